@@ -8,7 +8,7 @@
 use throng_report::render::rate as show_rate;
 
 use crate::lab::{Lab, LabError, LabProgress, without_events};
-use crate::measure::{Within, steady};
+use crate::measure::{Window, rate_within};
 use crate::test_bed::{LoadSpec, NextStep, ServerSpec};
 
 /// How long it takes, in seconds.
@@ -35,13 +35,15 @@ pub(crate) fn calibrate(
     let text = scenario(users, user);
     let cores = lab.machine.cpus;
     let spec = ServerSpec::new(ROW, "ok", cores);
-    let server = lab.stage.serve(spec)?;
+    let server = lab.test_bed.serve(spec)?;
     let spec = LoadSpec::tcp(ROW, &text, SECONDS);
-    let run = lab.stage.load(&spec, &server.at, &mut without_events(progress), |_| NextStep::On)?;
+    let run = lab
+        .test_bed
+        .load(&spec, &server.endpoint, &mut without_events(progress), |_| NextStep::Continue)?;
     server.stop();
     // It asks for all that there is: that it was late says nothing about the lab's own rows.
-    lab.stage.forget(ROW);
-    let rate = steady(&run.file.intervals, WHOLE_SECONDS, |counters| counters.connects_ok);
+    lab.test_bed.drop_diagnosis(ROW);
+    let rate = rate_within(&run.file.intervals, WHOLE_SECONDS, |counters| counters.connects_ok);
     let found = CalibrationOutcome { rate, interrupted: run.interrupted };
     if let Some(found) = found.rate {
         progress(LabProgress::Note(&format!(
@@ -69,7 +71,7 @@ const ROW: &str = "calibration";
 /// Enough to keep both ends busy, few enough to wait in no queue for long.
 const USERS_PER_CPU: u64 = 500;
 /// The whole seconds after the first, in which everybody arrives.
-const WHOLE_SECONDS: Within = Within { from_ms: 900, until_ms: u64::MAX, span_ms_least: 500 };
+const WHOLE_SECONDS: Window = Window { from_ms: 900, until_ms: u64::MAX, span_ms_least: 500 };
 
 #[cfg(test)]
 mod tests {

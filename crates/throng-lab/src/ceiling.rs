@@ -20,8 +20,8 @@ use throng_report::runfile::Ceiling;
 use throng_report::{Histogram, Interval, LoadCounters, Summary};
 
 use crate::lab::{LabError, LabOptions};
-use crate::measure::{steady, steps};
-use crate::test_bed::{LoadSpec, NextStep, ServerAt, ServerSpec, TestBed};
+use crate::measure::{rate_within, steps};
+use crate::test_bed::{LoadSpec, NextStep, ServerEndpoint, ServerSpec, TestBed};
 pub use traffic::Traffic;
 use traffic::{Part, Parts};
 
@@ -34,13 +34,13 @@ pub struct CeilingOptions {
     /// What is spoken.
     pub protocol: Protocol,
     /// What users say.
-    pub talk: Traffic,
+    pub traffic: Traffic,
     /// Event loops of the generator, which are more useful than CPUs only for their fd tables. Default: one a CPU.
     pub cores: Option<usize>,
     /// Connections for which both ends have room.
     pub users_most: u64,
     /// Whether the target is on another machine: the CPU time that the peer takes here is then left out.
-    pub target_is_elsewhere: bool,
+    pub target_is_remote: bool,
     /// The program whose `serve` and `run` are the two ends. Default: this one.
     pub program: Option<PathBuf>,
     /// Set to end it at once.
@@ -52,10 +52,10 @@ impl Default for CeilingOptions {
         Self {
             length: Duration::from_secs(2),
             protocol: Protocol::Tcp,
-            talk: Traffic::Silent,
+            traffic: Traffic::Silent,
             cores: None,
             users_most: USERS_MOST,
-            target_is_elsewhere: false,
+            target_is_remote: false,
             program: None,
             stop: Arc::default(),
         }
@@ -99,10 +99,10 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
     let stage = TestBed::new(NAME, &lab)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = options.cores.map_or(cpus, |cores| cores.min(cpus));
-    let parts = Parts::new(options.protocol, options.talk, options.length);
+    let parts = Parts::new(options.protocol, options.traffic, options.length);
     let quota = Quota::now();
     let server = stage.serve(ServerSpec::new("peer", parts.handler(), cpus as u64))?;
-    let load = |part: &Part| load(&stage, part, &server.at, cores);
+    let load = |part: &Part| run_part(&stage, part, &server.endpoint, cores);
 
     let room = options.users_most;
     let busy_users = (USERS_PER_CPU * cpus as u64).min(room);
@@ -111,8 +111,10 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
 
     let part = parts.connects(busy_users);
     let connects = |counters: &LoadCounters| counters.connects_ok;
-    let ((_, summary), per_s) =
-        until_told(|| load(&part), |(run, _)| steady(run, parts.busy(), connects))?;
+    let ((_, summary), per_s) = run_until_measured(
+        || load(&part),
+        |(run, _)| rate_within(run, parts.busy_window(), connects),
+    )?;
     ceiling.connects_per_s = per_s;
     costs.load_connect_us = summary.generator.cpu_us_per_connect;
     costs.server_connect_us = server_costs(&summary, |server| server.cpu_us_per_connection);
@@ -120,13 +122,15 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
     if let Some(part) = parts.messages(busy_users) {
         let messages = |counters: &LoadCounters| {
             counters.pushes_ok
-                + match options.talk {
+                + match options.traffic {
                     Traffic::Answered => counters.messages_answered,
                     _ => counters.messages_sent,
                 }
         };
-        let ((_, summary), per_s) =
-            until_told(|| load(&part), |(run, _)| steady(run, parts.busy(), messages))?;
+        let ((_, summary), per_s) = run_until_measured(
+            || load(&part),
+            |(run, _)| rate_within(run, parts.busy_window(), messages),
+        )?;
         ceiling.messages_per_s = per_s;
         costs.load_message_us = summary.generator.cpu_us_per_message;
         costs.server_message_us = server_costs(&summary, |server| server.cpu_us_per_message);
@@ -144,11 +148,11 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
     }));
     server.stop();
 
-    let held_to = quota.held_to();
-    if options.target_is_elsewhere || held_to.is_some() {
+    let held_to = quota.limiting_cpus();
+    if options.target_is_remote || held_to.is_some() {
         let cpus = held_to.map_or(cores as f64, |quota| quota.min(cores as f64));
-        ceiling.connects_per_s = alone(ceiling.connects_per_s, costs.load_connect_us, cpus);
-        ceiling.messages_per_s = alone(ceiling.messages_per_s, costs.load_message_us, cpus);
+        ceiling.connects_per_s = without_peer(ceiling.connects_per_s, costs.load_connect_us, cpus);
+        ceiling.messages_per_s = without_peer(ceiling.messages_per_s, costs.load_message_us, cpus);
     }
     Ok(found)
 }
@@ -167,7 +171,7 @@ impl Quota {
     }
 
     /// Returns the CPUs of the quota, where it kept the two ends waiting.
-    fn held_to(&self) -> Option<f64> {
+    fn limiting_cpus(&self) -> Option<f64> {
         let (before, after) = (self.before.as_ref()?, quota()?);
         let waited_us = after.throttled_us.saturating_sub(before.throttled_us);
         let is_held = waited_us as f64 > self.began.elapsed().as_micros() as f64 * HELD_SHARE_MIN;
@@ -180,27 +184,27 @@ fn quota() -> Option<CgroupCpu> {
 }
 
 /// Runs one part to its end.
-fn load(
+fn run_part(
     stage: &TestBed,
     part: &Part,
-    server: &ServerAt,
+    server: &ServerEndpoint,
     cores: usize,
 ) -> Result<(Vec<Interval>, Summary), LabError> {
     let spec = LoadSpec {
         target: part.target,
         interval: INTERVAL,
         cores: Some(cores),
-        is_brief: true,
+        killed_on_stop: true,
         ..LoadSpec::tcp(part.name, &part.scenario, part.seconds)
     };
-    let run = stage.load(&spec, server, &mut |_| {}, |_| NextStep::On)?;
+    let run = stage.load(&spec, server, &mut |_| {}, |_| NextStep::Continue)?;
     let summary = Summary::of(&run.file);
     Ok((run.file.intervals, summary))
 }
 
 /// Runs a part until it tells a rate, [`TRIES_MAX`] times at most. Returns its last run and that
 /// rate. On a machine that is busy with other things, a part may have no whole interval.
-fn until_told<R, E>(
+fn run_until_measured<R, E>(
     mut run: impl FnMut() -> Result<R, E>,
     rate: impl Fn(&R) -> Option<f64>,
 ) -> Result<(R, Option<f64>), E> {
@@ -217,7 +221,7 @@ fn until_told<R, E>(
 
 /// What so many CPUs do of something that takes the generator `each_us`, when no peer takes CPU time beside it; at least what it did
 /// with one.
-fn alone(per_s: Option<f64>, each_us: Option<f64>, cpus: f64) -> Option<f64> {
+fn without_peer(per_s: Option<f64>, each_us: Option<f64>, cpus: f64) -> Option<f64> {
     let full = each_us.filter(|us| *us > 0.0).map_or(0.0, |us| cpus * 1e6 / us);
     per_s.map(|per_s| per_s.max(full))
 }
@@ -300,18 +304,18 @@ mod tests {
 
     #[test]
     fn a_generator_without_its_peer_does_what_fits_into_its_cpus() {
-        assert_eq!(alone(Some(20_000.0), Some(50.0), 2.0), Some(40_000.0));
-        assert_eq!(alone(Some(2_000.0), Some(50.0), 0.2), Some(4_000.0), "of a quota");
-        assert_eq!(alone(Some(20_000.0), Some(50.0), 1.0), Some(20_000.0));
-        assert_eq!(alone(Some(20_000.0), None, 2.0), Some(20_000.0));
-        assert_eq!(alone(None, Some(50.0), 2.0), None, "nothing was done at all");
+        assert_eq!(without_peer(Some(20_000.0), Some(50.0), 2.0), Some(40_000.0));
+        assert_eq!(without_peer(Some(2_000.0), Some(50.0), 0.2), Some(4_000.0), "of a quota");
+        assert_eq!(without_peer(Some(20_000.0), Some(50.0), 1.0), Some(20_000.0));
+        assert_eq!(without_peer(Some(20_000.0), None, 2.0), Some(20_000.0));
+        assert_eq!(without_peer(None, Some(50.0), 2.0), None, "nothing was done at all");
     }
 
     /// Checks how many runs it takes when run number n tells `rates[n - 1]`, and what comes of them.
     #[track_caller]
     fn check_tries(rates: &[Option<f64>], runs: usize, rate: Option<f64>) {
         let mut begun = 0;
-        let found = until_told(
+        let found = run_until_measured(
             || {
                 begun += 1;
                 Ok::<_, ()>(begun)
@@ -329,7 +333,7 @@ mod tests {
         check_tries(&[None, None, Some(7.0)], 3, Some(7.0));
         check_tries(&[None, None, None, Some(8.0)], 3, None);
         let mut begun = 0;
-        let failed = until_told(
+        let failed = run_until_measured(
             || {
                 begun += 1;
                 Err::<(), _>("no peer")

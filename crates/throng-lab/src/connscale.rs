@@ -10,7 +10,7 @@ use throng_report::{Finding, Interval, RunEventKind, Summary, Tally};
 
 use crate::handshake;
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
-use crate::measure::{MANY, MemoryEach, grown, most};
+use crate::measure::{MANY, MemoryEach, counter_growth, gauge_max};
 use crate::reconcile::{Reconciliation, reconcile};
 use crate::report::{LabReport, LabTable};
 use crate::test_bed::{NextStep, TCP};
@@ -56,14 +56,14 @@ pub(crate) fn run(
 ) -> Result<LabReport, LabError> {
     let does = Throughput::measure(lab, Protocol::Tcp, progress)?;
     let users = users_by_default(lab, DEFAULT_USERS_PER_CPU, &does);
-    lab.check(users)?;
+    lab.check_fits(users)?;
     let Pace { ramp, interval } = Pace::of(users, &does, lab.options.rate);
     let hold = Duration::from_secs(lab.options.seconds.unwrap_or(30));
     let text = scenario(users, ramp, hold, interval, TIMEOUT);
     let seconds = (ramp + hold).as_secs();
     progress(LabProgress::Note(&format!(
         "steer it from another terminal:\n  throng ctl --control {} start 100 | stop 100 | count",
-        lab.stage.load_control(ROW).display()
+        lab.test_bed.load_control(ROW).display()
     )));
     let spec = UserRunSpec {
         row: ROW,
@@ -75,7 +75,7 @@ pub(crate) fn run(
         seconds,
         idle_timeout: None,
     };
-    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::On)?;
+    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::Continue)?;
     let held = held(users, &run.file.intervals, &summary);
     let setup = format!(
         "{} connections at {}, held for {}, each pings every {} and waits {} for the answer, on {} CPUs",
@@ -161,9 +161,9 @@ fn held(users: u64, intervals: &[Interval], summary: &Summary) -> HoldResult {
         errors,
         reconciled: reconcile(intervals),
         handshakes: handshake::finding(intervals),
-        overflows: grown(intervals, "TcpExt.ListenOverflows"),
-        drops: grown(intervals, "TcpExt.ListenDrops"),
-        syn_recv_most: most(intervals, "listener.syn_recv"),
+        overflows: counter_growth(intervals, "TcpExt.ListenOverflows"),
+        drops: counter_growth(intervals, "TcpExt.ListenDrops"),
+        syn_recv_most: gauge_max(intervals, "listener.syn_recv"),
         server_bytes_each: memory.server,
         load_bytes_each: memory.load,
         machine_bytes_each: memory.machine,

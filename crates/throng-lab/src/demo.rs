@@ -6,7 +6,7 @@ use throng_report::Grade;
 use throng_report::render::{count, micros, or_dash, rate};
 
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
-use crate::report::{LabReport, LabTable, Next, SCHEMA};
+use crate::report::{LabReport, LabTable, NextCommand, SCHEMA};
 use crate::stressgrid_100k::{Row, TopologyComparison, compare, grade, side_by_side};
 
 pub(crate) const INFO: LabInfo = LabInfo {
@@ -96,11 +96,11 @@ const ROW_SECONDS: u64 = 7;
 /// CPU per connection of single runs is alike within this factor.
 const COST_NOISE: f64 = 1.10;
 
-const NEXT: [Next; 4] = [
-    Next { args: "serve channels", does: "a chat server with a page" },
-    Next { args: "run examples/channels.yaml", does: "load it (another terminal)" },
-    Next { args: "doctor --for 1M", does: "can it hold a million?" },
-    Next { args: "lab", does: "more experiments" },
+const NEXT: [NextCommand; 4] = [
+    NextCommand { args: "serve channels", does: "a chat server with a page" },
+    NextCommand { args: "run examples/channels.yaml", does: "load it (another terminal)" },
+    NextCommand { args: "doctor --for 1M", does: "can it hold a million?" },
+    NextCommand { args: "lab", does: "more experiments" },
 ];
 
 #[cfg(test)]

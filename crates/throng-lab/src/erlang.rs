@@ -5,11 +5,11 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use crate::lab::LabError;
-use crate::test_bed::{ServerEnd, TestBed};
+use crate::test_bed::{RunningServer, TestBed};
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Article {
+pub(crate) struct ErlangServer {
     /// The name of its row and its files.
     pub(crate) row: &'static str,
     /// What it does.
@@ -20,7 +20,7 @@ pub(crate) struct Article {
 }
 
 /// The servers that receive messages, or a sentence about why there are none.
-pub(crate) fn prepare(stage: &TestBed) -> Result<Vec<Article>, String> {
+pub(crate) fn prepare(stage: &TestBed) -> Result<Vec<ErlangServer>, String> {
     // Not among the files that are kept: what lies here is run.
     let source = stage.work_path("gen_tcp_ok.erl");
     TestBed::write(&source, MODULE).map_err(|error| format!("{}: {error}", source.display()))?;
@@ -41,9 +41,13 @@ pub(crate) fn prepare(stage: &TestBed) -> Result<Vec<Article>, String> {
     }
 }
 
-impl Article {
+impl ErlangServer {
     /// Starts it with `schedulers` schedulers that do not spin while they wait.
-    pub(crate) fn start(&self, stage: &TestBed, schedulers: u64) -> Result<ServerEnd, LabError> {
+    pub(crate) fn start(
+        &self,
+        stage: &TestBed,
+        schedulers: u64,
+    ) -> Result<RunningServer, LabError> {
         let addr = stage
             .listen_at(free_port().map_err(|error| LabError::File("127.0.0.1:0".into(), error))?);
         let mut erl: Vec<&OsStr> = ["erl", "-noinput"].map(OsStr::new).to_vec();
@@ -70,20 +74,20 @@ fn free_port() -> std::io::Result<u16> {
 const MODULE: &str = include_str!("../../../bench/erlang/gen_tcp_ok.erl");
 
 /// The shapes that differ in how they receive and respond.
-const SERVERS: [Article; 3] = [
-    Article {
+const SERVERS: [ErlangServer; 3] = [
+    ErlangServer {
         row: "gen_tcp-one",
         title: "gen_tcp, a process each",
         messages_per_second: Some(70_000.0),
         shape: "one",
     },
-    Article {
+    ErlangServer {
         row: "gen_tcp-readers",
         title: "gen_tcp, 100 readers",
         messages_per_second: Some(100_000.0),
         shape: "readers",
     },
-    Article {
+    ErlangServer {
         row: "gen_tcp-responders",
         title: "gen_tcp, 200 responders",
         messages_per_second: Some(70_000.0),

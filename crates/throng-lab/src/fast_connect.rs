@@ -10,7 +10,9 @@ use throng_report::{Interval, LoadInterval, Summary};
 
 use crate::calibrate::{CalibrationOutcome, calibrate};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
-use crate::measure::{failures, grown, latency, steps, timeouts, valid_until, validity_until};
+use crate::measure::{
+    counter_growth, failures, latency, steps, timeouts, valid_until, validity_until,
+};
 use crate::report::{LabReport, LabTable, SCHEMA};
 use crate::test_bed::{LoadSpec, NextStep, ServerSpec};
 
@@ -32,7 +34,7 @@ struct FastConnectResult {
     connect_p99_us: u64,
     message_p99_us: u64,
     /// Why it went no further.
-    end: Limit,
+    end: RateLimit,
     /// When, in milliseconds since the run began.
     end_ms: u64,
     timeouts: u64,
@@ -46,7 +48,7 @@ struct FastConnectResult {
 /// Why the rate went no further.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Limit {
+enum RateLimit {
     /// The load had reached its end.
     #[default]
     None,
@@ -75,17 +77,17 @@ pub(crate) fn run(
     };
     // As many as arrive within a time-out may be open at once.
     let open = (rate_end * (TIMEOUT.as_secs_f64() + 1.0)) as u64;
-    lab.check(open)?;
+    lab.check_fits(open)?;
     let text = scenario(rate_end.round() as u64, Duration::from_secs(seconds), None, TIMEOUT);
     progress(LabProgress::Row { name: ROW, number: of, of, seconds });
     let cores = lab.machine.cores_for(open);
-    let server = lab.stage.serve(ServerSpec::new(ROW, "ok", cores))?;
+    let server = lab.test_bed.serve(ServerSpec::new(ROW, "ok", cores))?;
     let spec = LoadSpec::tcp(ROW, &text, seconds);
     let mut watch = RateWatch::new(TIMEOUT);
-    let mut run = lab.stage.load(&spec, &server.at, progress, |interval| {
-        watch.see(interval);
+    let mut run = lab.test_bed.load(&spec, &server.endpoint, progress, |interval| {
+        watch.add(interval);
         // More of the same would say nothing new, and the machine is suffering.
-        if stopped || watch.end.is_some() { NextStep::Stop } else { NextStep::On }
+        if stopped || watch.end.is_some() { NextStep::Stop } else { NextStep::Continue }
     })?;
     run.interrupted |= stopped;
     server.stop();
@@ -93,12 +95,12 @@ pub(crate) fn run(
     let slope = rate_end / seconds as f64;
     let found = find(&run.file.intervals, TIMEOUT, valid_until(&run.file));
     let found = FastConnectResult { slope, ..found };
-    let until_ms = if found.end == Limit::None { u64::MAX } else { found.end_ms };
+    let until_ms = if found.end == RateLimit::None { u64::MAX } else { found.end_ms };
     let validity = validity_until(&run.file, until_ms);
     let summary = Summary::of(&run.file);
     let server = summary.server.as_ref();
     let found = FastConnectResult {
-        overflows: grown(&run.file.intervals, "TcpExt.ListenOverflows"),
+        overflows: counter_growth(&run.file.intervals, "TcpExt.ListenOverflows"),
         server_cpu_us: server.and_then(|server| server.cpu_us_per_connection),
         load_cpu_us: summary.generator.cpu_us_per_connect,
         machine_busy_share: summary.machine.cpu_busy_share,
@@ -112,7 +114,7 @@ pub(crate) fn run(
         setup: format!(
             "arrivals from 0 to {}{} in {seconds} s ({} more each second; the article: 44.4/s), time-out {}, on {} CPUs",
             rate(rate_end),
-            or_nothing(capacity),
+            capacity_note(capacity),
             rate(slope),
             show_duration(TIMEOUT),
             lab.machine.cpus
@@ -128,7 +130,7 @@ pub(crate) fn run(
     })
 }
 
-fn or_nothing(capacity: Option<f64>) -> String {
+fn capacity_note(capacity: Option<f64>) -> String {
     capacity.map_or_else(String::new, |capacity| {
         format!(", {RATE_END_TIMES} times the {} of a calibration,", rate(capacity))
     })
@@ -173,7 +175,7 @@ struct RateWatch {
     behind_since_ms: Option<u64>,
     seconds_behind: u32,
     /// Why it ended, and from which moment on arrivals no longer count, in milliseconds.
-    end: Option<(Limit, u64)>,
+    end: Option<(RateLimit, u64)>,
 }
 
 impl RateWatch {
@@ -183,7 +185,7 @@ impl RateWatch {
 
     /// The generator has fallen behind when it was late, or began too few, in two seconds in a row: one may
     /// be a neighbour's. A time-out or a failure needs no second one.
-    fn see(&mut self, interval: &Interval) {
+    fn add(&mut self, interval: &Interval) {
         let Some(now) = &interval.load else { return };
         let Some(before) = self.before.replace(now.clone()) else { return };
         if self.end.is_some() {
@@ -200,11 +202,11 @@ impl RateWatch {
         self.end = if timeouts(now) > timeouts(&before) {
             // What timed out first had arrived so much earlier.
             let waited_ms = self.timeout.as_millis() as u64;
-            Some((Limit::Timeouts, began_ms.saturating_sub(waited_ms)))
+            Some((RateLimit::Timeouts, began_ms.saturating_sub(waited_ms)))
         } else if failures(now) > failures(&before) {
-            Some((Limit::Failures, began_ms))
+            Some((RateLimit::Failures, began_ms))
         } else if self.seconds_behind >= SECONDS_BEHIND {
-            self.behind_since_ms.map(|since_ms| (Limit::Generator, since_ms))
+            self.behind_since_ms.map(|since_ms| (RateLimit::Generator, since_ms))
         } else {
             None
         };
@@ -227,13 +229,13 @@ fn find(
 ) -> FastConnectResult {
     let mut found = FastConnectResult::default();
     let mut watch = RateWatch::new(timeout);
-    intervals.iter().for_each(|interval| watch.see(interval));
+    intervals.iter().for_each(|interval| watch.add(interval));
     let last = intervals.last().and_then(|interval| interval.load.as_ref());
     found.timeouts = last.map_or(0, timeouts);
     found.failed = last.map_or(0, failures);
-    let (mut limit, mut end_ms) = watch.end.unwrap_or((Limit::None, u64::MAX));
+    let (mut limit, mut end_ms) = watch.end.unwrap_or((RateLimit::None, u64::MAX));
     if let Some(valid_until_ms) = valid_until_ms.filter(|ms| *ms < end_ms) {
-        (limit, end_ms) = (Limit::Generator, valid_until_ms);
+        (limit, end_ms) = (RateLimit::Generator, valid_until_ms);
     }
     found.end = limit;
     found.end_ms = end_ms.min(intervals.last().map_or(0, |interval| interval.at_ms));
@@ -283,26 +285,26 @@ fn verdict(found: &FastConnectResult) -> Vec<String> {
     };
     let at = format!("{:.0} s", found.end_ms as f64 / 1000.0);
     let mut said = vec![match found.end {
-        Limit::None => format!(
+        RateLimit::None => format!(
             "{} and no time-out: the load ended before the server did. Ask for more with --users (how many arrive in all) or a longer --seconds.",
             rate(most)
         ),
-        Limit::Timeouts => format!(
+        RateLimit::Timeouts => format!(
             "{} without time-outs; those who arrived after {at} were the first to wait too long.",
             rate(most)
         ),
-        Limit::Failures => format!(
+        RateLimit::Failures => format!(
             "{} until connections began to fail, with other errors than time-outs, at {at}.",
             rate(most)
         ),
-        Limit::Generator => format!(
+        RateLimit::Generator => format!(
             "{} until the generator itself fell behind at {at}: the server may be able to do more than this machine can ask for.",
             rate(most)
         ),
     }];
     if let Some(busy) = found.machine_busy_share
         && busy >= BUSY
-        && found.end != Limit::None
+        && found.end != RateLimit::None
     {
         said.push(format!(
             "The machine's CPUs were busy {:.0} % of the time with both ends on it: CPU was the limit.",
@@ -383,7 +385,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(seconds: &[(u64, u64, u64)], rate_most: Option<f64>, end: Limit, end_ms: u64) {
+    fn check(seconds: &[(u64, u64, u64)], rate_most: Option<f64>, end: RateLimit, end_ms: u64) {
         let found = find(&run(seconds), Duration::from_secs(1), None);
         assert_eq!((found.rate_most, found.end, found.end_ms), (rate_most, end, end_ms));
     }
@@ -393,19 +395,19 @@ mod tests {
         check(
             &[(100, 0, 0), (200, 0, 0), (300, 0, 0), (400, 5, 0), (900, 0, 0)],
             Some(200.0),
-            Limit::Timeouts,
+            RateLimit::Timeouts,
             2000,
         );
     }
 
     #[test]
     fn a_run_without_failures_ends_with_its_load() {
-        check(&[(100, 0, 0), (200, 0, 0), (150, 0, 0)], Some(200.0), Limit::None, 3000);
+        check(&[(100, 0, 0), (200, 0, 0), (150, 0, 0)], Some(200.0), RateLimit::None, 3000);
     }
 
     #[test]
     fn other_failures_count_from_when_they_happen() {
-        check(&[(100, 0, 0), (200, 0, 0), (300, 0, 7)], Some(200.0), Limit::Failures, 2000);
+        check(&[(100, 0, 0), (200, 0, 0), (300, 0, 7)], Some(200.0), RateLimit::Failures, 2000);
     }
 
     #[test]
@@ -413,10 +415,14 @@ mod tests {
         let mut intervals = run(&[(100, 0, 0), (200, 0, 0), (300, 0, 0), (400, 0, 0)]);
         intervals[3].load.as_mut().unwrap().lag.record_us(150_000);
         let found = find(&intervals, Duration::from_secs(1), None);
-        assert_eq!((found.rate_most, found.end), (Some(400.0), Limit::None), "one second is none");
+        assert_eq!(
+            (found.rate_most, found.end),
+            (Some(400.0), RateLimit::None),
+            "one second is none"
+        );
         intervals[4].load.as_mut().unwrap().lag.record_us(150_000);
         let found = find(&intervals, Duration::from_secs(1), None);
-        assert_eq!((found.rate_most, found.end), (Some(200.0), Limit::Generator));
+        assert_eq!((found.rate_most, found.end), (Some(200.0), RateLimit::Generator));
         assert!(verdict(&found)[0].contains("the generator itself fell behind at 2 s"));
     }
 
@@ -429,7 +435,7 @@ mod tests {
             (counters.users_intended, counters.users_started) = (due, began);
         }
         let found = find(&intervals, Duration::from_secs(1), None);
-        assert_eq!((found.rate_most, found.end), (Some(200.0), Limit::Generator));
+        assert_eq!((found.rate_most, found.end), (Some(200.0), RateLimit::Generator));
         assert_eq!(found.end_ms, 2000);
     }
 
@@ -438,14 +444,14 @@ mod tests {
         let run = run(&[(100, 0, 0), (200, 0, 0), (300, 0, 0), (400, 5, 0)]);
         let found = find(&run, Duration::from_secs(1), Some(1_500));
         assert_eq!((found.rate_most, found.end_ms), (Some(100.0), 1_500));
-        assert_eq!(found.end, Limit::Generator);
+        assert_eq!(found.end, RateLimit::Generator);
         let found = find(&run, Duration::from_secs(1), Some(3_500));
-        assert_eq!((found.end, found.end_ms), (Limit::Timeouts, 2_000), "that was sooner");
+        assert_eq!((found.end, found.end_ms), (RateLimit::Timeouts, 2_000), "that was sooner");
     }
 
     #[test]
     fn a_server_that_never_answers_has_no_rate() {
-        check(&[(0, 0, 0), (0, 9, 0)], None, Limit::Timeouts, 0);
+        check(&[(0, 0, 0), (0, 9, 0)], None, RateLimit::Timeouts, 0);
         let said = verdict(&FastConnectResult::default());
         assert!(said[0].contains("there is no rate"), "{said:?}");
     }
@@ -454,7 +460,7 @@ mod tests {
     fn the_verdict_names_the_limit_and_compares_with_the_article() {
         let found = FastConnectResult {
             rate_most: Some(16_000.0),
-            end: Limit::Timeouts,
+            end: RateLimit::Timeouts,
             end_ms: 31_000,
             machine_busy_share: Some(0.97),
             overflows: Some(12),

@@ -7,7 +7,7 @@ use throng_base::units::show_duration;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Grade, Interval, LoadInterval, Summary};
 
-use crate::erlang::{self, Article};
+use crate::erlang::{self, ErlangServer};
 use crate::knee::{CEILING_US, FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::{failures, latency, steps, validity_until};
@@ -51,40 +51,41 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let mut notes = Vec::new();
-    let peers = peers(lab).unwrap_or_else(|why| {
+    let peers = article_servers(lab).unwrap_or_else(|why| {
         progress(LabProgress::Note(&why));
         notes.push(why);
         Vec::new()
     });
     // The same load for all rows: an Erlang server has one fd table, and more in it than connections.
-    let users = lab.users(match peers.is_empty() {
+    let users = lab.users_or(match peers.is_empty() {
         true => 25_000,
         false => lab.machine.fds_per_table.saturating_sub(PEER_FDS).clamp(1, 25_000),
     });
-    lab.check(users)?;
+    lab.check_fits(users)?;
     let grows = Duration::from_secs(lab.options.seconds.unwrap_or(20));
-    let shape = Shape { users, per_second: CONNECTS.min(users), grows };
+    let shape = LoadShape { users, per_second: CONNECTS.min(users), grows };
     let text = scenario(&shape);
     let seconds = (shape.connects() + grows).as_secs();
     let of = 1 + peers.len();
 
     progress(LabProgress::Row { name: THRONG, number: 1, of, seconds });
     let cores = lab.machine.cores_for(users);
-    let server = lab.stage.serve(ServerSpec::new(THRONG, "ok", cores))?;
+    let server = lab.test_bed.serve(ServerSpec::new(THRONG, "ok", cores))?;
     let spec = LoadSpec::tcp(THRONG, &text, seconds);
     let mut watch = KneeWatch::default();
-    let run = lab.stage.load(&spec, &server.at, progress, |interval| watch.see(interval))?;
+    let run =
+        lab.test_bed.load(&spec, &server.endpoint, progress, |interval| watch.add(interval))?;
     server.stop();
     let mut interrupted = run.interrupted;
     let mut rows = vec![row("throng serve ok", None, &run)];
 
     for (i, peer) in peers.iter().enumerate() {
-        if interrupted || lab.stage.is_stopped() {
+        if interrupted || lab.test_bed.is_stopped() {
             interrupted = true;
             break;
         }
         progress(LabProgress::Row { name: peer.row, number: i + 2, of, seconds });
-        match peer_row(lab, peer, &text, seconds, progress) {
+        match run_article_server(lab, peer, &text, seconds, progress) {
             Ok((row, was_interrupted)) => {
                 interrupted |= was_interrupted;
                 rows.push(row);
@@ -127,11 +128,11 @@ pub(crate) fn run(
 }
 
 /// The article's servers that can run here, or why there are none.
-fn peers(lab: &Lab<'_>) -> Result<Vec<Article>, String> {
+fn article_servers(lab: &Lab<'_>) -> Result<Vec<ErlangServer>, String> {
     if lab.options.only_throng {
         return Err("the article's servers are left out, as asked".to_owned());
     }
-    if lab.stage.is_isolated() {
+    if lab.test_bed.is_isolated() {
         return Err(
             "the article's servers listen on loopback only: --isolate leaves them out".to_owned()
         );
@@ -143,40 +144,41 @@ fn peers(lab: &Lab<'_>) -> Result<Vec<Article>, String> {
              (raise ulimit -n)"
         ));
     }
-    erlang::prepare(lab.stage)
+    erlang::prepare(lab.test_bed)
 }
 
-fn peer_row(
+fn run_article_server(
     lab: &Lab<'_>,
-    peer: &Article,
+    peer: &ErlangServer,
     text: &str,
     seconds: u64,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<(Row, bool), LabError> {
-    let server = peer.start(lab.stage, lab.machine.cpus)?;
+    let server = peer.start(lab.test_bed, lab.machine.cpus)?;
     let spec = LoadSpec::tcp(peer.row, text, seconds);
     let mut watch = KneeWatch::default();
-    let run = lab.stage.load(&spec, &server.at, progress, |interval| watch.see(interval))?;
+    let run =
+        lab.test_bed.load(&spec, &server.endpoint, progress, |interval| watch.add(interval))?;
     server.stop();
     Ok((row(peer.title, peer.messages_per_second, &run), run.interrupted))
 }
 
 /// How the load grows.
-struct Shape {
+struct LoadShape {
     users: u64,
     /// Connects per second before it begins to grow.
     per_second: u64,
     grows: Duration,
 }
 
-impl Shape {
+impl LoadShape {
     fn connects(&self) -> Duration {
         Duration::from_millis((1000 * self.users).div_ceil(self.per_second.max(1)))
     }
 }
 
-fn scenario(shape: &Shape) -> String {
-    let Shape { users, per_second, grows } = shape;
+fn scenario(shape: &LoadShape) -> String {
+    let LoadShape { users, per_second, grows } = shape;
     let (connects, grows) = (show_duration(shape.connects()), show_duration(*grows));
     format!(
         "target: tcp://127.0.0.1:4444
@@ -216,7 +218,7 @@ fn row(server: &str, article: Option<f64>, run: &FinishedRun) -> Row {
         intended_most: points.iter().map(|point| point.intended_rate).fold(0.0, f64::max),
         p50_us: ground.p50,
         p99_us: ground.p99,
-        ground_us: crate::knee::ground(&points),
+        ground_us: crate::knee::baseline(&points),
         connected_most: summary.users.connected_most,
         failed: last.map_or(0, failures),
         grade: validity.grade,
@@ -252,8 +254,8 @@ struct KneeWatch {
 }
 
 impl KneeWatch {
-    fn see(&mut self, interval: &Interval) -> NextStep {
-        let Some(now) = &interval.load else { return NextStep::On };
+    fn add(&mut self, interval: &Interval) -> NextStep {
+        let Some(now) = &interval.load else { return NextStep::Continue };
         if let Some(before) = self.before.replace(now.clone()) {
             self.points.extend(point(interval, &before, now));
         }
@@ -264,7 +266,7 @@ impl KneeWatch {
         if enough && knee(&self.points).is_some_and(is_known) {
             NextStep::Stop
         } else {
-            NextStep::On
+            NextStep::Continue
         }
     }
 }
@@ -365,7 +367,7 @@ mod tests {
     #[test]
     fn the_article_s_sizes_give_the_bundled_scenario() {
         let bundled = include_str!("../../../labs/fast-receive.yaml");
-        let shape = Shape { users: 25_000, per_second: 500, grows: Duration::from_secs(1200) };
+        let shape = LoadShape { users: 25_000, per_second: 500, grows: Duration::from_secs(1200) };
         assert_same_scenario(&scenario(&shape), bundled);
     }
 
@@ -380,10 +382,10 @@ mod tests {
             load.message.record_us(1000 * p99_ms);
             let load = Some(load.clone());
             let at_ms = 1000 * second;
-            watch.see(&Interval { at_ms, span_ms: 1000, load, ..Interval::default() })
+            watch.add(&Interval { at_ms, span_ms: 1000, load, ..Interval::default() })
         };
-        assert!((0..=14).all(|second| see(second, 1) == NextStep::On));
-        assert!((15..=17).all(|second| see(second, 80) == NextStep::On));
+        assert!((0..=14).all(|second| see(second, 1) == NextStep::Continue));
+        assert!((15..=17).all(|second| see(second, 80) == NextStep::Continue));
         assert_eq!(see(18, 80), NextStep::Stop);
     }
 

@@ -15,7 +15,7 @@ use crate::reconcile::reconcile;
 pub fn finding(intervals: &[Interval]) -> Option<Finding> {
     let drops = KernelGrowth::of(DROPS, intervals);
     let overflows = KernelGrowth::of(OVERFLOWS, intervals);
-    let moved = |of: &Option<KernelGrowth>| of.as_ref().map_or(0, KernelGrowth::by);
+    let moved = |of: &Option<KernelGrowth>| of.as_ref().map_or(0, KernelGrowth::growth);
     let half_open = reconcile(intervals)?.half_open_most;
     let found = if half_open > 0 {
         Finding::new(
@@ -25,9 +25,9 @@ pub fn finding(intervals: &[Interval]) -> Option<Finding> {
                 "{half_open} connections were half-open at one time: established for the client, unknown to the \
                  server. {}.",
                 match &overflows {
-                    Some(overflows) if overflows.by() > 0 => format!(
+                    Some(overflows) if overflows.growth() > 0 => format!(
                         "The kernel dropped the end of their handshakes at a full accept queue ({} overflows)",
-                        count(overflows.by() as f64)
+                        count(overflows.growth() as f64)
                     ),
                     Some(_) =>
                         "No accept queue overflowed: a filter drops the end of their handshakes"
@@ -51,7 +51,7 @@ pub fn finding(intervals: &[Interval]) -> Option<Finding> {
     } else {
         return None;
     };
-    let evidence = [drops, overflows].into_iter().flatten().filter(|moved| moved.by() > 0);
+    let evidence = [drops, overflows].into_iter().flatten().filter(|moved| moved.growth() > 0);
     let found = evidence.fold(found, |found, moved| {
         found.shown_by(moved.counter, moved.from as f64, moved.to as f64, moved.at_ms)
     });
@@ -95,7 +95,7 @@ impl KernelGrowth {
         Some(Self { counter, from, to, at_ms })
     }
 
-    fn by(&self) -> u64 {
+    fn growth(&self) -> u64 {
         u64::try_from(self.to - self.from).unwrap_or(0)
     }
 }

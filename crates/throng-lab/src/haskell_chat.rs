@@ -14,8 +14,8 @@ use crate::report::{LabReport, LabTable};
 use crate::test_bed::{CHAT, NextStep};
 use crate::throughput::Throughput;
 use crate::user_run::{
-    Cost, UserRunSpec, arrivals_per_second, broadcast_seconds, delivery_cells, delivery_sentence,
-    errors_sentence, report, run_users, server_cpu_us, users_by_default,
+    UserCost, UserRunSpec, arrivals_per_second, broadcast_seconds, delivery_cells,
+    delivery_sentence, errors_sentence, report, run_users, server_cpu_us, users_by_default,
 };
 
 pub(crate) const INFO: LabInfo = LabInfo {
@@ -68,7 +68,7 @@ struct Room {
     connected_most: u64,
     connect_p99_us: u64,
     probes: Vec<ProbeReport>,
-    cost: Cost,
+    cost: UserCost,
 }
 
 pub(crate) fn run(
@@ -78,7 +78,7 @@ pub(crate) fn run(
     let cpus = lab.machine.cpus;
     let does = Throughput::measure(lab, Protocol::Ws, progress)?;
     let users = users_by_default(lab, DEFAULT_USERS_PER_CPU, &does);
-    lab.check(users)?;
+    lab.check_fits(users)?;
     let pace = Pace::of(users, &does, lab.options.rate, lab.options.seconds);
     let text = scenario(&pace);
     let seconds = pace.length().as_secs();
@@ -91,7 +91,7 @@ pub(crate) fn run(
         seconds,
         idle_timeout: None,
     };
-    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::On)?;
+    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::Continue)?;
     let room = room(&pace, &run.file.intervals, &summary, cpus);
     let sizes = pace.sizes.map(|users| count(users as f64)).join(", ");
     let setup = format!(
@@ -208,7 +208,7 @@ fn room(pace: &Pace, intervals: &[Interval], summary: &Summary, cpus: u64) -> Ro
         connected_most: summary.users.connected_most,
         connect_p99_us: summary.connect.latency_us.p99,
         probes: probes.to_vec(),
-        cost: Cost::of(intervals, summary, cpus),
+        cost: UserCost::of(intervals, summary, cpus),
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) use roomy::RoomyNamespace;
 #[derive(Debug)]
 pub struct Isolation {
     server: Namespace,
-    load: Namespace,
+    generator: Namespace,
 }
 
 impl Isolation {
@@ -52,7 +52,7 @@ impl Isolation {
         for (sysctl, value) in LOAD_SYSCTLS {
             load.set_sysctl(sysctl, value)?;
         }
-        Ok(Self { server, load })
+        Ok(Self { server, generator: load })
     }
 
     /// Starts a process in the server's namespace.
@@ -61,8 +61,8 @@ impl Isolation {
     }
 
     /// Starts a process in the generator's namespace.
-    pub fn spawn_load(&self, command: Command) -> io::Result<Child> {
-        self.load.spawn(command)
+    pub fn spawn_generator(&self, command: Command) -> io::Result<Child> {
+        self.generator.spawn(command)
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
         let mut route = Command::new("ip");
         route.args(["route", "get", &SERVER_ADDRESS.to_string(), "from", "198.18.1.64"]);
         route.stdout(Stdio::piped());
-        let output = isolation.spawn_load(route).unwrap().wait_with_output().unwrap();
+        let output = isolation.spawn_generator(route).unwrap().wait_with_output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(text.contains(LOAD_LINK), "{text}");
     }

@@ -20,7 +20,7 @@ pub(crate) struct Point {
 /// [`TIMES_GROUND`] times the ground and [`FLOOR_US`], or above [`CEILING_US`]. A point in which nothing was answered although
 /// something was due is above everything.
 pub(crate) fn knee(points: &[Point]) -> Option<Knee> {
-    let ground_us = ground(points)?;
+    let ground_us = baseline(points)?;
     let limit_us = (TIMES_GROUND * ground_us).clamp(FLOOR_US, CEILING_US);
     let is_up = |point: &Point| match point.p99_us {
         Some(p99_us) => p99_us > limit_us,
@@ -30,11 +30,11 @@ pub(crate) fn knee(points: &[Point]) -> Option<Knee> {
     let stays_up = |from: usize| points[from..].iter().take(STAYS_UP).all(is_up);
     let at = (1..points.len()).find(|from| stays_up(*from))?;
     let before = points[..at].iter().map(|point| point.intended_rate).fold(0.0, f64::max);
-    Some(Knee { at_ms: points[at].at_ms, rate: before, ground_us, limit_us })
+    Some(Knee { at_ms: points[at].at_ms, rate: before, baseline_us: ground_us, limit_us })
 }
 
 /// The median p99 of the first quarter, in microseconds.
-pub(crate) fn ground(points: &[Point]) -> Option<u64> {
+pub(crate) fn baseline(points: &[Point]) -> Option<u64> {
     let first = points.len().div_ceil(4);
     let mut p99s: Vec<_> = points[..first].iter().filter_map(|point| point.p99_us).collect();
     p99s.sort_unstable();
@@ -49,7 +49,7 @@ pub(crate) struct Knee {
     /// The most messages a second that were due before: what was asked for, not what came of it.
     pub(crate) rate: f64,
     /// The ground.
-    pub(crate) ground_us: u64,
+    pub(crate) baseline_us: u64,
     /// What the p99 then stayed above.
     pub(crate) limit_us: u64,
 }
@@ -125,6 +125,6 @@ mod tests {
     fn without_points_there_is_no_knee() {
         check(&[], None);
         check(&[0, 0], None);
-        assert_eq!(ground(&points(&[5, 1, 9, 3, 1, 1, 1, 1, 1, 1, 1, 1])), Some(5000));
+        assert_eq!(baseline(&points(&[5, 1, 9, 3, 1, 1, 1, 1, 1, 1, 1, 1])), Some(5000));
     }
 }

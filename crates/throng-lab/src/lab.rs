@@ -107,7 +107,7 @@ pub enum LabError {
     /// The namespaces could not be made.
     Isolate(IsolateError),
     /// One of the two ends could not be started, or ended when it should not.
-    End {
+    Process {
         /// `server` or `generator`.
         end: &'static str,
         /// What happened, and the last that it said.
@@ -166,7 +166,7 @@ pub fn run(
     }
     let machine = LabMachine::read(options.isolate);
     let stage = TestBed::new(name, options)?;
-    let lab = Lab { options, machine, stage: &stage, is_calibrated: Cell::new(false) };
+    let lab = Lab { options, machine, test_bed: &stage, is_calibrated: Cell::new(false) };
     let report = run(&lab, progress)?;
     let setup = match stage.network_note() {
         Some(note) => format!("{}; {note}", report.setup),
@@ -184,14 +184,14 @@ pub fn run(
 pub(crate) struct Lab<'a> {
     pub(crate) options: &'a LabOptions,
     pub(crate) machine: LabMachine,
-    pub(crate) stage: &'a TestBed,
+    pub(crate) test_bed: &'a TestBed,
     /// Whether a calibration was its first row.
     pub(crate) is_calibrated: Cell<bool>,
 }
 
 impl Lab<'_> {
     /// How many users to run: those asked for, or `wanted` as far as it fits.
-    pub(crate) fn users(&self, wanted: u64) -> u64 {
+    pub(crate) fn users_or(&self, wanted: u64) -> u64 {
         self.options.users.unwrap_or_else(|| wanted.min(self.machine.pairs_most()).max(1))
     }
 
@@ -208,13 +208,17 @@ impl Lab<'_> {
 
     /// Refuses a number of users that does not fit, unless it is to be tried all the same; makes room for them where that
     /// is possible.
-    pub(crate) fn check(&self, connections: u64) -> Result<(), LabError> {
+    pub(crate) fn check_fits(&self, connections: u64) -> Result<(), LabError> {
         let found = self.machine.preflight(connections);
         if !found.fits() && !self.options.force {
             return Err(LabError::TooBig(Box::new(found)));
         }
         let sockets = connections.saturating_mul(2);
-        self.stage.make_room(sockets, self.machine.hash_buckets(), !self.options.no_namespace);
+        self.test_bed.use_larger_table(
+            sockets,
+            self.machine.hash_buckets(),
+            !self.options.no_namespace,
+        );
         Ok(())
     }
 }
@@ -255,7 +259,7 @@ impl fmt::Display for LabError {
                 f.write_str("the lab was not started; --force tries it all the same")
             }
             Self::Isolate(error) => error.fmt(f),
-            Self::End { end, said } => write!(f, "the {end} {said}"),
+            Self::Process { end, said } => write!(f, "the {end} {said}"),
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
         }
     }

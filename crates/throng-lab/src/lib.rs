@@ -33,4 +33,4 @@ mod user_run;
 pub mod watch;
 
 pub use lab::{LabError, LabInfo, LabOptions, LabProgress, labs, run};
-pub use report::{LabReport, LabTable, Next, RowDiagnosis};
+pub use report::{LabReport, LabTable, NextCommand, RowDiagnosis};

@@ -29,7 +29,7 @@ impl LabMachine {
 
     /// Holds `pairs` of connections against every limit.
     pub(crate) fn preflight(&self, pairs: u64) -> Preflight {
-        preflight(&self.ask(pairs), &self.limits)
+        preflight(&self.requirements(pairs), &self.limits)
     }
 
     /// The most pairs of connections that every limit allows.
@@ -45,11 +45,11 @@ impl LabMachine {
     /// Cores of an end that holds `connections`: the CPUs, or as many as the fd tables need.
     pub(crate) fn cores_for(&self, connections: u64) -> u64 {
         // A tenth of slack, for connections do not spread evenly over the cores.
-        cores_for(&self.ask(connections), &self.limits, connections + connections / 10)
+        cores_for(&self.requirements(connections), &self.limits, connections + connections / 10)
     }
 
     /// The ports are left out: a lab takes as many addresses as it needs.
-    fn ask(&self, pairs: u64) -> Requirements {
+    fn requirements(&self, pairs: u64) -> Requirements {
         Requirements { isolated: self.isolated, ..Requirements::new(pairs, MachineRole::Both) }
     }
 }

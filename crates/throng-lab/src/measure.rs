@@ -8,14 +8,14 @@ use throng_report::{
 };
 
 /// By how much a counter of the server's kernel grew over the run; none where the kernel does not have it.
-pub(crate) fn grown(intervals: &[Interval], counter: &str) -> Option<u64> {
+pub(crate) fn counter_growth(intervals: &[Interval], counter: &str) -> Option<u64> {
     let kernel = server_side(intervals);
     let values = || intervals.iter().filter_map(|interval| kernel(interval).get(counter).copied());
     u64::try_from(values().next_back()?.saturating_sub(values().next()?)).ok()
 }
 
 /// The most that a gauge of the server's kernel showed.
-pub(crate) fn most(intervals: &[Interval], gauge: &str) -> Option<u64> {
+pub(crate) fn gauge_max(intervals: &[Interval], gauge: &str) -> Option<u64> {
     let kernel = server_side(intervals);
     let values = intervals.iter().filter_map(|interval| kernel(interval).get(gauge).copied());
     values.max().and_then(|most| u64::try_from(most).ok())
@@ -96,7 +96,7 @@ pub(crate) fn steps(
 
 /// Which intervals of a run are of interest.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Within {
+pub(crate) struct Window {
     /// Those that begin at or after this moment, …
     pub(crate) from_ms: u64,
     /// end at or before this one, …
@@ -106,9 +106,9 @@ pub(crate) struct Within {
 }
 
 /// How many a second of what `count` counts, over the intervals within; those in which everybody leaves are never among them.
-pub(crate) fn steady(
+pub(crate) fn rate_within(
     intervals: &[Interval],
-    within: Within,
+    within: Window,
     count: impl Fn(&LoadCounters) -> u64,
 ) -> Option<f64> {
     let (mut done, mut seconds) = (0, 0.0);
@@ -160,10 +160,10 @@ mod tests {
             interval(2, &[]),
             interval(3, &[("drops", 12), ("queue", 0)]),
         ];
-        assert_eq!(grown(&run, "drops"), Some(7));
-        assert_eq!(grown(&run, "overflows"), None);
-        assert_eq!(most(&run, "queue"), Some(9));
-        assert_eq!(most(&run, "syn_recv"), None);
+        assert_eq!(counter_growth(&run, "drops"), Some(7));
+        assert_eq!(counter_growth(&run, "overflows"), None);
+        assert_eq!(gauge_max(&run, "queue"), Some(9));
+        assert_eq!(gauge_max(&run, "syn_recv"), None);
     }
 
     #[test]
@@ -209,8 +209,8 @@ mod tests {
     }
 
     fn rate_until(run: &[Interval], until_ms: u64) -> Option<f64> {
-        let within = Within { from_ms: 900, until_ms, span_ms_least: 500 };
-        steady(run, within, |counters| counters.connects_ok)
+        let within = Window { from_ms: 900, until_ms, span_ms_least: 500 };
+        rate_within(run, within, |counters| counters.connects_ok)
     }
 
     #[test]

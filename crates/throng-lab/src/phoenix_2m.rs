@@ -15,8 +15,8 @@ use crate::report::{LabReport, LabTable};
 use crate::test_bed::{CHANNELS, NextStep};
 use crate::throughput::Throughput;
 use crate::user_run::{
-    Cost, UserRunSpec, arrivals_per_second, broadcast_seconds, delivery_cells, delivery_sentence,
-    errors_sentence, report, run_users, users_by_default,
+    UserCost, UserRunSpec, arrivals_per_second, broadcast_seconds, delivery_cells,
+    delivery_sentence, errors_sentence, report, run_users, users_by_default,
 };
 
 pub(crate) const INFO: LabInfo = LabInfo {
@@ -40,7 +40,7 @@ struct Lobby {
     heartbeats_sent: u64,
     heartbeats_missed: u64,
     growth: Vec<BroadcastResult>,
-    cost: Cost,
+    cost: UserCost,
 }
 
 /// A broadcast, and who was there.
@@ -60,7 +60,7 @@ pub(crate) fn run(
     let cpus = lab.machine.cpus;
     let does = Throughput::measure(lab, Protocol::Phoenix, progress)?;
     let users = users_by_default(lab, DEFAULT_USERS_PER_CPU, &does);
-    lab.check(users)?;
+    lab.check_fits(users)?;
     let pace = Pace::of(users, &does, lab.options.rate, lab.options.seconds);
     let text = scenario(users, &pace);
     let seconds = pace.length().as_secs();
@@ -74,7 +74,7 @@ pub(crate) fn run(
         // A server that hears of somebody once in a heartbeat must not take the first that is late for the last.
         idle_timeout: (pace.heartbeat > HEARTBEAT).then_some(2 * pace.heartbeat),
     };
-    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::On)?;
+    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::Continue)?;
     let lobby = lobby(users, &pace, &run.file.intervals, &summary, cpus);
     let setup = format!(
         "{} users arrive at {}{}, each joins rooms:lobby and stays, with a heartbeat every {}; a broadcast every {}; on {cpus} CPUs",
@@ -219,7 +219,7 @@ fn lobby(users: u64, pace: &Pace, intervals: &[Interval], summary: &Summary, cpu
         heartbeats_sent: heartbeats.sent,
         heartbeats_missed: heartbeats.missed,
         growth: probes.iter().filter(|probe| probe.counters.expected > 0).map(moment).collect(),
-        cost: Cost::of(intervals, summary, cpus),
+        cost: UserCost::of(intervals, summary, cpus),
     }
 }
 

@@ -11,9 +11,9 @@ use throng_report::{Interval, LoadInterval, Summary, Tally, server_side};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::latency;
 use crate::report::{LabReport, LabTable};
-use crate::test_bed::{CHANNELS, LoadSpec, NextStep, ServerEnd, ServerSpec, TestBed};
+use crate::test_bed::{CHANNELS, LoadSpec, NextStep, RunningServer, ServerSpec, TestBed};
 use crate::throughput::Throughput;
-use crate::user_run::{Cost, arrivals_per_second, errors_sentence, report};
+use crate::user_run::{UserCost, arrivals_per_second, errors_sentence, report};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "reconnect-storm",
@@ -44,7 +44,7 @@ struct Storm {
     join_p99_us: u64,
     /// `TcpExt.ListenOverflows` during the storm.
     overflows: Option<i64>,
-    cost: Cost,
+    cost: UserCost,
 }
 
 pub(crate) fn run(
@@ -53,8 +53,8 @@ pub(crate) fn run(
 ) -> Result<LabReport, LabError> {
     let cpus = lab.machine.cpus;
     let does = Throughput::measure(lab, Protocol::Phoenix, progress)?;
-    let users = lab.users((DEFAULT_USERS_PER_CPU * cpus).min(does.connects_at(STORM)));
-    lab.check(users)?;
+    let users = lab.users_or((DEFAULT_USERS_PER_CPU * cpus).min(does.connects_at(STORM)));
+    lab.check_fits(users)?;
     let per_second = arrivals_per_second(users, &does, lab.options.rate).max(1);
     let ramp = Duration::from_secs(users.div_ceil(per_second).max(1));
     let patience = Duration::from_secs(lab.options.seconds.unwrap_or(PATIENCE_SECONDS));
@@ -65,19 +65,23 @@ pub(crate) fn run(
 
     let cores = lab.machine.cores_for(users + users / 10);
     let spec = ServerSpec::new(ROW, "channels", cores);
-    let server = lab.stage.serve(spec)?;
-    let at = server.at.clone();
+    let server = lab.test_bed.serve(spec)?;
+    let at = server.endpoint.clone();
     let spec = ServerSpec { port: at.addr.port(), ..spec };
-    let mut restart =
-        Restart { stage: lab.stage, spec, users, state: State::Calm { server, since: None } };
+    let mut restart = Restart {
+        stage: lab.test_bed,
+        spec,
+        users,
+        state: RestartState::Calm { server, since: None },
+    };
     let load =
         LoadSpec { target: CHANNELS, interval: INTERVAL, ..LoadSpec::tcp(ROW, &text, seconds) };
-    let run = lab.stage.load(&load, &at, progress, |interval| restart.see(interval))?;
-    let down = restart.end()?;
+    let run = lab.test_bed.load(&load, &at, progress, |interval| restart.add(interval))?;
+    let down = restart.finish()?;
     let summary = Summary::of(&run.file);
     let storm = Storm {
         down_ms: down.map(|down| down.as_millis() as u64),
-        cost: Cost::of(&run.file.intervals, &summary, cpus),
+        cost: UserCost::of(&run.file.intervals, &summary, cpus),
         ..storm(users, &run.file.intervals)
     };
     let setup = format!(
@@ -110,68 +114,70 @@ struct Restart<'a> {
     stage: &'a TestBed,
     spec: ServerSpec<'a>,
     users: u64,
-    state: State,
+    state: RestartState,
 }
 
-enum State {
+enum RestartState {
     /// Before: since when everybody is there.
-    Calm { server: ServerEnd, since: Option<u64> },
+    Calm { server: RunningServer, since: Option<u64> },
     /// After: since when everybody is back, and how long there was no server.
-    Storm { server: ServerEnd, since: Option<u64>, down: Duration },
+    Storm { server: RunningServer, since: Option<u64>, down: Duration },
     /// The server could not be started again.
     Failed(LabError),
     /// Between two of them.
-    Moving,
+    Restarting,
 }
 
 impl Restart<'_> {
-    fn see(&mut self, interval: &Interval) -> NextStep {
-        let Some(load) = &interval.load else { return NextStep::On };
+    fn add(&mut self, interval: &Interval) -> NextStep {
+        let Some(load) = &interval.load else { return NextStep::Continue };
         let is_full = load.counters.joined >= self.users;
         let calm_for = |since: &mut Option<u64>| {
             *since = is_full.then(|| since.unwrap_or(interval.at_ms));
             since.is_some_and(|since| interval.at_ms - since >= CALM.as_millis() as u64)
         };
         match &mut self.state {
-            State::Calm { since, .. } => {
+            RestartState::Calm { since, .. } => {
                 if calm_for(since) {
                     self.restart();
                 }
-                NextStep::On
+                NextStep::Continue
             }
-            State::Storm { since, .. } => match calm_for(since) {
+            RestartState::Storm { since, .. } => match calm_for(since) {
                 true => NextStep::Stop,
-                false => NextStep::On,
+                false => NextStep::Continue,
             },
-            State::Failed(_) | State::Moving => NextStep::Stop,
+            RestartState::Failed(_) | RestartState::Restarting => NextStep::Stop,
         }
     }
 
     fn restart(&mut self) {
-        let State::Calm { server, .. } = std::mem::replace(&mut self.state, State::Moving) else {
+        let RestartState::Calm { server, .. } =
+            std::mem::replace(&mut self.state, RestartState::Restarting)
+        else {
             return;
         };
         let began = Instant::now();
         server.stop();
         self.state = match self.stage.serve(self.spec) {
-            Ok(server) => State::Storm { server, since: None, down: began.elapsed() },
-            Err(error) => State::Failed(error),
+            Ok(server) => RestartState::Storm { server, since: None, down: began.elapsed() },
+            Err(error) => RestartState::Failed(error),
         };
     }
 
     /// Ends the server; says how long there was none.
-    fn end(self) -> Result<Option<Duration>, LabError> {
+    fn finish(self) -> Result<Option<Duration>, LabError> {
         match self.state {
-            State::Calm { server, .. } => {
+            RestartState::Calm { server, .. } => {
                 server.stop();
                 Ok(None)
             }
-            State::Storm { server, down, .. } => {
+            RestartState::Storm { server, down, .. } => {
                 server.stop();
                 Ok(Some(down))
             }
-            State::Failed(error) => Err(error),
-            State::Moving => Ok(None),
+            RestartState::Failed(error) => Err(error),
+            RestartState::Restarting => Ok(None),
         }
     }
 }

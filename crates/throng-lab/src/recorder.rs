@@ -60,7 +60,7 @@ pub struct RecorderOptions {
     pub thresholds: Vec<Threshold>,
     /// How long a server may leave its questions unanswered until it counts as lost: one that closes a
     /// million connections has other things to do. A server that is not there is lost at once. Default 3 s.
-    pub server_patience: Duration,
+    pub server_lost_after: Duration,
     /// How long the generator may take to ramp down after [`RecordingHandle::stop`]. Default 30 s.
     pub ramp_down_timeout: Duration,
 }
@@ -72,7 +72,7 @@ impl Default for RecorderOptions {
             header: RunHeader::default(),
             interval: Duration::from_secs(1),
             thresholds: Vec::new(),
-            server_patience: Duration::from_secs(3),
+            server_lost_after: Duration::from_secs(3),
             ramp_down_timeout: Duration::from_secs(30),
         }
     }
@@ -90,22 +90,22 @@ impl Recorder<File> {
     /// cannot be recorded should not begin. A file that another run is writing is refused, and so is a
     /// link, and a file that holds something else than a run.
     pub fn create(options: RecorderOptions) -> Result<Self, RecordError> {
-        RunFilePlace::take(options.run_file.as_deref())?.begin(options)
+        RunFileLock::acquire(options.run_file.as_deref())?.begin(options)
     }
 }
 
 /// A run file that is empty and ours. Whoever has something to find out before the first line can be written takes the place first: the
 /// news that there is none should not have to wait for that.
 #[derive(Debug)]
-pub struct RunFilePlace(Option<File>);
+pub struct RunFileLock(Option<File>);
 
-impl RunFilePlace {
+impl RunFileLock {
     /// Takes the place; without a path, that of a run of which only the summary stays. An earlier run is
     /// overwritten, and nothing else.
-    pub fn take(path: Option<&Path>) -> Result<Self, RecordError> {
+    pub fn acquire(path: Option<&Path>) -> Result<Self, RecordError> {
         let Some(path) = path else { return Ok(Self(None)) };
         let file =
-            place::create_alone(path).map_err(|error| RecordError { path: path.into(), error })?;
+            place::create_locked(path).map_err(|error| RecordError { path: path.into(), error })?;
         Ok(Self(Some(file)))
     }
 
@@ -134,7 +134,7 @@ impl<W: Write + Truncate + Send + 'static> Recorder<W> {
         progress: impl FnMut(&Interval, Option<&Interval>) + Send + 'static,
     ) -> Recording {
         let (tell, told) = mpsc::channel();
-        let handle = RecordingHandle { tell, latest: Arc::default() };
+        let handle = RecordingHandle { commands: tell, latest: Arc::default() };
         let latest = Arc::clone(&handle.latest);
         let run = move || {
             RecorderLoop::new(self.options, self.out, sources, latest, Box::new(progress))
@@ -159,7 +159,7 @@ impl Recording {
     }
 
     /// Whether the last line is written.
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
@@ -175,7 +175,7 @@ impl Recording {
 /// Steers a recording and tells how it stands. It does nothing once the recording is over.
 #[derive(Clone, Debug)]
 pub struct RecordingHandle {
-    tell: Sender<RecorderCommand>,
+    commands: Sender<RecorderCommand>,
     latest: Arc<Mutex<Option<Interval>>>,
 }
 
@@ -183,12 +183,12 @@ impl RecordingHandle {
     /// Asks the generator to ramp down, and names who asked (`SIGINT`). Asked a second time, the recorder
     /// does not wait for that any longer.
     pub fn stop(&self, by: &str) {
-        let _ = self.tell.send(RecorderCommand::Stop(by.to_owned()));
+        let _ = self.commands.send(RecorderCommand::Stop(by.to_owned()));
     }
 
     /// Writes an event into the next interval.
-    pub fn note(&self, event: RunEventKind) {
-        let _ = self.tell.send(RecorderCommand::Note(event));
+    pub fn add_event(&self, event: RunEventKind) {
+        let _ = self.commands.send(RecorderCommand::AddEvent(event));
     }
 
     /// The last interval that was recorded.
@@ -240,7 +240,7 @@ impl std::error::Error for RecordError {}
 #[derive(Debug)]
 enum RecorderCommand {
     Stop(String),
-    Note(RunEventKind),
+    AddEvent(RunEventKind),
 }
 
 /// An interval is replaced whole, so one that a panic left behind is still good.

@@ -36,12 +36,12 @@ pub struct LabReport {
     /// Where the run files were kept; none where nobody asked for them.
     pub kept: Option<PathBuf>,
     /// What to type next.
-    pub next: Vec<Next>,
+    pub next: Vec<NextCommand>,
 }
 
 /// A command, and what it does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Next {
+pub struct NextCommand {
     /// As it is typed after the program's name: `doctor --for 1M`.
     pub args: &'static str,
     /// What it does, in a few words.
@@ -100,7 +100,7 @@ impl fmt::Display for LabReport {
 
 impl LabReport {
     /// Whether its numbers count: where it offers more to try, only when nothing is wrong with them.
-    pub fn is_to_be_believed(&self) -> bool {
+    pub fn is_trustworthy(&self) -> bool {
         match self.next.is_empty() {
             true => self.grade < Grade::Invalid,
             false => self.grade == Grade::Valid && !self.interrupted,
@@ -113,22 +113,22 @@ impl LabReport {
         for table in &self.tables {
             text += &format!("\n{table}");
         }
-        text += &wrap(&self.words(), WIDTH);
+        text += &wrap(&self.conclusions(), WIDTH);
         if let Some(folder) = &self.kept {
             text += &format!("\nrun files: {}\n", folder.display());
         }
-        text += &self.offers(program);
+        text += &self.next_steps(program);
         text
     }
 
     /// The verdict of what stopped it, where something is to be said of that, what was run, and how.
     fn head(&self) -> String {
-        let first = if self.is_offered_more() { String::new() } else { self.first_line() };
+        let first = if self.has_next_steps() { String::new() } else { self.first_line() };
         format!("{first}{}: {}\n{}\n", self.lab, self.article, self.setup)
     }
 
     /// What it means, and what to know before believing it.
-    fn words(&self) -> String {
+    fn conclusions(&self) -> String {
         let mut text = String::new();
         if self.interrupted {
             text += "\nIt was ended early: what follows is about the part that was run.\n";
@@ -137,7 +137,7 @@ impl LabReport {
         self.verdict.iter().for_each(|sentence| text += &format!("{sentence}\n"));
         self.notes.iter().for_each(|note| text += &format!("note: {note}\n"));
         match &self.diagnoses[..] {
-            _ if self.is_offered_more() => {}
+            _ if self.has_next_steps() => {}
             [] => {}
             [one] => text += &findings(&one.diagnosis),
             rows => {
@@ -162,13 +162,13 @@ impl LabReport {
     }
 
     /// Whether it ends in what to type next: a result that is to be believed then says no more of its rows.
-    fn is_offered_more(&self) -> bool {
+    fn has_next_steps(&self) -> bool {
         !self.next.is_empty() && self.grade == Grade::Valid
     }
 
-    fn offers(&self, program: &str) -> String {
+    fn next_steps(&self, program: &str) -> String {
         let mut table = Table::new().aligned(&[Align::Left, Align::Left]);
-        for Next { args, does } in &self.next {
+        for NextCommand { args, does } in &self.next {
             table.row([format!("  {program} {args}"), (*does).to_owned()]);
         }
         if table.is_empty() { String::new() } else { format!("\nnext\n{table}") }
@@ -240,7 +240,7 @@ mod tests {
             interrupted: false,
             rows: Value::Null,
             kept: Some("target/demo".into()),
-            next: vec![Next { args: "lab", does: "the experiments" }],
+            next: vec![NextCommand { args: "lab", does: "the experiments" }],
         }
     }
 

@@ -18,8 +18,8 @@ use crate::report::{LabReport, LabTable};
 use crate::test_bed::{CHANNELS, NextStep};
 use crate::throughput::Throughput;
 use crate::user_run::{
-    Cost, UserRunSpec, arrivals_per_second, delivery_sentence, errors_sentence, report, run_users,
-    users_by_default,
+    UserCost, UserRunSpec, arrivals_per_second, delivery_sentence, errors_sentence, report,
+    run_users, users_by_default,
 };
 
 pub(crate) const ONE_ROOM: LabInfo = LabInfo {
@@ -53,7 +53,7 @@ struct RoomsResult {
     is_the_generators: bool,
     heard_most_per_second: f64,
     probes: Vec<ProbeReport>,
-    cost: Cost,
+    cost: UserCost,
 }
 
 pub(crate) fn one_room(
@@ -80,7 +80,7 @@ fn run(
     let does = Throughput::measure(lab, Protocol::Phoenix, progress)?;
     let per_cpu = if info.name == ONE_ROOM.name { ONE_ROOM_PER_CPU } else { MANY_ROOMS_PER_CPU };
     let users = users_by_default(lab, per_cpu, &does);
-    lab.check(users)?;
+    lab.check_fits(users)?;
     let plan = RoomsPlan::of(users, members(users), &does, lab.options);
     let text = plan.scenario();
     let spec = UserRunSpec {
@@ -93,7 +93,7 @@ fn run(
         idle_timeout: None,
     };
     let mut watch = LatenessWatch::new(&plan);
-    let (run, summary) = run_users(lab, &spec, progress, |interval| watch.see(interval))?;
+    let (run, summary) = run_users(lab, &spec, progress, |interval| watch.add(interval))?;
     let found = found(&plan, &run.file, &summary, cpus);
     // What is due after that only queues up, at both ends.
     let validity = validity_until(&run.file, found.in_time_until_ms.unwrap_or(u64::MAX));
@@ -104,8 +104,8 @@ fn run(
         if plan.rooms == 1 { "one room".to_owned() } else { format!("{} rooms", plan.rooms) },
         count(plan.members as f64),
         plan.talkers,
-        count(plan.said(0)),
-        count(plan.said(1)),
+        count(plan.messages_per_second(0)),
+        count(plan.messages_per_second(1)),
         show_duration(plan.grows),
     );
     let said = (tables(&found), verdict(&found, &summary));
@@ -160,7 +160,7 @@ impl RoomsPlan {
     }
 
     /// Messages a second of all talkers, at first or at last.
-    fn said(&self, end: usize) -> f64 {
+    fn messages_per_second(&self, end: usize) -> f64 {
         (self.talkers * self.per_hour[end]) as f64 / 3600.0
     }
 
@@ -222,11 +222,11 @@ impl LatenessWatch {
         Self { members, grows_from_ms, before: None, points: Vec::new() }
     }
 
-    fn see(&mut self, interval: &Interval) -> NextStep {
-        let Some(now) = &interval.load else { return NextStep::On };
+    fn add(&mut self, interval: &Interval) -> NextStep {
+        let Some(now) = &interval.load else { return NextStep::Continue };
         let before = self.before.replace(now.clone());
         if interval.at_ms < self.grows_from_ms || now.is_leaving() {
-            return NextStep::On;
+            return NextStep::Continue;
         }
         if let Some(before) = before.filter(|_| !now.latencies().broadcast.is_empty()) {
             self.points.push(point(self.members, &before, (interval, now)));
@@ -237,7 +237,7 @@ impl LatenessWatch {
         if enough && knee(&self.points).is_some_and(is_certain) {
             NextStep::Stop
         } else {
-            NextStep::On
+            NextStep::Continue
         }
     }
 }
@@ -281,7 +281,7 @@ fn found(plan: &RoomsPlan, run: &RunFile, summary: &Summary, cpus: u64) -> Rooms
         is_the_generators,
         heard_most_per_second: summary.message.received_rate_most.unwrap_or(0.0),
         probes: probes.to_vec(),
-        cost: Cost::of(intervals, summary, cpus),
+        cost: UserCost::of(intervals, summary, cpus),
     }
 }
 
@@ -391,7 +391,11 @@ mod tests {
             for (connects, messages) in [(90.0, 500.0), (1e6, 9e6)] {
                 let does = Throughput { connects, messages };
                 let plan = RoomsPlan::of(users, members, &does, &LabOptions::default());
-                assert!(plan.talkers <= users && plan.said(0) < plan.said(1), "{plan:?}");
+                assert!(
+                    plan.talkers <= users
+                        && plan.messages_per_second(0) < plan.messages_per_second(1),
+                    "{plan:?}"
+                );
                 Scenario::parse(&plan.scenario(), "scaled").unwrap();
             }
         }

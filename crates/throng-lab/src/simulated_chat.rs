@@ -13,7 +13,9 @@ use crate::message_window::{self, MessageWindow};
 use crate::report::{LabReport, LabTable};
 use crate::test_bed::{CHANNELS, NextStep};
 use crate::throughput::Throughput;
-use crate::user_run::{Cost, UserRunSpec, delivery_sentence, errors_sentence, report, run_users};
+use crate::user_run::{
+    UserCost, UserRunSpec, delivery_sentence, errors_sentence, report, run_users,
+};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "simulated-chat",
@@ -35,7 +37,7 @@ struct ChatResult {
     finished: u64,
     connect_p99_us: u64,
     probes: Vec<ProbeReport>,
-    cost: Cost,
+    cost: UserCost,
 }
 
 pub(crate) fn run(
@@ -45,10 +47,10 @@ pub(crate) fn run(
     let cpus = lab.machine.cpus;
     let does = Throughput::measure(lab, Protocol::Phoenix, progress)?;
     let easily = (does.messages_at(HEARD) as f64 / HEARD_PER_USER) as u64;
-    let users = lab.users((DEFAULT_USERS_PER_CPU * cpus).min(easily));
+    let users = lab.users_or((DEFAULT_USERS_PER_CPU * cpus).min(easily));
     // Chance brings more at one time than there are on average.
     let most = users + users / 5 + 50;
-    lab.check(most)?;
+    lab.check_fits(most)?;
     let plan = ChatPlan::of(users, lab.options.seconds);
     let text = plan.scenario();
     let spec = UserRunSpec {
@@ -60,7 +62,7 @@ pub(crate) fn run(
         seconds: plan.length().as_secs(),
         idle_timeout: None,
     };
-    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::On)?;
+    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::Continue)?;
     let chat = chat(&plan, &run.file.intervals, &summary, cpus);
     let setup = format!(
         "about {} users at one time in {} rooms: {:.1} arrive a second, stay for {:.0} s ± 100 %, a third of them say {} things each; on {cpus} CPUs",
@@ -157,7 +159,7 @@ fn chat(plan: &ChatPlan, intervals: &[Interval], summary: &Summary, cpus: u64) -
         finished: summary.users.finished,
         connect_p99_us: summary.connect.latency_us.p99,
         probes: probes.to_vec(),
-        cost: Cost::of(intervals, summary, cpus),
+        cost: UserCost::of(intervals, summary, cpus),
     }
 }
 

@@ -11,7 +11,7 @@ use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Grade, Interval, Summary};
 
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
-use crate::measure::{grown, latency, most};
+use crate::measure::{counter_growth, gauge_max, latency};
 use crate::report::{LabReport, LabTable, SCHEMA};
 use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
 pub(crate) use offer::Offer;
@@ -76,9 +76,9 @@ pub(crate) fn run(
         "{} users, each connects, waits 1 s ±10 %, closes, comes back; {seconds} s a row on {} CPUs{}",
         count(offer.users as f64),
         lab.machine.cpus,
-        offer.words()
+        offer.describe()
     );
-    if lab.stage.is_isolated() {
+    if lab.test_bed.is_isolated() {
         setup += ", each end in its own network namespace";
     }
     Ok(LabReport {
@@ -109,14 +109,14 @@ pub(crate) fn compare(
     let began = Instant::now();
     let before = if lab.options.users.is_none() { 2 } else { 0 };
     let (mut offer, mut interrupted) = Offer::find(lab, before + VARIANTS.len(), progress)?;
-    lab.check(offer.users)?;
+    lab.check_fits(offer.users)?;
     let mut rows = Vec::new();
     for again in 0..=AGAIN_MOST {
         rows.clear();
         let all_take =
             Duration::from_secs(VARIANTS.len() as u64 * (seconds + ROW_OVERHEAD_SECONDS));
         for (i, accept) in VARIANTS.into_iter().enumerate() {
-            if interrupted || lab.stage.is_stopped() {
+            if interrupted || lab.test_bed.is_stopped() {
                 interrupted = true;
                 break;
             }
@@ -154,10 +154,10 @@ fn run_row(
 ) -> Result<FinishedRun, LabError> {
     // A connection that its client has closed is open at the server for a moment more.
     let cores = lab.machine.cores_for(users + users / 4);
-    let server = lab.stage.serve(ServerSpec { accept, ..ServerSpec::new(name, "ok", cores) })?;
+    let server = lab.test_bed.serve(ServerSpec { accept, ..ServerSpec::new(name, "ok", cores) })?;
     let text = scenario(users, seconds);
     let spec = LoadSpec::tcp(name, &text, seconds);
-    let run = lab.stage.load(&spec, &server.at, progress, |_| NextStep::On)?;
+    let run = lab.test_bed.load(&spec, &server.endpoint, progress, |_| NextStep::Continue)?;
     server.stop();
     Ok(run)
 }
@@ -211,10 +211,10 @@ fn row(accept: &str, run: &FinishedRun) -> Row {
         connect_p90_us: (height.count > 0).then_some(height.p90).or(worst),
         connect_p99_us: (height.count > 0).then_some(height.p99),
         connect_p90_us_most: worst,
-        syn_recv_most: most(intervals, "listener.syn_recv"),
-        accept_queue_most: most(intervals, "listener.accept_queue_most"),
-        overflows: grown(intervals, "TcpExt.ListenOverflows"),
-        drops: grown(intervals, "TcpExt.ListenDrops"),
+        syn_recv_most: gauge_max(intervals, "listener.syn_recv"),
+        accept_queue_most: gauge_max(intervals, "listener.accept_queue_most"),
+        overflows: counter_growth(intervals, "TcpExt.ListenOverflows"),
+        drops: counter_growth(intervals, "TcpExt.ListenDrops"),
         registry_mailbox_most: server.map(|server| server.counters.registry_mailbox_most),
         server_cpu_us: server.and_then(|server| server.cpu_us_per_connection),
         load_cpu_us: summary.generator.cpu_us_per_connect,

@@ -31,7 +31,7 @@ use crate::isolate::{self, Isolation};
 use crate::lab::{LabError, LabOptions, LabProgress};
 use crate::report::RowDiagnosis;
 use folder::WorkFolder;
-use follow::Follow;
+use follow::RunFileFollower;
 use network::Network;
 use process::Process;
 
@@ -92,28 +92,28 @@ pub(crate) struct LoadSpec<'a> {
     /// Event loops; none for what suits the load.
     pub(crate) cores: Option<usize>,
     /// Whether nobody wants the rest of it: when the user ends it early it is killed, and leaves no result.
-    pub(crate) is_brief: bool,
+    pub(crate) killed_on_stop: bool,
 }
 
 impl<'a> LoadSpec<'a> {
     /// Bytes over TCP, recorded every second.
     pub(crate) fn tcp(row: &'a str, scenario: &'a str, seconds: u64) -> Self {
         let interval = Duration::from_secs(1);
-        Self { row, scenario, target: TCP, seconds, interval, cores: None, is_brief: false }
+        Self { row, scenario, target: TCP, seconds, interval, cores: None, killed_on_stop: false }
     }
 }
 
 /// A server that listens.
 #[derive(Debug)]
-pub(crate) struct ServerEnd {
+pub(crate) struct RunningServer {
     process: Process,
     /// Where it is found.
-    pub(crate) at: ServerAt,
+    pub(crate) endpoint: ServerEndpoint,
 }
 
 /// Where a server is found.
 #[derive(Clone, Debug)]
-pub(crate) struct ServerAt {
+pub(crate) struct ServerEndpoint {
     /// Where it listens.
     pub(crate) addr: SocketAddr,
     /// Its control socket; none when it is not a throng server.
@@ -123,7 +123,7 @@ pub(crate) struct ServerAt {
 /// Whether a run should go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
-    On,
+    Continue,
     /// The load ramps down and the row ends.
     Stop,
 }
@@ -148,7 +148,8 @@ impl TestBed {
             WorkFolder::create(lab).map_err(|error| LabError::File(std::env::temp_dir(), error))?;
         let folder = match &options.keep_files {
             Some(folder) => {
-                folder::keep(folder).map_err(|error| LabError::File(folder.clone(), error))?;
+                folder::prepare_kept(folder)
+                    .map_err(|error| LabError::File(folder.clone(), error))?;
                 folder.clone()
             }
             None => work.path().to_owned(),
@@ -174,7 +175,7 @@ impl TestBed {
     }
 
     /// Forgets what stopped a load that was only a trial.
-    pub(crate) fn forget(&self, row: &str) {
+    pub(crate) fn drop_diagnosis(&self, row: &str) {
         self.diagnoses.borrow_mut().retain(|diagnosis| diagnosis.row != row);
     }
 
@@ -190,8 +191,8 @@ impl TestBed {
 
     /// Moves what is started from now on into a network namespace where `sockets` would users the machine's own table
     /// of connections, which has `buckets`; says what it costs where it `may_move` not, or cannot.
-    pub(crate) fn make_room(&self, sockets: u64, buckets: u64, may_move: bool) {
-        self.network.make_room(sockets, buckets, may_move);
+    pub(crate) fn use_larger_table(&self, sockets: u64, buckets: u64, may_move: bool) {
+        self.network.use_larger_table(sockets, buckets, may_move);
     }
 
     /// What the report should say about the ends' network.
@@ -215,7 +216,7 @@ impl TestBed {
     }
 
     /// Starts a throng server and waits until it listens.
-    pub(crate) fn serve(&self, spec: ServerSpec<'_>) -> Result<ServerEnd, LabError> {
+    pub(crate) fn serve(&self, spec: ServerSpec<'_>) -> Result<RunningServer, LabError> {
         let control = self.work_path(&format!("{}.server.sock", spec.row));
         let mut command = Command::new(&self.program);
         command.args(["serve", spec.handler, "--accept", spec.accept, "--backlog", BACKLOG]);
@@ -227,7 +228,7 @@ impl TestBed {
         }
         let mut process = self.start_server(spec.row, command)?;
         let addr = self.wait_for(&mut process, || listens_at(&control))?;
-        Ok(ServerEnd { process, at: ServerAt { addr, control: Some(control) } })
+        Ok(RunningServer { process, endpoint: ServerEndpoint { addr, control: Some(control) } })
     }
 
     /// Starts some other server, and waits until it accepts connections at `addr`.
@@ -236,11 +237,11 @@ impl TestBed {
         row: &str,
         command: Command,
         addr: SocketAddr,
-    ) -> Result<ServerEnd, LabError> {
+    ) -> Result<RunningServer, LabError> {
         let mut process = self.start_server(row, command)?;
         let ready = || self.network.accepts(addr, WAIT_STEP).then_some(addr);
         let addr = self.wait_for(&mut process, ready)?;
-        Ok(ServerEnd { process, at: ServerAt { addr, control: None } })
+        Ok(RunningServer { process, endpoint: ServerEndpoint { addr, control: None } })
     }
 
     /// Where a server is to listen.
@@ -263,11 +264,11 @@ impl TestBed {
             if let Some(found) = ready() {
                 return Ok(found);
             }
-            if let Some(error) = process.ended_early() {
+            if let Some(error) = process.early_exit() {
                 return Err(error);
             }
             if began.elapsed() > START_TIMEOUT || self.is_stopped() {
-                return Err(process.failed(&format!("was not ready within {START_TIMEOUT:?}")));
+                return Err(process.error(&format!("was not ready within {START_TIMEOUT:?}")));
             }
             std::thread::sleep(WAIT_STEP);
         }
@@ -278,7 +279,7 @@ impl TestBed {
     pub(crate) fn load(
         &self,
         spec: &LoadSpec<'_>,
-        server: &ServerAt,
+        server: &ServerEndpoint,
         progress: &mut dyn FnMut(LabProgress<'_>),
         mut each: impl FnMut(&Interval) -> NextStep,
     ) -> Result<FinishedRun, LabError> {
@@ -290,19 +291,19 @@ impl TestBed {
         let _ = fs::remove_file(&record);
         let control = self.load_control(row);
         let command = self.load_command(spec, &scenario, server, &record, &control);
-        let spawn = |command| self.network.spawn_load(command);
+        let spawn = |command| self.network.spawn_generator(command);
         let log = self.path(&format!("{row}.load.log"));
         let mut process = Process::start("generator", command, log, spawn)?;
 
-        let mut follow = Follow::new(&record);
+        let mut follow = RunFileFollower::new(&record);
         let mut asked_to_end = false;
         let mut interrupted = false;
-        let end_timeout = if spec.is_brief { BRIEF_END_TIMEOUT } else { END_TIMEOUT };
+        let end_timeout = if spec.killed_on_stop { BRIEF_END_TIMEOUT } else { END_TIMEOUT };
         let mut give_up_at = Instant::now() + Duration::from_secs(spec.seconds) + end_timeout;
         let latest = give_up_at + LEAVING_MAX;
         loop {
             let ended = process.has_ended();
-            let mut go = NextStep::On;
+            let mut go = NextStep::Continue;
             follow.read(&mut |interval, previous| {
                 progress(LabProgress::Interval { row, interval, previous, seconds: spec.seconds });
                 if each(interval) == NextStep::Stop {
@@ -317,25 +318,25 @@ impl TestBed {
                 break;
             }
             interrupted |= self.is_stopped();
-            if interrupted && spec.is_brief {
+            if interrupted && spec.killed_on_stop {
                 process.kill();
-                return Err(process.failed("was killed"));
+                return Err(process.error("was killed"));
             }
             if !asked_to_end && (interrupted || go == NextStep::Stop) {
-                ask_to_end(&control);
+                request_shutdown(&control);
                 asked_to_end = true;
                 give_up_at = Instant::now() + END_TIMEOUT;
             }
             if Instant::now() > give_up_at {
-                return Err(process.failed("did not end in time and was killed"));
+                return Err(process.error("did not end in time and was killed"));
             }
             std::thread::sleep(WAIT_STEP);
         }
         process.check_ran()?;
-        let file = follow.whole().map_err(|error| LabError::File(record, error))?;
+        let file = follow.finish().map_err(|error| LabError::File(record, error))?;
         let diagnosis = diagnose(&History::of(&file), &Summary::of(&file), &[]);
         // Of a row that was run again, the last time counts.
-        self.forget(row);
+        self.drop_diagnosis(row);
         self.diagnoses.borrow_mut().push(RowDiagnosis { row: row.to_owned(), diagnosis });
         Ok(FinishedRun { file, interrupted })
     }
@@ -344,7 +345,7 @@ impl TestBed {
         &self,
         spec: &LoadSpec<'_>,
         scenario: &Path,
-        server: &ServerAt,
+        server: &ServerEndpoint,
         record: &Path,
         control: &Path,
     ) -> Command {
@@ -377,7 +378,7 @@ impl TestBed {
     }
 }
 
-impl ServerEnd {
+impl RunningServer {
     /// Ends it, and waits until it has.
     pub(crate) fn stop(mut self) {
         self.process.stop();
@@ -392,7 +393,7 @@ fn listens_at(control: &Path) -> Option<SocketAddr> {
 }
 
 /// A generator that does not answer is not asked again: the time-out ends it.
-fn ask_to_end(control: &Path) {
+fn request_shutdown(control: &Path) {
     if let Ok(client) = ControlClient::connect(control) {
         let _ =
             client.with_timeout(Duration::from_secs(2)).ask(&ControlRequest::new(Verb::Shutdown));

@@ -30,9 +30,9 @@ impl Throughput {
         protocol: Protocol,
         progress: &mut dyn FnMut(LabProgress<'_>),
     ) -> Result<Self, LabError> {
-        let slow = Self::of_slow(lab.machine.cpus);
+        let slow = Self::assumed(lab.machine.cpus);
         if let Some(users) = lab.options.users {
-            lab.check(users)?;
+            lab.check_fits(users)?;
             if users <= FEW_USERS {
                 return Ok(slow);
             }
@@ -42,7 +42,7 @@ impl Throughput {
         let options = CeilingOptions {
             length: LENGTH,
             protocol,
-            talk: Traffic::Answered,
+            traffic: Traffic::Answered,
             users_most: lab.machine.pairs_most(),
             program: lab.options.program.clone(),
             stop: Arc::clone(&lab.options.stop),
@@ -62,7 +62,7 @@ impl Throughput {
     }
 
     /// What any machine with so many CPUs does.
-    fn of_slow(cpus: u64) -> Self {
+    fn assumed(cpus: u64) -> Self {
         let cpus = cpus as f64;
         Self { connects: CONNECTS_PER_CPU * cpus, messages: MESSAGES_PER_CPU * cpus }
     }

@@ -38,9 +38,9 @@ pub(crate) fn run_users(
     lab.begin_row(row, seconds, progress);
     let cores = lab.machine.cores_for(spec.users);
     let server = ServerSpec::new(row, spec.handler, cores);
-    let server = lab.stage.serve(ServerSpec { idle_timeout: spec.idle_timeout, ..server })?;
+    let server = lab.test_bed.serve(ServerSpec { idle_timeout: spec.idle_timeout, ..server })?;
     let load = LoadSpec { target: spec.target, ..LoadSpec::tcp(row, spec.scenario, seconds) };
-    let run = lab.stage.load(&load, &server.at, progress, each)?;
+    let run = lab.test_bed.load(&load, &server.endpoint, progress, each)?;
     server.stop();
     let summary = Summary::of(&run.file);
     Ok((run, summary))
@@ -73,7 +73,7 @@ pub(crate) fn report<T: Serialize>(
 
 /// What a user costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Cost {
+pub(crate) struct UserCost {
     /// Users per CPU of this machine, which both ends share.
     pub(crate) users_per_cpu: f64,
     /// Resident memory of the server.
@@ -88,7 +88,7 @@ pub(crate) struct Cost {
     pub(crate) load_cpu_us_each: Option<f64>,
 }
 
-impl Cost {
+impl UserCost {
     /// Of the most users that were connected at one time.
     pub(crate) fn of(intervals: &[Interval], summary: &Summary, cpus: u64) -> Self {
         let users = summary.users.connected_most;
@@ -210,7 +210,7 @@ pub(crate) fn arrivals_per_second(users: u64, does: &Throughput, asked: Option<u
 /// How many users a lab has of itself: so many a CPU, as far as they fit and come within [`COMING_SECONDS`].
 pub(crate) fn users_by_default(lab: &Lab<'_>, per_cpu: u64, does: &Throughput) -> u64 {
     let arrivals = arrivals_per_second(0, does, lab.options.rate);
-    lab.users((per_cpu * lab.machine.cpus).min(arrivals.saturating_mul(COMING_SECONDS)))
+    lab.users_or((per_cpu * lab.machine.cpus).min(arrivals.saturating_mul(COMING_SECONDS)))
 }
 
 /// How long a broadcast to `users` may take, in seconds, rounded up: two broadcasts are not under way at one time.

@@ -17,8 +17,8 @@ use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
 
 use crate::recorder::ControlProbe;
 use crate::recorder::facts::{boot_id, net_namespace};
-use crate::recorder::kernel::{sentences, watched};
-use crate::recorder::server::ServerWatch;
+use crate::recorder::kernel::{unreadable_sources, watched};
+use crate::recorder::server::ServerPoller;
 pub use publisher::{BoundPublisher, Publisher, READERS_MAX};
 
 /// What to watch.
@@ -38,13 +38,13 @@ pub struct HostWatch {
     options: WatchOptions,
     sampler: Sampler,
     /// Why the namespace that is watched may not be the server's.
-    blind: Option<String>,
+    namespace_error: Option<String>,
     /// The process, as it was last seen.
     owner: Result<Owner, String>,
-    server: Option<ServerWatch>,
+    server: Option<ServerPoller>,
     began: Instant,
     /// When the last look began, since then.
-    looked_ms: Option<u64>,
+    sampled_ms: Option<u64>,
     /// When the process may be searched for again.
     search_at: Instant,
 }
@@ -57,7 +57,7 @@ impl HostWatch {
     pub fn new(options: WatchOptions) -> Result<Self, String> {
         let mut blind = None;
         if let Some(pid) = options.pid {
-            named(pid).map_err(|why| format!("cannot look at process {pid}: {why}"))?;
+            process_by_id(pid).map_err(|why| format!("cannot look at process {pid}: {why}"))?;
             blind = netns::enter(pid).err().map(|errno| {
                 format!("the network namespace of process {pid}: {errno}; the counters are those of this command's own")
             });
@@ -66,14 +66,14 @@ impl HostWatch {
         let mut watch = Self {
             sampler: sampler(&options, None),
             options,
-            blind,
+            namespace_error: blind,
             owner: Err(String::new()),
             server: None,
             began: now,
-            looked_ms: None,
+            sampled_ms: None,
             search_at: now,
         };
-        watch.search();
+        watch.find_process();
         Ok(watch)
     }
 
@@ -83,7 +83,7 @@ impl HostWatch {
     }
 
     /// Whether the server is one of throng that says itself what it does.
-    pub fn asks_the_server(&self) -> bool {
+    pub fn reads_server_counters(&self) -> bool {
         self.server.is_some()
     }
 
@@ -105,22 +105,22 @@ impl HostWatch {
     }
 
     /// Looks once.
-    pub fn look(&mut self) -> WatchLine {
+    pub fn sample(&mut self) -> WatchLine {
         if Instant::now() >= self.search_at {
             match self.is_alive() {
-                false => self.search(),
+                false => self.find_process(),
                 // A throng server that was too busy to answer, or not yet ready to, may be so now. Others are not worth the wait.
-                true if self.server.is_none() && self.is_throng() => self.search_control(),
+                true if self.server.is_none() && self.is_throng() => self.find_control_socket(),
                 true => {}
             }
         }
         let at_ms = self.began.elapsed().as_millis() as u64;
-        let span_ms = at_ms - self.looked_ms.replace(at_ms).unwrap_or(at_ms);
+        let span_ms = at_ms - self.sampled_ms.replace(at_ms).unwrap_or(at_ms);
         let mut sample = self.sampler.sample(Clock.now());
-        let mut unseen = sentences("", &sample.unknown);
-        unseen.extend(self.blind.clone());
+        let mut unseen = unreadable_sources("", &sample.unknown);
+        unseen.extend(self.namespace_error.clone());
         let mut process = sample.processes.pop().and_then(|process| process.used.known().cloned());
-        let server = self.ask();
+        let server = self.server_snapshot();
         if let (Some(process), Some(server)) = (&mut process, &server) {
             // It was there before this watch was.
             process.rss_bytes_at_start = server.process.rss_bytes_at_start;
@@ -134,7 +134,7 @@ impl HostWatch {
         WatchLine { at_ms, span_ms, machine, kernel, process, server, programs, unseen }
     }
 
-    fn ask(&mut self) -> Option<ServerSnapshot> {
+    fn server_snapshot(&mut self) -> Option<ServerSnapshot> {
         self.server.as_mut()?.snapshot(&mut |_| {})
     }
 
@@ -149,10 +149,10 @@ impl HostWatch {
     }
 
     /// Looks for the process, and for the control socket of a throng server.
-    fn search(&mut self) {
+    fn find_process(&mut self) {
         self.search_at = Instant::now() + SEARCH_EVERY;
         let found = match self.options.pid {
-            Some(pid) => named(pid),
+            Some(pid) => process_by_id(pid),
             None if self.options.ports.is_empty() => {
                 Err("the server's process: which one is not said (--port, --pid)".to_owned())
             }
@@ -164,20 +164,20 @@ impl HostWatch {
         if found != self.owner {
             self.sampler = sampler(&self.options, found.as_ref().ok().map(|owner| owner.pid));
             self.owner = found;
-            self.search_control();
+            self.find_control_socket();
         }
     }
 
     /// Looks for the control socket of the process that was found.
-    fn search_control(&mut self) {
+    fn find_control_socket(&mut self) {
         self.search_at = Instant::now() + SEARCH_EVERY;
-        self.server = control(&self.options, self.owner.as_ref().ok())
-            .map(|path| ServerWatch::new(Box::new(ControlProbe::new(path)), SERVER_PATIENCE));
+        self.server = control_socket(&self.options, self.owner.as_ref().ok())
+            .map(|path| ServerPoller::new(Box::new(ControlProbe::new(path)), SERVER_PATIENCE));
     }
 }
 
 /// A process by its id.
-fn named(pid: u32) -> Result<Owner, String> {
+fn process_by_id(pid: u32) -> Result<Owner, String> {
     let path = format!("proc/{pid}/stat");
     match ProcRoot::default().read(&path, throng_doctor::process::parse_stat) {
         Fact::Known(stat) => Ok(Owner { pid, program: stat.name, others: Vec::new() }),
@@ -195,7 +195,7 @@ fn sampler(options: &WatchOptions, pid: Option<u32>) -> Sampler {
 }
 
 /// The control socket to ask.
-fn control(options: &WatchOptions, owner: Option<&Owner>) -> Option<PathBuf> {
+fn control_socket(options: &WatchOptions, owner: Option<&Owner>) -> Option<PathBuf> {
     let of = |owner: &Owner| {
         let mut all = processes().into_iter();
         all.find(|process| process.role == ProcessRole::Server && process.pid == owner.pid)
@@ -221,7 +221,7 @@ mod tests {
         let ports = vec![server.local_addr().unwrap().port()];
         let mut watch = HostWatch::new(WatchOptions { ports, ..Default::default() }).unwrap();
         assert_eq!(watch.owner().unwrap().pid, std::process::id());
-        let (first, second) = (watch.look(), watch.look());
+        let (first, second) = (watch.sample(), watch.sample());
         assert_eq!(first.span_ms, 0);
         assert_eq!(second.span_ms, second.at_ms - first.at_ms);
         assert_eq!(second.kernel["listener.count"], 1);
@@ -236,7 +236,7 @@ mod tests {
         let mut watch =
             HostWatch::new(WatchOptions { ports: vec![closed], ..Default::default() }).unwrap();
         assert!(watch.owner().unwrap_err().contains("nobody listens"));
-        let line = watch.look();
+        let line = watch.sample();
         assert_eq!((line.kernel["listener.count"], line.process), (0, None));
         assert!(
             line.unseen.iter().any(|what| what.contains("nobody listens")),

@@ -39,7 +39,7 @@ fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
 
     let mut load = stage.run(&scenario());
     load.arg("--server-control").arg(&control);
-    let load = Ended(stage.isolation.spawn_load(piped(load)).unwrap());
+    let load = Ended(stage.isolation.spawn_generator(piped(load)).unwrap());
     let grown = |interval: &Interval| {
         interval.load.as_ref().is_some_and(|load| load.counters.connects_ok > 20)
     };
@@ -93,7 +93,7 @@ fn a_server_of_somebody_else_is_watched_from_its_namespace_while_it_is_loaded() 
     let load = until(|| {
         let mut load = stage.run(&scenario());
         load.args(["--server-facts", &format!("{SERVER_ADDRESS}:7001"), "--interval", "500ms"]);
-        let mut load = Ended(stage.isolation.spawn_load(piped(load)).unwrap());
+        let mut load = Ended(stage.isolation.spawn_generator(piped(load)).unwrap());
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(5) {
             if stage.intervals().is_some() {

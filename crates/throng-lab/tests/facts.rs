@@ -64,7 +64,7 @@ fn sampled(
 fn the_servers_facts_stand_beside_the_generators_own() {
     let publisher = publisher("127.0.0.1:0".parse().unwrap());
     let facts = FactsStream::connect(&publisher.addr().to_string()).unwrap();
-    assert!(!facts.is_of_this_machine());
+    assert!(!facts.is_same_machine());
     let mut kernel = LiveKernel::new(vec![1]).with_facts(facts);
     let first = sampled(&mut kernel, Some(&publisher), |sample| !sample.server_counters.is_empty());
     assert_eq!(first.server_counters["TcpExt.ListenOverflows"], 7);

@@ -68,7 +68,7 @@ fn behind_a_slow_link_a_full_queue_leaves_connections_half_open() {
         Resident(spawn(resident).unwrap())
     };
     let at_server = inside(&|command| isolation.spawn_server(command));
-    let at_load = inside(&|command| isolation.spawn_load(command));
+    let at_load = inside(&|command| isolation.spawn_generator(command));
 
     let test = std::thread::spawn(move || {
         assert!(netns::enter(at_server.0.id()).unwrap());

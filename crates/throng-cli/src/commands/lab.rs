@@ -84,15 +84,15 @@ impl Lab {
         let report = throng_lab::run(name, &options, &mut |event| shown.show(&event));
         shown.progress.finish();
         let report = report.map_err(|error| Failure::new(error.to_string()))?;
-        let text = report.text(&as_typed());
+        let text = report.text(&program_name());
         match quiet {
             true => output::print_error(text),
-            false => output::say(format!("\n{}", dressed(text))),
+            false => output::say(format!("\n{}", colored(text))),
         }
         if let Some(json) = &self.json {
             json.write(&report)?;
         }
-        Ok(match (report.interrupted, report.is_to_be_believed()) {
+        Ok(match (report.interrupted, report.is_trustworthy()) {
             (true, _) => Exit::Incomplete,
             (false, true) => Exit::Met,
             (false, false) => Exit::Invalid,
@@ -113,7 +113,7 @@ impl Lab {
 }
 
 /// The report as a terminal shows it: its first line stands out, and so does what is not valid.
-fn dressed(text: String) -> String {
+fn colored(text: String) -> String {
     if !output::stdout_has_colors() {
         return text;
     }
@@ -130,7 +130,7 @@ fn dressed(text: String) -> String {
 }
 
 /// How the user has called this program: `throng`, or the path to it.
-fn as_typed() -> String {
+fn program_name() -> String {
     let name = std::env::args().next().unwrap_or_default();
     if name.is_empty() { "throng".to_owned() } else { name }
 }
@@ -140,12 +140,12 @@ struct LabDisplay {
     quiet: bool,
     progress: Progress,
     /// When the interval ended that was shown last in a pipe, in milliseconds.
-    told_ms: u64,
+    printed_ms: u64,
 }
 
 impl LabDisplay {
     fn new(quiet: bool) -> Self {
-        Self { quiet, progress: Progress::new(Duration::ZERO, quiet), told_ms: 0 }
+        Self { quiet, progress: Progress::new(Duration::ZERO, quiet), printed_ms: 0 }
     }
 
     fn show(&mut self, event: &LabProgress<'_>) {
@@ -153,7 +153,7 @@ impl LabDisplay {
             LabProgress::Note(note) => self.progress.note(note),
             LabProgress::Row { name, number, of, seconds } => {
                 self.progress.finish();
-                self.told_ms = 0;
+                self.printed_ms = 0;
                 let title = format!("{number}/{of} {name}");
                 self.progress = Progress::titled(title, Duration::from_secs(*seconds), self.quiet);
                 if !self.progress.is_live() {
@@ -162,7 +162,7 @@ impl LabDisplay {
             }
             LabProgress::Interval { interval, previous, .. } => {
                 self.progress.tick();
-                if self.progress.is_live() || self.is_told(interval) {
+                if self.progress.is_live() || self.should_print(interval) {
                     self.progress.show(interval, *previous);
                 }
             }
@@ -170,11 +170,11 @@ impl LabDisplay {
     }
 
     /// Whether a pipe gets a line of it: where something happened, or the last line is long ago.
-    fn is_told(&mut self, interval: &Interval) -> bool {
-        let is_due = interval.at_ms >= self.told_ms + TOLD_EVERY_MS;
+    fn should_print(&mut self, interval: &Interval) -> bool {
+        let is_due = interval.at_ms >= self.printed_ms + TOLD_EVERY_MS;
         let is_told = interval.span_ms > 0 && (is_due || !interval.events.is_empty());
         if is_told {
-            self.told_ms = interval.at_ms;
+            self.printed_ms = interval.at_ms;
         }
         is_told
     }
@@ -197,13 +197,13 @@ mod tests {
     fn a_pipe_gets_a_line_every_ten_seconds_and_where_something_happened() {
         let mut shown = LabDisplay::new(true);
         let quarters = (1..=90).map(|quarter| at(250 * quarter));
-        let told: Vec<_> = quarters.filter(|interval| shown.is_told(interval)).collect();
+        let told: Vec<_> = quarters.filter(|interval| shown.should_print(interval)).collect();
         assert_eq!(
             told.iter().map(|interval| interval.at_ms).collect::<Vec<_>>(),
             [10_000, 20_000]
         );
         let kind = RunEventKind::Steered { command: "stop 5".into() };
         let steered = Interval { events: vec![RunEvent::new(1, kind)], ..at(23_000) };
-        assert!(shown.is_told(&steered) && !shown.is_told(&at(23_250)));
+        assert!(shown.should_print(&steered) && !shown.should_print(&at(23_250)));
     }
 }

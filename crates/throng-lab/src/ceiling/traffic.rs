@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_base::units::show_duration;
 use throng_load::scenario::Protocol;
 
-use crate::measure::Within;
+use crate::measure::Window;
 use crate::test_bed::{CHANNELS, TCP};
 
 /// What the users of a scenario say, from the least to the most.
@@ -34,18 +34,18 @@ pub(super) struct Part {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
     protocol: Protocol,
-    talk: Traffic,
+    traffic: Traffic,
     length: Duration,
 }
 
 impl Parts {
     pub(super) fn new(protocol: Protocol, talk: Traffic, length: Duration) -> Self {
-        Self { protocol, talk, length }
+        Self { protocol, traffic: talk, length }
     }
 
     /// The handler of the peer: what does least with what comes.
     pub(super) fn handler(&self) -> &'static str {
-        match (self.protocol, self.talk) {
+        match (self.protocol, self.traffic) {
             (Protocol::Tcp, Traffic::Sent) => "hold",
             (Protocol::Tcp, _) => "echo",
             (Protocol::Ws | Protocol::Phoenix, _) => "channels",
@@ -62,7 +62,7 @@ impl Parts {
 
     /// Users who talk without a pause, if they talk.
     pub(super) fn messages(&self, users: u64) -> Option<Part> {
-        let exchange = match (self.protocol, self.talk) {
+        let exchange = match (self.protocol, self.traffic) {
             (_, Traffic::Silent) => return None,
             (Protocol::Tcp, Traffic::Sent) => "send: x",
             (Protocol::Tcp, Traffic::Answered) => "{send: x}, {expect: x}",
@@ -93,12 +93,12 @@ impl Parts {
     }
 
     /// When the first two loads are as busy as they get: everybody has come and nobody has gone.
-    pub(super) fn busy(&self) -> Within {
+    pub(super) fn busy_window(&self) -> Window {
         let arrived_ms = ARRIVING.as_millis() as u64;
         let until = ARRIVING + self.busy_for();
         // An interval ends a little after its boundary, and the first begins before the load does.
         let until_ms = until.as_millis() as u64 + arrived_ms / 2;
-        Within { from_ms: 3 * arrived_ms / 2, until_ms, span_ms_least: arrived_ms / 2 }
+        Window { from_ms: 3 * arrived_ms / 2, until_ms, span_ms_least: arrived_ms / 2 }
     }
 
     fn part(&self, name: &'static str, load: &str, users: &str) -> Part {

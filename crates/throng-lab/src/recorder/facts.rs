@@ -20,7 +20,7 @@ use super::{KernelReading, lock};
 pub struct FactsStream {
     address: String,
     header: WatchHeader,
-    kin: Kin,
+    relation: HostRelation,
     inbox: Arc<Mutex<Inbox>>,
     /// What the last line said about what it cannot see.
     unseen: Vec<String>,
@@ -30,9 +30,9 @@ pub struct FactsStream {
 
 /// How the machine that is watched is related to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kin {
+enum HostRelation {
     /// It is another machine.
-    Strangers,
+    OtherMachine,
     /// It is this one, seen from another network namespace.
     SameMachine,
     /// It is this very namespace.
@@ -56,23 +56,23 @@ impl FactsStream {
     /// # Errors
     /// A sentence: nobody answers there, or not with a watch.
     pub fn connect(address: &str) -> Result<Self, String> {
-        let (header, lines) = open(address)?;
+        let (header, lines) = connect(address)?;
         let inbox = Arc::<Mutex<Inbox>>::default();
         let reader = Reader {
             address: address.to_owned(),
-            patience: patience(&header),
+            patience: silence_max(&header),
             inbox: Arc::downgrade(&inbox),
         };
         let thread = std::thread::Builder::new().name("server-facts".into());
         thread.spawn(move || reader.run(lines)).map_err(|error| error.to_string())?;
-        let kin = Kin::of(&header);
+        let kin = HostRelation::of(&header);
         let address = address.to_owned();
-        Ok(Self { address, header, kin, inbox, unseen: Vec::new(), server_pid: None })
+        Ok(Self { address, header, relation: kin, inbox, unseen: Vec::new(), server_pid: None })
     }
 
     /// Whether the machine that is watched is this one.
-    pub fn is_of_this_machine(&self) -> bool {
-        self.kin != Kin::Strangers
+    pub fn is_same_machine(&self) -> bool {
+        self.relation != HostRelation::OtherMachine
     }
 
     /// Ports of the server that is watched; none for all.
@@ -94,17 +94,17 @@ impl FactsStream {
         drop(inbox);
         if let Some(line) = line {
             self.unseen = line.unseen;
-            let is_here = self.kin != Kin::Strangers;
+            let is_here = self.relation != HostRelation::OtherMachine;
             self.server_pid = line.process.map(|process| process.pid).filter(|_| is_here);
             sample.server = line.server;
-            match self.kin {
+            match self.relation {
                 // One kernel: what it counts is in the generator's sample, all but the process.
-                Kin::SameNamespace => {
+                HostRelation::SameNamespace => {
                     let process = |(name, _): &(String, i64)| name.starts_with("process.server.");
                     sample.counters.extend(line.kernel.into_iter().filter(process));
                 }
-                Kin::SameMachine => sample.server_counters = line.kernel,
-                Kin::Strangers => {
+                HostRelation::SameMachine => sample.server_counters = line.kernel,
+                HostRelation::OtherMachine => {
                     sample.server_counters = line.kernel;
                     sample.server_machine = line.machine;
                     sample.server_programs = line.programs;
@@ -120,10 +120,10 @@ impl FactsStream {
     }
 }
 
-impl Kin {
+impl HostRelation {
     fn of(header: &WatchHeader) -> Self {
         if header.boot_id.is_none() || header.boot_id != boot_id() {
-            return Self::Strangers;
+            return Self::OtherMachine;
         }
         match header.net_namespace.is_some() && header.net_namespace == net_namespace() {
             true => Self::SameNamespace,
@@ -174,7 +174,7 @@ impl Reader {
     fn run(mut self, mut lines: Lines) {
         loop {
             let Some(reason) = self.read(&mut lines) else { return };
-            if !self.tell(|inbox, address| {
+            if !self.update_inbox(|inbox, address| {
                 inbox.lost = Some(reason.clone());
                 inbox.events.push(RunEventKind::FactsLost { address, reason });
             }) {
@@ -182,16 +182,16 @@ impl Reader {
             }
             lines = loop {
                 std::thread::sleep(AGAIN_AFTER);
-                match open(&self.address) {
+                match connect(&self.address) {
                     Ok((header, lines)) => {
-                        self.patience = patience(&header);
+                        self.patience = silence_max(&header);
                         break lines;
                     }
                     Err(_) if self.inbox.strong_count() > 0 => {}
                     Err(_) => return,
                 }
             };
-            if !self.tell(|inbox, address| {
+            if !self.update_inbox(|inbox, address| {
                 inbox.lost = None;
                 inbox.events.push(RunEventKind::FactsBack { address });
             }) {
@@ -210,7 +210,7 @@ impl Reader {
                     heard = Instant::now();
                     // What is no line of this schema is a line of a newer one.
                     if let Ok(line) = serde_json::from_str::<WatchLine>(&text)
-                        && !self.tell(|inbox, _| inbox.add(line))
+                        && !self.update_inbox(|inbox, _| inbox.add(line))
                     {
                         return None;
                     }
@@ -224,7 +224,7 @@ impl Reader {
     }
 
     /// Whether there is anybody to tell.
-    fn tell(&self, what: impl FnOnce(&mut Inbox, String)) -> bool {
+    fn update_inbox(&self, what: impl FnOnce(&mut Inbox, String)) -> bool {
         let Some(inbox) = self.inbox.upgrade() else { return false };
         what(&mut lock(&inbox), self.address.clone());
         true
@@ -232,19 +232,19 @@ impl Reader {
 }
 
 /// Connects and reads the first line.
-fn open(address: &str) -> Result<(WatchHeader, Lines), String> {
+fn connect(address: &str) -> Result<(WatchHeader, Lines), String> {
     let found = address.to_socket_addrs().map_err(|error| error.to_string())?;
     let mut refused = "it has no address".to_owned();
     for address in found {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
-            Ok(socket) => return begin(socket),
+            Ok(socket) => return read_header(socket),
             Err(error) => refused = error.to_string(),
         }
     }
     Err(refused)
 }
 
-fn begin(socket: TcpStream) -> Result<(WatchHeader, Lines), String> {
+fn read_header(socket: TcpStream) -> Result<(WatchHeader, Lines), String> {
     socket.set_read_timeout(Some(LOOK_EVERY)).map_err(|error| error.to_string())?;
     let mut lines = BufReader::new(socket);
     let mut partial = Vec::new();
@@ -280,7 +280,7 @@ fn read_line(lines: &mut impl BufRead, partial: &mut Vec<u8>) -> Result<Option<S
 }
 
 /// Three lines that should have come, and at least three seconds.
-fn patience(header: &WatchHeader) -> Duration {
+fn silence_max(header: &WatchHeader) -> Duration {
     Duration::from_millis(header.interval_ms.saturating_mul(3)).clamp(PATIENCE_LEAST, PATIENCE_MOST)
 }
 
@@ -326,12 +326,12 @@ mod tests {
     #[test]
     fn a_machine_is_known_by_its_kernels_id_and_its_namespace() {
         let of = |boot_id, net_namespace| {
-            Kin::of(&WatchHeader { boot_id, net_namespace, ..Default::default() })
+            HostRelation::of(&WatchHeader { boot_id, net_namespace, ..Default::default() })
         };
-        assert_eq!(of(boot_id(), net_namespace()), Kin::SameNamespace);
-        assert_eq!(of(boot_id(), Some("net:[1]".into())), Kin::SameMachine);
-        assert_eq!(of(Some("another".into()), net_namespace()), Kin::Strangers);
-        assert_eq!(of(None, net_namespace()), Kin::Strangers);
+        assert_eq!(of(boot_id(), net_namespace()), HostRelation::SameNamespace);
+        assert_eq!(of(boot_id(), Some("net:[1]".into())), HostRelation::SameMachine);
+        assert_eq!(of(Some("another".into()), net_namespace()), HostRelation::OtherMachine);
+        assert_eq!(of(None, net_namespace()), HostRelation::OtherMachine);
     }
 
     /// What becomes of a stream whose other end writes `bytes` and closes.
@@ -341,7 +341,7 @@ mod tests {
         let peer = std::thread::spawn(move || {
             let _ = listener.accept().unwrap().0.write_all(bytes);
         });
-        let opened = open(&address);
+        let opened = connect(&address);
         peer.join().unwrap();
         opened
     }
@@ -356,7 +356,7 @@ mod tests {
         );
         assert!(opened(b"{\"schema\":\"throng.watch/1\",\"ports\":[80]}\n").is_ok());
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        assert!(open(&closed.to_string()).is_err());
+        assert!(connect(&closed.to_string()).is_err());
     }
 
     /// Bytes that come in pieces, with nothing between two of them.
@@ -423,7 +423,7 @@ mod tests {
             // It fails once the reader has had enough.
             (0..1_000).all(|_| socket.write_all(&piece).is_ok())
         });
-        assert!(open(&address).unwrap_err().contains("longer than"));
+        assert!(connect(&address).unwrap_err().contains("longer than"));
         assert!(!peer.join().unwrap(), "all of 64 MB was read");
     }
 }

@@ -22,8 +22,8 @@ use super::{KernelProbe, KernelReading};
 pub struct LiveKernel {
     ports: Vec<u16>,
     /// The generator's own.
-    here: Sampler,
-    server: Server,
+    sampler: Sampler,
+    server: ServerSource,
     process: ServerProcess,
     /// What has happened and was not told yet.
     events: Vec<RunEventKind>,
@@ -33,13 +33,13 @@ pub struct LiveKernel {
 
 /// Where the server's counters come from.
 #[derive(Debug)]
-enum Server {
+enum ServerSource {
     /// It shares the generator's kernel and namespace, or nothing is known of it.
-    Here,
+    SameNamespace,
     /// It is on another machine, and nobody tells.
-    Elsewhere,
+    Remote,
     /// It is in another namespace of this machine.
-    Namespace(ServerKernel),
+    OtherNamespace(ServerKernel),
     /// A watch tells.
     Watched(FactsStream),
 }
@@ -49,38 +49,45 @@ impl LiveKernel {
     pub fn new(ports: Vec<u16>) -> Self {
         let here = Sampler::new(options(&ports));
         let process = ServerProcess::new(Vec::new(), false);
-        Self { ports, here, server: Server::Here, process, events: Vec::new(), unseen: None }
+        Self {
+            ports,
+            sampler: here,
+            server: ServerSource::SameNamespace,
+            process,
+            events: Vec::new(),
+            unseen: None,
+        }
     }
 
     /// The same for a server in this network namespace: the process that listens on the ports of
     /// `targets` is it, and the one that takes its place.
     #[must_use]
-    pub fn with_whoever_listens(mut self, targets: &[SocketAddr]) -> Self {
+    pub fn with_listening_process(mut self, targets: &[SocketAddr]) -> Self {
         self.process = ServerProcess::new(targets.to_vec(), true);
         // Before the first sample, so that it is in that.
-        self.events = self.look();
+        self.events = self.find_server_process();
         self
     }
 
     /// The same for a server on another machine that nobody watches.
     #[must_use]
-    pub fn with_the_server_elsewhere(self) -> Self {
-        Self { server: Server::Elsewhere, ..self }
+    pub fn with_remote_server(self) -> Self {
+        Self { server: ServerSource::Remote, ..self }
     }
 
     /// The same with the facts that a watch on the server's host sends.
     #[must_use]
     pub fn with_facts(self, facts: FactsStream) -> Self {
-        Self { server: Server::Watched(facts), ..self }
+        Self { server: ServerSource::Watched(facts), ..self }
     }
 }
 
 impl LiveKernel {
     /// Looks at who serves.
-    fn look(&mut self) -> Vec<RunEventKind> {
+    fn find_server_process(&mut self) -> Vec<RunEventKind> {
         let mut events = Vec::new();
         if let Some(owner) = self.process.step(Clock.now(), &mut events) {
-            self.here.watch(server(&owner));
+            self.sampler.watch(server_process(&owner));
         }
         events
     }
@@ -88,11 +95,11 @@ impl LiveKernel {
 
 impl KernelProbe for LiveKernel {
     fn sample(&mut self) -> KernelReading {
-        if let Server::Namespace(there) = &mut self.server {
-            there.ask();
+        if let ServerSource::OtherNamespace(there) = &mut self.server {
+            there.request_sample();
         }
-        let here = self.here.sample(Clock.now());
-        let mut unseen = sentences("", &here.unknown);
+        let here = self.sampler.sample(Clock.now());
+        let mut unseen = unreadable_sources("", &here.unknown);
         let mut sample = KernelReading {
             machine: here.machine,
             counters: here.counters,
@@ -100,16 +107,16 @@ impl KernelProbe for LiveKernel {
             ..Default::default()
         };
         match &mut self.server {
-            Server::Here => {}
-            Server::Elsewhere => unseen.push(ELSEWHERE.to_owned()),
-            Server::Namespace(there) => {
-                let there = there.answer();
-                unseen.extend(sentences("the server's side: ", &there.unknown));
+            ServerSource::SameNamespace => {}
+            ServerSource::Remote => unseen.push(ELSEWHERE.to_owned()),
+            ServerSource::OtherNamespace(there) => {
+                let there = there.receive_sample();
+                unseen.extend(unreadable_sources("the server's side: ", &there.unknown));
                 sample.server_counters = there.counters;
             }
-            Server::Watched(facts) => {
+            ServerSource::Watched(facts) => {
                 facts.fill(&mut sample, &mut unseen);
-                facts.server_pid().into_iter().for_each(|pid| self.here.spare(pid));
+                facts.server_pid().into_iter().for_each(|pid| self.sampler.spare(pid));
             }
         }
         unseen.sort();
@@ -121,35 +128,35 @@ impl KernelProbe for LiveKernel {
         sample
     }
 
-    fn ask_between(&mut self, from: Instant, to: Instant) {
+    fn measure_between(&mut self, from: Instant, to: Instant) {
         match &self.server {
-            Server::Namespace(there) => there.ask_between(from, to),
-            _ => self.here.ask_between(from, to),
+            ServerSource::OtherNamespace(there) => there.measure_between(from, to),
+            _ => self.sampler.ask_between(from, to),
         }
     }
 
     fn step(&mut self) -> Vec<RunEventKind> {
-        let happened = self.look();
+        let happened = self.find_server_process();
         self.events.extend(happened);
         match &self.server {
-            Server::Namespace(there) => there.step(),
-            _ => self.here.step(Clock.now()),
+            ServerSource::OtherNamespace(there) => there.step(),
+            _ => self.sampler.step(Clock.now()),
         }
         std::mem::take(&mut self.events)
     }
 
-    fn server_is(&mut self, pid: u32) {
+    fn set_server_pid(&mut self, pid: u32) {
         // Whoever named a watch knows better where its server is.
-        if matches!(self.server, Server::Watched(_)) || !self.process.is(pid) {
+        if matches!(self.server, ServerSource::Watched(_)) || !self.process.set_pid(pid) {
             return;
         }
         if netns::is_mine(pid) == Ok(false) {
-            self.here = Sampler::new(options(&self.ports));
-            self.here.spare(pid);
-            self.server = Server::Namespace(ServerKernel::new(pid, self.ports.clone()));
+            self.sampler = Sampler::new(options(&self.ports));
+            self.sampler.spare(pid);
+            self.server = ServerSource::OtherNamespace(ServerKernel::new(pid, self.ports.clone()));
         } else {
-            self.here.watch(watched("server", pid));
-            self.server = Server::Here;
+            self.sampler.watch(watched("server", pid));
+            self.server = ServerSource::SameNamespace;
         }
     }
 }
@@ -160,7 +167,7 @@ fn options(ports: &[u16]) -> SamplerOptions {
     SamplerOptions { ports: ports.to_vec(), processes, ..SamplerOptions::default() }
 }
 
-fn server(owner: &Owner) -> WatchedProcess {
+fn server_process(owner: &Owner) -> WatchedProcess {
     WatchedProcess { also: owner.others.clone(), ..watched("server", owner.pid) }
 }
 
@@ -170,7 +177,7 @@ pub(crate) fn watched(label: &str, pid: u32) -> WatchedProcess {
 
 /// What could not be read, for people. What this kernel does not have, connection tracking where its module is not loaded say,
 /// is no blind spot.
-pub(crate) fn sentences(whose: &str, unknown: &[Unknown]) -> Vec<String> {
+pub(crate) fn unreadable_sources(whose: &str, unknown: &[Unknown]) -> Vec<String> {
     let is_optional = |why: &&Unknown| {
         why.reason == Reason::Missing && OPTIONAL.iter().any(|part| why.source.contains(part))
     };
@@ -206,7 +213,7 @@ mod tests {
             Unknown::new("proc/thread-self/net/netstat", Reason::Missing),
         ];
         assert_eq!(
-            sentences("the server's side: ", &unknown),
+            unreadable_sources("the server's side: ", &unknown),
             [
                 "the server's side: proc/sys/net/netfilter/nf_conntrack_max: permission denied",
                 "the server's side: sock_diag: permission denied",
@@ -217,10 +224,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_is_said_once() {
-        let mut kernel = LiveKernel::new(vec![1]).with_the_server_elsewhere();
+        let mut kernel = LiveKernel::new(vec![1]).with_remote_server();
         assert!(kernel.sample().unseen.unwrap().contains(&ELSEWHERE.to_owned()));
         assert_eq!(kernel.sample().unseen, None, "the same as before");
-        kernel.server_is(std::process::id());
+        kernel.set_server_pid(std::process::id());
         assert!(!kernel.sample().unseen.unwrap().contains(&ELSEWHERE.to_owned()));
     }
 }

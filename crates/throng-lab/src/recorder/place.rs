@@ -9,9 +9,9 @@ use throng_driver::folder::{is_a_link, open_file};
 use throng_report::runfile::{HEAD_BYTES, is_run_file};
 
 /// Opens `path` for this run alone and empties it. The lock goes with the file's last fd.
-pub(super) fn create_alone(path: &Path) -> io::Result<File> {
+pub(super) fn create_locked(path: &Path) -> io::Result<File> {
     let file = match open_file(path) {
-        Err(error) if is_a_link(&error) => return open_link(path),
+        Err(error) if is_a_link(&error) => return open_link_target(path),
         file => file?,
     };
     // What is no file, such as `/dev/null` or a FIFO, may be written by many and has nothing to be emptied.
@@ -37,7 +37,7 @@ pub(super) fn create_alone(path: &Path) -> io::Result<File> {
 }
 
 /// Opens what a link leads to, if that is no file on a disk: `/dev/stdout` and a shell's `>(...)` are links.
-fn open_link(path: &Path) -> io::Result<File> {
+fn open_link_target(path: &Path) -> io::Result<File> {
     let file = File::options().write(true).open(path)?;
     if file.metadata()?.is_file() {
         let to = path.canonicalize()?;
@@ -77,7 +77,7 @@ mod tests {
         let path = dir.path().join("run.jsonl");
         for before in ["", "{\"sch", "{\"schema\":\"throng.run/1\",\"started\":\"\"}\n{}\n"] {
             fs::write(&path, before).unwrap();
-            assert_eq!(create_alone(&path).unwrap().metadata().unwrap().len(), 0, "{before}");
+            assert_eq!(create_locked(&path).unwrap().metadata().unwrap().len(), 0, "{before}");
         }
     }
 
@@ -86,7 +86,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("thesis.txt");
         fs::write(&path, "precious").unwrap();
-        let error = create_alone(&path).unwrap_err().to_string();
+        let error = create_locked(&path).unwrap_err().to_string();
         assert!(error.contains("no run"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
@@ -96,10 +96,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (run, link) = (dir.path().join("run.jsonl"), dir.path().join("link.jsonl"));
         symlink(&run, &link).unwrap();
-        assert!(create_alone(&link).is_err(), "a link to nothing");
+        assert!(create_locked(&link).is_err(), "a link to nothing");
         assert!(!run.exists());
         fs::write(&run, "{\"schema\":\"throng.run/1\"}\n").unwrap();
-        let error = create_alone(&link).unwrap_err().to_string();
+        let error = create_locked(&link).unwrap_err().to_string();
         assert!(error.contains(&format!("name {} itself", run.display())), "{error}");
         assert_ne!(fs::metadata(&run).unwrap().len(), 0);
     }
@@ -110,11 +110,11 @@ mod tests {
         let link = dir.path().join("link");
         symlink("/dev/null", &link).unwrap();
         for path in [Path::new("/dev/null"), &link] {
-            create_alone(path).unwrap().write_all(b"x").unwrap();
+            create_locked(path).unwrap().write_all(b"x").unwrap();
         }
         let (mut read, write) = io::pipe().unwrap();
         let substitution = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&write));
-        create_alone(Path::new(&substitution)).unwrap().write_all(b"line").unwrap();
+        create_locked(Path::new(&substitution)).unwrap().write_all(b"line").unwrap();
         drop(write);
         let mut said = String::new();
         read.read_to_string(&mut said).unwrap();

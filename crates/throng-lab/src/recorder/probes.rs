@@ -43,7 +43,7 @@ pub trait KernelProbe {
     fn sample(&mut self) -> KernelReading;
 
     /// Asks what the server used between two moments; the next sample says it.
-    fn ask_between(&mut self, _from: Instant, _to: Instant) {}
+    fn measure_between(&mut self, _from: Instant, _to: Instant) {}
 
     /// Follows the server's process between two samples; called every 20 ms or so. Returns what has
     /// happened to it.
@@ -53,7 +53,7 @@ pub trait KernelProbe {
 
     /// Says which process the server is, as soon as that is known and each time that it changes: its
     /// kernel counters are those of its network namespace.
-    fn server_is(&mut self, _pid: u32) {}
+    fn set_server_pid(&mut self, _pid: u32) {}
 }
 
 /// What the kernel said.

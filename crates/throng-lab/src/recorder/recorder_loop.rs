@@ -13,7 +13,7 @@ use throng_report::{
     Interval, LoadInterval, RunEvent, RunEventKind, ServerSnapshot, SummaryFold, Threshold,
 };
 
-use super::server::ServerWatch;
+use super::server::ServerPoller;
 use super::{
     GeneratorProbe, KernelProbe, Outcome, Receiver, RecorderCommand, RecorderOptions, RunProbes,
     lock,
@@ -26,7 +26,7 @@ pub(super) struct RecorderLoop<W> {
     options: RecorderOptions,
     out: Option<RunFileWriter<W>>,
     generator: Box<dyn GeneratorProbe>,
-    server: Option<ServerWatch>,
+    server: Option<ServerPoller>,
     kernel: Box<dyn KernelProbe>,
     /// The server's process, as it was last told to the kernel's probe. A server that is silent for a while stays the same.
     server_pid: Option<u32>,
@@ -45,7 +45,7 @@ pub(super) struct RecorderLoop<W> {
     /// Set once the run was asked to end.
     stopping: Option<StopRequest>,
     /// What users had achieved when the server was lost; none while it is not.
-    done_when_lost: Option<u64>,
+    successes_when_lost: Option<u64>,
 }
 
 /// Somebody has asked for the end.
@@ -60,7 +60,7 @@ struct StopRequest {
 /// Why the thread woke up.
 enum WakeReason {
     Boundary,
-    Over { reason: RunEndReason, detail: Option<String> },
+    RunEnded { reason: RunEndReason, detail: Option<String> },
 }
 
 impl<W: Write + Truncate> RecorderLoop<W> {
@@ -71,7 +71,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         latest: Arc<Mutex<Option<Interval>>>,
         progress: Progress,
     ) -> Self {
-        let patience = options.server_patience;
+        let patience = options.server_lost_after;
         let mut fold = SummaryFold::new(&options.header);
         fold.judge_by(&options.thresholds);
         Self {
@@ -80,7 +80,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             options,
             out,
             generator: sources.generator,
-            server: sources.server.map(|probe| ServerWatch::new(probe, patience)),
+            server: sources.server.map(|probe| ServerPoller::new(probe, patience)),
             kernel: (sources.kernel)(),
             server_pid: None,
             progress,
@@ -91,7 +91,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             events: Vec::new(),
             unwritten: Vec::new(),
             stopping: None,
-            done_when_lost: None,
+            successes_when_lost: None,
         }
     }
 
@@ -108,7 +108,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
                         boundary += self.options.interval;
                     }
                 }
-                WakeReason::Over { reason, detail } => break (reason, detail),
+                WakeReason::RunEnded { reason, detail } => break (reason, detail),
             }
         };
         let now = Instant::now();
@@ -121,18 +121,18 @@ impl<W: Write + Truncate> RecorderLoop<W> {
 
     fn sleep_until(&mut self, boundary: Instant, told: &Receiver<RecorderCommand>) -> WakeReason {
         loop {
-            if let Some(over) = self.over() {
+            if let Some(over) = self.end_reason() {
                 return over;
             }
             for kind in self.kernel.step() {
-                self.event(kind);
+                self.add_event(kind);
             }
             let now = Instant::now();
             if now >= boundary {
                 return WakeReason::Boundary;
             }
             match told.recv_timeout((boundary - now).min(LOOK_EVERY)) {
-                Ok(RecorderCommand::Note(kind)) => self.event(kind),
+                Ok(RecorderCommand::AddEvent(kind)) => self.add_event(kind),
                 Ok(RecorderCommand::Stop(by)) => self.stop(by),
                 Err(RecvTimeoutError::Timeout) => {}
                 // Nobody is left who could say anything; the run goes on to its end.
@@ -143,9 +143,9 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         }
     }
 
-    fn over(&self) -> Option<WakeReason> {
+    fn end_reason(&self) -> Option<WakeReason> {
         if let Some(why) = self.generator.failure() {
-            return Some(WakeReason::Over { reason: RunEndReason::Failed, detail: Some(why) });
+            return Some(WakeReason::RunEnded { reason: RunEndReason::Failed, detail: Some(why) });
         }
         let finished = self.generator.is_finished();
         match &self.stopping {
@@ -158,14 +158,17 @@ impl<W: Write + Truncate> RecorderLoop<W> {
                     true => RunEndReason::Finished,
                     false => RunEndReason::Interrupted,
                 };
-                Some(WakeReason::Over { reason, detail: Some(detail) })
+                Some(WakeReason::RunEnded { reason, detail: Some(detail) })
             }
-            None if finished && self.target_is_gone() => {
+            None if finished && self.is_target_lost() => {
                 let detail = "the server does not answer any more".to_owned();
-                Some(WakeReason::Over { reason: RunEndReason::TargetLost, detail: Some(detail) })
+                Some(WakeReason::RunEnded {
+                    reason: RunEndReason::TargetLost,
+                    detail: Some(detail),
+                })
             }
             None if finished => {
-                Some(WakeReason::Over { reason: RunEndReason::Finished, detail: None })
+                Some(WakeReason::RunEnded { reason: RunEndReason::Finished, detail: None })
             }
             _ => None,
         }
@@ -180,7 +183,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         let load = self.previous.as_ref().and_then(|interval| interval.load.as_ref());
         let after_plan = load.is_some_and(LoadInterval::is_leaving);
         if !after_plan {
-            self.event(RunEventKind::Interrupted { by: by.clone() });
+            self.add_event(RunEventKind::Interrupted { by: by.clone() });
         }
         let until = Instant::now() + self.options.ramp_down_timeout;
         self.stopping = Some(StopRequest { by, until, after_plan });
@@ -188,16 +191,17 @@ impl<W: Write + Truncate> RecorderLoop<W> {
 
     /// Whether the server was lost before everybody began to leave, and nobody got anything from
     /// the target since. One that was started anew answers users, and has another control socket.
-    fn target_is_gone(&self) -> bool {
+    fn is_target_lost(&self) -> bool {
         let load = self.previous.as_ref().and_then(|interval| interval.load.as_ref());
-        self.done_when_lost.is_some_and(|done_then| load.is_none_or(|load| done(load) <= done_then))
+        self.successes_when_lost
+            .is_some_and(|done_then| load.is_none_or(|load| successes(load) <= done_then))
     }
 
-    fn notice_loss(&mut self, load: &LoadInterval) {
-        if !self.server.as_ref().is_some_and(ServerWatch::is_lost) {
-            self.done_when_lost = None;
-        } else if self.done_when_lost.is_none() && !load.is_leaving() {
-            self.done_when_lost = Some(done(load));
+    fn track_server_loss(&mut self, load: &LoadInterval) {
+        if !self.server.as_ref().is_some_and(ServerPoller::is_lost) {
+            self.successes_when_lost = None;
+        } else if self.successes_when_lost.is_none() && !load.is_leaving() {
+            self.successes_when_lost = Some(successes(load));
         }
     }
 
@@ -209,18 +213,18 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         if let Some(gap) = load.answer_gap {
             let [from, to] =
                 [gap.from_ms, gap.to_ms].map(|ms| throng_base::Instant::from_nanos(ms * 1_000_000));
-            self.kernel.ask_between(from, to);
+            self.kernel.measure_between(from, to);
         }
         load.rebase(self.began_ms);
         for kind in self.generator.events() {
-            self.event(kind);
+            self.add_event(kind);
         }
-        let server = self.ask_server(at_ms);
+        let server = self.poll_server(at_ms);
         let sample = self.kernel.sample();
         let server = server.or(sample.server);
         self.events.extend(sample.events.into_iter().map(|kind| RunEvent::new(at_ms, kind)));
-        self.notice(at_ms, &load, server.as_ref());
-        self.notice_loss(&load);
+        self.add_counter_events(at_ms, &load, server.as_ref());
+        self.track_server_loss(&load);
 
         let span_ms = at_ms - self.previous.as_ref().map_or(0, |previous| previous.at_ms);
         let interval = Interval {
@@ -245,19 +249,24 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         self.previous = Some(interval);
     }
 
-    fn ask_server(&mut self, at_ms: u64) -> Option<ServerSnapshot> {
+    fn poll_server(&mut self, at_ms: u64) -> Option<ServerSnapshot> {
         let events = &mut self.events;
         let watch = self.server.as_mut()?;
         let snapshot = watch.snapshot(&mut |kind| events.push(RunEvent::new(at_ms, kind)))?;
         let pid = snapshot.process.pid;
         if self.server_pid.replace(pid) != Some(pid) {
-            self.kernel.server_is(pid);
+            self.kernel.set_server_pid(pid);
         }
         Some(snapshot)
     }
 
     /// Events that follow from counters.
-    fn notice(&mut self, at_ms: u64, load: &LoadInterval, server: Option<&ServerSnapshot>) {
+    fn add_counter_events(
+        &mut self,
+        at_ms: u64,
+        load: &LoadInterval,
+        server: Option<&ServerSnapshot>,
+    ) {
         let before = self.previous.as_ref();
         let late = |load: &LoadInterval| load.lag.percentile(99.0) > LAG_DEGRADED_US;
         let was_late = before.and_then(|interval| interval.load.as_ref()).is_some_and(late);
@@ -292,9 +301,11 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         match appended {
             AppendOutcome::Whole | AppendOutcome::StillFailing => {}
             AppendOutcome::Resumed { lines_lost } => {
-                self.event(RunEventKind::RunFileResumed { lines_lost })
+                self.add_event(RunEventKind::RunFileResumed { lines_lost })
             }
-            AppendOutcome::Failed { error } => self.event(RunEventKind::RunFileFailed { error }),
+            AppendOutcome::Failed { error } => {
+                self.add_event(RunEventKind::RunFileFailed { error })
+            }
         }
     }
 
@@ -315,7 +326,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         Outcome { summary, judgements, diagnosis, end, run_file_error }
     }
 
-    fn event(&mut self, kind: RunEventKind) {
+    fn add_event(&mut self, kind: RunEventKind) {
         self.events.push(RunEvent::new(self.at_ms(Instant::now()), kind));
     }
 
@@ -325,7 +336,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
 }
 
 /// Everything that users got from the target.
-fn done(load: &LoadInterval) -> u64 {
+fn successes(load: &LoadInterval) -> u64 {
     let counters = &load.counters;
     counters.connects_ok
         + counters.messages_answered

@@ -32,7 +32,7 @@ impl ControlProbe {
     /// The same, which asks `find` for another socket once this one is gone: a server that was
     /// restarted has another one.
     #[must_use]
-    pub fn or(self, find: impl Fn() -> Option<PathBuf> + Send + 'static) -> Self {
+    pub fn or_find(self, find: impl Fn() -> Option<PathBuf> + Send + 'static) -> Self {
         Self { find: Some(Box::new(find)), ..self }
     }
 
@@ -74,28 +74,28 @@ impl ServerProbe for ControlProbe {
 /// The probe on its own thread. A question that is not answered in time stays open, and no second one
 /// is asked until it is answered or has failed: a server that hangs is not buried under questions.
 #[derive(Debug)]
-pub(crate) struct ServerWatch {
-    questions: Sender<()>,
-    answers: Receiver<Answer>,
-    unanswered: bool,
+pub(crate) struct ServerPoller {
+    requests: Sender<()>,
+    replies: Receiver<SnapshotReply>,
+    is_pending: bool,
     /// How long it may be silent until it is lost.
-    patience: Duration,
+    lost_after: Duration,
     /// Since when it has been silent.
     silent_since: Option<Instant>,
-    lost: bool,
+    is_lost: bool,
 }
 
-type Answer = Result<ServerSnapshot, String>;
+type SnapshotReply = Result<ServerSnapshot, String>;
 
 /// Why there is no snapshot.
-enum ProbeMiss {
+enum PollError {
     /// It has not answered in time; it may yet.
     Late,
     /// It cannot be asked.
     Failed(String),
 }
 
-impl ServerWatch {
+impl ServerPoller {
     pub(crate) fn new(mut probe: Box<dyn ServerProbe>, patience: Duration) -> Self {
         let (questions, asked) = mpsc::channel();
         let (answer, answers) = mpsc::channel();
@@ -109,7 +109,14 @@ impl ServerWatch {
         // Nobody joins this thread: it may hang for as long as the server does.
         let thread = std::thread::Builder::new().name("ask-server".into()).spawn(run);
         thread.expect("a thread that asks the server");
-        Self { questions, answers, unanswered: false, patience, silent_since: None, lost: false }
+        Self {
+            requests: questions,
+            replies: answers,
+            is_pending: false,
+            lost_after: patience,
+            silent_since: None,
+            is_lost: false,
+        }
     }
 
     /// The server's counters. `event` is called when the server was lost or is back.
@@ -118,24 +125,24 @@ impl ServerWatch {
         event: &mut impl FnMut(RunEventKind),
     ) -> Option<ServerSnapshot> {
         let asked = Instant::now();
-        let reason = match self.ask() {
+        let reason = match self.poll() {
             Ok(snapshot) => {
                 self.silent_since = None;
-                if std::mem::take(&mut self.lost) {
+                if std::mem::take(&mut self.is_lost) {
                     event(RunEventKind::ServerBack { pid: snapshot.process.pid });
                 }
                 return Some(snapshot);
             }
-            Err(ProbeMiss::Failed(reason)) => reason,
-            Err(ProbeMiss::Late) => {
+            Err(PollError::Failed(reason)) => reason,
+            Err(PollError::Late) => {
                 let silent = self.silent_since.get_or_insert(asked).elapsed();
-                if silent < self.patience {
+                if silent < self.lost_after {
                     return None;
                 }
                 format!("{SERVER_SILENT} for {:.1} s", silent.as_secs_f64())
             }
         };
-        if !std::mem::replace(&mut self.lost, true) {
+        if !std::mem::replace(&mut self.is_lost, true) {
             event(RunEventKind::ServerLost { reason });
         }
         None
@@ -143,31 +150,31 @@ impl ServerWatch {
 
     /// Whether it counts as lost.
     pub(crate) fn is_lost(&self) -> bool {
-        self.lost
+        self.is_lost
     }
 
-    fn ask(&mut self) -> Result<ServerSnapshot, ProbeMiss> {
-        if self.unanswered {
+    fn poll(&mut self) -> Result<ServerSnapshot, PollError> {
+        if self.is_pending {
             // Whatever it says by now, it was asked in another interval.
-            match self.answers.try_recv() {
+            match self.replies.try_recv() {
                 Ok(_) => {
-                    self.unanswered = false;
+                    self.is_pending = false;
                     self.silent_since = None;
                 }
-                Err(TryRecvError::Empty) => return Err(ProbeMiss::Late),
-                Err(TryRecvError::Disconnected) => return Err(ProbeMiss::Failed(GONE.into())),
+                Err(TryRecvError::Empty) => return Err(PollError::Late),
+                Err(TryRecvError::Disconnected) => return Err(PollError::Failed(GONE.into())),
             }
         }
-        if self.questions.send(()).is_err() {
-            return Err(ProbeMiss::Failed(GONE.into()));
+        if self.requests.send(()).is_err() {
+            return Err(PollError::Failed(GONE.into()));
         }
-        match self.answers.recv_timeout(SERVER_TIMEOUT) {
-            Ok(answer) => answer.map_err(ProbeMiss::Failed),
+        match self.replies.recv_timeout(SERVER_TIMEOUT) {
+            Ok(answer) => answer.map_err(PollError::Failed),
             Err(RecvTimeoutError::Timeout) => {
-                self.unanswered = true;
-                Err(ProbeMiss::Late)
+                self.is_pending = true;
+                Err(PollError::Late)
             }
-            Err(RecvTimeoutError::Disconnected) => Err(ProbeMiss::Failed(GONE.into())),
+            Err(RecvTimeoutError::Disconnected) => Err(PollError::Failed(GONE.into())),
         }
     }
 }

@@ -15,14 +15,14 @@ pub(super) struct ServerProcess {
     root: ProcRoot,
     targets: Vec<SocketAddr>,
     /// Whether a process that listens on the ports here is the server.
-    is_here: bool,
-    known: Option<Owner>,
+    is_local: bool,
+    owner: Option<Owner>,
     /// The program that served last.
     last_program: String,
     /// Since when nobody serves, after somebody did.
     gone_since: Option<Instant>,
     search_at: Instant,
-    holder_told: bool,
+    holder_reported: bool,
     listeners: ListenerReader,
 }
 
@@ -33,42 +33,42 @@ impl ServerProcess {
         Self {
             root: ProcRoot::default(),
             targets,
-            is_here,
-            known: None,
+            is_local: is_here,
+            owner: None,
             last_program: String::new(),
             gone_since: None,
             search_at: Instant::ZERO,
-            holder_told: false,
+            holder_reported: false,
             listeners: ListenerReader::default(),
         }
     }
 
     /// The server has said itself which process it is. Returns whether that is news.
-    pub(super) fn is(&mut self, pid: u32) -> bool {
-        if self.known.as_ref().is_some_and(|known| known.pid == pid) {
+    pub(super) fn set_pid(&mut self, pid: u32) -> bool {
+        if self.owner.as_ref().is_some_and(|known| known.pid == pid) {
             return false;
         }
         let stat = self.root.read(&format!("proc/{pid}/stat"), parse_stat);
         let program = stat.known().map(|stat| stat.name.clone()).unwrap_or_default();
-        self.found(Owner { pid, program, others: Vec::new() });
+        self.set_owner(Owner { pid, program, others: Vec::new() });
         true
     }
 
     /// Looks whether it is still there, and who took its place. Adds what happened to `events`; returns a process that was
     /// found.
     pub(super) fn step(&mut self, now: Instant, events: &mut Vec<RunEventKind>) -> Option<Owner> {
-        if let Some(known) = self.known.take_if(|known| !is_there(&self.root, known.pid)) {
+        if let Some(known) = self.owner.take_if(|known| !is_there(&self.root, known.pid)) {
             let Owner { pid, program, .. } = known;
             self.last_program.clone_from(&program);
             self.gone_since = Some(now);
             events.push(RunEventKind::ServerProcessEnded { pid, program });
         }
-        if self.known.is_some() || !self.is_here || now < self.search_at {
+        if self.owner.is_some() || !self.is_local || now < self.search_at {
             return None;
         }
         self.search_at = now + SEARCH_EVERY;
-        if !self.is_listened_on() {
-            self.tell_holder(now, events);
+        if !self.has_listener() {
+            self.report_port_holder(now, events);
             return None;
         }
         let Fact::Known(owner) = listening_process(&self.root, &self.ports()) else {
@@ -77,17 +77,17 @@ impl ServerProcess {
             return None;
         };
         events.push(RunEventKind::ServerProcess { pid: owner.pid, program: owner.program.clone() });
-        self.found(owner.clone());
+        self.set_owner(owner.clone());
         Some(owner)
     }
 
-    fn found(&mut self, owner: Owner) {
-        self.known = Some(owner);
+    fn set_owner(&mut self, owner: Owner) {
+        self.owner = Some(owner);
         self.gone_since = None;
-        self.holder_told = false;
+        self.holder_reported = false;
     }
 
-    fn is_listened_on(&mut self) -> bool {
+    fn has_listener(&mut self) -> bool {
         let Fact::Known(all) = self.listeners.listeners() else { return true };
         let ports = self.ports();
         all.iter().any(|listener| ports.contains(&listener.addr.port()))
@@ -98,9 +98,9 @@ impl ServerProcess {
     }
 
     /// Says who has the port as a source port, once, when nobody has come to listen on it for a while.
-    fn tell_holder(&mut self, now: Instant, events: &mut Vec<RunEventKind>) {
+    fn report_port_holder(&mut self, now: Instant, events: &mut Vec<RunEventKind>) {
         let is_long = self.gone_since.is_some_and(|since| now.since(since) >= HOLDER_AFTER);
-        if !is_long || std::mem::replace(&mut self.holder_told, true) {
+        if !is_long || std::mem::replace(&mut self.holder_reported, true) {
             return;
         }
         for target in &self.targets {

@@ -62,7 +62,7 @@ impl KernelProbe for NoKernel {
         }
     }
 
-    fn server_is(&mut self, pid: u32) {
+    fn set_server_pid(&mut self, pid: u32) {
         assert_eq!(pid, 77);
         self.told += 1;
     }
@@ -93,7 +93,7 @@ impl ServerProbe for FakeServer {
 fn options(interval_ms: u64) -> RecorderOptions {
     RecorderOptions {
         interval: Duration::from_millis(interval_ms),
-        server_patience: Duration::from_secs(60),
+        server_lost_after: Duration::from_secs(60),
         ramp_down_timeout: Duration::from_secs(10),
         ..Default::default()
     }
@@ -188,7 +188,7 @@ fn a_run_is_written_as_it_goes_and_summed_up_at_its_end() {
         });
     let handle = recording.handle();
     until(|| disk.read().intervals.len() >= 4);
-    assert!(handle.latest().is_some() && !recording.is_over());
+    assert!(handle.latest().is_some() && !recording.is_finished());
     fake.0.finished.store(true, Ordering::Relaxed);
     let outcome = recording.wait();
 
@@ -208,7 +208,7 @@ fn a_run_is_written_as_it_goes_and_summed_up_at_its_end() {
 #[test]
 fn intervals_keep_to_their_boundaries_while_the_server_hangs() {
     let (fake, server, disk) = (Fake::default(), FakeServer::default(), Disk::new());
-    let options = RecorderOptions { server_patience: PATIENCE, ..options(300) };
+    let options = RecorderOptions { server_lost_after: PATIENCE, ..options(300) };
     let recording = Recorder::to(disk.clone(), options)
         .unwrap()
         .start(sources(&fake, Some(&server)), |_, _| {});
@@ -329,7 +329,7 @@ fn a_full_disk_costs_lines_and_not_the_run() {
     let before = disk.read().intervals.len();
     let seen_before = seen.load(Ordering::Relaxed);
     until(|| seen.load(Ordering::Relaxed) >= seen_before + 3);
-    assert!(!recording.is_over());
+    assert!(!recording.is_finished());
     disk.room.store(u64::MAX, Ordering::Relaxed);
     until(|| disk.read().intervals.len() > before + 1);
     fake.0.finished.store(true, Ordering::Relaxed);
@@ -348,10 +348,10 @@ fn stop_ramps_down_and_a_second_stop_does_not_wait_for_it() {
     let recording =
         Recorder::to(disk.clone(), options(50)).unwrap().start(sources(&fake, None), |_, _| {});
     recording.handle().stop("SIGINT");
-    recording.handle().note(RunEventKind::Steered { command: "count".into() });
+    recording.handle().add_event(RunEventKind::Steered { command: "count".into() });
     until(|| fake.0.told_to_end.load(Ordering::Relaxed));
     sleep_ms(100);
-    assert!(!recording.is_over(), "its users have not ended yet");
+    assert!(!recording.is_finished(), "its users have not ended yet");
     recording.handle().stop("SIGINT");
     let outcome = recording.wait();
     assert_eq!(outcome.end.reason, RunEndReason::Interrupted);

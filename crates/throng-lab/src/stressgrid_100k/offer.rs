@@ -33,18 +33,18 @@ impl Offer {
         }
         let CalibrationOutcome { rate, interrupted } =
             calibrate(lab, "  - connect\n  - close\n", rows, progress)?;
-        let mut offer = Self::of(rate.unwrap_or(0.0), SHARE_FIRST);
+        let mut offer = Self::from_capacity(rate.unwrap_or(0.0), SHARE_FIRST);
         let mut interrupted = interrupted;
         let began = Instant::now();
         while began.elapsed() < TRIALS_WITHIN {
-            if interrupted || lab.stage.is_stopped() {
+            if interrupted || lab.test_bed.is_stopped() {
                 return Ok((offer, true));
             }
             progress(LabProgress::Row { name: TRIAL, number: 2, of: rows, seconds: TRIAL_SECONDS });
             let progress = &mut without_events(progress);
             let run = run_row(lab, TRIAL, TRIAL_ACCEPT, offer.users, TRIAL_SECONDS, progress)?;
             interrupted = run.interrupted;
-            lab.stage.forget(TRIAL);
+            lab.test_bed.drop_diagnosis(TRIAL);
             if leaves_headroom(&run) {
                 break;
             }
@@ -53,7 +53,7 @@ impl Offer {
         Ok((offer, interrupted))
     }
 
-    fn of(capacity: f64, share: f64) -> Self {
+    fn from_capacity(capacity: f64, share: f64) -> Self {
         // The article's number is the most.
         let users = ((capacity * share) as u64).clamp(1, 100_000);
         Self { users, capacity: (capacity > 0.0).then_some(capacity) }
@@ -70,7 +70,7 @@ impl Offer {
     }
 
     /// `; 42 % of the 22k/s that it took in a 3 s calibration with both ends on it`.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let Some(capacity) = self.capacity else { return String::new() };
         format!(
             "; {:.0} % of the {} that it took in a {} s calibration with both ends on it",
@@ -108,18 +108,22 @@ mod tests {
 
     #[test]
     fn a_share_of_what_the_machine_takes_is_offered() {
-        let offer = Offer::of(10_000.0, 0.5);
+        let offer = Offer::from_capacity(10_000.0, 0.5);
         assert_eq!((offer.users, offer.capacity), (5_000, Some(10_000.0)));
-        assert_eq!(Offer::of(1e9, 0.7).users, 100_000, "the article's number is the most");
-        assert_eq!(Offer::of(0.0, 0.7), Offer { users: 1, capacity: None });
+        assert_eq!(
+            Offer::from_capacity(1e9, 0.7).users,
+            100_000,
+            "the article's number is the most"
+        );
+        assert_eq!(Offer::from_capacity(0.0, 0.7), Offer { users: 1, capacity: None });
     }
 
     #[test]
     fn less_is_asked_for_until_there_is_one_user() {
-        let mut offer = Offer::of(10_000.0, 0.5);
+        let mut offer = Offer::from_capacity(10_000.0, 0.5);
         offer.lower();
         assert_eq!(offer.users, 3_500);
-        assert!(offer.words().starts_with("; 35 % of the 10k/s"), "{}", offer.words());
+        assert!(offer.describe().starts_with("; 35 % of the 10k/s"), "{}", offer.describe());
         (0..99).for_each(|_| offer.lower());
         assert_eq!(offer.users, 1);
         assert!(!offer.may_be_lowered());

@@ -24,7 +24,7 @@ impl WorkFolder {
     /// Makes one for `lab` among the temporary files, and removes those of labs that were killed.
     pub(super) fn create(lab: &str) -> io::Result<Self> {
         let place = std::env::temp_dir();
-        remove_stale(&place);
+        remove_abandoned(&place);
         Self::create_in(&place, lab, getrandom::u64)
     }
 
@@ -75,7 +75,7 @@ impl Drop for WorkFolder {
 ///
 /// # Errors
 /// Others could put a link in the place of a file, or it cannot be made.
-pub(super) fn keep(path: &Path) -> io::Result<()> {
+pub(super) fn prepare_kept(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
@@ -87,9 +87,9 @@ pub(super) fn keep(path: &Path) -> io::Result<()> {
 
 /// Removes the folders of this user's labs whose process is gone. File systems that know no locks say so:
 /// there they stay.
-fn remove_stale(place: &Path) {
+fn remove_abandoned(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        if !entry.file_name().to_str().is_some_and(is_of_a_lab) {
+        if !entry.file_name().to_str().is_some_and(is_work_folder_name) {
             continue;
         }
         let path = entry.path();
@@ -102,7 +102,7 @@ fn remove_stale(place: &Path) {
 }
 
 /// Whether a lab, or a calibration, gives its folder such a name: `throng-connscale-0123456789abcdef`.
-fn is_of_a_lab(name: &str) -> bool {
+fn is_work_folder_name(name: &str) -> bool {
     let Some((lab, random)) = name.strip_prefix("throng-").and_then(|rest| rest.rsplit_once('-'))
     else {
         return false;
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn only_names_that_labs_give_are_theirs() {
         for name in ["connscale", "stressgrid-100k", "calibration"] {
-            assert!(is_of_a_lab(&format!("throng-{name}-0123456789abcdef")), "{name}");
+            assert!(is_work_folder_name(&format!("throng-{name}-0123456789abcdef")), "{name}");
         }
         for name in [
             "throng-connscale",
@@ -144,7 +144,7 @@ mod tests {
             "throng-0-0123456789abcdef",
             "connscale-0123456789abcdef",
         ] {
-            assert!(!is_of_a_lab(name), "{name}");
+            assert!(!is_work_folder_name(name), "{name}");
         }
     }
 
@@ -186,7 +186,7 @@ mod tests {
         fs::create_dir(&other).unwrap();
         let link = place.path().join("throng-connscale-00000000000000ff");
         symlink(&other, &link).unwrap();
-        remove_stale(place.path());
+        remove_abandoned(place.path());
         assert!(!dead.exists());
         assert!(live.path().exists() && other.exists() && link.exists());
     }
@@ -199,7 +199,7 @@ mod tests {
         if chown(&theirs, Some(65_534), None).is_err() {
             return println!("skipped: only root gives a folder to another user");
         }
-        remove_stale(place.path());
+        remove_abandoned(place.path());
         assert!(theirs.exists());
     }
 
@@ -220,13 +220,13 @@ mod tests {
     fn files_are_kept_in_a_folder_that_only_this_user_changes() {
         let place = tempdir().unwrap();
         let path = place.path().join("some/where");
-        keep(&path).unwrap();
+        prepare_kept(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        keep(&path).unwrap();
+        prepare_kept(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(keep(&path).unwrap_err().to_string().contains("chmod go-w"));
+        assert!(prepare_kept(&path).unwrap_err().to_string().contains("chmod go-w"));
         let link = place.path().join("link");
         symlink(&path, &link).unwrap();
-        assert!(keep(&link).unwrap_err().to_string().contains("it is a link"));
+        assert!(prepare_kept(&link).unwrap_err().to_string().contains("it is a link"));
     }
 }

@@ -9,17 +9,17 @@ use throng_report::runfile::{self, RunFile};
 
 /// The lines that have come so far.
 #[derive(Debug)]
-pub(super) struct Follow {
+pub(super) struct RunFileFollower {
     path: PathBuf,
     file: Option<File>,
     /// Bytes that are not a whole line yet.
-    rest: Vec<u8>,
+    partial: Vec<u8>,
     previous: Option<Interval>,
 }
 
-impl Follow {
+impl RunFileFollower {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), file: None, rest: Vec::new(), previous: None }
+        Self { path: path.to_owned(), file: None, partial: Vec::new(), previous: None }
     }
 
     /// Calls `each` for every interval that is new, with the one before it.
@@ -30,11 +30,11 @@ impl Follow {
         let Some(file) = &mut self.file else { return };
         // A writer that cuts half a line off and writes on leaves this reader in the midst of a line, which
         // then is no interval: the whole file is read again at the end.
-        if file.read_to_end(&mut self.rest).is_err() {
+        if file.read_to_end(&mut self.partial).is_err() {
             return;
         }
-        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.rest.drain(..=end).collect();
+        while let Some(end) = self.partial.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.partial.drain(..=end).collect();
             // The first and the last line are none.
             if let Ok(interval) = serde_json::from_slice::<Interval>(&line) {
                 each(&interval, self.previous.as_ref());
@@ -44,7 +44,7 @@ impl Follow {
     }
 
     /// The whole file, once its writer has ended.
-    pub(super) fn whole(mut self) -> io::Result<RunFile> {
+    pub(super) fn finish(mut self) -> io::Result<RunFile> {
         let mut file = match self.file.take() {
             Some(file) => file,
             None => File::open(&self.path)?,
@@ -66,9 +66,9 @@ mod tests {
     fn intervals_are_seen_as_they_are_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.jsonl");
-        let mut follow = Follow::new(&path);
+        let mut follow = RunFileFollower::new(&path);
         let mut seen = Vec::new();
-        let mut look = |follow: &mut Follow| {
+        let mut look = |follow: &mut RunFileFollower| {
             follow.read(&mut |interval, previous| {
                 seen.push((interval.at_ms, previous.map(|previous| previous.at_ms)));
             });
@@ -84,7 +84,7 @@ mod tests {
         let _ = writer.interval(&at(3000));
         let _ = writer.end(&RunEnd::default());
         assert_eq!(look(&mut follow)[1..], [(2000, Some(1000)), (3000, Some(2000))]);
-        assert_eq!(follow.whole().unwrap().intervals.len(), 3);
+        assert_eq!(follow.finish().unwrap().intervals.len(), 3);
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.jsonl");
         let mut file = File::create(&path).unwrap();
-        let mut follow = Follow::new(&path);
+        let mut follow = RunFileFollower::new(&path);
         let mut count = 0;
         file.write_all(b"{\"at_ms\":1,").unwrap();
         follow.read(&mut |_, _| count += 1);

@@ -30,7 +30,7 @@ impl Network {
 
     /// Takes a namespace with a larger table of connections where `sockets` would users the machine's, which has
     /// `buckets`. Where that cannot be, or `may_move` forbids it, says what it costs.
-    pub(super) fn make_room(&self, sockets: u64, buckets: u64, may_move: bool) {
+    pub(super) fn use_larger_table(&self, sockets: u64, buckets: u64, may_move: bool) {
         if self.is_isolated() || self.roomy.get().is_some() || !is_crowded(sockets, buckets) {
             return;
         }
@@ -74,9 +74,9 @@ impl Network {
         }
     }
 
-    pub(super) fn spawn_load(&self, mut command: Command) -> io::Result<Child> {
+    pub(super) fn spawn_generator(&self, mut command: Command) -> io::Result<Child> {
         match (&self.isolation, self.roomy.get()) {
-            (Some(isolation), _) => isolation.spawn_load(command),
+            (Some(isolation), _) => isolation.spawn_generator(command),
             (None, Some(roomy)) => roomy.spawn(command),
             (None, None) => command.spawn(),
         }
@@ -120,9 +120,9 @@ mod tests {
     #[test]
     fn who_stays_is_told_what_it_costs() {
         let network = Network::default();
-        network.make_room(4_000, 1_000, false);
+        network.use_larger_table(4_000, 1_000, false);
         assert_eq!(network.note(), None);
-        network.make_room(8_000, 1_000, false);
+        network.use_larger_table(8_000, 1_000, false);
         let note = network.note().unwrap();
         assert!(
             note.contains("8k sockets share the 1k buckets") && note.contains("8.0 in each"),
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn root_takes_a_namespace_and_both_ends_are_in_it() {
         let network = Network::default();
-        network.make_room(8_000, 1_000, true);
+        network.use_larger_table(8_000, 1_000, true);
         let note = network.note().unwrap();
         if network.roomy.get().is_none() {
             assert!(note.contains("three times as much"), "{note}");
@@ -146,7 +146,7 @@ mod tests {
             let output = spawn(&network, command).unwrap().wait_with_output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
-        let ends = (namespace(Network::spawn_server), namespace(Network::spawn_load));
+        let ends = (namespace(Network::spawn_server), namespace(Network::spawn_generator));
         assert_eq!(ends.0, ends.1);
         let own = std::fs::read_link("/proc/self/ns/net").unwrap();
         assert_ne!(ends.0.trim(), own.to_str().unwrap());

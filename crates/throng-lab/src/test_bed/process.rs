@@ -14,7 +14,7 @@ use crate::lab::LabError;
 /// A process whose standard input is a pipe from here; its output goes to a file.
 #[derive(Debug)]
 pub(super) struct Process {
-    end: &'static str,
+    name: &'static str,
     child: Child,
     log: PathBuf,
     status: Option<ExitStatus>,
@@ -30,11 +30,11 @@ impl Process {
         let file = create_file(&log).and_then(|file| Ok((file.try_clone()?, file)));
         let (out, err) = file.map_err(|error| LabError::File(log.clone(), error))?;
         command.stdin(Stdio::piped()).stdout(out).stderr(err).process_group(0);
-        let child = spawn(command).map_err(|error| LabError::End {
+        let child = spawn(command).map_err(|error| LabError::Process {
             end,
             said: format!("could not be started: {error}"),
         })?;
-        Ok(Self { end, child, log, status: None })
+        Ok(Self { name: end, child, log, status: None })
     }
 
     pub(super) fn has_ended(&mut self) -> bool {
@@ -45,21 +45,21 @@ impl Process {
     }
 
     /// The error, when it has ended although it should be there.
-    pub(super) fn ended_early(&mut self) -> Option<LabError> {
-        self.has_ended().then(|| self.failed("ended early"))
+    pub(super) fn early_exit(&mut self) -> Option<LabError> {
+        self.has_ended().then(|| self.error("ended early"))
     }
 
     /// The error, when it ended without having run: 0, 1, 3 and 4 are a run's own results.
     pub(super) fn check_ran(&mut self) -> Result<(), LabError> {
         match self.status.and_then(|status| status.code()) {
             Some(0 | 1 | 3 | 4) => Ok(()),
-            Some(code) => Err(self.failed(&format!("failed with exit code {code}"))),
-            None => Err(self.failed("was killed")),
+            Some(code) => Err(self.error(&format!("failed with exit code {code}"))),
+            None => Err(self.error("was killed")),
         }
     }
 
     /// An error with the last lines of its output.
-    pub(super) fn failed(&self, what: &str) -> LabError {
+    pub(super) fn error(&self, what: &str) -> LabError {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n  ");
@@ -67,7 +67,7 @@ impl Process {
             true => what.to_owned(),
             false => format!("{what}; the last that it said:\n  {last}"),
         };
-        LabError::End { end: self.end, said }
+        LabError::Process { end: self.name, said }
     }
 
     /// Closes its standard input, waits, and kills it if that was not enough.

@@ -42,7 +42,7 @@ impl Publisher {
 
     /// Sends a line to every reader. One that is too slow is closed, and may come again.
     pub fn publish(&self, line: &WatchLine) {
-        let text: Arc<str> = self::line(line).into();
+        let text: Arc<str> = self::json_line(line).into();
         if text.len() <= WATCH_LINE_BYTES_MAX {
             let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
             readers.0.retain(|reader| reader.lines.try_send(Arc::clone(&text)).is_ok());
@@ -76,7 +76,7 @@ impl BoundPublisher {
         let stop = Arc::new(AtomicBool::new(false));
         let accepting = AcceptLoop {
             listener: self.listener,
-            header: line(header).into(),
+            header: json_line(header).into(),
             readers: Arc::clone(&readers),
             stop: Arc::clone(&stop),
         };
@@ -98,14 +98,14 @@ impl AcceptLoop {
     fn run(self) {
         while !self.stop.load(Ordering::Relaxed) {
             match self.listener.accept() {
-                Ok((socket, from)) => self.welcome(socket, origin(from.ip())),
+                Ok((socket, from)) => self.add_reader(socket, network_of(from.ip())),
                 // None waits, or one was gone before it was accepted, or there is no fd: there may be one later.
                 Err(_) => std::thread::sleep(LOOK_EVERY),
             }
         }
     }
 
-    fn welcome(&self, socket: TcpStream, from: IpAddr) {
+    fn add_reader(&self, socket: TcpStream, from: IpAddr) {
         let (lines, waiting) = mpsc::sync_channel::<Arc<str>>(LINES_MAX);
         let _ = lines.send(Arc::clone(&self.header));
         // Without an fd to close it by, it would have its place for as long as it likes.
@@ -115,7 +115,7 @@ impl AcceptLoop {
             return;
         }
         let thread = std::thread::Builder::new().name("watch-reader".into());
-        if thread.spawn(move || write_all(socket, &waiting)).is_ok() {
+        if thread.spawn(move || write_lines(socket, &waiting)).is_ok() {
             readers.0.push(Reader { lines, socket: handle, from });
         }
     }
@@ -155,7 +155,7 @@ impl Readers {
 }
 
 /// Whom an address counts for: a host has all of an IPv6 /64.
-fn origin(address: IpAddr) -> IpAddr {
+fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into(),
         v4 => v4,
@@ -163,7 +163,7 @@ fn origin(address: IpAddr) -> IpAddr {
 }
 
 /// Writes what comes until the reader is gone, or the watch.
-fn write_all(mut socket: TcpStream, lines: &Receiver<Arc<str>>) {
+fn write_lines(mut socket: TcpStream, lines: &Receiver<Arc<str>>) {
     let begun = socket.set_nonblocking(false).and(socket.set_write_timeout(Some(WRITE_TIMEOUT)));
     if begun.is_ok() {
         for line in lines {
@@ -174,7 +174,7 @@ fn write_all(mut socket: TcpStream, lines: &Receiver<Arc<str>>) {
     }
 }
 
-fn line(value: &impl serde::Serialize) -> String {
+fn json_line(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("plain data becomes JSON") + "\n"
 }
 
@@ -262,8 +262,9 @@ mod tests {
 
     #[test]
     fn a_host_is_known_by_its_network() {
-        let same =
-            |one: &str, other: &str| origin(one.parse().unwrap()) == origin(other.parse().unwrap());
+        let same = |one: &str, other: &str| {
+            network_of(one.parse().unwrap()) == network_of(other.parse().unwrap())
+        };
         assert!(same("2001:db8::1", "2001:db8::ffff:1") && !same("2001:db8::1", "2001:db8:0:1::1"));
         assert!(same("10.0.0.1", "::ffff:10.0.0.1") && !same("10.0.0.1", "10.0.0.2"));
     }

@@ -68,11 +68,11 @@ fn options(plan: &RunPlan, length: Duration, stop: Arc<AtomicBool>) -> CeilingOp
     CeilingOptions {
         length,
         protocol: plan.load.program().protocol(),
-        talk: plan.talk,
+        traffic: plan.talk,
         cores: Some(plan.load.capacity.cores),
         // Both ends of the calibration have the fds that this process has, and little else is open in them.
         users_most: plan.load.capacity.fds() / 2,
-        target_is_elsewhere: !plan.header.target_is_here,
+        target_is_remote: !plan.header.target_is_here,
         stop,
         ..CeilingOptions::default()
     }

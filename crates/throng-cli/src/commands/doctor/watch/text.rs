@@ -58,7 +58,7 @@ impl Lines {
             }
             Err(why) => format!("watching {ports}; Ctrl-C ends it\n  {why}"),
         });
-        if !watch.asks_the_server() {
+        if !watch.reads_server_counters() {
             say("connected: every established connection of this network namespace; a throng server would say its own".to_owned());
         }
         if let Some(at) = at {
