@@ -7,8 +7,10 @@
 
 use throng_report::render::rate as show_rate;
 
-use crate::lab::{Lab, LabError, LabProgress, without_events};
+use crate::error::LabError;
+use crate::lab::Lab;
 use crate::measure::{Window, rate_within};
+use crate::progress::{LabProgress, without_events};
 use crate::test_bed::{LoadSpec, NextStep, ServerSpec};
 
 /// How long it takes, in seconds.

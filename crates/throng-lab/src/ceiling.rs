@@ -19,8 +19,10 @@ use throng_load::scenario::Protocol;
 use throng_report::runfile::Ceiling;
 use throng_report::{Histogram, Interval, LoadCounters, Summary};
 
-use crate::lab::{LabError, LabOptions};
+use crate::error::LabError;
 use crate::measure::{rate_within, steps};
+use crate::names::CALIBRATION;
+use crate::options::LabOptions;
 use crate::test_bed::{LoadSpec, NextStep, ServerEndpoint, ServerSpec, TestBed};
 pub use traffic::Traffic;
 use traffic::{Part, Parts};
@@ -96,13 +98,13 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
         stop: Arc::clone(&options.stop),
         ..LabOptions::default()
     };
-    let stage = TestBed::new(NAME, &lab)?;
+    let test_bed = TestBed::new(CALIBRATION, &lab)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = options.cores.map_or(cpus, |cores| cores.min(cpus));
     let parts = Parts::new(options.protocol, options.traffic, options.length);
     let quota = Quota::now();
-    let server = stage.serve(ServerSpec::new("peer", parts.handler(), cpus as u64))?;
-    let load = |part: &Part| run_part(&stage, part, &server.endpoint, cores);
+    let server = test_bed.serve(ServerSpec::new("peer", parts.handler(), cpus as u64))?;
+    let load = |part: &Part| run_part(&test_bed, part, &server.endpoint, cores);
 
     let room = options.users_most;
     let busy_users = (USERS_PER_CPU * cpus as u64).min(room);
@@ -185,7 +187,7 @@ fn quota() -> Option<CgroupCpu> {
 
 /// Runs one part to its end.
 fn run_part(
-    stage: &TestBed,
+    test_bed: &TestBed,
     part: &Part,
     server: &ServerEndpoint,
     cores: usize,
@@ -197,7 +199,7 @@ fn run_part(
         killed_on_stop: true,
         ..LoadSpec::tcp(part.name, &part.scenario, part.seconds)
     };
-    let run = stage.load(&spec, server, &mut |_| {}, |_| NextStep::Continue)?;
+    let run = test_bed.load(&spec, server, &mut |_| {}, |_| NextStep::Continue)?;
     let summary = Summary::of(&run.file);
     Ok((run.file.intervals, summary))
 }
@@ -268,8 +270,6 @@ fn bytes_each(points: &[(u64, u64)]) -> Option<f64> {
 
 /// A quota that held up less of the time is not what limits them.
 const HELD_SHARE_MIN: f64 = 0.05;
-/// What a calibration's folder is called where a lab's has the lab's name.
-pub(crate) const NAME: &str = "calibration";
 /// How often a part is run that tells nothing.
 const TRIES_MAX: usize = 3;
 /// The shortest that `throng run` takes.

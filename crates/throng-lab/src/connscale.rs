@@ -8,9 +8,12 @@ use throng_load::scenario::Protocol;
 use throng_report::render::{bytes, count, micros, or_dash, rate};
 use throng_report::{Finding, Interval, RunEventKind, Summary, Tally};
 
+use crate::error::LabError;
 use crate::handshake;
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::lab::Lab;
 use crate::measure::{MANY, MemoryEach, counter_growth, gauge_max};
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::reconcile::{Reconciliation, reconcile};
 use crate::report::{LabReport, LabTable};
 use crate::test_bed::{NextStep, TCP};

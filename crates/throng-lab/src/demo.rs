@@ -5,7 +5,10 @@ use std::time::Duration;
 use throng_report::Grade;
 use throng_report::render::{count, micros, or_dash, rate};
 
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable, NextCommand, SCHEMA};
 use crate::stressgrid_100k::{Row, TopologyComparison, compare, grade, side_by_side};
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use crate::lab::LabError;
+use crate::error::LabError;
 use crate::test_bed::{RunningServer, TestBed};
 
 /// One of them.
@@ -20,9 +20,9 @@ pub(crate) struct ErlangServer {
 }
 
 /// The servers that receive messages, or a sentence about why there are none.
-pub(crate) fn prepare(stage: &TestBed) -> Result<Vec<ErlangServer>, String> {
+pub(crate) fn prepare(test_bed: &TestBed) -> Result<Vec<ErlangServer>, String> {
     // Not among the files that are kept: what lies here is run.
-    let source = stage.work_path("gen_tcp_ok.erl");
+    let source = test_bed.work_path("gen_tcp_ok.erl");
     TestBed::write(&source, MODULE).map_err(|error| format!("{}: {error}", source.display()))?;
     let folder = source.parent().unwrap_or(&source);
     let mut erlc = Command::new("erlc");
@@ -45,14 +45,14 @@ impl ErlangServer {
     /// Starts it with `schedulers` schedulers that do not spin while they wait.
     pub(crate) fn start(
         &self,
-        stage: &TestBed,
+        test_bed: &TestBed,
         schedulers: u64,
     ) -> Result<RunningServer, LabError> {
-        let addr = stage
+        let addr = test_bed
             .listen_at(free_port().map_err(|error| LabError::File("127.0.0.1:0".into(), error))?);
         let mut erl: Vec<&OsStr> = ["erl", "-noinput"].map(OsStr::new).to_vec();
         let schedulers = format!("{schedulers}:{schedulers}");
-        let (port, folder) = (addr.port().to_string(), stage.work_path(""));
+        let (port, folder) = (addr.port().to_string(), test_bed.work_path(""));
         erl.extend(["+S", &schedulers].map(OsStr::new));
         erl.extend(["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"].map(OsStr::new));
         erl.extend([OsStr::new("-pa"), folder.as_os_str()]);
@@ -62,7 +62,7 @@ impl ErlangServer {
         command
             .args(["-c", "\"$@\" & child=$!; cat >/dev/null; kill $child; wait $child", "sh"])
             .args(erl);
-        stage.serve_other(self.row, command, addr)
+        test_bed.serve_other(self.row, command, addr)
     }
 }
 

@@ -9,10 +9,13 @@ use throng_report::validity::LAG_INVALID_US;
 use throng_report::{Interval, LoadInterval, Summary};
 
 use crate::calibrate::{CalibrationOutcome, calibrate};
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::error::LabError;
+use crate::lab::Lab;
 use crate::measure::{
     counter_growth, failures, latency, steps, timeouts, valid_until, validity_until,
 };
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable, SCHEMA};
 use crate::test_bed::{LoadSpec, NextStep, ServerSpec};
 

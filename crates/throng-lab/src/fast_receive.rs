@@ -8,9 +8,12 @@ use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Grade, Interval, LoadInterval, Summary};
 
 use crate::erlang::{self, ErlangServer};
+use crate::error::LabError;
 use crate::knee::{CEILING_US, FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::lab::Lab;
 use crate::measure::{failures, latency, steps, validity_until};
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable, SCHEMA};
 use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
 

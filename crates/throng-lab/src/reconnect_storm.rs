@@ -8,8 +8,11 @@ use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, LoadInterval, Summary, Tally, server_side};
 
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::error::LabError;
+use crate::lab::Lab;
 use crate::measure::latency;
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable};
 use crate::test_bed::{CHANNELS, LoadSpec, NextStep, RunningServer, ServerSpec, TestBed};
 use crate::throughput::Throughput;
@@ -69,7 +72,7 @@ pub(crate) fn run(
     let at = server.endpoint.clone();
     let spec = ServerSpec { port: at.addr.port(), ..spec };
     let mut restart = Restart {
-        stage: lab.test_bed,
+        test_bed: lab.test_bed,
         spec,
         users,
         state: RestartState::Calm { server, since: None },
@@ -111,7 +114,7 @@ user:
 
 /// Restarts the server when everybody has been there for a while, and ends the load when they are back.
 struct Restart<'a> {
-    stage: &'a TestBed,
+    test_bed: &'a TestBed,
     spec: ServerSpec<'a>,
     users: u64,
     state: RestartState,
@@ -159,7 +162,7 @@ impl Restart<'_> {
         };
         let began = Instant::now();
         server.stop();
-        self.state = match self.stage.serve(self.spec) {
+        self.state = match self.test_bed.serve(self.spec) {
             Ok(server) => RestartState::Storm { server, since: None, down: began.elapsed() },
             Err(error) => RestartState::Failed(error),
         };

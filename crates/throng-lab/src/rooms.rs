@@ -10,10 +10,13 @@ use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::runfile::RunFile;
 use throng_report::{Interval, LoadInterval, ProbeReport, Summary};
 
+use crate::error::LabError;
 use crate::knee::{CEILING_US, FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
-use crate::lab::{Lab, LabError, LabInfo, LabOptions, LabProgress};
+use crate::lab::Lab;
 use crate::measure::{valid_until, validity_until};
 use crate::message_window::{self, MessageWindow};
+use crate::options::{LabInfo, LabOptions};
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable};
 use crate::test_bed::{CHANNELS, NextStep};
 use crate::throughput::Throughput;

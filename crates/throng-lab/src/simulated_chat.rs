@@ -8,8 +8,11 @@ use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, ProbeReport, Summary};
 
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::error::LabError;
+use crate::lab::Lab;
 use crate::message_window::{self, MessageWindow};
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable};
 use crate::test_bed::{CHANNELS, NextStep};
 use crate::throughput::Throughput;

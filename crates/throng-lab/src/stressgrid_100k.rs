@@ -10,8 +10,11 @@ use throng_base::units::show_duration;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Grade, Interval, Summary};
 
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::error::LabError;
+use crate::lab::Lab;
 use crate::measure::{counter_growth, gauge_max, latency};
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable, SCHEMA};
 use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
 pub(crate) use offer::Offer;

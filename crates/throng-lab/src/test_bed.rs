@@ -27,8 +27,10 @@ use throng_driver::folder::create_file;
 use throng_report::runfile::RunFile;
 use throng_report::{Interval, LoadInterval, ServerSnapshot, Summary};
 
+use crate::error::LabError;
 use crate::isolate::{self, Isolation};
-use crate::lab::{LabError, LabOptions, LabProgress};
+use crate::options::LabOptions;
+use crate::progress::LabProgress;
 use crate::report::RowDiagnosis;
 use folder::WorkFolder;
 use follow::RunFileFollower;

@@ -11,7 +11,9 @@ use throng_load::scenario::Protocol;
 use throng_report::render::rate;
 
 use crate::ceiling::{self, CeilingOptions, Traffic};
-use crate::lab::{Lab, LabError, LabProgress};
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::progress::LabProgress;
 
 /// The most that both ends did together.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,8 +6,11 @@ use serde::Serialize;
 use throng_report::render::{bytes, count, micros, or_dash};
 use throng_report::{Interval, ProbeReport, Summary};
 
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::error::LabError;
+use crate::lab::Lab;
 use crate::measure::{MANY, MemoryEach};
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable, SCHEMA};
 use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
 use crate::throughput::Throughput;

@@ -1,7 +1,7 @@
-//! Watches a server's host while somebody loads it from elsewhere: any server, throng's or not.
+//! Watches a server's host under a load from another machine: any server, throng's or not.
 //!
-//! A [`Watch`] looks, once an interval, at the kernel, at the listeners and at the process that owns them. A [`Publisher`]
-//! hands what it saw to whoever connects, and takes nothing from anybody.
+//! Once per interval, a [`HostWatch`] samples the kernel, the listeners and the process that owns
+//! them. A [`Publisher`] sends the samples to every reader that connects, and reads nothing.
 
 mod publisher;
 
@@ -17,35 +17,38 @@ use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
 
 use crate::recorder::ControlProbe;
 use crate::recorder::facts::{boot_id, net_namespace};
-use crate::recorder::kernel::{unreadable_sources, watched};
-use crate::recorder::server::ServerPoller;
+use crate::recorder::kernel::unreadable_sources;
+use crate::recorder::server_poller::ServerPoller;
+use crate::recorder::watched_process::watched_process;
 pub use publisher::{BoundPublisher, Publisher, READERS_MAX};
 
-/// What to watch.
+/// The server to watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchOptions {
     /// Listening ports of the server; none means every listener.
     pub ports: Vec<u16>,
-    /// The server's process; none means whoever listens on the ports. Its network namespace is the one that is watched.
+    /// The server's process id; none means the process that listens on the ports. The watch moves
+    /// into the network namespace of a process that is given.
     pub pid: Option<u32>,
-    /// The control socket of a throng server; none means the one of that process, if it has one.
+    /// The control socket of a throng server; none means that process's socket, if it has one.
     pub control: Option<PathBuf>,
 }
 
-/// Looks at a host. It stays on the thread that made it, which moves into the server's network namespace.
+/// The watch of a host. It stays on the thread that created it, which moves into the server's
+/// network namespace.
 #[derive(Debug)]
 pub struct HostWatch {
     options: WatchOptions,
     sampler: Sampler,
-    /// Why the namespace that is watched may not be the server's.
+    /// The reason why the watched namespace may not be the server's.
     namespace_error: Option<String>,
-    /// The process, as it was last seen.
+    /// The process, or the reason why it is unknown.
     owner: Result<Owner, String>,
     server: Option<ServerPoller>,
     began: Instant,
-    /// When the last look began, since then.
+    /// The moment of the last sample, in milliseconds since `began`.
     sampled_ms: Option<u64>,
-    /// When the process may be searched for again.
+    /// The moment of the next search for the process.
     search_at: Instant,
 }
 
@@ -53,13 +56,17 @@ impl HostWatch {
     /// Finds the server.
     ///
     /// # Errors
-    /// There is no such process. A port on which nobody listens is no error: the server may come later.
+    /// The process does not exist. A port without a listener is no error: the server may start
+    /// later.
     pub fn new(options: WatchOptions) -> Result<Self, String> {
         let mut blind = None;
         if let Some(pid) = options.pid {
-            process_by_id(pid).map_err(|why| format!("cannot look at process {pid}: {why}"))?;
+            process_by_id(pid).map_err(|reason| format!("cannot watch process {pid}: {reason}"))?;
             blind = netns::enter(pid).err().map(|errno| {
-                format!("the network namespace of process {pid}: {errno}; the counters are those of this command's own")
+                format!(
+                    "the network namespace of process {pid}: {errno}; the counters are those of \
+                     this command's namespace"
+                )
             });
         }
         let now = Instant::now();
@@ -77,17 +84,20 @@ impl HostWatch {
         Ok(watch)
     }
 
-    /// The process that serves, or why it is not known.
+    /// Returns the server's process.
+    ///
+    /// # Errors
+    /// The reason why it is unknown.
     pub fn owner(&self) -> Result<&Owner, &str> {
         self.owner.as_ref().map_err(String::as_str)
     }
 
-    /// Whether the server is one of throng that says itself what it does.
+    /// Reports whether the server is a throng server whose control socket returns its counters.
     pub fn reads_server_counters(&self) -> bool {
         self.server.is_some()
     }
 
-    /// The first line of its stream, for looks that are `interval` apart.
+    /// Returns the first line of the stream, for a sample every `interval`.
     pub fn header(&self, interval: Duration) -> WatchHeader {
         WatchHeader {
             schema: WATCH_SCHEMA.to_owned(),
@@ -99,19 +109,20 @@ impl HostWatch {
         }
     }
 
-    /// Follows the process between two looks, every 20 ms or so.
+    /// Follows the process between two samples; call it about every 20 ms.
     pub fn step(&mut self) {
         self.sampler.step(Clock.now());
     }
 
-    /// Looks once.
+    /// Samples the host once.
     pub fn sample(&mut self) -> WatchLine {
         if Instant::now() >= self.search_at {
-            match self.is_alive() {
-                false => self.find_process(),
-                // A throng server that was too busy to answer, or not yet ready to, may be so now. Others are not worth the wait.
-                true if self.server.is_none() && self.is_throng() => self.find_control_socket(),
-                true => {}
+            if !self.is_alive() {
+                self.find_process();
+            } else if self.server.is_none() && self.is_throng() {
+                // A throng server that was busy or not yet ready may answer now. For other servers
+                // the search is not worth its time.
+                self.find_control_socket();
             }
         }
         let at_ms = self.began.elapsed().as_millis() as u64;
@@ -122,11 +133,11 @@ impl HostWatch {
         let mut process = sample.processes.pop().and_then(|process| process.used.known().cloned());
         let server = self.server_snapshot();
         if let (Some(process), Some(server)) = (&mut process, &server) {
-            // It was there before this watch was.
+            // The server ran before this watch did.
             process.rss_bytes_at_start = server.process.rss_bytes_at_start;
         }
-        if let Err(why) = &self.owner {
-            unseen.push(why.clone());
+        if let Err(reason) = &self.owner {
+            unseen.push(reason.clone());
         }
         unseen.sort();
         unseen.dedup();
@@ -148,17 +159,17 @@ impl HostWatch {
         self.owner.as_ref().is_ok_and(|owner| owner.program == "throng")
     }
 
-    /// Looks for the process, and for the control socket of a throng server.
+    /// Searches for the process, and for the control socket of a throng server.
     fn find_process(&mut self) {
         self.search_at = Instant::now() + SEARCH_EVERY;
         let found = match self.options.pid {
             Some(pid) => process_by_id(pid),
             None if self.options.ports.is_empty() => {
-                Err("the server's process: which one is not said (--port, --pid)".to_owned())
+                Err("the server's process: unknown; name it with --port or --pid".to_owned())
             }
             None => match listening_process(&ProcRoot::default(), &self.options.ports) {
                 Fact::Known(owner) => Ok(owner),
-                Fact::Unknown(why) => Err(format!("the server's process: {why}")),
+                Fact::Unknown(reason) => Err(format!("the server's process: {reason}")),
             },
         };
         if found != self.owner {
@@ -168,7 +179,7 @@ impl HostWatch {
         }
     }
 
-    /// Looks for the control socket of the process that was found.
+    /// Searches for the control socket of the process.
     fn find_control_socket(&mut self) {
         self.search_at = Instant::now() + SEARCH_EVERY;
         self.server = control_socket(&self.options, self.owner.as_ref().ok())
@@ -176,17 +187,17 @@ impl HostWatch {
     }
 }
 
-/// A process by its id.
+/// Returns the process `pid`, or the reason why it cannot be read.
 fn process_by_id(pid: u32) -> Result<Owner, String> {
     let path = format!("proc/{pid}/stat");
     match ProcRoot::default().read(&path, throng_doctor::process::parse_stat) {
         Fact::Known(stat) => Ok(Owner { pid, program: stat.name, others: Vec::new() }),
-        Fact::Unknown(why) => Err(format!("the server's process: {why}")),
+        Fact::Unknown(reason) => Err(format!("the server's process: {reason}")),
     }
 }
 
 fn sampler(options: &WatchOptions, pid: Option<u32>) -> Sampler {
-    let processes = pid.map(|pid| watched("server", pid)).into_iter().collect();
+    let processes = pid.map(|pid| watched_process("server", pid)).into_iter().collect();
     Sampler::new(SamplerOptions {
         ports: options.ports.clone(),
         processes,
@@ -194,7 +205,7 @@ fn sampler(options: &WatchOptions, pid: Option<u32>) -> Sampler {
     })
 }
 
-/// The control socket to ask.
+/// Returns the control socket of the options, or else that of `owner`.
 fn control_socket(options: &WatchOptions, owner: Option<&Owner>) -> Option<PathBuf> {
     let of = |owner: &Owner| {
         let mut all = processes().into_iter();
@@ -203,10 +214,10 @@ fn control_socket(options: &WatchOptions, owner: Option<&Owner>) -> Option<PathB
     options.control.clone().or_else(|| Some(of(owner?)?.path))
 }
 
-/// The rest between two searches for a process that is not there.
+/// The time between two searches for a process that does not run.
 const SEARCH_EVERY: Duration = Duration::from_secs(5);
 
-/// A watch says nothing about a server that is silent; it asks again each time.
+/// The time after which the poller calls a silent server lost; a watch ignores that and polls on.
 const SERVER_PATIENCE: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
@@ -216,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_is_not_ours_is_found_by_its_port_and_looked_at() {
+    fn a_foreign_server_is_found_by_its_port_and_sampled() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let ports = vec![server.local_addr().unwrap().port()];
         let mut watch = HostWatch::new(WatchOptions { ports, ..Default::default() }).unwrap();
@@ -231,15 +242,15 @@ mod tests {
     }
 
     #[test]
-    fn a_port_on_which_nobody_listens_is_watched_all_the_same() {
+    fn a_port_without_a_listener_is_watched() {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut watch =
             HostWatch::new(WatchOptions { ports: vec![closed], ..Default::default() }).unwrap();
-        assert!(watch.owner().unwrap_err().contains("nobody listens"));
+        assert!(watch.owner().unwrap_err().contains("listens"));
         let line = watch.sample();
         assert_eq!((line.kernel["listener.count"], line.process), (0, None));
         assert!(
-            line.unseen.iter().any(|what| what.contains("nobody listens")),
+            line.unseen.iter().any(|what| what.contains("listens")),
             "{:?}",
             line.unseen
         );

@@ -28,29 +28,29 @@ fn scenario() -> String {
 
 #[test]
 fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
-    let Some(stage) = Stage::new() else { return };
-    let control = stage.dir.path().join("server.sock");
+    let Some(namespaces) = NamespacePair::new() else { return };
+    let control = namespaces.dir.path().join("server.sock");
     let mut server = Command::new(common::throng());
     server.args(["serve", "ok", "--cores", "1", "--backlog", "4", "--exit-with-parent"]);
     server.args(["--listen", &format!("{SERVER_ADDRESS}:7000")]).arg("--control").arg(&control);
-    let server = Ended(stage.isolation.spawn_server(piped(server)).unwrap());
+    let server = KillOnDrop(namespaces.isolation.spawn_server(piped(server)).unwrap());
     until(|| control.exists().then_some(()));
     let pid = Pid::from_child(&server.0);
 
-    let mut load = stage.run(&scenario());
+    let mut load = namespaces.run(&scenario());
     load.arg("--server-control").arg(&control);
-    let load = Ended(stage.isolation.spawn_generator(piped(load)).unwrap());
+    let load = KillOnDrop(namespaces.isolation.spawn_generator(piped(load)).unwrap());
     let grown = |interval: &Interval| {
         interval.load.as_ref().is_some_and(|load| load.counters.connects_ok > 20)
     };
-    stage.wait_for(grown);
+    namespaces.wait_for(grown);
     // A server that accepts nothing for a while.
     kill_process(pid, Signal::STOP).unwrap();
     let overflowed =
         |interval: &Interval| interval.server_kernel.get(OVERFLOWS).is_some_and(|n| *n > 0);
-    stage.wait_for(overflowed);
+    namespaces.wait_for(overflowed);
     kill_process(pid, Signal::CONT).unwrap();
-    let file = stage.finish(load);
+    let file = namespaces.finish(load);
 
     let (first, last) = (&file.intervals[0], file.intervals.last().unwrap());
     assert!(file.header.target_is_here, "the control socket is on this machine");
@@ -77,26 +77,26 @@ fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
 
 #[test]
 fn a_server_of_somebody_else_is_watched_from_its_namespace_while_it_is_loaded() {
-    let Some(stage) = Stage::new() else { return };
+    let Some(namespaces) = NamespacePair::new() else { return };
     let mut server = Command::new(env::current_exe().unwrap());
     server.args(["--exact", "a_server_that_never_accepts"]).env("THRONG_TEST_ROLE", "server");
-    let server = Ended(stage.isolation.spawn_server(piped(server)).unwrap());
+    let server = KillOnDrop(namespaces.isolation.spawn_server(piped(server)).unwrap());
     let watch = || {
         let mut watch = Command::new(common::throng());
         watch.args(["doctor", "--watch", "--port", "7000", "--interval", "200ms", "--json"]);
         watch.args(["--listen", &format!("{SERVER_ADDRESS}:7001")]);
-        Ended(stage.isolation.spawn_server(piped(watch)).unwrap())
+        KillOnDrop(namespaces.isolation.spawn_server(piped(watch)).unwrap())
     };
     let first = watch();
 
     // The server's process may need a moment until it listens, and the watch as well.
     let load = until(|| {
-        let mut load = stage.run(&scenario());
+        let mut load = namespaces.run(&scenario());
         load.args(["--server-facts", &format!("{SERVER_ADDRESS}:7001"), "--interval", "500ms"]);
-        let mut load = Ended(stage.isolation.spawn_generator(piped(load)).unwrap());
+        let mut load = KillOnDrop(namespaces.isolation.spawn_generator(piped(load)).unwrap());
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(5) {
-            if stage.intervals().is_some() {
+            if namespaces.intervals().is_some() {
                 return Some(load);
             }
             if load.0.try_wait().unwrap().is_some() {
@@ -108,13 +108,13 @@ fn a_server_of_somebody_else_is_watched_from_its_namespace_while_it_is_loaded() 
     });
     let overflowed =
         |interval: &Interval| interval.server_kernel.get(OVERFLOWS).is_some_and(|n| *n > 0);
-    stage.wait_for(overflowed);
+    namespaces.wait_for(overflowed);
     drop(first);
-    stage.wait_for(|interval| interval.events.iter().any(is_lost));
+    namespaces.wait_for(|interval| interval.events.iter().any(is_lost));
     let _second = watch();
-    stage.wait_for(|interval| interval.events.iter().any(is_back));
-    stage.wait_for(|interval| is_after_the_loss(&stage, interval));
-    let file = stage.finish(load);
+    namespaces.wait_for(|interval| interval.events.iter().any(is_back));
+    namespaces.wait_for(|interval| is_after_the_loss(&namespaces, interval));
+    let file = namespaces.finish(load);
 
     let last =
         file.intervals.iter().rev().find(|interval| !interval.server_kernel.is_empty()).unwrap();
@@ -151,19 +151,19 @@ fn is_back(event: &throng_report::RunEvent) -> bool {
     matches!(event.kind, RunEventKind::FactsBack { .. })
 }
 
-fn is_after_the_loss(stage: &Stage, interval: &Interval) -> bool {
-    let file = stage.intervals().unwrap_or_default();
+fn is_after_the_loss(namespaces: &NamespacePair, interval: &Interval) -> bool {
+    let file = namespaces.intervals().unwrap_or_default();
     let back = file.iter().find(|interval| interval.events.iter().any(is_back));
     back.is_some_and(|back| interval.at_ms > back.at_ms && !interval.server_kernel.is_empty())
 }
 
 /// Two namespaces and a folder.
-struct Stage {
+struct NamespacePair {
     isolation: Isolation,
     dir: tempfile::TempDir,
 }
 
-impl Stage {
+impl NamespacePair {
     fn new() -> Option<Self> {
         match Isolation::new(1000) {
             Ok(isolation) => Some(Self { isolation, dir: tempfile::tempdir().unwrap() }),
@@ -200,7 +200,7 @@ impl Stage {
 
     /// Ends the load and reads its run file.
     #[track_caller]
-    fn finish(&self, mut load: Ended) -> RunFile {
+    fn finish(&self, mut load: KillOnDrop) -> RunFile {
         drop(load.0.stdin.take());
         until(|| load.0.try_wait().unwrap());
         let file = load_file(&self.record()).unwrap();
@@ -214,9 +214,9 @@ fn load_file(path: &Path) -> Option<RunFile> {
 }
 
 /// A process that is killed with the test, however that ends.
-struct Ended(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

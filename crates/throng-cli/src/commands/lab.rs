@@ -101,11 +101,11 @@ impl Lab {
 
     fn list(&self, quiet: bool) -> Result<Exit, Failure> {
         if let Some(json) = &self.json {
-            json.write(&labs())?;
+            json.write(&labs().collect::<Vec<_>>())?;
         }
         if !quiet {
             let mut table = Table::new().aligned(&[Align::Left, Align::Left]);
-            labs().iter().for_each(|lab| table.row([lab.name, lab.summary]));
+            labs().for_each(|lab| table.row([lab.name, lab.summary]));
             output::say(table.to_string());
         }
         Ok(Exit::Met)

@@ -1,7 +1,7 @@
-//! The recorder's thread: one interval after the other until the run is over.
+//! The recorder's thread: records one interval after the other until the run is over.
 
 use std::io::Write;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,22 +13,24 @@ use throng_report::{
     Interval, LoadInterval, RunEvent, RunEventKind, ServerSnapshot, SummaryFold, Threshold,
 };
 
-use super::server::ServerPoller;
-use super::{
-    GeneratorProbe, KernelProbe, Outcome, Receiver, RecorderCommand, RecorderOptions, RunProbes,
-    lock,
-};
+use super::command::RecorderCommand;
+use super::lock::lock;
+use super::options::RecorderOptions;
+use super::outcome::Outcome;
+use super::probes::{GeneratorProbe, KernelProbe};
+use super::run_probes::RunProbes;
+use super::server_poller::ServerPoller;
 
 pub(super) type Progress = Box<dyn FnMut(&Interval, Option<&Interval>) + Send>;
 
-/// All that the thread owns.
+/// The state of the recorder's thread.
 pub(super) struct RecorderLoop<W> {
     options: RecorderOptions,
     out: Option<RunFileWriter<W>>,
     generator: Box<dyn GeneratorProbe>,
     server: Option<ServerPoller>,
     kernel: Box<dyn KernelProbe>,
-    /// The server's process, as it was last told to the kernel's probe. A server that is silent for a while stays the same.
+    /// The process id that the kernel's probe knows. It stays while the server is silent.
     server_pid: Option<u32>,
     fold: SummaryFold,
     history: History,
@@ -36,30 +38,32 @@ pub(super) struct RecorderLoop<W> {
     latest: Arc<Mutex<Option<Interval>>>,
     previous: Option<Interval>,
     began: Instant,
-    /// The same on the clock of the generator's cores, in milliseconds.
+    /// The run's beginning on the clock of the generator's cores, in milliseconds.
     began_ms: u64,
     /// Events for the next interval.
     events: Vec<RunEvent>,
-    /// Events of lines that could not be written: they go into the next line that can.
+    /// Events of lines that could not be written: the next written line contains them.
     unwritten: Vec<RunEvent>,
-    /// Set once the run was asked to end.
+    /// The request to stop the run, once there is one.
     stopping: Option<StopRequest>,
-    /// What users had achieved when the server was lost; none while it is not.
+    /// The users' successes when the server was lost; none while it is not lost.
     successes_when_lost: Option<u64>,
 }
 
-/// Somebody has asked for the end.
+/// A request to stop the run.
 struct StopRequest {
     by: String,
-    /// How long to wait for it.
+    /// The end of the wait for the generator.
     until: Instant,
-    /// Everybody was leaving already: the plan was over.
+    /// True when the plan was over and all users were leaving already.
     after_plan: bool,
 }
 
-/// Why the thread woke up.
+/// The reason for which the thread woke up.
 enum WakeReason {
+    /// The next interval is due.
     Boundary,
+    /// The run is over.
     RunEnded { reason: RunEndReason, detail: Option<String> },
 }
 
@@ -67,11 +71,11 @@ impl<W: Write + Truncate> RecorderLoop<W> {
     pub(super) fn new(
         options: RecorderOptions,
         out: Option<RunFileWriter<W>>,
-        sources: RunProbes,
+        probes: RunProbes,
         latest: Arc<Mutex<Option<Interval>>>,
         progress: Progress,
     ) -> Self {
-        let patience = options.server_lost_after;
+        let lost_after = options.server_lost_after;
         let mut fold = SummaryFold::new(&options.header);
         fold.judge_by(&options.thresholds);
         Self {
@@ -79,9 +83,9 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             history: History::new(options.header.clone()),
             options,
             out,
-            generator: sources.generator,
-            server: sources.server.map(|probe| ServerPoller::new(probe, patience)),
-            kernel: (sources.kernel)(),
+            generator: probes.generator,
+            server: probes.server.map(|probe| ServerPoller::new(probe, lost_after)),
+            kernel: (probes.kernel)(),
             server_pid: None,
             progress,
             latest,
@@ -95,15 +99,15 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         }
     }
 
-    pub(super) fn run(mut self, told: &Receiver<RecorderCommand>) -> Outcome {
+    pub(super) fn run(mut self, commands: &Receiver<RecorderCommand>) -> Outcome {
         self.record(self.began);
         let mut boundary = self.began + self.options.interval;
         let (reason, detail) = loop {
-            match self.sleep_until(boundary, told) {
+            match self.sleep_until(boundary, commands) {
                 WakeReason::Boundary => {
                     let now = Instant::now();
                     self.record(now);
-                    // An interval that took longer than one is followed by the next boundary, not by two.
+                    // After an interval that took too long, the loop skips the boundaries it missed.
                     while boundary <= now {
                         boundary += self.options.interval;
                     }
@@ -113,16 +117,20 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         };
         let now = Instant::now();
         let recorded_ms = self.previous.as_ref().map_or(0, |previous| previous.at_ms);
-        if self.at_ms(now) > recorded_ms + SLIVER_MS || !self.events.is_empty() {
+        if self.at_ms(now) > recorded_ms + SHORT_INTERVAL_MS || !self.events.is_empty() {
             self.record(now);
         }
         self.finish(reason, detail)
     }
 
-    fn sleep_until(&mut self, boundary: Instant, told: &Receiver<RecorderCommand>) -> WakeReason {
+    fn sleep_until(
+        &mut self,
+        boundary: Instant,
+        commands: &Receiver<RecorderCommand>,
+    ) -> WakeReason {
         loop {
-            if let Some(over) = self.end_reason() {
-                return over;
+            if let Some(ended) = self.end_reason() {
+                return ended;
             }
             for kind in self.kernel.step() {
                 self.add_event(kind);
@@ -131,41 +139,35 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             if now >= boundary {
                 return WakeReason::Boundary;
             }
-            match told.recv_timeout((boundary - now).min(LOOK_EVERY)) {
+            match commands.recv_timeout((boundary - now).min(POLL_INTERVAL)) {
                 Ok(RecorderCommand::AddEvent(kind)) => self.add_event(kind),
                 Ok(RecorderCommand::Stop(by)) => self.stop(by),
                 Err(RecvTimeoutError::Timeout) => {}
-                // Nobody is left who could say anything; the run goes on to its end.
+                // No handle is left to send a command; the run goes on to its end.
                 Err(RecvTimeoutError::Disconnected) => {
-                    std::thread::sleep((boundary - now).min(LOOK_EVERY));
+                    std::thread::sleep((boundary - now).min(POLL_INTERVAL));
                 }
             }
         }
     }
 
     fn end_reason(&self) -> Option<WakeReason> {
-        if let Some(why) = self.generator.failure() {
-            return Some(WakeReason::RunEnded { reason: RunEndReason::Failed, detail: Some(why) });
+        if let Some(failure) = self.generator.failure() {
+            let reason = RunEndReason::Failed;
+            return Some(WakeReason::RunEnded { reason, detail: Some(failure) });
         }
         let finished = self.generator.is_finished();
         match &self.stopping {
             Some(StopRequest { by, until, after_plan }) if finished || Instant::now() >= *until => {
-                let detail = match finished {
-                    true => by.clone(),
-                    false => format!("{by}; not every user had ended"),
-                };
-                let reason = match after_plan {
-                    true => RunEndReason::Finished,
-                    false => RunEndReason::Interrupted,
-                };
+                let detail =
+                    if finished { by.clone() } else { format!("{by}; some users had not ended") };
+                let reason =
+                    if *after_plan { RunEndReason::Finished } else { RunEndReason::Interrupted };
                 Some(WakeReason::RunEnded { reason, detail: Some(detail) })
             }
             None if finished && self.is_target_lost() => {
-                let detail = "the server does not answer any more".to_owned();
-                Some(WakeReason::RunEnded {
-                    reason: RunEndReason::TargetLost,
-                    detail: Some(detail),
-                })
+                let detail = Some("the server no longer answers".to_owned());
+                Some(WakeReason::RunEnded { reason: RunEndReason::TargetLost, detail })
             }
             None if finished => {
                 Some(WakeReason::RunEnded { reason: RunEndReason::Finished, detail: None })
@@ -189,12 +191,12 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         self.stopping = Some(StopRequest { by, until, after_plan });
     }
 
-    /// Whether the server was lost before everybody began to leave, and nobody got anything from
-    /// the target since. One that was started anew answers users, and has another control socket.
+    /// Reports whether the server was lost before the users began to leave, and no user had a
+    /// success since. A restarted server answers users, but on another control socket.
     fn is_target_lost(&self) -> bool {
         let load = self.previous.as_ref().and_then(|interval| interval.load.as_ref());
         self.successes_when_lost
-            .is_some_and(|done_then| load.is_none_or(|load| successes(load) <= done_then))
+            .is_some_and(|before| load.is_none_or(|load| successes(load) <= before))
     }
 
     fn track_server_loss(&mut self, load: &LoadInterval) {
@@ -205,7 +207,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         }
     }
 
-    /// Asks everybody and writes what they said. The generator is asked first: its histograms end with
+    /// Reads all probes and writes an interval. The generator comes first: its histograms end with
     /// the interval, and a server that hangs must not stretch them.
     fn record(&mut self, now: Instant) {
         let at_ms = self.at_ms(now);
@@ -220,9 +222,9 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             self.add_event(kind);
         }
         let server = self.poll_server(at_ms);
-        let sample = self.kernel.sample();
-        let server = server.or(sample.server);
-        self.events.extend(sample.events.into_iter().map(|kind| RunEvent::new(at_ms, kind)));
+        let reading = self.kernel.sample();
+        let server = server.or(reading.server);
+        self.events.extend(reading.events.into_iter().map(|kind| RunEvent::new(at_ms, kind)));
         self.add_counter_events(at_ms, &load, server.as_ref());
         self.track_server_loss(&load);
 
@@ -232,13 +234,13 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             span_ms,
             load: Some(load),
             server,
-            machine: sample.machine,
-            kernel: sample.counters,
-            server_kernel: sample.server_counters,
-            server_machine: sample.server_machine,
-            programs: sample.programs,
-            server_programs: sample.server_programs,
-            unseen: sample.unseen,
+            machine: reading.machine,
+            kernel: reading.counters,
+            server_kernel: reading.server_counters,
+            server_machine: reading.server_machine,
+            programs: reading.programs,
+            server_programs: reading.server_programs,
+            unseen: reading.unseen,
             events: std::mem::take(&mut self.events),
         };
         self.write(&interval);
@@ -251,8 +253,8 @@ impl<W: Write + Truncate> RecorderLoop<W> {
 
     fn poll_server(&mut self, at_ms: u64) -> Option<ServerSnapshot> {
         let events = &mut self.events;
-        let watch = self.server.as_mut()?;
-        let snapshot = watch.snapshot(&mut |kind| events.push(RunEvent::new(at_ms, kind)))?;
+        let poller = self.server.as_mut()?;
+        let snapshot = poller.snapshot(&mut |kind| events.push(RunEvent::new(at_ms, kind)))?;
         let pid = snapshot.process.pid;
         if self.server_pid.replace(pid) != Some(pid) {
             self.kernel.set_server_pid(pid);
@@ -260,7 +262,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         Some(snapshot)
     }
 
-    /// Events that follow from counters.
+    /// Adds the events that follow from counters.
     fn add_counter_events(
         &mut self,
         at_ms: u64,
@@ -335,7 +337,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
     }
 }
 
-/// Everything that users got from the target.
+/// Returns the number of connects, messages, joins and pushes that succeeded.
 fn successes(load: &LoadInterval) -> u64 {
     let counters = &load.counters;
     counters.connects_ok
@@ -345,8 +347,8 @@ fn successes(load: &LoadInterval) -> u64 {
         + counters.pushes_ok
 }
 
-/// A last interval shorter than this is not worth a line: its rates would be noise.
-const SLIVER_MS: u64 = 10;
+/// The shortest last interval that gets a line: the rates of a shorter one would be noise.
+const SHORT_INTERVAL_MS: u64 = 10;
 
-/// How soon the recorder notices that a run is over.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The time between two checks for the end of the run.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);

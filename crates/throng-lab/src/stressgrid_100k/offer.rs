@@ -8,7 +8,9 @@ use throng_report::{Grade, Summary};
 
 use super::run_row;
 use crate::calibrate::{self, CalibrationOutcome, calibrate};
-use crate::lab::{Lab, LabError, LabProgress, without_events};
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::progress::{LabProgress, without_events};
 use crate::test_bed::FinishedRun;
 
 /// A load, and where its size comes from.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use throng_driver::folder;
 
-use crate::lab::labs;
+use crate::names::{CALIBRATION, LABS};
 
 /// A folder that is this lab's alone, and goes with it.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ fn is_work_folder_name(name: &str) -> bool {
         return false;
     };
     let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_random && (lab == crate::ceiling::NAME || labs().iter().any(|known| known.name == lab))
+    is_random && (lab == CALIBRATION || LABS.contains(&lab))
 }
 
 /// A name that is taken was meant for us, or another lab is about to remove it.

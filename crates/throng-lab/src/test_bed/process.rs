@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use throng_driver::folder::create_file;
 
-use crate::lab::LabError;
+use crate::error::LabError;
 
 /// A process whose standard input is a pipe from here; its output goes to a file.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn start(
-        end: &'static str,
+        name: &'static str,
         mut command: Command,
         log: PathBuf,
         spawn: impl FnOnce(Command) -> io::Result<Child>,
@@ -31,10 +31,10 @@ impl Process {
         let (out, err) = file.map_err(|error| LabError::File(log.clone(), error))?;
         command.stdin(Stdio::piped()).stdout(out).stderr(err).process_group(0);
         let child = spawn(command).map_err(|error| LabError::Process {
-            end,
-            said: format!("could not be started: {error}"),
+            name,
+            message: format!("could not be started: {error}"),
         })?;
-        Ok(Self { name: end, child, log, status: None })
+        Ok(Self { name, child, log, status: None })
     }
 
     pub(super) fn has_ended(&mut self) -> bool {
@@ -63,11 +63,11 @@ impl Process {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n  ");
-        let said = match last.is_empty() {
+        let message = match last.is_empty() {
             true => what.to_owned(),
             false => format!("{what}; the last that it said:\n  {last}"),
         };
-        LabError::Process { end: self.name, said }
+        LabError::Process { name: self.name, message }
     }
 
     /// Closes its standard input, waits, and kills it if that was not enough.
