@@ -249,11 +249,7 @@ mod tests {
         assert!(watch.owner().unwrap_err().contains("listens"));
         let line = watch.sample();
         assert_eq!((line.kernel["listener.count"], line.process), (0, None));
-        assert!(
-            line.unseen.iter().any(|what| what.contains("listens")),
-            "{:?}",
-            line.unseen
-        );
+        assert!(line.unseen.iter().any(|what| what.contains("listens")), "{:?}", line.unseen);
     }
 
     #[test]

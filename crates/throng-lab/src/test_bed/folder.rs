@@ -1,9 +1,10 @@
-//! The folder of a lab's own files: its control sockets, the scenarios and output of its ends.
+//! The folder of a lab's own files: control sockets, scenarios, and the output of server and
+//! generator.
 //!
-//! It lies where every user of the machine may make files, so nothing of it is known beforehand: its
-//! name is random, it is made and never found, and nobody else may enter it. A lock on it lives as long
-//! as its lab, also in another PID namespace; a folder of this user's without one is of a lab that was
-//! killed.
+//! Every user of the machine may create files beside it. So its name is random, the lab always
+//! creates it and never uses an existing folder, and no other user may enter it. The lab holds a
+//! lock on it, which other PID namespaces see as well. A folder of this user without a lock belongs
+//! to a lab that was killed.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,7 +14,7 @@ use throng_driver::folder;
 
 use crate::names::{CALIBRATION, LABS};
 
-/// A folder that is this lab's alone, and goes with it.
+/// A folder that belongs to this lab alone, and is removed with it.
 #[derive(Debug)]
 pub(super) struct WorkFolder {
     path: PathBuf,
@@ -21,7 +22,7 @@ pub(super) struct WorkFolder {
 }
 
 impl WorkFolder {
-    /// Makes one for `lab` among the temporary files, and removes those of labs that were killed.
+    /// Creates a folder for `lab` among the temporary files, and removes those of killed labs.
     pub(super) fn create(lab: &str) -> io::Result<Self> {
         let place = std::env::temp_dir();
         remove_abandoned(&place);
@@ -45,18 +46,18 @@ impl WorkFolder {
                 return Ok(made);
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "no name is free for a folder"))
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "found no free name for the lab's folder"))
     }
 
-    /// Locks a folder that was just made. None when another lab was faster: it takes the folder for that of
-    /// a dead one, and removes it.
+    /// Locks a new folder. Returns none when another lab was faster: that lab takes the folder for a
+    /// killed lab's, and removes it.
     fn claim(path: PathBuf) -> io::Result<Option<Self>> {
         let lock = match folder::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             lock => lock?,
         };
         let is_taken = matches!(lock.try_lock(), Err(fs::TryLockError::WouldBlock));
-        // The lock may be that of a folder which is no more.
+        // The locked folder may already be removed.
         Ok((!is_taken && path.exists()).then(|| Self { path, _lock: lock }))
     }
 
@@ -71,10 +72,10 @@ impl Drop for WorkFolder {
     }
 }
 
-/// Makes the folder in which a user wants to keep a lab's files, or checks the one that is there.
+/// Creates the folder for files that the user wants to keep, or checks an existing one.
 ///
 /// # Errors
-/// Others could put a link in the place of a file, or it cannot be made.
+/// The folder cannot be created, or other users could replace a file in it by a link.
 pub(super) fn prepare_kept(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -85,8 +86,8 @@ pub(super) fn prepare_kept(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the folders of this user's labs whose process is gone. File systems that know no locks say so:
-/// there they stay.
+/// Removes the folders of this user's labs whose process is gone. On a file system without locks the
+/// folders stay.
 fn remove_abandoned(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         if !entry.file_name().to_str().is_some_and(is_work_folder_name) {
@@ -101,7 +102,7 @@ fn remove_abandoned(place: &Path) {
     }
 }
 
-/// Whether a lab, or a calibration, gives its folder such a name: `throng-connscale-0123456789abcdef`.
+/// Reports whether `name` is a work folder's name: `throng-connscale-0123456789abcdef`.
 fn is_work_folder_name(name: &str) -> bool {
     let Some((lab, random)) = name.strip_prefix("throng-").and_then(|rest| rest.rsplit_once('-'))
     else {
@@ -111,7 +112,8 @@ fn is_work_folder_name(name: &str) -> bool {
     is_random && (lab == CALIBRATION || LABS.contains(&lab))
 }
 
-/// A name that is taken was meant for us, or another lab is about to remove it.
+/// The most names to try. A random name is only taken if another process creates it on purpose, or
+/// is about to remove the folder.
 const TRIES_MAX: usize = 16;
 
 #[cfg(test)]
@@ -123,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// Names in the order in which they are tried.
+    /// Returns consecutive numbers in place of random ones.
     fn numbers() -> impl FnMut() -> Result<u64, Infallible> {
         let mut number = 0;
         move || {
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_already_is_never_used_whoever_made_it() {
+    fn an_existing_path_is_never_used() {
         let place = tempdir().unwrap();
         let path = |number: u64| place.path().join(format!("throng-connscale-{number:016x}"));
         let victim = tempdir().unwrap();
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_where_everybody_may_replace_a_folder_is_refused() {
+    fn a_place_where_every_user_may_replace_a_folder_is_refused() {
         let place = tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let error = WorkFolder::create_in(place.path(), "connscale", numbers()).unwrap_err();
@@ -177,12 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_the_dead_go_and_those_of_the_living_stay() {
+    fn folders_of_ended_labs_are_removed_and_those_of_running_labs_stay() {
         let place = tempdir().unwrap();
         let live = WorkFolder::create_in(place.path(), "calibration", numbers()).unwrap();
         let dead = place.path().join("throng-calibration-00000000000000ff");
         fs::create_dir_all(dead.join("inside")).unwrap();
-        let other = place.path().join("throng-somebody-00000000000000ff");
+        let other = place.path().join("throng-another-00000000000000ff");
         fs::create_dir(&other).unwrap();
         let link = place.path().join("throng-connscale-00000000000000ff");
         symlink(&other, &link).unwrap();

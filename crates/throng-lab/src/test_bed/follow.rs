@@ -1,4 +1,4 @@
-//! Reads a run file while it is written.
+//! Reads a run file while another process writes it.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use throng_report::Interval;
 use throng_report::runfile::{self, RunFile};
 
-/// The lines that have come so far.
+/// A reader of the lines written so far.
 #[derive(Debug)]
 pub(super) struct RunFileFollower {
     path: PathBuf,
     file: Option<File>,
-    /// Bytes that are not a whole line yet.
+    /// The bytes of an incomplete line.
     partial: Vec<u8>,
     previous: Option<Interval>,
 }
@@ -22,20 +22,20 @@ impl RunFileFollower {
         Self { path: path.to_owned(), file: None, partial: Vec::new(), previous: None }
     }
 
-    /// Calls `each` for every interval that is new, with the one before it.
+    /// Calls `each` for every new interval, with the interval before it.
     pub(super) fn read(&mut self, each: &mut dyn FnMut(&Interval, Option<&Interval>)) {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
         }
         let Some(file) = &mut self.file else { return };
-        // A writer that cuts half a line off and writes on leaves this reader in the midst of a line, which
-        // then is no interval: the whole file is read again at the end.
+        // After a failed write the writer truncates half a line and goes on. This reader is then in
+        // the middle of a line, which it skips: `finish` reads the whole file again.
         if file.read_to_end(&mut self.partial).is_err() {
             return;
         }
         while let Some(end) = self.partial.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.partial.drain(..=end).collect();
-            // The first and the last line are none.
+            // The first and the last line are not intervals.
             if let Ok(interval) = serde_json::from_slice::<Interval>(&line) {
                 each(&interval, self.previous.as_ref());
                 self.previous = Some(interval);
@@ -43,7 +43,7 @@ impl RunFileFollower {
         }
     }
 
-    /// The whole file, once its writer has ended.
+    /// Reads the whole file after its writer has ended.
     pub(super) fn finish(mut self) -> io::Result<RunFile> {
         let mut file = match self.file.take() {
             Some(file) => file,
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_are_seen_as_they_are_written() {
+    fn intervals_are_read_as_they_are_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.jsonl");
         let mut follow = RunFileFollower::new(&path);
