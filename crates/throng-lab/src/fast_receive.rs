@@ -9,7 +9,7 @@ use throng_report::{Grade, Interval, LoadInterval, Summary};
 
 use crate::erlang::{self, ErlangServer};
 use crate::error::LabError;
-use crate::knee::{CEILING_US, FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
+use crate::knee::{CEILING_US, FLOOR_US, Knee, POINTS_UP, Point, TIMES_BASELINE, knee};
 use crate::lab::Lab;
 use crate::measure::{failures, latency, steps, validity_until};
 use crate::options::LabInfo;
@@ -101,7 +101,7 @@ pub(crate) fn run(
         notes.push(format!("{} is {}: {}", row.server, row.grade, row.reasons.join("; ")));
     }
     notes.push(format!(
-        "the knee is the first second of at least {STAYS_UP} whose p99 is above {TIMES_GROUND} times the median p99 of the \
+        "the knee is the first second of at least {POINTS_UP} whose p99 is above {TIMES_BASELINE} times the median p99 of the \
          first quarter and above {}, or above {}; each row ends soon after it, and its grade is that of the seconds before",
         micros(FLOOR_US),
         micros(CEILING_US)
@@ -264,7 +264,7 @@ impl KneeWatch {
         }
         let last_ms = self.points.last().map_or(0, |point| point.at_ms);
         // A knee that the next seconds could still take back is none yet.
-        let is_known = |knee: Knee| last_ms >= knee.at_ms + 1000 * STAYS_UP as u64;
+        let is_known = |knee: Knee| last_ms >= knee.at_ms + 1000 * POINTS_UP as u64;
         let enough = self.points.len() >= POINTS_LEAST;
         if enough && knee(&self.points).is_some_and(is_known) {
             NextStep::Stop

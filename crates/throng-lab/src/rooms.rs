@@ -11,7 +11,7 @@ use throng_report::runfile::RunFile;
 use throng_report::{Interval, LoadInterval, ProbeReport, Summary};
 
 use crate::error::LabError;
-use crate::knee::{CEILING_US, FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
+use crate::knee::{CEILING_US, FLOOR_US, Knee, POINTS_UP, Point, TIMES_BASELINE, knee};
 use crate::lab::Lab;
 use crate::measure::{valid_until, validity_until};
 use crate::message_window::{self, MessageWindow};
@@ -114,7 +114,7 @@ fn run(
     let said = (tables(&found), verdict(&found, &summary));
     let mut report = report(info, setup, said, (&run, &summary), &found);
     report.notes.push(format!(
-        "late is from the first second of at least {STAYS_UP} whose p99 of deliveries is above {TIMES_GROUND} times the \
+        "late is from the first second of at least {POINTS_UP} whose p99 of deliveries is above {TIMES_BASELINE} times the \
          median p99 of the first quarter and above {}, or above {}",
         micros(FLOOR_US),
         micros(CEILING_US)
@@ -235,7 +235,7 @@ impl LatenessWatch {
             self.points.push(point(self.members, &before, (interval, now)));
         }
         let last_ms = self.points.last().map_or(0, |point| point.at_ms);
-        let is_certain = |knee: Knee| last_ms >= knee.at_ms + 1000 * STAYS_UP as u64;
+        let is_certain = |knee: Knee| last_ms >= knee.at_ms + 1000 * POINTS_UP as u64;
         let enough = self.points.len() >= POINTS_LEAST;
         if enough && knee(&self.points).is_some_and(is_certain) {
             NextStep::Stop
