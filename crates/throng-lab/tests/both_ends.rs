@@ -1,4 +1,5 @@
-//! What is recorded of two ends in namespaces of their own: each end's counters are in its own map. As root; skipped otherwise.
+//! Recordings of server and generator in a namespace each: each has its own map of counters. Needs
+//! root; skipped otherwise.
 
 mod common;
 
@@ -15,10 +16,10 @@ use throng_lab::isolate::{Isolation, SERVER_ADDRESS};
 use throng_report::runfile::{RunFile, read};
 use throng_report::{Interval, RunEventKind};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 const OVERFLOWS: &str = "TcpExt.ListenOverflows";
 
-/// A hundred connects a second, for as long as a test may need.
+/// Returns a scenario of a hundred connects per second, for as long as a test may need.
 fn scenario() -> String {
     format!(
         "target: tcp://{SERVER_ADDRESS}:7000\nload:\n  - arrivals: {{rate: 100/s, for: 5m, spacing: even}}\n\
@@ -44,7 +45,7 @@ fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
         interval.load.as_ref().is_some_and(|load| load.counters.connects_ok > 20)
     };
     namespaces.wait_for(grown);
-    // A server that accepts nothing for a while.
+    // The stopped server accepts nothing for a while.
     kill_process(pid, Signal::STOP).unwrap();
     let overflowed =
         |interval: &Interval| interval.server_kernel.get(OVERFLOWS).is_some_and(|n| *n > 0);
@@ -63,7 +64,7 @@ fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
     assert!(has(&last.server_kernel, "process.server.") && !has(&last.kernel, "process.server."));
     assert_eq!((last.server_kernel["listener.count"], last.kernel["listener.count"]), (1, 0));
     assert_eq!(last.server_kernel["listener.backlog"], 4);
-    // The generator opens connections and the server takes them; in one namespace one would see both.
+    // The generator opens connections and the server accepts them. One namespace would show both.
     let grew = |name: &str| {
         let of = |map: fn(&Interval) -> &std::collections::BTreeMap<String, i64>| {
             map(last)[name] - map(first)[name]
@@ -76,7 +77,7 @@ fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
 }
 
 #[test]
-fn a_server_of_somebody_else_is_watched_from_its_namespace_while_it_is_loaded() {
+fn a_foreign_server_is_watched_from_its_namespace_under_load() {
     let Some(namespaces) = NamespacePair::new() else { return };
     let mut server = Command::new(env::current_exe().unwrap());
     server.args(["--exact", "a_server_that_never_accepts"]).env("THRONG_TEST_ROLE", "server");
@@ -89,7 +90,7 @@ fn a_server_of_somebody_else_is_watched_from_its_namespace_while_it_is_loaded() 
     };
     let first = watch();
 
-    // The server's process may need a moment until it listens, and the watch as well.
+    // Server and watch may need a moment until they listen.
     let load = until(|| {
         let mut load = namespaces.run(&scenario());
         load.args(["--server-facts", &format!("{SERVER_ADDRESS}:7001"), "--interval", "500ms"]);
@@ -131,7 +132,7 @@ fn a_server_of_somebody_else_is_watched_from_its_namespace_while_it_is_loaded() 
     );
 }
 
-/// The process above, when it is started again as one.
+/// The server process of the test above, which starts this test as a process.
 #[test]
 fn a_server_that_never_accepts() {
     if env::var("THRONG_TEST_ROLE").as_deref() != Ok("server") {
@@ -139,7 +140,7 @@ fn a_server_that_never_accepts() {
     }
     let listener = TcpListener::bind((SERVER_ADDRESS, 7000)).unwrap();
     rustix::net::listen(&listener, 4).unwrap();
-    // It ends with the test, which holds the other end.
+    // The server ends with the test, which holds the pipe's write end.
     let _ = std::io::stdin().read(&mut [0]);
 }
 
@@ -157,7 +158,7 @@ fn is_after_the_loss(namespaces: &NamespacePair, interval: &Interval) -> bool {
     back.is_some_and(|back| interval.at_ms > back.at_ms && !interval.server_kernel.is_empty())
 }
 
-/// Two namespaces and a folder.
+/// Two namespaces and a folder for files.
 struct NamespacePair {
     isolation: Isolation,
     dir: tempfile::TempDir,
@@ -188,7 +189,7 @@ impl NamespacePair {
         command
     }
 
-    /// What is recorded so far; none before the first interval.
+    /// Returns the recorded intervals; none before the first.
     fn intervals(&self) -> Option<Vec<Interval>> {
         Some(load_file(&self.record())?.intervals).filter(|intervals| !intervals.is_empty())
     }
@@ -198,7 +199,7 @@ impl NamespacePair {
         until(|| self.intervals()?.iter().any(&is_so).then_some(()));
     }
 
-    /// Ends the load and reads its run file.
+    /// Ends the load and returns its run file.
     #[track_caller]
     fn finish(&self, mut load: KillOnDrop) -> RunFile {
         drop(load.0.stdin.take());
@@ -213,7 +214,7 @@ fn load_file(path: &Path) -> Option<RunFile> {
     read(&mut std::io::BufReader::new(File::open(path).ok()?)).ok()
 }
 
-/// A process that is killed with the test, however that ends.
+/// A process that is killed when the test ends, in whatever way.
 struct KillOnDrop(Child);
 
 impl Drop for KillOnDrop {
@@ -229,13 +230,13 @@ fn piped(mut command: Command) -> Command {
 }
 
 #[track_caller]
-fn until<T>(mut what: impl FnMut() -> Option<T>) -> T {
+fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = what() {
-            return found;
+        if let Some(result) = poll() {
+            return result;
         }
-        assert!(began.elapsed() < PATIENCE, "it did not happen");
+        assert!(began.elapsed() < WAIT_MAX, "it did not happen");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
