@@ -1,9 +1,10 @@
-//! Measures how many connections per second this machine takes now, with server and generator on it.
+//! Measures how many connections per second this machine takes now, with server and generator on
+//! it.
 //!
 //! A rate from another machine or another hour gives a lab the wrong size. With too much load every
-//! row measures the generator; with too little load all rows are alike. So a lab that compares rates
-//! first lets a fixed number of users reconnect as fast as they can, which neither builds up a
-//! backlog nor leaves a CPU idle. The rate sizes the lab's rows.
+//! row measures the generator; with too little load all rows are alike. So a lab that compares
+//! rates first lets a fixed number of users reconnect as fast as they can, which neither builds up
+//! a backlog nor leaves a CPU idle. The rate sizes the lab's rows.
 
 use throng_report::render::rate as show_rate;
 

@@ -1,14 +1,14 @@
-//! The generator's ceiling on this machine, measured before a run against a peer that does as little
-//! as possible.
+//! The generator's ceiling on this machine, measured before a run against a peer that does as
+//! little as possible.
 //!
 //! Server and generator are processes of this program, as in the labs. So the memory of the
 //! calibration does not count for the generator that runs afterwards, and a killed process leaves
 //! nothing behind. Connections are reset, so none of their ports stays in TIME-WAIT.
 //!
 //! Three short loads follow one another: users that connect and close, users that send messages
-//! without a pause, and users that stay and run their timers. Each load does what the scenario does,
-//! in the scenario's protocol, and nothing else. If one of the first two measures no rate, as on a
-//! busy machine, it runs again.
+//! without a pause, and users that stay and run their timers. Each load does what the scenario
+//! does, in the scenario's protocol, and nothing else. If one of the first two measures no rate, as
+//! on a busy machine, it runs again.
 
 mod traffic;
 
@@ -45,8 +45,8 @@ pub struct CeilingOptions {
     pub cores: Option<usize>,
     /// The connections for which server and generator have room.
     pub users_most: u64,
-    /// True when the target is on another machine. The ceiling then leaves out the CPU time that the
-    /// peer takes here.
+    /// True when the target is on another machine. The ceiling then leaves out the CPU time that
+    /// the peer takes here.
     pub target_is_remote: bool,
     /// The program that runs as `serve` and `run`. Default: this program.
     pub program: Option<PathBuf>,

@@ -1,5 +1,5 @@
-//! The lab `connscale`: how many connections does a server hold, and do the client's and the server's
-//! counts agree?
+//! The lab `connscale`: how many connections does a server hold, and do the client's and the
+//! server's counts agree?
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use crate::user_run::{UserRunSpec, arrivals_per_second, report, run_users, users
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "connscale",
     article: "connscale (J. Fajerski): how the number of TCP connections scales",
-    summary: "N connections that ping now and then: how many the server holds, what fails, how many \
-              are half-open",
+    summary: "N connections that ping now and then: how many the server holds, what fails, how \
+              many are half-open",
     takes_rate: true,
 };
 
@@ -105,8 +105,8 @@ struct Pace {
 impl Pace {
     /// Computes a pace that is easy for the machine. At the article's 20 s a million users send
     /// 50,000 pings per second; such a load would test the message rate and not the number of
-    /// connections. With more than [`MANY`] connections no cache holds their memory, and a ping costs
-    /// twice as much.
+    /// connections. With more than [`MANY`] connections no cache holds their memory, and a ping
+    /// costs twice as much.
     fn of(users: u64, throughput: &Throughput, rate: Option<u64>) -> Self {
         let cost = if users > MANY { 2 } else { 1 };
         let pings = (throughput.messages_at(PINGS) / cost).max(1);

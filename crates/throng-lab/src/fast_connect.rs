@@ -350,7 +350,8 @@ const ARTICLE: [(&str, f64); 5] = [
 ];
 
 const ROW: &str = "throng";
-/// The last arrival rate as a multiple of the machine's capacity, so that the limit lies in the run.
+/// The last arrival rate as a multiple of the machine's capacity, so that the limit lies in the
+/// run.
 const RATE_END_TIMES: f64 = 1.5;
 /// The consecutive late seconds after which the generator has fallen behind.
 const SECONDS_BEHIND: u32 = 2;

@@ -63,10 +63,11 @@ pub(crate) fn run(
         Vec::new()
     });
     // All rows have the same load. An Erlang server has one fd table, which also holds other fds.
-    let users = lab.users_or(match peers.is_empty() {
-        true => 25_000,
-        false => lab.machine.fds_per_table.saturating_sub(PEER_FDS).clamp(1, 25_000),
-    });
+    let users = if peers.is_empty() {
+        lab.users_or(25_000)
+    } else {
+        lab.users_or(lab.machine.fds_per_table.saturating_sub(PEER_FDS).clamp(1, 25_000))
+    };
     lab.check_fits(users)?;
     let grows = Duration::from_secs(lab.options.seconds.unwrap_or(20));
     let shape = LoadShape { users, per_second: CONNECTS.min(users), grows };
@@ -141,7 +142,7 @@ pub(crate) fn run(
 /// A sentence that says why the lab leaves them out.
 fn article_servers(lab: &Lab<'_>) -> Result<Vec<ErlangServer>, String> {
     if lab.options.only_throng {
-        return Err("the article's servers are left out, as asked".to_owned());
+        return Err("the article's servers are left out, as requested".to_owned());
     }
     if lab.test_bed.is_isolated() {
         return Err(

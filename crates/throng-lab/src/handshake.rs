@@ -2,8 +2,9 @@
 //!
 //! A full accept queue has two effects, which are often confused. If the kernel drops a client's
 //! SYN, the client waits and tries again: it knows that it has no connection. If the kernel drops
-//! the last packet of the handshake, the client sends on a connection that the server does not know:
-//! a half-open connection. Only the client's and the server's counts together tell the two apart.
+//! the last packet of the handshake, the client sends on a connection that the server does not
+//! know: a half-open connection. Only the client's and the server's counts together tell the two
+//! apart.
 
 use throng_report::render::count;
 use throng_report::{Finding, Interval, Side, server_side};
@@ -44,8 +45,8 @@ pub fn finding(intervals: &[Interval]) -> Option<Finding> {
             Side::Kernel,
             format!(
                 "No connection was half-open, but SYNs were dropped {} times ({} at a full accept \
-                 queue), including those of other programs in this network namespace. Such a client \
-                 knows that it has no connection, and tries again a second later.",
+                 queue), including those of other programs in this network namespace. Such a \
+                 client knows that it has no connection, and tries again a second later.",
                 count(moved(&drops) as f64),
                 count(moved(&overflows) as f64)
             ),
@@ -109,7 +110,8 @@ mod tests {
     use super::*;
     use crate::reconcile::ACCEPT_QUEUE;
 
-    /// Returns two quiet seconds in which the client has `client` connections and the server `open`.
+    /// Returns two quiet seconds in which the client has `client` connections and the server
+    /// `open`.
     fn run(client: u64, open: u64, drops: i64, overflows: i64) -> Vec<Interval> {
         let mut load = LoadInterval::default();
         load.counters.connected = client;

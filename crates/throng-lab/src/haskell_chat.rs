@@ -1,5 +1,5 @@
-//! The lab `haskell-chat`: each message goes to all users; what do 100,000, 256,000 and 500,000 users
-//! cost, and how long does a message to all of them take?
+//! The lab `haskell-chat`: each message goes to all users; what do 100,000, 256,000 and 500,000
+//! users cost, and how long does a message to all of them take?
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ use crate::user_run::{
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "haskell-chat",
-    article: "Haskell WebSockets and tsung (2015): a chat that broadcasts every message to everyone",
+    article: "Haskell WebSockets and tsung (2015): a chat that broadcasts every message to all \
+              users",
     summary: "a chat in three sizes, 1 : 2.56 : 5 as in the article: memory, CPU and the time of a \
               broadcast",
     takes_rate: true,
@@ -122,8 +123,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// Plans two messages at each size, without arrivals during their deliveries: the generator would
-    /// be late for these. `period` is the least time between two messages.
+    /// Plans two messages at each size, without arrivals during their deliveries: the generator
+    /// would be late for these. `period` is the least time between two messages.
     fn of(users: u64, throughput: &Throughput, rate: Option<u64>, period: Option<u64>) -> Self {
         let most = SIZES[2].users;
         let sizes = SIZES.map(|size| (size.users * users).div_ceil(most));

@@ -51,8 +51,8 @@ impl MemoryEach {
     }
 }
 
-/// Returns the validity of the run up to `until_ms`. A load that grows until a limit is judged up to
-/// that limit: beyond it, users wait even if the generator is on time.
+/// Returns the validity of the run up to `until_ms`. A load that grows until a limit is judged up
+/// to that limit: beyond it, users wait even if the generator is on time.
 pub(crate) fn validity_until(run: &RunFile, until_ms: u64) -> Validity {
     let is_before = |interval: &&Interval| interval.at_ms <= until_ms;
     let intervals = run.intervals.iter().filter(is_before).cloned().collect();

@@ -76,7 +76,8 @@ pub(crate) fn run(
         scenario: &text,
         users,
         seconds,
-        // The server receives one heartbeat per period and must not close a user at the first late one.
+        // The server receives one heartbeat per period and must not close a user at the first late
+        // one.
         idle_timeout: (pace.heartbeat > HEARTBEAT).then_some(2 * pace.heartbeat),
     };
     let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::Continue)?;
@@ -112,8 +113,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// Plans about ten broadcasts during the arrivals, each after the end of the one before, and two
-    /// or more to all users.
+    /// Plans about ten broadcasts during the arrivals, each after the end of the one before, and
+    /// two or more to all users.
     ///
     /// Very many users leave little CPU beside their heartbeats (a million send 33,000 per second),
     /// and on a machine that is late, clients repeat their connects. So more than [`MANY`] users
@@ -238,8 +239,8 @@ fn to_all(lobby: &Lobby) -> Option<&ProbeReport> {
     probes.max_by_key(|probe| (probe.counters.expected, probe.counters.delivered))
 }
 
-/// Selects the broadcasts for the table: about ten during the arrivals, evenly, and of the later ones
-/// the first, the middle and the last.
+/// Selects the broadcasts for the table: about ten during the arrivals, evenly, and of the later
+/// ones the first, the middle and the last.
 fn shown(growth: &[BroadcastResult], users: u64) -> Vec<&BroadcastResult> {
     let full = growth.iter().position(|moment| moment.joined >= users).unwrap_or(growth.len());
     let (coming, there) = growth.split_at(full);
@@ -277,8 +278,8 @@ fn tables(lobby: &Lobby) -> Vec<LabTable> {
         "5 s at 1.3M, then 1-2 s; 1 s at 2M",
     );
     row("heartbeats missed", lobby.heartbeats_missed.to_string(), "");
-    // The article: 2 million users on 40 cores and 128 GB. It also had 450,000 on 4 cores and 15 GB,
-    // which are 112.5k per core and 30k per gigabyte.
+    // The article: 2 million users on 40 cores and 128 GB. It also had 450,000 on 4 cores and 15
+    // GB, which are 112.5k per core and 30k per gigabyte.
     let article = ["50k (112.5k on 4 cores)", "15.6k of the machine (30k on 15 GB)", ""];
     lobby.cost.rows(&mut beside, article);
     lobby.cost.cpu_rows(&mut beside);

@@ -41,8 +41,8 @@ pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciliation> {
         if client == 0 || moved.max(client.abs_diff(after)) * 100 > client {
             continue;
         }
-        // The change between the two readings is no finding. The change over the whole second is far
-        // more than the change in the milliseconds between them.
+        // The change between the two readings is no finding. The change over the whole second is
+        // far more than the change in the milliseconds between them.
         let half_open = client.saturating_sub(server + moved);
         found.seconds += 1;
         found.half_open_last = half_open;
@@ -66,7 +66,8 @@ mod tests {
 
     use super::*;
 
-    /// An interval in which the client had `client` connections and the server `open` and `waiting`.
+    /// An interval in which the client had `client` connections and the server `open` and
+    /// `waiting`.
     fn interval((client, open, waiting): (u64, u64, i64)) -> Interval {
         let mut load = LoadInterval::default();
         load.counters.connected = client;

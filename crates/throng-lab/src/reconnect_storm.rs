@@ -23,8 +23,8 @@ pub(crate) const INFO: LabInfo = LabInfo {
     name: "reconnect-storm",
     article: "A question that The Road to 2 Million Websocket Connections in Phoenix leaves open: \
               the restart of such a server",
-    summary: "users are in one lobby, the server restarts, all reconnect at once: how long it takes \
-              and what fails",
+    summary: "users are in one lobby, the server restarts, all reconnect at once: how long it \
+              takes and what fails",
     takes_rate: true,
 };
 
@@ -93,8 +93,8 @@ pub(crate) fn run(
         ..storm(users, &run.file.intervals)
     };
     let setup = format!(
-        "{} users in rooms:lobby; the server shuts down and starts again {} later; a user that loses \
-         its connection reconnects after 1 s ± 10 %; on {cpus} CPUs",
+        "{} users in rooms:lobby; the server shuts down and starts again {} later; a user that \
+         loses its connection reconnects after 1 s ± 10 %; on {cpus} CPUs",
         count(users as f64),
         or_dash(down, |down| format!("{:.1} s", down.as_secs_f64())),
     );
@@ -118,8 +118,8 @@ user:
     )
 }
 
-/// Restarts the server after all users have been joined for a while, and ends the load when they are
-/// back.
+/// Restarts the server after all users have been joined for a while, and ends the load when they
+/// are back.
 struct Restart<'a> {
     test_bed: &'a TestBed,
     spec: ServerSpec<'a>,
@@ -154,8 +154,13 @@ impl Restart<'_> {
                 }
                 NextStep::Continue
             }
-            RestartState::Storm { since, .. } if calm_for(since) => NextStep::Stop,
-            RestartState::Storm { .. } => NextStep::Continue,
+            RestartState::Storm { since, .. } => {
+                if calm_for(since) {
+                    NextStep::Stop
+                } else {
+                    NextStep::Continue
+                }
+            }
             RestartState::Failed(_) | RestartState::Restarting => NextStep::Stop,
         }
     }
@@ -207,7 +212,8 @@ fn storm(users: u64, intervals: &[Interval]) -> Storm {
     let lowest = (0..after.len()).min_by_key(|at| after[*at].1.counters.joined).unwrap_or(0);
     found.joined_least = after[lowest].1.counters.joined;
     let back = |share: u64| {
-        // The search starts at the lowest point: the same number of users is joined on the way down.
+        // The search starts at the lowest point: the same number of users is joined on the way
+        // down.
         let is_back =
             |(_, load): &&(&Interval, &LoadInterval)| load.counters.joined * 100 >= users * share;
         let (interval, _) = after[lowest..].iter().find(is_back)?;

@@ -161,7 +161,8 @@ impl Recording {
     }
 }
 
-/// A handle that steers a recording and reads its state. It does nothing once the recording is over.
+/// A handle that steers a recording and reads its state. It does nothing once the recording is
+/// over.
 #[derive(Clone, Debug)]
 pub struct RecordingHandle {
     commands: Sender<RecorderCommand>,
@@ -169,8 +170,8 @@ pub struct RecordingHandle {
 }
 
 impl RecordingHandle {
-    /// Ramps the generator down. `by` names the cause: `SIGINT`. After a second call the recorder no
-    /// longer waits for the generator.
+    /// Ramps the generator down. `by` names the cause: `SIGINT`. After a second call the recorder
+    /// no longer waits for the generator.
     pub fn stop(&self, by: &str) {
         let _ = self.commands.send(RecorderCommand::Stop(by.to_owned()));
     }

@@ -29,7 +29,8 @@ pub(crate) const ONE_ROOM: LabInfo = LabInfo {
     name: "one-room",
     article: "A test that The Road to 2 Million Websocket Connections in Phoenix proposes: one \
               channel, x users sending y messages",
-    summary: "all users in one room, more and more messages: deliveries a second until they are late",
+    summary: "all users in one room, more and more messages: deliveries a second until they are \
+              late",
     takes_rate: true,
 };
 
@@ -37,7 +38,8 @@ pub(crate) const MANY_ROOMS: LabInfo = LabInfo {
     name: "many-rooms",
     article: "A test that The Road to 2 Million Websocket Connections in Phoenix proposes: x \
               channels with 1,000 users sending y messages",
-    summary: "rooms of 1,000 users, more and more messages: deliveries a second until they are late",
+    summary: "rooms of 1,000 users, more and more messages: deliveries a second until they are \
+              late",
     takes_rate: true,
 };
 
@@ -119,8 +121,8 @@ fn run(
     let mut report = report(info, setup, results, (&run, &summary), &found);
     report.notes.push(format!(
         "deliveries are late from the first second of at least {POINTS_UP} whose p99 is above \
-         {TIMES_BASELINE} times the baseline (the median p99 of the first quarter) and above {}, or \
-         above {}",
+         {TIMES_BASELINE} times the baseline (the median p99 of the first quarter) and above {}, \
+         or above {}",
         micros(FLOOR_US),
         micros(CEILING_US)
     ));
@@ -143,13 +145,13 @@ struct RoomsPlan {
 }
 
 impl RoomsPlan {
-    /// Divides the users into equal rooms of at most `members`. The messages grow from a tenth of the
-    /// machine's limit to more than the limit.
-    fn of(users: u64, members: u64, throughput: &Throughput, asked: &LabOptions) -> Self {
+    /// Divides the users into equal rooms of at most `members`. The messages grow from a tenth of
+    /// the machine's limit to more than the limit.
+    fn of(users: u64, members: u64, throughput: &Throughput, options: &LabOptions) -> Self {
         let rooms = users.div_ceil(members.max(1));
         let members = users.div_ceil(rooms);
         let said_at_end = throughput.messages_at(DELIVERIES).div_ceil(members.max(1));
-        let arrivals = arrivals_per_second(users, throughput, asked.rate).max(1);
+        let arrivals = arrivals_per_second(users, throughput, options.rate).max(1);
         // A talker sends at most ten messages per second.
         let talkers = said_at_end.div_ceil(10).clamp(1, (users / 2).max(1));
         let at_end = (said_at_end * 3600).div_ceil(talkers);
@@ -160,12 +162,12 @@ impl RoomsPlan {
             talkers,
             per_hour: [(at_end / 10).max(1), at_end],
             ramp: Duration::from_secs(users.div_ceil(arrivals).max(1)),
-            grows: Duration::from_secs(asked.seconds.unwrap_or(30).max(2)),
+            grows: Duration::from_secs(options.seconds.unwrap_or(30).max(2)),
         }
     }
 
-    /// Returns the time after the ramp. The last talker arrives at the end of the ramp, waits for as
-    /// long as the ramp, and then sends its messages.
+    /// Returns the time after the ramp. The last talker arrives at the end of the ramp, waits for
+    /// as long as the ramp, and then sends its messages.
     fn hold(&self) -> Duration {
         self.ramp + self.grows + Duration::from_secs(1)
     }
@@ -175,8 +177,8 @@ impl RoomsPlan {
         (self.talkers * self.per_hour[end]) as f64 / 3600.0
     }
 
-    /// Returns the moment when half of the talkers have begun, in milliseconds since the load began.
-    /// The messages grow from there on.
+    /// Returns the moment when half of the talkers have begun, in milliseconds since the load
+    /// began. The messages grow from there on.
     fn grows_from_ms(&self) -> u64 {
         (self.ramp + self.ramp / 2).as_millis() as u64
     }
@@ -189,7 +191,8 @@ impl RoomsPlan {
             _ => format!("rooms:${{user.id % {rooms}}}"),
         };
         let enter = format!(
-            "      - connect: {{timeout: 20s}}\n      - join: {{topic: \"{topic}\", timeout: 20s}}\n"
+            "      - connect: {{timeout: 20s}}\n      \
+             - join: {{topic: \"{topic}\", timeout: 20s}}\n"
         );
         let listeners = match users - talkers {
             0 => String::new(),
@@ -391,10 +394,10 @@ mod tests {
     #[test]
     fn the_sizes_of_two_cpus_give_the_bundled_scenarios() {
         let throughput = Throughput { connects: 20_000.0, messages: 80_000.0 };
-        let asked = LabOptions { seconds: Some(30), ..LabOptions::default() };
-        let one = RoomsPlan::of(2_000, 2_000, &throughput, &asked).scenario();
+        let options = LabOptions { seconds: Some(30), ..LabOptions::default() };
+        let one = RoomsPlan::of(2_000, 2_000, &throughput, &options).scenario();
         assert_same_scenario(&one, include_str!("../../../labs/one-room.yaml"));
-        let many = RoomsPlan::of(20_000, 1_000, &throughput, &asked).scenario();
+        let many = RoomsPlan::of(20_000, 1_000, &throughput, &options).scenario();
         assert_same_scenario(&many, include_str!("../../../labs/many-rooms.yaml"));
     }
 

@@ -1,4 +1,5 @@
-//! The lab `simulated-chat`: users arrive, send messages and leave at random, as in a real chat room.
+//! The lab `simulated-chat`: users arrive, send messages and leave at random, as in a real chat
+//! room.
 
 use std::time::Duration;
 
@@ -218,8 +219,8 @@ const THINKS: u32 = 7;
 const THINK_MOST: Duration = Duration::from_secs(5);
 const STEADY_SECONDS: u64 = 70;
 const DEFAULT_USERS_PER_CPU: u64 = 5_000;
-/// Deliveries per user and second: a third of the users send a message every five seconds, and fifty
-/// users receive it.
+/// Deliveries per user and second: a third of the users send a message every five seconds, and
+/// fifty users receive it.
 const HEARD_PER_USER: f64 = MEMBERS as f64 / 15.0;
 /// Deliveries for each answered message that the machine can do.
 const HEARD: f64 = 0.5;

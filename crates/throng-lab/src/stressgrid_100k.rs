@@ -1,5 +1,5 @@
-//! The lab `stressgrid-100k`: how fast can a server accept connections, and does the accept topology
-//! matter?
+//! The lab `stressgrid-100k`: how fast can a server accept connections, and does the accept
+//! topology matter?
 
 mod offer;
 mod row;

@@ -192,9 +192,9 @@ impl TestBed {
         self.network.is_isolated()
     }
 
-    /// Starts later processes in a network namespace with a larger TCP hash table if `sockets` would
-    /// crowd the machine's table of `buckets`. Notes the cost where that fails, or where `may_move`
-    /// is false.
+    /// Starts later processes in a network namespace with a larger TCP hash table if `sockets`
+    /// would crowd the machine's table of `buckets`. Notes the cost where that fails, or where
+    /// `may_move` is false.
     pub(crate) fn use_larger_table(&self, sockets: u64, buckets: u64, may_move: bool) {
         self.network.use_larger_table(sockets, buckets, may_move);
     }
@@ -313,7 +313,8 @@ impl TestBed {
                 if each(interval) == NextStep::Stop {
                     next = NextStep::Stop;
                 }
-                // Millions of users take minutes to leave: a generator that reports it is not stuck.
+                // Millions of users take minutes to leave: a generator that reports it is not
+                // stuck.
                 if interval.load.as_ref().is_some_and(LoadInterval::is_leaving) {
                     kill_at = latest.min(kill_at.max(Instant::now() + end_timeout));
                 }

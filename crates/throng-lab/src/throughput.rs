@@ -1,8 +1,8 @@
 //! The machine's throughput with server and generator on it, measured just before a lab.
 //!
 //! A lab whose users connect and send messages at a rate takes a share of this throughput. So the
-//! generator has headroom on a slow machine, and the lab is short on a fast one. No fixed rate suits
-//! every machine.
+//! generator has headroom on a slow machine, and the lab is short on a fast one. No fixed rate
+//! suits every machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +25,8 @@ pub(crate) struct Throughput {
 }
 
 impl Throughput {
-    /// Measures the throughput, in a row before the lab's own. Assumes a slow CPU's throughput for a
-    /// few users, which any machine takes at once, and where the calibration measures no rate.
+    /// Measures the throughput, in a row before the lab's own. Assumes a slow CPU's throughput for
+    /// a few users, which any machine takes at once, and where the calibration measures no rate.
     pub(crate) fn measure(
         lab: &Lab<'_>,
         protocol: Protocol,
@@ -56,7 +56,8 @@ impl Throughput {
             messages: ceiling.messages_per_s.unwrap_or(slow.messages),
         };
         progress(LabProgress::Note(&format!(
-            "with server and generator on it, this machine does at most {} connects and {} messages",
+            "with server and generator on it, this machine does at most {} connects and {} \
+             messages",
             rate(found.connects),
             rate(found.messages)
         )));

@@ -221,8 +221,8 @@ pub(crate) fn users_by_default(lab: &Lab<'_>, per_cpu: u64, throughput: &Through
     lab.users_or((per_cpu * lab.machine.cpus).min(arrivals.saturating_mul(COMING_SECONDS)))
 }
 
-/// Returns the time that a broadcast to `users` may take, in whole seconds. The labs leave this time
-/// between two broadcasts.
+/// Returns the time that a broadcast to `users` may take, in whole seconds. The labs leave this
+/// time between two broadcasts.
 pub(crate) fn broadcast_seconds(users: u64, throughput: &Throughput) -> u64 {
     users.div_ceil(throughput.messages_at(DELIVERIES)).max(1)
 }

@@ -22,7 +22,8 @@ const OVERFLOWS: &str = "TcpExt.ListenOverflows";
 /// Returns a scenario of a hundred connects per second, for as long as a test may need.
 fn scenario() -> String {
     format!(
-        "target: tcp://{SERVER_ADDRESS}:7000\nload:\n  - arrivals: {{rate: 100/s, for: 5m, spacing: even}}\n\
+        "target: tcp://{SERVER_ADDRESS}:7000\nload:\n  \
+         - arrivals: {{rate: 100/s, for: 5m, spacing: even}}\n\
          user:\n  - connect: {{timeout: 500ms}}\n  - close\n"
     )
 }

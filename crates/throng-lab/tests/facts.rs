@@ -67,7 +67,8 @@ fn the_servers_facts_are_kept_apart_from_the_generators() {
     let facts = FactsStream::connect(&publisher.addr().to_string()).unwrap();
     assert!(!facts.is_same_machine());
     let mut kernel = LiveKernel::new(vec![1]).with_facts(facts);
-    let first = sample_until(&mut kernel, Some(&publisher), |sample| !sample.server_counters.is_empty());
+    let first =
+        sample_until(&mut kernel, Some(&publisher), |sample| !sample.server_counters.is_empty());
     assert_eq!(first.server_counters["TcpExt.ListenOverflows"], 7);
     assert_eq!(first.server_counters["process.server.run_us"], 9);
     assert_eq!(first.server_machine.unwrap().cpus, 64);
@@ -113,7 +114,10 @@ fn a_watch_that_falls_silent_is_lost_as_well() {
     // The stream is connected, but the publisher sends no line.
     let lost = sample_until(&mut kernel, None, |sample| !sample.events.is_empty());
     assert!(
-        matches!(&lost.events[0], RunEventKind::FactsLost { reason, .. } if reason.contains("no line")),
+        matches!(
+            &lost.events[0],
+            RunEventKind::FactsLost { reason, .. } if reason.contains("no line")
+        ),
         "{:?}",
         lost.events
     );

@@ -85,7 +85,8 @@ fn behind_a_slow_link_a_full_queue_leaves_connections_half_open() {
         }
         let mut intervals = vec![server.interval(0, 0)];
         assert_eq!(server.dropped(), 0);
-        // The last SYN leaves before the first SYN-ACK arrives, so no SYN finds a full accept queue.
+        // The last SYN leaves before the first SYN-ACK arrives, so no SYN finds a full accept
+        // queue.
         let burst = at_load.run(move || connect(target));
         limit_link("change", FAST).unwrap();
         // The qdisc applies its new rate at the next packet.
@@ -148,8 +149,8 @@ impl Server {
         }
     }
 
-    /// Returns the SYNs and last packets of handshakes that the kernel dropped at the listener since
-    /// the first sample.
+    /// Returns the SYNs and last packets of handshakes that the kernel dropped at the listener
+    /// since the first sample.
     fn dropped(&mut self) -> u64 {
         let total = self.interval(0, 0).kernel["TcpExt.ListenDrops"];
         (total - *self.drops_before.get_or_insert(total)).cast_unsigned()

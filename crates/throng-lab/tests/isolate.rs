@@ -56,7 +56,7 @@ fn check(ending: Ending, seconds: u64) {
     assert_eq!(children.len(), 2, "server and generator run: {children:?}");
     let theirs: Vec<_> = children.iter().map(|child| namespace(*child).expect("it runs")).collect();
     let host = fs::read_link("/proc/self/ns/net").unwrap();
-    assert!(!theirs.contains(&host) && theirs[0] != theirs[1], "each process is in a namespace of its own");
+    assert!(!theirs.contains(&host) && theirs[0] != theirs[1], "each process has its namespace");
     assert_eq!(Host::now(), before, "the host does not see the veth pair");
 
     if let Ending::By(signal) = ending {

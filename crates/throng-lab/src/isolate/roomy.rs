@@ -2,8 +2,8 @@
 //! hash table that is large enough.
 //!
 //! The kernel searches one bucket of that table for each packet's socket. The machine's table has a
-//! fixed size from boot, and is crowded where a lab holds very many connections. A new namespace may
-//! have a larger table (Linux 6.1 and later).
+//! fixed size from boot, and is crowded where a lab holds very many connections. A new namespace
+//! may have a larger table (Linux 6.1 and later).
 
 use std::fs;
 use std::io;

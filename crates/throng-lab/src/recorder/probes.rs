@@ -27,7 +27,8 @@ pub trait GeneratorProbe: Send {
     }
 }
 
-/// The server, as the recorder sees it. The recorder calls it on a separate thread, so it may block.
+/// The server, as the recorder sees it. The recorder calls it on a separate thread, so it may
+/// block.
 pub trait ServerProbe: Send {
     /// Returns the server's counters as of now.
     ///

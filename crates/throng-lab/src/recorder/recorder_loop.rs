@@ -107,7 +107,8 @@ impl<W: Write + Truncate> RecorderLoop<W> {
                 WakeReason::Boundary => {
                     let now = Instant::now();
                     self.record(now);
-                    // After an interval that took too long, the loop skips the boundaries it missed.
+                    // After an interval that took too long, the loop skips the boundaries it
+                    // missed.
                     while boundary <= now {
                         boundary += self.options.interval;
                     }

@@ -36,8 +36,8 @@ pub(super) fn create_locked(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens the target of a link, unless it is a regular file. `/dev/stdout` and a shell's `>(...)` are
-/// links.
+/// Opens the target of a link, unless it is a regular file. `/dev/stdout` and a shell's `>(...)`
+/// are links.
 fn open_link_target(path: &Path) -> io::Result<File> {
     let file = File::options().write(true).open(path)?;
     if file.metadata()?.is_file() {

@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn a_server_is_followed_to_its_end_and_to_its_successor() {
         let alone = std::thread::spawn(|| {
-            // In a namespace of its own no other program takes the port in between. That needs root.
+            // In a namespace of its own no other program takes the port in between. That needs
+            // root.
             let _ = netns::unshare();
             follows_to_the_end_and_to_the_successor();
         });

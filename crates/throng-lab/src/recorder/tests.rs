@@ -225,7 +225,8 @@ fn intervals_keep_to_their_boundaries_while_the_server_hangs() {
     recording.wait();
 
     assert_eq!(names(&disk.read())[..2], ["lost", "back"]);
-    // A recorder that waited for the server would be late each time. A busy machine makes a few late.
+    // A recorder that waited for the server would be late each time. A busy machine makes a few
+    // late.
     let late_ms = hung.iter().map(|interval| interval.at_ms % 300).min();
     assert!(late_ms < Some(LOST_AFTER.as_millis() as u64), "{hung:#?}");
 }

@@ -5,8 +5,8 @@ use throng_report::render::{count, micros, or_dash, rate};
 
 use super::row::Row;
 
-/// Returns sentences about `rows` in their order. The load was `users` users of about a second each;
-/// the machine takes `capacity` connections per second, if that was measured.
+/// Returns sentences about `rows` in their order. The load was `users` users of about a second
+/// each; the machine takes `capacity` connections per second, if that was measured.
 pub(super) fn verdict(rows: &[Row], users: u64, capacity: Option<f64>) -> Vec<String> {
     let measured: Vec<_> = rows.iter().filter(|row| row.rate_most.is_some()).collect();
     if measured.is_empty() {
@@ -78,8 +78,8 @@ fn compare(a: &Row, b: &Row) -> String {
     }
     if differs.is_empty() {
         return format!(
-            "{} and {} do not differ on this machine: {} and {}, p90 {} and {}. A single run cannot \
-             show a difference of less than {:.0} % in rate.",
+            "{} and {} do not differ on this machine: {} and {}, p90 {} and {}. A single run \
+             cannot show a difference of less than {:.0} % in rate.",
             a.accept,
             b.accept,
             rate(rate_a),
@@ -103,7 +103,8 @@ fn queues(row: &Row) -> Option<String> {
             count(overflows as f64)
         )),
         (_, waiting) if accept == "dispatch" && waiting >= MAILBOX_WAITS => Some(format!(
-            "dispatch: up to {} accepts waited for the one registry, as in the article (20 to 200).",
+            "dispatch: up to {} accepts waited for the one registry, as in the article (20 to \
+             200).",
             count(waiting as f64)
         )),
         _ => None,

@@ -49,8 +49,8 @@ impl WorkFolder {
         Err(io::Error::new(io::ErrorKind::AlreadyExists, "found no free name for the lab's folder"))
     }
 
-    /// Locks a new folder. Returns none when another lab was faster: that lab takes the folder for a
-    /// killed lab's, and removes it.
+    /// Locks a new folder. Returns none when another lab was faster: that lab takes the folder for
+    /// a killed lab's, and removes it.
     fn claim(path: PathBuf) -> io::Result<Option<Self>> {
         let lock = match folder::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -86,8 +86,8 @@ pub(super) fn prepare_kept(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the folders of this user's labs whose process is gone. On a file system without locks the
-/// folders stay.
+/// Removes the folders of this user's labs whose process is gone. On a file system without locks
+/// the folders stay.
 fn remove_abandoned(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         if !entry.file_name().to_str().is_some_and(is_work_folder_name) {

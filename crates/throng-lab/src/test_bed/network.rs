@@ -45,8 +45,8 @@ impl Network {
         let note = match may_move.then(|| RoomyNamespace::new(sockets)) {
             Some(Ok(roomy)) => {
                 let note = format!(
-                    "in a network namespace whose TCP hash has {} buckets, because this machine's {} \
-                     would be crowded (--no-namespace stays in this namespace)",
+                    "in a network namespace whose TCP hash has {} buckets, because this machine's \
+                     {} would be crowded (--no-namespace stays in this namespace)",
                     count(roomy.buckets as f64),
                     count(buckets as f64),
                 );
@@ -82,8 +82,8 @@ impl Network {
         }
     }
 
-    /// Reports whether a server at `addr` accepts a connection within `timeout`. It cannot reach the
-    /// server of an isolated lab.
+    /// Reports whether a server at `addr` accepts a connection within `timeout`. It cannot reach
+    /// the server of an isolated lab.
     pub(super) fn accepts(&self, addr: SocketAddr, timeout: Duration) -> bool {
         let connect = move || TcpStream::connect_timeout(&addr, timeout).is_ok();
         self.roomy.get().map_or_else(connect, |roomy| roomy.run(connect))

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Returns the `throng` of this build: the one that `make test` names, or else one that this function
-/// builds.
+/// Returns the `throng` of this build: the one that `make test` names, or else one that this
+/// function builds.
 pub(crate) fn throng() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let find = || {
