@@ -1,29 +1,32 @@
-//! How many connections a second this machine takes right now, with both ends on it.
+//! Measures how many connections per second this machine takes now, with server and generator on
+//! it.
 //!
-//! A rate that was measured elsewhere, or at another hour, sizes a lab wrongly: with too much offered
-//! every row measures the generator, with too little none is told apart from the others. So a lab that
-//! compares rates first lets a fixed number of users come back as fast as they can, which
-//! neither builds up a backlog nor leaves a CPU idle, and sizes its rows by what that comes to.
+//! A rate from another machine or another hour gives a lab the wrong size. With too much load every
+//! row measures the generator; with too little load all rows are alike. So a lab that compares
+//! rates first lets a fixed number of users reconnect as fast as they can, which neither builds up
+//! a backlog nor leaves a CPU idle. The rate sizes the lab's rows.
 
 use throng_report::render::rate as show_rate;
 
-use crate::lab::{Lab, LabError, LabProgress, without_events};
-use crate::measure::{Within, steady};
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::measure::{Window, rate_within};
+use crate::progress::{LabProgress, without_events};
 use crate::test_bed::{LoadSpec, NextStep, ServerSpec};
 
-/// How long it takes, in seconds.
+/// The calibration's length in seconds.
 pub(crate) const SECONDS: u64 = 3;
 
-/// What a calibration came to.
+/// The result of a calibration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CalibrationOutcome {
-    /// Connections per second; none when there were none.
+    /// Connections per second; none without connections.
     pub(crate) rate: Option<f64>,
-    /// Whether the user ended it early.
+    /// True when the user ended the calibration early.
     pub(crate) interrupted: bool,
 }
 
-/// Lets users do `user`, the steps of a scenario, again and again against `throng serve ok`.
+/// Lets users repeat `user`, the steps of a scenario, against `throng serve ok`.
 pub(crate) fn calibrate(
     lab: &Lab<'_>,
     user: &str,
@@ -35,17 +38,19 @@ pub(crate) fn calibrate(
     let text = scenario(users, user);
     let cores = lab.machine.cpus;
     let spec = ServerSpec::new(ROW, "ok", cores);
-    let server = lab.stage.serve(spec)?;
+    let server = lab.test_bed.serve(spec)?;
     let spec = LoadSpec::tcp(ROW, &text, SECONDS);
-    let run = lab.stage.load(&spec, &server.at, &mut without_events(progress), |_| NextStep::On)?;
+    let run = lab
+        .test_bed
+        .load(&spec, &server.endpoint, &mut without_events(progress), |_| NextStep::Continue)?;
     server.stop();
-    // It asks for all that there is: that it was late says nothing about the lab's own rows.
-    lab.stage.forget(ROW);
-    let rate = steady(&run.file.intervals, WHOLE_SECONDS, |counters| counters.connects_ok);
+    // This load is as fast as it can be, so its lag says nothing about the lab's own rows.
+    lab.test_bed.drop_diagnosis(ROW);
+    let rate = rate_within(&run.file.intervals, WHOLE_SECONDS, |counters| counters.connects_ok);
     let found = CalibrationOutcome { rate, interrupted: run.interrupted };
     if let Some(found) = found.rate {
         progress(LabProgress::Note(&format!(
-            "with both ends on it, this machine takes {} right now",
+            "with server and generator on it, this machine takes {} now",
             show_rate(found)
         )));
     }
@@ -66,10 +71,10 @@ user:
 }
 
 const ROW: &str = "calibration";
-/// Enough to keep both ends busy, few enough to wait in no queue for long.
+/// The users: enough to keep server and generator busy, few enough for short queues.
 const USERS_PER_CPU: u64 = 500;
-/// The whole seconds after the first, in which everybody arrives.
-const WHOLE_SECONDS: Within = Within { from_ms: 900, until_ms: u64::MAX, span_ms_least: 500 };
+/// The whole seconds after the first, in which the users arrive.
+const WHOLE_SECONDS: Window = Window { from_ms: 900, until_ms: u64::MAX, span_ms_least: 500 };
 
 #[cfg(test)]
 mod tests {
@@ -78,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_a_scenario() {
+    fn the_calibration_is_a_scenario() {
         Scenario::parse(&scenario(1000, "  - connect\n  - close\n"), "calibration").unwrap();
     }
 }

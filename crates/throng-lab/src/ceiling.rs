@@ -1,10 +1,14 @@
-//! What the generator does at most on this machine, measured before a run against a peer that does nothing.
+//! The generator's ceiling on this machine, measured before a run against a peer that does as
+//! little as possible.
 //!
-//! Both ends are processes of this program, as in the labs: the generator that runs afterwards has not grown by what the
-//! calibration took, and what a killed process held is gone. Connections are reset, so no port of theirs stays in TIME-WAIT.
-//! Three short loads follow one another: users who connect and go, users who talk without a pause, and users who are
-//! there and let their timers run. Each does what the scenario does, in the scenario's protocol, and nothing else.
-//! One of the first two that tells nothing, as on a busy machine, is run again.
+//! Server and generator are processes of this program, as in the labs. So the memory of the
+//! calibration does not count for the generator that runs afterwards, and a killed process leaves
+//! nothing behind. Connections are reset, so none of their ports stays in TIME-WAIT.
+//!
+//! Three short loads follow one another: users that connect and close, users that send messages
+//! without a pause, and users that stay and run their timers. Each load does what the scenario
+//! does, in the scenario's protocol, and nothing else. If one of the first two measures no rate, as
+//! on a busy machine, it runs again.
 
 mod traffic;
 
@@ -19,31 +23,34 @@ use throng_load::scenario::Protocol;
 use throng_report::runfile::Ceiling;
 use throng_report::{Histogram, Interval, LoadCounters, Summary};
 
-use crate::lab::{LabError, LabOptions};
-use crate::measure::{steady, steps};
-use crate::test_bed::{LoadSpec, NextStep, ServerAt, ServerSpec, TestBed};
+use crate::error::LabError;
+use crate::measure::{rate_within, steps};
+use crate::names::CALIBRATION;
+use crate::options::LabOptions;
+use crate::test_bed::{LoadSpec, NextStep, ServerEndpoint, ServerSpec, TestBed};
 pub use traffic::Traffic;
 use traffic::{Part, Parts};
 
-/// What to measure, and how long it may take.
+/// The options of a calibration.
 #[derive(Clone, Debug)]
 pub struct CeilingOptions {
-    /// About how long all of it takes; starting the processes comes on top, and so does what is run
-    /// again. Default 2 s.
+    /// The approximate length of all loads, without the start of the processes and without repeated
+    /// loads. Default 2 s.
     pub length: Duration,
-    /// What is spoken.
+    /// The scenario's protocol.
     pub protocol: Protocol,
-    /// What users say.
-    pub talk: Traffic,
-    /// Event loops of the generator, which are more useful than CPUs only for their fd tables. Default: one a CPU.
+    /// The messages of the scenario's users.
+    pub traffic: Traffic,
+    /// The generator's cores. More cores than CPUs only give more fd tables. Default: one per CPU.
     pub cores: Option<usize>,
-    /// Connections for which both ends have room.
+    /// The connections for which server and generator have room.
     pub users_most: u64,
-    /// Whether the target is on another machine: the CPU time that the peer takes here is then left out.
-    pub target_is_elsewhere: bool,
-    /// The program whose `serve` and `run` are the two ends. Default: this one.
+    /// True when the target is on another machine. The ceiling then leaves out the CPU time that
+    /// the peer takes here.
+    pub target_is_remote: bool,
+    /// The program that runs as `serve` and `run`. Default: this program.
     pub program: Option<PathBuf>,
-    /// Set to end it at once.
+    /// Set to end the calibration at once.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -52,26 +59,27 @@ impl Default for CeilingOptions {
         Self {
             length: Duration::from_secs(2),
             protocol: Protocol::Tcp,
-            talk: Traffic::Silent,
+            traffic: Traffic::Silent,
             cores: None,
             users_most: USERS_MOST,
-            target_is_elsewhere: false,
+            target_is_remote: false,
             program: None,
             stop: Arc::default(),
         }
     }
 }
 
-/// What was measured.
+/// The result of a calibration.
 #[derive(Clone, Debug, Default)]
 pub struct Calibration {
-    /// What the generator does at most.
+    /// The most that the generator can do.
     pub ceiling: Ceiling,
-    /// What things cost both ends.
+    /// The costs of connections and messages.
     pub costs: PeerCosts,
 }
 
-/// CPU time of each connect and message, and memory of each connection, at both ends of a calibration.
+/// CPU time of each connect and message, and memory of each connection, in a calibration's server
+/// and generator.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PeerCosts {
     /// CPU time of the generator for each connect, in microseconds.
@@ -86,33 +94,35 @@ pub struct PeerCosts {
     pub server_bytes: Option<f64>,
 }
 
-/// Measures it.
+/// Measures the generator's ceiling.
 ///
 /// # Errors
-/// [`LabError`]: no peer could be started, or the calibration was ended early.
+/// [`LabError`]: the peer did not start, or the user ended the calibration early.
 pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
     let lab = LabOptions {
         program: options.program.clone(),
         stop: Arc::clone(&options.stop),
         ..LabOptions::default()
     };
-    let stage = TestBed::new(NAME, &lab)?;
+    let test_bed = TestBed::new(CALIBRATION, &lab)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = options.cores.map_or(cpus, |cores| cores.min(cpus));
-    let parts = Parts::new(options.protocol, options.talk, options.length);
+    let parts = Parts::new(options.protocol, options.traffic, options.length);
     let quota = Quota::now();
-    let server = stage.serve(ServerSpec::new("peer", parts.handler(), cpus as u64))?;
-    let load = |part: &Part| load(&stage, part, &server.at, cores);
+    let server = test_bed.serve(ServerSpec::new("peer", parts.handler(), cpus as u64))?;
+    let load = |part: &Part| run_part(&test_bed, part, &server.endpoint, cores);
 
     let room = options.users_most;
     let busy_users = (USERS_PER_CPU * cpus as u64).min(room);
-    let mut found = Calibration::default();
-    let Calibration { ceiling, costs } = &mut found;
+    let mut calibration = Calibration::default();
+    let Calibration { ceiling, costs } = &mut calibration;
 
     let part = parts.connects(busy_users);
     let connects = |counters: &LoadCounters| counters.connects_ok;
-    let ((_, summary), per_s) =
-        until_told(|| load(&part), |(run, _)| steady(run, parts.busy(), connects))?;
+    let ((_, summary), per_s) = run_until_measured(
+        || load(&part),
+        |(run, _)| rate_within(run, parts.busy_window(), connects),
+    )?;
     ceiling.connects_per_s = per_s;
     costs.load_connect_us = summary.generator.cpu_us_per_connect;
     costs.server_connect_us = server_costs(&summary, |server| server.cpu_us_per_connection);
@@ -120,19 +130,21 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
     if let Some(part) = parts.messages(busy_users) {
         let messages = |counters: &LoadCounters| {
             counters.pushes_ok
-                + match options.talk {
+                + match options.traffic {
                     Traffic::Answered => counters.messages_answered,
                     _ => counters.messages_sent,
                 }
         };
-        let ((_, summary), per_s) =
-            until_told(|| load(&part), |(run, _)| steady(run, parts.busy(), messages))?;
+        let ((_, summary), per_s) = run_until_measured(
+            || load(&part),
+            |(run, _)| rate_within(run, parts.busy_window(), messages),
+        )?;
         ceiling.messages_per_s = per_s;
         costs.load_message_us = summary.generator.cpu_us_per_message;
         costs.server_message_us = server_costs(&summary, |server| server.cpu_us_per_message);
     }
 
-    let per_s = ceiling.connects_per_s.unwrap_or(0.0) * SHARE_WHILE_THEY_COME;
+    let per_s = ceiling.connects_per_s.unwrap_or(0.0) * ARRIVAL_SHARE;
     let (run, _) = load(&parts.users(per_s, room.min(USERS_MOST)))?;
     ceiling.timer_error_us_p99 = timer_error(&run);
     ceiling.bytes_per_user = bytes_each(&points(&run, |interval| {
@@ -144,16 +156,17 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
     }));
     server.stop();
 
-    let held_to = quota.held_to();
-    if options.target_is_elsewhere || held_to.is_some() {
-        let cpus = held_to.map_or(cores as f64, |quota| quota.min(cores as f64));
-        ceiling.connects_per_s = alone(ceiling.connects_per_s, costs.load_connect_us, cpus);
-        ceiling.messages_per_s = alone(ceiling.messages_per_s, costs.load_message_us, cpus);
+    let quota_cpus = quota.limiting_cpus();
+    if options.target_is_remote || quota_cpus.is_some() {
+        let cpus = quota_cpus.map_or(cores as f64, |quota| quota.min(cores as f64));
+        ceiling.connects_per_s = without_peer(ceiling.connects_per_s, costs.load_connect_us, cpus);
+        ceiling.messages_per_s = without_peer(ceiling.messages_per_s, costs.load_message_us, cpus);
     }
-    Ok(found)
+    Ok(calibration)
 }
 
-/// The CPU quota of the control group that both ends of a calibration share. The server of the run may well be outside of it.
+/// The CPU quota of the control group that a calibration's server and generator share. The run's
+/// server may be outside of that group.
 #[derive(Debug)]
 struct Quota {
     began: Instant,
@@ -161,17 +174,17 @@ struct Quota {
 }
 
 impl Quota {
-    /// As it stands before the calibration.
+    /// Reads the quota before the calibration.
     fn now() -> Self {
         Self { began: Instant::now(), before: quota() }
     }
 
-    /// Returns the CPUs of the quota, where it kept the two ends waiting.
-    fn held_to(&self) -> Option<f64> {
+    /// Returns the CPUs of the quota, if it throttled server and generator.
+    fn limiting_cpus(&self) -> Option<f64> {
         let (before, after) = (self.before.as_ref()?, quota()?);
-        let waited_us = after.throttled_us.saturating_sub(before.throttled_us);
-        let is_held = waited_us as f64 > self.began.elapsed().as_micros() as f64 * HELD_SHARE_MIN;
-        after.limit_millicpus.filter(|_| is_held).map(|limit| limit as f64 / 1000.0)
+        let throttled_us = after.throttled_us.saturating_sub(before.throttled_us) as f64;
+        let is_limit = throttled_us > self.began.elapsed().as_micros() as f64 * THROTTLED_SHARE_MIN;
+        after.limit_millicpus.filter(|_| is_limit).map(|limit| limit as f64 / 1000.0)
     }
 }
 
@@ -180,44 +193,44 @@ fn quota() -> Option<CgroupCpu> {
 }
 
 /// Runs one part to its end.
-fn load(
-    stage: &TestBed,
+fn run_part(
+    test_bed: &TestBed,
     part: &Part,
-    server: &ServerAt,
+    server: &ServerEndpoint,
     cores: usize,
 ) -> Result<(Vec<Interval>, Summary), LabError> {
     let spec = LoadSpec {
         target: part.target,
         interval: INTERVAL,
         cores: Some(cores),
-        is_brief: true,
+        killed_on_stop: true,
         ..LoadSpec::tcp(part.name, &part.scenario, part.seconds)
     };
-    let run = stage.load(&spec, server, &mut |_| {}, |_| NextStep::On)?;
+    let run = test_bed.load(&spec, server, &mut |_| {}, |_| NextStep::Continue)?;
     let summary = Summary::of(&run.file);
     Ok((run.file.intervals, summary))
 }
 
-/// Runs a part until it tells a rate, [`TRIES_MAX`] times at most. Returns its last run and that
-/// rate. On a machine that is busy with other things, a part may have no whole interval.
-fn until_told<R, E>(
+/// Runs a part until it measures a rate, [`TRIES_MAX`] times at most. Returns the last run and its
+/// rate. On a busy machine, a part may have no whole interval.
+fn run_until_measured<R, E>(
     mut run: impl FnMut() -> Result<R, E>,
     rate: impl Fn(&R) -> Option<f64>,
 ) -> Result<(R, Option<f64>), E> {
     let mut tries = 1;
     loop {
-        let ran = run()?;
-        let rate = rate(&ran);
+        let result = run()?;
+        let rate = rate(&result);
         if rate.is_some() || tries == TRIES_MAX {
-            return Ok((ran, rate));
+            return Ok((result, rate));
         }
         tries += 1;
     }
 }
 
-/// What so many CPUs do of something that takes the generator `each_us`, when no peer takes CPU time beside it; at least what it did
-/// with one.
-fn alone(per_s: Option<f64>, each_us: Option<f64>, cpus: f64) -> Option<f64> {
+/// Returns the rate that the generator reaches on `cpus` without a peer on the same machine, where
+/// each operation costs it `each_us`. The result is at least `per_s`, the rate with a peer.
+fn without_peer(per_s: Option<f64>, each_us: Option<f64>, cpus: f64) -> Option<f64> {
     let full = each_us.filter(|us| *us > 0.0).map_or(0.0, |us| cpus * 1e6 / us);
     per_s.map(|per_s| per_s.max(full))
 }
@@ -229,7 +242,8 @@ fn server_costs(
     summary.server.as_ref().and_then(cost)
 }
 
-/// How late timers were while everybody was there and nobody went: both take time that the timers then wait for.
+/// Returns the p99 of the timers' lag while all users were connected and none left. Arrivals and
+/// departures take CPU time that delays the timers.
 fn timer_error(run: &[Interval]) -> Option<u64> {
     let mut lag = Histogram::new();
     for (_, before, now, _) in steps(run) {
@@ -242,7 +256,7 @@ fn timer_error(run: &[Interval]) -> Option<u64> {
     (!lag.is_empty()).then(|| lag.percentile(99.0))
 }
 
-/// Connections and resident memory, for as long as connections became more.
+/// Returns connections and resident memory at each interval in which the connections grew.
 fn points(run: &[Interval], of: impl Fn(&Interval) -> Option<(u64, u64)>) -> Vec<(u64, u64)> {
     let mut points: Vec<(u64, u64)> = Vec::new();
     for point in run.iter().filter_map(of).filter(|(_, bytes)| *bytes > 0) {
@@ -253,8 +267,8 @@ fn points(run: &[Interval], of: impl Fn(&Interval) -> Option<(u64, u64)>) -> Vec
     points
 }
 
-/// Memory of each connection: by how much more of them the process grew from half of them on. What it grew by before that is
-/// its buffers' and histograms', which are touched by the first.
+/// Returns the memory of each connection: the growth of the process over the second half of the
+/// connections. The growth before that includes buffers and histograms, which the first ones touch.
 fn bytes_each(points: &[(u64, u64)]) -> Option<f64> {
     let last = points.last()?;
     let half = points.iter().find(|(connections, _)| *connections >= last.0 / 2)?;
@@ -262,22 +276,21 @@ fn bytes_each(points: &[(u64, u64)]) -> Option<f64> {
     (connections >= MEMORY_SHOWS && bytes > 0).then(|| bytes as f64 / connections as f64)
 }
 
-/// A quota that held up less of the time is not what limits them.
-const HELD_SHARE_MIN: f64 = 0.05;
-/// What a calibration's folder is called where a lab's has the lab's name.
-pub(crate) const NAME: &str = "calibration";
-/// How often a part is run that tells nothing.
+/// The least share of throttled time with which a quota counts as the limit.
+const THROTTLED_SHARE_MIN: f64 = 0.05;
+/// The most runs of a part that measures no rate.
 const TRIES_MAX: usize = 3;
-/// The shortest that `throng run` takes.
+/// The shortest interval that `throng run` accepts.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Enough to keep both ends busy, few enough to wait in no queue for long.
+/// The users of a busy load: enough to keep server and generator busy, few enough for short queues.
 const USERS_PER_CPU: u64 = 500;
-/// More would take longer and tell nothing new.
+/// The most users whose timers and memory are measured; more would take longer without new results.
 const USERS_MOST: u64 = 20_000;
-/// With fewer connections, other things that the process takes memory for hide theirs.
+/// The fewest connections whose memory shows beside the other memory of the process.
 const MEMORY_SHOWS: u64 = 1_500;
-/// At what share of the most connects the users come whose timers and memory are measured: late ones would disturb both.
-const SHARE_WHILE_THEY_COME: f64 = 0.7;
+/// The share of the highest connect rate at which these users arrive. Late arrivals would disturb
+/// both measurements.
+const ARRIVAL_SHARE: f64 = 0.7;
 
 #[cfg(test)]
 mod tests {
@@ -300,18 +313,18 @@ mod tests {
 
     #[test]
     fn a_generator_without_its_peer_does_what_fits_into_its_cpus() {
-        assert_eq!(alone(Some(20_000.0), Some(50.0), 2.0), Some(40_000.0));
-        assert_eq!(alone(Some(2_000.0), Some(50.0), 0.2), Some(4_000.0), "of a quota");
-        assert_eq!(alone(Some(20_000.0), Some(50.0), 1.0), Some(20_000.0));
-        assert_eq!(alone(Some(20_000.0), None, 2.0), Some(20_000.0));
-        assert_eq!(alone(None, Some(50.0), 2.0), None, "nothing was done at all");
+        assert_eq!(without_peer(Some(20_000.0), Some(50.0), 2.0), Some(40_000.0));
+        assert_eq!(without_peer(Some(2_000.0), Some(50.0), 0.2), Some(4_000.0), "of a quota");
+        assert_eq!(without_peer(Some(20_000.0), Some(50.0), 1.0), Some(20_000.0));
+        assert_eq!(without_peer(Some(20_000.0), None, 2.0), Some(20_000.0));
+        assert_eq!(without_peer(None, Some(50.0), 2.0), None, "nothing was done at all");
     }
 
-    /// Checks how many runs it takes when run number n tells `rates[n - 1]`, and what comes of them.
+    /// Checks the number of runs and the result when run number n measures `rates[n - 1]`.
     #[track_caller]
     fn check_tries(rates: &[Option<f64>], runs: usize, rate: Option<f64>) {
         let mut begun = 0;
-        let found = until_told(
+        let found = run_until_measured(
             || {
                 begun += 1;
                 Ok::<_, ()>(begun)
@@ -323,20 +336,20 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_tells_nothing_is_run_again_a_few_times() {
+    fn a_part_that_measures_no_rate_is_run_again_a_few_times() {
         check_tries(&[Some(5.0), Some(6.0)], 1, Some(5.0));
         check_tries(&[None, Some(6.0), Some(7.0)], 2, Some(6.0));
         check_tries(&[None, None, Some(7.0)], 3, Some(7.0));
         check_tries(&[None, None, None, Some(8.0)], 3, None);
         let mut begun = 0;
-        let failed = until_told(
+        let failed = run_until_measured(
             || {
                 begun += 1;
                 Err::<(), _>("no peer")
             },
             |()| None,
         );
-        assert_eq!((failed, begun), (Err("no peer"), 1), "what fails is not tried again");
+        assert_eq!((failed, begun), (Err("no peer"), 1), "a failed run is not repeated");
     }
 
     fn users(at: &[(u64, u64)]) -> Vec<Interval> {
@@ -352,17 +365,17 @@ mod tests {
     }
 
     #[test]
-    fn timers_are_judged_while_nobody_comes_or_goes() {
+    fn timers_are_judged_while_no_user_arrives_or_leaves() {
         let mut run =
             users(&[(0, 9), (4_000, 9_000), (8_000, 8_000), (8_000, 150), (8_000, 5_000)]);
         run[4].load.as_mut().unwrap().counters.users_finished = 1;
         assert_eq!(timer_error(&run), Some(150));
         assert_eq!(timer_error(&run[..3]), None);
-        assert_eq!(timer_error(&users(&[(0, 5), (0, 5)])), None, "nobody was there");
+        assert_eq!(timer_error(&users(&[(0, 5), (0, 5)])), None, "no user was connected");
     }
 
     #[test]
-    fn connections_that_go_are_no_points() {
+    fn closed_connections_are_no_points() {
         let run = users(&[(0, 0), (5, 0), (5, 0), (9, 0), (2, 0)]);
         let found = points(&run, |interval| {
             interval.load.as_ref().map(|load| (load.counters.connected, load.process.rss_bytes))

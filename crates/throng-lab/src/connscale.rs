@@ -1,4 +1,5 @@
-//! The lab `connscale`: how many connections does a server hold, and do both ends agree on how many?
+//! The lab `connscale`: how many connections does a server hold, and do the client's and the
+//! server's counts agree?
 
 use std::time::Duration;
 
@@ -8,9 +9,12 @@ use throng_load::scenario::Protocol;
 use throng_report::render::{bytes, count, micros, or_dash, rate};
 use throng_report::{Finding, Interval, RunEventKind, Summary, Tally};
 
+use crate::error::LabError;
 use crate::handshake;
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
-use crate::measure::{MANY, MemoryEach, grown, most};
+use crate::lab::Lab;
+use crate::measure::{MANY, MemoryEach, counter_growth, gauge_max};
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::reconcile::{Reconciliation, reconcile};
 use crate::report::{LabReport, LabTable};
 use crate::test_bed::{NextStep, TCP};
@@ -20,11 +24,12 @@ use crate::user_run::{UserRunSpec, arrivals_per_second, report, run_users, users
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "connscale",
     article: "connscale (J. Fajerski): how the number of TCP connections scales",
-    summary: "N connections that ping now and then: how many are held, what fails, which are half-open",
+    summary: "N connections that ping now and then: how many the server holds, what fails, how \
+              many are half-open",
     takes_rate: true,
 };
 
-/// What came of it.
+/// The lab's result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct HoldResult {
     users: u64,
@@ -36,16 +41,16 @@ struct HoldResult {
     pings: u64,
     /// Failed connects by errno, other errors by kind.
     errors: Tally,
-    /// What both ends said of the same connections; none where they could not be compared.
+    /// The comparison of the client's and the server's counts; none where it is impossible.
     reconciled: Option<Reconciliation>,
-    /// Handshakes that did not end well, by name.
+    /// The finding about failed handshakes.
     handshakes: Option<Finding>,
     overflows: Option<u64>,
     drops: Option<u64>,
     syn_recv_most: Option<u64>,
     server_bytes_each: Option<f64>,
     load_bytes_each: Option<f64>,
-    /// By how much the memory that is free on the machine fell, per pair: the kernel's part included.
+    /// Growth of the machine's used memory per pair of connections, including the kernel's.
     machine_bytes_each: Option<f64>,
     steered: bool,
 }
@@ -54,31 +59,32 @@ pub(crate) fn run(
     lab: &Lab<'_>,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
-    let does = Throughput::measure(lab, Protocol::Tcp, progress)?;
-    let users = users_by_default(lab, DEFAULT_USERS_PER_CPU, &does);
-    lab.check(users)?;
-    let Pace { ramp, interval } = Pace::of(users, &does, lab.options.rate);
+    let throughput = Throughput::measure(lab, Protocol::Tcp, progress)?;
+    let users = users_by_default(lab, DEFAULT_USERS_PER_CPU, &throughput);
+    lab.check_fits(users)?;
+    let Pace { ramp, interval } = Pace::of(users, &throughput, lab.options.rate);
     let hold = Duration::from_secs(lab.options.seconds.unwrap_or(30));
     let text = scenario(users, ramp, hold, interval, TIMEOUT);
     let seconds = (ramp + hold).as_secs();
     progress(LabProgress::Note(&format!(
         "steer it from another terminal:\n  throng ctl --control {} start 100 | stop 100 | count",
-        lab.stage.load_control(ROW).display()
+        lab.test_bed.load_control(ROW).display()
     )));
     let spec = UserRunSpec {
         row: ROW,
         handler: "pingpong",
         target: TCP,
         scenario: &text,
-        // Room for those that are started by hand.
+        // Room for users that the user starts by hand.
         users: users + users / 10,
         seconds,
         idle_timeout: None,
     };
-    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::On)?;
+    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::Continue)?;
     let held = held(users, &run.file.intervals, &summary);
     let setup = format!(
-        "{} connections at {}, held for {}, each pings every {} and waits {} for the answer, on {} CPUs",
+        "{} connections at {}, held for {}; each pings every {} and waits {} for the answer; on {} \
+         CPUs",
         count(users as f64),
         rate(users as f64 / ramp.as_secs_f64()),
         show_duration(hold),
@@ -89,7 +95,7 @@ pub(crate) fn run(
     Ok(report(&INFO, setup, (tables(&held), verdict(&held)), (&run, &summary), &held))
 }
 
-/// How fast connections come, and how often each of them pings.
+/// The ramp of the connections, and the time between two pings of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pace {
     ramp: Duration,
@@ -97,14 +103,15 @@ struct Pace {
 }
 
 impl Pace {
-    /// At the article's 20 s a million users ask 50,000 times a second; more than the machine does easily
-    /// would test that and not how many it holds. Where [`MANY`] are held, every ping finds its memory in no cache and
+    /// Computes a pace that is easy for the machine. At the article's 20 s a million users send
+    /// 50,000 pings per second; such a load would test the message rate and not the number of
+    /// connections. With more than [`MANY`] connections no cache holds their memory, and a ping
     /// costs twice as much.
-    fn of(users: u64, does: &Throughput, rate: Option<u64>) -> Self {
-        let easily = if users > MANY { 2 } else { 1 };
-        let pings = (does.messages_at(PINGS) / easily).max(1);
+    fn of(users: u64, throughput: &Throughput, rate: Option<u64>) -> Self {
+        let cost = if users > MANY { 2 } else { 1 };
+        let pings = (throughput.messages_at(PINGS) / cost).max(1);
         let ramp = Duration::from_millis(
-            (1000 * users).div_ceil(arrivals_per_second(users, does, rate).max(1)),
+            (1000 * users).div_ceil(arrivals_per_second(users, throughput, rate).max(1)),
         );
         Self {
             ramp: ramp.max(Duration::from_secs(1)),
@@ -161,9 +168,9 @@ fn held(users: u64, intervals: &[Interval], summary: &Summary) -> HoldResult {
         errors,
         reconciled: reconcile(intervals),
         handshakes: handshake::finding(intervals),
-        overflows: grown(intervals, "TcpExt.ListenOverflows"),
-        drops: grown(intervals, "TcpExt.ListenDrops"),
-        syn_recv_most: most(intervals, "listener.syn_recv"),
+        overflows: counter_growth(intervals, "TcpExt.ListenOverflows"),
+        drops: counter_growth(intervals, "TcpExt.ListenDrops"),
+        syn_recv_most: gauge_max(intervals, "listener.syn_recv"),
         server_bytes_each: memory.server,
         load_bytes_each: memory.load,
         machine_bytes_each: memory.machine,
@@ -178,8 +185,8 @@ fn tables(held: &HoldResult) -> Vec<LabTable> {
     };
     let number = |n: Option<u64>| or_dash(n, |n| n.to_string());
     let half_open = held.reconciled.map(|both| both.half_open_most);
-    row("connected, says the client", held.connected_most.to_string(), "200000 (four clients)");
-    row("open, says the server", number(held.server_open_most), "");
+    row("connected, client's count", held.connected_most.to_string(), "200000 (four clients)");
+    row("open, server's count", number(held.server_open_most), "");
     row("half-open, most", number(half_open), "seen, not counted");
     row("connects", or_dash(held.connect_rate_most, rate), "1.00k/s");
     row("connect p99", micros(held.connect_p99_us), "");
@@ -201,15 +208,20 @@ fn tables(held: &HoldResult) -> Vec<LabTable> {
     vec![counts, errors]
 }
 
-/// Sentences about what was held. Pure.
+/// Returns the sentences of the verdict.
 fn verdict(held: &HoldResult) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     let errors = held.errors.total();
-    said.push(match (held.connected_most >= held.users, errors) {
-        (true, 0) => format!("All {} connections were held, without an error.", held.connected_most),
-        (true, _) => format!("All {} connections were held at one time; {errors} errors.", held.users),
+    sentences.push(match (held.connected_most >= held.users, errors) {
+        (true, 0) => {
+            format!("All {} connections were held, without an error.", held.connected_most)
+        }
+        (true, _) => {
+            format!("All {} connections were held at one time; {errors} errors.", held.users)
+        }
         (false, _) if held.steered => format!(
-            "At most {} connections were held, of the {} planned: somebody steered the run. {errors} errors.",
+            "At most {} of the {} planned connections were held, because a user steered the run. \
+             {errors} errors.",
             held.connected_most, held.users
         ),
         (false, _) => format!(
@@ -217,40 +229,43 @@ fn verdict(held: &HoldResult) -> Vec<String> {
             held.connected_most, held.users
         ),
     });
-    said.extend(worst_error(&held.errors));
-    said.push(match (held.reconciled, &held.handshakes) {
-        (None, _) => "The two ends' counts could not be compared: the server did not answer in any quiet second."
+    sentences.extend(worst_error(&held.errors));
+    sentences.push(match (held.reconciled, &held.handshakes) {
+        (None, _) => "The client's and the server's counts could not be compared: the server did \
+                      not answer in any quiet second."
             .to_owned(),
         (Some(_), Some(found)) => format!("{} Remedy: {}.", found.text, found.remedy),
         (Some(both), None) => format!(
-            "Both ends agree in all {} seconds in which they could be compared: no connection was half-open.",
+            "The client's and the server's counts agree in all {} seconds that could be compared: \
+             no connection was half-open.",
             both.seconds
         ),
     });
     if let Some(both) = held.reconciled.filter(|both| both.unknown_to_client_most > 0) {
-        said.push(format!(
-            "The server held {} connections at one time that no client knew of any more.",
+        sentences.push(format!(
+            "The server held {} connections at one time that the client had already closed.",
             both.unknown_to_client_most
         ));
     }
-    said
+    sentences
 }
 
-/// The most frequent error, and what it means.
+/// Returns a sentence about the most frequent error and its meaning.
 fn worst_error(errors: &Tally) -> Option<String> {
     let (kind, n) = errors.0.iter().max_by_key(|(_, n)| **n)?;
     let meaning = match kind.as_str() {
         "connect EMFILE" | "connect ENFILE" => "the generator had no fd left: raise ulimit -n",
         "connect EADDRNOTAVAIL" | "connect EADDRINUSE" => {
-            "the generator had no port left: widen net.ipv4.ip_local_port_range, or name more --source addresses"
+            "the generator had no port left: widen net.ipv4.ip_local_port_range, or name more \
+             --source addresses"
         }
         "connect ENOSPC" => "no epoll watches were left: raise fs.epoll.max_user_watches",
         "connect timeout" | "connect ETIMEDOUT" => {
             "SYNs were dropped and not answered in time: look at the accept queue"
         }
-        "expect_timeout" => "a Pong did not come in time: the server, or the machine, was too slow",
+        "expect_timeout" => "a Pong did not arrive in time: server or machine was too slow",
         "closed_by_peer" | "reset_by_peer" => {
-            "the server ended them: a half-open connection ends so at its first Ping"
+            "the server closed them: a half-open connection ends like this at its first Ping"
         }
         _ => return Some(format!("Most frequent: {kind}, {n} times.")),
     };
@@ -258,11 +273,11 @@ fn worst_error(errors: &Tally) -> Option<String> {
 }
 
 const ROW: &str = "connscale";
-/// Two ends with this many users each are done in a minute on two CPUs.
+/// The default users per CPU: the lab then takes a minute on two CPUs.
 const DEFAULT_USERS_PER_CPU: u64 = 50_000;
-/// Of the messages that the machine does.
+/// The pings for each answered message that the machine can do.
 const PINGS: f64 = 0.15;
-/// The article's.
+/// The article's time-out.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[cfg(test)]
@@ -281,16 +296,16 @@ mod tests {
     }
 
     #[test]
-    fn users_come_and_ping_as_fast_as_the_machine_does_easily() {
+    fn users_arrive_and_ping_at_a_pace_that_is_easy_for_the_machine() {
         let pace = |ramp_ms, interval| Pace {
             ramp: Duration::from_millis(ramp_ms),
             interval: Duration::from_secs(interval),
         };
-        let does = Throughput { connects: 20_000.0, messages: 80_000.0 };
-        assert_eq!(Pace::of(200, &does, None), pace(1_000, 5));
-        assert_eq!(Pace::of(210_000, &does, None), pace(30_000, 17));
-        assert_eq!(Pace::of(1_000_000, &does, None), pace(250_000, 166));
-        assert_eq!(Pace::of(210_000, &does, Some(10_000)).ramp, Duration::from_secs(21));
+        let throughput = Throughput { connects: 20_000.0, messages: 80_000.0 };
+        assert_eq!(Pace::of(200, &throughput, None), pace(1_000, 5));
+        assert_eq!(Pace::of(210_000, &throughput, None), pace(30_000, 17));
+        assert_eq!(Pace::of(1_000_000, &throughput, None), pace(250_000, 166));
+        assert_eq!(Pace::of(210_000, &throughput, Some(10_000)).ramp, Duration::from_secs(21));
         let slow = Throughput { connects: 200.0, messages: 800.0 };
         assert_eq!(Pace::of(7_000, &slow, None), pace(100_000, 58));
     }
@@ -311,30 +326,31 @@ mod tests {
 
     #[track_caller]
     fn check(held: &HoldResult, says: &[&str], never: &[&str]) {
-        let said = verdict(held).join("\n");
+        let sentences = verdict(held).join("\n");
         for text in says {
-            assert!(said.contains(text), "no {text:?} in:\n{said}");
+            assert!(sentences.contains(text), "no {text:?} in:\n{sentences}");
         }
         for text in never {
-            assert!(!said.contains(text), "{text:?} in:\n{said}");
+            assert!(!sentences.contains(text), "{text:?} in:\n{sentences}");
         }
     }
 
     #[test]
     fn a_clean_run_says_so() {
-        let says = ["All 1000 connections were held, without an error", "agree in all 9 seconds"];
+        let says =
+            ["All 1000 connections were held, without an error", "counts agree in all 9 seconds"];
         check(&held(1000, 0, &[]), &says, &["Most frequent", "dropped"]);
     }
 
     #[test]
-    fn handshakes_that_ended_badly_are_named_with_the_remedy() {
+    fn failed_handshakes_are_named_with_the_remedy() {
         let found = Finding::new("half_open", Side::Kernel, "498 connections were half-open.");
         let found = Some(found.remedied_by("raise --backlog"));
         let half_open = HoldResult { handshakes: found, ..held(1000, 498, &[]) };
         check(
             &half_open,
             &["498 connections were half-open. Remedy: raise --backlog."],
-            &["Both ends agree"],
+            &["counts agree"],
         );
     }
 
@@ -344,7 +360,7 @@ mod tests {
             ("connect EMFILE", "ulimit -n"),
             ("connect EADDRNOTAVAIL", "ip_local_port_range"),
             ("connect ENOSPC", "max_user_watches"),
-            ("expect_timeout", "Pong did not come"),
+            ("expect_timeout", "Pong did not arrive"),
             ("reset_by_peer", "half-open"),
             ("moon", "Most frequent: moon, 9 times."),
         ] {
@@ -360,7 +376,7 @@ mod tests {
     fn a_run_that_was_steered_did_not_fall_short() {
         check(
             &HoldResult { steered: true, ..held(500, 0, &[]) },
-            &["somebody steered"],
+            &["At most 500 of the 1000 planned", "steered the run"],
             &["500 of 1000"],
         );
     }

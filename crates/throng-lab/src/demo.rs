@@ -1,18 +1,22 @@
-//! The lab `demo`: what a newcomer sees first, in one screen and under a minute.
+//! The lab `demo`: the first one to run, on one screen and in under a minute.
 
 use std::time::Duration;
 
 use throng_report::Grade;
 use throng_report::render::{count, micros, or_dash, rate};
 
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
-use crate::report::{LabReport, LabTable, Next, SCHEMA};
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
+use crate::report::{LabReport, LabTable, NextCommand, SCHEMA};
 use crate::stressgrid_100k::{Row, TopologyComparison, compare, grade, side_by_side};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "demo",
     article: "three ways for a server to accept connections, under the same load",
-    summary: "the first thing to try: three ways to accept connections side by side, in under a minute",
+    summary: "the first thing to try: three ways to accept connections side by side, in under a \
+              minute",
     takes_rate: false,
 };
 
@@ -24,7 +28,7 @@ pub(crate) fn run(
     let TopologyComparison { offer, rows, interrupted } = compare(lab, seconds, WITHIN, progress)?;
     let cpus = lab.machine.cpus;
     let setup = format!(
-        "{} users connect, wait a second, close and come back; both ends here, {}",
+        "{} users connect, wait a second, close and reconnect; server and generator here, {}",
         count(offer.users as f64),
         if cpus == 1 { "1 CPU".to_owned() } else { format!("{cpus} CPUs") },
     );
@@ -62,16 +66,16 @@ fn table(rows: &[Row]) -> LabTable {
     table
 }
 
-/// What it means, in a sentence. Pure.
+/// Returns the conclusion in a sentence.
 fn verdict(rows: &[Row]) -> String {
     if grade(rows) != Grade::Valid {
-        return "These numbers do not count: the generator itself was late, on a machine that has too little to spare. Try \
-                it again when less runs beside it."
+        return "These numbers do not count: the generator itself was late, because the machine has \
+                too little spare CPU. Try again when fewer programs run beside it."
             .to_owned();
     }
     if let Some(row) = rows.iter().find(|row| row.failed > 0) {
         return format!(
-            "{} could not take all of them: {} connects failed.",
+            "{} did not accept all connections: {} connects failed.",
             row.accept, row.failed
         );
     }
@@ -82,25 +86,26 @@ fn verdict(rows: &[Row]) -> String {
     let most = costs.iter().max_by(|a, b| a.0.total_cmp(&b.0));
     match (least, most) {
         (Some((least, cheap)), Some((most, dear))) if *most > least * COST_NOISE => format!(
-            "All took every connection: {cheap} needs the least CPU, {dear} {:.0} % more.",
+            "All accepted every connection: {cheap} needs the least CPU, {dear} {:.0} % more.",
             (most / least - 1.0) * 100.0
         ),
-        _ => "All three took every connection, at about the same cost: at this rate, how a server accepts is no limit."
+        _ => "All three accepted every connection, at about the same cost: at this rate, the way \
+              to accept is no limit."
             .to_owned(),
     }
 }
 
-/// The whole of it ends within a minute.
+/// The whole lab ends within a minute.
 const WITHIN: Duration = Duration::from_secs(58);
 const ROW_SECONDS: u64 = 7;
-/// CPU per connection of single runs is alike within this factor.
+/// The factor within which the CPU times per connection of single runs are alike.
 const COST_NOISE: f64 = 1.10;
 
-const NEXT: [Next; 4] = [
-    Next { args: "serve channels", does: "a chat server with a page" },
-    Next { args: "run examples/channels.yaml", does: "load it (another terminal)" },
-    Next { args: "doctor --for 1M", does: "can it hold a million?" },
-    Next { args: "lab", does: "more experiments" },
+const NEXT: [NextCommand; 4] = [
+    NextCommand { args: "serve channels", does: "a chat server with a page" },
+    NextCommand { args: "run examples/channels.yaml", does: "load it (another terminal)" },
+    NextCommand { args: "doctor --for 1M", does: "can it hold a million?" },
+    NextCommand { args: "lab", does: "more experiments" },
 ];
 
 #[cfg(test)]
@@ -114,34 +119,40 @@ mod tests {
 
     #[test]
     fn the_cheapest_and_the_dearest_are_named_where_they_differ() {
-        let said = verdict(&[row("dispatch", 30.0), row("shared", 22.0), row("reuseport", 20.0)]);
-        assert!(said.contains("reuseport needs the least CPU, dispatch 50 % more"), "{said}");
-        let said = verdict(&[row("dispatch", 21.0), row("shared", 20.0), row("reuseport", 20.5)]);
-        assert!(said.contains("at about the same cost"), "{said}");
+        let sentences =
+            verdict(&[row("dispatch", 30.0), row("shared", 22.0), row("reuseport", 20.0)]);
+        assert!(
+            sentences.contains("reuseport needs the least CPU, dispatch 50 % more"),
+            "{sentences}"
+        );
+        let sentences =
+            verdict(&[row("dispatch", 21.0), row("shared", 20.0), row("reuseport", 20.5)]);
+        assert!(sentences.contains("at about the same cost"), "{sentences}");
     }
 
     #[test]
     fn a_result_that_is_not_valid_means_nothing() {
         let late = Row { grade: Grade::Degraded, ..row("shared", 20.0) };
         assert!(verdict(&[row("dispatch", 30.0), late]).contains("do not count"));
-        assert!(verdict(&[]).contains("do not count"), "nothing was run");
+        assert!(verdict(&[]).contains("do not count"), "no row ran");
     }
 
     #[test]
     fn connects_that_failed_come_before_what_the_others_cost() {
-        let said = verdict(&[row("dispatch", 30.0), Row { failed: 3, ..row("shared", 20.0) }]);
-        assert_eq!(said, "shared could not take all of them: 3 connects failed.");
+        let sentences = verdict(&[row("dispatch", 30.0), Row { failed: 3, ..row("shared", 20.0) }]);
+        assert_eq!(sentences, "shared did not accept all connections: 3 connects failed.");
     }
 
     #[test]
-    fn it_is_one_screen() {
+    fn the_report_fits_on_one_screen() {
         let rows = ["dispatch", "shared", "reuseport"].map(|accept| row(accept, 20.0));
         let report = LabReport {
             schema: SCHEMA,
             diagnoses: Vec::new(),
             lab: INFO.name,
             article: INFO.article,
-            setup: "9.2k users connect, wait a second, close and come back; both ends here, 2 CPUs"
+            setup: "9.2k users connect, wait a second, close and reconnect; server and generator \
+                    here, 2 CPUs"
                 .into(),
             tables: vec![table(&rows)],
             verdict: vec![verdict(&rows)],

@@ -1,28 +1,32 @@
-//! The Erlang article's own servers, where `erl` is installed: compiled from `bench/erlang` for the lab.
+//! The Erlang article's own servers, compiled from `bench/erlang` for the lab where `erl` is
+//! installed.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use crate::lab::LabError;
-use crate::test_bed::{ServerEnd, TestBed};
+use crate::error::LabError;
+use crate::test_bed::{RunningServer, TestBed};
 
-/// One of them.
+/// A server of the Erlang article.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Article {
-    /// The name of its row and its files.
+pub(crate) struct ErlangServer {
+    /// The name of the row, which its files carry.
     pub(crate) row: &'static str,
-    /// What it does.
+    /// The name in the table.
     pub(crate) title: &'static str,
-    /// What the article reports for it.
+    /// The article's figure.
     pub(crate) messages_per_second: Option<f64>,
     shape: &'static str,
 }
 
-/// The servers that receive messages, or a sentence about why there are none.
-pub(crate) fn prepare(stage: &TestBed) -> Result<Vec<Article>, String> {
-    // Not among the files that are kept: what lies here is run.
-    let source = stage.work_path("gen_tcp_ok.erl");
+/// Compiles the servers that receive messages.
+///
+/// # Errors
+/// A sentence that says why the lab leaves them out.
+pub(crate) fn prepare(test_bed: &TestBed) -> Result<Vec<ErlangServer>, String> {
+    // The work folder, not the kept one: erl runs this code.
+    let source = test_bed.work_path("gen_tcp_ok.erl");
     TestBed::write(&source, MODULE).map_err(|error| format!("{}: {error}", source.display()))?;
     let folder = source.parent().unwrap_or(&source);
     let mut erlc = Command::new("erlc");
@@ -34,56 +38,60 @@ pub(crate) fn prepare(stage: &TestBed) -> Result<Vec<Article>, String> {
                 .to_owned())
         }
         Ok(output) if !output.status.success() => {
-            let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-            Err(format!("the article's own servers are left out: erlc failed: {said}"))
+            let message = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            Err(format!("the article's own servers are left out: erlc failed: {message}"))
         }
         Ok(_) => Ok(SERVERS.to_vec()),
     }
 }
 
-impl Article {
-    /// Starts it with `schedulers` schedulers that do not spin while they wait.
-    pub(crate) fn start(&self, stage: &TestBed, schedulers: u64) -> Result<ServerEnd, LabError> {
-        let addr = stage
+impl ErlangServer {
+    /// Starts the server with `schedulers` schedulers that do not spin while they wait.
+    pub(crate) fn start(
+        &self,
+        test_bed: &TestBed,
+        schedulers: u64,
+    ) -> Result<RunningServer, LabError> {
+        let addr = test_bed
             .listen_at(free_port().map_err(|error| LabError::File("127.0.0.1:0".into(), error))?);
         let mut erl: Vec<&OsStr> = ["erl", "-noinput"].map(OsStr::new).to_vec();
         let schedulers = format!("{schedulers}:{schedulers}");
-        let (port, folder) = (addr.port().to_string(), stage.work_path(""));
+        let (port, folder) = (addr.port().to_string(), test_bed.work_path(""));
         erl.extend(["+S", &schedulers].map(OsStr::new));
         erl.extend(["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"].map(OsStr::new));
         erl.extend([OsStr::new("-pa"), folder.as_os_str()]);
         erl.extend(["-run", "gen_tcp_ok", "main", self.shape, &port].map(OsStr::new));
-        // Erlang does not notice that its standard input has ended; the shell around it does.
+        // Erlang does not notice the end of its standard input; the shell around it does.
         let mut command = Command::new("sh");
         command
             .args(["-c", "\"$@\" & child=$!; cat >/dev/null; kill $child; wait $child", "sh"])
             .args(erl);
-        stage.serve_other(self.row, command, addr)
+        test_bed.serve_other(self.row, command, addr)
     }
 }
 
-/// A port of loopback that nobody listens on at this moment.
+/// Returns a port of loopback without a listener.
 fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
 const MODULE: &str = include_str!("../../../bench/erlang/gen_tcp_ok.erl");
 
-/// The shapes that differ in how they receive and respond.
-const SERVERS: [Article; 3] = [
-    Article {
+/// The article's servers, which differ in how they receive and respond.
+const SERVERS: [ErlangServer; 3] = [
+    ErlangServer {
         row: "gen_tcp-one",
         title: "gen_tcp, a process each",
         messages_per_second: Some(70_000.0),
         shape: "one",
     },
-    Article {
+    ErlangServer {
         row: "gen_tcp-readers",
         title: "gen_tcp, 100 readers",
         messages_per_second: Some(100_000.0),
         shape: "readers",
     },
-    Article {
+    ErlangServer {
         row: "gen_tcp-responders",
         title: "gen_tcp, 200 responders",
         messages_per_second: Some(70_000.0),

@@ -1,4 +1,4 @@
-//! The lab `fast-connect`: at which rate of new connections do the first of them time out?
+//! The lab `fast-connect`: at which rate of new connections do time-outs begin?
 
 use std::time::Duration;
 
@@ -9,31 +9,38 @@ use throng_report::validity::LAG_INVALID_US;
 use throng_report::{Interval, LoadInterval, Summary};
 
 use crate::calibrate::{CalibrationOutcome, calibrate};
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
-use crate::measure::{failures, grown, latency, steps, timeouts, valid_until, validity_until};
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::measure::{
+    counter_growth, failures, latency, steps, timeouts, valid_until, validity_until,
+};
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable, SCHEMA};
 use crate::test_bed::{LoadSpec, NextStep, ServerSpec};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "fast-connect",
     article: "Fast TCP sockets (Erlang Central): accepting connections",
-    summary: "arrivals grow without end; each connects, sends, is answered, closes: the rate at which time-outs begin",
+    summary: "ever more arrivals; each user connects, sends, waits for the answer, closes: the \
+              rate at which time-outs begin",
     takes_rate: false,
 };
 
-/// What was found.
+/// The lab's result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct FastConnectResult {
-    /// By how much the rate of arrivals grew each second.
+    /// The growth of the arrival rate per second.
     slope: f64,
-    /// The best second without time-outs, and before what timed out first had arrived.
+    /// The rate of the best second before the arrival of the first user that timed out.
     rate_most: Option<f64>,
-    /// p99 over the seconds up to the best one.
+    /// p99 of the connects up to the best second.
     connect_p99_us: u64,
+    /// p99 of the answers up to the best second.
     message_p99_us: u64,
-    /// Why it went no further.
-    end: Limit,
-    /// When, in milliseconds since the run began.
+    /// The limit of the rate.
+    end: RateLimit,
+    /// The moment of the limit, in milliseconds since the run began.
     end_ms: u64,
     timeouts: u64,
     failed: u64,
@@ -43,16 +50,16 @@ struct FastConnectResult {
     machine_busy_share: Option<f64>,
 }
 
-/// Why the rate went no further.
+/// The limit of the rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Limit {
-    /// The load had reached its end.
+enum RateLimit {
+    /// No limit: the load reached its end.
     #[default]
     None,
     /// Connects or answers timed out.
     Timeouts,
-    /// Something else failed: no port, no fd, a reset.
+    /// Other failures: no port, no fd, a reset.
     Failures,
     /// The generator itself was late.
     Generator,
@@ -64,7 +71,7 @@ pub(crate) fn run(
 ) -> Result<LabReport, LabError> {
     let seconds = lab.options.seconds.unwrap_or(40);
     let of = 1 + usize::from(lab.options.users.is_none());
-    // `--users` is how many arrive in all; a rate that grows from 0 to R in T seconds lets R T / 2 arrive.
+    // `--users` is the total of arrivals. A rate that grows from 0 to R in T seconds has R T / 2.
     let (rate_end, capacity, stopped) = match lab.options.users {
         Some(users) => (2.0 * users as f64 / seconds as f64, None, false),
         None => {
@@ -73,19 +80,19 @@ pub(crate) fn run(
             (RATE_END_TIMES * rate.unwrap_or(1_000.0), rate, interrupted)
         }
     };
-    // As many as arrive within a time-out may be open at once.
+    // All connections that arrive within a time-out may be open at once.
     let open = (rate_end * (TIMEOUT.as_secs_f64() + 1.0)) as u64;
-    lab.check(open)?;
+    lab.check_fits(open)?;
     let text = scenario(rate_end.round() as u64, Duration::from_secs(seconds), None, TIMEOUT);
     progress(LabProgress::Row { name: ROW, number: of, of, seconds });
     let cores = lab.machine.cores_for(open);
-    let server = lab.stage.serve(ServerSpec::new(ROW, "ok", cores))?;
+    let server = lab.test_bed.serve(ServerSpec::new(ROW, "ok", cores))?;
     let spec = LoadSpec::tcp(ROW, &text, seconds);
     let mut watch = RateWatch::new(TIMEOUT);
-    let mut run = lab.stage.load(&spec, &server.at, progress, |interval| {
-        watch.see(interval);
-        // More of the same would say nothing new, and the machine is suffering.
-        if stopped || watch.end.is_some() { NextStep::Stop } else { NextStep::On }
+    let mut run = lab.test_bed.load(&spec, &server.endpoint, progress, |interval| {
+        watch.add(interval);
+        // More load would show nothing new, and the machine is overloaded.
+        if stopped || watch.end.is_some() { NextStep::Stop } else { NextStep::Continue }
     })?;
     run.interrupted |= stopped;
     server.stop();
@@ -93,12 +100,12 @@ pub(crate) fn run(
     let slope = rate_end / seconds as f64;
     let found = find(&run.file.intervals, TIMEOUT, valid_until(&run.file));
     let found = FastConnectResult { slope, ..found };
-    let until_ms = if found.end == Limit::None { u64::MAX } else { found.end_ms };
+    let until_ms = if found.end == RateLimit::None { u64::MAX } else { found.end_ms };
     let validity = validity_until(&run.file, until_ms);
     let summary = Summary::of(&run.file);
     let server = summary.server.as_ref();
     let found = FastConnectResult {
-        overflows: grown(&run.file.intervals, "TcpExt.ListenOverflows"),
+        overflows: counter_growth(&run.file.intervals, "TcpExt.ListenOverflows"),
         server_cpu_us: server.and_then(|server| server.cpu_us_per_connection),
         load_cpu_us: summary.generator.cpu_us_per_connect,
         machine_busy_share: summary.machine.cpu_busy_share,
@@ -110,9 +117,10 @@ pub(crate) fn run(
         lab: INFO.name,
         article: INFO.article,
         setup: format!(
-            "arrivals from 0 to {}{} in {seconds} s ({} more each second; the article: 44.4/s), time-out {}, on {} CPUs",
+            "arrivals from 0 to {}{} in {seconds} s ({} more each second; the article: 44.4/s), \
+             time-out {}, on {} CPUs",
             rate(rate_end),
-            or_nothing(capacity),
+            capacity_note(capacity),
             rate(slope),
             show_duration(TIMEOUT),
             lab.machine.cpus
@@ -128,13 +136,13 @@ pub(crate) fn run(
     })
 }
 
-fn or_nothing(capacity: Option<f64>) -> String {
+fn capacity_note(capacity: Option<f64>) -> String {
     capacity.map_or_else(String::new, |capacity| {
         format!(", {RATE_END_TIMES} times the {} of a calibration,", rate(capacity))
     })
 }
 
-/// The article's scenario with arrivals up to `rate_end`.
+/// Returns the article's scenario with arrivals up to `rate_end`.
 fn scenario(rate_end: u64, span: Duration, most: Option<&str>, timeout: Duration) -> String {
     let most = most.map_or_else(String::new, |most| format!("      most: {most}\n"));
     let (span, user) = (show_duration(span), user(timeout));
@@ -151,7 +159,7 @@ user:
     )
 }
 
-/// What each of them does.
+/// Returns the steps of each user.
 fn user(timeout: Duration) -> String {
     let timeout = show_duration(timeout);
     format!(
@@ -163,17 +171,17 @@ fn user(timeout: Duration) -> String {
     )
 }
 
-/// Sees one interval after the other and says when the rate can go no further.
+/// Watches the intervals for the limit of the rate.
 #[derive(Debug)]
 struct RateWatch {
-    /// How long users wait, before they time out.
+    /// The users' time-out.
     timeout: Duration,
     before: Option<LoadInterval>,
-    /// When the first second of those began in which the generator has been behind until now.
+    /// The moment since which the generator has been behind, in milliseconds.
     behind_since_ms: Option<u64>,
     seconds_behind: u32,
-    /// Why it ended, and from which moment on arrivals no longer count, in milliseconds.
-    end: Option<(Limit, u64)>,
+    /// The limit, and the moment from which arrivals no longer count, in milliseconds.
+    end: Option<(RateLimit, u64)>,
 }
 
 impl RateWatch {
@@ -181,9 +189,10 @@ impl RateWatch {
         Self { timeout, before: None, behind_since_ms: None, seconds_behind: 0, end: None }
     }
 
-    /// The generator has fallen behind when it was late, or began too few, in two seconds in a row: one may
-    /// be a neighbour's. A time-out or a failure needs no second one.
-    fn see(&mut self, interval: &Interval) {
+    /// Adds an interval. The generator has fallen behind if it was late, or started too few users,
+    /// in two consecutive seconds: another program may have caused a single one. One time-out or
+    /// failure is enough.
+    fn add(&mut self, interval: &Interval) {
         let Some(now) = &interval.load else { return };
         let Some(before) = self.before.replace(now.clone()) else { return };
         if self.end.is_some() {
@@ -198,20 +207,20 @@ impl RateWatch {
             self.behind_since_ms = None;
         }
         self.end = if timeouts(now) > timeouts(&before) {
-            // What timed out first had arrived so much earlier.
+            // The first user that timed out arrived one time-out earlier.
             let waited_ms = self.timeout.as_millis() as u64;
-            Some((Limit::Timeouts, began_ms.saturating_sub(waited_ms)))
+            Some((RateLimit::Timeouts, began_ms.saturating_sub(waited_ms)))
         } else if failures(now) > failures(&before) {
-            Some((Limit::Failures, began_ms))
+            Some((RateLimit::Failures, began_ms))
         } else if self.seconds_behind >= SECONDS_BEHIND {
-            self.behind_since_ms.map(|since_ms| (Limit::Generator, since_ms))
+            self.behind_since_ms.map(|since_ms| (RateLimit::Generator, since_ms))
         } else {
             None
         };
     }
 }
 
-/// Whether the generator did not begin what was due when it was due.
+/// Reports whether the generator did not start the users that were due in time.
 fn is_behind(before: &LoadInterval, now: &LoadInterval) -> bool {
     let grown = now.counters.since(&before.counters);
     let (due, began) = (grown.users_intended as f64, grown.users_started as f64);
@@ -219,7 +228,8 @@ fn is_behind(before: &LoadInterval, now: &LoadInterval) -> bool {
     is_short || now.lag.percentile(99.0) > LAG_INVALID_US
 }
 
-/// The best rate before the end that [`Watch`] sees, or before the generator was late, if that is sooner. Pure.
+/// Finds the best rate before the limit of [`RateWatch`], or before the generator was late, if that
+/// is earlier.
 fn find(
     intervals: &[Interval],
     timeout: Duration,
@@ -227,13 +237,13 @@ fn find(
 ) -> FastConnectResult {
     let mut found = FastConnectResult::default();
     let mut watch = RateWatch::new(timeout);
-    intervals.iter().for_each(|interval| watch.see(interval));
+    intervals.iter().for_each(|interval| watch.add(interval));
     let last = intervals.last().and_then(|interval| interval.load.as_ref());
     found.timeouts = last.map_or(0, timeouts);
     found.failed = last.map_or(0, failures);
-    let (mut limit, mut end_ms) = watch.end.unwrap_or((Limit::None, u64::MAX));
+    let (mut limit, mut end_ms) = watch.end.unwrap_or((RateLimit::None, u64::MAX));
     if let Some(valid_until_ms) = valid_until_ms.filter(|ms| *ms < end_ms) {
-        (limit, end_ms) = (Limit::Generator, valid_until_ms);
+        (limit, end_ms) = (RateLimit::Generator, valid_until_ms);
     }
     found.end = limit;
     found.end_ms = end_ms.min(intervals.last().map_or(0, |interval| interval.at_ms));
@@ -274,58 +284,63 @@ fn table(found: &FastConnectResult) -> LabTable {
     table
 }
 
-/// Sentences about what was found. Pure.
+/// Returns the sentences of the verdict.
 fn verdict(found: &FastConnectResult) -> Vec<String> {
     let Some(most) = found.rate_most else {
         return vec![
-            "Nobody was answered before the first failure: there is no rate to report.".to_owned(),
+            "No user had an answer before the first failure: there is no rate to report."
+                .to_owned(),
         ];
     };
     let at = format!("{:.0} s", found.end_ms as f64 / 1000.0);
-    let mut said = vec![match found.end {
-        Limit::None => format!(
-            "{} and no time-out: the load ended before the server did. Ask for more with --users (how many arrive in all) or a longer --seconds.",
+    let mut sentences = vec![match found.end {
+        RateLimit::None => format!(
+            "{} and no time-out: the load ended before the server's limit. Offer more with --users \
+             (the total of arrivals) or a longer --seconds.",
             rate(most)
         ),
-        Limit::Timeouts => format!(
-            "{} without time-outs; those who arrived after {at} were the first to wait too long.",
+        RateLimit::Timeouts => format!(
+            "{} without time-outs; the first users that timed out arrived after {at}.",
             rate(most)
         ),
-        Limit::Failures => format!(
-            "{} until connections began to fail, with other errors than time-outs, at {at}.",
+        RateLimit::Failures => format!(
+            "{} until connections began to fail at {at}, with errors other than time-outs.",
             rate(most)
         ),
-        Limit::Generator => format!(
-            "{} until the generator itself fell behind at {at}: the server may be able to do more than this machine can ask for.",
+        RateLimit::Generator => format!(
+            "{} until the generator itself fell behind at {at}: the server may be able to do more \
+             than this machine can offer.",
             rate(most)
         ),
     }];
     if let Some(busy) = found.machine_busy_share
         && busy >= BUSY
-        && found.end != Limit::None
+        && found.end != RateLimit::None
     {
-        said.push(format!(
-            "The machine's CPUs were busy {:.0} % of the time with both ends on it: CPU was the limit.",
+        sentences.push(format!(
+            "The machine's CPUs were busy {:.0} % of the time with server and generator on it: CPU \
+             was the limit.",
             busy * 100.0
         ));
     }
     if let Some(overflows) = found.overflows.filter(|n| *n > 0) {
-        said.push(format!("The accept queue overflowed {} times.", count(overflows as f64)));
+        sentences.push(format!("The accept queue overflowed {} times.", count(overflows as f64)));
     }
     let best = ARTICLE
         .iter()
         .copied()
         .fold(("", 0.0), |best, row| if row.1 > best.1 { row } else { best });
-    said.push(format!(
-        "That is {:.1} times the article's best ({} with {}), on other hardware: compare the servers side by side with `make bench`.",
+    sentences.push(format!(
+        "That is {:.1} times the article's best ({} with {}), on other hardware: compare the \
+         servers side by side with `make bench`.",
         most / best.1,
         rate(best.1),
         best.0
     ));
-    said
+    sentences
 }
 
-/// What the article reports.
+/// The article's results.
 const ARTICLE: [(&str, f64); 5] = [
     ("Ranch as it comes", 11_000.0),
     ("Ranch, sleep for a time-out", 24_000.0),
@@ -335,19 +350,20 @@ const ARTICLE: [(&str, f64); 5] = [
 ];
 
 const ROW: &str = "throng";
-/// Arrivals reach so many times what the machine takes: the answer lies inside the run.
+/// The last arrival rate as a multiple of the machine's capacity, so that the limit lies in the
+/// run.
 const RATE_END_TIMES: f64 = 1.5;
-/// Seconds in a row after which a generator that is late has fallen behind.
+/// The consecutive late seconds after which the generator has fallen behind.
 const SECONDS_BEHIND: u32 = 2;
-/// The least share of what is due that must begin.
+/// The least share of the due users that must start.
 const BEGUN_SHARE_LEAST: f64 = 0.95;
-/// Of fewer a second, the share says nothing.
+/// The least users due for which that share is meaningful.
 const DUE_MIN: f64 = 100.0;
-/// The charts of the article show time-outs at one second; its worker's own is five.
+/// The time-out. The charts of the article show time-outs at one second; its worker's own is five.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// Shorter last intervals make noisy rates.
+/// The shortest interval with a meaningful rate.
 const WHOLE_SECOND_MS: u64 = 500;
-/// Above this share of busy time CPU was the limit.
+/// The share of busy time above which CPU was the limit.
 const BUSY: f64 = 0.85;
 
 #[cfg(test)]
@@ -362,7 +378,7 @@ mod tests {
         assert_same_scenario(&text, bundled);
     }
 
-    /// Seconds in which so many were answered, timed out, and failed otherwise.
+    /// Returns seconds with these answers, time-outs and refused connects.
     fn run(seconds: &[(u64, u64, u64)]) -> Vec<Interval> {
         let mut total = LoadInterval::default();
         let mut intervals = vec![Interval { load: Some(total.clone()), ..Default::default() }];
@@ -383,7 +399,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(seconds: &[(u64, u64, u64)], rate_most: Option<f64>, end: Limit, end_ms: u64) {
+    fn check(seconds: &[(u64, u64, u64)], rate_most: Option<f64>, end: RateLimit, end_ms: u64) {
         let found = find(&run(seconds), Duration::from_secs(1), None);
         assert_eq!((found.rate_most, found.end, found.end_ms), (rate_most, end, end_ms));
     }
@@ -393,19 +409,19 @@ mod tests {
         check(
             &[(100, 0, 0), (200, 0, 0), (300, 0, 0), (400, 5, 0), (900, 0, 0)],
             Some(200.0),
-            Limit::Timeouts,
+            RateLimit::Timeouts,
             2000,
         );
     }
 
     #[test]
     fn a_run_without_failures_ends_with_its_load() {
-        check(&[(100, 0, 0), (200, 0, 0), (150, 0, 0)], Some(200.0), Limit::None, 3000);
+        check(&[(100, 0, 0), (200, 0, 0), (150, 0, 0)], Some(200.0), RateLimit::None, 3000);
     }
 
     #[test]
     fn other_failures_count_from_when_they_happen() {
-        check(&[(100, 0, 0), (200, 0, 0), (300, 0, 7)], Some(200.0), Limit::Failures, 2000);
+        check(&[(100, 0, 0), (200, 0, 0), (300, 0, 7)], Some(200.0), RateLimit::Failures, 2000);
     }
 
     #[test]
@@ -413,15 +429,19 @@ mod tests {
         let mut intervals = run(&[(100, 0, 0), (200, 0, 0), (300, 0, 0), (400, 0, 0)]);
         intervals[3].load.as_mut().unwrap().lag.record_us(150_000);
         let found = find(&intervals, Duration::from_secs(1), None);
-        assert_eq!((found.rate_most, found.end), (Some(400.0), Limit::None), "one second is none");
+        assert_eq!(
+            (found.rate_most, found.end),
+            (Some(400.0), RateLimit::None),
+            "one second is none"
+        );
         intervals[4].load.as_mut().unwrap().lag.record_us(150_000);
         let found = find(&intervals, Duration::from_secs(1), None);
-        assert_eq!((found.rate_most, found.end), (Some(200.0), Limit::Generator));
+        assert_eq!((found.rate_most, found.end), (Some(200.0), RateLimit::Generator));
         assert!(verdict(&found)[0].contains("the generator itself fell behind at 2 s"));
     }
 
     #[test]
-    fn a_generator_that_begins_too_few_has_fallen_behind() {
+    fn a_generator_that_starts_too_few_users_has_fallen_behind() {
         let mut intervals = run(&[(100, 0, 0), (200, 0, 0), (300, 0, 0), (400, 0, 0)]);
         let counts = [(0, 0), (1000, 1000), (3000, 2950), (6000, 5600), (10_000, 8_000)];
         for (interval, (due, began)) in intervals.iter_mut().zip(counts) {
@@ -429,42 +449,42 @@ mod tests {
             (counters.users_intended, counters.users_started) = (due, began);
         }
         let found = find(&intervals, Duration::from_secs(1), None);
-        assert_eq!((found.rate_most, found.end), (Some(200.0), Limit::Generator));
+        assert_eq!((found.rate_most, found.end), (Some(200.0), RateLimit::Generator));
         assert_eq!(found.end_ms, 2000);
     }
 
     #[test]
-    fn what_came_after_the_generator_was_late_does_not_count() {
+    fn seconds_after_the_generator_was_late_do_not_count() {
         let run = run(&[(100, 0, 0), (200, 0, 0), (300, 0, 0), (400, 5, 0)]);
         let found = find(&run, Duration::from_secs(1), Some(1_500));
         assert_eq!((found.rate_most, found.end_ms), (Some(100.0), 1_500));
-        assert_eq!(found.end, Limit::Generator);
+        assert_eq!(found.end, RateLimit::Generator);
         let found = find(&run, Duration::from_secs(1), Some(3_500));
-        assert_eq!((found.end, found.end_ms), (Limit::Timeouts, 2_000), "that was sooner");
+        assert_eq!((found.end, found.end_ms), (RateLimit::Timeouts, 2_000), "that was earlier");
     }
 
     #[test]
     fn a_server_that_never_answers_has_no_rate() {
-        check(&[(0, 0, 0), (0, 9, 0)], None, Limit::Timeouts, 0);
-        let said = verdict(&FastConnectResult::default());
-        assert!(said[0].contains("there is no rate"), "{said:?}");
+        check(&[(0, 0, 0), (0, 9, 0)], None, RateLimit::Timeouts, 0);
+        let sentences = verdict(&FastConnectResult::default());
+        assert!(sentences[0].contains("there is no rate"), "{sentences:?}");
     }
 
     #[test]
     fn the_verdict_names_the_limit_and_compares_with_the_article() {
         let found = FastConnectResult {
             rate_most: Some(16_000.0),
-            end: Limit::Timeouts,
+            end: RateLimit::Timeouts,
             end_ms: 31_000,
             machine_busy_share: Some(0.97),
             overflows: Some(12),
             ..FastConnectResult::default()
         };
-        let said = verdict(&found).join("\n");
+        let sentences = verdict(&found).join("\n");
         for text in
             ["16k/s without time-outs", "after 31 s", "97 %", "overflowed 12 times", "0.5 times"]
         {
-            assert!(said.contains(text), "no {text:?} in {said}");
+            assert!(sentences.contains(text), "no {text:?} in {sentences}");
         }
     }
 }

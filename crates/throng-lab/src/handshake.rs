@@ -1,38 +1,41 @@
-//! What became of handshakes that did not end well, by name.
+//! Failed handshakes, by name.
 //!
-//! A full accept queue looks in two ways, which are often taken for one another. Where its SYN is dropped,
-//! a client waits and tries again: it knows that it has no connection. Where the end of its handshake is
-//! dropped, it believes to have one, sends into it, and the server has never heard of it: a half-open
-//! connection. Only both ends' counts together tell which of the two it was.
+//! A full accept queue has two effects, which are often confused. If the kernel drops a client's
+//! SYN, the client waits and tries again: it knows that it has no connection. If the kernel drops
+//! the last packet of the handshake, the client sends on a connection that the server does not
+//! know: a half-open connection. Only the client's and the server's counts together tell the two
+//! apart.
 
 use throng_report::render::count;
 use throng_report::{Finding, Interval, Side, server_side};
 
 use crate::reconcile::reconcile;
 
-/// The worse of the two that `intervals` show; none where both ends agree and nothing was dropped, or
-/// where the ends could not be compared. Pure.
+/// Returns the worse of the two effects that `intervals` show. Returns none if the counts agree and
+/// the kernel dropped nothing, or if the counts cannot be compared.
 pub fn finding(intervals: &[Interval]) -> Option<Finding> {
     let drops = KernelGrowth::of(DROPS, intervals);
     let overflows = KernelGrowth::of(OVERFLOWS, intervals);
-    let moved = |of: &Option<KernelGrowth>| of.as_ref().map_or(0, KernelGrowth::by);
+    let moved = |of: &Option<KernelGrowth>| of.as_ref().map_or(0, KernelGrowth::growth);
     let half_open = reconcile(intervals)?.half_open_most;
     let found = if half_open > 0 {
         Finding::new(
             HALF_OPEN,
             if moved(&overflows) > 0 { Side::Kernel } else { Side::Network },
             format!(
-                "{half_open} connections were half-open at one time: established for the client, unknown to the \
-                 server. {}.",
+                "{half_open} connections were half-open at one time: established for the client, \
+                 unknown to the server. {}.",
                 match &overflows {
-                    Some(overflows) if overflows.by() > 0 => format!(
-                        "The kernel dropped the end of their handshakes at a full accept queue ({} overflows)",
-                        count(overflows.by() as f64)
+                    Some(overflows) if overflows.growth() > 0 => format!(
+                        "The kernel dropped the last packet of their handshakes at a full accept \
+                         queue ({} overflows)",
+                        count(overflows.growth() as f64)
                     ),
                     Some(_) =>
-                        "No accept queue overflowed: a filter drops the end of their handshakes"
+                        "No accept queue overflowed: a filter drops the last packet of their \
+                         handshakes"
                             .to_owned(),
-                    None => "Whether an accept queue overflowed could not be read".to_owned(),
+                    None => "The overflows of the accept queue could not be read".to_owned(),
                 }
             ),
         )
@@ -41,9 +44,9 @@ pub fn finding(intervals: &[Interval]) -> Option<Finding> {
             SYNS_DROPPED,
             Side::Kernel,
             format!(
-                "No connection was half-open, but SYNs were dropped {} times ({} at a full accept queue), those \
-                 of any other program on this network included: such clients know that they have no connection, \
-                 and try again a second later.",
+                "No connection was half-open, but SYNs were dropped {} times ({} at a full accept \
+                 queue), including those of other programs in this network namespace. Such a \
+                 client knows that it has no connection, and tries again a second later.",
                 count(moved(&drops) as f64),
                 count(moved(&overflows) as f64)
             ),
@@ -51,32 +54,32 @@ pub fn finding(intervals: &[Interval]) -> Option<Finding> {
     } else {
         return None;
     };
-    let evidence = [drops, overflows].into_iter().flatten().filter(|moved| moved.by() > 0);
+    let evidence = [drops, overflows].into_iter().flatten().filter(|moved| moved.growth() > 0);
     let found = evidence.fold(found, |found, moved| {
         found.shown_by(moved.counter, moved.from as f64, moved.to as f64, moved.at_ms)
     });
     let remedy = if found.side == Side::Network {
-        "look at the rules between the two: nft list ruleset, conntrack -S"
+        "check the packet filters between client and server: nft list ruleset, conntrack -S"
     } else {
         "raise --backlog and net.core.somaxconn, or accept faster"
     };
     Some(found.remedied_by(remedy))
 }
 
-/// Established for the client, unknown to the server.
+/// The finding's id for connections that are established for the client and unknown to the server.
 pub const HALF_OPEN: &str = "half_open";
-/// The client was not answered, and tries again.
+/// The finding's id for SYNs that the kernel dropped, which their clients send again.
 pub const SYNS_DROPPED: &str = "syns_dropped";
 
 const DROPS: &str = "TcpExt.ListenDrops";
 const OVERFLOWS: &str = "TcpExt.ListenOverflows";
 
-/// A counter of the kernel over a run.
+/// The growth of a kernel counter over a run.
 struct KernelGrowth {
     counter: &'static str,
     from: i64,
     to: i64,
-    /// The first interval in which it had moved.
+    /// The end of the first interval in which the counter had grown.
     at_ms: u64,
 }
 
@@ -95,7 +98,7 @@ impl KernelGrowth {
         Some(Self { counter, from, to, at_ms })
     }
 
-    fn by(&self) -> u64 {
+    fn growth(&self) -> u64 {
         u64::try_from(self.to - self.from).unwrap_or(0)
     }
 }
@@ -107,7 +110,8 @@ mod tests {
     use super::*;
     use crate::reconcile::ACCEPT_QUEUE;
 
-    /// Two quiet seconds after which the client had `client` connections and the server `open`.
+    /// Returns two quiet seconds in which the client has `client` connections and the server
+    /// `open`.
     fn run(client: u64, open: u64, drops: i64, overflows: i64) -> Vec<Interval> {
         let mut load = LoadInterval::default();
         load.counters.connected = client;
@@ -130,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_client_knows_is_half_open_whatever_was_dropped() {
+    fn connections_that_only_the_client_has_are_half_open_whatever_was_dropped() {
         let found = finding(&run(500, 2, 498, 498)).unwrap();
         assert_eq!(found.id, HALF_OPEN);
         assert!(found.text.starts_with("498 connections were half-open"), "{}", found.text);
@@ -157,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_agree_and_ends_that_cannot_be_compared_are_no_finding() {
+    fn counts_that_agree_and_counts_that_cannot_be_compared_are_no_finding() {
         assert_eq!(finding(&run(500, 500, 0, 0)), None);
         let mut alone = run(500, 2, 9, 9);
         alone.iter_mut().for_each(|interval| interval.server = None);

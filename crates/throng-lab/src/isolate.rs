@@ -1,37 +1,39 @@
-//! Each end of a lab in a network namespace of its own: own counters, own sysctls, own TCP hash table.
+//! Network namespaces for a lab's server and generator: each has its own counters, sysctls and TCP
+//! hash table.
 //!
 //! ```text
 //!   namespace "server"                        namespace "generator"
 //!   198.18.0.1/15  veth-server ------------ veth-load  198.18.1.1 … 198.18.1.64 /15
 //! ```
 //!
-//! The namespaces have no names, and the veth pair is made inside them: the host never sees it. They
-//! live as long as the lab's two [`Namespace`] threads and the processes that were started in them. These
-//! processes end when their standard input does, which the kernel closes with the lab, whichever
-//! way it ends. So there is nothing to clean up after a crash, and no list of what to clean up.
+//! The namespaces have no names, and the veth pair is created inside them: the host never sees it.
+//! They live as long as the lab's two [`Namespace`] threads and the processes started in them.
+//! These processes end when their standard input closes, and the kernel closes it however the lab
+//! ends. So a crash leaves nothing to clean up.
 
+mod error;
 mod namespace;
 mod roomy;
 
-use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;
 use std::process::{Child, Command};
 
-use throng_driver::Errno;
-
+pub use error::IsolateError;
 use namespace::Namespace;
 pub(crate) use roomy::RoomyNamespace;
 
-/// The two namespaces and the veth pair between them, until it is dropped and its processes have ended.
+/// The two namespaces and the veth pair between them. They exist until this value is dropped and
+/// their processes have ended.
 #[derive(Debug)]
 pub struct Isolation {
     server: Namespace,
-    load: Namespace,
+    generator: Namespace,
 }
 
 impl Isolation {
-    /// Makes both namespaces for `users` connections at a time. Needs root and `ip` of iproute2.
+    /// Creates both namespaces for `users` simultaneous connections. Needs root and `ip` of
+    /// iproute2.
     pub fn new(users: u64) -> Result<Self, IsolateError> {
         let buckets = users.max(BUCKETS_MIN).next_power_of_two().min(BUCKETS_MAX);
         let server = Namespace::new("lab-server", buckets)?;
@@ -52,7 +54,7 @@ impl Isolation {
         for (sysctl, value) in LOAD_SYSCTLS {
             load.set_sysctl(sysctl, value)?;
         }
-        Ok(Self { server, load })
+        Ok(Self { server, generator: load })
     }
 
     /// Starts a process in the server's namespace.
@@ -61,57 +63,33 @@ impl Isolation {
     }
 
     /// Starts a process in the generator's namespace.
-    pub fn spawn_load(&self, command: Command) -> io::Result<Child> {
-        self.load.spawn(command)
+    pub fn spawn_generator(&self, command: Command) -> io::Result<Child> {
+        self.generator.spawn(command)
     }
 }
 
-/// Where the server listens in an isolated lab.
+/// The address on which the server listens in an isolated lab.
 pub const SERVER_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
-/// The generator's source addresses in an isolated lab: 64 times 64,512 ports.
+/// Returns the generator's source addresses in an isolated lab: 64 times 64,512 ports.
 pub fn sources() -> impl Iterator<Item = Ipv4Addr> {
     (1..=64).map(|host| Ipv4Addr::new(198, 18, 1, host))
 }
 
-/// Why there are no namespaces.
-#[derive(Debug)]
-pub enum IsolateError {
-    /// `ip` is not installed.
-    NoIp,
-    /// The kernel refuses a namespace.
-    Unshare(Errno),
-    /// `ip` or a sysctl failed.
-    Setup(String),
-}
-
-impl fmt::Display for IsolateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unshare(Errno::PERMISSION) => f.write_str(
-                "--isolate makes network namespaces, which needs root (in a container, CAP_SYS_ADMIN): run it with sudo",
-            ),
-            Self::NoIp => f.write_str("--isolate needs the command `ip`: apt-get install iproute2"),
-            Self::Unshare(errno) => write!(f, "--isolate: the kernel refuses a network namespace: {errno}"),
-            Self::Setup(what) => write!(f, "--isolate: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for IsolateError {}
-
 const SERVER_LINK: &str = "veth-server";
 const LOAD_LINK: &str = "veth-load";
 
-/// The kernel's own table has 262,144 buckets on a machine with 24 GB.
+/// The fewest and the most buckets of a namespace's TCP hash table. The machine's own table has
+/// 262,144 buckets with 24 GB of memory.
 const BUCKETS_MIN: u64 = 1 << 16;
 const BUCKETS_MAX: u64 = 1 << 22;
 
-/// The accept and SYN queues hold what a server asks for, up to these.
+/// The upper limits of the accept and SYN queues, which a server then sizes itself.
 const SERVER_SYSCTLS: [(&str, &str); 2] =
     [("net/core/somaxconn", "65535"), ("net/ipv4/tcp_max_syn_backlog", "65535")];
 
-/// The client closes first, so TIME-WAIT is on its side: ports come back as soon as that is safe.
+/// The sysctls of the generator's namespace. The client closes first, so it has the sockets in
+/// TIME-WAIT: these settings free its ports as soon as that is safe.
 const LOAD_SYSCTLS: [(&str, &str); 4] = [
     ("net/ipv4/ip_local_port_range", "1024 65535"),
     ("net/ipv4/tcp_tw_reuse", "1"),
@@ -126,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ends_reach_each_other_and_the_host_sees_neither() {
+    fn server_and_generator_reach_each_other_and_the_host_sees_neither() {
         let isolation = match Isolation::new(1000) {
             Ok(isolation) => isolation,
             Err(error) => return println!("skipped: {error}"),
@@ -136,7 +114,7 @@ mod tests {
         let mut route = Command::new("ip");
         route.args(["route", "get", &SERVER_ADDRESS.to_string(), "from", "198.18.1.64"]);
         route.stdout(Stdio::piped());
-        let output = isolation.spawn_load(route).unwrap().wait_with_output().unwrap();
+        let output = isolation.spawn_generator(route).unwrap().wait_with_output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(text.contains(LOAD_LINK), "{text}");
     }

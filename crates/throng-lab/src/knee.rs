@@ -1,74 +1,73 @@
-//! Where latency leaves the ground as the load grows.
+//! The knee: the load beyond which latency stays above its baseline.
 
 /// One second of a growing load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Point {
-    /// When it ended, in milliseconds since the run began.
+    /// The end of the second, in milliseconds since the run began.
     pub(crate) at_ms: u64,
     /// Messages per second that were due.
     pub(crate) intended_rate: f64,
     /// Messages per second that were answered.
     pub(crate) rate: f64,
-    /// 99 % of the answers took at most so long, from the moment they were due; none without answers.
+    /// p99 of the answers, from their intended moments; none without answers.
     pub(crate) p99_us: Option<u64>,
 }
 
-/// The first point from which the latency stays up, and what it is compared with.
+/// Returns the first point from which the latency stays up.
 ///
-/// The ground is the median of the p99s of the first quarter of the points. The knee is the first point
-/// of at least [`STAYS_UP`] in a row (or of the last ones, if fewer are left) whose p99 is above both
-/// [`TIMES_GROUND`] times the ground and [`FLOOR_US`], or above [`CEILING_US`]. A point in which nothing was answered although
-/// something was due is above everything.
+/// The baseline is the median of the p99s of the first quarter of the points. The knee is the first
+/// point of at least [`POINTS_UP`] in a row (or of the last ones, if fewer are left) whose p99 is
+/// above both [`TIMES_BASELINE`] times the baseline and [`FLOOR_US`], or above [`CEILING_US`]. A
+/// point without an answer counts as above every limit if messages were due.
 pub(crate) fn knee(points: &[Point]) -> Option<Knee> {
-    let ground_us = ground(points)?;
-    let limit_us = (TIMES_GROUND * ground_us).clamp(FLOOR_US, CEILING_US);
+    let ground_us = baseline(points)?;
+    let limit_us = (TIMES_BASELINE * ground_us).clamp(FLOOR_US, CEILING_US);
     let is_up = |point: &Point| match point.p99_us {
         Some(p99_us) => p99_us > limit_us,
         None => point.intended_rate > 0.0,
     };
-    // The ground itself is not searched: it is by definition not above itself for long.
-    let stays_up = |from: usize| points[from..].iter().take(STAYS_UP).all(is_up);
+    // The first point cannot be the knee: the rate before it is unknown.
+    let stays_up = |from: usize| points[from..].iter().take(POINTS_UP).all(is_up);
     let at = (1..points.len()).find(|from| stays_up(*from))?;
     let before = points[..at].iter().map(|point| point.intended_rate).fold(0.0, f64::max);
-    Some(Knee { at_ms: points[at].at_ms, rate: before, ground_us, limit_us })
+    Some(Knee { at_ms: points[at].at_ms, rate: before, baseline_us: ground_us, limit_us })
 }
 
-/// The median p99 of the first quarter, in microseconds.
-pub(crate) fn ground(points: &[Point]) -> Option<u64> {
+/// Returns the median p99 of the first quarter, in microseconds.
+pub(crate) fn baseline(points: &[Point]) -> Option<u64> {
     let first = points.len().div_ceil(4);
     let mut p99s: Vec<_> = points[..first].iter().filter_map(|point| point.p99_us).collect();
     p99s.sort_unstable();
     p99s.get(p99s.len().checked_sub(1)? / 2).copied()
 }
 
-/// Where latency left the ground.
+/// The point at which latency rose above its baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Knee {
-    /// When, in milliseconds since the run began.
+    /// The end of the knee's second, in milliseconds since the run began.
     pub(crate) at_ms: u64,
-    /// The most messages a second that were due before: what was asked for, not what came of it.
+    /// The most messages per second that were due before the knee, answered or not.
     pub(crate) rate: f64,
-    /// The ground.
-    pub(crate) ground_us: u64,
-    /// What the p99 then stayed above.
+    /// The baseline of the p99.
+    pub(crate) baseline_us: u64,
+    /// The limit above which the p99 then stayed.
     pub(crate) limit_us: u64,
 }
 
-/// How many points in a row must be above.
-pub(crate) const STAYS_UP: usize = 3;
-/// Times the ground.
-pub(crate) const TIMES_GROUND: u64 = 5;
-/// A p99 below this is never a knee, however low the ground: 10 ms.
+/// The points in a row that must be above the limit.
+pub(crate) const POINTS_UP: usize = 3;
+/// The multiple of the baseline that is the limit.
+pub(crate) const TIMES_BASELINE: u64 = 5;
+/// The lowest limit, however low the baseline: 10 ms.
 pub(crate) const FLOOR_US: u64 = 10_000;
-
-/// A p99 above this is never the ground, however badly the run began: 100 ms.
+/// The highest limit, however slow the beginning of the run: 100 ms.
 pub(crate) const CEILING_US: u64 = 100_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Points a second apart, at 1,000 messages a second more each; 0 stands for no answer.
+    /// Returns points a second apart, each with 1,000 more messages per second; 0 means no answer.
     fn points(p99s_ms: &[u64]) -> Vec<Point> {
         let point = |(i, p99): (usize, &u64)| Point {
             at_ms: 1000 * (i as u64 + 1),
@@ -98,12 +97,12 @@ mod tests {
     }
 
     #[test]
-    fn a_high_ground_is_left_at_five_times_its_height() {
+    fn the_limit_is_five_times_a_high_baseline() {
         check(&[20, 20, 20, 20, 90, 100, 100, 101, 102, 103, 104, 105], Some((8000, 7000.0)));
     }
 
     #[test]
-    fn a_bad_beginning_is_no_ground() {
+    fn a_slow_beginning_does_not_raise_the_limit() {
         check(&[400, 300, 50, 60, 50, 60, 200, 300, 400, 500, 600, 700], Some((7000, 6000.0)));
     }
 
@@ -116,7 +115,7 @@ mod tests {
     #[test]
     fn the_knee_is_at_what_was_due_and_not_at_what_was_answered() {
         let mut points = points(&[1, 1, 1, 1, 2, 2, 30, 40, 50]);
-        // A backlog that is worked off answers more than is due.
+        // While a backlog shrinks, more messages are answered than are due.
         points[5].rate = 9000.0;
         assert_eq!(knee(&points).map(|knee| knee.rate), Some(6000.0));
     }
@@ -125,6 +124,6 @@ mod tests {
     fn without_points_there_is_no_knee() {
         check(&[], None);
         check(&[0, 0], None);
-        assert_eq!(ground(&points(&[5, 1, 9, 3, 1, 1, 1, 1, 1, 1, 1, 1])), Some(5000));
+        assert_eq!(baseline(&points(&[5, 1, 9, 3, 1, 1, 1, 1, 1, 1, 1, 1])), Some(5000));
     }
 }

@@ -1,14 +1,17 @@
-//! What needs both ends of a test: the recorder that joins their counts, and the labs.
+//! The parts that need both server and generator: the recorder that joins their counters, the
+//! calibration, the watch of a server's host, and the labs.
 //!
 //! [`recorder`] watches a run and writes its run file. [`labs`] lists the bundled experiments and
-//! [`run`] runs one: both ends are processes of this same program, and the report puts what they
-//! did beside what the original article says.
+//! [`run`] runs one: server and generator are processes of this program, and the report compares
+//! their results with those of the original article.
 
 mod calibrate;
+mod catalogue;
 pub mod ceiling;
 mod connscale;
 mod demo;
 mod erlang;
+mod error;
 mod fast_connect;
 mod fast_receive;
 pub mod handshake;
@@ -19,7 +22,10 @@ mod lab;
 mod machine;
 mod measure;
 mod message_window;
+mod names;
+mod options;
 mod phoenix_2m;
+mod progress;
 mod reconcile;
 mod reconnect_storm;
 pub mod recorder;
@@ -32,5 +38,8 @@ mod throughput;
 mod user_run;
 pub mod watch;
 
-pub use lab::{LabError, LabInfo, LabOptions, LabProgress, labs, run};
-pub use report::{LabReport, LabTable, Next, RowDiagnosis};
+pub use catalogue::{labs, run};
+pub use error::LabError;
+pub use options::{LabInfo, LabOptions};
+pub use progress::LabProgress;
+pub use report::{LabReport, LabTable, NextCommand, RowDiagnosis};

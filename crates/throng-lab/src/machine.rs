@@ -1,4 +1,4 @@
-//! What this machine can hold with both ends on it: the doctor's preflight, asked as a lab asks.
+//! The capacity of this machine with server and generator on it, from the doctor's preflight.
 
 use throng_doctor::ProcRoot;
 use throng_doctor::preflight::{
@@ -14,12 +14,12 @@ pub(crate) struct LabMachine {
     /// Connections that fit into one fd table.
     pub(crate) fds_per_table: u64,
     limits: MachineLimits,
-    /// Whether the ends have namespaces of their own.
+    /// True when server and generator have a namespace each.
     isolated: bool,
 }
 
 impl LabMachine {
-    /// Reads it.
+    /// Reads the machine's limits.
     pub(crate) fn read(isolated: bool) -> Self {
         let limits = MachineLimits::read(&ProcRoot::default(), std::process::id());
         let cpus = limits.cpus;
@@ -27,29 +27,30 @@ impl LabMachine {
         Self { cpus, fds_per_table, limits, isolated }
     }
 
-    /// Holds `pairs` of connections against every limit.
+    /// Compares `pairs` of connections with every limit.
     pub(crate) fn preflight(&self, pairs: u64) -> Preflight {
-        preflight(&self.ask(pairs), &self.limits)
+        preflight(&self.requirements(pairs), &self.limits)
     }
 
-    /// The most pairs of connections that every limit allows.
+    /// Returns the most pairs of connections that every limit allows.
     pub(crate) fn pairs_most(&self) -> u64 {
         self.preflight(1).holds().unwrap_or(u64::MAX)
     }
 
-    /// Buckets of the table of connections; 0 where that is not known.
+    /// Returns the buckets of the machine's TCP hash table; 0 where they are unknown.
     pub(crate) fn hash_buckets(&self) -> u64 {
         self.limits.hash_buckets.known().copied().unwrap_or(0)
     }
 
-    /// Cores of an end that holds `connections`: the CPUs, or as many as the fd tables need.
+    /// Returns the cores of a process that holds `connections`: the CPUs, or as many as the fd
+    /// tables need.
     pub(crate) fn cores_for(&self, connections: u64) -> u64 {
-        // A tenth of slack, for connections do not spread evenly over the cores.
-        cores_for(&self.ask(connections), &self.limits, connections + connections / 10)
+        // A tenth more, because connections do not spread evenly over the cores.
+        cores_for(&self.requirements(connections), &self.limits, connections + connections / 10)
     }
 
-    /// The ports are left out: a lab takes as many addresses as it needs.
-    fn ask(&self, pairs: u64) -> Requirements {
+    /// Returns the requirements without ports: a lab takes as many addresses as it needs.
+    fn requirements(&self, pairs: u64) -> Requirements {
         Requirements { isolated: self.isolated, ..Requirements::new(pairs, MachineRole::Both) }
     }
 }
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_fits() {
+    fn the_most_pairs_fit() {
         let most = machine(true).pairs_most();
         assert_eq!(most, 500_000, "half of the watches that are left for connections");
         assert!(machine(true).preflight(most).fits() && !machine(true).preflight(most + 1).fits());

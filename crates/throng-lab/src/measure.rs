@@ -1,4 +1,4 @@
-//! What labs take from the intervals of a run.
+//! Measurements that labs take from the intervals of a run.
 
 use throng_report::runfile::RunFile;
 use throng_report::validity::Validity;
@@ -7,28 +7,30 @@ use throng_report::{
     server_side,
 };
 
-/// By how much a counter of the server's kernel grew over the run; none where the kernel does not have it.
-pub(crate) fn grown(intervals: &[Interval], counter: &str) -> Option<u64> {
+/// Returns the growth of a counter of the server's kernel over the run; none where the kernel lacks
+/// the counter.
+pub(crate) fn counter_growth(intervals: &[Interval], counter: &str) -> Option<u64> {
     let kernel = server_side(intervals);
     let values = || intervals.iter().filter_map(|interval| kernel(interval).get(counter).copied());
     u64::try_from(values().next_back()?.saturating_sub(values().next()?)).ok()
 }
 
-/// The most that a gauge of the server's kernel showed.
-pub(crate) fn most(intervals: &[Interval], gauge: &str) -> Option<u64> {
+/// Returns the highest value of a gauge of the server's kernel.
+pub(crate) fn gauge_max(intervals: &[Interval], gauge: &str) -> Option<u64> {
     let kernel = server_side(intervals);
     let values = intervals.iter().filter_map(|interval| kernel(interval).get(gauge).copied());
     values.max().and_then(|most| u64::try_from(most).ok())
 }
 
-/// Memory for each connection, in bytes, when there were the most of them. None with fewer than [`MEMORY_SHOWS`].
+/// Memory per connection, in bytes, at the highest number of connections. None with fewer
+/// connections than [`MEMORY_SHOWS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct MemoryEach {
     /// Resident memory of the server.
     pub(crate) server: Option<f64>,
     /// Resident memory of the generator.
     pub(crate) load: Option<f64>,
-    /// By how much the memory that is used on the machine grew: both ends, and the kernel's part.
+    /// Growth of the machine's used memory: server, generator and kernel.
     pub(crate) machine: Option<f64>,
 }
 
@@ -49,16 +51,16 @@ impl MemoryEach {
     }
 }
 
-/// How far the run can be trusted until `until_ms`. A load that grows until something gives way is judged by what came
-/// before that: afterwards even a generator on time has users that wait.
+/// Returns the validity of the run up to `until_ms`. A load that grows until a limit is judged up
+/// to that limit: beyond it, users wait even if the generator is on time.
 pub(crate) fn validity_until(run: &RunFile, until_ms: u64) -> Validity {
     let is_before = |interval: &&Interval| interval.at_ms <= until_ms;
     let intervals = run.intervals.iter().filter(is_before).cloned().collect();
     Summary::of(&RunFile { intervals, ..run.clone() }).validity
 }
 
-/// When the longest valid beginning of the run ends, in milliseconds; none where all of it is valid. Beyond that a load that
-/// grows has outgrown the generator, whatever the target does.
+/// Returns the end of the longest valid beginning of the run, in milliseconds; none where the whole
+/// run is valid. Beyond it, a growing load is too much for the generator, whatever the target does.
 pub(crate) fn valid_until(run: &RunFile) -> Option<u64> {
     let mut fold = SummaryFold::new(&run.header);
     let (mut until_ms, mut is_valid) = (0, true);
@@ -72,7 +74,7 @@ pub(crate) fn valid_until(run: &RunFile) -> Option<u64> {
     (!is_valid).then_some(until_ms)
 }
 
-/// Latency over the intervals that `take` chooses.
+/// Returns the latency over all `intervals`, from the histogram that `histogram` selects.
 pub(crate) fn latency<'a>(
     intervals: impl IntoIterator<Item = &'a Interval>,
     histogram: impl Fn(&LoadInterval) -> &Histogram,
@@ -83,7 +85,7 @@ pub(crate) fn latency<'a>(
     LatencySummary::from(&merged)
 }
 
-/// The generator's share of each interval beside that of the interval before it, and the seconds between.
+/// Returns each interval with the generator's counters before and after it, and its seconds.
 pub(crate) fn steps(
     intervals: &[Interval],
 ) -> impl Iterator<Item = (&Interval, &LoadInterval, &LoadInterval, f64)> {
@@ -94,21 +96,22 @@ pub(crate) fn steps(
     })
 }
 
-/// Which intervals of a run are of interest.
+/// A window of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Within {
-    /// Those that begin at or after this moment, …
+pub(crate) struct Window {
+    /// The earliest beginning of an interval within the window.
     pub(crate) from_ms: u64,
-    /// end at or before this one, …
+    /// The latest end of an interval within the window.
     pub(crate) until_ms: u64,
-    /// and are not shorter than this.
+    /// The shortest length of an interval within the window.
     pub(crate) span_ms_least: u64,
 }
 
-/// How many a second of what `count` counts, over the intervals within; those in which everybody leaves are never among them.
-pub(crate) fn steady(
+/// Returns the rate of the counter `count` over the intervals within the window. Intervals in which
+/// the users leave do not count.
+pub(crate) fn rate_within(
     intervals: &[Interval],
-    within: Within,
+    within: Window,
     count: impl Fn(&LoadCounters) -> u64,
 ) -> Option<f64> {
     let (mut done, mut seconds) = (0, 0.0);
@@ -124,21 +127,21 @@ pub(crate) fn steady(
     (done > 0).then(|| done as f64 / seconds)
 }
 
-/// Time-outs of connects and of answers so far.
+/// Returns the time-outs of connects and of answers so far.
 pub(crate) fn timeouts(load: &LoadInterval) -> u64 {
     let of_connects = ["timeout", "ETIMEDOUT"].map(|kind| load.connect_failed.get(kind));
     let of_answers = ["expect_timeout", "ETIMEDOUT"].map(|kind| load.errors.get(kind));
     of_connects.iter().sum::<u64>() + of_answers.iter().sum::<u64>()
 }
 
-/// Everything that failed so far.
+/// Returns the failed connects and the other errors so far.
 pub(crate) fn failures(load: &LoadInterval) -> u64 {
     load.counters.connects_failed + load.errors.total()
 }
 
-/// With fewer connections, what else the machine does hides their memory.
+/// The fewest connections whose memory shows beside the machine's other memory.
 pub(crate) const MEMORY_SHOWS: u64 = 20_000;
-/// More connections than this are far more than any cache holds: whatever one of them does takes longer.
+/// The most connections before caches stop helping: with more, each operation takes longer.
 pub(crate) const MANY: u64 = 300_000;
 
 #[cfg(test)]
@@ -160,14 +163,14 @@ mod tests {
             interval(2, &[]),
             interval(3, &[("drops", 12), ("queue", 0)]),
         ];
-        assert_eq!(grown(&run, "drops"), Some(7));
-        assert_eq!(grown(&run, "overflows"), None);
-        assert_eq!(most(&run, "queue"), Some(9));
-        assert_eq!(most(&run, "syn_recv"), None);
+        assert_eq!(counter_growth(&run, "drops"), Some(7));
+        assert_eq!(counter_growth(&run, "overflows"), None);
+        assert_eq!(gauge_max(&run, "queue"), Some(9));
+        assert_eq!(gauge_max(&run, "syn_recv"), None);
     }
 
     #[test]
-    fn memory_is_shown_only_where_it_is_seen() {
+    fn memory_is_shown_only_with_enough_connections() {
         let mut summary = Summary::default();
         summary.users.connected_most = MEMORY_SHOWS;
         summary.generator.rss_bytes_per_user = Some(300.0);
@@ -191,7 +194,7 @@ mod tests {
         assert!(latency.max >= 99_000);
     }
 
-    /// A run that made so many connects in each of its seconds.
+    /// Returns a run with these connects in each second.
     fn connecting(connects: &[u64]) -> Vec<Interval> {
         let mut load = LoadInterval::default();
         let mut intervals = vec![Interval { load: Some(load.clone()), ..Interval::default() }];
@@ -209,12 +212,12 @@ mod tests {
     }
 
     fn rate_until(run: &[Interval], until_ms: u64) -> Option<f64> {
-        let within = Within { from_ms: 900, until_ms, span_ms_least: 500 };
-        steady(run, within, |counters| counters.connects_ok)
+        let within = Window { from_ms: 900, until_ms, span_ms_least: 500 };
+        rate_within(run, within, |counters| counters.connects_ok)
     }
 
     #[test]
-    fn what_is_not_within_does_not_count() {
+    fn intervals_outside_the_window_do_not_count() {
         let run = connecting(&[1_000, 12_000, 14_000, 100]);
         assert_eq!(rate_until(&run, 3_000), Some(13_000.0));
         assert_eq!(rate_until(&run, 2_999), Some(12_000.0));
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_in_which_everybody_leaves_does_not_count() {
+    fn a_second_in_which_the_users_leave_does_not_count() {
         let mut run = connecting(&[1_000, 12_000, 500]);
         run[3].load.as_mut().unwrap().phase = throng_report::LEAVING.to_owned();
         assert_eq!(rate(&run), Some(12_000.0));

@@ -1,14 +1,14 @@
-//! Both ends' counts of the same connections, side by side.
+//! Reconciles the client's and the server's counts of the same connections.
 
 use serde::Serialize;
 use throng_report::{Interval, server_side};
 
-/// What the two ends made of the connections, over the quiet seconds of a run.
+/// The comparison of both counts over the quiet seconds of a run.
 ///
-/// A connection that its client has established and that is neither open at the server nor waiting
-/// in its accept queue is half-open: the handshake's last packet was dropped at a full queue, and the
-/// server has never heard of it. The two ends are not asked at the very same moment, so only seconds count
-/// in which the number of connections hardly moved.
+/// A connection is half-open if the client has established it, but it is neither open at the server
+/// nor in its accept queue: the handshake's last packet was dropped at a full queue, so the server
+/// does not know the connection. The recorder does not read both counts at the same moment, so only
+/// seconds count in which the number of connections hardly changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Reconciliation {
     /// Seconds in which the counts could be compared.
@@ -17,11 +17,12 @@ pub(crate) struct Reconciliation {
     pub(crate) half_open_most: u64,
     /// Half-open connections in the last of them.
     pub(crate) half_open_last: u64,
-    /// The most that the server held and no client knew of: closed by the client, not yet by the server.
+    /// The most connections that the server held and the client did not: closed by the client, but
+    /// not yet by the server.
     pub(crate) unknown_to_client_most: u64,
 }
 
-/// Compares the two ends; none where no second was quiet or the server did not answer.
+/// Compares both counts; returns none if no second was quiet or the server did not answer.
 pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciliation> {
     let mut found = Reconciliation::default();
     let kernel = server_side(intervals);
@@ -34,14 +35,14 @@ pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciliation> {
         let (Some(before), Some((client, server))) = (connected(&pair[0]), both(&pair[1])) else {
             continue;
         };
-        // Whoever leaves right after the client was asked is no longer at the server when that is asked.
+        // A connection that closes between the two readings is missing from the server's count.
         let after = intervals.get(at + 2).and_then(connected).unwrap_or(client);
         let moved = client.abs_diff(before);
         if client == 0 || moved.max(client.abs_diff(after)) * 100 > client {
             continue;
         }
-        // What was on its way while the ends were asked is no finding: as much as moved in the second
-        // is far more than moves in the milliseconds between two questions.
+        // The change between the two readings is no finding. The change over the whole second is
+        // far more than the change in the milliseconds between them.
         let half_open = client.saturating_sub(server + moved);
         found.seconds += 1;
         found.half_open_last = half_open;
@@ -56,7 +57,7 @@ fn connected(interval: &Interval) -> Option<u64> {
     interval.load.as_ref().map(|load| load.counters.connected)
 }
 
-/// As the doctor's sampler names it.
+/// The gauge's name in the doctor's sampler.
 pub(crate) const ACCEPT_QUEUE: &str = "listener.accept_queue";
 
 #[cfg(test)]
@@ -65,7 +66,8 @@ mod tests {
 
     use super::*;
 
-    /// An interval in which the client had `client` connections and the server `open` and `waiting`.
+    /// An interval in which the client had `client` connections and the server `open` and
+    /// `waiting`.
     fn interval((client, open, waiting): (u64, u64, i64)) -> Interval {
         let mut load = LoadInterval::default();
         load.counters.connected = client;
@@ -88,24 +90,24 @@ mod tests {
     }
 
     #[test]
-    fn what_the_client_has_and_the_server_has_not_is_half_open() {
+    fn connections_that_only_the_client_has_are_half_open() {
         check(&[(500, 2, 0), (500, 2, 0)], 1, 498, 0);
         check(&[(500, 500, 0), (500, 500, 0)], 1, 0, 0);
     }
 
     #[test]
-    fn what_waits_to_be_accepted_is_not_half_open() {
+    fn connections_in_the_accept_queue_are_not_half_open() {
         check(&[(500, 400, 100), (500, 400, 100)], 1, 0, 0);
     }
 
     #[test]
-    fn seconds_in_which_connections_come_and_go_are_left_out() {
+    fn seconds_in_which_the_count_changes_are_left_out() {
         check(&[(0, 0, 0), (5000, 4000, 0), (10_000, 9000, 0), (10_000, 10_000, 0)], 1, 0, 0);
         check(&[(10_000, 9_950, 0), (10_050, 10_000, 0)], 1, 0, 0);
     }
 
     #[test]
-    fn whoever_left_between_the_two_questions_is_not_half_open() {
+    fn connections_that_close_between_the_two_readings_are_not_half_open() {
         check(&[(500, 500, 0), (500, 500, 0), (500, 20, 0), (0, 0, 0)], 1, 0, 0);
     }
 

@@ -1,4 +1,5 @@
-//! The lab `reconnect-storm`: the server restarts; how long until everyone is back, and what did the storm do?
+//! The lab `reconnect-storm`: the server restarts; how long until all users are back, and what did
+//! the storm do?
 
 use std::time::{Duration, Instant};
 
@@ -8,43 +9,50 @@ use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, LoadInterval, Summary, Tally, server_side};
 
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::error::LabError;
+use crate::lab::Lab;
 use crate::measure::latency;
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable};
-use crate::test_bed::{CHANNELS, LoadSpec, NextStep, ServerEnd, ServerSpec, TestBed};
+use crate::test_bed::{CHANNELS, LoadSpec, NextStep, RunningServer, ServerSpec, TestBed};
 use crate::throughput::Throughput;
-use crate::user_run::{Cost, arrivals_per_second, errors_sentence, report};
+use crate::user_run::{UserCost, arrivals_per_second, errors_sentence, report};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "reconnect-storm",
-    article: "Not asked by The Road to 2 Million Websocket Connections in Phoenix: what follows when such a server restarts",
-    summary: "users sit in one lobby, the server restarts, all come back at once: how long, and what it did",
+    article: "A question that The Road to 2 Million Websocket Connections in Phoenix leaves open: \
+              the restart of such a server",
+    summary: "users are in one lobby, the server restarts, all reconnect at once: how long it \
+              takes and what fails",
     takes_rate: true,
 };
 
-/// What became of it.
+/// The lab's result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct Storm {
     users: u64,
-    /// From when the server was told to end until its successor listened.
+    /// Time from the server's shutdown until its successor listened.
     down_ms: Option<u64>,
-    /// The fewest that were joined at one time.
+    /// The fewest users joined at one time.
     joined_least: u64,
-    /// From the last moment at which all were joined until so many were again, in milliseconds.
+    /// Time from the last moment with all users joined until half of them were joined again.
     half_back_ms: Option<u64>,
+    /// Time from the last moment with all users joined until 99 % of them were joined again.
     most_back_ms: Option<u64>,
+    /// Time from the last moment with all users joined until all were joined again.
     all_back_ms: Option<u64>,
     /// Connections that were established in the best second of the storm.
     connects_most_per_second: f64,
     connects_begun: u64,
-    /// Of those, by errno.
+    /// Failed connects by errno.
     connects_failed: Tally,
     errors: u64,
     connect_p99_us: u64,
     join_p99_us: u64,
     /// `TcpExt.ListenOverflows` during the storm.
     overflows: Option<i64>,
-    cost: Cost,
+    cost: UserCost,
 }
 
 pub(crate) fn run(
@@ -52,41 +60,46 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let cpus = lab.machine.cpus;
-    let does = Throughput::measure(lab, Protocol::Phoenix, progress)?;
-    let users = lab.users((DEFAULT_USERS_PER_CPU * cpus).min(does.connects_at(STORM)));
-    lab.check(users)?;
-    let per_second = arrivals_per_second(users, &does, lab.options.rate).max(1);
+    let throughput = Throughput::measure(lab, Protocol::Phoenix, progress)?;
+    let users = lab.users_or((DEFAULT_USERS_PER_CPU * cpus).min(throughput.connects_at(STORM)));
+    lab.check_fits(users)?;
+    let per_second = arrivals_per_second(users, &throughput, lab.options.rate).max(1);
     let ramp = Duration::from_secs(users.div_ceil(per_second).max(1));
-    let patience = Duration::from_secs(lab.options.seconds.unwrap_or(PATIENCE_SECONDS));
-    let text = scenario(users, ramp, 2 * CALM + patience);
-    let seconds = (ramp + 2 * CALM + patience).as_secs();
-    // It ends when everybody is back, and lasts longer only where somebody is not.
+    let return_max = Duration::from_secs(lab.options.seconds.unwrap_or(RETURN_SECONDS_MAX));
+    let text = scenario(users, ramp, 2 * CALM + return_max);
+    let seconds = (ramp + 2 * CALM + return_max).as_secs();
+    // The load ends when all users are back. It takes longer only if some are not.
     lab.begin_row(ROW, (ramp + 2 * CALM).as_secs() + STORM_SECONDS, progress);
 
     let cores = lab.machine.cores_for(users + users / 10);
     let spec = ServerSpec::new(ROW, "channels", cores);
-    let server = lab.stage.serve(spec)?;
-    let at = server.at.clone();
+    let server = lab.test_bed.serve(spec)?;
+    let at = server.endpoint.clone();
     let spec = ServerSpec { port: at.addr.port(), ..spec };
-    let mut restart =
-        Restart { stage: lab.stage, spec, users, state: State::Calm { server, since: None } };
+    let mut restart = Restart {
+        test_bed: lab.test_bed,
+        spec,
+        users,
+        state: RestartState::Calm { server, since: None },
+    };
     let load =
         LoadSpec { target: CHANNELS, interval: INTERVAL, ..LoadSpec::tcp(ROW, &text, seconds) };
-    let run = lab.stage.load(&load, &at, progress, |interval| restart.see(interval))?;
-    let down = restart.end()?;
+    let run = lab.test_bed.load(&load, &at, progress, |interval| restart.add(interval))?;
+    let down = restart.finish()?;
     let summary = Summary::of(&run.file);
     let storm = Storm {
         down_ms: down.map(|down| down.as_millis() as u64),
-        cost: Cost::of(&run.file.intervals, &summary, cpus),
+        cost: UserCost::of(&run.file.intervals, &summary, cpus),
         ..storm(users, &run.file.intervals)
     };
     let setup = format!(
-        "{} users in rooms:lobby; the server is told to end and started again {} later; who loses its connection tries again after 1 s ± 10 %; on {cpus} CPUs",
+        "{} users in rooms:lobby; the server shuts down and starts again {} later; a user that \
+         loses its connection reconnects after 1 s ± 10 %; on {cpus} CPUs",
         count(users as f64),
         or_dash(down, |down| format!("{:.1} s", down.as_secs_f64())),
     );
-    let said = (tables(&storm), verdict(&storm, &summary));
-    Ok(report(&INFO, setup, said, (&run, &summary), &storm))
+    let results = (tables(&storm), verdict(&storm, &summary));
+    Ok(report(&INFO, setup, results, (&run, &summary), &storm))
 }
 
 fn scenario(users: u64, ramp: Duration, hold: Duration) -> String {
@@ -105,78 +118,85 @@ user:
     )
 }
 
-/// Restarts the server when everybody has been there for a while, and ends the load when they are back.
+/// Restarts the server after all users have been joined for a while, and ends the load when they
+/// are back.
 struct Restart<'a> {
-    stage: &'a TestBed,
+    test_bed: &'a TestBed,
     spec: ServerSpec<'a>,
     users: u64,
-    state: State,
+    state: RestartState,
 }
 
-enum State {
-    /// Before: since when everybody is there.
-    Calm { server: ServerEnd, since: Option<u64> },
-    /// After: since when everybody is back, and how long there was no server.
-    Storm { server: ServerEnd, since: Option<u64>, down: Duration },
-    /// The server could not be started again.
+enum RestartState {
+    /// Before the restart. `since` is the moment since which all users are joined.
+    Calm { server: RunningServer, since: Option<u64> },
+    /// After the restart. `since` is the moment since which all users are back, `down` the time
+    /// without a server.
+    Storm { server: RunningServer, since: Option<u64>, down: Duration },
+    /// The server did not start again.
     Failed(LabError),
-    /// Between two of them.
-    Moving,
+    /// During the restart.
+    Restarting,
 }
 
 impl Restart<'_> {
-    fn see(&mut self, interval: &Interval) -> NextStep {
-        let Some(load) = &interval.load else { return NextStep::On };
+    fn add(&mut self, interval: &Interval) -> NextStep {
+        let Some(load) = &interval.load else { return NextStep::Continue };
         let is_full = load.counters.joined >= self.users;
         let calm_for = |since: &mut Option<u64>| {
             *since = is_full.then(|| since.unwrap_or(interval.at_ms));
             since.is_some_and(|since| interval.at_ms - since >= CALM.as_millis() as u64)
         };
         match &mut self.state {
-            State::Calm { since, .. } => {
+            RestartState::Calm { since, .. } => {
                 if calm_for(since) {
                     self.restart();
                 }
-                NextStep::On
+                NextStep::Continue
             }
-            State::Storm { since, .. } => match calm_for(since) {
-                true => NextStep::Stop,
-                false => NextStep::On,
-            },
-            State::Failed(_) | State::Moving => NextStep::Stop,
+            RestartState::Storm { since, .. } => {
+                if calm_for(since) {
+                    NextStep::Stop
+                } else {
+                    NextStep::Continue
+                }
+            }
+            RestartState::Failed(_) | RestartState::Restarting => NextStep::Stop,
         }
     }
 
     fn restart(&mut self) {
-        let State::Calm { server, .. } = std::mem::replace(&mut self.state, State::Moving) else {
+        let RestartState::Calm { server, .. } =
+            std::mem::replace(&mut self.state, RestartState::Restarting)
+        else {
             return;
         };
         let began = Instant::now();
         server.stop();
-        self.state = match self.stage.serve(self.spec) {
-            Ok(server) => State::Storm { server, since: None, down: began.elapsed() },
-            Err(error) => State::Failed(error),
+        self.state = match self.test_bed.serve(self.spec) {
+            Ok(server) => RestartState::Storm { server, since: None, down: began.elapsed() },
+            Err(error) => RestartState::Failed(error),
         };
     }
 
-    /// Ends the server; says how long there was none.
-    fn end(self) -> Result<Option<Duration>, LabError> {
+    /// Ends the server. Returns the time without a server; none without a restart.
+    fn finish(self) -> Result<Option<Duration>, LabError> {
         match self.state {
-            State::Calm { server, .. } => {
+            RestartState::Calm { server, .. } => {
                 server.stop();
                 Ok(None)
             }
-            State::Storm { server, down, .. } => {
+            RestartState::Storm { server, down, .. } => {
                 server.stop();
                 Ok(Some(down))
             }
-            State::Failed(error) => Err(error),
-            State::Moving => Ok(None),
+            RestartState::Failed(error) => Err(error),
+            RestartState::Restarting => Ok(None),
         }
     }
 }
 
-/// What the generator and the kernel saw. Pure.
+/// Computes the result from the intervals.
 fn storm(users: u64, intervals: &[Interval]) -> Storm {
     let mut found = Storm { users, ..Storm::default() };
     let all: Vec<(&Interval, &LoadInterval)> = intervals
@@ -192,7 +212,8 @@ fn storm(users: u64, intervals: &[Interval]) -> Storm {
     let lowest = (0..after.len()).min_by_key(|at| after[*at].1.counters.joined).unwrap_or(0);
     found.joined_least = after[lowest].1.counters.joined;
     let back = |share: u64| {
-        // On the way down there are as many for a moment.
+        // The search starts at the lowest point: the same number of users is joined on the way
+        // down.
         let is_back =
             |(_, load): &&(&Interval, &LoadInterval)| load.counters.joined * 100 >= users * share;
         let (interval, _) = after[lowest..].iter().find(is_back)?;
@@ -221,7 +242,7 @@ fn storm(users: u64, intervals: &[Interval]) -> Storm {
     found
 }
 
-/// Connections established in the best second, from intervals that are shorter.
+/// Returns the connections established in the best second. The intervals are shorter than that.
 fn best_second(during: &[&(&Interval, &LoadInterval)]) -> f64 {
     let ok = |at: usize| during[at].1.counters.connects_ok;
     let at_ms = |at: usize| during[at].0.at_ms;
@@ -239,13 +260,13 @@ fn tables(storm: &Storm) -> Vec<LabTable> {
     let failed = failed.collect::<Vec<_>>().join(", ");
     for (name, here) in [
         ("no server listened for", after(storm.down_ms)),
-        ("users left at the lowest", count(storm.joined_least as f64)),
+        ("fewest users joined", count(storm.joined_least as f64)),
         ("half of them back after", after(storm.half_back_ms)),
         ("99 % back after", after(storm.most_back_ms)),
         ("all back after", after(storm.all_back_ms)),
         ("connects, best second", rate(storm.connects_most_per_second)),
         (
-            "connects begun for each user",
+            "connects per user",
             format!("{:.2}", storm.connects_begun as f64 / storm.users.max(1) as f64),
         ),
         ("failed connects", if failed.is_empty() { "none".to_owned() } else { failed }),
@@ -259,7 +280,7 @@ fn tables(storm: &Storm) -> Vec<LabTable> {
         LabTable::new("Beside the article", ["", "here", "the article, 40 cores, 128 GB"]);
     beside.row(["users".to_owned(), count(storm.users as f64), "2M, no restart".to_owned()]);
     beside.row([
-        "joined again, a second".to_owned(),
+        "rejoins per second".to_owned(),
         or_dash(storm.all_back_ms, |ms| rate(storm.users as f64 * 1000.0 / ms as f64)),
         "1k/s, later 10k/s arrivals".to_owned(),
     ]);
@@ -269,51 +290,54 @@ fn tables(storm: &Storm) -> Vec<LabTable> {
     vec![table, beside]
 }
 
-/// Sentences about who is back. Pure.
+/// Returns the sentences of the verdict.
 fn verdict(storm: &Storm, summary: &Summary) -> Vec<String> {
     let seconds = |ms: u64| format!("{:.1} s", ms as f64 / 1000.0);
     let users = count(storm.users as f64);
-    let mut said = Vec::new();
-    said.push(match (storm.down_ms, storm.all_back_ms) {
-        (None, _) => "The server was not restarted: not everybody was there before.".to_owned(),
+    let mut sentences = Vec::new();
+    sentences.push(match (storm.down_ms, storm.all_back_ms) {
+        (None, _) => "The server was not restarted: not all users had joined.".to_owned(),
         (Some(_), None) => format!("Not all of {users} users were back at the end."),
         (Some(down), Some(back)) => format!(
-            "All {users} users were back {} after the first lost its connection; for {} of that, no server listened.",
+            "All {users} users were back {} after the first lost its connection; for {} of that \
+             time, no server listened.",
             seconds(back),
             seconds(down.min(back))
         ),
     });
     if storm.down_ms.is_some() {
         let failed = storm.connects_failed.total();
-        said.push(format!(
-            "They came at up to {}, {:.2} connects for each, {} of which failed; 99 % of those that succeeded took at most {}.",
+        sentences.push(format!(
+            "They connected at up to {}, with {:.2} connects per user; {} connects failed; 99 % of \
+             the others took at most {}.",
             rate(storm.connects_most_per_second),
             storm.connects_begun as f64 / storm.users.max(1) as f64,
             count(failed as f64),
             micros(storm.connect_p99_us)
         ));
         if let Some(overflows) = storm.overflows.filter(|n| *n > 0) {
-            said.push(format!(
-                "The accept queue overflowed {overflows} times: such a client tries again a second later. Remedy: a larger --backlog and net.core.somaxconn."
+            sentences.push(format!(
+                "The accept queue overflowed {overflows} times: the clients tried again a second \
+                 later. Remedy: a larger --backlog and net.core.somaxconn."
             ));
         }
     }
-    said.extend(errors_sentence(summary));
-    said
+    sentences.extend(errors_sentence(summary));
+    sentences
 }
 
 const ROW: &str = "reconnect-storm";
 const DEFAULT_USERS_PER_CPU: u64 = 20_000;
-/// How long everybody must be there before the restart and after it.
+/// The time for which all users must be joined, before and after the restart.
 const CALM: Duration = Duration::from_secs(2);
-/// How long they may take to come back, …
-const PATIENCE_SECONDS: u64 = 60;
-/// … and how long they take where nothing is wrong.
+/// The default time in which the users may come back.
+const RETURN_SECONDS_MAX: u64 = 60;
+/// The time in which the users come back if nothing goes wrong.
 const STORM_SECONDS: u64 = 3;
-/// Users, for each connect that the machine does in a second: all of them connect within the 0.2 s in which their rests end.
-/// More would wait for the generator.
+/// Users per connect that the machine can do in a second. All of them connect within the 0.2 s over
+/// which their delays spread; more users would wait for the generator.
 const STORM: f64 = 0.07;
-/// The storm is over in seconds.
+/// The length of an interval: the storm is over in seconds.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
@@ -341,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_is_back_when_as_many_are_joined_as_before() {
+    fn all_users_are_back_when_as_many_are_joined_as_before() {
         let run = [
             interval(0, 50, 50, 0),
             interval(500, 100, 100, 0),
@@ -367,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_back_is_said() {
+    fn missing_users_are_in_the_verdict() {
         let storm = Storm {
             down_ms: Some(1500),
             ..storm(
@@ -376,10 +400,10 @@ mod tests {
             )
         };
         assert_eq!((storm.half_back_ms, storm.all_back_ms), (Some(1000), None));
-        let said = verdict(&storm, &Summary::default()).join("\n");
-        assert!(said.contains("Not all of 100 users were back"), "{said}");
+        let sentences = verdict(&storm, &Summary::default()).join("\n");
+        assert!(sentences.contains("Not all of 100 users were back"), "{sentences}");
         let calm = Storm { users: 100, ..Storm::default() };
-        let said = verdict(&calm, &Summary::default()).join("\n");
-        assert!(said.contains("was not restarted"), "{said}");
+        let sentences = verdict(&calm, &Summary::default()).join("\n");
+        assert!(sentences.contains("was not restarted"), "{sentences}");
     }
 }

@@ -1,9 +1,9 @@
-//! Watches a run: once a second it asks generator, server and kernel, and writes what they said.
+//! Records a run: once a second it reads generator, server and kernel, and writes an interval.
 //!
-//! The recorder runs on a thread of its own and on absolute boundaries: second 7 is asked for seven
-//! seconds after the run began, however long the sixth took. Nothing that it asks can stop it: a server
-//! whose control socket hangs costs [`SERVER_TIMEOUT`] of that thread and, if it goes on, becomes an event; a disk that
-//! is full costs lines, which are counted.
+//! The recorder runs on a thread of its own and on absolute boundaries: it records second 7 seven
+//! seconds after the run began, however long the sixth took. No probe can stop it. A server whose
+//! control socket hangs delays the thread by [`SERVER_TIMEOUT`] and, if it goes on, becomes an
+//! event. A full disk costs lines, which the recorder counts.
 //!
 //! ```no_run
 //! # fn load() -> throng_load::run::Load { unimplemented!() }
@@ -15,70 +15,52 @@
 //!     println!("{}", throng_report::render::progress_line(interval, previous));
 //! });
 //! let outcome = recording.wait();
-//! println!("{}", throng_report::render::render_text(&outcome.summary, &outcome.judgements, Some(&outcome.diagnosis)));
+//! let throng_lab::recorder::Outcome { summary, judgements, diagnosis, .. } = outcome;
+//! println!("{}", throng_report::render::render_text(&summary, &judgements, Some(&diagnosis)));
 //! # Ok::<(), throng_lab::recorder::RecordError>(())
 //! ```
 
+mod command;
+mod control_probe;
 pub(crate) mod facts;
 pub(crate) mod kernel;
 mod load;
-mod place;
+mod lock;
+mod options;
+mod outcome;
 mod probes;
 mod recorder_loop;
-pub(crate) mod server;
+mod run_file_lock;
+mod run_probes;
 mod server_kernel;
+pub(crate) mod server_poller;
 mod server_process;
+pub(crate) mod watched_process;
 
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 use std::{fmt, io};
 
-use throng_report::runfile::{RunEnd, RunFileWriter, RunHeader, Truncate};
-use throng_report::{Diagnosis, Interval, Judgement, RunEventKind, RunExit, Summary, Threshold};
+use throng_report::runfile::{RunFileWriter, Truncate};
+use throng_report::{Interval, RunEventKind};
 
+use command::RecorderCommand;
+pub use control_probe::ControlProbe;
 pub use facts::FactsStream;
 pub use kernel::LiveKernel;
-pub use probes::{GeneratorProbe, KernelProbe, KernelReading, RunProbes, ServerProbe};
+use lock::lock;
+pub use options::RecorderOptions;
+pub use outcome::Outcome;
+pub use probes::{GeneratorProbe, KernelProbe, KernelReading, ServerProbe};
 use recorder_loop::RecorderLoop;
-pub use server::{ControlProbe, SERVER_TIMEOUT};
+pub use run_probes::RunProbes;
+pub use server_poller::SERVER_TIMEOUT;
 
-/// How a run is recorded.
-#[derive(Clone, Debug)]
-pub struct RecorderOptions {
-    /// Where the run file goes; it is overwritten. None: the summary is all that stays.
-    pub run_file: Option<PathBuf>,
-    /// The first line of the run file.
-    pub header: RunHeader,
-    /// The length of an interval. Default 1 s.
-    pub interval: Duration,
-    /// What the run should meet.
-    pub thresholds: Vec<Threshold>,
-    /// How long a server may leave its questions unanswered until it counts as lost: one that closes a
-    /// million connections has other things to do. A server that is not there is lost at once. Default 3 s.
-    pub server_patience: Duration,
-    /// How long the generator may take to ramp down after [`RecordingHandle::stop`]. Default 30 s.
-    pub ramp_down_timeout: Duration,
-}
-
-impl Default for RecorderOptions {
-    fn default() -> Self {
-        Self {
-            run_file: None,
-            header: RunHeader::default(),
-            interval: Duration::from_secs(1),
-            thresholds: Vec::new(),
-            server_patience: Duration::from_secs(3),
-            ramp_down_timeout: Duration::from_secs(30),
-        }
-    }
-}
-
-/// A recorder whose run file has its first line.
+/// A recorder, whose run file has its first line.
 #[derive(Debug)]
 pub struct Recorder<W = File> {
     options: RecorderOptions,
@@ -86,30 +68,36 @@ pub struct Recorder<W = File> {
 }
 
 impl Recorder<File> {
-    /// Creates the run file and writes its first line. Call it before the load is started: a run that
-    /// cannot be recorded should not begin. A file that another run is writing is refused, and so is a
-    /// link, and a file that holds something else than a run.
+    /// Creates the run file and writes its first line. Call it before the load starts: a run that
+    /// cannot be recorded should not begin.
+    ///
+    /// # Errors
+    /// The file cannot be written, another run is writing it, it is a link, or it does not hold a
+    /// run.
     pub fn create(options: RecorderOptions) -> Result<Self, RecordError> {
-        RunFilePlace::take(options.run_file.as_deref())?.begin(options)
+        RunFileLock::acquire(options.run_file.as_deref())?.begin(options)
     }
 }
 
-/// A run file that is empty and ours. Whoever has something to find out before the first line can be written takes the place first: the
-/// news that there is none should not have to wait for that.
+/// The lock on an empty run file. A caller that must still find out what the first line says
+/// acquires the lock before that, so that it learns at once when the file cannot be written.
 #[derive(Debug)]
-pub struct RunFilePlace(Option<File>);
+pub struct RunFileLock(Option<File>);
 
-impl RunFilePlace {
-    /// Takes the place; without a path, that of a run of which only the summary stays. An earlier run is
-    /// overwritten, and nothing else.
-    pub fn take(path: Option<&Path>) -> Result<Self, RecordError> {
+impl RunFileLock {
+    /// Locks and empties the file at `path`. Without a path there is no run file, and only the
+    /// summary stays.
+    ///
+    /// # Errors
+    /// Those of [`Recorder::create`]. An earlier run is overwritten, but no other content.
+    pub fn acquire(path: Option<&Path>) -> Result<Self, RecordError> {
         let Some(path) = path else { return Ok(Self(None)) };
-        let file =
-            place::create_alone(path).map_err(|error| RecordError { path: path.into(), error })?;
+        let file = run_file_lock::create_locked(path)
+            .map_err(|error| RecordError { path: path.into(), error })?;
         Ok(Self(Some(file)))
     }
 
-    /// Writes the first line.
+    /// Writes the first line and returns the recorder.
     pub fn begin(self, options: RecorderOptions) -> Result<Recorder, RecordError> {
         let Some(file) = self.0 else { return Ok(Recorder { options, out: None }) };
         let path = options.run_file.clone().unwrap_or_default();
@@ -120,32 +108,33 @@ impl RunFilePlace {
 }
 
 impl<W: Write + Truncate + Send + 'static> Recorder<W> {
-    /// As [`Recorder::create`], to an output that is open already.
+    /// Writes the first line to `out`, which is open already.
     pub fn to(out: W, options: RecorderOptions) -> io::Result<Self> {
         let out = RunFileWriter::create(out, &options.header)?;
         Ok(Self { options, out: Some(out) })
     }
 
-    /// Begins: takes the counters as they are now, then an interval after the other until the generator
-    /// has finished. `progress` gets each interval with the one before it, on the recorder's thread.
+    /// Starts recording: first the counters as of now, then one interval after the other until the
+    /// generator has finished. Calls `progress` with each interval and the interval before it, on
+    /// the recorder's thread.
     pub fn start(
         self,
-        sources: RunProbes,
+        probes: RunProbes,
         progress: impl FnMut(&Interval, Option<&Interval>) + Send + 'static,
     ) -> Recording {
-        let (tell, told) = mpsc::channel();
-        let handle = RecordingHandle { tell, latest: Arc::default() };
+        let (commands, received) = mpsc::channel();
+        let handle = RecordingHandle { commands, latest: Arc::default() };
         let latest = Arc::clone(&handle.latest);
         let run = move || {
-            RecorderLoop::new(self.options, self.out, sources, latest, Box::new(progress))
-                .run(&told)
+            RecorderLoop::new(self.options, self.out, probes, latest, Box::new(progress))
+                .run(&received)
         };
         let thread = std::thread::Builder::new().name("recorder".into()).spawn(run);
         Recording { handle, thread: thread.expect("a thread for the recorder") }
     }
 }
 
-/// A run that is being recorded.
+/// The recording of a run.
 #[derive(Debug)]
 pub struct Recording {
     handle: RecordingHandle,
@@ -153,17 +142,17 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// A way to steer the recording from elsewhere, such as a signal handler's thread.
+    /// Returns a handle that steers the recording from another thread, such as a signal handler's.
     pub fn handle(&self) -> RecordingHandle {
         self.handle.clone()
     }
 
-    /// Whether the last line is written.
-    pub fn is_over(&self) -> bool {
+    /// Reports whether the last line is written.
+    pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Waits for the end of the run.
+    /// Waits for the end of the run and returns its outcome.
     pub fn wait(self) -> Outcome {
         match self.thread.join() {
             Ok(outcome) => outcome,
@@ -172,59 +161,38 @@ impl Recording {
     }
 }
 
-/// Steers a recording and tells how it stands. It does nothing once the recording is over.
+/// A handle that steers a recording and reads its state. It does nothing once the recording is
+/// over.
 #[derive(Clone, Debug)]
 pub struct RecordingHandle {
-    tell: Sender<RecorderCommand>,
+    commands: Sender<RecorderCommand>,
     latest: Arc<Mutex<Option<Interval>>>,
 }
 
 impl RecordingHandle {
-    /// Asks the generator to ramp down, and names who asked (`SIGINT`). Asked a second time, the recorder
-    /// does not wait for that any longer.
+    /// Ramps the generator down. `by` names the cause: `SIGINT`. After a second call the recorder
+    /// no longer waits for the generator.
     pub fn stop(&self, by: &str) {
-        let _ = self.tell.send(RecorderCommand::Stop(by.to_owned()));
+        let _ = self.commands.send(RecorderCommand::Stop(by.to_owned()));
     }
 
     /// Writes an event into the next interval.
-    pub fn note(&self, event: RunEventKind) {
-        let _ = self.tell.send(RecorderCommand::Note(event));
+    pub fn add_event(&self, event: RunEventKind) {
+        let _ = self.commands.send(RecorderCommand::AddEvent(event));
     }
 
-    /// The last interval that was recorded.
+    /// Returns the last recorded interval.
     pub fn latest(&self) -> Option<Interval> {
         lock(&self.latest).clone()
     }
 }
 
-/// How a run ended.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The whole run.
-    pub summary: Summary,
-    /// What became of the thresholds, in their order.
-    pub judgements: Vec<Judgement>,
-    /// What stopped it.
-    pub diagnosis: Diagnosis,
-    /// The last line of the run file.
-    pub end: RunEnd,
-    /// The last error of the run file, even if it was written again later.
-    pub run_file_error: Option<String>,
-}
-
-impl Outcome {
-    /// What came of it.
-    pub fn exit(&self) -> RunExit {
-        RunExit::of(&self.summary, &self.judgements)
-    }
-}
-
-/// The run file cannot be written.
+/// The error of a run file that cannot be written.
 #[derive(Debug)]
 pub struct RecordError {
-    /// Which file.
+    /// The run file's path.
     pub path: PathBuf,
-    /// What the operating system said.
+    /// The error of the operating system.
     pub error: io::Error,
 }
 
@@ -235,18 +203,6 @@ impl fmt::Display for RecordError {
 }
 
 impl std::error::Error for RecordError {}
-
-/// What others tell the recorder's thread.
-#[derive(Debug)]
-enum RecorderCommand {
-    Stop(String),
-    Note(RunEventKind),
-}
-
-/// An interval is replaced whole, so one that a panic left behind is still good.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! What a lab ends in: tables, a verdict, and the same as JSON.
+//! The report of a lab, as text and as JSON.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,49 +11,49 @@ use throng_report::{Diagnosis, Grade, Severity};
 /// The result of a lab; `Display` shows it as text.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabReport {
-    /// `throng.lab/1`.
+    /// The schema's name: `throng.lab/1`.
     pub schema: &'static str,
-    /// What stopped each load, in the order in which they were run, a calibration included.
+    /// The diagnosis of each load in the order of the runs, including a calibration.
     pub diagnoses: Vec<RowDiagnosis>,
-    /// Which lab.
+    /// The lab's name.
     pub lab: &'static str,
-    /// The article that it redoes.
+    /// The article that the lab repeats.
     pub article: &'static str,
-    /// What was run, in a sentence: users, seconds, where.
+    /// The setup in a sentence: users, seconds, machine.
     pub setup: String,
-    /// What was measured, beside what the article says.
+    /// The measurements beside the article's figures.
     pub tables: Vec<LabTable>,
-    /// What it means, a sentence or two each.
+    /// The conclusions, a sentence or two each.
     pub verdict: Vec<String>,
-    /// What a reader should know before believing it.
+    /// Reservations about the numbers.
     pub notes: Vec<String>,
-    /// How far its numbers can be trusted: the grade of its worst row.
+    /// The validity of the numbers: the grade of the worst row.
     pub grade: Grade,
-    /// Whether it was ended early.
+    /// True when the user ended the lab early.
     pub interrupted: bool,
     /// The rows as numbers.
     pub rows: Value,
-    /// Where the run files were kept; none where nobody asked for them.
+    /// The folder of the run files; none where the lab did not keep them.
     pub kept: Option<PathBuf>,
-    /// What to type next.
-    pub next: Vec<Next>,
+    /// Commands to try next.
+    pub next: Vec<NextCommand>,
 }
 
-/// A command, and what it does.
+/// A command to try next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Next {
-    /// As it is typed after the program's name: `doctor --for 1M`.
+pub struct NextCommand {
+    /// The arguments after the program's name: `doctor --for 1M`.
     pub args: &'static str,
-    /// What it does, in a few words.
+    /// The command's effect, in a few words.
     pub does: &'static str,
 }
 
-/// What stopped one of a lab's loads.
+/// The diagnosis of one of a lab's loads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RowDiagnosis {
-    /// The name of its row.
+    /// The name of the load's row.
     pub row: String,
-    /// The conclusion.
+    /// The diagnosis.
     #[serde(flatten)]
     pub diagnosis: Diagnosis,
 }
@@ -67,7 +67,7 @@ impl RowDiagnosis {
 /// A table of text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LabTable {
-    /// What it shows.
+    /// The table's title.
     pub title: String,
     /// The names of the columns.
     pub head: Vec<String>,
@@ -76,7 +76,7 @@ pub struct LabTable {
 }
 
 impl LabTable {
-    /// A table with no row yet.
+    /// Returns a table without rows.
     pub fn new<const N: usize>(title: impl Into<String>, head: [&str; N]) -> Self {
         let head = head.map(str::to_owned).to_vec();
         Self { title: title.into(), head, rows: Vec::new() }
@@ -99,49 +99,52 @@ impl fmt::Display for LabReport {
 }
 
 impl LabReport {
-    /// Whether its numbers count: where it offers more to try, only when nothing is wrong with them.
-    pub fn is_to_be_believed(&self) -> bool {
-        match self.next.is_empty() {
-            true => self.grade < Grade::Invalid,
-            false => self.grade == Grade::Valid && !self.interrupted,
+    /// Reports whether the numbers count. A report with commands to try next needs a valid result
+    /// for that; for others a degraded one is enough.
+    pub fn is_trustworthy(&self) -> bool {
+        if self.next.is_empty() {
+            self.grade < Grade::Invalid
+        } else {
+            self.grade == Grade::Valid && !self.interrupted
         }
     }
 
-    /// The report as text of [`WIDTH`] columns; `program` is how the reader calls this one.
+    /// Renders the report as text of [`WIDTH`] columns. `program` is the name of this program, as
+    /// the user typed it.
     pub fn text(&self, program: &str) -> String {
         let mut text = wrap(&self.head(), WIDTH);
         for table in &self.tables {
             text += &format!("\n{table}");
         }
-        text += &wrap(&self.words(), WIDTH);
+        text += &wrap(&self.conclusions(), WIDTH);
         if let Some(folder) = &self.kept {
             text += &format!("\nrun files: {}\n", folder.display());
         }
-        text += &self.offers(program);
+        text += &self.next_steps(program);
         text
     }
 
-    /// The verdict of what stopped it, where something is to be said of that, what was run, and how.
+    /// Renders the verdict of the worst diagnosis, the lab's name and article, and the setup.
     fn head(&self) -> String {
-        let first = if self.is_offered_more() { String::new() } else { self.first_line() };
+        let first = if self.has_next_steps() { String::new() } else { self.first_line() };
         format!("{first}{}: {}\n{}\n", self.lab, self.article, self.setup)
     }
 
-    /// What it means, and what to know before believing it.
-    fn words(&self) -> String {
+    /// Renders the verdict, the notes and the diagnoses.
+    fn conclusions(&self) -> String {
         let mut text = String::new();
         if self.interrupted {
-            text += "\nIt was ended early: what follows is about the part that was run.\n";
+            text += "\nThe lab was ended early: these conclusions are about the part that ran.\n";
         }
         text += "\n";
         self.verdict.iter().for_each(|sentence| text += &format!("{sentence}\n"));
         self.notes.iter().for_each(|note| text += &format!("note: {note}\n"));
         match &self.diagnoses[..] {
-            _ if self.is_offered_more() => {}
+            _ if self.has_next_steps() => {}
             [] => {}
             [one] => text += &findings(&one.diagnosis),
             rows => {
-                text += "\nwhat stopped each of them\n";
+                text += "\nwhat stopped each load\n";
                 for RowDiagnosis { row, diagnosis } in rows {
                     text += &format!("  {row}: {}\n", diagnosis.verdict);
                 }
@@ -150,7 +153,7 @@ impl LabReport {
         text
     }
 
-    /// The verdict of the load that was stopped most gravely; the first of several.
+    /// Returns the verdict of the diagnosis with the highest severity; the first of several.
     fn first_line(&self) -> String {
         let Some(worst) = self.diagnoses.iter().rev().max_by_key(|row| row.severity()) else {
             return String::new();
@@ -161,14 +164,15 @@ impl LabReport {
         }
     }
 
-    /// Whether it ends in what to type next: a result that is to be believed then says no more of its rows.
-    fn is_offered_more(&self) -> bool {
+    /// Reports whether the report ends with commands to try next. A valid one then leaves out the
+    /// diagnoses of its rows.
+    fn has_next_steps(&self) -> bool {
         !self.next.is_empty() && self.grade == Grade::Valid
     }
 
-    fn offers(&self, program: &str) -> String {
+    fn next_steps(&self, program: &str) -> String {
         let mut table = Table::new().aligned(&[Align::Left, Align::Left]);
-        for Next { args, does } in &self.next {
+        for NextCommand { args, does } in &self.next {
             table.row([format!("  {program} {args}"), (*does).to_owned()]);
         }
         if table.is_empty() { String::new() } else { format!("\nnext\n{table}") }
@@ -177,20 +181,21 @@ impl LabReport {
 
 impl fmt::Display for LabTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Words keep to the left: names, and what the articles say.
+        // Text is aligned to the left: names, and the articles' figures.
         let is_words = |(i, name): (usize, &String)| i == 0 || name.contains("article");
         let side = |words| if words { Align::Left } else { Align::Right };
         let align: Vec<_> = self.head.iter().enumerate().map(is_words).map(side).collect();
         let mut table = Table::with_head(self.head.clone()).aligned(&align);
         self.rows.iter().for_each(|row| table.row(row.clone()));
-        match self.title.is_empty() {
-            true => write!(f, "{table}"),
-            false => write!(f, "{}\n\n{table}", wrap(&self.title, WIDTH)),
+        if self.title.is_empty() {
+            write!(f, "{table}")
+        } else {
+            write!(f, "{}\n\n{table}", wrap(&self.title, WIDTH))
         }
     }
 }
 
-/// Columns of a terminal as it opens.
+/// The default columns of a terminal.
 pub(crate) const WIDTH: usize = 80;
 
 #[cfg(test)]
@@ -220,11 +225,12 @@ mod tests {
         };
         assert_eq!(
             report.to_string(),
-            "x: An article\n10 users\n\nRates\n\n           rate\n---------  ----\nreuseport  9k/s\n\nIt holds.\nnote: one row is missing\n"
+            "x: An article\n10 users\n\nRates\n\n           rate\n---------  ----\n\
+             reuseport  9k/s\n\nIt holds.\nnote: one row is missing\n"
         );
     }
 
-    fn offering(grade: Grade) -> LabReport {
+    fn with_next_command(grade: Grade) -> LabReport {
         let diagnosis =
             Diagnosis { verdict: "Slowed down.".into(), findings: Vec::new(), unseen: Vec::new() };
         LabReport {
@@ -240,18 +246,18 @@ mod tests {
             interrupted: false,
             rows: Value::Null,
             kept: Some("target/demo".into()),
-            next: vec![Next { args: "lab", does: "the experiments" }],
+            next: vec![NextCommand { args: "lab", does: "the experiments" }],
         }
     }
 
     #[test]
-    fn what_to_type_next_comes_last_and_by_the_name_that_was_typed() {
-        let text = offering(Grade::Valid).text("target/release/throng");
+    fn the_commands_to_try_next_come_last_with_the_typed_name() {
+        let text = with_next_command(Grade::Valid).text("target/release/throng");
         let end =
             "\nrun files: target/demo\n\nnext\n  target/release/throng lab  the experiments\n";
         assert!(text.ends_with(end), "{text}");
         assert!(!text.contains("Slowed down"), "a good result is one screen: {text}");
-        let text = offering(Grade::Degraded).to_string();
+        let text = with_next_command(Grade::Degraded).to_string();
         assert!(text.starts_with("Slowed down.\n\n"), "{text}");
     }
 
@@ -260,7 +266,7 @@ mod tests {
         let report = LabReport {
             setup: "a sentence that goes on and on ".repeat(9),
             verdict: vec!["and a verdict as well ".repeat(12)],
-            ..offering(Grade::Valid)
+            ..with_next_command(Grade::Valid)
         };
         let text = report.to_string();
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");

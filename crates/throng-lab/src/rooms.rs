@@ -1,5 +1,5 @@
-//! The labs `one-room` and `many-rooms`: x users sending y messages, in one room or in rooms of 1,000. How many deliveries a
-//! second are there until they are late?
+//! The labs `one-room` and `many-rooms`: x users send y messages, in one room or in rooms of 1,000.
+//! At how many deliveries per second do messages begin to be late?
 
 use std::time::Duration;
 
@@ -10,50 +10,58 @@ use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::runfile::RunFile;
 use throng_report::{Interval, LoadInterval, ProbeReport, Summary};
 
-use crate::knee::{CEILING_US, FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
-use crate::lab::{Lab, LabError, LabInfo, LabOptions, LabProgress};
+use crate::error::LabError;
+use crate::knee::{CEILING_US, FLOOR_US, Knee, POINTS_UP, Point, TIMES_BASELINE, knee};
+use crate::lab::Lab;
 use crate::measure::{valid_until, validity_until};
 use crate::message_window::{self, MessageWindow};
+use crate::options::{LabInfo, LabOptions};
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable};
 use crate::test_bed::{CHANNELS, NextStep};
 use crate::throughput::Throughput;
 use crate::user_run::{
-    Cost, UserRunSpec, arrivals_per_second, delivery_sentence, errors_sentence, report, run_users,
-    users_by_default,
+    UserCost, UserRunSpec, arrivals_per_second, delivery_sentence, errors_sentence, report,
+    run_users, users_by_default,
 };
 
 pub(crate) const ONE_ROOM: LabInfo = LabInfo {
     name: "one-room",
-    article: "Wished for by The Road to 2 Million Websocket Connections in Phoenix: one channel, x users sending y messages",
-    summary: "all users in one room, more and more messages: deliveries a second until they are late",
+    article: "A test that The Road to 2 Million Websocket Connections in Phoenix proposes: one \
+              channel, x users sending y messages",
+    summary: "all users in one room, more and more messages: deliveries a second until they are \
+              late",
     takes_rate: true,
 };
 
 pub(crate) const MANY_ROOMS: LabInfo = LabInfo {
     name: "many-rooms",
-    article: "Wished for by The Road to 2 Million Websocket Connections in Phoenix: x channels with 1,000 users sending y messages",
-    summary: "rooms of 1,000 users, more and more messages: deliveries a second until they are late",
+    article: "A test that The Road to 2 Million Websocket Connections in Phoenix proposes: x \
+              channels with 1,000 users sending y messages",
+    summary: "rooms of 1,000 users, more and more messages: deliveries a second until they are \
+              late",
     takes_rate: true,
 };
 
-/// What came of it.
+/// The lab's result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct RoomsResult {
     users: u64,
     rooms: u64,
     members: u64,
     joined_most: u64,
-    /// The growing part of the run, in five or fewer.
+    /// The growing part of the run, in at most five windows.
     parts: Vec<MessageWindow>,
-    /// Deliveries per second that were due before they became late; none when they never did.
+    /// Deliveries per second that were due before they became late; none if they never did.
     late_from: Option<f64>,
-    /// Until when nothing was late, neither deliveries nor the generator; none where that was so to the end.
+    /// The moment until which neither deliveries nor the generator were late; none if that is the
+    /// end of the load.
     in_time_until_ms: Option<u64>,
-    /// Whether it was the generator that was late first.
+    /// True when the generator was late first.
     is_the_generators: bool,
     heard_most_per_second: f64,
     probes: Vec<ProbeReport>,
-    cost: Cost,
+    cost: UserCost,
 }
 
 pub(crate) fn one_room(
@@ -77,11 +85,11 @@ fn run(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let cpus = lab.machine.cpus;
-    let does = Throughput::measure(lab, Protocol::Phoenix, progress)?;
+    let throughput = Throughput::measure(lab, Protocol::Phoenix, progress)?;
     let per_cpu = if info.name == ONE_ROOM.name { ONE_ROOM_PER_CPU } else { MANY_ROOMS_PER_CPU };
-    let users = users_by_default(lab, per_cpu, &does);
-    lab.check(users)?;
-    let plan = RoomsPlan::of(users, members(users), &does, lab.options);
+    let users = users_by_default(lab, per_cpu, &throughput);
+    lab.check_fits(users)?;
+    let plan = RoomsPlan::of(users, members(users), &throughput, lab.options);
     let text = plan.scenario();
     let spec = UserRunSpec {
         row: info.name,
@@ -93,54 +101,58 @@ fn run(
         idle_timeout: None,
     };
     let mut watch = LatenessWatch::new(&plan);
-    let (run, summary) = run_users(lab, &spec, progress, |interval| watch.see(interval))?;
+    let (run, summary) = run_users(lab, &spec, progress, |interval| watch.add(interval))?;
     let found = found(&plan, &run.file, &summary, cpus);
-    // What is due after that only queues up, at both ends.
+    // Messages that are due later only queue up, in server and generator.
     let validity = validity_until(&run.file, found.in_time_until_ms.unwrap_or(u64::MAX));
     let summary = Summary { validity, ..summary };
     let setup = format!(
-        "{} users in {} of {}; {} of them send {} to {} messages a second in all, growing for {}; on {cpus} CPUs",
+        "{} users in {} of {}; {} of them send {} to {} messages a second in all, growing for {}; \
+         on {cpus} CPUs",
         count(users as f64),
         if plan.rooms == 1 { "one room".to_owned() } else { format!("{} rooms", plan.rooms) },
         count(plan.members as f64),
         plan.talkers,
-        count(plan.said(0)),
-        count(plan.said(1)),
+        count(plan.messages_per_second(0)),
+        count(plan.messages_per_second(1)),
         show_duration(plan.grows),
     );
-    let said = (tables(&found), verdict(&found, &summary));
-    let mut report = report(info, setup, said, (&run, &summary), &found);
+    let results = (tables(&found), verdict(&found, &summary));
+    let mut report = report(info, setup, results, (&run, &summary), &found);
     report.notes.push(format!(
-        "late is from the first second of at least {STAYS_UP} whose p99 of deliveries is above {TIMES_GROUND} times the \
-         median p99 of the first quarter and above {}, or above {}",
+        "deliveries are late from the first second of at least {POINTS_UP} whose p99 is above \
+         {TIMES_BASELINE} times the baseline (the median p99 of the first quarter) and above {}, \
+         or above {}",
         micros(FLOOR_US),
         micros(CEILING_US)
     ));
     Ok(report)
 }
 
-/// Who is there and how much they say.
+/// The users of a run and their messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RoomsPlan {
     users: u64,
     rooms: u64,
-    /// Of a room.
+    /// Users per room.
     members: u64,
+    /// Users that send messages.
     talkers: u64,
-    /// What a talker says at first and at last, an hour.
+    /// Messages of a talker per hour, at the beginning and at the end of the growth.
     per_hour: [u64; 2],
     ramp: Duration,
     grows: Duration,
 }
 
 impl RoomsPlan {
-    /// Rooms of `members` at most, as equal as can be. What is said grows from a tenth of what the machine may deliver to more than it can.
-    fn of(users: u64, members: u64, does: &Throughput, asked: &LabOptions) -> Self {
+    /// Divides the users into equal rooms of at most `members`. The messages grow from a tenth of
+    /// the machine's limit to more than the limit.
+    fn of(users: u64, members: u64, throughput: &Throughput, options: &LabOptions) -> Self {
         let rooms = users.div_ceil(members.max(1));
         let members = users.div_ceil(rooms);
-        let said_at_end = does.messages_at(DELIVERIES).div_ceil(members.max(1));
-        let arrivals = arrivals_per_second(users, does, asked.rate).max(1);
-        // Ten a second at most, of each talker.
+        let said_at_end = throughput.messages_at(DELIVERIES).div_ceil(members.max(1));
+        let arrivals = arrivals_per_second(users, throughput, options.rate).max(1);
+        // A talker sends at most ten messages per second.
         let talkers = said_at_end.div_ceil(10).clamp(1, (users / 2).max(1));
         let at_end = (said_at_end * 3600).div_ceil(talkers);
         Self {
@@ -150,21 +162,23 @@ impl RoomsPlan {
             talkers,
             per_hour: [(at_end / 10).max(1), at_end],
             ramp: Duration::from_secs(users.div_ceil(arrivals).max(1)),
-            grows: Duration::from_secs(asked.seconds.unwrap_or(30).max(2)),
+            grows: Duration::from_secs(options.seconds.unwrap_or(30).max(2)),
         }
     }
 
-    /// The last talker comes at the end of the ramp, waits for as long as it, and says what it has to say.
+    /// Returns the time after the ramp. The last talker arrives at the end of the ramp, waits for
+    /// as long as the ramp, and then sends its messages.
     fn hold(&self) -> Duration {
         self.ramp + self.grows + Duration::from_secs(1)
     }
 
-    /// Messages a second of all talkers, at first or at last.
-    fn said(&self, end: usize) -> f64 {
+    /// Returns the messages per second of all talkers, at the beginning (0) or at the end (1).
+    fn messages_per_second(&self, end: usize) -> f64 {
         (self.talkers * self.per_hour[end]) as f64 / 3600.0
     }
 
-    /// When what is said begins to grow, in milliseconds since the load began: half of the talkers have then begun.
+    /// Returns the moment when half of the talkers have begun, in milliseconds since the load
+    /// began. The messages grow from there on.
     fn grows_from_ms(&self) -> u64 {
         (self.ramp + self.ramp / 2).as_millis() as u64
     }
@@ -177,7 +191,8 @@ impl RoomsPlan {
             _ => format!("rooms:${{user.id % {rooms}}}"),
         };
         let enter = format!(
-            "      - connect: {{timeout: 20s}}\n      - join: {{topic: \"{topic}\", timeout: 20s}}\n"
+            "      - connect: {{timeout: 20s}}\n      \
+             - join: {{topic: \"{topic}\", timeout: 20s}}\n"
         );
         let listeners = match users - talkers {
             0 => String::new(),
@@ -208,7 +223,7 @@ probe:
     }
 }
 
-/// Ends the load when it is certain that messages are late.
+/// Ends the load when messages are certainly late.
 struct LatenessWatch {
     members: u64,
     grows_from_ms: u64,
@@ -222,22 +237,22 @@ impl LatenessWatch {
         Self { members, grows_from_ms, before: None, points: Vec::new() }
     }
 
-    fn see(&mut self, interval: &Interval) -> NextStep {
-        let Some(now) = &interval.load else { return NextStep::On };
+    fn add(&mut self, interval: &Interval) -> NextStep {
+        let Some(now) = &interval.load else { return NextStep::Continue };
         let before = self.before.replace(now.clone());
         if interval.at_ms < self.grows_from_ms || now.is_leaving() {
-            return NextStep::On;
+            return NextStep::Continue;
         }
         if let Some(before) = before.filter(|_| !now.latencies().broadcast.is_empty()) {
             self.points.push(point(self.members, &before, (interval, now)));
         }
         let last_ms = self.points.last().map_or(0, |point| point.at_ms);
-        let is_certain = |knee: Knee| last_ms >= knee.at_ms + 1000 * STAYS_UP as u64;
+        let is_certain = |knee: Knee| last_ms >= knee.at_ms + 1000 * POINTS_UP as u64;
         let enough = self.points.len() >= POINTS_LEAST;
         if enough && knee(&self.points).is_some_and(is_certain) {
             NextStep::Stop
         } else {
-            NextStep::On
+            NextStep::Continue
         }
     }
 }
@@ -245,7 +260,7 @@ impl LatenessWatch {
 fn found(plan: &RoomsPlan, run: &RunFile, summary: &Summary, cpus: u64) -> RoomsResult {
     let intervals = &run.intervals;
     let (from, grows) = (plan.grows_from_ms(), plan.grows.as_millis() as u64);
-    // Of two seconds each, or more.
+    // Each part has at least two seconds.
     let parts = (grows / 2000).clamp(1, PARTS_MOST);
     let part = |i: u64| {
         MessageWindow::between(intervals, from + grows * i / parts, from + grows * (i + 1) / parts)
@@ -255,7 +270,7 @@ fn found(plan: &RoomsPlan, run: &RunFile, summary: &Summary, cpus: u64) -> Rooms
         .filter(|interval| (from..=from + grows).contains(&interval.at_ms))
         .filter_map(|interval| interval.load.as_ref().map(|load| (interval, load)))
         .collect();
-    // A second in which no probe was heard says nothing about the delay: that is seen when it is heard.
+    // A second without a delivered probe does not show the delay; the second of its delivery does.
     let points: Vec<_> = growing
         .windows(2)
         .filter(|pair| !pair[1].1.broadcast.is_empty())
@@ -281,11 +296,11 @@ fn found(plan: &RoomsPlan, run: &RunFile, summary: &Summary, cpus: u64) -> Rooms
         is_the_generators,
         heard_most_per_second: summary.message.received_rate_most.unwrap_or(0.0),
         probes: probes.to_vec(),
-        cost: Cost::of(intervals, summary, cpus),
+        cost: UserCost::of(intervals, summary, cpus),
     }
 }
 
-/// Deliveries: each message goes to every member of its room.
+/// Returns the point of an interval, in deliveries: each message goes to every member of its room.
 fn point(
     members: u64,
     before: &LoadInterval,
@@ -302,10 +317,10 @@ fn point(
 }
 
 fn tables(found: &RoomsResult) -> Vec<LabTable> {
-    let parts = message_window::table("As more is said", &found.parts);
+    let parts = message_window::table("As the messages grow", &found.parts);
     let mut beside = LabTable::new("Beside the article", ["", "here", "the article"]);
     for (name, here, article) in [
-        ("users", count(found.joined_most as f64), "wished for, not measured"),
+        ("users", count(found.joined_most as f64), "proposed, not measured"),
         ("rooms", count(found.rooms as f64), ""),
         (
             "deliveries, best second",
@@ -313,14 +328,14 @@ fn tables(found: &RoomsResult) -> Vec<LabTable> {
             "2M/s: one message to 2M, 40 cores",
         ),
         (
-            "the same per core",
+            "best second, per core",
             rate(
                 found.heard_most_per_second * found.cost.users_per_cpu
                     / found.joined_most.max(1) as f64,
             ),
             "50k/s",
         ),
-        ("deliveries, as many as are in time", or_dash(found.late_from, rate), ""),
+        ("deliveries, most in time", or_dash(found.late_from, rate), ""),
     ] {
         beside.row([name.to_owned(), here, article.to_owned()]);
     }
@@ -328,42 +343,44 @@ fn tables(found: &RoomsResult) -> Vec<LabTable> {
     vec![parts, beside]
 }
 
-/// Sentences about how much was heard in time. Pure.
+/// Returns the sentences of the verdict.
 fn verdict(found: &RoomsResult, summary: &Summary) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     if found.joined_most < found.users {
-        said.push(format!(
+        sentences.push(format!(
             "Only {} of {} users were in their rooms.",
             found.joined_most, found.users
         ));
     }
-    let worst = found.parts.iter().filter_map(|talk| talk.delivery_p99_us).max();
-    said.push(match found.late_from {
+    let worst = found.parts.iter().filter_map(|part| part.delivery_p99_us).max();
+    sentences.push(match found.late_from {
         Some(due) => format!(
-            "Messages are delivered in time up to {} deliveries, {} messages to {} each; beyond that {} late.",
+            "Messages are delivered in time up to {} deliveries, {} messages to {} users each; \
+             beyond that {} late.",
             rate(due),
             rate(due / found.members.max(1) as f64),
             count(found.members as f64),
             if found.is_the_generators { "the generator itself is" } else { "they are" },
         ),
         None => format!(
-            "Messages were delivered in time to the end of the load: {} deliveries in the best second, p99 at most {}.",
+            "Messages were delivered in time to the end of the load: {} deliveries in the best \
+             second, p99 at most {}.",
             rate(found.heard_most_per_second),
             or_dash(worst, micros)
         ),
     });
-    said.push(delivery_sentence(&found.probes));
-    said.extend(errors_sentence(summary));
-    said
+    sentences.push(delivery_sentence(&found.probes));
+    sentences.extend(errors_sentence(summary));
+    sentences
 }
 
-/// Users of a room in `many-rooms`, as the article wished.
+/// Users of a room in `many-rooms`, as the article proposes.
 const ROOM: u64 = 1_000;
 const ONE_ROOM_PER_CPU: u64 = 1_000;
 const MANY_ROOMS_PER_CPU: u64 = 10_000;
-/// Deliveries for each answered message that the machine does: more than it can.
+/// Deliveries for each answered message that the machine can do: more than its limit.
 const DELIVERIES: f64 = 2.5;
-/// With fewer seconds nothing is known of the ground.
+/// The fewest seconds that give a baseline.
 const POINTS_LEAST: usize = 12;
 const PARTS_MOST: u64 = 5;
 
@@ -376,11 +393,11 @@ mod tests {
 
     #[test]
     fn the_sizes_of_two_cpus_give_the_bundled_scenarios() {
-        let does = Throughput { connects: 20_000.0, messages: 80_000.0 };
-        let asked = LabOptions { seconds: Some(30), ..LabOptions::default() };
-        let one = RoomsPlan::of(2_000, 2_000, &does, &asked).scenario();
+        let throughput = Throughput { connects: 20_000.0, messages: 80_000.0 };
+        let options = LabOptions { seconds: Some(30), ..LabOptions::default() };
+        let one = RoomsPlan::of(2_000, 2_000, &throughput, &options).scenario();
         assert_same_scenario(&one, include_str!("../../../labs/one-room.yaml"));
-        let many = RoomsPlan::of(20_000, 1_000, &does, &asked).scenario();
+        let many = RoomsPlan::of(20_000, 1_000, &throughput, &options).scenario();
         assert_same_scenario(&many, include_str!("../../../labs/many-rooms.yaml"));
     }
 
@@ -389,16 +406,20 @@ mod tests {
         for (users, members) in [(1, 1), (2, 2), (500, 500), (1_500, 1_000), (1_000_000, 1_000_000)]
         {
             for (connects, messages) in [(90.0, 500.0), (1e6, 9e6)] {
-                let does = Throughput { connects, messages };
-                let plan = RoomsPlan::of(users, members, &does, &LabOptions::default());
-                assert!(plan.talkers <= users && plan.said(0) < plan.said(1), "{plan:?}");
+                let throughput = Throughput { connects, messages };
+                let plan = RoomsPlan::of(users, members, &throughput, &LabOptions::default());
+                assert!(
+                    plan.talkers <= users
+                        && plan.messages_per_second(0) < plan.messages_per_second(1),
+                    "{plan:?}"
+                );
                 Scenario::parse(&plan.scenario(), "scaled").unwrap();
             }
         }
     }
 
     #[test]
-    fn what_is_late_is_said_with_both_rates() {
+    fn late_messages_are_in_the_verdict_with_both_rates() {
         let found = RoomsResult {
             users: 1000,
             joined_most: 1000,
@@ -406,13 +427,16 @@ mod tests {
             late_from: Some(60_000.0),
             ..RoomsResult::default()
         };
-        let said = verdict(&found, &Summary::default()).join("\n");
-        assert!(said.contains("up to 60k/s deliveries, 120/s messages to 500 each"), "{said}");
+        let sentences = verdict(&found, &Summary::default()).join("\n");
+        assert!(
+            sentences.contains("up to 60k/s deliveries, 120/s messages to 500 users"),
+            "{sentences}"
+        );
         let late = RoomsResult { is_the_generators: true, ..found.clone() };
-        let said = verdict(&late, &Summary::default()).join("\n");
-        assert!(said.contains("beyond that the generator itself is late"), "{said}");
-        let said =
+        let sentences = verdict(&late, &Summary::default()).join("\n");
+        assert!(sentences.contains("beyond that the generator itself is late"), "{sentences}");
+        let sentences =
             verdict(&RoomsResult { late_from: None, ..found }, &Summary::default()).join("\n");
-        assert!(said.contains("to the end of the load"), "{said}");
+        assert!(sentences.contains("to the end of the load"), "{sentences}");
     }
 }

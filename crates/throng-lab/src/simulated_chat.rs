@@ -1,4 +1,5 @@
-//! The lab `simulated-chat`: users come, talk and leave at random, as in a real chat room.
+//! The lab `simulated-chat`: users arrive, send messages and leave at random, as in a real chat
+//! room.
 
 use std::time::Duration;
 
@@ -8,34 +9,41 @@ use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, ProbeReport, Summary};
 
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::error::LabError;
+use crate::lab::Lab;
 use crate::message_window::{self, MessageWindow};
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable};
 use crate::test_bed::{CHANNELS, NextStep};
 use crate::throughput::Throughput;
-use crate::user_run::{Cost, UserRunSpec, delivery_sentence, errors_sentence, report, run_users};
+use crate::user_run::{
+    UserCost, UserRunSpec, delivery_sentence, errors_sentence, report, run_users,
+};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "simulated-chat",
-    article: "Wished for by The Road to 2 Million Websocket Connections in Phoenix: users who arrive, talk and leave at random",
-    summary: "rooms of 50 whose users come, talk and leave at random: what is said, heard, and how late",
+    article: "A test that The Road to 2 Million Websocket Connections in Phoenix proposes: users \
+              arrive, talk and leave at random",
+    summary: "rooms of 50 whose users arrive, talk and leave at random: messages, deliveries and \
+              their latency",
     takes_rate: false,
 };
 
-/// What came of it.
+/// The lab's result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct ChatResult {
-    /// Users that are there at one time, on average, when everything goes as planned.
+    /// The planned average of simultaneous users.
     users: u64,
     rooms: u64,
-    /// From when as many leave as come.
+    /// The window in which as many users leave as arrive.
     steady: Option<MessageWindow>,
     connected_most: u64,
     iterations: u64,
     finished: u64,
     connect_p99_us: u64,
     probes: Vec<ProbeReport>,
-    cost: Cost,
+    cost: UserCost,
 }
 
 pub(crate) fn run(
@@ -43,12 +51,12 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let cpus = lab.machine.cpus;
-    let does = Throughput::measure(lab, Protocol::Phoenix, progress)?;
-    let easily = (does.messages_at(HEARD) as f64 / HEARD_PER_USER) as u64;
-    let users = lab.users((DEFAULT_USERS_PER_CPU * cpus).min(easily));
-    // Chance brings more at one time than there are on average.
+    let throughput = Throughput::measure(lab, Protocol::Phoenix, progress)?;
+    let easily = (throughput.messages_at(HEARD) as f64 / HEARD_PER_USER) as u64;
+    let users = lab.users_or((DEFAULT_USERS_PER_CPU * cpus).min(easily));
+    // Random arrivals bring more users at one time than the average.
     let most = users + users / 5 + 50;
-    lab.check(most)?;
+    lab.check_fits(most)?;
     let plan = ChatPlan::of(users, lab.options.seconds);
     let text = plan.scenario();
     let spec = UserRunSpec {
@@ -60,36 +68,37 @@ pub(crate) fn run(
         seconds: plan.length().as_secs(),
         idle_timeout: None,
     };
-    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::On)?;
+    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::Continue)?;
     let chat = chat(&plan, &run.file.intervals, &summary, cpus);
     let setup = format!(
-        "about {} users at one time in {} rooms: {:.1} arrive a second, stay for {:.0} s ± 100 %, a third of them say {} things each; on {cpus} CPUs",
+        "about {} users at one time in {} rooms: {:.1} arrive a second and stay for {:.0} s ± 100 \
+         %, a third of them send {} messages each; on {cpus} CPUs",
         count(users as f64),
         plan.rooms,
         plan.arrivals_per_hour as f64 / 3600.0,
         (plan.think * THINKS).as_secs_f64(),
         THINKS - 1,
     );
-    let said = (tables(&chat), verdict(&chat, &summary));
-    Ok(report(&INFO, setup, said, (&run, &summary), &chat))
+    let results = (tables(&chat), verdict(&chat, &summary));
+    Ok(report(&INFO, setup, results, (&run, &summary), &chat))
 }
 
-/// Who comes and what they do.
+/// The users of a run and their messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ChatPlan {
     users: u64,
     rooms: u64,
     arrivals_per_hour: u64,
-    /// Between two things that somebody says, on average.
+    /// The average time between two messages of a user.
     think: Duration,
-    /// How long it is looked at once it is steady.
+    /// The length of the measurement, in which as many users leave as arrive.
     steady: Duration,
 }
 
 impl ChatPlan {
     fn of(users: u64, seconds: Option<u64>) -> Self {
         let steady = Duration::from_secs(seconds.unwrap_or(STEADY_SECONDS).max(1));
-        // Nobody stays for longer than the chat is looked at, so that it is steady after as long.
+        // No user stays longer than the measurement, so the chat is steady after the same time.
         let think = (steady / (2 * THINKS)).min(THINK_MOST);
         let think = Duration::from_millis(think.as_millis() as u64);
         let stay_ms = (think * THINKS).as_millis() as u64;
@@ -102,7 +111,7 @@ impl ChatPlan {
         }
     }
 
-    /// By then everybody who came at first has left.
+    /// Returns the time after which the first users have left.
     fn warm(&self) -> Duration {
         2 * THINKS * self.think
     }
@@ -157,20 +166,20 @@ fn chat(plan: &ChatPlan, intervals: &[Interval], summary: &Summary, cpus: u64) -
         finished: summary.users.finished,
         connect_p99_us: summary.connect.latency_us.p99,
         probes: probes.to_vec(),
-        cost: Cost::of(intervals, summary, cpus),
+        cost: UserCost::of(intervals, summary, cpus),
     }
 }
 
 fn tables(chat: &ChatResult) -> Vec<LabTable> {
-    let steady = message_window::table("While as many leave as come", chat.steady.as_slice());
+    let steady = message_window::table("While as many leave as arrive", chat.steady.as_slice());
     let mut beside = LabTable::new("Beside the article", ["", "here", "the article"]);
     for (name, here, article) in [
-        ("users at one time", count(chat.connected_most as f64), "wished for, not measured"),
-        ("who came", count(chat.iterations as f64), ""),
-        ("who left as they wished", count(chat.finished as f64), ""),
-        ("joins", or_dash(chat.steady, |talk| rate(talk.joins_per_second)), "1k/s, later 10k/s"),
+        ("users at one time", count(chat.connected_most as f64), "proposed, not measured"),
+        ("users arrived", count(chat.iterations as f64), ""),
+        ("users that left as planned", count(chat.finished as f64), ""),
+        ("joins", or_dash(chat.steady, |chat| rate(chat.joins_per_second)), "1k/s, later 10k/s"),
         ("connect p99", micros(chat.connect_p99_us), ""),
-        ("join p99", or_dash(chat.steady.and_then(|talk| talk.join_p99_us), micros), ""),
+        ("join p99", or_dash(chat.steady.and_then(|chat| chat.join_p99_us), micros), ""),
     ] {
         beside.row([name.to_owned(), here, article.to_owned()]);
     }
@@ -178,40 +187,42 @@ fn tables(chat: &ChatResult) -> Vec<LabTable> {
     vec![steady, beside]
 }
 
-/// Sentences about what was said and heard. Pure.
+/// Returns the sentences of the verdict.
 fn verdict(chat: &ChatResult, summary: &Summary) -> Vec<String> {
-    let mut said = Vec::new();
-    said.push(match chat.steady {
-        None => "It was over before as many left as came.".to_owned(),
-        Some(talk) => format!(
-            "{} users in {} rooms said {} and heard {}; 99 % of the answers came within {}, of the deliveries within {}.",
-            count(talk.connected as f64),
+    let mut sentences = Vec::new();
+    sentences.push(match chat.steady {
+        None => "The run ended before as many users left as arrived.".to_owned(),
+        Some(steady) => format!(
+            "{} users in {} rooms sent {} messages and received {}; 99 % of the answers arrived \
+             within {}, 99 % of the deliveries within {}.",
+            count(steady.connected as f64),
             chat.rooms,
-            rate(talk.said_per_second),
-            rate(talk.heard_per_second),
-            or_dash(talk.answer_p99_us, micros),
-            or_dash(talk.delivery_p99_us, micros)
+            rate(steady.said_per_second),
+            rate(steady.heard_per_second),
+            or_dash(steady.answer_p99_us, micros),
+            or_dash(steady.delivery_p99_us, micros)
         ),
     });
-    said.push(delivery_sentence(&chat.probes));
-    said.push(match errors_sentence(summary) {
-        None => format!("{} users came, and each left as it wished.", count(chat.finished as f64)),
+    sentences.push(delivery_sentence(&chat.probes));
+    sentences.push(match errors_sentence(summary) {
+        None => format!("{} users arrived, and each left as planned.", count(chat.finished as f64)),
         Some(errors) => errors,
     });
-    said
+    sentences
 }
 
 /// Users of a room.
 const MEMBERS: u64 = 50;
-/// A talker thinks so often, and says something each time but the last.
+/// The waits of a talker, which sends a message after each but the last.
 const THINKS: u32 = 7;
-/// As long as people type.
+/// The longest average wait: as long as people type.
 const THINK_MOST: Duration = Duration::from_secs(5);
 const STEADY_SECONDS: u64 = 70;
 const DEFAULT_USERS_PER_CPU: u64 = 5_000;
-/// A third of the users say something every five seconds, and fifty hear it.
+/// Deliveries per user and second: a third of the users send a message every five seconds, and
+/// fifty users receive it.
 const HEARD_PER_USER: f64 = MEMBERS as f64 / 15.0;
-/// Messages heard, for each answered one that the machine does.
+/// Deliveries for each answered message that the machine can do.
 const HEARD: f64 = 0.5;
 
 #[cfg(test)]
@@ -228,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_come_as_are_to_be_there() {
+    fn the_arrivals_give_the_planned_users() {
         let plan = ChatPlan::of(7_000, Some(70));
         assert_eq!((plan.think, plan.arrivals_per_hour), (Duration::from_secs(5), 200 * 3600));
         assert_eq!((plan.rooms, plan.warm()), (140, Duration::from_secs(70)));
@@ -238,8 +249,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_and_heard_is_the_first_sentence() {
-        let talk = MessageWindow {
+    fn the_first_sentence_has_the_messages_sent_and_received() {
+        let steady = MessageWindow {
             connected: 990,
             said_per_second: 60.0,
             heard_per_second: 3_000.0,
@@ -247,10 +258,13 @@ mod tests {
             ..MessageWindow::default()
         };
         let chat =
-            ChatResult { rooms: 20, finished: 300, steady: Some(talk), ..ChatResult::default() };
-        let said = verdict(&chat, &Summary::default()).join("\n");
-        assert!(said.contains("990 users in 20 rooms said 60/s and heard 3k/s"), "{said}");
-        assert!(said.contains("of the deliveries within 4.00 ms"), "{said}");
-        assert!(said.contains("300 users came, and each left as it wished"), "{said}");
+            ChatResult { rooms: 20, finished: 300, steady: Some(steady), ..ChatResult::default() };
+        let sentences = verdict(&chat, &Summary::default()).join("\n");
+        assert!(
+            sentences.contains("990 users in 20 rooms sent 60/s messages and received 3k/s"),
+            "{sentences}"
+        );
+        assert!(sentences.contains("99 % of the deliveries within 4.00 ms"), "{sentences}");
+        assert!(sentences.contains("300 users arrived, and each left as planned"), "{sentences}");
     }
 }

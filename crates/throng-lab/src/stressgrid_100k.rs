@@ -1,64 +1,36 @@
-//! The lab `stressgrid-100k`: how fast can a server take connections, and does it matter how it accepts?
+//! The lab `stressgrid-100k`: how fast can a server accept connections, and does the accept
+//! topology matter?
 
 mod offer;
+mod row;
 mod verdict;
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-use throng_base::units::show_duration;
+use throng_report::Grade;
 use throng_report::render::{count, micros, or_dash, rate};
-use throng_report::{Grade, Interval, Summary};
 
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
-use crate::measure::{grown, latency, most};
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable, SCHEMA};
-use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
 pub(crate) use offer::Offer;
+pub(crate) use row::Row;
+use row::{row, run_row};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "stressgrid-100k",
     article: "Achieving 100k connections per second with Elixir (Stressgrid, 2019)",
-    summary: "connections per second, once for each way to accept: one registry, one listener, one a core",
+    summary: "connections per second for each way to accept: one registry, one listener, one per \
+              core",
     takes_rate: false,
 };
 
-/// In the article's order, from the slowest to the fastest.
+/// The accept topologies in the article's order, from the slowest to the fastest.
 const VARIANTS: [&str; 3] = ["dispatch", "shared", "reuseport"];
 
-/// What one way to accept came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Row {
-    pub(crate) accept: String,
-    /// Connections per second in the best second.
-    pub(crate) rate_most: Option<f64>,
-    /// While the load was at its height.
-    pub(crate) connect_p50_us: Option<u64>,
-    pub(crate) connect_p90_us: Option<u64>,
-    pub(crate) connect_p99_us: Option<u64>,
-    /// The worst second.
-    pub(crate) connect_p90_us_most: Option<u64>,
-    pub(crate) syn_recv_most: Option<u64>,
-    pub(crate) accept_queue_most: Option<u64>,
-    /// `TcpExt.ListenOverflows`.
-    pub(crate) overflows: Option<u64>,
-    /// `TcpExt.ListenDrops`.
-    pub(crate) drops: Option<u64>,
-    pub(crate) registry_mailbox_most: Option<u64>,
-    /// The server's CPU per connection, in microseconds.
-    pub(crate) server_cpu_us: Option<f64>,
-    /// The generator's.
-    pub(crate) load_cpu_us: Option<f64>,
-    /// CPUs that each end kept busy on average.
-    pub(crate) server_cpus: Option<f64>,
-    pub(crate) load_cpus: Option<f64>,
-    pub(crate) connected_most: u64,
-    pub(crate) failed: u64,
-    pub(crate) grade: Grade,
-    pub(crate) reasons: Vec<String>,
-}
-
-/// The three ways under one load.
+/// The three accept topologies under one load.
 pub(crate) struct TopologyComparison {
     pub(crate) offer: Offer,
     pub(crate) rows: Vec<Row>,
@@ -73,12 +45,13 @@ pub(crate) fn run(
     let TopologyComparison { offer, rows, interrupted } =
         compare(lab, seconds, Duration::MAX, progress)?;
     let mut setup = format!(
-        "{} users, each connects, waits 1 s ±10 %, closes, comes back; {seconds} s a row on {} CPUs{}",
+        "{} users, each connects, waits 1 s ±10 %, closes, reconnects; {seconds} s per row on {} \
+         CPUs{}",
         count(offer.users as f64),
         lab.machine.cpus,
-        offer.words()
+        offer.describe()
     );
-    if lab.stage.is_isolated() {
+    if lab.test_bed.is_isolated() {
         setup += ", each end in its own network namespace";
     }
     Ok(LabReport {
@@ -98,8 +71,8 @@ pub(crate) fn run(
     })
 }
 
-/// Runs each way to accept for `seconds`. Where a row is not valid, less is asked for and all of them are run again, if
-/// that is over `within` a time from the beginning.
+/// Runs each accept topology for `seconds`. If a row is not valid, lowers the load and runs all of
+/// them again, as long as the whole comparison ends `within` this time.
 pub(crate) fn compare(
     lab: &Lab<'_>,
     seconds: u64,
@@ -109,14 +82,14 @@ pub(crate) fn compare(
     let began = Instant::now();
     let before = if lab.options.users.is_none() { 2 } else { 0 };
     let (mut offer, mut interrupted) = Offer::find(lab, before + VARIANTS.len(), progress)?;
-    lab.check(offer.users)?;
+    lab.check_fits(offer.users)?;
     let mut rows = Vec::new();
     for again in 0..=AGAIN_MOST {
         rows.clear();
         let all_take =
             Duration::from_secs(VARIANTS.len() as u64 * (seconds + ROW_OVERHEAD_SECONDS));
         for (i, accept) in VARIANTS.into_iter().enumerate() {
-            if interrupted || lab.stage.is_stopped() {
+            if interrupted || lab.test_bed.is_stopped() {
                 interrupted = true;
                 break;
             }
@@ -135,7 +108,7 @@ pub(crate) fn compare(
         }
         offer.lower();
         progress(LabProgress::Note(&format!(
-            "a row was {}: all of them again, with {} users",
+            "a row was {}: running all rows again with {} users",
             grade(&rows),
             count(offer.users as f64)
         )));
@@ -143,88 +116,9 @@ pub(crate) fn compare(
     Ok(TopologyComparison { offer, rows, interrupted })
 }
 
-/// Runs one way to accept under the article's script.
-fn run_row(
-    lab: &Lab<'_>,
-    name: &str,
-    accept: &str,
-    users: u64,
-    seconds: u64,
-    progress: &mut dyn FnMut(LabProgress<'_>),
-) -> Result<FinishedRun, LabError> {
-    // A connection that its client has closed is open at the server for a moment more.
-    let cores = lab.machine.cores_for(users + users / 4);
-    let server = lab.stage.serve(ServerSpec { accept, ..ServerSpec::new(name, "ok", cores) })?;
-    let text = scenario(users, seconds);
-    let spec = LoadSpec::tcp(name, &text, seconds);
-    let run = lab.stage.load(&spec, &server.at, progress, |_| NextStep::On)?;
-    server.stop();
-    Ok(run)
-}
-
-/// The grade of the worst row.
+/// Returns the grade of the worst row.
 pub(crate) fn grade(rows: &[Row]) -> Grade {
     rows.iter().map(|row| row.grade).max().unwrap_or(Grade::Invalid)
-}
-
-/// The article's script for `users`, in `seconds` instead of its 31 minutes.
-fn scenario(users: u64, seconds: u64) -> String {
-    // The article: 15 minutes up, 1 minute sustained, 15 minutes down. Ramps that a server cannot
-    // follow would say nothing, so half of the time goes up and the height gets its share.
-    let ms = |percent: u64| show_duration(Duration::from_millis(seconds * 10 * percent));
-    text(users, &ms(50), &ms(35), &ms(15))
-}
-
-fn text(users: u64, up: &str, hold: &str, down: &str) -> String {
-    format!(
-        "target: tcp://127.0.0.1:5555
-load:
-  - ramp: {{to: {users}, over: {up}}}
-  - hold: {{for: {hold}}}
-  - ramp: {{to: 0, over: {down}}}
-user:
-  - connect
-  - wait: 1s ±10%
-  - close
-"
-    )
-}
-
-fn row(accept: &str, run: &FinishedRun) -> Row {
-    let intervals = &run.file.intervals;
-    let summary = Summary::of(&run.file);
-    let at_height = |interval: &&Interval| {
-        interval.load.as_ref().is_some_and(|load| load.phase.starts_with("hold"))
-    };
-    let height = latency(intervals.iter().filter(at_height), |load| load.latencies().connect);
-    let worst = intervals
-        .iter()
-        .filter_map(|interval| interval.load.as_ref())
-        .filter(|load| !load.latencies().connect.is_empty())
-        .map(|load| load.latencies().connect.percentile(90.0))
-        .max();
-    let server = summary.server.as_ref();
-    Row {
-        accept: accept.to_owned(),
-        rate_most: summary.connect.rate_most,
-        connect_p50_us: (height.count > 0).then_some(height.p50),
-        connect_p90_us: (height.count > 0).then_some(height.p90).or(worst),
-        connect_p99_us: (height.count > 0).then_some(height.p99),
-        connect_p90_us_most: worst,
-        syn_recv_most: most(intervals, "listener.syn_recv"),
-        accept_queue_most: most(intervals, "listener.accept_queue_most"),
-        overflows: grown(intervals, "TcpExt.ListenOverflows"),
-        drops: grown(intervals, "TcpExt.ListenDrops"),
-        registry_mailbox_most: server.map(|server| server.counters.registry_mailbox_most),
-        server_cpu_us: server.and_then(|server| server.cpu_us_per_connection),
-        load_cpu_us: summary.generator.cpu_us_per_connect,
-        server_cpus: server.and_then(|server| server.cpu_cores_used),
-        load_cpus: summary.generator.cpu_cores_used,
-        connected_most: summary.users.connected_most,
-        failed: summary.connect.failed.total(),
-        grade: summary.validity.grade,
-        reasons: summary.validity.reasons.clone(),
-    }
 }
 
 fn tables(rows: &[Row]) -> Vec<LabTable> {
@@ -242,12 +136,12 @@ fn tables(rows: &[Row]) -> Vec<LabTable> {
     taken.cells("connect p90, worst second", rows, |row| us(row.connect_p90_us_most));
     taken.cells("failed", rows, |row| count(row.failed as f64));
     taken.cells("the row is", rows, |row| row.grade.to_string());
-    let mut queues = side_by_side("Where they wait, and what they cost", rows);
+    let mut queues = side_by_side("Queues and costs", rows);
     queues.cells("in SYN-RECV, most", rows, |row| number(row.syn_recv_most));
     queues.cells("in the accept queue, most", rows, |row| number(row.accept_queue_most));
     queues.cells("accept queue overflows", rows, |row| number(row.overflows));
     queues.cells("SYNs dropped", rows, |row| number(row.drops));
-    queues.cells("waited for the registry, most", rows, registry);
+    queues.cells("waiting for the registry, most", rows, registry);
     queues.cells("server CPU each, µs", rows, |row| decimal(row.server_cpu_us));
     queues.cells("generator CPU each, µs", rows, |row| decimal(row.load_cpu_us));
     let cpus = |n: Option<f64>| or_dash(n, |n| format!("{n:.2}"));
@@ -260,21 +154,21 @@ fn tables(rows: &[Row]) -> Vec<LabTable> {
     vec![taken, queues, article]
 }
 
-/// A table with a column for each row that was run.
+/// Returns a table with a column for each accept topology.
 pub(crate) fn side_by_side(title: &str, rows: &[Row]) -> LabTable {
     let head = [""].into_iter().chain(rows.iter().map(|row| row.accept.as_str()));
     LabTable { title: title.to_owned(), head: head.map(str::to_owned).collect(), rows: Vec::new() }
 }
 
 impl LabTable {
-    /// Adds a line with a cell of each row that was run.
+    /// Adds a line with a cell for each accept topology.
     pub(crate) fn cells(&mut self, name: &str, rows: &[Row], cell: impl Fn(&Row) -> String) {
         let cells = rows.iter().map(cell);
         self.rows.push([name.to_owned()].into_iter().chain(cells).collect());
     }
 }
 
-/// What the article reports for the same way to accept.
+/// Returns the article's result for the same accept topology.
 fn article_of(accept: &str) -> &'static str {
     match accept {
         "dispatch" => "Ranch 1.7: breaks at 70k/s, peak 82k/s, p90 1 s, 20-200 messages wait",
@@ -291,28 +185,7 @@ fn notes(rows: &[Row]) -> Vec<String> {
     rows.iter().filter_map(of).collect()
 }
 
-/// How often all rows are run again with less, where one of them was not valid.
+/// The most repetitions of all rows with less load, where one of them is not valid.
 const AGAIN_MOST: u32 = 2;
-/// Starting and ending both ends of a row.
+/// The time to start and end server and generator of a row.
 const ROW_OVERHEAD_SECONDS: u64 = 1;
-
-#[cfg(test)]
-mod tests {
-    use throng_load::scenario::Scenario;
-
-    use super::*;
-    use crate::lab::assert_same_scenario;
-
-    #[test]
-    fn the_article_s_sizes_give_the_bundled_scenario() {
-        let bundled = include_str!("../../../labs/stressgrid-100k.yaml");
-        assert_same_scenario(&text(100_000, "15m", "1m", "15m"), bundled);
-    }
-
-    #[test]
-    fn any_length_is_a_scenario() {
-        for seconds in [1, 3, 30, 1860] {
-            Scenario::parse(&scenario(10, seconds), "scaled").unwrap();
-        }
-    }
-}

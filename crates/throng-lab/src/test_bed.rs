@@ -1,8 +1,9 @@
-//! The two ends of a lab as processes of this program, and what a lab sees of them.
+//! The test bed of a lab: server and generator as processes of this program, their files and their
+//! network.
 //!
-//! Each end reads its standard input, which is a pipe from the lab, and ends when that does: the kernel
-//! closes it however the lab ends. Each is in a process group of its own, so that Ctrl-C on the terminal
-//! reaches the lab alone, which then lets the load ramp down.
+//! Each process reads its standard input, a pipe from the lab, and ends when the pipe closes: the
+//! kernel closes it however the lab ends. Each is in a process group of its own, so that Ctrl-C on
+//! the terminal reaches the lab alone, which then ramps the load down.
 
 mod folder;
 mod follow;
@@ -27,113 +28,117 @@ use throng_driver::folder::create_file;
 use throng_report::runfile::RunFile;
 use throng_report::{Interval, LoadInterval, ServerSnapshot, Summary};
 
+use crate::error::LabError;
 use crate::isolate::{self, Isolation};
-use crate::lab::{LabError, LabOptions, LabProgress};
+use crate::options::LabOptions;
+use crate::progress::LabProgress;
 use crate::report::RowDiagnosis;
 use folder::WorkFolder;
-use follow::Follow;
+use follow::RunFileFollower;
 use network::Network;
 use process::Process;
 
-/// Where a lab happens: the program, a folder for its files, and the namespaces if there are any.
+/// The program, the folders and the network of a lab.
 #[derive(Debug)]
 pub(crate) struct TestBed {
     program: PathBuf,
-    /// Scenarios, run files, output.
+    /// The folder of scenarios, run files and output.
     folder: PathBuf,
-    /// Control sockets: their paths may not be longer than 107 bytes, so they are not kept elsewhere. And
-    /// what is run as a program.
+    /// The folder of control sockets and of code that runs. A control socket's path has at most 107
+    /// bytes, so it cannot be in a folder of the user's choice.
     work: WorkFolder,
     network: Network,
-    /// Whether the generator tries what should not fit.
+    /// True when the generator runs a size that should not fit.
     force: bool,
     stop: Arc<AtomicBool>,
-    /// What stopped each load so far.
+    /// The diagnosis of each load so far.
     diagnoses: RefCell<Vec<RowDiagnosis>>,
 }
 
-/// A server to be started.
+/// The options of a server to start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerSpec<'a> {
-    /// The name of its row, for its files.
+    /// The name of the row, which its files carry.
     pub(crate) row: &'a str,
-    /// `ok`, `pingpong`, ….
+    /// The kind of server: `ok`, `pingpong`, ….
     pub(crate) handler: &'a str,
-    /// `reuseport`, `shared`, `dispatch`.
+    /// The accept topology: `reuseport`, `shared`, `dispatch`.
     pub(crate) accept: &'a str,
-    /// Event loops.
+    /// The server's cores.
     pub(crate) cores: u64,
-    /// Where to listen; 0 for any port that is free.
+    /// The port to listen on; 0 for any free port.
     pub(crate) port: u16,
-    /// After how long a silence it closes a connection; none for the handler's default.
+    /// The time after which the server closes an idle connection; none for the handler's default.
     pub(crate) idle_timeout: Option<Duration>,
 }
 
 impl<'a> ServerSpec<'a> {
-    /// With a listener a core, at any port.
+    /// Returns a server with a listener per core, on any free port.
     pub(crate) fn new(row: &'a str, handler: &'a str, cores: u64) -> Self {
         Self { row, handler, accept: "reuseport", cores, port: 0, idle_timeout: None }
     }
 }
 
-/// A load to be run against a server.
+/// The options of a load to run against a server.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadSpec<'a> {
-    /// The name of its row.
+    /// The name of the row, which its files carry.
     pub(crate) row: &'a str,
-    /// The scenario's text; its target is replaced.
+    /// The scenario's text; the test bed replaces its target.
     pub(crate) scenario: &'a str,
     /// The target, with `@` for the server's address: [`TCP`], [`CHAT`], [`CHANNELS`].
     pub(crate) target: &'a str,
-    /// How long it should take.
+    /// The seconds that the load should take.
     pub(crate) seconds: u64,
     /// The length of an interval.
     pub(crate) interval: Duration,
-    /// Event loops; none for what suits the load.
+    /// The generator's cores; none for as many as suit the load.
     pub(crate) cores: Option<usize>,
-    /// Whether nobody wants the rest of it: when the user ends it early it is killed, and leaves no result.
-    pub(crate) is_brief: bool,
+    /// Kills the generator when the user ends the lab early, because half of its result is of no
+    /// use.
+    pub(crate) killed_on_stop: bool,
 }
 
 impl<'a> LoadSpec<'a> {
-    /// Bytes over TCP, recorded every second.
+    /// Returns a load of bytes over TCP, recorded every second.
     pub(crate) fn tcp(row: &'a str, scenario: &'a str, seconds: u64) -> Self {
         let interval = Duration::from_secs(1);
-        Self { row, scenario, target: TCP, seconds, interval, cores: None, is_brief: false }
+        Self { row, scenario, target: TCP, seconds, interval, cores: None, killed_on_stop: false }
     }
 }
 
-/// A server that listens.
+/// A server process that listens.
 #[derive(Debug)]
-pub(crate) struct ServerEnd {
+pub(crate) struct RunningServer {
     process: Process,
-    /// Where it is found.
-    pub(crate) at: ServerAt,
+    /// The server's addresses.
+    pub(crate) endpoint: ServerEndpoint,
 }
 
-/// Where a server is found.
+/// The addresses of a server.
 #[derive(Clone, Debug)]
-pub(crate) struct ServerAt {
-    /// Where it listens.
+pub(crate) struct ServerEndpoint {
+    /// The address on which the server listens.
     pub(crate) addr: SocketAddr,
-    /// Its control socket; none when it is not a throng server.
+    /// The server's control socket; none when it is not a throng server.
     control: Option<PathBuf>,
 }
 
-/// Whether a run should go on.
+/// The decision after an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
-    On,
+    /// The load goes on.
+    Continue,
     /// The load ramps down and the row ends.
     Stop,
 }
 
-/// A run that is over.
+/// The result of a run that is over.
 #[derive(Debug)]
 pub(crate) struct FinishedRun {
-    /// Everything that was recorded.
+    /// The recorded intervals.
     pub(crate) file: RunFile,
-    /// Whether the user ended it early.
+    /// True when the user ended the run early.
     pub(crate) interrupted: bool,
 }
 
@@ -148,15 +153,14 @@ impl TestBed {
             WorkFolder::create(lab).map_err(|error| LabError::File(std::env::temp_dir(), error))?;
         let folder = match &options.keep_files {
             Some(folder) => {
-                folder::keep(folder).map_err(|error| LabError::File(folder.clone(), error))?;
+                folder::prepare_kept(folder)
+                    .map_err(|error| LabError::File(folder.clone(), error))?;
                 folder.clone()
             }
             None => work.path().to_owned(),
         };
-        let isolation = match options.isolate {
-            true => Some(Isolation::new(options.users.unwrap_or(0))?),
-            false => None,
-        };
+        let isolation =
+            if options.isolate { Some(Isolation::new(options.users.unwrap_or(0))?) } else { None };
         Ok(Self {
             program,
             folder,
@@ -168,54 +172,55 @@ impl TestBed {
         })
     }
 
-    /// What stopped each of the loads that were run.
+    /// Returns the diagnosis of each load so far.
     pub(crate) fn diagnoses(&self) -> Vec<RowDiagnosis> {
         self.diagnoses.borrow().clone()
     }
 
-    /// Forgets what stopped a load that was only a trial.
-    pub(crate) fn forget(&self, row: &str) {
+    /// Removes the diagnosis of a load that was only a trial.
+    pub(crate) fn drop_diagnosis(&self, row: &str) {
         self.diagnoses.borrow_mut().retain(|diagnosis| diagnosis.row != row);
     }
 
-    /// Whether the user asked for the end of the lab.
+    /// Reports whether the user has ended the lab.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether each end has a namespace of its own.
+    /// Reports whether server and generator have a namespace each.
     pub(crate) fn is_isolated(&self) -> bool {
         self.network.is_isolated()
     }
 
-    /// Moves what is started from now on into a network namespace where `sockets` would users the machine's own table
-    /// of connections, which has `buckets`; says what it costs where it `may_move` not, or cannot.
-    pub(crate) fn make_room(&self, sockets: u64, buckets: u64, may_move: bool) {
-        self.network.make_room(sockets, buckets, may_move);
+    /// Starts later processes in a network namespace with a larger TCP hash table if `sockets`
+    /// would crowd the machine's table of `buckets`. Notes the cost where that fails, or where
+    /// `may_move` is false.
+    pub(crate) fn use_larger_table(&self, sockets: u64, buckets: u64, may_move: bool) {
+        self.network.use_larger_table(sockets, buckets, may_move);
     }
 
-    /// What the report should say about the ends' network.
+    /// Returns a note on the network for the report.
     pub(crate) fn network_note(&self) -> Option<String> {
         self.network.note()
     }
 
-    /// A path for a file of this lab.
+    /// Returns the path for a file that the user may keep.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// A path for what nobody wants to keep, and nobody else may change.
+    /// Returns the path for a file that the lab removes, and that no other user may change.
     pub(crate) fn work_path(&self, name: &str) -> PathBuf {
         self.work.path().join(name)
     }
 
-    /// Writes a file of this lab, in place of one that was there.
+    /// Writes a file of this lab and replaces an existing one.
     pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
         create_file(path)?.write_all(text.as_bytes())
     }
 
     /// Starts a throng server and waits until it listens.
-    pub(crate) fn serve(&self, spec: ServerSpec<'_>) -> Result<ServerEnd, LabError> {
+    pub(crate) fn serve(&self, spec: ServerSpec<'_>) -> Result<RunningServer, LabError> {
         let control = self.work_path(&format!("{}.server.sock", spec.row));
         let mut command = Command::new(&self.program);
         command.args(["serve", spec.handler, "--accept", spec.accept, "--backlog", BACKLOG]);
@@ -227,23 +232,23 @@ impl TestBed {
         }
         let mut process = self.start_server(spec.row, command)?;
         let addr = self.wait_for(&mut process, || listens_at(&control))?;
-        Ok(ServerEnd { process, at: ServerAt { addr, control: Some(control) } })
+        Ok(RunningServer { process, endpoint: ServerEndpoint { addr, control: Some(control) } })
     }
 
-    /// Starts some other server, and waits until it accepts connections at `addr`.
+    /// Starts another program as the server, and waits until it accepts connections at `addr`.
     pub(crate) fn serve_other(
         &self,
         row: &str,
         command: Command,
         addr: SocketAddr,
-    ) -> Result<ServerEnd, LabError> {
+    ) -> Result<RunningServer, LabError> {
         let mut process = self.start_server(row, command)?;
         let ready = || self.network.accepts(addr, WAIT_STEP).then_some(addr);
         let addr = self.wait_for(&mut process, ready)?;
-        Ok(ServerEnd { process, at: ServerAt { addr, control: None } })
+        Ok(RunningServer { process, endpoint: ServerEndpoint { addr, control: None } })
     }
 
-    /// Where a server is to listen.
+    /// Returns the address for a server to listen on.
     pub(crate) fn listen_at(&self, port: u16) -> SocketAddr {
         self.network.listen_at(port)
     }
@@ -260,25 +265,25 @@ impl TestBed {
     ) -> Result<T, LabError> {
         let began = Instant::now();
         loop {
-            if let Some(found) = ready() {
-                return Ok(found);
+            if let Some(result) = ready() {
+                return Ok(result);
             }
-            if let Some(error) = process.ended_early() {
+            if let Some(error) = process.early_exit() {
                 return Err(error);
             }
             if began.elapsed() > START_TIMEOUT || self.is_stopped() {
-                return Err(process.failed(&format!("was not ready within {START_TIMEOUT:?}")));
+                return Err(process.error(&format!("was not ready within {START_TIMEOUT:?}")));
             }
             std::thread::sleep(WAIT_STEP);
         }
     }
 
-    /// Runs a load against `server` to its end. `each` sees every interval and may end it early, as
-    /// may the user.
+    /// Runs a load against `server` to its end. Calls `each` with every interval; it may end the
+    /// load early, as may the user.
     pub(crate) fn load(
         &self,
         spec: &LoadSpec<'_>,
-        server: &ServerAt,
+        server: &ServerEndpoint,
         progress: &mut dyn FnMut(LabProgress<'_>),
         mut each: impl FnMut(&Interval) -> NextStep,
     ) -> Result<FinishedRun, LabError> {
@@ -290,52 +295,53 @@ impl TestBed {
         let _ = fs::remove_file(&record);
         let control = self.load_control(row);
         let command = self.load_command(spec, &scenario, server, &record, &control);
-        let spawn = |command| self.network.spawn_load(command);
+        let spawn = |command| self.network.spawn_generator(command);
         let log = self.path(&format!("{row}.load.log"));
         let mut process = Process::start("generator", command, log, spawn)?;
 
-        let mut follow = Follow::new(&record);
-        let mut asked_to_end = false;
+        let mut follow = RunFileFollower::new(&record);
+        let mut is_shutting_down = false;
         let mut interrupted = false;
-        let end_timeout = if spec.is_brief { BRIEF_END_TIMEOUT } else { END_TIMEOUT };
-        let mut give_up_at = Instant::now() + Duration::from_secs(spec.seconds) + end_timeout;
-        let latest = give_up_at + LEAVING_MAX;
+        let end_timeout = if spec.killed_on_stop { BRIEF_END_TIMEOUT } else { END_TIMEOUT };
+        let mut kill_at = Instant::now() + Duration::from_secs(spec.seconds) + end_timeout;
+        let latest = kill_at + LEAVING_MAX;
         loop {
             let ended = process.has_ended();
-            let mut go = NextStep::On;
+            let mut next = NextStep::Continue;
             follow.read(&mut |interval, previous| {
                 progress(LabProgress::Interval { row, interval, previous, seconds: spec.seconds });
                 if each(interval) == NextStep::Stop {
-                    go = NextStep::Stop;
+                    next = NextStep::Stop;
                 }
-                // Millions take minutes to leave: whoever is at it is not stuck.
+                // Millions of users take minutes to leave: a generator that reports it is not
+                // stuck.
                 if interval.load.as_ref().is_some_and(LoadInterval::is_leaving) {
-                    give_up_at = latest.min(give_up_at.max(Instant::now() + end_timeout));
+                    kill_at = latest.min(kill_at.max(Instant::now() + end_timeout));
                 }
             });
             if ended {
                 break;
             }
             interrupted |= self.is_stopped();
-            if interrupted && spec.is_brief {
+            if interrupted && spec.killed_on_stop {
                 process.kill();
-                return Err(process.failed("was killed"));
+                return Err(process.error("was killed"));
             }
-            if !asked_to_end && (interrupted || go == NextStep::Stop) {
-                ask_to_end(&control);
-                asked_to_end = true;
-                give_up_at = Instant::now() + END_TIMEOUT;
+            if !is_shutting_down && (interrupted || next == NextStep::Stop) {
+                request_shutdown(&control);
+                is_shutting_down = true;
+                kill_at = Instant::now() + END_TIMEOUT;
             }
-            if Instant::now() > give_up_at {
-                return Err(process.failed("did not end in time and was killed"));
+            if Instant::now() > kill_at {
+                return Err(process.error("did not end in time and was killed"));
             }
             std::thread::sleep(WAIT_STEP);
         }
         process.check_ran()?;
-        let file = follow.whole().map_err(|error| LabError::File(record, error))?;
+        let file = follow.finish().map_err(|error| LabError::File(record, error))?;
         let diagnosis = diagnose(&History::of(&file), &Summary::of(&file), &[]);
-        // Of a row that was run again, the last time counts.
-        self.forget(row);
+        // If a row runs again, its last run counts.
+        self.drop_diagnosis(row);
         self.diagnoses.borrow_mut().push(RowDiagnosis { row: row.to_owned(), diagnosis });
         Ok(FinishedRun { file, interrupted })
     }
@@ -344,7 +350,7 @@ impl TestBed {
         &self,
         spec: &LoadSpec<'_>,
         scenario: &Path,
-        server: &ServerAt,
+        server: &ServerEndpoint,
         record: &Path,
         control: &Path,
     ) -> Command {
@@ -371,14 +377,14 @@ impl TestBed {
         command
     }
 
-    /// The control socket of a row's generator.
+    /// Returns the control socket of a row's generator.
     pub(crate) fn load_control(&self, row: &str) -> PathBuf {
         self.work_path(&format!("{row}.load.sock"))
     }
 }
 
-impl ServerEnd {
-    /// Ends it, and waits until it has.
+impl RunningServer {
+    /// Ends the server and waits until it has ended.
     pub(crate) fn stop(mut self) {
         self.process.stop();
     }
@@ -391,30 +397,30 @@ fn listens_at(control: &Path) -> Option<SocketAddr> {
     snapshot.listen.parse().ok()
 }
 
-/// A generator that does not answer is not asked again: the time-out ends it.
-fn ask_to_end(control: &Path) {
+/// Asks the generator to shut down. If it does not answer, the time-out of the load kills it.
+fn request_shutdown(control: &Path) {
     if let Ok(client) = ControlClient::connect(control) {
         let _ =
             client.with_timeout(Duration::from_secs(2)).request(&ControlRequest::new(Verb::Shutdown));
     }
 }
 
-/// A target that takes bytes.
+/// The target of a server of bytes.
 pub(crate) const TCP: &str = "tcp://@";
-/// `throng serve chat`.
+/// The target of `throng serve chat`.
 pub(crate) const CHAT: &str = "ws://@/";
-/// `throng serve channels`.
+/// The target of `throng serve channels`.
 pub(crate) const CHANNELS: &str = "ws://@/socket/websocket";
 
-/// What every server of every row gets.
+/// The backlog of every server.
 const BACKLOG: &str = "4096";
-/// How long an end may take until it is ready.
+/// The time in which a server must be ready.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a load may take to end after its phases, or after it was told to.
+/// The time in which a load must end after its phases, or after a shutdown request.
 const END_TIMEOUT: Duration = Duration::from_secs(90);
-/// The longest that it may take its users to leave, on top of that.
+/// The longest additional time for the users to leave.
 const LEAVING_MAX: Duration = Duration::from_secs(600);
-/// How long a load that is brief may take to end.
+/// The time in which a load with `killed_on_stop` must end after its phases.
 const BRIEF_END_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a lab looks.
+/// The time between two looks at the processes.
 const WAIT_STEP: Duration = Duration::from_millis(50);

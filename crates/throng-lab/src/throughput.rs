@@ -1,8 +1,8 @@
-//! What this machine does in a second with both ends on it, measured just before a lab.
+//! The machine's throughput with server and generator on it, measured just before a lab.
 //!
-//! A lab whose users come, ask and hear at a rate takes its rates from here: a share of what this machine does at most, so
-//! that the generator has headroom on a slow machine, and the lab is short on a fast one. A number that suits one machine suits no
-//! other.
+//! A lab whose users connect and send messages at a rate takes a share of this throughput. So the
+//! generator has headroom on a slow machine, and the lab is short on a fast one. No fixed rate
+//! suits every machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,28 +11,30 @@ use throng_load::scenario::Protocol;
 use throng_report::render::rate;
 
 use crate::ceiling::{self, CeilingOptions, Traffic};
-use crate::lab::{Lab, LabError, LabProgress};
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::progress::LabProgress;
 
-/// The most that both ends did together.
+/// The highest rates of server and generator together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Throughput {
-    /// Connections a second: with the upgrade of a WebSocket, and one join where channels are spoken.
+    /// Connections per second, including the upgrade of a WebSocket and the join of a channel.
     pub(crate) connects: f64,
-    /// Messages a second that were answered.
+    /// Answered messages per second.
     pub(crate) messages: f64,
 }
 
 impl Throughput {
-    /// Measures it, as the row before the lab's own. So few users that any machine takes them at once need no measurement:
-    /// of those, and where nothing could be measured, a slow CPU's is taken.
+    /// Measures the throughput, in a row before the lab's own. Assumes a slow CPU's throughput for
+    /// a few users, which any machine takes at once, and where the calibration measures no rate.
     pub(crate) fn measure(
         lab: &Lab<'_>,
         protocol: Protocol,
         progress: &mut dyn FnMut(LabProgress<'_>),
     ) -> Result<Self, LabError> {
-        let slow = Self::of_slow(lab.machine.cpus);
+        let slow = Self::assumed(lab.machine.cpus);
         if let Some(users) = lab.options.users {
-            lab.check(users)?;
+            lab.check_fits(users)?;
             if users <= FEW_USERS {
                 return Ok(slow);
             }
@@ -42,7 +44,7 @@ impl Throughput {
         let options = CeilingOptions {
             length: LENGTH,
             protocol,
-            talk: Traffic::Answered,
+            traffic: Traffic::Answered,
             users_most: lab.machine.pairs_most(),
             program: lab.options.program.clone(),
             stop: Arc::clone(&lab.options.stop),
@@ -54,34 +56,35 @@ impl Throughput {
             messages: ceiling.messages_per_s.unwrap_or(slow.messages),
         };
         progress(LabProgress::Note(&format!(
-            "with both ends on it, this machine does {} connects and {} messages at most",
+            "with server and generator on it, this machine does at most {} connects and {} \
+             messages",
             rate(found.connects),
             rate(found.messages)
         )));
         Ok(found)
     }
 
-    /// What any machine with so many CPUs does.
-    fn of_slow(cpus: u64) -> Self {
+    /// Returns the throughput that any machine with `cpus` CPUs has.
+    fn assumed(cpus: u64) -> Self {
         let cpus = cpus as f64;
         Self { connects: CONNECTS_PER_CPU * cpus, messages: MESSAGES_PER_CPU * cpus }
     }
 
-    /// `share` of the connects, at least one a second.
+    /// Returns `share` of the connects, at least one per second.
     pub(crate) fn connects_at(&self, share: f64) -> u64 {
         ((self.connects * share) as u64).max(1)
     }
 
-    /// `share` of the messages, at least one a second.
+    /// Returns `share` of the messages, at least one per second.
     pub(crate) fn messages_at(&self, share: f64) -> u64 {
         ((self.messages * share) as u64).max(1)
     }
 }
 
 const ROW: &str = "calibration";
-/// Starting both ends comes on top.
+/// The calibration's length, without the start of server and generator.
 const LENGTH: Duration = Duration::from_secs(2);
-/// All of them come within seconds everywhere.
+/// The most users that arrive within seconds on any machine.
 const FEW_USERS: u64 = 2_000;
 const CONNECTS_PER_CPU: f64 = 2_000.0;
 const MESSAGES_PER_CPU: f64 = 10_000.0;

@@ -1,4 +1,5 @@
-//! What the labs of one row with many users have in common: both ends, what a user costs, how a broadcast went.
+//! A run of many users: the common part of the labs with one row. It starts server and generator,
+//! computes a user's cost, and summarises the broadcasts.
 
 use std::time::Duration;
 
@@ -6,28 +7,31 @@ use serde::Serialize;
 use throng_report::render::{bytes, count, micros, or_dash};
 use throng_report::{Interval, ProbeReport, Summary};
 
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::error::LabError;
+use crate::lab::Lab;
 use crate::measure::{MANY, MemoryEach};
+use crate::options::LabInfo;
+use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable, SCHEMA};
 use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
 use crate::throughput::Throughput;
 
-/// A server, and a load of users against it.
+/// The options of a server and of a load of users against it.
 pub(crate) struct UserRunSpec<'a> {
     pub(crate) row: &'a str,
-    /// What `throng serve` is to be.
+    /// The kind of server for `throng serve`.
     pub(crate) handler: &'a str,
     /// [`crate::test_bed::TCP`], [`crate::test_bed::CHAT`] or [`crate::test_bed::CHANNELS`].
     pub(crate) target: &'a str,
     pub(crate) scenario: &'a str,
-    /// The most that are connected at one time.
+    /// The most users that are connected at one time.
     pub(crate) users: u64,
     pub(crate) seconds: u64,
-    /// After how long a silence the server closes a connection; none for the handler's default.
+    /// The time after which the server closes an idle connection; none for the handler's default.
     pub(crate) idle_timeout: Option<Duration>,
 }
 
-/// Runs both ends; `each` sees every interval and may end the load early.
+/// Runs server and generator. Calls `each` with every interval; it may end the load early.
 pub(crate) fn run_users(
     lab: &Lab<'_>,
     spec: &UserRunSpec<'_>,
@@ -38,15 +42,15 @@ pub(crate) fn run_users(
     lab.begin_row(row, seconds, progress);
     let cores = lab.machine.cores_for(spec.users);
     let server = ServerSpec::new(row, spec.handler, cores);
-    let server = lab.stage.serve(ServerSpec { idle_timeout: spec.idle_timeout, ..server })?;
+    let server = lab.test_bed.serve(ServerSpec { idle_timeout: spec.idle_timeout, ..server })?;
     let load = LoadSpec { target: spec.target, ..LoadSpec::tcp(row, spec.scenario, seconds) };
-    let run = lab.stage.load(&load, &server.at, progress, each)?;
+    let run = lab.test_bed.load(&load, &server.endpoint, progress, each)?;
     server.stop();
     let summary = Summary::of(&run.file);
     Ok((run, summary))
 }
 
-/// A lab's report: what it ran, what it found, and how far the run can be trusted.
+/// Returns the report of a lab with one row, whose numbers are `found`.
 pub(crate) fn report<T: Serialize>(
     info: &LabInfo,
     setup: String,
@@ -65,31 +69,31 @@ pub(crate) fn report<T: Serialize>(
         notes: summary.validity.reasons.iter().cloned().chain(summary.overdue()).collect(),
         grade: summary.validity.grade,
         interrupted: run.interrupted,
-        rows: serde_json::to_value([found]).expect("what was found is plain data"),
+        rows: serde_json::to_value([found]).expect("a row is plain data"),
         kept: None,
         next: Vec::new(),
     }
 }
 
-/// What a user costs.
+/// The cost of a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Cost {
-    /// Users per CPU of this machine, which both ends share.
+pub(crate) struct UserCost {
+    /// Users per CPU of this machine, which server and generator share.
     pub(crate) users_per_cpu: f64,
-    /// Resident memory of the server.
+    /// Resident memory of the server per user.
     pub(crate) server_bytes_each: Option<f64>,
-    /// Resident memory of the generator.
+    /// Resident memory of the generator per user.
     pub(crate) load_bytes_each: Option<f64>,
-    /// By how much the memory that is used on the machine grew, per user: both ends, and the kernel's part.
+    /// Growth of the machine's used memory per user: server, generator and kernel.
     pub(crate) machine_bytes_each: Option<f64>,
-    /// CPU of the server until the last of them was there and everything was said, in microseconds.
+    /// CPU time of the server per user over the run, in microseconds.
     pub(crate) server_cpu_us_each: Option<f64>,
-    /// The same of the generator.
+    /// CPU time of the generator per user over the run, in microseconds.
     pub(crate) load_cpu_us_each: Option<f64>,
 }
 
-impl Cost {
-    /// Of the most users that were connected at one time.
+impl UserCost {
+    /// Computes the cost for the most users that were connected at one time.
     pub(crate) fn of(intervals: &[Interval], summary: &Summary, cpus: u64) -> Self {
         let users = summary.users.connected_most;
         let memory = MemoryEach::of(intervals, summary);
@@ -105,18 +109,18 @@ impl Cost {
         }
     }
 
-    /// Users per gigabyte of the server's own memory.
+    /// Returns the users per gigabyte of the server's memory.
     pub(crate) fn users_per_server_gb(&self) -> Option<f64> {
         self.server_bytes_each.map(|bytes| GB / bytes)
     }
 
-    /// Users per gigabyte of the machine: both ends, and the kernel's part.
+    /// Returns the users per gigabyte of the machine's memory: server, generator and kernel.
     pub(crate) fn users_per_machine_gb(&self) -> Option<f64> {
         self.machine_bytes_each.map(|bytes| GB / bytes)
     }
 
-    /// Adds the rows of a table `["", "here", "the article"]`; `article` says what it has for per CPU, per gigabyte
-    /// and bytes of the server.
+    /// Adds the rows to a table `["", "here", "the article"]`. `article` has the article's figures
+    /// for users per core, users per gigabyte and the server's bytes per user.
     pub(crate) fn rows(&self, table: &mut LabTable, article: [&str; 3]) {
         let [per_cpu, per_gb, server] = article;
         let number = |n: Option<f64>| or_dash(n, count);
@@ -132,7 +136,8 @@ impl Cost {
         }
     }
 
-    /// Adds what both ends used of the CPU over the run, where users do little else than to come.
+    /// Adds the CPU time of server and generator over the run, for labs whose users do little but
+    /// arrive.
     pub(crate) fn cpu_rows(&self, table: &mut LabTable) {
         let us = |us: Option<f64>| or_dash(us, |us| format!("{us:.1} µs"));
         for (name, here) in [
@@ -144,49 +149,50 @@ impl Cost {
     }
 }
 
-/// CPU that the server had used by the end of the interval, since its process began.
+/// Returns the CPU time of the server's process up to the end of the interval.
 pub(crate) fn server_cpu_us(interval: &Interval) -> Option<u64> {
     interval.server.as_ref().map(|server| server.process.cpu_us())
 }
 
-/// First, half, 99 % and last of a broadcast's deliveries, as cells of a table.
+/// Returns the delays of a broadcast's first, median, 99 % and last delivery as cells of a table.
 pub(crate) fn delivery_cells(probe: &ProbeReport) -> [String; 4] {
     [probe.first_us, probe.p50_us, probe.p99_us, probe.last_us].map(|us| or_dash(us, micros))
 }
 
-/// What the probes say, in a sentence: whether everybody had each of them, and what was wrong otherwise.
+/// Returns a sentence about the broadcasts: every user received each of them, or the faults.
 pub(crate) fn delivery_sentence(probes: &[ProbeReport]) -> String {
     let sum = |of: fn(&ProbeReport) -> u64| probes.iter().map(of).sum::<u64>();
-    let heard = probes.iter().filter(|probe| probe.counters.delivered > 0).count();
-    if heard == 0 {
-        return "No broadcast reached anybody.".to_owned();
+    let delivered = probes.iter().filter(|probe| probe.counters.delivered > 0).count();
+    if delivered == 0 {
+        return "No broadcast reached a user.".to_owned();
     }
     let faults: Vec<_> = [
         ("missing", sum(|probe| probe.counters.missing)),
-        ("twice", sum(|probe| probe.counters.duplicates)),
+        ("duplicated", sum(|probe| probe.counters.duplicates)),
         ("out of order", sum(|probe| probe.counters.out_of_order)),
     ]
     .into_iter()
     .filter(|(_, n)| *n > 0)
-    .map(|(what, n)| format!("{n} {what}"))
+    .map(|(fault, n)| format!("{n} {fault}"))
     .collect();
     let left = match sum(|probe| probe.counters.left) {
         0 => String::new(),
-        left => format!(" ({left} had left before it came)"),
+        left => format!(" ({left} had left before the delivery)"),
     };
-    match faults.is_empty() {
-        true => format!(
-            "Each of {heard} broadcasts reached everybody who was there, once and in order{left}."
-        ),
-        false => format!(
-            "Of {} deliveries of {heard} broadcasts: {}{left}.",
-            sum(|probe| probe.counters.expected),
-            faults.join(", ")
-        ),
+    if faults.is_empty() {
+        return format!(
+            "Each of {delivered} broadcasts reached every user who was there, once and in \
+             order{left}."
+        );
     }
+    format!(
+        "{} deliveries of {delivered} broadcasts were due: {}{left}.",
+        sum(|probe| probe.counters.expected),
+        faults.join(", ")
+    )
 }
 
-/// What failed, by kind, in a sentence; none where nothing did.
+/// Returns a sentence with the errors by kind; none without errors.
 pub(crate) fn errors_sentence(summary: &Summary) -> Option<String> {
     if summary.errors.total() == 0 {
         return None;
@@ -200,30 +206,35 @@ pub(crate) fn errors_sentence(summary: &Summary) -> Option<String> {
     Some(format!("Errors: {}{connects}.", kinds.collect::<Vec<_>>().join(", ")))
 }
 
-/// How many come in a second: those that were asked for, or a share of what the machine does. Where very many are held, each of
-/// them finds its memory in no cache, and the heartbeats of those that are there take much of the CPUs (`docs/numbers.md`).
-pub(crate) fn arrivals_per_second(users: u64, does: &Throughput, asked: Option<u64>) -> u64 {
+/// Returns the arrivals per second: the `rate` of the options, or a share of the machine's
+/// throughput. With very many users, no cache holds a user's memory, and the heartbeats of the
+/// connected users take much of the CPUs (`docs/numbers.md`).
+pub(crate) fn arrivals_per_second(users: u64, throughput: &Throughput, rate: Option<u64>) -> u64 {
     let share = if users > MANY { ARRIVALS_OF_MANY } else { ARRIVALS };
-    asked.unwrap_or_else(|| does.connects_at(share))
+    rate.unwrap_or_else(|| throughput.connects_at(share))
 }
 
-/// How many users a lab has of itself: so many a CPU, as far as they fit and come within [`COMING_SECONDS`].
-pub(crate) fn users_by_default(lab: &Lab<'_>, per_cpu: u64, does: &Throughput) -> u64 {
-    let arrivals = arrivals_per_second(0, does, lab.options.rate);
-    lab.users((per_cpu * lab.machine.cpus).min(arrivals.saturating_mul(COMING_SECONDS)))
+/// Returns a lab's default users: `per_cpu` for each CPU, as far as they fit and arrive within
+/// [`COMING_SECONDS`].
+pub(crate) fn users_by_default(lab: &Lab<'_>, per_cpu: u64, throughput: &Throughput) -> u64 {
+    let arrivals = arrivals_per_second(0, throughput, lab.options.rate);
+    lab.users_or((per_cpu * lab.machine.cpus).min(arrivals.saturating_mul(COMING_SECONDS)))
 }
 
-/// How long a broadcast to `users` may take, in seconds, rounded up: two broadcasts are not under way at one time.
-pub(crate) fn broadcast_seconds(users: u64, does: &Throughput) -> u64 {
-    users.div_ceil(does.messages_at(DELIVERIES)).max(1)
+/// Returns the time that a broadcast to `users` may take, in whole seconds. The labs leave this
+/// time between two broadcasts.
+pub(crate) fn broadcast_seconds(users: u64, throughput: &Throughput) -> u64 {
+    users.div_ceil(throughput.messages_at(DELIVERIES)).max(1)
 }
 
 const GB: f64 = 1e9;
-/// Shares of the connects that the machine does.
+/// The arrivals for each connect that the machine can do.
 const ARRIVALS: f64 = 0.35;
+/// The arrivals for each connect that the machine can do, with more than [`MANY`] users.
 const ARRIVALS_OF_MANY: f64 = 0.2;
+/// The most seconds in which a lab's default users arrive.
 const COMING_SECONDS: u64 = 25;
-/// Deliveries of broadcasts for each answered message that the machine does, by half of what it can.
+/// Deliveries for each answered message that the machine can do: about half of its limit.
 const DELIVERIES: f64 = 0.6;
 
 #[cfg(test)]
@@ -239,21 +250,23 @@ mod tests {
     }
 
     #[test]
-    fn a_broadcast_that_reached_everybody_is_said_to() {
-        let said = delivery_sentence(&[probe(10, 10, 0, 0), probe(20, 19, 0, 1)]);
+    fn broadcasts_that_reached_every_user_get_one_sentence() {
+        let sentence = delivery_sentence(&[probe(10, 10, 0, 0), probe(20, 19, 0, 1)]);
         assert_eq!(
-            said,
-            "Each of 2 broadcasts reached everybody who was there, once and in order (1 had left before it came)."
+            sentence,
+            "Each of 2 broadcasts reached every user who was there, once and in order (1 had \
+             left before the delivery)."
         );
     }
 
     #[test]
-    fn what_was_wrong_with_broadcasts_is_counted() {
+    fn faults_of_broadcasts_are_counted() {
         let mut twice = probe(20, 20, 0, 0);
         twice.counters.duplicates = 3;
-        let said = delivery_sentence(&[probe(10, 8, 2, 0), twice]);
-        assert_eq!(said, "Of 30 deliveries of 2 broadcasts: 2 missing, 3 twice.");
-        assert_eq!(delivery_sentence(&[probe(10, 0, 10, 0)]), "No broadcast reached anybody.");
+        let sentence = delivery_sentence(&[probe(10, 8, 2, 0), twice]);
+        let expected = "30 deliveries of 2 broadcasts were due: 2 missing, 3 duplicated.";
+        assert_eq!(sentence, expected);
+        assert_eq!(delivery_sentence(&[probe(10, 0, 10, 0)]), "No broadcast reached a user.");
     }
 
     #[test]

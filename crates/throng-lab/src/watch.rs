@@ -1,7 +1,7 @@
-//! Watches a server's host while somebody loads it from elsewhere: any server, throng's or not.
+//! Watches a server's host under a load from another machine: any server, throng's or not.
 //!
-//! A [`Watch`] looks, once an interval, at the kernel, at the listeners and at the process that owns them. A [`Publisher`]
-//! hands what it saw to whoever connects, and takes nothing from anybody.
+//! Once per interval, a [`HostWatch`] samples the kernel, the listeners and the process that owns
+//! them. A [`Publisher`] sends the samples to every reader that connects, and reads nothing.
 
 mod publisher;
 
@@ -17,35 +17,38 @@ use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
 
 use crate::recorder::ControlProbe;
 use crate::recorder::facts::{boot_id, net_namespace};
-use crate::recorder::kernel::{sentences, watched};
-use crate::recorder::server::ServerWatch;
+use crate::recorder::kernel::unreadable_sources;
+use crate::recorder::server_poller::ServerPoller;
+use crate::recorder::watched_process::watched_process;
 pub use publisher::{BoundPublisher, Publisher, READERS_MAX};
 
-/// What to watch.
+/// The server to watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchOptions {
     /// Listening ports of the server; none means every listener.
     pub ports: Vec<u16>,
-    /// The server's process; none means whoever listens on the ports. Its network namespace is the one that is watched.
+    /// The server's process id; none means the process that listens on the ports. The watch moves
+    /// into the network namespace of a process that is given.
     pub pid: Option<u32>,
-    /// The control socket of a throng server; none means the one of that process, if it has one.
+    /// The control socket of a throng server; none means that process's socket, if it has one.
     pub control: Option<PathBuf>,
 }
 
-/// Looks at a host. It stays on the thread that made it, which moves into the server's network namespace.
+/// The watch of a host. It stays on the thread that created it, which moves into the server's
+/// network namespace.
 #[derive(Debug)]
 pub struct HostWatch {
     options: WatchOptions,
     sampler: Sampler,
-    /// Why the namespace that is watched may not be the server's.
-    blind: Option<String>,
-    /// The process, as it was last seen.
+    /// The reason why the watched namespace may not be the server's.
+    namespace_error: Option<String>,
+    /// The process, or the reason why it is unknown.
     owner: Result<Owner, String>,
-    server: Option<ServerWatch>,
+    server: Option<ServerPoller>,
     began: Instant,
-    /// When the last look began, since then.
-    looked_ms: Option<u64>,
-    /// When the process may be searched for again.
+    /// The moment of the last sample, in milliseconds since `began`.
+    sampled_ms: Option<u64>,
+    /// The moment of the next search for the process.
     search_at: Instant,
 }
 
@@ -53,41 +56,48 @@ impl HostWatch {
     /// Finds the server.
     ///
     /// # Errors
-    /// There is no such process. A port on which nobody listens is no error: the server may come later.
+    /// The process does not exist. A port without a listener is no error: the server may start
+    /// later.
     pub fn new(options: WatchOptions) -> Result<Self, String> {
         let mut blind = None;
         if let Some(pid) = options.pid {
-            named(pid).map_err(|why| format!("cannot look at process {pid}: {why}"))?;
+            process_by_id(pid).map_err(|reason| format!("cannot watch process {pid}: {reason}"))?;
             blind = netns::enter(pid).err().map(|errno| {
-                format!("the network namespace of process {pid}: {errno}; the counters are those of this command's own")
+                format!(
+                    "the network namespace of process {pid}: {errno}; the counters are those of \
+                     this command's namespace"
+                )
             });
         }
         let now = Instant::now();
         let mut watch = Self {
             sampler: sampler(&options, None),
             options,
-            blind,
+            namespace_error: blind,
             owner: Err(String::new()),
             server: None,
             began: now,
-            looked_ms: None,
+            sampled_ms: None,
             search_at: now,
         };
-        watch.search();
+        watch.find_process();
         Ok(watch)
     }
 
-    /// The process that serves, or why it is not known.
+    /// Returns the server's process.
+    ///
+    /// # Errors
+    /// The reason why it is unknown.
     pub fn owner(&self) -> Result<&Owner, &str> {
         self.owner.as_ref().map_err(String::as_str)
     }
 
-    /// Whether the server is one of throng that says itself what it does.
-    pub fn asks_the_server(&self) -> bool {
+    /// Reports whether the server is a throng server whose control socket returns its counters.
+    pub fn reads_server_counters(&self) -> bool {
         self.server.is_some()
     }
 
-    /// The first line of its stream, for looks that are `interval` apart.
+    /// Returns the first line of the stream, for a sample every `interval`.
     pub fn header(&self, interval: Duration) -> WatchHeader {
         WatchHeader {
             schema: WATCH_SCHEMA.to_owned(),
@@ -99,34 +109,35 @@ impl HostWatch {
         }
     }
 
-    /// Follows the process between two looks, every 20 ms or so.
+    /// Follows the process between two samples; call it about every 20 ms.
     pub fn step(&mut self) {
         self.sampler.step(Clock.now());
     }
 
-    /// Looks once.
-    pub fn look(&mut self) -> WatchLine {
+    /// Samples the host once.
+    pub fn sample(&mut self) -> WatchLine {
         if Instant::now() >= self.search_at {
-            match self.is_alive() {
-                false => self.search(),
-                // A throng server that was too busy to answer, or not yet ready to, may be so now. Others are not worth the wait.
-                true if self.server.is_none() && self.is_throng() => self.search_control(),
-                true => {}
+            if !self.is_alive() {
+                self.find_process();
+            } else if self.server.is_none() && self.is_throng() {
+                // A throng server that was busy or not yet ready may answer now. For other servers
+                // the search is not worth its time.
+                self.find_control_socket();
             }
         }
         let at_ms = self.began.elapsed().as_millis() as u64;
-        let span_ms = at_ms - self.looked_ms.replace(at_ms).unwrap_or(at_ms);
+        let span_ms = at_ms - self.sampled_ms.replace(at_ms).unwrap_or(at_ms);
         let mut sample = self.sampler.sample(Clock.now());
-        let mut unseen = sentences("", &sample.unknown);
-        unseen.extend(self.blind.clone());
+        let mut unseen = unreadable_sources("", &sample.unknown);
+        unseen.extend(self.namespace_error.clone());
         let mut process = sample.processes.pop().and_then(|process| process.used.known().cloned());
-        let server = self.ask();
+        let server = self.server_snapshot();
         if let (Some(process), Some(server)) = (&mut process, &server) {
-            // It was there before this watch was.
+            // The server ran before this watch did.
             process.rss_bytes_at_start = server.process.rss_bytes_at_start;
         }
-        if let Err(why) = &self.owner {
-            unseen.push(why.clone());
+        if let Err(reason) = &self.owner {
+            unseen.push(reason.clone());
         }
         unseen.sort();
         unseen.dedup();
@@ -134,7 +145,7 @@ impl HostWatch {
         WatchLine { at_ms, span_ms, machine, kernel, process, server, programs, unseen }
     }
 
-    fn ask(&mut self) -> Option<ServerSnapshot> {
+    fn server_snapshot(&mut self) -> Option<ServerSnapshot> {
         self.server.as_mut()?.snapshot(&mut |_| {})
     }
 
@@ -148,45 +159,45 @@ impl HostWatch {
         self.owner.as_ref().is_ok_and(|owner| owner.program == "throng")
     }
 
-    /// Looks for the process, and for the control socket of a throng server.
-    fn search(&mut self) {
+    /// Searches for the process, and for the control socket of a throng server.
+    fn find_process(&mut self) {
         self.search_at = Instant::now() + SEARCH_EVERY;
         let found = match self.options.pid {
-            Some(pid) => named(pid),
+            Some(pid) => process_by_id(pid),
             None if self.options.ports.is_empty() => {
-                Err("the server's process: which one is not said (--port, --pid)".to_owned())
+                Err("the server's process: unknown; name it with --port or --pid".to_owned())
             }
             None => match listening_process(&ProcRoot::default(), &self.options.ports) {
                 Fact::Known(owner) => Ok(owner),
-                Fact::Unknown(why) => Err(format!("the server's process: {why}")),
+                Fact::Unknown(reason) => Err(format!("the server's process: {reason}")),
             },
         };
         if found != self.owner {
             self.sampler = sampler(&self.options, found.as_ref().ok().map(|owner| owner.pid));
             self.owner = found;
-            self.search_control();
+            self.find_control_socket();
         }
     }
 
-    /// Looks for the control socket of the process that was found.
-    fn search_control(&mut self) {
+    /// Searches for the control socket of the process.
+    fn find_control_socket(&mut self) {
         self.search_at = Instant::now() + SEARCH_EVERY;
-        self.server = control(&self.options, self.owner.as_ref().ok())
-            .map(|path| ServerWatch::new(Box::new(ControlProbe::new(path)), SERVER_PATIENCE));
+        self.server = control_socket(&self.options, self.owner.as_ref().ok())
+            .map(|path| ServerPoller::new(Box::new(ControlProbe::new(path)), SERVER_PATIENCE));
     }
 }
 
-/// A process by its id.
-fn named(pid: u32) -> Result<Owner, String> {
+/// Returns the process `pid`, or the reason why it cannot be read.
+fn process_by_id(pid: u32) -> Result<Owner, String> {
     let path = format!("proc/{pid}/stat");
     match ProcRoot::default().read(&path, throng_doctor::process::parse_stat) {
         Fact::Known(stat) => Ok(Owner { pid, program: stat.name, others: Vec::new() }),
-        Fact::Unknown(why) => Err(format!("the server's process: {why}")),
+        Fact::Unknown(reason) => Err(format!("the server's process: {reason}")),
     }
 }
 
 fn sampler(options: &WatchOptions, pid: Option<u32>) -> Sampler {
-    let processes = pid.map(|pid| watched("server", pid)).into_iter().collect();
+    let processes = pid.map(|pid| watched_process("server", pid)).into_iter().collect();
     Sampler::new(SamplerOptions {
         ports: options.ports.clone(),
         processes,
@@ -194,8 +205,8 @@ fn sampler(options: &WatchOptions, pid: Option<u32>) -> Sampler {
     })
 }
 
-/// The control socket to ask.
-fn control(options: &WatchOptions, owner: Option<&Owner>) -> Option<PathBuf> {
+/// Returns the control socket of the options, or else that of `owner`.
+fn control_socket(options: &WatchOptions, owner: Option<&Owner>) -> Option<PathBuf> {
     let of = |owner: &Owner| {
         let mut all = processes().into_iter();
         all.find(|process| process.role == ProcessRole::Server && process.pid == owner.pid)
@@ -203,10 +214,10 @@ fn control(options: &WatchOptions, owner: Option<&Owner>) -> Option<PathBuf> {
     options.control.clone().or_else(|| Some(of(owner?)?.path))
 }
 
-/// The rest between two searches for a process that is not there.
+/// The time between two searches for a process that does not run.
 const SEARCH_EVERY: Duration = Duration::from_secs(5);
 
-/// A watch says nothing about a server that is silent; it asks again each time.
+/// The time after which the poller calls a silent server lost; a watch ignores that and polls on.
 const SERVER_PATIENCE: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
@@ -216,12 +227,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_is_not_ours_is_found_by_its_port_and_looked_at() {
+    fn a_foreign_server_is_found_by_its_port_and_sampled() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let ports = vec![server.local_addr().unwrap().port()];
         let mut watch = HostWatch::new(WatchOptions { ports, ..Default::default() }).unwrap();
         assert_eq!(watch.owner().unwrap().pid, std::process::id());
-        let (first, second) = (watch.look(), watch.look());
+        let (first, second) = (watch.sample(), watch.sample());
         assert_eq!(first.span_ms, 0);
         assert_eq!(second.span_ms, second.at_ms - first.at_ms);
         assert_eq!(second.kernel["listener.count"], 1);
@@ -231,18 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn a_port_on_which_nobody_listens_is_watched_all_the_same() {
+    fn a_port_without_a_listener_is_watched() {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut watch =
             HostWatch::new(WatchOptions { ports: vec![closed], ..Default::default() }).unwrap();
-        assert!(watch.owner().unwrap_err().contains("no process listens"));
-        let line = watch.look();
+        assert!(watch.owner().unwrap_err().contains("listens"));
+        let line = watch.sample();
         assert_eq!((line.kernel["listener.count"], line.process), (0, None));
-        assert!(
-            line.unseen.iter().any(|what| what.contains("no process listens")),
-            "{:?}",
-            line.unseen
-        );
+        assert!(line.unseen.iter().any(|what| what.contains("listens")), "{:?}", line.unseen);
     }
 
     #[test]

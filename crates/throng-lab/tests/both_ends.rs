@@ -1,4 +1,5 @@
-//! What is recorded of two ends in namespaces of their own: each end's counters are in its own map. As root; skipped otherwise.
+//! Recordings of server and generator in a namespace each: each has its own map of counters. Needs
+//! root; skipped otherwise.
 
 mod common;
 
@@ -15,42 +16,43 @@ use throng_lab::isolate::{Isolation, SERVER_ADDRESS};
 use throng_report::runfile::{RunFile, read};
 use throng_report::{Interval, RunEventKind};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 const OVERFLOWS: &str = "TcpExt.ListenOverflows";
 
-/// A hundred connects a second, for as long as a test may need.
+/// Returns a scenario of a hundred connects per second, for as long as a test may need.
 fn scenario() -> String {
     format!(
-        "target: tcp://{SERVER_ADDRESS}:7000\nload:\n  - arrivals: {{rate: 100/s, for: 5m, spacing: even}}\n\
+        "target: tcp://{SERVER_ADDRESS}:7000\nload:\n  \
+         - arrivals: {{rate: 100/s, for: 5m, spacing: even}}\n\
          user:\n  - connect: {{timeout: 500ms}}\n  - close\n"
     )
 }
 
 #[test]
 fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
-    let Some(stage) = Stage::new() else { return };
-    let control = stage.dir.path().join("server.sock");
+    let Some(namespaces) = NamespacePair::new() else { return };
+    let control = namespaces.dir.path().join("server.sock");
     let mut server = Command::new(common::throng());
     server.args(["serve", "ok", "--cores", "1", "--backlog", "4", "--exit-with-parent"]);
     server.args(["--listen", &format!("{SERVER_ADDRESS}:7000")]).arg("--control").arg(&control);
-    let server = Ended(stage.isolation.spawn_server(piped(server)).unwrap());
+    let server = KillOnDrop(namespaces.isolation.spawn_server(piped(server)).unwrap());
     until(|| control.exists().then_some(()));
     let pid = Pid::from_child(&server.0);
 
-    let mut load = stage.run(&scenario());
+    let mut load = namespaces.run(&scenario());
     load.arg("--server-control").arg(&control);
-    let load = Ended(stage.isolation.spawn_load(piped(load)).unwrap());
+    let load = KillOnDrop(namespaces.isolation.spawn_generator(piped(load)).unwrap());
     let grown = |interval: &Interval| {
         interval.load.as_ref().is_some_and(|load| load.counters.connects_ok > 20)
     };
-    stage.wait_for(grown);
-    // A server that accepts nothing for a while.
+    namespaces.wait_for(grown);
+    // The stopped server accepts nothing for a while.
     kill_process(pid, Signal::STOP).unwrap();
     let overflowed =
         |interval: &Interval| interval.server_kernel.get(OVERFLOWS).is_some_and(|n| *n > 0);
-    stage.wait_for(overflowed);
+    namespaces.wait_for(overflowed);
     kill_process(pid, Signal::CONT).unwrap();
-    let file = stage.finish(load);
+    let file = namespaces.finish(load);
 
     let (first, last) = (&file.intervals[0], file.intervals.last().unwrap());
     assert!(file.header.target_is_here, "the control socket is on this machine");
@@ -63,7 +65,7 @@ fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
     assert!(has(&last.server_kernel, "process.server.") && !has(&last.kernel, "process.server."));
     assert_eq!((last.server_kernel["listener.count"], last.kernel["listener.count"]), (1, 0));
     assert_eq!(last.server_kernel["listener.backlog"], 4);
-    // The generator opens connections and the server takes them; in one namespace one would see both.
+    // The generator opens connections and the server accepts them. One namespace would show both.
     let grew = |name: &str| {
         let of = |map: fn(&Interval) -> &std::collections::BTreeMap<String, i64>| {
             map(last)[name] - map(first)[name]
@@ -76,27 +78,27 @@ fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
 }
 
 #[test]
-fn a_server_of_somebody_else_is_watched_from_its_namespace_while_it_is_loaded() {
-    let Some(stage) = Stage::new() else { return };
+fn a_foreign_server_is_watched_from_its_namespace_under_load() {
+    let Some(namespaces) = NamespacePair::new() else { return };
     let mut server = Command::new(env::current_exe().unwrap());
     server.args(["--exact", "a_server_that_never_accepts"]).env("THRONG_TEST_ROLE", "server");
-    let server = Ended(stage.isolation.spawn_server(piped(server)).unwrap());
+    let server = KillOnDrop(namespaces.isolation.spawn_server(piped(server)).unwrap());
     let watch = || {
         let mut watch = Command::new(common::throng());
         watch.args(["doctor", "--watch", "--port", "7000", "--interval", "200ms", "--json"]);
         watch.args(["--listen", &format!("{SERVER_ADDRESS}:7001")]);
-        Ended(stage.isolation.spawn_server(piped(watch)).unwrap())
+        KillOnDrop(namespaces.isolation.spawn_server(piped(watch)).unwrap())
     };
     let first = watch();
 
-    // The server's process may need a moment until it listens, and the watch as well.
+    // Server and watch may need a moment until they listen.
     let load = until(|| {
-        let mut load = stage.run(&scenario());
+        let mut load = namespaces.run(&scenario());
         load.args(["--server-facts", &format!("{SERVER_ADDRESS}:7001"), "--interval", "500ms"]);
-        let mut load = Ended(stage.isolation.spawn_load(piped(load)).unwrap());
+        let mut load = KillOnDrop(namespaces.isolation.spawn_generator(piped(load)).unwrap());
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(5) {
-            if stage.intervals().is_some() {
+            if namespaces.intervals().is_some() {
                 return Some(load);
             }
             if load.0.try_wait().unwrap().is_some() {
@@ -108,13 +110,13 @@ fn a_server_of_somebody_else_is_watched_from_its_namespace_while_it_is_loaded() 
     });
     let overflowed =
         |interval: &Interval| interval.server_kernel.get(OVERFLOWS).is_some_and(|n| *n > 0);
-    stage.wait_for(overflowed);
+    namespaces.wait_for(overflowed);
     drop(first);
-    stage.wait_for(|interval| interval.events.iter().any(is_lost));
+    namespaces.wait_for(|interval| interval.events.iter().any(is_lost));
     let _second = watch();
-    stage.wait_for(|interval| interval.events.iter().any(is_back));
-    stage.wait_for(|interval| is_after_the_loss(&stage, interval));
-    let file = stage.finish(load);
+    namespaces.wait_for(|interval| interval.events.iter().any(is_back));
+    namespaces.wait_for(|interval| is_after_the_loss(&namespaces, interval));
+    let file = namespaces.finish(load);
 
     let last =
         file.intervals.iter().rev().find(|interval| !interval.server_kernel.is_empty()).unwrap();
@@ -131,7 +133,7 @@ fn a_server_of_somebody_else_is_watched_from_its_namespace_while_it_is_loaded() 
     );
 }
 
-/// The process above, when it is started again as one.
+/// The server process of the test above, which starts this test as a process.
 #[test]
 fn a_server_that_never_accepts() {
     if env::var("THRONG_TEST_ROLE").as_deref() != Ok("server") {
@@ -139,7 +141,7 @@ fn a_server_that_never_accepts() {
     }
     let listener = TcpListener::bind((SERVER_ADDRESS, 7000)).unwrap();
     rustix::net::listen(&listener, 4).unwrap();
-    // It ends with the test, which holds the other end.
+    // The server ends with the test, which holds the pipe's write end.
     let _ = std::io::stdin().read(&mut [0]);
 }
 
@@ -151,19 +153,19 @@ fn is_back(event: &throng_report::RunEvent) -> bool {
     matches!(event.kind, RunEventKind::FactsBack { .. })
 }
 
-fn is_after_the_loss(stage: &Stage, interval: &Interval) -> bool {
-    let file = stage.intervals().unwrap_or_default();
+fn is_after_the_loss(namespaces: &NamespacePair, interval: &Interval) -> bool {
+    let file = namespaces.intervals().unwrap_or_default();
     let back = file.iter().find(|interval| interval.events.iter().any(is_back));
     back.is_some_and(|back| interval.at_ms > back.at_ms && !interval.server_kernel.is_empty())
 }
 
-/// Two namespaces and a folder.
-struct Stage {
+/// Two namespaces and a folder for files.
+struct NamespacePair {
     isolation: Isolation,
     dir: tempfile::TempDir,
 }
 
-impl Stage {
+impl NamespacePair {
     fn new() -> Option<Self> {
         match Isolation::new(1000) {
             Ok(isolation) => Some(Self { isolation, dir: tempfile::tempdir().unwrap() }),
@@ -188,7 +190,7 @@ impl Stage {
         command
     }
 
-    /// What is recorded so far; none before the first interval.
+    /// Returns the recorded intervals; none before the first.
     fn intervals(&self) -> Option<Vec<Interval>> {
         Some(load_file(&self.record())?.intervals).filter(|intervals| !intervals.is_empty())
     }
@@ -198,9 +200,9 @@ impl Stage {
         until(|| self.intervals()?.iter().any(&is_so).then_some(()));
     }
 
-    /// Ends the load and reads its run file.
+    /// Ends the load and returns its run file.
     #[track_caller]
-    fn finish(&self, mut load: Ended) -> RunFile {
+    fn finish(&self, mut load: KillOnDrop) -> RunFile {
         drop(load.0.stdin.take());
         until(|| load.0.try_wait().unwrap());
         let file = load_file(&self.record()).unwrap();
@@ -213,10 +215,10 @@ fn load_file(path: &Path) -> Option<RunFile> {
     read(&mut std::io::BufReader::new(File::open(path).ok()?)).ok()
 }
 
-/// A process that is killed with the test, however that ends.
-struct Ended(Child);
+/// A process that is killed when the test ends, in whatever way.
+struct KillOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -229,13 +231,13 @@ fn piped(mut command: Command) -> Command {
 }
 
 #[track_caller]
-fn until<T>(mut what: impl FnMut() -> Option<T>) -> T {
+fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = what() {
-            return found;
+        if let Some(result) = poll() {
+            return result;
         }
-        assert!(began.elapsed() < PATIENCE, "it did not happen");
+        assert!(began.elapsed() < WAIT_MAX, "it did not happen");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

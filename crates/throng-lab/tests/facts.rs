@@ -1,4 +1,5 @@
-//! Facts about a server from a watch on its host: they come, are lost, and come again, and the run goes on.
+//! Facts about a server from a watch on its host: the stream is lost and comes back, and the run
+//! goes on.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -8,9 +9,9 @@ use throng_lab::watch::Publisher;
 use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
 use throng_report::{MachineUse, RunEventKind, ServerSnapshot};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// A watch on another machine, as far as its first line tells.
+/// Starts a publisher whose first line names another machine.
 fn publisher(addr: SocketAddr) -> Publisher {
     let header = WatchHeader {
         schema: WATCH_SCHEMA.into(),
@@ -18,7 +19,7 @@ fn publisher(addr: SocketAddr) -> Publisher {
         boot_id: Some("another machine's".into()),
         ..Default::default()
     };
-    // The port of the one before may be in use a moment longer.
+    // The port of an earlier publisher may be in use for a moment.
     let bound = until(|| Publisher::bind(addr).ok());
     bound.start(&header).unwrap()
 }
@@ -36,20 +37,20 @@ fn line() -> WatchLine {
 }
 
 #[track_caller]
-fn until<T>(mut what: impl FnMut() -> Option<T>) -> T {
+fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = what() {
-            return found;
+        if let Some(result) = poll() {
+            return result;
         }
-        assert!(began.elapsed() < PATIENCE, "it did not happen");
+        assert!(began.elapsed() < WAIT_MAX, "it did not happen");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// The first sample that `is_so`, while the watch goes on.
+/// Returns the first reading that is `is_so`, while the watch goes on.
 #[track_caller]
-fn sampled(
+fn sample_until(
     kernel: &mut LiveKernel,
     publisher: Option<&Publisher>,
     is_so: impl Fn(&KernelReading) -> bool,
@@ -61,12 +62,13 @@ fn sampled(
 }
 
 #[test]
-fn the_servers_facts_stand_beside_the_generators_own() {
+fn the_servers_facts_are_kept_apart_from_the_generators() {
     let publisher = publisher("127.0.0.1:0".parse().unwrap());
     let facts = FactsStream::connect(&publisher.addr().to_string()).unwrap();
-    assert!(!facts.is_of_this_machine());
+    assert!(!facts.is_same_machine());
     let mut kernel = LiveKernel::new(vec![1]).with_facts(facts);
-    let first = sampled(&mut kernel, Some(&publisher), |sample| !sample.server_counters.is_empty());
+    let first =
+        sample_until(&mut kernel, Some(&publisher), |sample| !sample.server_counters.is_empty());
     assert_eq!(first.server_counters["TcpExt.ListenOverflows"], 7);
     assert_eq!(first.server_counters["process.server.run_us"], 9);
     assert_eq!(first.server_machine.unwrap().cpus, 64);
@@ -78,15 +80,15 @@ fn the_servers_facts_stand_beside_the_generators_own() {
 }
 
 #[test]
-fn a_stream_that_is_lost_and_comes_back_is_told_and_stops_nobody() {
+fn a_stream_that_is_lost_and_comes_back_is_reported_and_the_run_goes_on() {
     let first = publisher("127.0.0.1:0".parse().unwrap());
     let addr = first.addr();
     let facts = FactsStream::connect(&addr.to_string()).unwrap();
     let mut kernel = LiveKernel::new(vec![1]).with_facts(facts);
-    sampled(&mut kernel, Some(&first), |sample| !sample.server_counters.is_empty());
+    sample_until(&mut kernel, Some(&first), |sample| !sample.server_counters.is_empty());
 
     drop(first);
-    let lost = sampled(&mut kernel, None, |sample| !sample.events.is_empty());
+    let lost = sample_until(&mut kernel, None, |sample| !sample.events.is_empty());
     let reason = "the watch has ended".to_owned();
     assert_eq!(lost.events, [RunEventKind::FactsLost { address: addr.to_string(), reason }]);
     assert!(
@@ -94,14 +96,14 @@ fn a_stream_that_is_lost_and_comes_back_is_told_and_stops_nobody() {
         "{:?}",
         lost.unseen
     );
-    let without = sampled(&mut kernel, None, |sample| sample.server_counters.is_empty());
+    let without = sample_until(&mut kernel, None, |sample| sample.server_counters.is_empty());
     assert!(!without.counters.is_empty(), "the generator's own go on");
     assert_eq!((without.server_machine, without.server), (None, None));
 
     let second = publisher(addr);
-    let back = sampled(&mut kernel, Some(&second), |sample| !sample.events.is_empty());
+    let back = sample_until(&mut kernel, Some(&second), |sample| !sample.events.is_empty());
     assert_eq!(back.events, [RunEventKind::FactsBack { address: addr.to_string() }]);
-    sampled(&mut kernel, Some(&second), |sample| !sample.server_counters.is_empty());
+    sample_until(&mut kernel, Some(&second), |sample| !sample.server_counters.is_empty());
 }
 
 #[test]
@@ -109,10 +111,13 @@ fn a_watch_that_falls_silent_is_lost_as_well() {
     let publisher = publisher("127.0.0.1:0".parse().unwrap());
     let facts = FactsStream::connect(&publisher.addr().to_string()).unwrap();
     let mut kernel = LiveKernel::new(vec![1]).with_facts(facts);
-    // It is connected, and says nothing.
-    let lost = sampled(&mut kernel, None, |sample| !sample.events.is_empty());
+    // The stream is connected, but the publisher sends no line.
+    let lost = sample_until(&mut kernel, None, |sample| !sample.events.is_empty());
     assert!(
-        matches!(&lost.events[0], RunEventKind::FactsLost { reason, .. } if reason.contains("nothing came")),
+        matches!(
+            &lost.events[0],
+            RunEventKind::FactsLost { reason, .. } if reason.contains("no line")
+        ),
         "{:?}",
         lost.events
     );

@@ -1,4 +1,4 @@
-//! A full accept queue as the kernel makes it: dropped SYNs and half-open connections, told apart.
+//! A full accept queue of the kernel: tells dropped SYNs from half-open connections.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
@@ -20,14 +20,14 @@ const BURST: usize = 500;
 
 #[test]
 fn on_loopback_a_full_queue_drops_syns() {
-    // A thread of its own: it moves into a namespace, where nobody else moves the counters.
+    // A separate thread moves into a namespace where no other program changes the counters.
     let test = std::thread::spawn(|| {
-        let alone = netns::unshare().is_ok()
+        let is_alone = netns::unshare().is_ok()
             && Command::new("ip")
                 .args(["link", "set", "lo", "up"])
                 .status()
                 .is_ok_and(|s| s.success());
-        if !alone {
+        if !is_alone {
             return println!(
                 "skipped: network namespaces need root and ip (apt-get install iproute2)"
             );
@@ -47,7 +47,7 @@ fn on_loopback_a_full_queue_drops_syns() {
         println!("{found:#?}");
         assert_eq!(found.id, SYNS_DROPPED);
         assert!((1..=3).contains(&client), "{client} were established");
-        assert_eq!(server.accept_all(), client, "the server knows every one of them");
+        assert_eq!(server.accept_all(), client, "the server knows all of them");
         let dropped = found.evidence.iter().find(|shown| shown.counter == "TcpExt.ListenDrops");
         let dropped = dropped.map_or(0.0, |shown| shown.to - shown.from);
         assert!(dropped >= (BURST as u64 - client) as f64, "{dropped} SYNs were dropped");
@@ -62,37 +62,39 @@ fn behind_a_slow_link_a_full_queue_leaves_connections_half_open() {
         Ok(isolation) => isolation,
         Err(error) => return println!("skipped: {error}"),
     };
-    let inside = |spawn: &dyn Fn(Command) -> std::io::Result<Child>| {
-        let mut resident = Command::new("cat");
-        resident.stdin(Stdio::piped());
-        Resident(spawn(resident).unwrap())
+    let hold = |spawn: &dyn Fn(Command) -> std::io::Result<Child>| {
+        let mut cat = Command::new("cat");
+        cat.stdin(Stdio::piped());
+        NamespaceHolder(spawn(cat).unwrap())
     };
-    let at_server = inside(&|command| isolation.spawn_server(command));
-    let at_load = inside(&|command| isolation.spawn_load(command));
+    let at_server = hold(&|command| isolation.spawn_server(command));
+    let at_load = hold(&|command| isolation.spawn_generator(command));
 
     let test = std::thread::spawn(move || {
         assert!(netns::enter(at_server.0.id()).unwrap());
         fs::write("/proc/sys/net/ipv4/tcp_syncookies", "1").unwrap();
         let mut server = Server::listen(SERVER_ADDRESS);
         let target = SocketAddrV4::new(SERVER_ADDRESS, server.port);
-        // Both ends must know each other's hardware address before the link is dammed.
+        // Both sides must know each other's hardware address before the link is slowed.
         drop(at_load.run(move || TcpStream::connect(target).unwrap()));
         assert_eq!(wait_for(1, || server.accept_all()), 1);
-        if let Err(error) = limit_link("add", DAMMED) {
+        if let Err(error) = limit_link("add", SLOW) {
             return println!(
                 "skipped: tc cannot slow the link (apt-get install iproute2): {error}"
             );
         }
         let mut intervals = vec![server.interval(0, 0)];
         assert_eq!(server.dropped(), 0);
-        // No SYN-ACK arrives before the last SYN has left, so each SYN finds the accept queue not yet full.
+        // The last SYN leaves before the first SYN-ACK arrives, so no SYN finds a full accept
+        // queue.
         let burst = at_load.run(move || connect(target));
-        limit_link("change", FREE).unwrap();
-        // The qdisc looks at its new rate when it is given a packet.
+        limit_link("change", FAST).unwrap();
+        // The qdisc applies its new rate at the next packet.
         let kick = UdpSocket::bind((SERVER_ADDRESS, 0)).unwrap();
         kick.send_to(b"go", (sources().next().unwrap(), 9)).unwrap();
         let client = wait_for(BURST as u64, || established(&burst));
-        // An accept queue of length 1 takes 2; the ends of all the other handshakes are dropped.
+        // An accept queue of length 1 takes 2; the kernel drops the last packets of all other
+        // handshakes.
         wait_for(client.saturating_sub(2), || server.dropped());
         intervals.push(server.interval(1000, client));
         intervals.push(server.interval(2000, client));
@@ -109,7 +111,8 @@ fn behind_a_slow_link_a_full_queue_leaves_connections_half_open() {
     test.join().unwrap();
 }
 
-/// A server with a backlog of 1 that accepts nobody, and the kernel's counters in its namespace.
+/// A server with a backlog of 1 that accepts no connection, and the kernel's counters in its
+/// namespace.
 struct Server {
     listener: OwnedFd,
     port: u16,
@@ -131,7 +134,8 @@ impl Server {
         Self { listener, port, sampler, drops_before: None }
     }
 
-    /// What a recorder would write: the client's count, the server's, which has accepted nobody, the kernel's.
+    /// Returns the interval of a recorder: the client's count, the counters of a server that has
+    /// accepted no connection, and the kernel's.
     fn interval(&mut self, at_ms: u64, client: u64) -> Interval {
         let mut load = LoadInterval::default();
         load.counters.connected = client;
@@ -145,13 +149,14 @@ impl Server {
         }
     }
 
-    /// SYNs and ends of handshakes that the kernel dropped at the listener since the first sample.
+    /// Returns the SYNs and last packets of handshakes that the kernel dropped at the listener
+    /// since the first sample.
     fn dropped(&mut self) -> u64 {
         let total = self.interval(0, 0).kernel["TcpExt.ListenDrops"];
         (total - *self.drops_before.get_or_insert(total)).cast_unsigned()
     }
 
-    /// How many there are to accept.
+    /// Accepts all waiting connections and returns their number.
     fn accept_all(&self) -> u64 {
         let mut accepted = Vec::new();
         loop {
@@ -164,11 +169,11 @@ impl Server {
     }
 }
 
-/// A process that keeps a namespace reachable, until it is dropped.
-struct Resident(Child);
+/// A process that keeps a namespace reachable until it is dropped.
+struct NamespaceHolder(Child);
 
-impl Resident {
-    /// Runs `job` in its namespace.
+impl NamespaceHolder {
+    /// Runs `job` in the process's namespace.
     fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let pid = self.0.id();
         let inside = std::thread::spawn(move || {
@@ -179,20 +184,20 @@ impl Resident {
     }
 }
 
-impl Drop for Resident {
+impl Drop for NamespaceHolder {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
 }
 
-/// One packet passes, the next waits for seconds.
-const DAMMED: [&str; 6] = ["rate", "96bit", "burst", "100", "limit", "1000000"];
+/// A rate at which one packet passes and the next waits for seconds.
+const SLOW: [&str; 6] = ["rate", "96bit", "burst", "100", "limit", "1000000"];
 
-/// All that waits passes in a few milliseconds.
-const FREE: [&str; 6] = ["rate", "100mbit", "burst", "100000", "limit", "1000000"];
+/// A rate at which all waiting packets pass in a few milliseconds.
+const FAST: [&str; 6] = ["rate", "100mbit", "burst", "100000", "limit", "1000000"];
 
-/// What the server's end of the link lets pass: run in the server's namespace.
+/// Limits the server's side of the link. Call it in the server's namespace.
 fn limit_link(verb: &str, limits: [&str; 6]) -> Result<(), String> {
     let mut tc = Command::new("tc");
     tc.args(["qdisc", verb, "dev", "veth-server", "root", "tbf"]).args(limits);
@@ -202,7 +207,7 @@ fn limit_link(verb: &str, limits: [&str; 6]) -> Result<(), String> {
     }
 }
 
-/// Connects that nobody waits for.
+/// Starts a burst of connects without waiting for them.
 fn connect(target: SocketAddrV4) -> Vec<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let start = |_| {
@@ -215,7 +220,7 @@ fn connect(target: SocketAddrV4) -> Vec<OwnedFd> {
     (0..BURST).map(start).collect()
 }
 
-/// How many of them their client believes to be established.
+/// Returns the connections that are established for their client.
 fn established(burst: &[OwnedFd]) -> u64 {
     let mut fds: Vec<_> = burst.iter().map(|fd| PollFd::new(fd, PollFlags::OUT)).collect();
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap();
@@ -223,7 +228,7 @@ fn established(burst: &[OwnedFd]) -> u64 {
     fds.iter().filter(is_open).count() as u64
 }
 
-/// What `count` says when it has reached `target`, or after half a minute.
+/// Waits until `count` returns at least `target`, half a minute at most, and returns its result.
 fn wait_for(target: u64, mut count: impl FnMut() -> u64) -> u64 {
     let began = Instant::now();
     loop {

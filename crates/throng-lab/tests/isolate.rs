@@ -1,4 +1,4 @@
-//! `throng lab --isolate` leaves nothing behind, however it ends. As root; skipped otherwise.
+//! `throng lab --isolate` leaves nothing behind, however it ends. Needs root; skipped otherwise.
 
 mod common;
 
@@ -14,10 +14,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use throng_report::Interval;
 use throng_report::runfile::read;
 
-/// Longer than anything here takes, on a machine that is busy too.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// More than any step here takes, even on a busy machine.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// How the lab is ended.
+/// The way in which the lab ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ending {
     ByItself,
@@ -39,7 +39,7 @@ fn nothing_is_left_after_the_lab_was_killed() {
     check(Ending::By(Signal::KILL), 300);
 }
 
-/// Runs a lab for `seconds`, or until it is ended while its load runs, and looks for what is left.
+/// Runs a lab for `seconds`, or ends it while its load runs, and checks that nothing is left.
 fn check(ending: Ending, seconds: u64) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,11 +52,11 @@ fn check(ending: Ending, seconds: u64) {
     let before = Host::now();
     let folder = tempfile::tempdir().unwrap();
     let mut lab = start(seconds, folder.path());
-    let children = until_it_runs(&mut lab, folder.path());
-    assert_eq!(children.len(), 2, "two ends run: {children:?}");
+    let children = wait_until_running(&mut lab, folder.path());
+    assert_eq!(children.len(), 2, "server and generator run: {children:?}");
     let theirs: Vec<_> = children.iter().map(|child| namespace(*child).expect("it runs")).collect();
     let host = fs::read_link("/proc/self/ns/net").unwrap();
-    assert!(!theirs.contains(&host) && theirs[0] != theirs[1], "each end is in one of its own");
+    assert!(!theirs.contains(&host) && theirs[0] != theirs[1], "each process has its namespace");
     assert_eq!(Host::now(), before, "the host does not see the veth pair");
 
     if let Ending::By(signal) = ending {
@@ -67,7 +67,7 @@ fn check(ending: Ending, seconds: u64) {
     match ending {
         Ending::By(Signal::KILL) => {}
         Ending::By(_) => assert_eq!(status.code(), Some(4), "{status}"),
-        // A busy machine can make the generator late, which makes the result invalid and nothing else wrong.
+        // A busy machine can make the generator late, which only makes the result invalid.
         _ => assert!(matches!(status.code(), Some(0 | 3)), "{status}"),
     }
     let began = Instant::now();
@@ -77,7 +77,7 @@ fn check(ending: Ending, seconds: u64) {
             || Host::now() != before
     };
     while is_left() {
-        assert!(began.elapsed() < PATIENCE, "left: {:?}, was {before:?}", Host::now());
+        assert!(began.elapsed() < WAIT_MAX, "left: {:?}, was {before:?}", Host::now());
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -91,8 +91,8 @@ fn start(seconds: u64, folder: &Path) -> Child {
     command.stdin(Stdio::null()).stdout(out.try_clone().unwrap()).stderr(out).spawn().unwrap()
 }
 
-/// Waits until every user is connected and returns the ends' process ids.
-fn until_it_runs(lab: &mut Child, folder: &Path) -> Vec<u32> {
+/// Waits until every user is connected, and returns the process ids of server and generator.
+fn wait_until_running(lab: &mut Child, folder: &Path) -> Vec<u32> {
     let began = Instant::now();
     loop {
         let intervals = File::open(folder.join("connscale.jsonl"))
@@ -104,10 +104,10 @@ fn until_it_runs(lab: &mut Child, folder: &Path) -> Vec<u32> {
         if intervals.iter().any(|interval| connected(interval) == Some(200)) {
             return children(lab.id());
         }
-        let said = fs::read_to_string(folder.join("lab.log")).unwrap();
-        if lab.try_wait().unwrap().is_some() || began.elapsed() > PATIENCE {
+        let log = fs::read_to_string(folder.join("lab.log")).unwrap();
+        if lab.try_wait().unwrap().is_some() || began.elapsed() > WAIT_MAX {
             let _ = lab.kill();
-            panic!("the load did not come up:\n{said}");
+            panic!("the load did not start:\n{log}");
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -128,7 +128,7 @@ fn wait(child: &mut Child) -> std::process::ExitStatus {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > WAIT_MAX {
             child.kill().unwrap();
             panic!("the lab did not end");
         }
@@ -136,12 +136,12 @@ fn wait(child: &mut Child) -> std::process::ExitStatus {
     }
 }
 
-/// The network namespace of a process that has not ended.
+/// Returns the network namespace of a running process.
 fn namespace(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/ns/net")).ok()
 }
 
-/// The network namespaces of all processes and their threads.
+/// Returns the network namespaces of all processes and their threads.
 fn namespaces() -> Vec<PathBuf> {
     let tasks = fs::read_dir("/proc").unwrap().flatten();
     let tasks = tasks.filter_map(|entry| fs::read_dir(entry.path().join("task")).ok());
@@ -149,7 +149,7 @@ fn namespaces() -> Vec<PathBuf> {
     tasks.filter_map(|task| fs::read_link(task.path().join("ns/net")).ok()).collect()
 }
 
-/// What a lab could change on the host.
+/// The links and sysctls of the host, which a lab must not change.
 #[derive(Clone, Debug, PartialEq)]
 struct Host {
     links: Vec<String>,

@@ -1,4 +1,4 @@
-//! Every lab once, at a size that takes seconds: both ends are real processes.
+//! Runs every lab once, at a size that takes seconds, with real server and generator processes.
 
 mod common;
 
@@ -11,7 +11,7 @@ use throng_driver::netns;
 use throng_lab::{LabOptions, LabProgress, LabReport, run};
 use throng_report::Grade;
 
-/// Runs a lab small, and checks what must hold of any report.
+/// Runs a lab with few users, and checks the properties of every report.
 fn small(name: &str, users: u64, seconds: u64) -> LabReport {
     small_with(
         name,
@@ -28,7 +28,7 @@ fn small_with(name: &str, options: LabOptions) -> LabReport {
     let report = run(name, &options, &mut count).unwrap_or_else(|error| panic!("{error}"));
     assert!(intervals >= 2, "{intervals} intervals were shown");
     assert!(!report.interrupted && !report.verdict.is_empty());
-    // A busy machine can make the generator late, which the report then says with its reasons.
+    // A busy machine can make the generator late; the report then says so with its reasons.
     assert!(report.grade == Grade::Valid || !report.notes.is_empty(), "{report}");
     for table in &report.tables {
         assert!(!table.rows.is_empty(), "{}", table.title);
@@ -49,10 +49,10 @@ fn stressgrid_100k_tries_each_way_to_accept() {
     let accepts: Vec<_> = rows.iter().map(|row| row["accept"].as_str().unwrap()).collect();
     assert_eq!(accepts, ["dispatch", "shared", "reuseport"]);
     for row in rows {
-        // 200 users of a second each: 222 connections a second, and twice as many where a busy machine made
-        // all of them wait for each other.
+        // 200 users of a second each make 222 connections per second, and up to twice as many after
+        // a busy machine has made all of them wait.
         assert!((50.0..=450.0).contains(&number(row, "rate_most")), "{row}");
-        // Overflows are counted for the whole network namespace, in which other programs may have some.
+        // Overflows count for the whole network namespace, so other programs may cause some.
         assert_eq!(number(row, "failed"), 0.0, "{row}");
         assert!(number(row, "connect_p90_us") > 0.0 && number(row, "server_cpu_us") > 0.0, "{row}");
     }
@@ -63,26 +63,26 @@ fn fast_connect_reaches_the_end_of_a_light_load() {
     let report = small("fast-connect", 1000, 4);
     let row = &report.rows[0];
     assert_eq!(number(row, "failed"), 0.0, "{row}");
-    // It grows to 500/s, which a busy machine may put off and then catch up with; or it ends there early.
+    // The rate grows to 500/s. A busy machine may be late and then catch up, or end there early.
     let is_light = row["end"] == "none";
     let least = if is_light { 100.0 } else { 0.0 };
     assert!((least..=1000.0).contains(&number(row, "rate_most")), "{row}");
-    let says = report.verdict[0].contains("the load ended before the server did");
+    let says = report.verdict[0].contains("the load ended before the server's limit");
     assert_eq!(says, is_light, "{report}");
 }
 
 #[test]
-fn fast_receive_answers_what_is_asked() {
+fn fast_receive_answers_every_message() {
     let report = small("fast-receive", 100, 3);
     let row = &report.rows[0];
     assert_eq!(number(row, "failed"), 0.0, "{row}");
     assert_eq!(number(row, "connected_most"), 100.0, "{row}");
-    // 100 connections with up to 10 messages a second each; who is late catches up.
+    // 100 connections with up to 10 messages per second each; late ones catch up.
     assert!((100.0..=2500.0).contains(&number(row, "rate_most")), "{row}");
 }
 
 #[test]
-fn connscale_holds_what_it_was_asked_to_and_both_ends_agree() {
+fn connscale_holds_every_connection_and_both_counts_agree() {
     let report = small("connscale", 500, 4);
     let row = &report.rows[0];
     assert_eq!(number(row, "connected_most"), 500.0, "{row}");
@@ -92,8 +92,8 @@ fn connscale_holds_what_it_was_asked_to_and_both_ends_agree() {
     assert!(number(&row["reconciled"], "seconds") >= 1.0, "{row}");
 }
 
-/// What must hold of everything that was broadcast, however busy the machine.
-fn is_heard_once_and_in_order(probes: &Value) {
+/// Asserts that every broadcast was delivered once and in order, however busy the machine.
+fn assert_delivered_once_and_in_order(probes: &Value) {
     let sum = |field: &str| {
         probes.as_array().unwrap().iter().map(|probe| number(probe, field)).sum::<f64>()
     };
@@ -104,55 +104,55 @@ fn is_heard_once_and_in_order(probes: &Value) {
 }
 
 #[test]
-fn haskell_chat_has_three_sizes_and_everyone_hears_everyone() {
+fn haskell_chat_has_three_sizes_and_delivers_every_message_to_all_users() {
     let report = small("haskell-chat", 250, 3);
     let row = &report.rows[0];
     assert_eq!(number(row, "connected_most"), 250.0, "{row}");
     let sizes = row["plateaus"].as_array().unwrap();
     let sizes: Vec<_> = sizes.iter().map(|size| number(size, "users")).collect();
     assert_eq!(sizes, [50.0, 128.0, 250.0]);
-    is_heard_once_and_in_order(&row["probes"]);
+    assert_delivered_once_and_in_order(&row["probes"]);
 }
 
 #[test]
-fn phoenix_2m_gets_everybody_into_the_lobby() {
+fn phoenix_2m_joins_all_users_to_the_lobby() {
     let report = small("phoenix-2m", 300, 4);
     let row = &report.rows[0];
     assert_eq!(number(row, "joined_most"), 300.0, "{row}");
     assert_eq!(number(row, "heartbeats_missed"), 0.0, "{row}");
     let growth = row["growth"].as_array().unwrap();
     let probes: Vec<_> = growth.iter().map(|moment| moment["broadcast"].clone()).collect();
-    is_heard_once_and_in_order(&probes.into());
+    assert_delivered_once_and_in_order(&probes.into());
 }
 
 #[test]
-fn one_room_hears_more_and_more() {
+fn one_room_receives_more_and_more() {
     let report = small("one-room", 60, 5);
     let row = &report.rows[0];
     assert_eq!((number(row, "joined_most"), number(row, "rooms")), (60.0, 1.0), "{row}");
-    is_heard_once_and_in_order(&row["probes"]);
+    assert_delivered_once_and_in_order(&row["probes"]);
 }
 
 #[test]
-fn many_rooms_hear_their_own() {
+fn many_rooms_receive_their_own_messages() {
     let report = small("many-rooms", 1_100, 4);
     let row = &report.rows[0];
     assert_eq!((number(row, "joined_most"), number(row, "rooms")), (1_100.0, 2.0), "{row}");
-    is_heard_once_and_in_order(&row["probes"]);
+    assert_delivered_once_and_in_order(&row["probes"]);
 }
 
 #[test]
-fn in_a_simulated_chat_as_many_leave_as_come() {
+fn in_a_simulated_chat_as_many_leave_as_arrive() {
     let report = small("simulated-chat", 100, 6);
     let row = &report.rows[0];
     assert!(number(row, "finished") >= 50.0, "{row}");
-    // Where the machine was too busy for two seconds of it, there is none.
+    // There is no window if the machine was too busy for two seconds of it.
     assert!(row["steady"].is_null() || number(&row["steady"], "heard_per_second") > 0.0, "{row}");
-    is_heard_once_and_in_order(&row["probes"]);
+    assert_delivered_once_and_in_order(&row["probes"]);
 }
 
 #[test]
-fn after_a_reconnect_storm_everyone_is_back() {
+fn after_a_reconnect_storm_all_users_are_back() {
     let report = small("reconnect-storm", 300, 60);
     let row = &report.rows[0];
     assert!(number(row, "down_ms") > 0.0 && number(row, "all_back_ms") > 0.0, "{row}");
@@ -160,7 +160,8 @@ fn after_a_reconnect_storm_everyone_is_back() {
     assert!(number(row, "joined_least") < 300.0, "{row}");
 }
 
-/// Moves this thread into a network namespace of its own with a small table of connections; false where that cannot be.
+/// Moves this thread into a network namespace of its own with a small TCP hash table. Returns false
+/// where that is impossible.
 fn enter_a_small_namespace() -> bool {
     let entries = "/proc/sys/net/ipv4/tcp_child_ehash_entries";
     let made = netns::unshare().is_ok()
@@ -170,7 +171,7 @@ fn enter_a_small_namespace() -> bool {
 }
 
 #[test]
-fn users_who_would_crowd_the_table_of_sockets_get_a_namespace_with_a_larger_one() {
+fn users_that_would_crowd_the_tcp_hash_get_a_namespace_with_a_larger_one() {
     let crowded = std::thread::spawn(|| {
         let run = |no_namespace| {
             let (users, seconds) = (Some(2_500), Some(2));
@@ -200,7 +201,7 @@ fn users_come_at_the_rate_that_was_asked_for() {
     let report = small_with("phoenix-2m", options);
     let row = &report.rows[0];
     assert_eq!((number(row, "arrivals_per_second"), number(row, "joined_most")), (100.0, 300.0));
-    // However busy the machine, the last of 300 comes no sooner than that.
+    // However busy the machine, the last of 300 users does not arrive earlier.
     assert!(number(row, "all_joined_ms") >= 2_900.0, "{row}");
 }
 

@@ -1,4 +1,4 @@
-//! `throng lab`: the bundled experiments, both ends on this machine.
+//! `throng lab`: the bundled experiments, with server and generator on this machine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,31 +14,32 @@ use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::{Exit, Failure, output, quantity};
 
-/// List the bundled experiments, or run one with both ends on this machine
+/// List the bundled experiments, or run one with server and generator on this machine
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Lab {
-    /// Which one; without it they are listed
+    /// Name of the lab; without it, list all labs
     name: Option<String>,
-    /// Users [default: what suits the machine, up to the article's number]
+    /// Users [default: as many as suit the machine, up to the article's number]
     #[arg(long, value_name = "N", requires = "name", value_parser = quantity::count)]
     users: Option<usize>,
-    /// Seconds that each row of the table lasts [default: so that all take a minute or two]
+    /// Seconds per row of the table [default: the whole lab takes a minute or two]
     #[arg(long, value_name = "N", requires = "name", value_parser = quantity::seconds)]
     seconds: Option<u64>,
-    /// Users that arrive a second, where they come at a steady rate [default: what this machine takes easily]
+    /// Arrivals per second, in labs with a steady arrival rate [default: easy for this machine]
     #[arg(long, value_name = "N", requires = "name", value_parser = quantity::per_s)]
     rate: Option<f64>,
-    /// Run each end in a network namespace of its own; needs root, leaves nothing behind
+    /// Run server and generator in a network namespace each; needs root, leaves nothing behind
     #[arg(long, requires = "name")]
     isolate: bool,
-    /// Stay in this network namespace even where the users crowd its table of sockets; otherwise root's lab takes another
+    /// Stay in this network namespace even if the users crowd its TCP hash [default: as root, take
+    /// a namespace with a larger one]
     #[arg(long, requires = "name", conflicts_with = "isolate")]
     no_namespace: bool,
-    /// Try a size that this machine should not hold
+    /// Run a size that does not fit this machine
     #[arg(long, requires = "name")]
     force: bool,
-    /// Keep scenarios, run files and the ends' output in this folder
+    /// Keep scenarios, run files and the output of server and generator in this folder
     #[arg(long, value_name = "DIR", requires = "name")]
     keep: Option<PathBuf>,
     /// Write the result as JSON; `-` is standard output
@@ -57,8 +58,8 @@ Examples:
 Ctrl-C ends the load early and reports what was measured.
 
 Exit codes:
-  0  it was run    2  it could not run    3  the result is invalid (of `demo`: not valid)
-  4  it was ended early";
+  0  the lab ran    2  the lab cannot run    3  the result is invalid (`demo`: or degraded)
+  4  the lab was ended early";
 
 impl Lab {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -80,19 +81,20 @@ impl Lab {
             ..LabOptions::default()
         };
         Interrupt::install(false)?.also_set(&Arc::clone(&options.stop))?;
-        let mut shown = LabDisplay::new(quiet);
-        let report = throng_lab::run(name, &options, &mut |event| shown.show(&event));
-        shown.progress.finish();
+        let mut display = LabDisplay::new(quiet);
+        let report = throng_lab::run(name, &options, &mut |event| display.show(&event));
+        display.progress.finish();
         let report = report.map_err(|error| Failure::new(error.to_string()))?;
-        let text = report.text(&as_typed());
-        match quiet {
-            true => output::print_error(text),
-            false => output::say(format!("\n{}", dressed(text))),
+        let text = report.text(&program_name());
+        if quiet {
+            output::print_error(text);
+        } else {
+            output::say(format!("\n{}", colored(text)));
         }
         if let Some(json) = &self.json {
             json.write(&report)?;
         }
-        Ok(match (report.interrupted, report.is_to_be_believed()) {
+        Ok(match (report.interrupted, report.is_trustworthy()) {
             (true, _) => Exit::Incomplete,
             (false, true) => Exit::Met,
             (false, false) => Exit::Invalid,
@@ -101,19 +103,19 @@ impl Lab {
 
     fn list(&self, quiet: bool) -> Result<Exit, Failure> {
         if let Some(json) = &self.json {
-            json.write(&labs())?;
+            json.write(&labs().collect::<Vec<_>>())?;
         }
         if !quiet {
             let mut table = Table::new().aligned(&[Align::Left, Align::Left]);
-            labs().iter().for_each(|lab| table.row([lab.name, lab.summary]));
+            labs().for_each(|lab| table.row([lab.name, lab.summary]));
             output::say(table.to_string());
         }
         Ok(Exit::Met)
     }
 }
 
-/// The report as a terminal shows it: its first line stands out, and so does what is not valid.
-fn dressed(text: String) -> String {
+/// Colors the report for a terminal: emphasizes the first line and the grades.
+fn colored(text: String) -> String {
     if !output::stdout_has_colors() {
         return text;
     }
@@ -129,23 +131,23 @@ fn dressed(text: String) -> String {
     text.lines().enumerate().map(line).collect()
 }
 
-/// How the user has called this program: `throng`, or the path to it.
-fn as_typed() -> String {
+/// Returns this program's name as the user typed it: `throng`, or a path.
+fn program_name() -> String {
     let name = std::env::args().next().unwrap_or_default();
     if name.is_empty() { "throng".to_owned() } else { name }
 }
 
-/// How far the lab is: one live line on a terminal, and in a pipe a line now and then.
+/// The display of a lab's progress: one live line on a terminal, and in a pipe a line now and then.
 struct LabDisplay {
     quiet: bool,
     progress: Progress,
-    /// When the interval ended that was shown last in a pipe, in milliseconds.
-    told_ms: u64,
+    /// The end of the last interval with a line in a pipe, in milliseconds.
+    printed_ms: u64,
 }
 
 impl LabDisplay {
     fn new(quiet: bool) -> Self {
-        Self { quiet, progress: Progress::new(Duration::ZERO, quiet), told_ms: 0 }
+        Self { quiet, progress: Progress::new(Duration::ZERO, quiet), printed_ms: 0 }
     }
 
     fn show(&mut self, event: &LabProgress<'_>) {
@@ -153,7 +155,7 @@ impl LabDisplay {
             LabProgress::Note(note) => self.progress.note(note),
             LabProgress::Row { name, number, of, seconds } => {
                 self.progress.finish();
-                self.told_ms = 0;
+                self.printed_ms = 0;
                 let title = format!("{number}/{of} {name}");
                 self.progress = Progress::titled(title, Duration::from_secs(*seconds), self.quiet);
                 if !self.progress.is_live() {
@@ -162,26 +164,26 @@ impl LabDisplay {
             }
             LabProgress::Interval { interval, previous, .. } => {
                 self.progress.tick();
-                if self.progress.is_live() || self.is_told(interval) {
+                if self.progress.is_live() || self.should_print(interval) {
                     self.progress.show(interval, *previous);
                 }
             }
         }
     }
 
-    /// Whether a pipe gets a line of it: where something happened, or the last line is long ago.
-    fn is_told(&mut self, interval: &Interval) -> bool {
-        let is_due = interval.at_ms >= self.told_ms + TOLD_EVERY_MS;
-        let is_told = interval.span_ms > 0 && (is_due || !interval.events.is_empty());
-        if is_told {
-            self.told_ms = interval.at_ms;
+    /// Reports whether a pipe gets a line for the interval: it has events, or the last line is old.
+    fn should_print(&mut self, interval: &Interval) -> bool {
+        let is_due = interval.at_ms >= self.printed_ms + LINE_INTERVAL_MS;
+        let should_print = interval.span_ms > 0 && (is_due || !interval.events.is_empty());
+        if should_print {
+            self.printed_ms = interval.at_ms;
         }
-        is_told
+        should_print
     }
 }
 
-/// How often a pipe gets a line.
-const TOLD_EVERY_MS: u64 = 10_000;
+/// The time between two lines in a pipe.
+const LINE_INTERVAL_MS: u64 = 10_000;
 
 #[cfg(test)]
 mod tests {
@@ -195,15 +197,15 @@ mod tests {
 
     #[test]
     fn a_pipe_gets_a_line_every_ten_seconds_and_where_something_happened() {
-        let mut shown = LabDisplay::new(true);
+        let mut display = LabDisplay::new(true);
         let quarters = (1..=90).map(|quarter| at(250 * quarter));
-        let told: Vec<_> = quarters.filter(|interval| shown.is_told(interval)).collect();
+        let printed: Vec<_> = quarters.filter(|interval| display.should_print(interval)).collect();
         assert_eq!(
-            told.iter().map(|interval| interval.at_ms).collect::<Vec<_>>(),
+            printed.iter().map(|interval| interval.at_ms).collect::<Vec<_>>(),
             [10_000, 20_000]
         );
         let kind = RunEventKind::Steered { command: "stop 5".into() };
         let steered = Interval { events: vec![RunEvent::new(1, kind)], ..at(23_000) };
-        assert!(shown.is_told(&steered) && !shown.is_told(&at(23_250)));
+        assert!(display.should_print(&steered) && !display.should_print(&at(23_250)));
     }
 }

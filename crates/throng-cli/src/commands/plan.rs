@@ -172,10 +172,11 @@ impl Plan {
         let stop = Arc::new(AtomicBool::new(false));
         Interrupt::install(false)?.also_set(&stop)?;
         let talk = if self.messages_per_s.is_some() { Traffic::Answered } else { Traffic::Silent };
-        let found = ceiling::measure(&CeilingOptions { talk, stop, ..CeilingOptions::default() })
-            .map_err(|error| {
-            Failure::new(format!("the costs could not be measured: {error}"))
-        })?;
+        let found =
+            ceiling::measure(&CeilingOptions { traffic: talk, stop, ..CeilingOptions::default() })
+                .map_err(|error| {
+                    Failure::new(format!("the costs could not be measured: {error}"))
+                })?;
         let (server, generator) = (&mut costs.server, &mut costs.generator);
         let ceiling::PeerCosts { load_connect_us, load_message_us, .. } = found.costs;
         generator.bytes.replace(found.ceiling.bytes_per_user, CostSource::Measured);

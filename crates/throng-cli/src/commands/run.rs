@@ -22,7 +22,7 @@ use clap::Args;
 use throng_base::units::show_duration;
 use throng_control::ProcessRole;
 use throng_lab::recorder::{
-    Outcome, RecordError, Recorder, RecorderOptions, RunFilePlace, RunProbes,
+    Outcome, RecordError, Recorder, RecorderOptions, RunFileLock, RunProbes,
 };
 use throng_load::run::Load;
 use throng_load::scenario::Target;
@@ -140,7 +140,7 @@ impl Run {
             ))
         };
         let run_file = (!self.no_record).then_some(&*self.record);
-        let place = RunFilePlace::take(run_file).map_err(unwritten)?;
+        let place = RunFileLock::acquire(run_file).map_err(unwritten)?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let quiet = self.json == Some(JsonOut::Stdout);
         let uncalibrated = match self.calibrate(&mut plan, &interrupt, quiet) {
@@ -232,7 +232,7 @@ impl Run {
             progress.note(&error.to_string());
         }
         let mut stopping = false;
-        while !recording.is_over() {
+        while !recording.is_finished() {
             if let Some(by) = interrupt.requested().filter(|_| !stopping) {
                 stopping = true;
                 progress.note(&format!(

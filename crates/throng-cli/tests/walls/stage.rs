@@ -201,7 +201,7 @@ impl Stage {
 
     fn spawn_load(&self, mut command: Command) -> std::io::Result<Child> {
         match &self.link {
-            Some(link) => link.spawn_load(command),
+            Some(link) => link.spawn_generator(command),
             None => command.spawn(),
         }
     }

@@ -1,32 +1,32 @@
-//! The loads of a calibration: what their users do, for how long.
+//! The loads of a calibration.
 
 use std::time::Duration;
 
 use throng_base::units::show_duration;
 use throng_load::scenario::Protocol;
 
-use crate::measure::Within;
+use crate::measure::Window;
 use crate::test_bed::{CHANNELS, TCP};
 
-/// What the users of a scenario say, from the least to the most.
+/// The messages of a scenario's users, from the least to the most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Traffic {
-    /// Nothing.
+    /// No messages.
     #[default]
     Silent,
-    /// Messages that nobody answers, or whose answers nobody waits for.
+    /// Messages without an answer, or whose answers no user waits for.
     Sent,
-    /// Messages that are answered.
+    /// Messages whose answers the users wait for.
     Answered,
 }
 
-/// One load.
+/// One load of a calibration.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) name: &'static str,
     pub(super) target: &'static str,
     pub(super) scenario: String,
-    /// The longest that it should take.
+    /// The longest that the load should take.
     pub(super) seconds: u64,
 }
 
@@ -34,25 +34,25 @@ pub(super) struct Part {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
     protocol: Protocol,
-    talk: Traffic,
+    traffic: Traffic,
     length: Duration,
 }
 
 impl Parts {
-    pub(super) fn new(protocol: Protocol, talk: Traffic, length: Duration) -> Self {
-        Self { protocol, talk, length }
+    pub(super) fn new(protocol: Protocol, traffic: Traffic, length: Duration) -> Self {
+        Self { protocol, traffic, length }
     }
 
-    /// The handler of the peer: what does least with what comes.
+    /// Returns the peer's handler: the one that does least with a message.
     pub(super) fn handler(&self) -> &'static str {
-        match (self.protocol, self.talk) {
+        match (self.protocol, self.traffic) {
             (Protocol::Tcp, Traffic::Sent) => "hold",
             (Protocol::Tcp, _) => "echo",
             (Protocol::Ws | Protocol::Phoenix, _) => "channels",
         }
     }
 
-    /// Users who connect, go, and come back at once.
+    /// Returns the load of users that connect, close, and reconnect at once.
     pub(super) fn connects(&self, users: u64) -> Part {
         let hold = show_duration(self.busy_for());
         let over = show_duration(ARRIVING);
@@ -60,9 +60,9 @@ impl Parts {
         self.part("connects", &load, &one_class(&self.user("")))
     }
 
-    /// Users who talk without a pause, if they talk.
+    /// Returns the load of users that send messages without a pause; none for silent users.
     pub(super) fn messages(&self, users: u64) -> Option<Part> {
-        let exchange = match (self.protocol, self.talk) {
+        let exchange = match (self.protocol, self.traffic) {
             (_, Traffic::Silent) => return None,
             (Protocol::Tcp, Traffic::Sent) => "send: x",
             (Protocol::Tcp, Traffic::Answered) => "{send: x}, {expect: x}",
@@ -71,13 +71,14 @@ impl Parts {
             (Protocol::Phoenix, _) => PUSH,
         };
         let span = show_duration(ARRIVING + self.busy_for());
-        let talking = format!("{{repeat: {{for: {span}, do: [{exchange}]}}}}");
-        let users_do = one_class(&self.user(&talking));
+        let sending = format!("{{repeat: {{for: {span}, do: [{exchange}]}}}}");
+        let users_do = one_class(&self.user(&sending));
         Some(self.part("messages", &arrivals(users, ARRIVING), &users_do))
     }
 
-    /// Users who come at `per_s` and stay a while. A few of them have a timer that is due again and again; the others have one each, so
-    /// that what they take is a user's memory and not a timer's.
+    /// Returns the load of users that arrive at `per_s` and stay a while. A few of them have a
+    /// timer that is due again and again. The others have one timer each, so that their memory is
+    /// a user's and not a timer's.
     pub(super) fn users(&self, per_s: f64, most: u64) -> Part {
         let over = self.share(COMING_SHARE);
         let users = ((per_s * over.as_secs_f64()) as u64).clamp(1, most.max(1));
@@ -87,18 +88,20 @@ impl Parts {
         let ticking = format!("{{every: {{period: {period}, for: {span}, do: [{{wait: 1ms}}]}}}}");
         let ticking = self.user(&ticking);
         let classes = format!(
-            "users:\n  staying: {{weight: {STAYING_FOR_EACH_TICKING}, {staying}}}\n  ticking: {{{ticking}}}\n"
+            "users:\n  staying: {{weight: {STAYING_PER_TICKING}, {staying}}}\n  \
+             ticking: {{{ticking}}}\n"
         );
         self.part("users", &arrivals(users, over), &classes)
     }
 
-    /// When the first two loads are as busy as they get: everybody has come and nobody has gone.
-    pub(super) fn busy(&self) -> Within {
+    /// Returns the window in which the first two loads are at their height: all users have arrived
+    /// and none has left.
+    pub(super) fn busy_window(&self) -> Window {
         let arrived_ms = ARRIVING.as_millis() as u64;
         let until = ARRIVING + self.busy_for();
-        // An interval ends a little after its boundary, and the first begins before the load does.
+        // An interval ends a little after its boundary, and the first starts before the load.
         let until_ms = until.as_millis() as u64 + arrived_ms / 2;
-        Within { from_ms: 3 * arrived_ms / 2, until_ms, span_ms_least: arrived_ms / 2 }
+        Window { from_ms: 3 * arrived_ms / 2, until_ms, span_ms_least: arrived_ms / 2 }
     }
 
     fn part(&self, name: &'static str, load: &str, users: &str) -> Part {
@@ -107,13 +110,13 @@ impl Parts {
             Protocol::Ws => ("ws", CHANNELS_V2),
             Protocol::Phoenix => ("phoenix", CHANNELS),
         };
-        // The target is known only when the peer listens, and is then given beside the scenario.
+        // The target is known only when the peer listens; the command line then names it.
         let nowhere = target.replace('@', "127.0.0.1:1");
         let scenario = format!("target: {nowhere}\nprotocol: {protocol}\nload: {load}\n{users}\n");
         Part { name, target, scenario, seconds: self.length.as_secs() + 1 }
     }
 
-    /// A user who connects, takes these steps, and is gone.
+    /// Returns a user that connects, runs `steps`, and closes.
     fn user(&self, steps: &str) -> String {
         let join = match self.protocol {
             Protocol::Tcp | Protocol::Ws => "",
@@ -134,41 +137,43 @@ impl Parts {
     }
 }
 
-/// Users who all do the same.
+/// Returns one class of users.
 fn one_class(user: &str) -> String {
     format!("users: {{user: {{{user}}}}}")
 }
 
-/// Users who come once, evenly.
+/// Returns a phase in which `users` arrive evenly.
 fn arrivals(users: u64, over: Duration) -> String {
-    // The rate is a whole number a second, at least one; `most` keeps it to the users.
+    // The rate is a whole number per second, at least one; `most` limits the users.
     let per_s = (users as f64 / over.as_secs_f64()).ceil().max(1.0);
     let over = show_duration(over);
     format!("[{{arrivals: {{rate: {per_s:.0}/s, for: {over}, most: {users}, spacing: even}}}}]")
 }
 
-/// V2 of the protocol, in which a heartbeat is the shortest message that is answered.
+/// The target of channels with version 2 of the protocol, in which a heartbeat is the shortest
+/// message with an answer.
 const CHANNELS_V2: &str = "ws://@/socket/websocket?vsn=2.0.0";
 const HEARTBEAT: &str = r#"send: '[null,"1","phoenix","heartbeat",{}]'"#;
 const HEARTBEAT_ANSWERED: &str =
     r#"{send: '[null,"1","phoenix","heartbeat",{}]'}, {expect: {contains: '"ok"'}}"#;
-/// A topic of its own for each user: nobody hears of it.
+/// A join of a topic per user, which has no other subscribers.
 const JOIN: &str = r#"join: {topic: "rooms:${user.id}"}"#;
 const PUSH: &str = r#"push: {topic: "rooms:${user.id}", event: echo, payload: {n: 1}}"#;
 
-/// How often the timer of a few users is due, …
+/// The period of the timer that a few users have.
 const TICK: Duration = Duration::from_millis(10);
-/// … and how many others there are for each of them.
-const STAYING_FOR_EACH_TICKING: u32 = 99;
-/// How long users take to come who are to be busy afterwards.
+/// The number of other users for each user with such a timer.
+const STAYING_PER_TICKING: u32 = 99;
+/// The time in which the users of a busy load arrive.
 const ARRIVING: Duration = Duration::from_millis(100);
-/// Shares of the whole length: how long the busy are busy, …
+/// The share of the whole length for each busy load.
 const BUSY_SHARE: f64 = 0.2;
-/// which leaves two whole intervals even where the recorder of a machine with much to do is late, …
+/// The least time of a busy load. It has two whole intervals even where a busy machine makes the
+/// recorder late.
 const BUSY_LEAST: Duration = Duration::from_millis(400);
-/// … and over which time those come who stay for a while.
+/// The share of the whole length in which the users that stay arrive.
 const COMING_SHARE: f64 = 0.25;
-/// How long all of them are there: two intervals, of which at least one lies within it.
+/// The time in which all of them are connected. At least one whole interval lies within it.
 const QUIET: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
@@ -182,9 +187,9 @@ mod tests {
     #[test]
     fn every_part_is_a_scenario() {
         for protocol in [Protocol::Tcp, Protocol::Ws, Protocol::Phoenix] {
-            for talk in [Traffic::Silent, Traffic::Sent, Traffic::Answered] {
+            for traffic in [Traffic::Silent, Traffic::Sent, Traffic::Answered] {
                 for length in [Duration::from_millis(100), SECONDS, Duration::from_secs(60)] {
-                    let parts = Parts::new(protocol, talk, length);
+                    let parts = Parts::new(protocol, traffic, length);
                     let all = [parts.connects(1), parts.users(0.3, 9), parts.users(1e6, 20_000)];
                     for part in all.into_iter().chain(parts.messages(1_000)) {
                         if let Err(mistakes) = Scenario::parse(&part.scenario, part.name) {
@@ -197,20 +202,20 @@ mod tests {
     }
 
     #[test]
-    fn users_who_say_nothing_are_not_measured_saying_something() {
+    fn silent_users_have_no_load_of_messages() {
         assert!(Parts::new(Protocol::Tcp, Traffic::Silent, SECONDS).messages(10).is_none());
         assert!(Parts::new(Protocol::Ws, Traffic::Sent, SECONDS).messages(10).is_some());
     }
 
     #[test]
-    fn no_more_users_come_than_there_is_room_for() {
+    fn no_more_users_arrive_than_there_is_room_for() {
         let part = Parts::new(Protocol::Tcp, Traffic::Silent, SECONDS).users(50_000.0, 800);
         assert!(part.scenario.contains("most: 800,"), "{}", part.scenario);
     }
 
     #[test]
     fn all_of_it_takes_about_as_long_as_asked_for() {
-        // Users go over as long a time as they come.
+        // Users leave over the same time as they arrive.
         let shares = 2.0 * BUSY_SHARE + 2.0 * COMING_SHARE;
         let fixed = (2 * ARRIVING + QUIET).as_secs_f64() / SECONDS.as_secs_f64();
         assert!((0.9..=1.2).contains(&(shares + fixed)), "{}", shares + fixed);

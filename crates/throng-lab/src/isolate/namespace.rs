@@ -1,4 +1,4 @@
-//! One network namespace: a thread that lives in it and does what has to be done there.
+//! One network namespace, held by a thread that runs jobs in it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,11 +8,11 @@ use std::thread::JoinHandle;
 
 use throng_driver::{Errno, netns};
 
-use super::IsolateError;
+use super::error::IsolateError;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A namespace without a name. Children of its thread begin in it.
+/// A namespace without a name. Child processes of its thread start in it.
 #[derive(Debug)]
 pub(super) struct Namespace {
     jobs: Option<Sender<Job>>,
@@ -21,16 +21,16 @@ pub(super) struct Namespace {
 }
 
 impl Namespace {
-    /// A new one whose table of connections has `buckets` buckets.
+    /// Creates a namespace whose TCP hash table has `buckets` buckets.
     pub(super) fn new(name: &str, buckets: u64) -> Result<Self, IsolateError> {
-        let (jobs, todo) = mpsc::channel::<Job>();
+        let (jobs, pending) = mpsc::channel::<Job>();
         let (ready, is_ready) = mpsc::channel();
         let run = move || {
-            let made = unshare_with(buckets);
-            let go_on = made.is_ok();
-            let _ = ready.send(made);
-            if go_on {
-                todo.into_iter().for_each(|job| job());
+            let path = unshare_with(buckets);
+            let is_unshared = path.is_ok();
+            let _ = ready.send(path);
+            if is_unshared {
+                pending.into_iter().for_each(|job| job());
             }
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
@@ -40,17 +40,17 @@ impl Namespace {
         Ok(Self { jobs: Some(jobs), thread: Some(thread), path })
     }
 
-    /// The file of `/proc` that stands for it.
+    /// Returns the file of `/proc` that identifies the namespace.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Starts a process in it.
+    /// Starts a process in the namespace.
     pub(super) fn spawn(&self, mut command: Command) -> io::Result<Child> {
         self.run(move || command.spawn())
     }
 
-    /// Runs lines of `ip` in it.
+    /// Runs `lines` as an `ip` batch in the namespace.
     pub(super) fn ip(&self, lines: &str) -> Result<(), IsolateError> {
         let mut command = Command::new("ip");
         command.args(["-batch", "-"]);
@@ -67,16 +67,14 @@ impl Namespace {
             .map_or(Ok(()), |mut stdin| stdin.write_all(lines.as_bytes()))
             .map_err(fail)?;
         let output = child.wait_with_output().map_err(fail)?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(IsolateError::Setup(format!(
-                "ip failed: {}",
-                String::from_utf8_lossy(&output.stderr).trim()
-            ))),
+        if output.status.success() {
+            return Ok(());
         }
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        Err(IsolateError::Setup(format!("ip failed: {}", stderr.trim())))
     }
 
-    /// Sets one of its own sysctls, `net/core/somaxconn`.
+    /// Sets a sysctl of the namespace, such as `net/core/somaxconn`.
     pub(super) fn set_sysctl(
         &self,
         name: &'static str,
@@ -89,19 +87,20 @@ impl Namespace {
         })
     }
 
-    /// Buckets of its own table of connections; none where it shares the machine's.
+    /// Returns the buckets of the namespace's own TCP hash table; none where it shares the
+    /// machine's.
     pub(super) fn buckets(&self) -> Option<u64> {
         let read = || fs::read_to_string("/proc/sys/net/ipv4/tcp_ehash_entries").ok();
         // The kernel negates the size of a table that is not the namespace's own.
         self.run(read)?.trim().parse().ok()
     }
 
-    /// Does something in it.
+    /// Runs `job` on the namespace's thread and returns its result.
     pub(super) fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let (done, result) = mpsc::channel();
         let jobs = self.jobs.as_ref().expect("kept until the namespace is dropped");
         let job = Box::new(move || _ = done.send(job()));
-        jobs.send(job).expect("the thread takes jobs until then");
+        jobs.send(job).expect("the thread runs jobs until then");
         result.recv().expect("a job does not panic")
     }
 }
@@ -115,15 +114,16 @@ impl Drop for Namespace {
     }
 }
 
-/// Moves the thread into a new namespace. The size of a namespace's table is a sysctl of the one that it
-/// was made from, so there is one in between: the host's own sysctl stays as it is.
+/// Moves the thread into a new namespace and returns its file of `/proc`. The parent namespace has
+/// the sysctl for the size of the table, so there is a namespace in between: the host's own sysctl
+/// stays unchanged.
 fn unshare_with(buckets: u64) -> Result<String, Errno> {
     netns::unshare()?;
     // Kernels before 6.1 have one table for all namespaces, and no such sysctl.
     if fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", buckets.to_string()).is_ok() {
         netns::unshare()?;
     }
-    // The name is resolved here: `thread-self` would be somebody else in the process that reads it.
+    // The link is read here: in another process `thread-self` is that process's thread.
     let task = fs::read_link("/proc/thread-self").map_err(|_| Errno::PERMISSION)?;
     Ok(format!("/proc/{}/ns/net", task.display()))
 }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_ip_says_what_it_did_not_like() {
+    fn a_failing_ip_names_the_cause() {
         let Ok(namespace) = Namespace::new("test", 4096) else {
             return println!("skipped: not root");
         };

@@ -1,31 +1,33 @@
-//! One network namespace for both ends, as the machine's own but for its table of TCP connections, which is large enough.
+//! One network namespace for server and generator. It is like the machine's own, except for a TCP
+//! hash table that is large enough.
 //!
-//! Each packet looks for its socket along one bucket of that table. The machine's own is made when it boots, and is crowded
-//! where a lab holds very many connections; a namespace of its own may have a larger one (Linux 6.1 and later).
+//! The kernel searches one bucket of that table for each packet's socket. The machine's table has a
+//! fixed size from boot, and is crowded where a lab holds very many connections. A new namespace
+//! may have a larger table (Linux 6.1 and later).
 
 use std::fs;
 use std::io;
 use std::process::{Child, Command};
 
-use super::IsolateError;
+use super::error::IsolateError;
 use super::namespace::Namespace;
 
-/// The namespace, until it is dropped and its processes have ended.
+/// The namespace. It exists until this value is dropped and its processes have ended.
 #[derive(Debug)]
 pub(crate) struct RoomyNamespace {
     namespace: Namespace,
-    /// Buckets of its table.
+    /// Buckets of the namespace's table.
     pub(crate) buckets: u64,
 }
 
 impl RoomyNamespace {
-    /// Makes one for so many sockets at a time. Needs root and `ip` of iproute2.
+    /// Creates a namespace for `sockets` simultaneous sockets. Needs root and `ip` of iproute2.
     pub(crate) fn new(sockets: u64) -> Result<Self, IsolateError> {
         let buckets = sockets.next_power_of_two().min(BUCKETS_MAX);
         let namespace = Namespace::new("lab", buckets)?;
         namespace.ip("link set lo up\n")?;
         for name in INHERITED {
-            // One that this kernel does not have is none of the namespace's either.
+            // A sysctl that this kernel lacks does not exist in the namespace either.
             if let Ok(value) = fs::read_to_string(format!("/proc/sys/{name}")) {
                 namespace.set_sysctl(name, value.trim().to_owned())?;
             }
@@ -33,26 +35,27 @@ impl RoomyNamespace {
         match namespace.buckets() {
             Some(has) if has == buckets => Ok(Self { namespace, buckets }),
             _ => Err(IsolateError::Setup(
-                "this kernel has one table of connections for all namespaces".to_owned(),
+                "this kernel has one TCP hash table for all namespaces".to_owned(),
             )),
         }
     }
 
-    /// Starts a process in it.
+    /// Starts a process in the namespace.
     pub(crate) fn spawn(&self, command: Command) -> io::Result<Child> {
         self.namespace.spawn(command)
     }
 
-    /// Does something in it.
+    /// Runs `job` on the namespace's thread and returns its result.
     pub(crate) fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         self.namespace.run(job)
     }
 }
 
-/// The most that the kernel makes is 2^24; this is enough for eight million connections, in 32 MiB.
+/// The most buckets: enough for eight million connections, in 32 MiB. The kernel allows 2^24.
 const BUCKETS_MAX: u64 = 1 << 22;
 
-/// What an administrator may have set for TCP on this machine; a new namespace begins with the kernel's own values.
+/// TCP sysctls that an administrator may have set on this machine. A new namespace begins with the
+/// kernel's defaults.
 const INHERITED: [&str; 11] = [
     "net/core/somaxconn",
     "net/ipv4/ip_local_port_range",
@@ -72,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_as_the_machine_but_for_its_table() {
+    fn the_namespace_is_like_the_machine_except_for_its_table() {
         let roomy = match RoomyNamespace::new(3_000) {
             Ok(roomy) => roomy,
             Err(error) => return println!("skipped: {error}"),

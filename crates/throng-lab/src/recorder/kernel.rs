@@ -1,4 +1,4 @@
-//! The machine itself: CPU time and the kernel's counters, of both ends.
+//! The machine itself: CPU time and the kernel's counters, of generator and server.
 
 use std::net::SocketAddr;
 
@@ -9,78 +9,85 @@ use throng_driver::{Clock, netns};
 use throng_report::RunEventKind;
 
 use super::facts::FactsStream;
+use super::probes::{KernelProbe, KernelReading};
 use super::server_kernel::ServerKernel;
 use super::server_process::ServerProcess;
-use super::{KernelProbe, KernelReading};
+use super::watched_process::watched_process;
 
-/// The generator's machine and network namespace, by way of the doctor's [`Sampler`], and the server's as far as it can be seen.
+/// The kernel's counters of the generator and, as far as they can be read, of the server.
 ///
-/// Where both ends are in one namespace, one sample is of both. A server in another namespace of this machine is looked
-/// at by a thread that has entered it: that is where its accept queues overflow and its SYNs are dropped. One on another
-/// machine is known by the facts that a watch on its host sends.
+/// The doctor's [`Sampler`] reads the generator's machine and network namespace. Where the server
+/// shares that namespace, one sample covers both. Where the server is in another namespace of this
+/// machine, a thread enters it and reads it: the server's accept queues overflow there and its SYNs
+/// are dropped there. For a server on another machine, a watch on its host sends the facts.
 #[derive(Debug)]
 pub struct LiveKernel {
     ports: Vec<u16>,
-    /// The generator's own.
-    here: Sampler,
-    server: Server,
+    /// The sampler of the generator's namespace.
+    sampler: Sampler,
+    server: ServerSource,
     process: ServerProcess,
-    /// What has happened and was not told yet.
+    /// Events that no call has returned yet.
     events: Vec<RunEventKind>,
-    /// What was said last about what cannot be seen.
+    /// The unreadable sources of the last sample.
     unseen: Option<Vec<String>>,
 }
 
-/// Where the server's counters come from.
+/// The source of the server's counters.
 #[derive(Debug)]
-enum Server {
-    /// It shares the generator's kernel and namespace, or nothing is known of it.
-    Here,
-    /// It is on another machine, and nobody tells.
-    Elsewhere,
-    /// It is in another namespace of this machine.
-    Namespace(ServerKernel),
-    /// A watch tells.
+enum ServerSource {
+    /// The generator's sampler: the server shares its namespace, or its place is unknown.
+    SameNamespace,
+    /// None: the server is on another machine without a watch.
+    Remote,
+    /// A thread in the server's namespace of this machine.
+    OtherNamespace(ServerKernel),
+    /// A watch on the server's host.
     Watched(FactsStream),
 }
 
 impl LiveKernel {
     /// Reads the machine and the listeners on `ports`; no ports means all listeners.
     pub fn new(ports: Vec<u16>) -> Self {
-        let here = Sampler::new(options(&ports));
+        let sampler = Sampler::new(options(&ports));
         let process = ServerProcess::new(Vec::new(), false);
-        Self { ports, here, server: Server::Here, process, events: Vec::new(), unseen: None }
+        Self {
+            ports,
+            sampler,
+            server: ServerSource::SameNamespace,
+            process,
+            events: Vec::new(),
+            unseen: None,
+        }
     }
 
-    /// The same for a server in this network namespace: the process that listens on the ports of
-    /// `targets` is it, and the one that takes its place.
+    /// Follows a server in this network namespace: the process that listens on the ports of
+    /// `targets`, and the process that replaces it.
     #[must_use]
-    pub fn with_whoever_listens(mut self, targets: &[SocketAddr]) -> Self {
+    pub fn with_listening_process(mut self, targets: &[SocketAddr]) -> Self {
         self.process = ServerProcess::new(targets.to_vec(), true);
-        // Before the first sample, so that it is in that.
-        self.events = self.look();
+        // The search comes before the first sample, so that the sample contains the process.
+        self.events = self.find_server_process();
         self
     }
 
-    /// The same for a server on another machine that nobody watches.
+    /// Expects a server on another machine that has no watch.
     #[must_use]
-    pub fn with_the_server_elsewhere(self) -> Self {
-        Self { server: Server::Elsewhere, ..self }
+    pub fn with_remote_server(self) -> Self {
+        Self { server: ServerSource::Remote, ..self }
     }
 
-    /// The same with the facts that a watch on the server's host sends.
+    /// Adds the facts that a watch on the server's host sends.
     #[must_use]
     pub fn with_facts(self, facts: FactsStream) -> Self {
-        Self { server: Server::Watched(facts), ..self }
+        Self { server: ServerSource::Watched(facts), ..self }
     }
-}
 
-impl LiveKernel {
-    /// Looks at who serves.
-    fn look(&mut self) -> Vec<RunEventKind> {
+    /// Searches for the server's process and watches it.
+    fn find_server_process(&mut self) -> Vec<RunEventKind> {
         let mut events = Vec::new();
         if let Some(owner) = self.process.step(Clock.now(), &mut events) {
-            self.here.watch(server(&owner));
+            self.sampler.watch(server_process(&owner));
         }
         events
     }
@@ -88,97 +95,98 @@ impl LiveKernel {
 
 impl KernelProbe for LiveKernel {
     fn sample(&mut self) -> KernelReading {
-        if let Server::Namespace(there) = &mut self.server {
-            there.ask();
+        if let ServerSource::OtherNamespace(kernel) = &mut self.server {
+            kernel.request_sample();
         }
-        let here = self.here.sample(Clock.now());
-        let mut unseen = sentences("", &here.unknown);
-        let mut sample = KernelReading {
-            machine: here.machine,
-            counters: here.counters,
-            programs: here.programs,
+        let sample = self.sampler.sample(Clock.now());
+        let mut unseen = unreadable_sources("", &sample.unknown);
+        let mut reading = KernelReading {
+            machine: sample.machine,
+            counters: sample.counters,
+            programs: sample.programs,
             ..Default::default()
         };
         match &mut self.server {
-            Server::Here => {}
-            Server::Elsewhere => unseen.push(ELSEWHERE.to_owned()),
-            Server::Namespace(there) => {
-                let there = there.answer();
-                unseen.extend(sentences("the server's side: ", &there.unknown));
-                sample.server_counters = there.counters;
+            ServerSource::SameNamespace => {}
+            ServerSource::Remote => unseen.push(REMOTE.to_owned()),
+            ServerSource::OtherNamespace(kernel) => {
+                let sample = kernel.receive_sample();
+                unseen.extend(unreadable_sources("the server's side: ", &sample.unknown));
+                reading.server_counters = sample.counters;
             }
-            Server::Watched(facts) => {
-                facts.fill(&mut sample, &mut unseen);
-                facts.server_pid().into_iter().for_each(|pid| self.here.exclude(pid));
+            ServerSource::Watched(facts) => {
+                facts.fill(&mut reading, &mut unseen);
+                facts.server_pid().into_iter().for_each(|pid| self.sampler.exclude(pid));
             }
         }
         unseen.sort();
         unseen.dedup();
         if self.unseen.as_ref() != Some(&unseen) {
             self.unseen = Some(unseen);
-            sample.unseen.clone_from(&self.unseen);
+            reading.unseen.clone_from(&self.unseen);
         }
-        sample
+        reading
     }
 
-    fn ask_between(&mut self, from: Instant, to: Instant) {
+    fn measure_between(&mut self, from: Instant, to: Instant) {
         match &self.server {
-            Server::Namespace(there) => there.ask_between(from, to),
-            _ => self.here.request_gap_cpu(from, to),
+            ServerSource::OtherNamespace(kernel) => kernel.measure_between(from, to),
+            _ => self.sampler.request_gap_cpu(from, to),
         }
     }
 
     fn step(&mut self) -> Vec<RunEventKind> {
-        let happened = self.look();
-        self.events.extend(happened);
+        let events = self.find_server_process();
+        self.events.extend(events);
         match &self.server {
-            Server::Namespace(there) => there.step(),
-            _ => self.here.step(Clock.now()),
+            ServerSource::OtherNamespace(kernel) => kernel.step(),
+            _ => self.sampler.step(Clock.now()),
         }
         std::mem::take(&mut self.events)
     }
 
-    fn server_is(&mut self, pid: u32) {
-        // Whoever named a watch knows better where its server is.
-        if matches!(self.server, Server::Watched(_)) || !self.process.is(pid) {
+    fn set_server_pid(&mut self, pid: u32) {
+        // The watch that the caller named finds its server itself.
+        if matches!(self.server, ServerSource::Watched(_)) || !self.process.set_pid(pid) {
             return;
         }
         if netns::is_mine(pid) == Ok(false) {
-            self.here = Sampler::new(options(&self.ports));
-            self.here.exclude(pid);
-            self.server = Server::Namespace(ServerKernel::new(pid, self.ports.clone()));
+            self.sampler = Sampler::new(options(&self.ports));
+            self.sampler.exclude(pid);
+            self.server = ServerSource::OtherNamespace(ServerKernel::new(pid, self.ports.clone()));
         } else {
-            self.here.watch(watched("server", pid));
-            self.server = Server::Here;
+            self.sampler.watch(watched_process("server", pid));
+            self.server = ServerSource::SameNamespace;
         }
     }
 }
 
-/// What a sampler of the generator looks at before the server is known: itself.
+/// Returns the options of a sampler before the server is known: it watches the generator alone.
 fn options(ports: &[u16]) -> SamplerOptions {
-    let processes = vec![watched("client", std::process::id())];
+    let processes = vec![watched_process("client", std::process::id())];
     SamplerOptions { ports: ports.to_vec(), processes, ..SamplerOptions::default() }
 }
 
-fn server(owner: &Owner) -> WatchedProcess {
-    WatchedProcess { also: owner.others.clone(), ..watched("server", owner.pid) }
+fn server_process(owner: &Owner) -> WatchedProcess {
+    WatchedProcess { also: owner.others.clone(), ..watched_process("server", owner.pid) }
 }
 
-pub(crate) fn watched(label: &str, pid: u32) -> WatchedProcess {
-    WatchedProcess { label: label.to_owned(), pid, also: Vec::new() }
-}
-
-/// What could not be read, for people. What this kernel does not have, connection tracking where its module is not loaded say,
-/// is no blind spot.
-pub(crate) fn sentences(whose: &str, unknown: &[Unknown]) -> Vec<String> {
-    let is_optional = |why: &&Unknown| {
-        why.reason == Reason::Missing && OPTIONAL.iter().any(|part| why.source.contains(part))
+/// Returns a sentence for each source that could not be read, after the prefix `side`. Leaves out
+/// sources that a kernel need not have, such as connection tracking without its module.
+pub(crate) fn unreadable_sources(side: &str, unknown: &[Unknown]) -> Vec<String> {
+    let is_optional = |source: &&Unknown| {
+        source.reason == Reason::Missing && OPTIONAL.iter().any(|part| source.source.contains(part))
     };
-    unknown.iter().filter(|why| !is_optional(why)).map(|why| format!("{whose}{why}")).collect()
+    unknown
+        .iter()
+        .filter(|source| !is_optional(source))
+        .map(|source| format!("{side}{source}"))
+        .collect()
 }
 
-/// Parts of the names of what a kernel need not have: a module, a family of addresses, accounting that was not built in.
-/// And what a network namespace does not have, but the machine: `tcp_mem`, the limit of packets that wait for a CPU.
+/// Parts of the names of optional sources: a module, an address family, accounting that the kernel
+/// was built without. The last ones exist once per machine and not in a network namespace, such as
+/// `tcp_mem` and the limit of packets that wait for a CPU.
 const OPTIONAL: &[&str] = &[
     "conntrack",
     "sockstat6",
@@ -190,8 +198,9 @@ const OPTIONAL: &[&str] = &[
     "netdev_max_backlog",
 ];
 
-const ELSEWHERE: &str = "the server's side: it is not on this machine, or in another network namespace of it (a container's); \
-                         `throng doctor --watch --listen ADDR:PORT` there and `throng run --server-facts HOST:PORT` here show it";
+const REMOTE: &str = "the server's side: the server is not on this machine, or is in another \
+                      network namespace of it (a container's); run `throng doctor --watch --listen \
+                      ADDR:PORT` there and `throng run --server-facts HOST:PORT` here to see it";
 
 #[cfg(test)]
 mod tests {
@@ -206,7 +215,7 @@ mod tests {
             Unknown::new("proc/thread-self/net/netstat", Reason::Missing),
         ];
         assert_eq!(
-            sentences("the server's side: ", &unknown),
+            unreadable_sources("the server's side: ", &unknown),
             [
                 "the server's side: proc/sys/net/netfilter/nf_conntrack_max: permission denied",
                 "the server's side: sock_diag: permission denied",
@@ -217,10 +226,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_is_said_once() {
-        let mut kernel = LiveKernel::new(vec![1]).with_the_server_elsewhere();
-        assert!(kernel.sample().unseen.unwrap().contains(&ELSEWHERE.to_owned()));
-        assert_eq!(kernel.sample().unseen, None, "the same as before");
-        kernel.server_is(std::process::id());
-        assert!(!kernel.sample().unseen.unwrap().contains(&ELSEWHERE.to_owned()));
+        let mut kernel = LiveKernel::new(vec![1]).with_remote_server();
+        assert!(kernel.sample().unseen.unwrap().contains(&REMOTE.to_owned()));
+        assert_eq!(kernel.sample().unseen, None, "it has not changed");
+        kernel.set_server_pid(std::process::id());
+        assert!(!kernel.sample().unseen.unwrap().contains(&REMOTE.to_owned()));
     }
 }

@@ -1,11 +1,12 @@
-//! The real generator, owned by the recorder or shared with whoever steers it.
+//! The real generator, owned by the recorder or shared with a control socket.
 
 use std::sync::{Arc, Mutex};
 
 use throng_load::run::Load;
 use throng_report::{LoadInterval, RunEventKind};
 
-use super::{GeneratorProbe, lock};
+use super::lock::lock;
+use super::probes::GeneratorProbe;
 
 impl GeneratorProbe for Load {
     fn snapshot(&mut self) -> LoadInterval {
@@ -25,11 +26,11 @@ impl GeneratorProbe for Load {
     }
 
     fn failure(&self) -> Option<String> {
-        self.is_broken().then(|| "a core of the generator has ended that nobody stopped".to_owned())
+        self.is_broken().then(|| "a core of the generator ended unexpectedly".to_owned())
     }
 }
 
-/// A generator that a control socket steers meanwhile.
+/// A generator that a control socket steers during the run.
 impl<G: GeneratorProbe> GeneratorProbe for Arc<Mutex<G>> {
     fn snapshot(&mut self) -> LoadInterval {
         lock(self).snapshot()

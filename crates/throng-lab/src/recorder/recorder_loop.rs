@@ -1,7 +1,7 @@
-//! The recorder's thread: one interval after the other until the run is over.
+//! The recorder's thread: records one interval after the other until the run is over.
 
 use std::io::Write;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,22 +13,24 @@ use throng_report::{
     Interval, LoadInterval, RunEvent, RunEventKind, ServerSnapshot, SummaryFold, Threshold,
 };
 
-use super::server::ServerWatch;
-use super::{
-    GeneratorProbe, KernelProbe, Outcome, Receiver, RecorderCommand, RecorderOptions, RunProbes,
-    lock,
-};
+use super::command::RecorderCommand;
+use super::lock::lock;
+use super::options::RecorderOptions;
+use super::outcome::Outcome;
+use super::probes::{GeneratorProbe, KernelProbe};
+use super::run_probes::RunProbes;
+use super::server_poller::ServerPoller;
 
 pub(super) type Progress = Box<dyn FnMut(&Interval, Option<&Interval>) + Send>;
 
-/// All that the thread owns.
+/// The state of the recorder's thread.
 pub(super) struct RecorderLoop<W> {
     options: RecorderOptions,
     out: Option<RunFileWriter<W>>,
     generator: Box<dyn GeneratorProbe>,
-    server: Option<ServerWatch>,
+    server: Option<ServerPoller>,
     kernel: Box<dyn KernelProbe>,
-    /// The server's process, as it was last told to the kernel's probe. A server that is silent for a while stays the same.
+    /// The process id that the kernel's probe knows. It stays while the server is silent.
     server_pid: Option<u32>,
     fold: SummaryFold,
     history: History,
@@ -36,42 +38,44 @@ pub(super) struct RecorderLoop<W> {
     latest: Arc<Mutex<Option<Interval>>>,
     previous: Option<Interval>,
     began: Instant,
-    /// The same on the clock of the generator's cores, in milliseconds.
+    /// The run's beginning on the clock of the generator's cores, in milliseconds.
     began_ms: u64,
     /// Events for the next interval.
     events: Vec<RunEvent>,
-    /// Events of lines that could not be written: they go into the next line that can.
+    /// Events of lines that could not be written: the next written line contains them.
     unwritten: Vec<RunEvent>,
-    /// Set once the run was asked to end.
+    /// The request to stop the run, once there is one.
     stopping: Option<StopRequest>,
-    /// What users had achieved when the server was lost; none while it is not.
-    done_when_lost: Option<u64>,
+    /// The users' successes when the server was lost; none while it is not lost.
+    successes_when_lost: Option<u64>,
 }
 
-/// Somebody has asked for the end.
+/// A request to stop the run.
 struct StopRequest {
     by: String,
-    /// How long to wait for it.
+    /// The end of the wait for the generator.
     until: Instant,
-    /// Everybody was leaving already: the plan was over.
+    /// True when the plan was over and all users were leaving already.
     after_plan: bool,
 }
 
-/// Why the thread woke up.
+/// The reason for which the thread woke up.
 enum WakeReason {
+    /// The next interval is due.
     Boundary,
-    Over { reason: RunEndReason, detail: Option<String> },
+    /// The run is over.
+    RunEnded { reason: RunEndReason, detail: Option<String> },
 }
 
 impl<W: Write + Truncate> RecorderLoop<W> {
     pub(super) fn new(
         options: RecorderOptions,
         out: Option<RunFileWriter<W>>,
-        sources: RunProbes,
+        probes: RunProbes,
         latest: Arc<Mutex<Option<Interval>>>,
         progress: Progress,
     ) -> Self {
-        let patience = options.server_patience;
+        let lost_after = options.server_lost_after;
         let mut fold = SummaryFold::new(&options.header);
         fold.judge_by(&options.thresholds);
         Self {
@@ -79,9 +83,9 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             history: History::new(options.header.clone()),
             options,
             out,
-            generator: sources.generator,
-            server: sources.server.map(|probe| ServerWatch::new(probe, patience)),
-            kernel: (sources.kernel)(),
+            generator: probes.generator,
+            server: probes.server.map(|probe| ServerPoller::new(probe, lost_after)),
+            kernel: (probes.kernel)(),
             server_pid: None,
             progress,
             latest,
@@ -91,81 +95,83 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             events: Vec::new(),
             unwritten: Vec::new(),
             stopping: None,
-            done_when_lost: None,
+            successes_when_lost: None,
         }
     }
 
-    pub(super) fn run(mut self, told: &Receiver<RecorderCommand>) -> Outcome {
+    pub(super) fn run(mut self, commands: &Receiver<RecorderCommand>) -> Outcome {
         self.record(self.began);
         let mut boundary = self.began + self.options.interval;
         let (reason, detail) = loop {
-            match self.sleep_until(boundary, told) {
+            match self.sleep_until(boundary, commands) {
                 WakeReason::Boundary => {
                     let now = Instant::now();
                     self.record(now);
-                    // An interval that took longer than one is followed by the next boundary, not by two.
+                    // After an interval that took too long, the loop skips the boundaries it
+                    // missed.
                     while boundary <= now {
                         boundary += self.options.interval;
                     }
                 }
-                WakeReason::Over { reason, detail } => break (reason, detail),
+                WakeReason::RunEnded { reason, detail } => break (reason, detail),
             }
         };
         let now = Instant::now();
         let recorded_ms = self.previous.as_ref().map_or(0, |previous| previous.at_ms);
-        if self.at_ms(now) > recorded_ms + SLIVER_MS || !self.events.is_empty() {
+        if self.at_ms(now) > recorded_ms + SHORT_INTERVAL_MS || !self.events.is_empty() {
             self.record(now);
         }
         self.finish(reason, detail)
     }
 
-    fn sleep_until(&mut self, boundary: Instant, told: &Receiver<RecorderCommand>) -> WakeReason {
+    fn sleep_until(
+        &mut self,
+        boundary: Instant,
+        commands: &Receiver<RecorderCommand>,
+    ) -> WakeReason {
         loop {
-            if let Some(over) = self.over() {
-                return over;
+            if let Some(ended) = self.end_reason() {
+                return ended;
             }
             for kind in self.kernel.step() {
-                self.event(kind);
+                self.add_event(kind);
             }
             let now = Instant::now();
             if now >= boundary {
                 return WakeReason::Boundary;
             }
-            match told.recv_timeout((boundary - now).min(LOOK_EVERY)) {
-                Ok(RecorderCommand::Note(kind)) => self.event(kind),
+            match commands.recv_timeout((boundary - now).min(POLL_INTERVAL)) {
+                Ok(RecorderCommand::AddEvent(kind)) => self.add_event(kind),
                 Ok(RecorderCommand::Stop(by)) => self.stop(by),
                 Err(RecvTimeoutError::Timeout) => {}
-                // Nobody is left who could say anything; the run goes on to its end.
+                // No handle is left to send a command; the run goes on to its end.
                 Err(RecvTimeoutError::Disconnected) => {
-                    std::thread::sleep((boundary - now).min(LOOK_EVERY));
+                    std::thread::sleep((boundary - now).min(POLL_INTERVAL));
                 }
             }
         }
     }
 
-    fn over(&self) -> Option<WakeReason> {
-        if let Some(why) = self.generator.failure() {
-            return Some(WakeReason::Over { reason: RunEndReason::Failed, detail: Some(why) });
+    fn end_reason(&self) -> Option<WakeReason> {
+        if let Some(failure) = self.generator.failure() {
+            let reason = RunEndReason::Failed;
+            return Some(WakeReason::RunEnded { reason, detail: Some(failure) });
         }
         let finished = self.generator.is_finished();
         match &self.stopping {
             Some(StopRequest { by, until, after_plan }) if finished || Instant::now() >= *until => {
-                let detail = match finished {
-                    true => by.clone(),
-                    false => format!("{by}; not every user had ended"),
-                };
-                let reason = match after_plan {
-                    true => RunEndReason::Finished,
-                    false => RunEndReason::Interrupted,
-                };
-                Some(WakeReason::Over { reason, detail: Some(detail) })
+                let detail =
+                    if finished { by.clone() } else { format!("{by}; some users had not ended") };
+                let reason =
+                    if *after_plan { RunEndReason::Finished } else { RunEndReason::Interrupted };
+                Some(WakeReason::RunEnded { reason, detail: Some(detail) })
             }
-            None if finished && self.target_is_gone() => {
-                let detail = "the server does not answer any more".to_owned();
-                Some(WakeReason::Over { reason: RunEndReason::TargetLost, detail: Some(detail) })
+            None if finished && self.is_target_lost() => {
+                let detail = Some("the server no longer answers".to_owned());
+                Some(WakeReason::RunEnded { reason: RunEndReason::TargetLost, detail })
             }
             None if finished => {
-                Some(WakeReason::Over { reason: RunEndReason::Finished, detail: None })
+                Some(WakeReason::RunEnded { reason: RunEndReason::Finished, detail: None })
             }
             _ => None,
         }
@@ -180,28 +186,29 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         let load = self.previous.as_ref().and_then(|interval| interval.load.as_ref());
         let after_plan = load.is_some_and(LoadInterval::is_leaving);
         if !after_plan {
-            self.event(RunEventKind::Interrupted { by: by.clone() });
+            self.add_event(RunEventKind::Interrupted { by: by.clone() });
         }
         let until = Instant::now() + self.options.ramp_down_timeout;
         self.stopping = Some(StopRequest { by, until, after_plan });
     }
 
-    /// Whether the server was lost before everybody began to leave, and nobody got anything from
-    /// the target since. One that was started anew answers users, and has another control socket.
-    fn target_is_gone(&self) -> bool {
+    /// Reports whether the server was lost before the users began to leave, and no user had a
+    /// success since. A restarted server answers users, but on another control socket.
+    fn is_target_lost(&self) -> bool {
         let load = self.previous.as_ref().and_then(|interval| interval.load.as_ref());
-        self.done_when_lost.is_some_and(|done_then| load.is_none_or(|load| done(load) <= done_then))
+        self.successes_when_lost
+            .is_some_and(|before| load.is_none_or(|load| successes(load) <= before))
     }
 
-    fn notice_loss(&mut self, load: &LoadInterval) {
-        if !self.server.as_ref().is_some_and(ServerWatch::is_lost) {
-            self.done_when_lost = None;
-        } else if self.done_when_lost.is_none() && !load.is_leaving() {
-            self.done_when_lost = Some(done(load));
+    fn track_server_loss(&mut self, load: &LoadInterval) {
+        if !self.server.as_ref().is_some_and(ServerPoller::is_lost) {
+            self.successes_when_lost = None;
+        } else if self.successes_when_lost.is_none() && !load.is_leaving() {
+            self.successes_when_lost = Some(successes(load));
         }
     }
 
-    /// Asks everybody and writes what they said. The generator is asked first: its histograms end with
+    /// Reads all probes and writes an interval. The generator comes first: its histograms end with
     /// the interval, and a server that hangs must not stretch them.
     fn record(&mut self, now: Instant) {
         let at_ms = self.at_ms(now);
@@ -209,18 +216,18 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         if let Some(gap) = load.answer_gap {
             let [from, to] =
                 [gap.from_ms, gap.to_ms].map(|ms| throng_base::Instant::from_nanos(ms * 1_000_000));
-            self.kernel.ask_between(from, to);
+            self.kernel.measure_between(from, to);
         }
         load.rebase(self.began_ms);
         for kind in self.generator.events() {
-            self.event(kind);
+            self.add_event(kind);
         }
-        let server = self.ask_server(at_ms);
-        let sample = self.kernel.sample();
-        let server = server.or(sample.server);
-        self.events.extend(sample.events.into_iter().map(|kind| RunEvent::new(at_ms, kind)));
-        self.notice(at_ms, &load, server.as_ref());
-        self.notice_loss(&load);
+        let server = self.poll_server(at_ms);
+        let reading = self.kernel.sample();
+        let server = server.or(reading.server);
+        self.events.extend(reading.events.into_iter().map(|kind| RunEvent::new(at_ms, kind)));
+        self.add_counter_events(at_ms, &load, server.as_ref());
+        self.track_server_loss(&load);
 
         let span_ms = at_ms - self.previous.as_ref().map_or(0, |previous| previous.at_ms);
         let interval = Interval {
@@ -228,13 +235,13 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             span_ms,
             load: Some(load),
             server,
-            machine: sample.machine,
-            kernel: sample.counters,
-            server_kernel: sample.server_counters,
-            server_machine: sample.server_machine,
-            programs: sample.programs,
-            server_programs: sample.server_programs,
-            unseen: sample.unseen,
+            machine: reading.machine,
+            kernel: reading.counters,
+            server_kernel: reading.server_counters,
+            server_machine: reading.server_machine,
+            programs: reading.programs,
+            server_programs: reading.server_programs,
+            unseen: reading.unseen,
             events: std::mem::take(&mut self.events),
         };
         self.write(&interval);
@@ -245,19 +252,24 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         self.previous = Some(interval);
     }
 
-    fn ask_server(&mut self, at_ms: u64) -> Option<ServerSnapshot> {
+    fn poll_server(&mut self, at_ms: u64) -> Option<ServerSnapshot> {
         let events = &mut self.events;
-        let watch = self.server.as_mut()?;
-        let snapshot = watch.snapshot(&mut |kind| events.push(RunEvent::new(at_ms, kind)))?;
+        let poller = self.server.as_mut()?;
+        let snapshot = poller.snapshot(&mut |kind| events.push(RunEvent::new(at_ms, kind)))?;
         let pid = snapshot.process.pid;
         if self.server_pid.replace(pid) != Some(pid) {
-            self.kernel.server_is(pid);
+            self.kernel.set_server_pid(pid);
         }
         Some(snapshot)
     }
 
-    /// Events that follow from counters.
-    fn notice(&mut self, at_ms: u64, load: &LoadInterval, server: Option<&ServerSnapshot>) {
+    /// Adds the events that follow from counters.
+    fn add_counter_events(
+        &mut self,
+        at_ms: u64,
+        load: &LoadInterval,
+        server: Option<&ServerSnapshot>,
+    ) {
         let before = self.previous.as_ref();
         let late = |load: &LoadInterval| load.lag.percentile(99.0) > LAG_DEGRADED_US;
         let was_late = before.and_then(|interval| interval.load.as_ref()).is_some_and(late);
@@ -292,9 +304,11 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         match appended {
             AppendOutcome::Whole | AppendOutcome::StillFailing => {}
             AppendOutcome::Resumed { lines_lost } => {
-                self.event(RunEventKind::RunFileResumed { lines_lost })
+                self.add_event(RunEventKind::RunFileResumed { lines_lost })
             }
-            AppendOutcome::Failed { error } => self.event(RunEventKind::RunFileFailed { error }),
+            AppendOutcome::Failed { error } => {
+                self.add_event(RunEventKind::RunFileFailed { error })
+            }
         }
     }
 
@@ -315,7 +329,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         Outcome { summary, judgements, diagnosis, end, run_file_error }
     }
 
-    fn event(&mut self, kind: RunEventKind) {
+    fn add_event(&mut self, kind: RunEventKind) {
         self.events.push(RunEvent::new(self.at_ms(Instant::now()), kind));
     }
 
@@ -324,8 +338,8 @@ impl<W: Write + Truncate> RecorderLoop<W> {
     }
 }
 
-/// Everything that users got from the target.
-fn done(load: &LoadInterval) -> u64 {
+/// Returns the number of connects, messages, joins and pushes that succeeded.
+fn successes(load: &LoadInterval) -> u64 {
     let counters = &load.counters;
     counters.connects_ok
         + counters.messages_answered
@@ -334,8 +348,8 @@ fn done(load: &LoadInterval) -> u64 {
         + counters.pushes_ok
 }
 
-/// A last interval shorter than this is not worth a line: its rates would be noise.
-const SLIVER_MS: u64 = 10;
+/// The shortest last interval that gets a line: the rates of a shorter one would be noise.
+const SHORT_INTERVAL_MS: u64 = 10;
 
-/// How soon the recorder notices that a run is over.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The time between two checks for the end of the run.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);

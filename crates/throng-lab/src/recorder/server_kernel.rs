@@ -1,4 +1,4 @@
-//! The server's kernel counters, where it is in another network namespace of this machine.
+//! The server's kernel counters, where the server is in another network namespace of this machine.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -6,30 +6,30 @@ use throng_base::time::Instant;
 use throng_doctor::{KernelSample, Reason, Sampler, SamplerOptions, Unknown};
 use throng_driver::{Clock, netns};
 
-use super::kernel::watched;
+use super::watched_process::watched_process;
 
-/// A sampler on a thread of its own, which has moved into the server's namespace; nobody else moves.
+/// A sampler on a thread of its own. Only this thread moves into the server's namespace.
 #[derive(Debug)]
 pub(super) struct ServerKernel {
-    questions: Sender<Question>,
-    answers: Receiver<KernelSample>,
+    requests: Sender<SamplerRequest>,
+    samples: Receiver<KernelSample>,
 }
 
-/// What the thread is asked for.
+/// A request to the sampler's thread.
 #[derive(Debug)]
-enum Question {
+enum SamplerRequest {
     Sample,
     Step,
     Between(Instant, Instant),
 }
 
 impl ServerKernel {
-    /// Looks at the namespace of the process `pid`, at the listeners on `ports` there, and at the process.
+    /// Watches the namespace of the process `pid`, the listeners on `ports` there, and the process.
     pub(super) fn new(pid: u32, ports: Vec<u16>) -> Self {
-        let (questions, asked) = mpsc::channel::<Question>();
-        let (answer, answers) = mpsc::channel();
+        let (requests, pending) = mpsc::channel::<SamplerRequest>();
+        let (reply, samples) = mpsc::channel();
         let run = move || {
-            let processes = vec![watched("server", pid)];
+            let processes = vec![watched_process("server", pid)];
             let refused = netns::enter(pid).err().map(|errno| {
                 Unknown::new(
                     format!("proc/{pid}/ns/net"),
@@ -38,58 +38,58 @@ impl ServerKernel {
             });
             let mut sampler =
                 Sampler::new(SamplerOptions { ports, processes, ..SamplerOptions::default() });
-            while let Ok(question) = asked.recv() {
-                match question {
-                    Question::Sample => {}
-                    Question::Step => {
+            while let Ok(request) = pending.recv() {
+                match request {
+                    SamplerRequest::Sample => {}
+                    SamplerRequest::Step => {
                         sampler.step(Clock.now());
                         continue;
                     }
-                    Question::Between(from, to) => {
+                    SamplerRequest::Between(from, to) => {
                         sampler.request_gap_cpu(from, to);
                         continue;
                     }
                 }
                 let mut sample = sampler.sample(Clock.now());
-                if let Some(why) = &refused {
-                    // The thread has stayed where the generator is, whose counters are not the server's. What is
-                    // of the process and of the machine is true all the same.
-                    sample.counters.retain(|name, _| is_of_any_namespace(name));
-                    sample.unknown.push(why.clone());
+                if let Some(unknown) = &refused {
+                    // The thread is still in the generator's namespace, whose counters are not the
+                    // server's. Those of the process and of the machine are right in any case.
+                    sample.counters.retain(|name, _| is_namespace_independent(name));
+                    sample.unknown.push(unknown.clone());
                 }
-                if answer.send(sample).is_err() {
+                if reply.send(sample).is_err() {
                     return;
                 }
             }
         };
-        // It ends with the channel.
+        // The thread ends when the request channel closes.
         let thread = std::thread::Builder::new().name("server-kernel".into()).spawn(run);
         thread.expect("a thread for the server's kernel");
-        Self { questions, answers }
+        Self { requests, samples }
     }
 
-    /// Begins to look; [`ServerKernel::answer`] has to follow.
-    pub(super) fn ask(&mut self) {
-        let _ = self.questions.send(Question::Sample);
+    /// Requests a sample; the caller must then call [`ServerKernel::receive_sample`].
+    pub(super) fn request_sample(&mut self) {
+        let _ = self.requests.send(SamplerRequest::Sample);
     }
 
-    /// Asks what the process used between two moments; the next look says it.
-    pub(super) fn ask_between(&self, from: Instant, to: Instant) {
-        let _ = self.questions.send(Question::Between(from, to));
+    /// Measures what the process used between `from` and `to`; the next sample contains it.
+    pub(super) fn measure_between(&self, from: Instant, to: Instant) {
+        let _ = self.requests.send(SamplerRequest::Between(from, to));
     }
 
-    /// Follows the process between two looks.
+    /// Follows the process between two samples.
     pub(super) fn step(&self) {
-        let _ = self.questions.send(Question::Step);
+        let _ = self.requests.send(SamplerRequest::Step);
     }
 
-    /// What was seen. It takes as long as looking does, some hundred microseconds.
-    pub(super) fn answer(&mut self) -> KernelSample {
-        self.answers.recv().unwrap_or_default()
+    /// Waits for the requested sample: some hundred microseconds.
+    pub(super) fn receive_sample(&mut self) -> KernelSample {
+        self.samples.recv().unwrap_or_default()
     }
 }
 
-fn is_of_any_namespace(name: &str) -> bool {
+fn is_namespace_independent(name: &str) -> bool {
     ["process.", "memory.", "files.", "pressure.", "cgroup."]
         .iter()
         .any(|part| name.starts_with(part))

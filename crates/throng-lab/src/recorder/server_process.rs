@@ -1,4 +1,4 @@
-//! Which process serves: found by its port, followed to its end, and to its successor.
+//! The server's process: found by its port, followed to its end and to its successor.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,85 +9,85 @@ use throng_doctor::process::{is_there, parse_stat};
 use throng_doctor::{Fact, ListenerReader, ProcRoot, listening_process};
 use throng_report::RunEventKind;
 
-/// Follows the process that serves. It is to be asked every 20 ms or so, and rations what it asks itself.
+/// Follows the server's process. Callers step it about every 20 ms; it limits its own searches.
 #[derive(Debug)]
 pub(super) struct ServerProcess {
     root: ProcRoot,
     targets: Vec<SocketAddr>,
-    /// Whether a process that listens on the ports here is the server.
-    is_here: bool,
-    known: Option<Owner>,
+    /// True when the process that listens on the targets' ports here is the server.
+    is_local: bool,
+    owner: Option<Owner>,
     /// The program that served last.
     last_program: String,
-    /// Since when nobody serves, after somebody did.
+    /// The moment since which no process serves, after one did.
     gone_since: Option<Instant>,
     search_at: Instant,
-    holder_told: bool,
+    holder_reported: bool,
     listeners: ListenerReader,
 }
 
 impl ServerProcess {
-    /// No process is known yet. `is_here`: the one that listens on a port of `targets` in the calling thread's network
-    /// namespace is the server.
-    pub(super) fn new(targets: Vec<SocketAddr>, is_here: bool) -> Self {
+    /// Starts without a known process. With `is_local`, the process that listens on a port of
+    /// `targets` in the calling thread's network namespace is the server.
+    pub(super) fn new(targets: Vec<SocketAddr>, is_local: bool) -> Self {
         Self {
             root: ProcRoot::default(),
             targets,
-            is_here,
-            known: None,
+            is_local,
+            owner: None,
             last_program: String::new(),
             gone_since: None,
             search_at: Instant::ZERO,
-            holder_told: false,
+            holder_reported: false,
             listeners: ListenerReader::default(),
         }
     }
 
-    /// The server has said itself which process it is. Returns whether that is news.
-    pub(super) fn is(&mut self, pid: u32) -> bool {
-        if self.known.as_ref().is_some_and(|known| known.pid == pid) {
+    /// Sets the process id that the server itself has reported. Returns true when the id is new.
+    pub(super) fn set_pid(&mut self, pid: u32) -> bool {
+        if self.owner.as_ref().is_some_and(|owner| owner.pid == pid) {
             return false;
         }
         let stat = self.root.read(&format!("proc/{pid}/stat"), parse_stat);
         let program = stat.known().map(|stat| stat.name.clone()).unwrap_or_default();
-        self.found(Owner { pid, program, others: Vec::new() });
+        self.set_owner(Owner { pid, program, others: Vec::new() });
         true
     }
 
-    /// Looks whether it is still there, and who took its place. Adds what happened to `events`; returns a process that was
-    /// found.
+    /// Checks that the process still runs, and otherwise searches for its successor. Adds what
+    /// happened to `events`. Returns a process that the search found.
     pub(super) fn step(&mut self, now: Instant, events: &mut Vec<RunEventKind>) -> Option<Owner> {
-        if let Some(known) = self.known.take_if(|known| !is_there(&self.root, known.pid)) {
-            let Owner { pid, program, .. } = known;
+        if let Some(ended) = self.owner.take_if(|owner| !is_there(&self.root, owner.pid)) {
+            let Owner { pid, program, .. } = ended;
             self.last_program.clone_from(&program);
             self.gone_since = Some(now);
             events.push(RunEventKind::ServerProcessEnded { pid, program });
         }
-        if self.known.is_some() || !self.is_here || now < self.search_at {
+        if self.owner.is_some() || !self.is_local || now < self.search_at {
             return None;
         }
-        self.search_at = now + SEARCH_EVERY;
-        if !self.is_listened_on() {
-            self.tell_holder(now, events);
+        self.search_at = now + SEARCH_INTERVAL;
+        if !self.has_listener() {
+            self.report_port_holder(now, events);
             return None;
         }
         let Fact::Known(owner) = listening_process(&self.root, &self.ports()) else {
-            // It cannot be seen, by this user say: it need not be searched for so often.
-            self.search_at = now + SEARCH_AGAIN;
+            // The process is not visible, for example to this user: search less often.
+            self.search_at = now + FAILED_SEARCH_INTERVAL;
             return None;
         };
         events.push(RunEventKind::ServerProcess { pid: owner.pid, program: owner.program.clone() });
-        self.found(owner.clone());
+        self.set_owner(owner.clone());
         Some(owner)
     }
 
-    fn found(&mut self, owner: Owner) {
-        self.known = Some(owner);
+    fn set_owner(&mut self, owner: Owner) {
+        self.owner = Some(owner);
         self.gone_since = None;
-        self.holder_told = false;
+        self.holder_reported = false;
     }
 
-    fn is_listened_on(&mut self) -> bool {
+    fn has_listener(&mut self) -> bool {
         let Fact::Known(all) = self.listeners.listeners() else { return true };
         let ports = self.ports();
         all.iter().any(|listener| ports.contains(&listener.addr.port()))
@@ -97,10 +97,11 @@ impl ServerProcess {
         self.targets.iter().map(SocketAddr::port).collect()
     }
 
-    /// Says who has the port as a source port, once, when nobody has come to listen on it for a while.
-    fn tell_holder(&mut self, now: Instant, events: &mut Vec<RunEventKind>) {
-        let is_long = self.gone_since.is_some_and(|since| now.since(since) >= HOLDER_AFTER);
-        if !is_long || std::mem::replace(&mut self.holder_told, true) {
+    /// Reports once which process uses a target's port as a source port, after no process has
+    /// listened on it for a while.
+    fn report_port_holder(&mut self, now: Instant, events: &mut Vec<RunEventKind>) {
+        let is_overdue = self.gone_since.is_some_and(|since| now.since(since) >= RESTART_TIME);
+        if !is_overdue || std::mem::replace(&mut self.holder_reported, true) {
             return;
         }
         for target in &self.targets {
@@ -113,14 +114,14 @@ impl ServerProcess {
     }
 }
 
-/// The rest between two looks at the listeners: some hundred microseconds each.
-const SEARCH_EVERY: Duration = Duration::from_millis(100);
+/// The time between two reads of the listeners, which take some hundred microseconds each.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The rest after a search for a process that was in vain: some milliseconds.
-const SEARCH_AGAIN: Duration = Duration::from_secs(2);
+/// The time after a search for a process that found none. It takes some milliseconds.
+const FAILED_SEARCH_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A server that restarts is given so much time before it is asked who has its port.
-const HOLDER_AFTER: Duration = Duration::from_millis(1_000);
+/// The time that a server has to restart before the search looks for the holder of its port.
+const RESTART_TIME: Duration = Duration::from_millis(1_000);
 
 #[cfg(test)]
 mod tests {
@@ -132,39 +133,42 @@ mod tests {
 
     use super::*;
 
-    /// A program that holds a listener, and nothing else, until it is killed.
-    fn holding(listener: TcpListener) -> Child {
+    /// Starts a program that only holds `listener` until it is killed.
+    fn hold(listener: TcpListener) -> Child {
         Command::new("sleep").arg("1000").stdin(OwnedFd::from(listener)).spawn().unwrap()
     }
 
-    /// Steps until something happens.
-    fn next(process: &mut ServerProcess) -> RunEventKind {
+    /// Steps until there is an event.
+    fn next_event(process: &mut ServerProcess) -> RunEventKind {
         let began = std::time::Instant::now();
         let mut events = Vec::new();
         while events.is_empty() {
-            assert!(began.elapsed() < Duration::from_secs(60), "nothing happens");
+            assert!(began.elapsed() < Duration::from_secs(60), "no event");
             std::thread::sleep(Duration::from_millis(20));
-            process.step(Instant::from_nanos(1) + began.elapsed() + SEARCH_AGAIN, &mut events);
+            process.step(
+                Instant::from_nanos(1) + began.elapsed() + FAILED_SEARCH_INTERVAL,
+                &mut events,
+            );
         }
         events.remove(0)
     }
 
-    fn is_followed_to_its_end_and_to_its_successor() {
+    fn follows_to_the_end_and_to_the_successor() {
         let listener = TcpListener::bind("0.0.0.0:0").unwrap();
         let target = listener.local_addr().unwrap();
-        let mut first = holding(listener);
+        let mut first = hold(listener);
         let mut process = ServerProcess::new(vec![target], true);
         let expected = |child: &Child| RunEventKind::ServerProcess {
             pid: child.id(),
             program: "sleep".to_owned(),
         };
-        assert_eq!(next(&mut process), expected(&first));
-        // It is not waited for yet: what is left of it is no server.
+        assert_eq!(next_event(&mut process), expected(&first));
+        // The test has not waited for the child: a zombie is no server.
         first.kill().unwrap();
-        let ended = next(&mut process);
+        let ended = next_event(&mut process);
         assert!(matches!(ended, RunEventKind::ServerProcessEnded { pid, .. } if pid == first.id()));
-        let mut second = holding(TcpListener::bind(target).unwrap());
-        assert_eq!(next(&mut process), expected(&second));
+        let mut second = hold(TcpListener::bind(target).unwrap());
+        assert_eq!(next_event(&mut process), expected(&second));
         for child in [&mut first, &mut second] {
             let _ = child.kill();
             let _ = child.wait();
@@ -174,9 +178,10 @@ mod tests {
     #[test]
     fn a_server_is_followed_to_its_end_and_to_its_successor() {
         let alone = std::thread::spawn(|| {
-            // In a namespace of its own no neighbour takes the port between the two. That needs root.
+            // In a namespace of its own no other program takes the port in between. That needs
+            // root.
             let _ = netns::unshare();
-            is_followed_to_its_end_and_to_its_successor();
+            follows_to_the_end_and_to_the_successor();
         });
         alone.join().unwrap();
     }

@@ -1,32 +1,34 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use throng_report::runfile::{RunEndReason, RunFile, read};
-use throng_report::{Grade, LoadInterval, MachineUse, ProcessUse, RunEvent, ServerSnapshot};
+use throng_report::runfile::{RunEndReason, RunFile, RunHeader, read};
+use throng_report::{
+    Grade, LoadInterval, MachineUse, ProcessUse, RunEvent, RunExit, ServerSnapshot, Summary,
+};
 
 use super::*;
 
-/// Counts ten connects at each snapshot, and is over when it was told.
+/// A generator that makes ten connects by each snapshot, and is finished when a test says so.
 #[derive(Clone, Default)]
 struct Fake(Arc<FakeState>);
 
 #[derive(Default)]
 struct FakeState {
     connects: AtomicU64,
-    /// Connects nobody any more.
+    /// True when connects no longer succeed.
     is_refused: AtomicBool,
-    /// Everybody is leaving.
-    leaves: AtomicBool,
-    finished: AtomicBool,
-    told_to_end: AtomicBool,
-    /// Ends as soon as it is told to.
-    obeys: AtomicBool,
+    /// True while all users leave.
+    is_leaving: AtomicBool,
+    is_finished: AtomicBool,
+    has_ramped_down: AtomicBool,
+    /// True when a ramp-down finishes the load at once.
+    ends_on_ramp_down: AtomicBool,
 }
 
 impl GeneratorProbe for Fake {
     fn snapshot(&mut self) -> LoadInterval {
-        let leaves = self.0.leaves.load(Ordering::Relaxed);
-        let phase = if leaves { throng_report::LEAVING } else { "hold" };
+        let is_leaving = self.0.is_leaving.load(Ordering::Relaxed);
+        let phase = if is_leaving { throng_report::LEAVING } else { "hold" };
         let mut load = LoadInterval { phase: phase.into(), cores: 1, ..Default::default() };
         let more = if self.0.is_refused.load(Ordering::Relaxed) { 0 } else { 10 };
         load.counters.connects_ok = self.0.connects.fetch_add(more, Ordering::Relaxed) + more;
@@ -35,26 +37,26 @@ impl GeneratorProbe for Fake {
     }
 
     fn is_finished(&self) -> bool {
-        self.0.finished.load(Ordering::Relaxed)
+        self.0.is_finished.load(Ordering::Relaxed)
     }
 
     fn ramp_down(&mut self) {
-        self.0.told_to_end.store(true, Ordering::Relaxed);
-        let obeys = self.0.obeys.load(Ordering::Relaxed);
-        self.0.finished.fetch_or(obeys, Ordering::Relaxed);
+        self.0.has_ramped_down.store(true, Ordering::Relaxed);
+        let ends = self.0.ends_on_ramp_down.load(Ordering::Relaxed);
+        self.0.is_finished.fetch_or(ends, Ordering::Relaxed);
     }
 }
 
-/// No kernel: a machine, and how often it was told which process the server is.
+/// A kernel that counts how often the recorder set the server's process.
 #[derive(Default)]
-struct NoKernel {
-    told: i64,
+struct FakeKernel {
+    pids_set: i64,
 }
 
-impl KernelProbe for NoKernel {
+impl KernelProbe for FakeKernel {
     fn sample(&mut self) -> KernelReading {
         let machine = MachineUse { cpus: 2, ..Default::default() };
-        let counters = [("syn_recv".to_owned(), 3), ("told".to_owned(), self.told)];
+        let counters = [("syn_recv".to_owned(), 3), ("pids_set".to_owned(), self.pids_set)];
         KernelReading {
             machine: Some(machine),
             counters: counters.into(),
@@ -62,23 +64,23 @@ impl KernelProbe for NoKernel {
         }
     }
 
-    fn server_is(&mut self, pid: u32) {
+    fn set_server_pid(&mut self, pid: u32) {
         assert_eq!(pid, 77);
-        self.told += 1;
+        self.pids_set += 1;
     }
 }
 
-/// A server that hangs while `hangs`, and fails while `fails`.
+/// A server that hangs while `hangs` is set, and fails while `fails` is set.
 #[derive(Clone, Default)]
 struct FakeServer {
     hangs: Arc<AtomicBool>,
     fails: Arc<AtomicBool>,
-    asked: Arc<AtomicU64>,
+    requests: Arc<AtomicU64>,
 }
 
 impl ServerProbe for FakeServer {
     fn snapshot(&mut self) -> Result<ServerSnapshot, String> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
         while self.hangs.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -93,22 +95,22 @@ impl ServerProbe for FakeServer {
 fn options(interval_ms: u64) -> RecorderOptions {
     RecorderOptions {
         interval: Duration::from_millis(interval_ms),
-        server_patience: Duration::from_secs(60),
+        server_lost_after: Duration::from_secs(60),
         ramp_down_timeout: Duration::from_secs(10),
         ..Default::default()
     }
 }
 
-fn sources(fake: &Fake, server: Option<&FakeServer>) -> RunProbes {
+fn probes(fake: &Fake, server: Option<&FakeServer>) -> RunProbes {
     let server = server.map(|server| Box::new(server.clone()) as Box<dyn ServerProbe>);
     RunProbes {
         generator: Box::new(fake.clone()),
         server,
-        kernel: Box::new(|| Box::<NoKernel>::default()),
+        kernel: Box::new(|| Box::<FakeKernel>::default()),
     }
 }
 
-/// A memory that two can hold, with a limit like a disk's.
+/// Shared memory with a limit like a disk's.
 #[derive(Clone, Debug)]
 struct Disk {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -150,11 +152,11 @@ fn sleep_ms(ms: u64) {
     std::thread::sleep(Duration::from_millis(ms));
 }
 
-/// Waits for `what`, a minute at most.
+/// Waits until `is_so` returns true, a minute at most.
 #[track_caller]
-fn until(mut what: impl FnMut() -> bool) {
+fn until(mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
-    while !what() {
+    while !is_so() {
         assert!(began.elapsed() < Duration::from_secs(60), "it did not happen");
         sleep_ms(5);
     }
@@ -183,24 +185,24 @@ fn a_run_is_written_as_it_goes_and_summed_up_at_its_end() {
     options.thresholds = thresholds.map(|text| text.parse().unwrap()).to_vec();
     let recording = Recorder::to(disk.clone(), options)
         .unwrap()
-        .start(sources(&fake, Some(&FakeServer::default())), move |_, _| {
+        .start(probes(&fake, Some(&FakeServer::default())), move |_, _| {
             _ = count.fetch_add(1, Ordering::Relaxed)
         });
     let handle = recording.handle();
     until(|| disk.read().intervals.len() >= 4);
-    assert!(handle.latest().is_some() && !recording.is_over());
-    fake.0.finished.store(true, Ordering::Relaxed);
+    assert!(handle.latest().is_some() && !recording.is_finished());
+    fake.0.is_finished.store(true, Ordering::Relaxed);
     let outcome = recording.wait();
 
     let file = disk.read();
     assert_eq!(file.intervals[0].at_ms, 0, "the counters before the run");
     assert_eq!(file.intervals.len() as u64, seen.load(Ordering::Relaxed));
     assert_eq!(file.intervals[1].kernel["syn_recv"], 3);
-    let mut told = file.intervals.iter().filter_map(|interval| interval.server.as_ref());
-    assert!(told.next().is_some_and(|server| server.process.pid == 77));
+    let mut snapshots = file.intervals.iter().filter_map(|interval| interval.server.as_ref());
+    assert!(snapshots.next().is_some_and(|server| server.process.pid == 77));
     assert_eq!(file.end.as_ref().unwrap().reason, RunEndReason::Finished);
     assert_eq!(outcome.summary.connect.ok, 10 * file.intervals.len() as u64);
-    assert_eq!(outcome.summary, Summary::of(&file), "the file says what the recorder says");
+    assert_eq!(outcome.summary, Summary::of(&file), "the file and the recorder agree");
     assert_eq!(outcome.judgements.iter().map(|j| j.met).collect::<Vec<_>>(), [true, false]);
     assert_eq!(outcome.exit(), RunExit::Missed);
 }
@@ -208,36 +210,36 @@ fn a_run_is_written_as_it_goes_and_summed_up_at_its_end() {
 #[test]
 fn intervals_keep_to_their_boundaries_while_the_server_hangs() {
     let (fake, server, disk) = (Fake::default(), FakeServer::default(), Disk::new());
-    let options = RecorderOptions { server_patience: PATIENCE, ..options(300) };
-    let recording = Recorder::to(disk.clone(), options)
-        .unwrap()
-        .start(sources(&fake, Some(&server)), |_, _| {});
+    let options = RecorderOptions { server_lost_after: LOST_AFTER, ..options(300) };
+    let recording =
+        Recorder::to(disk.clone(), options).unwrap().start(probes(&fake, Some(&server)), |_, _| {});
     until(|| disk.read().intervals.len() >= 2);
     server.hangs.store(true, Ordering::Relaxed);
-    let (asked, begun) = (server.asked.load(Ordering::Relaxed), disk.read().intervals.len());
+    let (requests, begun) = (server.requests.load(Ordering::Relaxed), disk.read().intervals.len());
     until(|| disk.read().intervals.len() >= begun + 5);
-    assert!(server.asked.load(Ordering::Relaxed) <= asked + 1, "one question at a time");
+    assert!(server.requests.load(Ordering::Relaxed) <= requests + 1, "one request at a time");
     server.hangs.store(false, Ordering::Relaxed);
     let hung = disk.read().intervals[begun..].to_vec();
     until(|| disk.read().intervals.len() >= begun + 8);
-    fake.0.finished.store(true, Ordering::Relaxed);
+    fake.0.is_finished.store(true, Ordering::Relaxed);
     recording.wait();
 
     assert_eq!(names(&disk.read())[..2], ["lost", "back"]);
-    // A recorder that waited for the server would be late by its patience each time. A busy machine makes some late.
+    // A recorder that waited for the server would be late each time. A busy machine makes a few
+    // late.
     let late_ms = hung.iter().map(|interval| interval.at_ms % 300).min();
-    assert!(late_ms < Some(PATIENCE.as_millis() as u64), "{hung:#?}");
+    assert!(late_ms < Some(LOST_AFTER.as_millis() as u64), "{hung:#?}");
 }
 
-/// How long the recorder above waits until it calls a server lost.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// The time without an answer after which the recorder above calls a server lost.
+const LOST_AFTER: Duration = Duration::from_millis(250);
 
 #[test]
 fn a_server_that_is_silent_for_a_moment_is_not_lost() {
     let (fake, server, disk) = (Fake::default(), FakeServer::default(), Disk::new());
     let recording = Recorder::to(disk.clone(), options(50))
         .unwrap()
-        .start(sources(&fake, Some(&server)), |_, _| {});
+        .start(probes(&fake, Some(&server)), |_, _| {});
     let last_is_answered =
         || disk.read().intervals.last().is_some_and(|interval| interval.server.is_some());
     until(last_is_answered);
@@ -245,28 +247,32 @@ fn a_server_that_is_silent_for_a_moment_is_not_lost() {
     until(|| !last_is_answered());
     server.hangs.store(false, Ordering::Relaxed);
     until(last_is_answered);
-    assert_eq!(disk.read().intervals.last().unwrap().kernel["told"], 1, "it is the same server");
-    fake.0.finished.store(true, Ordering::Relaxed);
+    assert_eq!(
+        disk.read().intervals.last().unwrap().kernel["pids_set"],
+        1,
+        "it is the same server"
+    );
+    fake.0.is_finished.store(true, Ordering::Relaxed);
     assert_eq!(recording.wait().end.reason, RunEndReason::Finished);
     assert_eq!(names(&disk.read()), [""; 0]);
 }
 
-/// How a run ends whose server ends in its midst.
-fn end_without_a_server(is_refused: bool, leaves: bool) -> (RunEndReason, RunExit) {
+/// Returns the end of a run whose server ends in the middle.
+fn end_without_a_server(is_refused: bool, is_leaving: bool) -> (RunEndReason, RunExit) {
     let (fake, server, disk) = (Fake::default(), FakeServer::default(), Disk::new());
     let recording = Recorder::to(disk.clone(), options(50))
         .unwrap()
-        .start(sources(&fake, Some(&server)), |_, _| {});
+        .start(probes(&fake, Some(&server)), |_, _| {});
     until(|| disk.read().intervals.len() >= 2);
     fake.0.is_refused.store(is_refused, Ordering::Relaxed);
-    fake.0.leaves.store(leaves, Ordering::Relaxed);
+    fake.0.is_leaving.store(is_leaving, Ordering::Relaxed);
     let lines = disk.read().intervals.len();
     until(|| disk.read().intervals.len() >= lines + 2);
     server.fails.store(true, Ordering::Relaxed);
     until(|| names(&disk.read()) == ["lost"]);
     let lines = disk.read().intervals.len();
     until(|| disk.read().intervals.len() >= lines + 2);
-    fake.0.finished.store(true, Ordering::Relaxed);
+    fake.0.is_finished.store(true, Ordering::Relaxed);
     let outcome = recording.wait();
     (outcome.end.reason, outcome.exit())
 }
@@ -282,25 +288,25 @@ fn a_target_that_answers_users_is_there_though_its_first_process_is_gone() {
 }
 
 #[test]
-fn a_server_that_ends_when_everybody_leaves_is_not_missed() {
+fn a_server_that_ends_when_the_users_leave_is_not_missed() {
     assert_eq!(end_without_a_server(true, true), (RunEndReason::Finished, RunExit::Met));
 }
 
 #[test]
-fn an_interruption_is_incomplete_until_everybody_leaves_and_nothing_after_that() {
-    for leaves in [false, true] {
+fn an_interruption_is_incomplete_until_the_users_leave_and_nothing_after_that() {
+    for is_leaving in [false, true] {
         let (fake, disk) = (Fake::default(), Disk::new());
-        fake.0.obeys.store(true, Ordering::Relaxed);
-        fake.0.leaves.store(leaves, Ordering::Relaxed);
+        fake.0.ends_on_ramp_down.store(true, Ordering::Relaxed);
+        fake.0.is_leaving.store(is_leaving, Ordering::Relaxed);
         let header = RunHeader { planned_ms: Some(600_000), ..RunHeader::default() };
         let options = RecorderOptions { header, ..options(50) };
         let recording =
-            Recorder::to(disk.clone(), options).unwrap().start(sources(&fake, None), |_, _| {});
+            Recorder::to(disk.clone(), options).unwrap().start(probes(&fake, None), |_, _| {});
         until(|| disk.read().intervals.len() >= 3);
         recording.handle().stop("SIGTERM");
         let outcome = recording.wait();
         let incomplete = outcome.summary.run.incomplete.as_deref().unwrap_or_default();
-        if leaves {
+        if is_leaving {
             assert_eq!(
                 (outcome.end.reason, outcome.exit()),
                 (RunEndReason::Finished, RunExit::Met)
@@ -323,16 +329,16 @@ fn a_full_disk_costs_lines_and_not_the_run() {
     let count = Arc::clone(&seen);
     let recording = Recorder::to(disk.clone(), options(50))
         .unwrap()
-        .start(sources(&fake, None), move |_, _| _ = count.fetch_add(1, Ordering::Relaxed));
+        .start(probes(&fake, None), move |_, _| _ = count.fetch_add(1, Ordering::Relaxed));
     until(|| disk.read().intervals.len() >= 2);
     disk.room.store(lock(&disk.bytes).len() as u64 + 5, Ordering::Relaxed);
     let before = disk.read().intervals.len();
     let seen_before = seen.load(Ordering::Relaxed);
     until(|| seen.load(Ordering::Relaxed) >= seen_before + 3);
-    assert!(!recording.is_over());
+    assert!(!recording.is_finished());
     disk.room.store(u64::MAX, Ordering::Relaxed);
     until(|| disk.read().intervals.len() > before + 1);
-    fake.0.finished.store(true, Ordering::Relaxed);
+    fake.0.is_finished.store(true, Ordering::Relaxed);
     let outcome = recording.wait();
 
     let file = disk.read();
@@ -346,25 +352,25 @@ fn a_full_disk_costs_lines_and_not_the_run() {
 fn stop_ramps_down_and_a_second_stop_does_not_wait_for_it() {
     let (fake, disk) = (Fake::default(), Disk::new());
     let recording =
-        Recorder::to(disk.clone(), options(50)).unwrap().start(sources(&fake, None), |_, _| {});
+        Recorder::to(disk.clone(), options(50)).unwrap().start(probes(&fake, None), |_, _| {});
     recording.handle().stop("SIGINT");
-    recording.handle().note(RunEventKind::Steered { command: "count".into() });
-    until(|| fake.0.told_to_end.load(Ordering::Relaxed));
+    recording.handle().add_event(RunEventKind::Steered { command: "count".into() });
+    until(|| fake.0.has_ramped_down.load(Ordering::Relaxed));
     sleep_ms(100);
-    assert!(!recording.is_over(), "its users have not ended yet");
+    assert!(!recording.is_finished(), "its users have not ended yet");
     recording.handle().stop("SIGINT");
     let outcome = recording.wait();
     assert_eq!(outcome.end.reason, RunEndReason::Interrupted);
-    assert_eq!(outcome.end.detail.as_deref(), Some("SIGINT; not every user had ended"));
+    assert_eq!(outcome.end.detail.as_deref(), Some("SIGINT; some users had not ended"));
     assert_eq!(names(&disk.read()), ["interrupted", "steered"]);
 }
 
 #[test]
-fn a_generator_that_ends_when_told_is_not_waited_for() {
+fn a_generator_that_ends_on_ramp_down_is_not_waited_for() {
     let fake = Fake::default();
-    fake.0.obeys.store(true, Ordering::Relaxed);
+    fake.0.ends_on_ramp_down.store(true, Ordering::Relaxed);
     let recording =
-        Recorder::to(Disk::new(), options(60_000)).unwrap().start(sources(&fake, None), |_, _| {});
+        Recorder::to(Disk::new(), options(60_000)).unwrap().start(probes(&fake, None), |_, _| {});
     let began = Instant::now();
     recording.handle().stop("SIGTERM");
     let outcome = recording.wait();
@@ -381,7 +387,7 @@ fn a_run_file_that_another_run_writes_is_refused_and_left_as_it_is() {
     let first = create().unwrap();
     let written = std::fs::read(&path).unwrap();
     let error = create().unwrap_err().to_string();
-    assert!(error.contains("another run is writing it; wait for its end"), "{error}");
+    assert!(error.contains("another run is writing it; wait until that run ends"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), written);
     drop(first);
     drop(create().expect("it is free again"));

@@ -1,4 +1,4 @@
-//! How much load the rows are offered: as much as leaves the generator headroom on this machine, now.
+//! The offered load of the rows: as much as leaves the generator headroom on this machine, now.
 
 use std::time::{Duration, Instant};
 
@@ -6,23 +6,26 @@ use throng_report::render::rate;
 use throng_report::validity::LAG_DEGRADED_US;
 use throng_report::{Grade, Summary};
 
-use super::run_row;
+use super::row::run_row;
 use crate::calibrate::{self, CalibrationOutcome, calibrate};
-use crate::lab::{Lab, LabError, LabProgress, without_events};
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::progress::{LabProgress, without_events};
 use crate::test_bed::FinishedRun;
 
-/// A load, and where its size comes from.
+/// An offered load and the source of its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Offer {
-    /// Each makes nearly one connection a second.
+    /// The users, each of which makes nearly one connection per second.
     pub(crate) users: u64,
-    /// What the machine takes in a second with both ends on it; none when the size was asked for.
+    /// The machine's connections per second with server and generator on it; none when the options
+    /// set the size.
     pub(super) capacity: Option<f64>,
 }
 
 impl Offer {
-    /// As many users as were asked for; else what a calibration and short trials come to, from much to less. The second
-    /// value tells whether the user ended it meanwhile.
+    /// Returns the users of the options, or else the result of a calibration and of short trials,
+    /// each with less load. The second value is true when the user ended the lab meanwhile.
     pub(super) fn find(
         lab: &Lab<'_>,
         rows: usize,
@@ -33,18 +36,18 @@ impl Offer {
         }
         let CalibrationOutcome { rate, interrupted } =
             calibrate(lab, "  - connect\n  - close\n", rows, progress)?;
-        let mut offer = Self::of(rate.unwrap_or(0.0), SHARE_FIRST);
+        let mut offer = Self::from_capacity(rate.unwrap_or(0.0), SHARE_FIRST);
         let mut interrupted = interrupted;
         let began = Instant::now();
         while began.elapsed() < TRIALS_WITHIN {
-            if interrupted || lab.stage.is_stopped() {
+            if interrupted || lab.test_bed.is_stopped() {
                 return Ok((offer, true));
             }
             progress(LabProgress::Row { name: TRIAL, number: 2, of: rows, seconds: TRIAL_SECONDS });
             let progress = &mut without_events(progress);
             let run = run_row(lab, TRIAL, TRIAL_ACCEPT, offer.users, TRIAL_SECONDS, progress)?;
             interrupted = run.interrupted;
-            lab.stage.forget(TRIAL);
+            lab.test_bed.drop_diagnosis(TRIAL);
             if leaves_headroom(&run) {
                 break;
             }
@@ -53,27 +56,28 @@ impl Offer {
         Ok((offer, interrupted))
     }
 
-    fn of(capacity: f64, share: f64) -> Self {
-        // The article's number is the most.
+    fn from_capacity(capacity: f64, share: f64) -> Self {
+        // The article's number is the upper limit.
         let users = ((capacity * share) as u64).clamp(1, 100_000);
         Self { users, capacity: (capacity > 0.0).then_some(capacity) }
     }
 
-    /// Asks for less.
+    /// Lowers the load.
     pub(super) fn lower(&mut self) {
         self.users = ((self.users as f64 * LOWER_BY) as u64).max(1);
     }
 
-    /// Whether a row that is not valid may be tried again with less: not where the size was asked for.
+    /// Reports whether the load may be lowered: not if the options set its size.
     pub(super) fn may_be_lowered(&self) -> bool {
         self.capacity.is_some() && self.users > 1
     }
 
-    /// `; 42 % of the 22k/s that it took in a 3 s calibration with both ends on it`.
-    pub(super) fn words(&self) -> String {
+    /// Describes the size: `; 42 % of the 22k/s of a 3 s calibration with server and generator on
+    /// it`.
+    pub(super) fn describe(&self) -> String {
         let Some(capacity) = self.capacity else { return String::new() };
         format!(
-            "; {:.0} % of the {} that it took in a {} s calibration with both ends on it",
+            "; {:.0} % of the {} of a {} s calibration with server and generator on it",
             self.users as f64 / capacity * 100.0,
             rate(capacity),
             calibrate::SECONDS
@@ -81,7 +85,7 @@ impl Offer {
     }
 }
 
-/// Whether the generator was on time by far, so that it is in the rows that follow too.
+/// Reports whether the generator was well on time, so that it also is in the following rows.
 fn leaves_headroom(run: &FinishedRun) -> bool {
     let summary = Summary::of(&run.file);
     summary.validity.grade == Grade::Valid
@@ -90,12 +94,13 @@ fn leaves_headroom(run: &FinishedRun) -> bool {
 }
 
 const TRIAL: &str = "trial";
-/// The way to accept that asks the most of a machine.
+/// The accept topology that costs the most.
 const TRIAL_ACCEPT: &str = "dispatch";
 const TRIAL_SECONDS: u64 = 2;
-/// No trial begins after that: those of a machine that is far too busy take long, and come to nothing.
+/// The time in which trials may begin. On a machine that is far too busy, trials take long without
+/// a result.
 const TRIALS_WITHIN: Duration = Duration::from_secs(15);
-/// Of what the machine takes: with more, whoever is late is the generator.
+/// The first share of the machine's capacity: with more, the generator is late.
 const SHARE_FIRST: f64 = 0.5;
 const LOWER_BY: f64 = 0.7;
 
@@ -103,27 +108,31 @@ const LOWER_BY: f64 = 0.7;
 mod tests {
     use throng_load::scenario::Scenario;
 
-    use super::super::scenario;
+    use super::super::row::scenario;
     use super::*;
 
     #[test]
-    fn a_share_of_what_the_machine_takes_is_offered() {
-        let offer = Offer::of(10_000.0, 0.5);
+    fn a_share_of_the_capacity_is_offered() {
+        let offer = Offer::from_capacity(10_000.0, 0.5);
         assert_eq!((offer.users, offer.capacity), (5_000, Some(10_000.0)));
-        assert_eq!(Offer::of(1e9, 0.7).users, 100_000, "the article's number is the most");
-        assert_eq!(Offer::of(0.0, 0.7), Offer { users: 1, capacity: None });
+        assert_eq!(
+            Offer::from_capacity(1e9, 0.7).users,
+            100_000,
+            "the article's number is the upper limit"
+        );
+        assert_eq!(Offer::from_capacity(0.0, 0.7), Offer { users: 1, capacity: None });
     }
 
     #[test]
-    fn less_is_asked_for_until_there_is_one_user() {
-        let mut offer = Offer::of(10_000.0, 0.5);
+    fn the_load_is_lowered_until_there_is_one_user() {
+        let mut offer = Offer::from_capacity(10_000.0, 0.5);
         offer.lower();
         assert_eq!(offer.users, 3_500);
-        assert!(offer.words().starts_with("; 35 % of the 10k/s"), "{}", offer.words());
+        assert!(offer.describe().starts_with("; 35 % of the 10k/s"), "{}", offer.describe());
         (0..99).for_each(|_| offer.lower());
         assert_eq!(offer.users, 1);
         assert!(!offer.may_be_lowered());
-        assert!(!Offer { users: 500, capacity: None }.may_be_lowered(), "it was asked for");
+        assert!(!Offer { users: 500, capacity: None }.may_be_lowered(), "the options set it");
     }
 
     #[test]

@@ -1,43 +1,44 @@
-//! What the three rows say, in words. Pure.
+//! The verdict on the three rows.
 
 use throng_report::Grade;
 use throng_report::render::{count, micros, or_dash, rate};
 
-use super::Row;
+use super::row::Row;
 
-/// Sentences about `rows`, in their order, with `users` users of about a second each, on a machine that
-/// takes `capacity` connections a second if that was measured.
+/// Returns sentences about `rows` in their order. The load was `users` users of about a second
+/// each; the machine takes `capacity` connections per second, if that was measured.
 pub(super) fn verdict(rows: &[Row], users: u64, capacity: Option<f64>) -> Vec<String> {
     let measured: Vec<_> = rows.iter().filter(|row| row.rate_most.is_some()).collect();
     if measured.is_empty() {
         return vec!["No row established a connection: there is nothing to compare.".to_owned()];
     }
-    let mut said = Vec::new();
-    said.extend(taken_or_not(&measured, users, capacity));
+    let mut sentences = Vec::new();
+    sentences.extend(taken_or_not(&measured, users, capacity));
     for pair in measured.windows(2) {
-        said.push(compare(pair[0], pair[1]));
+        sentences.push(compare(pair[0], pair[1]));
     }
-    said.extend(measured.iter().filter_map(|row| queues(row)));
-    said.extend(shared_cpus(&measured));
-    said
+    sentences.extend(measured.iter().filter_map(|row| queues(row)));
+    sentences.extend(shared_cpus(&measured));
+    sentences
 }
 
-/// Whether the load that was offered was the limit.
+/// Returns a sentence that says whether the offered load was the limit.
 fn taken_or_not(rows: &[&Row], users: u64, capacity: Option<f64>) -> Option<String> {
     let offered = users as f64;
     let took = |row: &&Row| row.rate_most.is_some_and(|rate| rate >= TAKEN * offered);
     if rows.iter().all(took) {
         return Some(match capacity {
             Some(capacity) => format!(
-                "Every way to accept took all that was offered, {}: at {:.0} % of the {} that this machine can do \
-                 with both ends on it, how a server accepts is no limit.",
+                "Every way to accept handled the whole offered load, {}: at {:.0} % of the {} that \
+                 this machine can do with server and generator on it, the way to accept is no \
+                 limit.",
                 rate(offered),
                 offered / capacity * 100.0,
                 rate(capacity)
             ),
             None => format!(
-                "Every way to accept took all that was offered, {}: this load finds no limit. Ask for more with \
-                 --users.",
+                "Every way to accept handled the whole offered load, {}: this load finds no limit. \
+                 Offer more with --users.",
                 rate(offered)
             ),
         });
@@ -46,7 +47,8 @@ fn taken_or_not(rows: &[&Row], users: u64, capacity: Option<f64>) -> Option<Stri
         rows.iter().filter(|row| !took(row)).map(|row| row.accept.as_str()).collect();
     let best = rows.iter().filter_map(|row| row.rate_most).fold(0.0, f64::max);
     Some(format!(
-        "{} users offer {}; the best row took {} of it ({:.0} %). Not all of it took: {}.",
+        "{} users offer {}; the best row handled {} of it ({:.0} %). These did not handle all of \
+         it: {}.",
         count(offered),
         rate(offered),
         rate(best),
@@ -55,7 +57,7 @@ fn taken_or_not(rows: &[&Row], users: u64, capacity: Option<f64>) -> Option<Stri
     ))
 }
 
-/// One sentence about two rows: how they differ, or that they do not.
+/// Returns a sentence about the differences of two rows.
 fn compare(a: &Row, b: &Row) -> String {
     let (rate_a, rate_b) = (a.rate_most.unwrap_or(0.0), b.rate_most.unwrap_or(0.0));
     let mut differs = Vec::new();
@@ -76,8 +78,8 @@ fn compare(a: &Row, b: &Row) -> String {
     }
     if differs.is_empty() {
         return format!(
-            "{} and {} do not differ on this machine: {} and {}, p90 {} and {}. A single run tells apart \
-             {:.0} % in rate and no less.",
+            "{} and {} do not differ on this machine: {} and {}, p90 {} and {}. A single run \
+             cannot show a difference of less than {:.0} % in rate.",
             a.accept,
             b.accept,
             rate(rate_a),
@@ -90,31 +92,34 @@ fn compare(a: &Row, b: &Row) -> String {
     format!("{} against {}: {}.", a.accept, b.accept, differs.join(", "))
 }
 
-/// Where connections waited, when they did.
+/// Returns a sentence about connections that had to wait; none if they did not.
 fn queues(row: &Row) -> Option<String> {
     let accept = &row.accept;
     match (row.overflows.unwrap_or(0), row.registry_mailbox_most.unwrap_or(0)) {
         (overflows, _) if overflows > 0 => Some(format!(
-            "{accept}: the accept queue overflowed {} times: the kernel dropped those handshakes, and their \
-             clients came back a second later. A longer queue only helps against bursts.",
+            "{accept}: the accept queue overflowed {} times: the kernel dropped those handshakes, \
+             and their clients tried again a second later. A longer queue only helps against \
+             bursts.",
             count(overflows as f64)
         )),
         (_, waiting) if accept == "dispatch" && waiting >= MAILBOX_WAITS => Some(format!(
-            "dispatch: up to {} accepts waited for the one registry, as in the article (20 to 200).",
+            "dispatch: up to {} accepts waited for the one registry, as in the article (20 to \
+             200).",
             count(waiting as f64)
         )),
         _ => None,
     }
 }
 
-/// What a late generator means when both ends share the CPUs.
+/// Returns a sentence about rows in which the generator was late; none if it was on time.
 fn shared_cpus(rows: &[&Row]) -> Option<String> {
     let late = rows.iter().filter(|row| row.grade == Grade::Invalid);
     let late: Vec<_> = late.map(|row| row.accept.as_str()).collect();
     (!late.is_empty()).then(|| {
         format!(
-            "The generator itself was late with {}: it shares the CPUs with the server, and these rates are what \
-             the machine does with both ends on it. Ask for less with --users to measure the server alone.",
+            "The generator itself was late with {}: it shares the CPUs with the server, so these \
+             rates are those of server and generator together. Offer less with --users to measure \
+             the server alone.",
             late.join(", ")
         )
     })
@@ -124,17 +129,17 @@ fn alike(a: f64, b: f64, factor: f64) -> bool {
     a.max(b) <= factor * a.min(b)
 }
 
-/// A row took what was offered when it reached this share: users also spend time connecting.
+/// The share of the offered load with which a row handled all of it: connecting also takes time.
 const TAKEN: f64 = 0.95;
-/// Rates of single runs on a machine with neighbours are alike within this factor.
+/// The factor within which the rates of single runs are alike, on a machine with other programs.
 const RATE_NOISE: f64 = 1.10;
-/// So are percentiles of latency.
+/// The factor within which percentiles of latency are alike.
 const LATENCY_NOISE: f64 = 2.0;
-/// And CPU per connection, which neighbours disturb least.
+/// The factor within which CPU times per connection are alike; other programs disturb them least.
 const CPU_NOISE: f64 = 1.10;
-/// Below this, whatever the factor, nobody notices.
+/// The least p90 whose differences matter.
 const LATENCY_MATTERS_US: u64 = 2_000;
-/// The least that the article's supervisor had waiting when it was the limit.
+/// The least queue of the article's supervisor when it was the limit.
 const MAILBOX_WAITS: u64 = 20;
 
 #[cfg(test)]
@@ -154,12 +159,12 @@ mod tests {
 
     #[track_caller]
     fn check(rows: &[Row], users: u64, says: &[&str], never: &[&str]) {
-        let said = verdict(rows, users, None).join("\n");
+        let sentences = verdict(rows, users, None).join("\n");
         for text in says {
-            assert!(said.contains(text), "no {text:?} in:\n{said}");
+            assert!(sentences.contains(text), "no {text:?} in:\n{sentences}");
         }
         for text in never {
-            assert!(!said.contains(text), "{text:?} in:\n{said}");
+            assert!(!sentences.contains(text), "{text:?} in:\n{sentences}");
         }
     }
 
@@ -172,7 +177,7 @@ mod tests {
         ];
         let says =
             ["dispatch and shared do not differ", "shared and reuseport do not differ", "81 %"];
-        check(&rows, 40_000, &says, &["overflowed", "waited", "all that was offered"]);
+        check(&rows, 40_000, &says, &["overflowed", "waited", "the whole offered load"]);
     }
 
     #[test]
@@ -198,16 +203,16 @@ mod tests {
         check(
             &rows,
             1000,
-            &["took all that was offered, 1k/s", "no limit. Ask", "--users"],
+            &["handled the whole offered load, 1k/s", "no limit. Offer", "--users"],
             &["best row"],
         );
     }
 
     #[test]
-    fn a_calibrated_load_that_every_row_takes_says_how_much_of_the_machine_it_was() {
+    fn a_calibrated_load_that_every_row_takes_names_its_share_of_the_capacity() {
         let rows = super::super::VARIANTS.map(|accept| row(accept, 9_900.0, 300, 20.0));
-        let said = verdict(&rows, 10_000, Some(12_500.0)).join("\n");
-        assert!(said.contains("at 80 % of the 12.5k/s"), "{said}");
+        let sentences = verdict(&rows, 10_000, Some(12_500.0)).join("\n");
+        assert!(sentences.contains("at 80 % of the 12.5k/s"), "{sentences}");
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! The folder of a lab's own files: its control sockets, the scenarios and output of its ends.
+//! The folder of a lab's own files: control sockets, scenarios, and the output of server and
+//! generator.
 //!
-//! It lies where every user of the machine may make files, so nothing of it is known beforehand: its
-//! name is random, it is made and never found, and nobody else may enter it. A lock on it lives as long
-//! as its lab, also in another PID namespace; a folder of this user's without one is of a lab that was
-//! killed.
+//! Every user of the machine may create files beside it. So its name is random, the lab always
+//! creates it and never uses an existing folder, and no other user may enter it. The lab holds a
+//! lock on it, which other PID namespaces see as well. A folder of this user without a lock belongs
+//! to a lab that was killed.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use throng_driver::folder;
 
-use crate::lab::labs;
+use crate::names::{CALIBRATION, LABS};
 
-/// A folder that is this lab's alone, and goes with it.
+/// A folder that belongs to this lab alone, and is removed with it.
 #[derive(Debug)]
 pub(super) struct WorkFolder {
     path: PathBuf,
@@ -21,10 +22,10 @@ pub(super) struct WorkFolder {
 }
 
 impl WorkFolder {
-    /// Makes one for `lab` among the temporary files, and removes those of labs that were killed.
+    /// Creates a folder for `lab` among the temporary files, and removes those of killed labs.
     pub(super) fn create(lab: &str) -> io::Result<Self> {
         let place = std::env::temp_dir();
-        remove_stale(&place);
+        remove_abandoned(&place);
         Self::create_in(&place, lab, getrandom::u64)
     }
 
@@ -45,18 +46,18 @@ impl WorkFolder {
                 return Ok(made);
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "no name is free for a folder"))
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "found no free name for the lab's folder"))
     }
 
-    /// Locks a folder that was just made. None when another lab was faster: it takes the folder for that of
-    /// a dead one, and removes it.
+    /// Locks a new folder. Returns none when another lab was faster: that lab takes the folder for
+    /// a killed lab's, and removes it.
     fn claim(path: PathBuf) -> io::Result<Option<Self>> {
         let lock = match folder::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             lock => lock?,
         };
         let is_taken = matches!(lock.try_lock(), Err(fs::TryLockError::WouldBlock));
-        // The lock may be that of a folder which is no more.
+        // The locked folder may already be removed.
         Ok((!is_taken && path.exists()).then(|| Self { path, _lock: lock }))
     }
 
@@ -71,11 +72,11 @@ impl Drop for WorkFolder {
     }
 }
 
-/// Makes the folder in which a user wants to keep a lab's files, or checks the one that is there.
+/// Creates the folder for files that the user wants to keep, or checks an existing one.
 ///
 /// # Errors
-/// Others could put a link in the place of a file, or it cannot be made.
-pub(super) fn keep(path: &Path) -> io::Result<()> {
+/// The folder cannot be created, or other users could replace a file in it by a link.
+pub(super) fn prepare_kept(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
@@ -85,11 +86,11 @@ pub(super) fn keep(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the folders of this user's labs whose process is gone. File systems that know no locks say so:
-/// there they stay.
-fn remove_stale(place: &Path) {
+/// Removes the folders of this user's labs whose process is gone. On a file system without locks
+/// the folders stay.
+fn remove_abandoned(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        if !entry.file_name().to_str().is_some_and(is_of_a_lab) {
+        if !entry.file_name().to_str().is_some_and(is_work_folder_name) {
             continue;
         }
         let path = entry.path();
@@ -101,17 +102,18 @@ fn remove_stale(place: &Path) {
     }
 }
 
-/// Whether a lab, or a calibration, gives its folder such a name: `throng-connscale-0123456789abcdef`.
-fn is_of_a_lab(name: &str) -> bool {
+/// Reports whether `name` is a work folder's name: `throng-connscale-0123456789abcdef`.
+fn is_work_folder_name(name: &str) -> bool {
     let Some((lab, random)) = name.strip_prefix("throng-").and_then(|rest| rest.rsplit_once('-'))
     else {
         return false;
     };
     let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_random && (lab == crate::ceiling::NAME || labs().iter().any(|known| known.name == lab))
+    is_random && (lab == CALIBRATION || LABS.contains(&lab))
 }
 
-/// A name that is taken was meant for us, or another lab is about to remove it.
+/// The most names to try. A random name is only taken if another process creates it on purpose, or
+/// is about to remove the folder.
 const TRIES_MAX: usize = 16;
 
 #[cfg(test)]
@@ -123,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// Names in the order in which they are tried.
+    /// Returns consecutive numbers in place of random ones.
     fn numbers() -> impl FnMut() -> Result<u64, Infallible> {
         let mut number = 0;
         move || {
@@ -135,7 +137,7 @@ mod tests {
     #[test]
     fn only_names_that_labs_give_are_theirs() {
         for name in ["connscale", "stressgrid-100k", "calibration"] {
-            assert!(is_of_a_lab(&format!("throng-{name}-0123456789abcdef")), "{name}");
+            assert!(is_work_folder_name(&format!("throng-{name}-0123456789abcdef")), "{name}");
         }
         for name in [
             "throng-connscale",
@@ -144,12 +146,12 @@ mod tests {
             "throng-0-0123456789abcdef",
             "connscale-0123456789abcdef",
         ] {
-            assert!(!is_of_a_lab(name), "{name}");
+            assert!(!is_work_folder_name(name), "{name}");
         }
     }
 
     #[test]
-    fn what_is_there_already_is_never_used_whoever_made_it() {
+    fn an_existing_path_is_never_used() {
         let place = tempdir().unwrap();
         let path = |number: u64| place.path().join(format!("throng-connscale-{number:016x}"));
         let victim = tempdir().unwrap();
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_where_everybody_may_replace_a_folder_is_refused() {
+    fn a_place_where_every_user_may_replace_a_folder_is_refused() {
         let place = tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let error = WorkFolder::create_in(place.path(), "connscale", numbers()).unwrap_err();
@@ -177,16 +179,16 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_the_dead_go_and_those_of_the_living_stay() {
+    fn folders_of_ended_labs_are_removed_and_those_of_running_labs_stay() {
         let place = tempdir().unwrap();
         let live = WorkFolder::create_in(place.path(), "calibration", numbers()).unwrap();
         let dead = place.path().join("throng-calibration-00000000000000ff");
         fs::create_dir_all(dead.join("inside")).unwrap();
-        let other = place.path().join("throng-somebody-00000000000000ff");
+        let other = place.path().join("throng-another-00000000000000ff");
         fs::create_dir(&other).unwrap();
         let link = place.path().join("throng-connscale-00000000000000ff");
         symlink(&other, &link).unwrap();
-        remove_stale(place.path());
+        remove_abandoned(place.path());
         assert!(!dead.exists());
         assert!(live.path().exists() && other.exists() && link.exists());
     }
@@ -199,7 +201,7 @@ mod tests {
         if chown(&theirs, Some(65_534), None).is_err() {
             return println!("skipped: only root gives a folder to another user");
         }
-        remove_stale(place.path());
+        remove_abandoned(place.path());
         assert!(theirs.exists());
     }
 
@@ -220,13 +222,13 @@ mod tests {
     fn files_are_kept_in_a_folder_that_only_this_user_changes() {
         let place = tempdir().unwrap();
         let path = place.path().join("some/where");
-        keep(&path).unwrap();
+        prepare_kept(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        keep(&path).unwrap();
+        prepare_kept(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(keep(&path).unwrap_err().to_string().contains("chmod go-w"));
+        assert!(prepare_kept(&path).unwrap_err().to_string().contains("chmod go-w"));
         let link = place.path().join("link");
         symlink(&path, &link).unwrap();
-        assert!(keep(&link).unwrap_err().to_string().contains("it is a link"));
+        assert!(prepare_kept(&link).unwrap_err().to_string().contains("it is a link"));
     }
 }

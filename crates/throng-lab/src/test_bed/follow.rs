@@ -1,4 +1,4 @@
-//! Reads a run file while it is written.
+//! Reads a run file while another process writes it.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -7,35 +7,35 @@ use std::path::{Path, PathBuf};
 use throng_report::Interval;
 use throng_report::runfile::{self, RunFile};
 
-/// The lines that have come so far.
+/// A reader of the lines written so far.
 #[derive(Debug)]
-pub(super) struct Follow {
+pub(super) struct RunFileFollower {
     path: PathBuf,
     file: Option<File>,
-    /// Bytes that are not a whole line yet.
-    rest: Vec<u8>,
+    /// The bytes of an incomplete line.
+    partial: Vec<u8>,
     previous: Option<Interval>,
 }
 
-impl Follow {
+impl RunFileFollower {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), file: None, rest: Vec::new(), previous: None }
+        Self { path: path.to_owned(), file: None, partial: Vec::new(), previous: None }
     }
 
-    /// Calls `each` for every interval that is new, with the one before it.
+    /// Calls `each` for every new interval, with the interval before it.
     pub(super) fn read(&mut self, each: &mut dyn FnMut(&Interval, Option<&Interval>)) {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
         }
         let Some(file) = &mut self.file else { return };
-        // A writer that cuts half a line off and writes on leaves this reader in the midst of a line, which
-        // then is no interval: the whole file is read again at the end.
-        if file.read_to_end(&mut self.rest).is_err() {
+        // After a failed write the writer truncates half a line and goes on. This reader is then in
+        // the middle of a line, which it skips: `finish` reads the whole file again.
+        if file.read_to_end(&mut self.partial).is_err() {
             return;
         }
-        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.rest.drain(..=end).collect();
-            // The first and the last line are none.
+        while let Some(end) = self.partial.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.partial.drain(..=end).collect();
+            // The first and the last line are not intervals.
             if let Ok(interval) = serde_json::from_slice::<Interval>(&line) {
                 each(&interval, self.previous.as_ref());
                 self.previous = Some(interval);
@@ -43,8 +43,8 @@ impl Follow {
         }
     }
 
-    /// The whole file, once its writer has ended.
-    pub(super) fn whole(mut self) -> io::Result<RunFile> {
+    /// Reads the whole file after its writer has ended.
+    pub(super) fn finish(mut self) -> io::Result<RunFile> {
         let mut file = match self.file.take() {
             Some(file) => file,
             None => File::open(&self.path)?,
@@ -63,12 +63,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_are_seen_as_they_are_written() {
+    fn intervals_are_read_as_they_are_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.jsonl");
-        let mut follow = Follow::new(&path);
+        let mut follow = RunFileFollower::new(&path);
         let mut seen = Vec::new();
-        let mut look = |follow: &mut Follow| {
+        let mut look = |follow: &mut RunFileFollower| {
             follow.read(&mut |interval, previous| {
                 seen.push((interval.at_ms, previous.map(|previous| previous.at_ms)));
             });
@@ -84,7 +84,7 @@ mod tests {
         let _ = writer.interval(&at(3000));
         let _ = writer.end(&RunEnd::default());
         assert_eq!(look(&mut follow)[1..], [(2000, Some(1000)), (3000, Some(2000))]);
-        assert_eq!(follow.whole().unwrap().intervals.len(), 3);
+        assert_eq!(follow.finish().unwrap().intervals.len(), 3);
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.jsonl");
         let mut file = File::create(&path).unwrap();
-        let mut follow = Follow::new(&path);
+        let mut follow = RunFileFollower::new(&path);
         let mut count = 0;
         file.write_all(b"{\"at_ms\":1,").unwrap();
         follow.read(&mut |_, _| count += 1);

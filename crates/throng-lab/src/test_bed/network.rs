@@ -1,4 +1,5 @@
-//! The network of the two ends: the machine's own, a namespace with a larger table of connections, or one for each end.
+//! The network of server and generator: the machine's own, one namespace with a larger TCP hash
+//! table, or a namespace for each.
 
 use std::cell::{OnceCell, RefCell};
 use std::io;
@@ -10,12 +11,12 @@ use throng_report::render::count;
 
 use crate::isolate::{self, Isolation, RoomyNamespace};
 
-/// Where both ends are started.
+/// The network in which server and generator start.
 #[derive(Debug, Default)]
 pub(super) struct Network {
     isolation: Option<Isolation>,
     roomy: OnceCell<RoomyNamespace>,
-    /// What a reader of the report should know about it.
+    /// A note on the network for the report.
     note: RefCell<Option<String>>,
 }
 
@@ -28,14 +29,15 @@ impl Network {
         self.isolation.is_some()
     }
 
-    /// Takes a namespace with a larger table of connections where `sockets` would users the machine's, which has
-    /// `buckets`. Where that cannot be, or `may_move` forbids it, says what it costs.
-    pub(super) fn make_room(&self, sockets: u64, buckets: u64, may_move: bool) {
+    /// Takes a namespace with a larger TCP hash table if `sockets` would crowd the machine's table
+    /// of `buckets`. Notes the cost where that fails, or where `may_move` is false.
+    pub(super) fn use_larger_table(&self, sockets: u64, buckets: u64, may_move: bool) {
         if self.is_isolated() || self.roomy.get().is_some() || !is_crowded(sockets, buckets) {
             return;
         }
-        let user_run = format!(
-            "{} sockets share the {} buckets of this machine's TCP hash, {:.1} in each, and connects cost more",
+        let crowded = format!(
+            "{} sockets share the {} buckets of this machine's TCP hash, {:.1} per bucket, and \
+             connects cost more",
             count(sockets as f64),
             count(buckets as f64),
             sockets as f64 / buckets as f64
@@ -43,8 +45,8 @@ impl Network {
         let note = match may_move.then(|| RoomyNamespace::new(sockets)) {
             Some(Ok(roomy)) => {
                 let note = format!(
-                    "in a network namespace whose TCP hash has {} buckets, as this machine's {} would be crowded \
-                     (--no-namespace stays in it)",
+                    "in a network namespace whose TCP hash has {} buckets, because this machine's \
+                     {} would be crowded (--no-namespace stays in this namespace)",
                     count(roomy.buckets as f64),
                     count(buckets as f64),
                 );
@@ -52,12 +54,10 @@ impl Network {
                 note
             }
             Some(Err(isolate::IsolateError::Unshare(_))) => {
-                format!(
-                    "{user_run} ({MUCH_DEARER}): as root, the lab takes a namespace with enough of them"
-                )
+                format!("{crowded} ({COST}): run the lab as root to give it a larger TCP hash")
             }
-            Some(Err(error)) => format!("{user_run} ({MUCH_DEARER}): {error}"),
-            None => format!("{user_run} ({MUCH_DEARER})"),
+            Some(Err(error)) => format!("{crowded} ({COST}): {error}"),
+            None => format!("{crowded} ({COST})"),
         };
         self.note.replace(Some(note));
     }
@@ -74,22 +74,22 @@ impl Network {
         }
     }
 
-    pub(super) fn spawn_load(&self, mut command: Command) -> io::Result<Child> {
+    pub(super) fn spawn_generator(&self, mut command: Command) -> io::Result<Child> {
         match (&self.isolation, self.roomy.get()) {
-            (Some(isolation), _) => isolation.spawn_load(command),
+            (Some(isolation), _) => isolation.spawn_generator(command),
             (None, Some(roomy)) => roomy.spawn(command),
             (None, None) => command.spawn(),
         }
     }
 
-    /// Whether a server at the ends' own `addr` accepts a connection within `timeout`; one in a namespace of its own
-    /// cannot be asked.
+    /// Reports whether a server at `addr` accepts a connection within `timeout`. It cannot reach
+    /// the server of an isolated lab.
     pub(super) fn accepts(&self, addr: SocketAddr, timeout: Duration) -> bool {
         let connect = move || TcpStream::connect_timeout(&addr, timeout).is_ok();
         self.roomy.get().map_or_else(connect, |roomy| roomy.run(connect))
     }
 
-    /// Where a server is to listen.
+    /// Returns the address for a server to listen on.
     pub(super) fn listen_at(&self, port: u16) -> SocketAddr {
         match self.isolation {
             Some(_) => SocketAddr::from((isolate::SERVER_ADDRESS, port)),
@@ -98,14 +98,14 @@ impl Network {
     }
 }
 
-/// Whether each packet's search for its socket becomes long; the preflight has the same limit.
+/// Reports whether the search for a packet's socket becomes long. The preflight has the same limit.
 fn is_crowded(sockets: u64, buckets: u64) -> bool {
     buckets > 0 && sockets > SOCKETS_PER_BUCKET * buckets
 }
 
 const SOCKETS_PER_BUCKET: u64 = 4;
-/// As measured with eight in each (`docs/numbers.md`).
-const MUCH_DEARER: &str = "three times as much with 8 in each";
+/// The cost, as measured with eight sockets per bucket (`docs/numbers.md`).
+const COST: &str = "three times as much with 8 per bucket";
 
 #[cfg(test)]
 mod tests {
@@ -114,26 +114,26 @@ mod tests {
     #[test]
     fn a_table_is_crowded_beyond_four_sockets_a_bucket() {
         assert!(!is_crowded(4_000, 1_000) && is_crowded(4_001, 1_000));
-        assert!(!is_crowded(4_001, 0), "of an unknown table nothing is known");
+        assert!(!is_crowded(4_001, 0), "the size of the table is unknown");
     }
 
     #[test]
-    fn who_stays_is_told_what_it_costs() {
+    fn a_crowded_table_is_noted_with_its_cost() {
         let network = Network::default();
-        network.make_room(4_000, 1_000, false);
+        network.use_larger_table(4_000, 1_000, false);
         assert_eq!(network.note(), None);
-        network.make_room(8_000, 1_000, false);
+        network.use_larger_table(8_000, 1_000, false);
         let note = network.note().unwrap();
         assert!(
-            note.contains("8k sockets share the 1k buckets") && note.contains("8.0 in each"),
+            note.contains("8k sockets share the 1k buckets") && note.contains("8.0 per bucket"),
             "{note}"
         );
     }
 
     #[test]
-    fn root_takes_a_namespace_and_both_ends_are_in_it() {
+    fn root_takes_a_namespace_for_server_and_generator() {
         let network = Network::default();
-        network.make_room(8_000, 1_000, true);
+        network.use_larger_table(8_000, 1_000, true);
         let note = network.note().unwrap();
         if network.roomy.get().is_none() {
             assert!(note.contains("three times as much"), "{note}");
@@ -146,9 +146,9 @@ mod tests {
             let output = spawn(&network, command).unwrap().wait_with_output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
-        let ends = (namespace(Network::spawn_server), namespace(Network::spawn_load));
-        assert_eq!(ends.0, ends.1);
+        let server = namespace(Network::spawn_server);
+        assert_eq!(server, namespace(Network::spawn_generator));
         let own = std::fs::read_link("/proc/self/ns/net").unwrap();
-        assert_ne!(ends.0.trim(), own.to_str().unwrap());
+        assert_ne!(server.trim(), own.to_str().unwrap());
     }
 }

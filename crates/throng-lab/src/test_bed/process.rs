@@ -1,4 +1,4 @@
-//! A child that ends when the lab does.
+//! A child process that ends with the lab.
 
 use std::fs;
 use std::io;
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use throng_driver::folder::create_file;
 
-use crate::lab::LabError;
+use crate::error::LabError;
 
-/// A process whose standard input is a pipe from here; its output goes to a file.
+/// A child process. Its standard input is a pipe from the lab; its output goes to a file.
 #[derive(Debug)]
 pub(super) struct Process {
-    end: &'static str,
+    name: &'static str,
     child: Child,
     log: PathBuf,
     status: Option<ExitStatus>,
@@ -22,7 +22,7 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn start(
-        end: &'static str,
+        name: &'static str,
         mut command: Command,
         log: PathBuf,
         spawn: impl FnOnce(Command) -> io::Result<Child>,
@@ -30,11 +30,11 @@ impl Process {
         let file = create_file(&log).and_then(|file| Ok((file.try_clone()?, file)));
         let (out, err) = file.map_err(|error| LabError::File(log.clone(), error))?;
         command.stdin(Stdio::piped()).stdout(out).stderr(err).process_group(0);
-        let child = spawn(command).map_err(|error| LabError::End {
-            end,
-            said: format!("could not be started: {error}"),
+        let child = spawn(command).map_err(|error| LabError::Process {
+            name,
+            message: format!("could not be started: {error}"),
         })?;
-        Ok(Self { end, child, log, status: None })
+        Ok(Self { name, child, log, status: None })
     }
 
     pub(super) fn has_ended(&mut self) -> bool {
@@ -44,33 +44,34 @@ impl Process {
         self.status.is_some()
     }
 
-    /// The error, when it has ended although it should be there.
-    pub(super) fn ended_early(&mut self) -> Option<LabError> {
-        self.has_ended().then(|| self.failed("ended early"))
+    /// Returns an error if the process has ended, although it should run.
+    pub(super) fn early_exit(&mut self) -> Option<LabError> {
+        self.has_ended().then(|| self.error("ended early"))
     }
 
-    /// The error, when it ended without having run: 0, 1, 3 and 4 are a run's own results.
+    /// Checks that the process has run: the exit codes 0, 1, 3 and 4 are results of a run.
     pub(super) fn check_ran(&mut self) -> Result<(), LabError> {
         match self.status.and_then(|status| status.code()) {
             Some(0 | 1 | 3 | 4) => Ok(()),
-            Some(code) => Err(self.failed(&format!("failed with exit code {code}"))),
-            None => Err(self.failed("was killed")),
+            Some(code) => Err(self.error(&format!("failed with exit code {code}"))),
+            None => Err(self.error("was killed")),
         }
     }
 
-    /// An error with the last lines of its output.
-    pub(super) fn failed(&self, what: &str) -> LabError {
+    /// Returns an error with `failure` and the last lines of the process's output.
+    pub(super) fn error(&self, failure: &str) -> LabError {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n  ");
-        let said = match last.is_empty() {
-            true => what.to_owned(),
-            false => format!("{what}; the last that it said:\n  {last}"),
+        let message = if last.is_empty() {
+            failure.to_owned()
+        } else {
+            format!("{failure}; its last output:\n  {last}")
         };
-        LabError::End { end: self.end, said }
+        LabError::Process { name: self.name, message }
     }
 
-    /// Closes its standard input, waits, and kills it if that was not enough.
+    /// Closes the process's standard input, waits, and kills it after [`STOP_TIMEOUT`].
     pub(super) fn stop(&mut self) {
         drop(self.child.stdin.take());
         let began = Instant::now();
@@ -82,7 +83,7 @@ impl Process {
         }
     }
 
-    /// Ends it at once, whatever it is doing.
+    /// Kills the process at once.
     pub(super) fn kill(&mut self) {
         let _ = self.child.kill();
         self.status = self.child.wait().ok();
@@ -96,14 +97,14 @@ impl Drop for Process {
 }
 
 const LINES_SHOWN: usize = 12;
-/// How long an end may take to end in order.
+/// The time that a process has to end after its standard input has closed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A process, and the folder of its output.
+    /// Starts a process, and returns it with the folder of its output.
     fn start(program: &str, args: &[&str]) -> (Process, tempfile::TempDir) {
         let mut command = Command::new(program);
         command.args(args);
@@ -135,9 +136,6 @@ mod tests {
         let (mut process, _dir) = start("sh", &["-c", "echo no such file >&2; exit 2"]);
         wait(&mut process);
         let error = process.check_ran().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "the server failed with exit code 2; the last that it said:\n  no such file"
-        );
+        assert_eq!(error, "the server failed with exit code 2; its last output:\n  no such file");
     }
 }

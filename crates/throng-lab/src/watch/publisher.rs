@@ -1,4 +1,4 @@
-//! Hands the lines of a watch to whoever connects. Nothing that a reader sends is read.
+//! Sends the lines of a watch to every connected reader, and never reads from one.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use throng_report::watch::{WATCH_LINE_BYTES_MAX, WatchHeader, WatchLine};
 
-/// Readers at a time. One more takes the place of one from the address that has the most of them, so that
-/// no address keeps the others out; from that address itself it is closed at once.
+/// The most readers at one time. A further reader replaces one of the address that has the most, so
+/// that no address keeps the others out. A further reader of that same address is closed at once.
 pub const READERS_MAX: usize = 16;
 
-/// A listener and its readers, on threads of their own.
+/// A listener and its readers, on separate threads.
 #[derive(Debug)]
 pub struct Publisher {
     addr: SocketAddr,
@@ -24,25 +24,26 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Listens on `addr`, in the network namespace of the calling thread. Nobody is welcomed before [`Bound::start`].
+    /// Listens on `addr`, in the network namespace of the calling thread. Accepts no reader before
+    /// [`BoundPublisher::start`].
     ///
     /// # Errors
-    /// The address is not free, or not this machine's.
+    /// The address is in use, or is not an address of this machine.
     pub fn bind(addr: SocketAddr) -> io::Result<BoundPublisher> {
         let listener = TcpListener::bind(addr)?;
-        // A listener that waits could not be told to end.
+        // A thread in a blocking accept could not stop.
         listener.set_nonblocking(true)?;
         Ok(BoundPublisher { listener })
     }
 
-    /// Where it listens.
+    /// Returns the listener's address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Sends a line to every reader. One that is too slow is closed, and may come again.
+    /// Sends a line to every reader. Closes readers that are too slow; they may reconnect.
     pub fn publish(&self, line: &WatchLine) {
-        let text: Arc<str> = self::line(line).into();
+        let text: Arc<str> = self::json_line(line).into();
         if text.len() <= WATCH_LINE_BYTES_MAX {
             let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
             readers.0.retain(|reader| reader.lines.try_send(Arc::clone(&text)).is_ok());
@@ -59,34 +60,34 @@ impl Drop for Publisher {
     }
 }
 
-/// A publisher that has an address and nothing to say yet.
+/// A publisher that listens but accepts no reader yet.
 #[derive(Debug)]
 pub struct BoundPublisher {
     listener: TcpListener,
 }
 
 impl BoundPublisher {
-    /// Welcomes readers with the first line of the stream.
+    /// Starts to accept readers, and sends each the first line of the stream.
     ///
     /// # Errors
-    /// There is no thread for it.
+    /// The thread cannot start.
     pub fn start(self, header: &WatchHeader) -> io::Result<Publisher> {
         let addr = self.listener.local_addr()?;
         let readers = Arc::<Mutex<Readers>>::default();
         let stop = Arc::new(AtomicBool::new(false));
-        let accepting = AcceptLoop {
+        let accept_loop = AcceptLoop {
             listener: self.listener,
-            header: line(header).into(),
+            header: json_line(header).into(),
             readers: Arc::clone(&readers),
             stop: Arc::clone(&stop),
         };
         let thread = std::thread::Builder::new().name("watch-accept".into());
-        let thread = Some(thread.spawn(move || accepting.run())?);
+        let thread = Some(thread.spawn(move || accept_loop.run())?);
         Ok(Publisher { addr, readers, stop, thread })
     }
 }
 
-/// What the accepting thread owns.
+/// The state of the accepting thread.
 struct AcceptLoop {
     listener: TcpListener,
     header: Arc<str>,
@@ -98,30 +99,30 @@ impl AcceptLoop {
     fn run(self) {
         while !self.stop.load(Ordering::Relaxed) {
             match self.listener.accept() {
-                Ok((socket, from)) => self.welcome(socket, origin(from.ip())),
-                // None waits, or one was gone before it was accepted, or there is no fd: there may be one later.
-                Err(_) => std::thread::sleep(LOOK_EVERY),
+                Ok((socket, from)) => self.add_reader(socket, network_of(from.ip())),
+                // No reader waits, or it left before the accept, or no fd is free: try again later.
+                Err(_) => std::thread::sleep(ACCEPT_INTERVAL),
             }
         }
     }
 
-    fn welcome(&self, socket: TcpStream, from: IpAddr) {
+    fn add_reader(&self, socket: TcpStream, from: IpAddr) {
         let (lines, waiting) = mpsc::sync_channel::<Arc<str>>(LINES_MAX);
         let _ = lines.send(Arc::clone(&self.header));
-        // Without an fd to close it by, it would have its place for as long as it likes.
+        // Without a second fd the publisher could not close the reader.
         let Ok(handle) = socket.try_clone() else { return };
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         if !readers.make_room(from) {
             return;
         }
         let thread = std::thread::Builder::new().name("watch-reader".into());
-        if thread.spawn(move || write_all(socket, &waiting)).is_ok() {
+        if thread.spawn(move || write_lines(socket, &waiting)).is_ok() {
             readers.0.push(Reader { lines, socket: handle, from });
         }
     }
 }
 
-/// A connection that is written to by a thread of its own.
+/// A reader's connection, which has a writing thread.
 #[derive(Debug)]
 struct Reader {
     lines: SyncSender<Arc<str>>,
@@ -129,13 +130,13 @@ struct Reader {
     from: IpAddr,
 }
 
-/// Those that are connected, the oldest first.
+/// The connected readers, the oldest first.
 #[derive(Debug, Default)]
 struct Readers(Vec<Reader>);
 
 impl Readers {
-    /// Makes sure that there is room for one more, from `from`. False when that would be at the cost of
-    /// addresses that have fewer.
+    /// Makes room for a reader of `from`, if necessary by closing the oldest reader of the address
+    /// that has the most. Returns false when `from` has as many itself.
     fn make_room(&mut self, from: IpAddr) -> bool {
         if self.0.len() < READERS_MAX {
             return true;
@@ -154,16 +155,16 @@ impl Readers {
     }
 }
 
-/// Whom an address counts for: a host has all of an IPv6 /64.
-fn origin(address: IpAddr) -> IpAddr {
+/// Returns the network that an address counts for: a host owns all of an IPv6 /64.
+fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into(),
         v4 => v4,
     }
 }
 
-/// Writes what comes until the reader is gone, or the watch.
-fn write_all(mut socket: TcpStream, lines: &Receiver<Arc<str>>) {
+/// Writes lines until the reader disconnects or the watch ends.
+fn write_lines(mut socket: TcpStream, lines: &Receiver<Arc<str>>) {
     let begun = socket.set_nonblocking(false).and(socket.set_write_timeout(Some(WRITE_TIMEOUT)));
     if begun.is_ok() {
         for line in lines {
@@ -174,15 +175,15 @@ fn write_all(mut socket: TcpStream, lines: &Receiver<Arc<str>>) {
     }
 }
 
-fn line(value: &impl serde::Serialize) -> String {
+fn json_line(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("plain data becomes JSON") + "\n"
 }
 
-/// How soon a reader is welcomed.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A reader that takes nothing for so long is closed.
+/// The time between two attempts to accept a reader.
+const ACCEPT_INTERVAL: Duration = Duration::from_millis(50);
+/// The time after which a reader that reads nothing is closed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Lines that wait for a reader.
+/// The most lines that wait for a reader.
 const LINES_MAX: usize = 8;
 
 #[cfg(test)]
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(next(&mut readers[0]), "", "the stream ends with the watch");
     }
 
-    /// A reader whose connection comes from another address of loopback.
+    /// Connects a reader from another address of loopback.
     fn reader_from(last: u8, publisher: &Publisher) -> BufReader<TcpStream> {
         use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
         let from = SocketAddr::from(([127, 0, 0, last], 0));
@@ -250,8 +251,8 @@ mod tests {
         }
         let mut generator = reader_from(2, &publisher);
         assert!(WatchHeader::parse(next(&mut generator).trim_end()).is_ok());
-        assert_eq!(next(&mut greedy[0]), "", "the oldest of those that are too many has gone");
-        // However often it tries again.
+        assert_eq!(next(&mut greedy[0]), "", "the oldest reader of the greedy address is closed");
+        // Its next attempts fail as well.
         for _ in 0..3 {
             assert_eq!(next(&mut reader(&publisher)), "");
         }
@@ -262,14 +263,15 @@ mod tests {
 
     #[test]
     fn a_host_is_known_by_its_network() {
-        let same =
-            |one: &str, other: &str| origin(one.parse().unwrap()) == origin(other.parse().unwrap());
+        let same = |one: &str, other: &str| {
+            network_of(one.parse().unwrap()) == network_of(other.parse().unwrap())
+        };
         assert!(same("2001:db8::1", "2001:db8::ffff:1") && !same("2001:db8::1", "2001:db8:0:1::1"));
         assert!(same("10.0.0.1", "::ffff:10.0.0.1") && !same("10.0.0.1", "10.0.0.2"));
     }
 
     #[test]
-    fn one_reader_too_many_is_closed_and_one_that_does_not_read_holds_up_nobody() {
+    fn one_reader_too_many_is_closed_and_a_slow_one_delays_no_other() {
         let publisher = publisher();
         let mut readers: Vec<_> = (0..READERS_MAX).map(|_| reader(&publisher)).collect();
         for reader in &mut readers {

@@ -1,10 +1,11 @@
-//! Finds the program whose `serve` and `run` are a lab's two ends.
+//! Finds the program that runs as a lab's server and generator.
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The `throng` of this build: the one that `make test` names, or else one that is built here, for this crate alone.
+/// Returns the `throng` of this build: the one that `make test` names, or else one that this
+/// function builds.
 pub(crate) fn throng() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let find = || {

@@ -64,7 +64,7 @@ impl WatchFlags {
         let end = self.seconds.map(|seconds| began + Duration::from_secs(seconds));
         let mut boundary = began;
         loop {
-            let line = watch.look();
+            let line = watch.sample();
             if let Some(publisher) = &publisher {
                 publisher.publish(&line);
             }

@@ -69,12 +69,12 @@ fn options(plan: &RunPlan, length: Duration, stop: Arc<AtomicBool>) -> CeilingOp
     CeilingOptions {
         length,
         protocol: plan.load.program().protocol(),
-        talk: plan.traffic,
+        traffic: plan.traffic,
         cores: Some(plan.load.capacity.cores),
         // Server and generator of the calibration each have this process's limit of fds, and few
         // others open.
         users_most: plan.load.capacity.fds() / 2,
-        target_is_elsewhere: !plan.header.target_is_here,
+        target_is_remote: !plan.header.target_is_here,
         stop,
         ..CeilingOptions::default()
     }

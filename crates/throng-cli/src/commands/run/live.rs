@@ -94,7 +94,7 @@ impl ControlTarget for LoadControl {
                 Some(n) => format!("{} {n}", request.verb),
                 None => request.verb.to_string(),
             };
-            self.recording.note(RunEventKind::Steered { command });
+            self.recording.add_event(RunEventKind::Steered { command });
         }
         let (users, connected) = self.steer(request);
         Ok(json!({"users": users, "connected": connected}))

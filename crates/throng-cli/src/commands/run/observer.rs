@@ -50,7 +50,7 @@ impl ServerObserver {
 
     /// Reports whether the server is known to be on this machine. A control socket is always local.
     pub(super) fn is_on_this_machine(&self) -> bool {
-        self.server.is_some() || self.facts.as_ref().is_some_and(FactsStream::is_of_this_machine)
+        self.server.is_some() || self.facts.as_ref().is_some_and(FactsStream::is_same_machine)
     }
 
     /// Returns the probes for the recorder.
@@ -64,15 +64,15 @@ impl ServerObserver {
             let kernel = LiveKernel::new(ports);
             let kernel = match (self.facts, is_throng, is_here) {
                 (Some(facts), _, _) => kernel.with_facts(facts),
-                (None, _, true) => kernel.with_whoever_listens(&here),
+                (None, _, true) => kernel.with_listening_process(&here),
                 (None, true, false) => kernel,
-                (None, false, false) => kernel.with_the_server_elsewhere(),
+                (None, false, false) => kernel.with_remote_server(),
             };
             Box::new(kernel) as Box<dyn KernelProbe>
         };
         let server = self.server.map(|server| {
             let again = move || Some(find(None, &targets).ok()??.control);
-            Box::new(ControlProbe::new(server.control).or(again)) as Box<_>
+            Box::new(ControlProbe::new(server.control).or_find(again)) as Box<_>
         });
         (server, Box::new(kernel))
     }

@@ -59,7 +59,7 @@ impl Lines {
             }
             Err(why) => format!("watching {ports}; Ctrl-C ends it\n  {why}"),
         });
-        if !watch.asks_the_server() {
+        if !watch.reads_server_counters() {
             say("`connected` counts all established connections in this namespace; a throng server \
                  reports its own"
                 .to_owned());

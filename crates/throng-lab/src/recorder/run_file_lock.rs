@@ -1,4 +1,4 @@
-//! The file that a run is written to: never through a link, and never over something that is no run.
+//! The run file: never written through a link, and never over a file that holds no run.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -8,48 +8,49 @@ use std::path::Path;
 use throng_driver::folder::{is_a_link, open_file};
 use throng_report::runfile::{HEAD_BYTES, is_run_file};
 
-/// Opens `path` for this run alone and empties it. The lock goes with the file's last fd.
-pub(super) fn create_alone(path: &Path) -> io::Result<File> {
+/// Opens `path`, locks it for this run and empties it. The lock ends with the file's last fd.
+pub(super) fn create_locked(path: &Path) -> io::Result<File> {
     let file = match open_file(path) {
-        Err(error) if is_a_link(&error) => return open_link(path),
+        Err(error) if is_a_link(&error) => return open_link_target(path),
         file => file?,
     };
-    // What is no file, such as `/dev/null` or a FIFO, may be written by many and has nothing to be emptied.
+    // `/dev/null`, a FIFO and the like have nothing to empty, and several processes may write them.
     if !file.metadata()?.is_file() {
         drop(file);
         return File::options().write(true).open(path);
     }
-    // File systems without locks say so; there the run is recorded all the same.
+    // A file system without locks returns another error; the run is recorded there without a lock.
     if let Err(TryLockError::WouldBlock) = file.try_lock() {
         return Err(io::Error::new(
             io::ErrorKind::ResourceBusy,
-            "another run is writing it; wait for its end",
+            "another run is writing it; wait until that run ends",
         ));
     }
     if !is_run_file(&head(&file)?) {
         return Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "it holds something that is no run; remove it, or record under another name",
+            "it does not hold a run; remove it, or record under another name",
         ));
     }
     file.set_len(0)?;
     Ok(file)
 }
 
-/// Opens what a link leads to, if that is no file on a disk: `/dev/stdout` and a shell's `>(...)` are links.
-fn open_link(path: &Path) -> io::Result<File> {
+/// Opens the target of a link, unless it is a regular file. `/dev/stdout` and a shell's `>(...)`
+/// are links.
+fn open_link_target(path: &Path) -> io::Result<File> {
     let file = File::options().write(true).open(path)?;
     if file.metadata()?.is_file() {
         let to = path.canonicalize()?;
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("it is a link; name {} itself", to.display()),
+            format!("it is a link; name its target {} instead", to.display()),
         ));
     }
     Ok(file)
 }
 
-/// What the file begins with.
+/// Reads the file's first bytes.
 fn head(file: &File) -> io::Result<Vec<u8>> {
     let mut head = vec![0; HEAD_BYTES];
     let mut length = 0;
@@ -77,7 +78,7 @@ mod tests {
         let path = dir.path().join("run.jsonl");
         for before in ["", "{\"sch", "{\"schema\":\"throng.run/1\",\"started\":\"\"}\n{}\n"] {
             fs::write(&path, before).unwrap();
-            assert_eq!(create_alone(&path).unwrap().metadata().unwrap().len(), 0, "{before}");
+            assert_eq!(create_locked(&path).unwrap().metadata().unwrap().len(), 0, "{before}");
         }
     }
 
@@ -86,8 +87,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("thesis.txt");
         fs::write(&path, "precious").unwrap();
-        let error = create_alone(&path).unwrap_err().to_string();
-        assert!(error.contains("no run"), "{error}");
+        let error = create_locked(&path).unwrap_err().to_string();
+        assert!(error.contains("does not hold a run"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
 
@@ -96,11 +97,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (run, link) = (dir.path().join("run.jsonl"), dir.path().join("link.jsonl"));
         symlink(&run, &link).unwrap();
-        assert!(create_alone(&link).is_err(), "a link to nothing");
+        assert!(create_locked(&link).is_err(), "a link to nothing");
         assert!(!run.exists());
         fs::write(&run, "{\"schema\":\"throng.run/1\"}\n").unwrap();
-        let error = create_alone(&link).unwrap_err().to_string();
-        assert!(error.contains(&format!("name {} itself", run.display())), "{error}");
+        let error = create_locked(&link).unwrap_err().to_string();
+        assert!(error.contains(&format!("name its target {} instead", run.display())), "{error}");
         assert_ne!(fs::metadata(&run).unwrap().len(), 0);
     }
 
@@ -110,14 +111,14 @@ mod tests {
         let link = dir.path().join("link");
         symlink("/dev/null", &link).unwrap();
         for path in [Path::new("/dev/null"), &link] {
-            create_alone(path).unwrap().write_all(b"x").unwrap();
+            create_locked(path).unwrap().write_all(b"x").unwrap();
         }
         let (mut read, write) = io::pipe().unwrap();
         let substitution = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&write));
-        create_alone(Path::new(&substitution)).unwrap().write_all(b"line").unwrap();
+        create_locked(Path::new(&substitution)).unwrap().write_all(b"line").unwrap();
         drop(write);
-        let mut said = String::new();
-        read.read_to_string(&mut said).unwrap();
-        assert_eq!(said, "line");
+        let mut text = String::new();
+        read.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "line");
     }
 }

@@ -1,0 +1,79 @@
+//! The errors of a lab.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use throng_base::units::show_count;
+use throng_doctor::preflight::Preflight;
+
+use crate::isolate::IsolateError;
+use crate::names::LABS;
+
+/// The reason why a lab has no result.
+#[derive(Debug)]
+pub enum LabError {
+    /// No lab has this name.
+    Unknown {
+        /// The name from the caller.
+        name: String,
+        /// The most similar name of a lab.
+        nearest: Option<&'static str>,
+    },
+    /// The lab has no arrival rate that [`crate::LabOptions::rate`] could set.
+    NoRate {
+        /// The lab's name.
+        name: &'static str,
+        /// The labs that have one.
+        takes_rate: Vec<&'static str>,
+    },
+    /// The machine is too small for the users that the options name.
+    TooBig(Box<Preflight>),
+    /// The kernel or `ip` refused the network namespaces.
+    Isolate(IsolateError),
+    /// Server or generator did not start, or ended too early.
+    Process {
+        /// `server` or `generator`.
+        name: &'static str,
+        /// The failure, and the last lines of the process's output.
+        message: String,
+    },
+    /// A file cannot be written or read.
+    File(PathBuf, std::io::Error),
+}
+
+impl From<IsolateError> for LabError {
+    fn from(error: IsolateError) -> Self {
+        Self::Isolate(error)
+    }
+}
+
+impl fmt::Display for LabError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { name, nearest } => {
+                write!(f, "there is no lab `{name}`")?;
+                match nearest {
+                    Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
+                    None => write!(f, "; the labs are {}", LABS.join(", ")),
+                }
+            }
+            Self::NoRate { name, takes_rate } => write!(
+                f,
+                "the lab {name} has no arrival rate to set; --rate is for {}",
+                takes_rate.join(", ")
+            ),
+            Self::TooBig(preflight) => {
+                write!(f, "{}", preflight.refusal())?;
+                if let Some(holds) = preflight.holds() {
+                    writeln!(f, "  --users {}", show_count(holds))?;
+                }
+                f.write_str("the lab did not start; --force runs it anyway")
+            }
+            Self::Isolate(error) => error.fmt(f),
+            Self::Process { name, message } => write!(f, "the {name} {message}"),
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for LabError {}

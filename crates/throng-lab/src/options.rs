@@ -1,0 +1,49 @@
+//! A lab's description, and the options of its run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde::Serialize;
+
+/// The description of a lab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LabInfo {
+    /// The name to type: `stressgrid-100k`.
+    pub name: &'static str,
+    /// The article that the lab repeats.
+    pub article: &'static str,
+    /// The lab's question, in a sentence.
+    pub summary: &'static str,
+    /// True when users arrive at a steady rate, which [`LabOptions::rate`] sets.
+    pub takes_rate: bool,
+}
+
+/// The options of a lab's run.
+#[derive(Clone, Debug, Default)]
+pub struct LabOptions {
+    /// Users. Default: as many as suit the machine and the lab, up to the article's number.
+    pub users: Option<u64>,
+    /// Seconds that the load of each row lasts, without a calibration and without fixed phases.
+    /// Default: the whole lab takes a minute or two.
+    pub seconds: Option<u64>,
+    /// Gives server and generator a network namespace each; needs root.
+    pub isolate: bool,
+    /// Keeps server and generator in the machine's own network namespace even where the users
+    /// crowd its connection table. Default: as root, the lab takes a namespace with a larger table.
+    pub no_namespace: bool,
+    /// Users that arrive each second, in a lab with a steady arrival rate. Default: a rate that
+    /// this machine handles easily.
+    pub rate: Option<u64>,
+    /// The folder that keeps scenarios, run files and the output of server and generator. Default:
+    /// none.
+    pub keep_files: Option<PathBuf>,
+    /// The program that runs as `serve` and `run`. Default: this program.
+    pub program: Option<PathBuf>,
+    /// Leaves the articles' own servers out even where they could run.
+    pub only_throng: bool,
+    /// Runs a size that does not fit.
+    pub force: bool,
+    /// Set to end the lab early: the load ramps down, and the report covers the part that ran.
+    pub stop: Arc<AtomicBool>,
+}

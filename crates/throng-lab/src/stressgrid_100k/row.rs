@@ -1,0 +1,149 @@
+//! A row of the lab: the run of one accept topology, and its result.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use throng_base::units::show_duration;
+use throng_report::{Grade, Interval, Summary};
+
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::measure::{counter_growth, gauge_max, latency};
+use crate::progress::LabProgress;
+use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
+
+/// The result of one accept topology.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Row {
+    pub(crate) accept: String,
+    /// Connections per second in the best second.
+    pub(crate) rate_most: Option<f64>,
+    /// p50 of the connects at the height of the load.
+    pub(crate) connect_p50_us: Option<u64>,
+    /// p90 of the connects at the height of the load.
+    pub(crate) connect_p90_us: Option<u64>,
+    /// p99 of the connects at the height of the load.
+    pub(crate) connect_p99_us: Option<u64>,
+    /// p90 of the connects in the worst second.
+    pub(crate) connect_p90_us_most: Option<u64>,
+    pub(crate) syn_recv_most: Option<u64>,
+    pub(crate) accept_queue_most: Option<u64>,
+    /// Growth of `TcpExt.ListenOverflows`.
+    pub(crate) overflows: Option<u64>,
+    /// Growth of `TcpExt.ListenDrops`.
+    pub(crate) drops: Option<u64>,
+    pub(crate) registry_mailbox_most: Option<u64>,
+    /// The server's CPU time per connection, in microseconds.
+    pub(crate) server_cpu_us: Option<f64>,
+    /// The generator's CPU time per connection, in microseconds.
+    pub(crate) load_cpu_us: Option<f64>,
+    /// CPUs that the server kept busy on average.
+    pub(crate) server_cpus: Option<f64>,
+    /// CPUs that the generator kept busy on average.
+    pub(crate) load_cpus: Option<f64>,
+    pub(crate) connected_most: u64,
+    pub(crate) failed: u64,
+    pub(crate) grade: Grade,
+    pub(crate) reasons: Vec<String>,
+}
+
+/// Runs one accept topology under the article's script.
+pub(super) fn run_row(
+    lab: &Lab<'_>,
+    name: &str,
+    accept: &str,
+    users: u64,
+    seconds: u64,
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> Result<FinishedRun, LabError> {
+    // A connection that its client has closed stays open at the server for a moment.
+    let cores = lab.machine.cores_for(users + users / 4);
+    let server = lab.test_bed.serve(ServerSpec { accept, ..ServerSpec::new(name, "ok", cores) })?;
+    let text = scenario(users, seconds);
+    let spec = LoadSpec::tcp(name, &text, seconds);
+    let run = lab.test_bed.load(&spec, &server.endpoint, progress, |_| NextStep::Continue)?;
+    server.stop();
+    Ok(run)
+}
+
+/// Returns the article's script for `users`, in `seconds` instead of its 31 minutes.
+pub(super) fn scenario(users: u64, seconds: u64) -> String {
+    // The article: 15 minutes up, 1 minute sustained, 15 minutes down. A server could not follow
+    // short ramps, so half of the time is the ramp up, and the height gets a larger share.
+    let ms = |percent: u64| show_duration(Duration::from_millis(seconds * 10 * percent));
+    text(users, &ms(50), &ms(35), &ms(15))
+}
+
+pub(super) fn text(users: u64, up: &str, hold: &str, down: &str) -> String {
+    format!(
+        "target: tcp://127.0.0.1:5555
+load:
+  - ramp: {{to: {users}, over: {up}}}
+  - hold: {{for: {hold}}}
+  - ramp: {{to: 0, over: {down}}}
+user:
+  - connect
+  - wait: 1s ±10%
+  - close
+"
+    )
+}
+
+/// Computes the row of a run.
+pub(super) fn row(accept: &str, run: &FinishedRun) -> Row {
+    let intervals = &run.file.intervals;
+    let summary = Summary::of(&run.file);
+    let at_height = |interval: &&Interval| {
+        interval.load.as_ref().is_some_and(|load| load.phase.starts_with("hold"))
+    };
+    let height = latency(intervals.iter().filter(at_height), |load| load.latencies().connect);
+    let worst = intervals
+        .iter()
+        .filter_map(|interval| interval.load.as_ref())
+        .filter(|load| !load.latencies().connect.is_empty())
+        .map(|load| load.latencies().connect.percentile(90.0))
+        .max();
+    let server = summary.server.as_ref();
+    Row {
+        accept: accept.to_owned(),
+        rate_most: summary.connect.rate_most,
+        connect_p50_us: (height.count > 0).then_some(height.p50),
+        connect_p90_us: (height.count > 0).then_some(height.p90).or(worst),
+        connect_p99_us: (height.count > 0).then_some(height.p99),
+        connect_p90_us_most: worst,
+        syn_recv_most: gauge_max(intervals, "listener.syn_recv"),
+        accept_queue_most: gauge_max(intervals, "listener.accept_queue_most"),
+        overflows: counter_growth(intervals, "TcpExt.ListenOverflows"),
+        drops: counter_growth(intervals, "TcpExt.ListenDrops"),
+        registry_mailbox_most: server.map(|server| server.counters.registry_mailbox_most),
+        server_cpu_us: server.and_then(|server| server.cpu_us_per_connection),
+        load_cpu_us: summary.generator.cpu_us_per_connect,
+        server_cpus: server.and_then(|server| server.cpu_cores_used),
+        load_cpus: summary.generator.cpu_cores_used,
+        connected_most: summary.users.connected_most,
+        failed: summary.connect.failed.total(),
+        grade: summary.validity.grade,
+        reasons: summary.validity.reasons.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_load::scenario::Scenario;
+
+    use super::*;
+    use crate::lab::assert_same_scenario;
+
+    #[test]
+    fn the_article_s_sizes_give_the_bundled_scenario() {
+        let bundled = include_str!("../../../../labs/stressgrid-100k.yaml");
+        assert_same_scenario(&text(100_000, "15m", "1m", "15m"), bundled);
+    }
+
+    #[test]
+    fn any_length_is_a_scenario() {
+        for seconds in [1, 3, 30, 1860] {
+            Scenario::parse(&scenario(10, seconds), "scaled").unwrap();
+        }
+    }
+}
