@@ -27,7 +27,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use toolbox::Toolbox;
-use workload::{WorkloadLimits, Size, Workload};
+use workload::{Size, Workload, WorkloadLimits};
 
 /// What `xtask bench` can be told.
 #[derive(clap::Args)]
@@ -130,7 +130,8 @@ impl Bench<'_> {
             let mut best = 0.0_f64;
             if workloads.iter().any(|workload| workload.kind() == saturated.kind()) {
                 for _ in 0..3 {
-                    best = best.max(self.sample(&bare, saturated, 0, &WorkloadLimits::unknown())?.rate);
+                    best = best
+                        .max(self.sample(&bare, saturated, 0, &WorkloadLimits::unknown())?.rate);
                 }
                 eprintln!("the bare loop's maximum, {}: {best:.0}/s", saturated.name());
             }

@@ -400,8 +400,9 @@ fn listens_at(control: &Path) -> Option<SocketAddr> {
 /// Asks the generator to shut down. If it does not answer, the time-out of the load kills it.
 fn request_shutdown(control: &Path) {
     if let Ok(client) = ControlClient::connect(control) {
-        let _ =
-            client.with_timeout(Duration::from_secs(2)).request(&ControlRequest::new(Verb::Shutdown));
+        let _ = client
+            .with_timeout(Duration::from_secs(2))
+            .request(&ControlRequest::new(Verb::Shutdown));
     }
 }
 

@@ -166,7 +166,7 @@ impl LoadPlan {
 }
 
 /// A running generator.
-pub struct Load {
+pub struct RunningLoad {
     cores: Cores<GeneratorMessage>,
     mailbox: MailboxSender<GeneratorMessage>,
     collector: Collector,
@@ -178,7 +178,7 @@ pub struct Load {
     is_paused: AtomicBool,
 }
 
-impl Load {
+impl RunningLoad {
     /// Starts a planned run. The first phase begins shortly after, at the same time on all cores.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_report::{RunEvent, ServerSnapshot};
 
-use crate::{Handler, Server, StartError};
+use crate::{Handler, RunningServer, StartError};
 
 /// The operations of a [`Server`] that do not depend on its handler.
 pub trait AnyServer: Send + Sync {
@@ -27,7 +27,7 @@ pub trait AnyServer: Send + Sync {
     fn stop(&self) -> bool;
 }
 
-impl<H: Handler> AnyServer for Server<H>
+impl<H: Handler> AnyServer for RunningServer<H>
 where
     Self: Send + Sync,
 {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use throng_driver::CoreId;
 
-use crate::{AnyServer, Handler, Server, ServerOptions, StartError};
+use crate::{AnyServer, Handler, RunningServer, ServerOptions, StartError};
 
 pub use chat::Chat;
 pub use echo::Echo;
@@ -118,10 +118,10 @@ fn start_server<H: Handler>(
     make: impl Fn(CoreId) -> H + Send + Sync + 'static,
 ) -> Result<Arc<dyn AnyServer>, StartError>
 where
-    Server<H>: Send + Sync,
+    RunningServer<H>: Send + Sync,
 {
     let options = ServerOptions { private_fds: true, ..options.clone() };
-    Server::start(options, make).map(|server| Arc::new(server) as Arc<dyn AnyServer>)
+    RunningServer::start(options, make).map(|server| Arc::new(server) as Arc<dyn AnyServer>)
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub use handler::{ConnectionId, DisconnectReason, EventOf, Handler, InterceptAct
 pub use handler_context::HandlerContext;
 pub use options::{AcceptTopology, ServerOptions};
 pub use origin::{CheckOrigin, Origin, OriginError};
-pub use server::{Server, StartError};
+pub use server::{RunningServer, StartError};
 pub use throng_engine::SendOutcome;
 pub use throng_proto::websocket::WebSocketLimits;
 pub use throng_proto::{Raw, Session};

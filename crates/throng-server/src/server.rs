@@ -20,7 +20,7 @@ use crate::{AcceptTopology, Handler, ServerApp, ServerConfig, ServerHandle, Serv
 /// A running server. All methods may be called on any thread that shares the fd table of the thread
 /// that started it: on every thread except cores of another engine with fd tables of their own,
 /// where the methods panic. Dropping the server stops it.
-pub struct Server<H: Handler> {
+pub struct RunningServer<H: Handler> {
     mailboxes: MailboxSender<CoreMessage<H::Message>>,
     cores: Mutex<Option<Cores<CoreMessage<H::Message>>>>,
     accept: AcceptTopology,
@@ -41,7 +41,7 @@ pub struct Server<H: Handler> {
     rss_bytes_at_start: u64,
 }
 
-impl<H: Handler> Server<H> {
+impl<H: Handler> RunningServer<H> {
     /// Starts the cores, each with the handler that `make` makes for it, and listens. `make` is
     /// called on the core's thread: with [`ServerOptions::private_fds`] neither it nor the handler
     /// may use an fd that it captured.
@@ -309,7 +309,7 @@ impl<H: Handler> Server<H> {
     }
 }
 
-impl<H: Handler> Drop for Server<H> {
+impl<H: Handler> Drop for RunningServer<H> {
     fn drop(&mut self) {
         self.stop();
     }

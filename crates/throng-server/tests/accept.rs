@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use support::*;
 use throng_report::RunEventKind;
-use throng_server::{AcceptTopology, Server, ServerOptions, kinds};
+use throng_server::{AcceptTopology, RunningServer, ServerOptions, kinds};
 
 #[test]
 fn every_topology_accepts_on_many_cores() {
     for accept in TOPOLOGIES {
-        let server = Server::start(options(accept, 4), |_| kinds::Ok).unwrap();
+        let server = RunningServer::start(options(accept, 4), |_| kinds::Ok).unwrap();
         let mut clients: Vec<TcpStream> = (0..200).map(|_| connect(server.addr())).collect();
         clients.iter_mut().for_each(ask);
         let counted = snapshot(&server);
@@ -42,7 +42,7 @@ fn every_topology_accepts_on_many_cores() {
 fn ipv6_is_listened_on() {
     for accept in TOPOLOGIES {
         let options = ServerOptions { listen: "[::1]:0".parse().unwrap(), ..options(accept, 2) };
-        let server = Server::start(options, |_| kinds::Ok).unwrap();
+        let server = RunningServer::start(options, |_| kinds::Ok).unwrap();
         assert!(server.addr().is_ipv6());
         ask(&mut connect(server.addr()));
     }
@@ -53,7 +53,7 @@ fn connections_max_is_reached_and_left_again_under_churn_and_never_exceeded() {
     const MAX: u64 = 40;
     for accept in TOPOLOGIES {
         let options = ServerOptions { connections_max: Some(MAX as usize), ..options(accept, 3) };
-        let server = Server::start(options, |_| Counting).unwrap();
+        let server = RunningServer::start(options, |_| Counting).unwrap();
         let served = AtomicU64::new(0);
         let mut first: Vec<_> = (0..MAX).map(|_| connect(server.addr())).collect();
         first.iter_mut().for_each(ask);
@@ -92,7 +92,7 @@ fn connections_max_is_reached_and_left_again_under_churn_and_never_exceeded() {
 
 /// Opens `count` connections at a time and closes each one as soon as it is served. Returns how
 /// many were served.
-fn serve_all<H: throng_server::Handler>(server: &Server<H>, count: usize) -> u64 {
+fn serve_all<H: throng_server::Handler>(server: &RunningServer<H>, count: usize) -> u64 {
     let mut streams: Vec<_> = (0..count).map(|_| connect(server.addr())).collect();
     for stream in &mut streams {
         stream.write_all(b"?").unwrap();
@@ -143,7 +143,7 @@ impl throng_server::Handler for Counting {
 fn a_waiting_connect_is_served_when_any_core_frees_a_place() {
     for accept in TOPOLOGIES {
         let options = ServerOptions { connections_max: Some(8), ..options(accept, 4) };
-        let server = Server::start(options, |_| kinds::Ok).unwrap();
+        let server = RunningServer::start(options, |_| kinds::Ok).unwrap();
         let mut open: Vec<TcpStream> = (0..8).map(|_| connect(server.addr())).collect();
         open.iter_mut().for_each(ask);
         let mut waiting: Vec<TcpStream> = (0..8).map(|_| connect(server.addr())).collect();
@@ -167,7 +167,7 @@ fn a_waiting_connect_is_served_when_any_core_frees_a_place() {
 #[test]
 fn accepting_goes_on_after_a_storm_of_connects_that_are_gone_already() {
     for accept in TOPOLOGIES {
-        let server = Server::start(options(accept, 2), |_| kinds::Ok).unwrap();
+        let server = RunningServer::start(options(accept, 2), |_| kinds::Ok).unwrap();
         for _ in 0..300 {
             drop(connect(server.addr()));
         }
@@ -178,7 +178,7 @@ fn accepting_goes_on_after_a_storm_of_connects_that_are_gone_already() {
 
 #[test]
 fn a_registrys_mailbox_is_measured() {
-    let server = Server::start(options(AcceptTopology::Dispatch, 2), |_| kinds::Ok).unwrap();
+    let server = RunningServer::start(options(AcceptTopology::Dispatch, 2), |_| kinds::Ok).unwrap();
     let clients: Vec<_> = (0..50).map(|_| connect(server.addr())).collect();
     assert!(server.wait_until(|open| open == 50, PATIENCE));
     drop(clients);

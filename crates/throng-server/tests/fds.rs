@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use support::*;
 use throng_report::RunEventKind;
-use throng_server::{AcceptTopology, Server, ServerOptions, kinds};
+use throng_server::{AcceptTopology, RunningServer, ServerOptions, kinds};
 
 #[test]
 fn a_full_private_table_passes_connections_on_until_all_tables_are_full() {
@@ -139,7 +139,7 @@ fn the_server() {
         connections_max: (!private_fds).then_some(10_000),
         ..options(accept, 4)
     };
-    let server = Server::start(options, |_| kinds::Ok).unwrap();
+    let server = RunningServer::start(options, |_| kinds::Ok).unwrap();
     println!("= addr {}", server.addr());
     let mut events = Vec::new();
     for line in std::io::stdin().lines() {

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use support::*;
 use throng_report::RunEventKind;
 use throng_server::{
-    AcceptTopology, Connection, ConnectionId, DisconnectReason, Handler, Raw, SendOutcome, Server,
-    ServerOptions, kinds,
+    AcceptTopology, Connection, ConnectionId, DisconnectReason, Handler, Raw, RunningServer,
+    SendOutcome, ServerOptions, kinds,
 };
 
 /// A handler that executes the first byte of a packet as a command, and reports.
@@ -82,9 +82,9 @@ impl Handler for Puppet {
     }
 }
 
-fn puppets(options: ServerOptions) -> (Server<Puppet>, std::sync::mpsc::Receiver<Told>) {
+fn puppets(options: ServerOptions) -> (RunningServer<Puppet>, std::sync::mpsc::Receiver<Told>) {
     let (tell, told) = channel();
-    (Server::start(options, move |_| Puppet(tell.clone())).unwrap(), told)
+    (RunningServer::start(options, move |_| Puppet(tell.clone())).unwrap(), told)
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_full_mailbox_refuses_messages_and_gives_them_back() {
     let is_deaf = Arc::new(Mutex::new(()));
     let deafness = Arc::clone(&is_deaf);
     let server =
-        Server::start(options, move |_| Deaf(tell.clone(), Arc::clone(&deafness))).unwrap();
+        RunningServer::start(options, move |_| Deaf(tell.clone(), Arc::clone(&deafness))).unwrap();
     let held = is_deaf.lock().unwrap();
     let _client = connect(server.addr());
     let id = told.recv_timeout(PATIENCE).unwrap();
@@ -334,7 +334,7 @@ fn what_panics_as_it_is_made_or_dropped_ends_no_core() {
     let (tell, told) = channel();
     let options =
         ServerOptions { connections_max: Some(1), ..options(AcceptTopology::Reuseport, 1) };
-    let server = Server::start(options, move |_| Fragile(tell.clone())).unwrap();
+    let server = RunningServer::start(options, move |_| Fragile(tell.clone())).unwrap();
     let mut client = connect(server.addr());
     client.write_all(b"!").unwrap();
     read_ok(&mut client);
@@ -355,7 +355,7 @@ fn what_panics_as_it_is_made_or_dropped_ends_no_core() {
 #[test]
 #[should_panic = "a handler could not be made"]
 fn a_server_whose_handler_cannot_be_made_does_not_start() {
-    let _ = Server::start(options(AcceptTopology::Reuseport, 2), |core| {
+    let _ = RunningServer::start(options(AcceptTopology::Reuseport, 2), |core| {
         assert_eq!(core, 0, "as asked (this is the test's)");
         kinds::Ok
     });
@@ -386,7 +386,8 @@ fn a_reset_is_a_reset() {
 
 #[test]
 fn pongs_follow_pings_however_they_are_cut() {
-    let server = Server::start(options(AcceptTopology::Reuseport, 1), |_| kinds::PingPong).unwrap();
+    let server =
+        RunningServer::start(options(AcceptTopology::Reuseport, 1), |_| kinds::PingPong).unwrap();
     let mut client = connect(server.addr());
     for part in [&b"Pi"[..], b"ngPing", b"P", b"ing"] {
         client.write_all(part).unwrap();
@@ -401,14 +402,16 @@ fn pongs_follow_pings_however_they_are_cut() {
 
 #[test]
 fn an_echo_returns_and_a_hold_keeps_silent() {
-    let echo = Server::start(options(AcceptTopology::Reuseport, 1), |_| kinds::Echo).unwrap();
+    let echo =
+        RunningServer::start(options(AcceptTopology::Reuseport, 1), |_| kinds::Echo).unwrap();
     let mut client = connect(echo.addr());
     client.write_all(b"hello").unwrap();
     let mut answer = [0; 5];
     client.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"hello");
 
-    let hold = Server::start(options(AcceptTopology::Reuseport, 1), |_| kinds::Hold).unwrap();
+    let hold =
+        RunningServer::start(options(AcceptTopology::Reuseport, 1), |_| kinds::Hold).unwrap();
     let mut client = connect(hold.addr());
     client.write_all(b"hello").unwrap();
     assert!(!is_answered(&mut client));

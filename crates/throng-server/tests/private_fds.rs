@@ -13,7 +13,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use support::*;
 use throng_server::{
-    AcceptTopology, Connection, Handler, Raw, Server, ServerHandle, ServerOptions, kinds,
+    AcceptTopology, Connection, Handler, Raw, RunningServer, ServerHandle, ServerOptions, kinds,
 };
 
 /// A handler that writes to logs that it has captured, and answers `ok`.
@@ -57,7 +57,7 @@ fn run(accept: AcceptTopology, private_fds: bool) -> (Vec<u8>, u64, Vec<u8>) {
         move |_| Logging { logs: Arc::clone(&logs), failures: Arc::clone(&failures) }
     };
     let options = ServerOptions { private_fds, ..options(accept, 2) };
-    let server = Server::start(options, make).unwrap();
+    let server = RunningServer::start(options, make).unwrap();
     let mut clients: Vec<TcpStream> = (0..CLIENTS).map(|_| connect(server.addr())).collect();
     clients.iter_mut().for_each(|client| client.write_all(b"?").unwrap());
     clients.iter_mut().for_each(read_ok);
@@ -115,7 +115,7 @@ impl Handler for Relaying {
 #[test]
 fn a_handle_to_a_server_elsewhere_panics_on_a_core_with_a_table_of_its_own() {
     for (private_fds, works) in [(false, true), (true, false)] {
-        let chat = Server::start(options(AcceptTopology::Reuseport, 1), |_| {
+        let chat = RunningServer::start(options(AcceptTopology::Reuseport, 1), |_| {
             kinds::Chat::handler(throng_server::WebSocketOptions::default())
         });
         let chat = chat.unwrap();
@@ -123,7 +123,7 @@ fn a_handle_to_a_server_elsewhere_panics_on_a_core_with_a_table_of_its_own() {
         let to = chat.handle();
         let options = ServerOptions { private_fds, ..options(AcceptTopology::Reuseport, 1) };
         let relay =
-            Server::start(options, move |_| Relaying { to: to.clone(), told: tell.clone() });
+            RunningServer::start(options, move |_| Relaying { to: to.clone(), told: tell.clone() });
         let relay = relay.unwrap();
         let mut client = connect(relay.addr());
         ask(&mut client);

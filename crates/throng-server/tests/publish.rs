@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use support::{connect, eventually, options};
 use throng_server::pubsub::{Dialect, Publication, Subscription};
-use throng_server::{AcceptTopology, Connection, Handler, Raw, Server};
+use throng_server::{AcceptTopology, Connection, Handler, Raw, RunningServer};
 
 /// A handler that subscribes a connection at its first byte.
 struct Listeners;
@@ -33,7 +33,8 @@ const PANICS_AT: u32 = 250;
 
 #[test]
 fn what_another_thread_publishes_reaches_all_cores_in_order() {
-    let server = Server::start(options(AcceptTopology::Reuseport, 3), |_| Listeners).unwrap();
+    let server =
+        RunningServer::start(options(AcceptTopology::Reuseport, 3), |_| Listeners).unwrap();
     let mut members: Vec<_> = (0..12).map(|_| connect(server.addr())).collect();
     for member in &mut members {
         member.write_all(b"?").unwrap();

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use support::*;
 use throng_driver::Errno;
 use throng_report::RunEventKind;
-use throng_server::{AcceptTopology, Server, ServerOptions, StartError, kinds};
+use throng_server::{AcceptTopology, RunningServer, ServerOptions, StartError, kinds};
 
 #[test]
 fn a_suspended_server_refuses_connects_and_serves_those_it_has() {
     for accept in TOPOLOGIES {
-        let server = Server::start(options(accept, 3), |_| kinds::Ok).unwrap();
+        let server = RunningServer::start(options(accept, 3), |_| kinds::Ok).unwrap();
         let mut open: Vec<_> = (0..30).map(|_| connect(server.addr())).collect();
         open.iter_mut().for_each(ask);
         server.suspend();
@@ -40,7 +40,8 @@ fn a_suspended_server_refuses_connects_and_serves_those_it_has() {
 
 #[test]
 fn what_has_connected_before_the_suspension_is_accepted() {
-    let server = Server::start(options(AcceptTopology::Reuseport, 2), |_| kinds::Ok).unwrap();
+    let server =
+        RunningServer::start(options(AcceptTopology::Reuseport, 2), |_| kinds::Ok).unwrap();
     for _ in 0..20 {
         let mut streams: Vec<_> = (0..20).map(|_| connect(server.addr())).collect();
         server.suspend();
@@ -52,7 +53,7 @@ fn what_has_connected_before_the_suspension_is_accepted() {
 #[test]
 fn a_drain_lets_connections_end_and_closes_the_rest() {
     for accept in TOPOLOGIES {
-        let server = Server::start(options(accept, 2), |_| kinds::Ok).unwrap();
+        let server = RunningServer::start(options(accept, 2), |_| kinds::Ok).unwrap();
         let mut stays = connect(server.addr());
         let mut goes = connect(server.addr());
         ask(&mut stays);
@@ -83,7 +84,7 @@ fn a_drain_lets_connections_end_and_closes_the_rest() {
 
 #[test]
 fn connections_end_with_their_server() {
-    let server = Server::start(options(AcceptTopology::Shared, 3), |_| kinds::Ok).unwrap();
+    let server = RunningServer::start(options(AcceptTopology::Shared, 3), |_| kinds::Ok).unwrap();
     let mut clients: Vec<_> = (0..30).map(|_| connect(server.addr())).collect();
     clients.iter_mut().for_each(ask);
     let addr = server.addr();
@@ -95,9 +96,9 @@ fn connections_end_with_their_server() {
 #[test]
 fn an_address_that_is_taken_is_an_error() {
     for accept in TOPOLOGIES {
-        let first = Server::start(options(accept, 2), |_| kinds::Ok).unwrap();
+        let first = RunningServer::start(options(accept, 2), |_| kinds::Ok).unwrap();
         let options = ServerOptions { listen: first.addr(), ..options(accept, 2) };
-        match Server::start(options, |_| kinds::Ok) {
+        match RunningServer::start(options, |_| kinds::Ok) {
             Err(StartError::Listen(addr, Errno::ADDR_IN_USE)) => assert_eq!(addr, first.addr()),
             Err(other) => panic!("{accept}: {other}"),
             Ok(_) => panic!("{accept}: two servers listen on one address"),
@@ -123,7 +124,7 @@ fn a_core_that_stalls_is_reported_as_it_was_last() {
     let (go_on, is_over) = channel();
     let is_over = Arc::new(Mutex::new(is_over));
     let stall = move |_| Stall(tell.clone(), Arc::clone(&is_over));
-    let server = Server::start(options(AcceptTopology::Dispatch, 2), stall).unwrap();
+    let server = RunningServer::start(options(AcceptTopology::Dispatch, 2), stall).unwrap();
     let mut clients: Vec<_> = (0..2).map(|_| connect(server.addr())).collect();
     assert!(server.wait_until(|open| open == 2, PATIENCE));
     clients[0].write_all(b"x").unwrap();

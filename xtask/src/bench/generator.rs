@@ -9,7 +9,7 @@ pub(super) mod users;
 use super::peer::Peer;
 use super::result::{median, median_of_some};
 use super::server::PeerServer;
-use super::workload::{WorkloadLimits, Workload};
+use super::workload::{Workload, WorkloadLimits};
 use super::{Bench, cpu, table};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::fmt::Write;

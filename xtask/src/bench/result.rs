@@ -3,7 +3,7 @@
 use super::client::ClientResult;
 use super::generator;
 use super::peer::{BARE, RANCH_PLAIN, is_comparable_ranch};
-use super::workload::{WorkloadLimits, Workload};
+use super::workload::{Workload, WorkloadLimits};
 use std::collections::BTreeMap;
 
 /// One peer under one workload in one round. "Operation" is a connection or a message.

@@ -194,7 +194,8 @@ mod tests {
     #[test]
     fn a_client_is_told_only_what_it_knows() {
         let size = Size { warmup_s: 1.0, seconds: 2.0, websockets: 3_000 };
-        let arguments = |workload: Workload| workload.client_arguments(&WorkloadLimits::unknown(), &size);
+        let arguments =
+            |workload: Workload| workload.client_arguments(&WorkloadLimits::unknown(), &size);
         assert!(!arguments(Workload::MessagesSaturated).contains(&"--rate".into()));
         assert!(!arguments(Workload::WsBroadcast).contains(&"--warmup".into()));
         assert!(!arguments(Workload::Churn25).contains(&"--hold".into()));

@@ -24,7 +24,7 @@ use throng_control::ProcessRole;
 use throng_lab::recorder::{
     Outcome, RecordError, Recorder, RecorderOptions, RunFileLock, RunProbes,
 };
-use throng_load::run::Load;
+use throng_load::run::RunningLoad;
 use throng_load::scenario::Target;
 use throng_report::RunExit;
 use throng_report::render::render_text;
@@ -216,7 +216,8 @@ impl Run {
     ) -> Result<Outcome, Failure> {
         let title = format!("{} against {}", self.scenario.display(), plan.target);
         let (server, kernel) = observer.probes(&plan);
-        let load = Load::start(plan.load).map_err(|error| Failure::new(error.to_string()))?;
+        let load =
+            RunningLoad::start(plan.load).map_err(|error| Failure::new(error.to_string()))?;
         let load = Arc::new(Mutex::new(load));
         let sources = RunProbes { generator: Box::new(Arc::clone(&load)), server, kernel };
         let recording = recorder.start(sources, progress.callback());

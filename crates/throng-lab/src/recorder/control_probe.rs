@@ -55,8 +55,9 @@ impl ServerProbe for ControlProbe {
             Some(client) => client,
             None => self.connect()?,
         };
-        let reply =
-            client.request(&ControlRequest::new(Verb::Snapshot)).map_err(|error| error.to_string())?;
+        let reply = client
+            .request(&ControlRequest::new(Verb::Snapshot))
+            .map_err(|error| error.to_string())?;
         if reply.role != ProcessRole::Server {
             return Err(format!("{} belongs to a generator, not to a server", self.path.display()));
         }

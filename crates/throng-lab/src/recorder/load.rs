@@ -2,27 +2,27 @@
 
 use std::sync::{Arc, Mutex};
 
-use throng_load::run::Load;
+use throng_load::run::RunningLoad;
 use throng_report::{LoadInterval, RunEventKind};
 
 use super::lock::lock;
 use super::probes::GeneratorProbe;
 
-impl GeneratorProbe for Load {
+impl GeneratorProbe for RunningLoad {
     fn snapshot(&mut self) -> LoadInterval {
-        Load::snapshot(self)
+        RunningLoad::snapshot(self)
     }
 
     fn is_finished(&self) -> bool {
-        Load::is_finished(self)
+        RunningLoad::is_finished(self)
     }
 
     fn ramp_down(&mut self) {
-        Load::ramp_down(self);
+        RunningLoad::ramp_down(self);
     }
 
     fn events(&mut self) -> Vec<RunEventKind> {
-        Load::events(self)
+        RunningLoad::events(self)
     }
 
     fn failure(&self) -> Option<String> {

@@ -44,7 +44,10 @@ mod tests {
         shown.add_samples(&mut vec![sample("a", "1"), sample("b", "2")]);
         shown.add_samples(&mut vec![sample("a", "3")]);
         let got: Vec<_> = shown.take_events().iter().map(ToString::to_string).collect();
-        assert_eq!(got, ["first a: expected `ok`, received 1", "first b: expected `ok`, received 2"]);
+        assert_eq!(
+            got,
+            ["first a: expected `ok`, received 1", "first b: expected `ok`, received 2"]
+        );
         shown.add_samples(&mut vec![sample("b", "4")]);
         assert_eq!(shown.take_events(), []);
     }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
-use throng_load::run::Load;
+use throng_load::run::RunningLoad;
 use throng_report::LoadCounters;
 
 use crate::run::{RUN_TIMEOUT, run_controlled, server};
@@ -15,7 +15,7 @@ fn silent_server() -> SocketAddr {
 }
 
 /// Waits until `condition` and returns the counters.
-fn wait_until(load: &mut Load, condition: impl Fn(&LoadCounters) -> bool) -> LoadCounters {
+fn wait_until(load: &mut RunningLoad, condition: impl Fn(&LoadCounters) -> bool) -> LoadCounters {
     let begun = Instant::now();
     loop {
         let counters = load.snapshot().counters;

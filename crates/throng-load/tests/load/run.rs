@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use throng_load::run::{Load, LoadOptions, LoadPlan};
+use throng_load::run::{LoadOptions, LoadPlan, RunningLoad};
 use throng_load::scenario::Scenario;
 use throng_report::{Histogram, LoadInterval, UnansweredWaits};
 
@@ -48,7 +48,7 @@ pub(crate) fn run_with(target: SocketAddr, rest: &str, options: &LoadOptions) ->
 
 pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
     let plan = LoadPlan::new(scenario, options).unwrap();
-    let mut load = Load::start(plan).unwrap();
+    let mut load = RunningLoad::start(plan).unwrap();
     let [mut connect, mut tcp, mut message] = std::array::from_fn(|_| Histogram::new());
     let mut unanswered = UnansweredWaits::default();
     let begun = Instant::now();
@@ -89,11 +89,11 @@ pub(crate) fn answer_after(mut stream: TcpStream, delay: Duration) {
 pub(crate) fn run_controlled(
     target: SocketAddr,
     rest: &str,
-    control: impl FnOnce(&mut Load),
+    control: impl FnOnce(&mut RunningLoad),
 ) -> LoadInterval {
     let scenario = Scenario::parse(&format!("target: tcp://{target}\n{rest}"), "test").unwrap();
     let options = LoadOptions { cores: Some(2), ..LoadOptions::default() };
-    let mut load = Load::start(LoadPlan::new(&scenario, &options).unwrap()).unwrap();
+    let mut load = RunningLoad::start(LoadPlan::new(&scenario, &options).unwrap()).unwrap();
     control(&mut load);
     let begun = Instant::now();
     let last = loop {

@@ -10,7 +10,7 @@ use throng_server::channels::{
     Address, Channel, ChannelHandler, Channels, ConnectGrant, Info, JoinRefusal, Joining,
     PhoenixPayload, Reference, Socket, demo,
 };
-use throng_server::{Server, ServerOptions};
+use throng_server::{RunningServer, ServerOptions};
 
 use crate::world::{Got, Received, TEXT, frame, upgrade};
 
@@ -44,7 +44,7 @@ struct Client {
 }
 
 impl Client {
-    fn open(server: &Server<ChannelHandler>, path: &str) -> Self {
+    fn open(server: &RunningServer<ChannelHandler>, path: &str) -> Self {
         let mut stream = TcpStream::connect(server.addr()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(upgrade(path, "").replace('\n', "\r\n").as_bytes()).unwrap();
@@ -76,9 +76,9 @@ impl Client {
     }
 }
 
-fn start(channels: Channels, cores: usize) -> Server<ChannelHandler> {
+fn start(channels: Channels, cores: usize) -> RunningServer<ChannelHandler> {
     let options = ServerOptions { cores: Some(cores), ..ServerOptions::default() };
-    Server::start(options, move |core| channels.handler(core)).unwrap()
+    RunningServer::start(options, move |core| channels.handler(core)).unwrap()
 }
 
 #[test]

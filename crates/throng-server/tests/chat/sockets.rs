@@ -4,9 +4,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
 use throng_server::kinds::Chat;
-use throng_server::{WebSocketOptions, WebSockets};
 use throng_server::pubsub::{Policy, TopicRules};
-use throng_server::{AcceptTopology, Server, ServerOptions};
+use throng_server::{AcceptTopology, RunningServer, ServerOptions};
+use throng_server::{WebSocketOptions, WebSockets};
 
 use crate::support::{PATIENCE, connect, eventually, options, snapshot};
 use crate::wire;
@@ -18,7 +18,7 @@ struct Client {
 }
 
 impl Client {
-    fn join(server: &Server<WebSockets<Chat>>) -> Self {
+    fn join(server: &RunningServer<WebSockets<Chat>>) -> Self {
         let mut client = Self { stream: connect(server.addr()), received: Vec::new() };
         client.stream.set_nodelay(true).unwrap();
         client.stream.write_all(wire::HANDSHAKE.as_bytes()).unwrap();
@@ -50,8 +50,8 @@ impl Client {
     }
 }
 
-fn start(options: ServerOptions, chat: WebSocketOptions) -> Server<WebSockets<Chat>> {
-    Server::start(options, move |_| Chat::handler(chat.clone())).unwrap()
+fn start(options: ServerOptions, chat: WebSocketOptions) -> RunningServer<WebSockets<Chat>> {
+    RunningServer::start(options, move |_| Chat::handler(chat.clone())).unwrap()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use throng_report::ServerSnapshot;
-use throng_server::{AcceptTopology, Handler, Server, ServerOptions};
+use throng_server::{AcceptTopology, Handler, RunningServer, ServerOptions};
 
 pub const TOPOLOGIES: [AcceptTopology; 3] =
     [AcceptTopology::Reuseport, AcceptTopology::Shared, AcceptTopology::Dispatch];
@@ -65,7 +65,7 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Returns the counters of every core. If a core is kept from running, it is asked again.
-pub fn snapshot<H: Handler>(server: &Server<H>) -> ServerSnapshot {
+pub fn snapshot<H: Handler>(server: &RunningServer<H>) -> ServerSnapshot {
     let mut last = server.snapshot();
     eventually("every core answers", || {
         if last.cores_silent > 0 {

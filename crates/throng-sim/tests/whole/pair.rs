@@ -130,7 +130,9 @@ impl Pair {
                 hear(sim, 1);
             }
         } else {
-            (1..cores).for_each(|core| self.server.post(core, CoreMessage::expect_listener(reply.clone())));
+            (1..cores).for_each(|core| {
+                self.server.post(core, CoreMessage::expect_listener(reply.clone()))
+            });
             hear(sim, cores - 1);
             self.server.post(0, CoreMessage::listen_for_all(server_addr(), reply.clone()));
             hear(sim, cores);

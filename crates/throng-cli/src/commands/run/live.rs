@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use throng_control::{ControlRequest, ControlTarget, Verb};
 use throng_lab::recorder::RecordingHandle;
-use throng_load::run::Load;
+use throng_load::run::RunningLoad;
 use throng_report::RunEventKind;
 
 use crate::interrupt::{By, Interrupt};
 
 /// A generator behind a control socket.
 pub(super) struct LoadControl {
-    load: Arc<Mutex<Load>>,
+    load: Arc<Mutex<RunningLoad>>,
     recording: RecordingHandle,
     interrupt: Interrupt,
 }
 
 impl LoadControl {
     pub(super) fn new(
-        load: Arc<Mutex<Load>>,
+        load: Arc<Mutex<RunningLoad>>,
         recording: RecordingHandle,
         interrupt: Interrupt,
     ) -> Self {
@@ -65,7 +65,7 @@ impl LoadControl {
 
     /// Locks the load. No call leaves a load in an inconsistent state, so it stays usable after a
     /// panic.
-    fn load(&self) -> MutexGuard<'_, Load> {
+    fn load(&self) -> MutexGuard<'_, RunningLoad> {
         self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
