@@ -137,7 +137,7 @@ fn a_leave_is_answered_then_the_channel_closes_then_it_says_farewell() {
         a > ["1","2","puppet:farewell","phx_leave",{}]
         a < ["1","2","puppet:farewell","phx_reply",{"status":"ok","response":{}}]
         a < ["1","1","puppet:farewell","phx_close",{}]
-        a < ["1",null,"puppet:farewell","farewell",{"why":"Asked"}]
+        a < ["1",null,"puppet:farewell","farewell",{"why":"Left"}]
         a > ["1","3","puppet:farewell","ask",{}]
         a < [null,"3","puppet:farewell","phx_reply",{"status":"error","response":{"reason":"unmatched topic"}}]
         "#,
