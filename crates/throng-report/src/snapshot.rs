@@ -152,8 +152,8 @@ counters! {
         handed_over,
         /// Connections closed because they could not be moved.
         hand_over_failures,
-        /// Times that a core stopped accepting because its fd table (EMFILE) or the system's (ENFILE)
-        /// was full.
+        /// Times that a core stopped accepting because its fd table (EMFILE) or the system's
+        /// (ENFILE) was full.
         pauses_fd,
         /// Times that a core stopped accepting because `connections_max` was reached.
         pauses_max,

@@ -221,8 +221,8 @@ impl ValidityFacts {
             grade,
             format!(
                 "{doubtful} of {answers} answers ({percent:.1} %) may belong to another request: \
-                 messages that match `expect` also arrived unrequested or late. Expect text that no \
-                 other message on the connection contains, or measure deliveries with `probe`"
+                 messages that match `expect` also arrived unrequested or late. Expect text that \
+                 no other message on the connection contains, or measure deliveries with `probe`"
             ),
         ))
     }

@@ -394,9 +394,8 @@ mod tests {
             summary.generator.ceiling_share = share;
             render_text(&summary, &[], None)
         };
-        assert!(
-            text_at(Some(0.34)).contains("\nThe run used 34 % of this generator's capacity.\n")
-        );
+        let used = "\nThe run used 34 % of this generator's capacity.\n";
+        assert!(text_at(Some(0.34)).contains(used));
         assert!(text_at(Some(0.004)).contains("The run used less than 1 % of this"));
         assert!(!text_at(None).contains("capacity"));
     }

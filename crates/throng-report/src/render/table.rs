@@ -98,7 +98,10 @@ mod tests {
         table.row(["x", "1/s"]);
         assert_eq!(
             table.to_string(),
-            "             rate    p99\n--------  -------  -----\nconnects  9.00k/s  85 µs\nx             1/s\n"
+            "             rate    p99\n\
+             --------  -------  -----\n\
+             connects  9.00k/s  85 µs\n\
+             x             1/s\n"
         );
     }
 

@@ -316,7 +316,8 @@ mod tests {
         let error = read(&mut &b"{\"schema\":\"throng.run/2\",\"started\":5}\n"[..]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            r#"the run file's schema is "throng.run/2"; this version of throng reads "throng.run/1""#
+            "the run file's schema is \"throng.run/2\"; this version of throng reads \
+             \"throng.run/1\""
         );
     }
 
