@@ -28,7 +28,7 @@ pub(crate) fn run(
     let TopologyComparison { offer, rows, interrupted } = compare(lab, seconds, WITHIN, progress)?;
     let cpus = lab.machine.cpus;
     let setup = format!(
-        "{} users connect, wait a second, close and reconnect; server and generator here, {}",
+        "{} users connect, wait a second, close, reconnect; this machine has {}",
         count(offer.users as f64),
         if cpus == 1 { "1 CPU".to_owned() } else { format!("{cpus} CPUs") },
     );
@@ -151,8 +151,7 @@ mod tests {
             diagnoses: Vec::new(),
             lab: INFO.name,
             article: INFO.article,
-            setup: "9.2k users connect, wait a second, close and reconnect; server and generator \
-                    here, 2 CPUs"
+            setup: "9.2k users connect, wait a second, close, reconnect; this machine has 2 CPUs"
                 .into(),
             tables: vec![table(&rows)],
             verdict: vec![verdict(&rows)],

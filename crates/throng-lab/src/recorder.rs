@@ -89,7 +89,7 @@ impl RunFileLock {
     /// summary stays.
     ///
     /// # Errors
-    /// Those of [`Recorder::create`]. An earlier run is overwritten, but no other content.
+    /// The errors of [`Recorder::create`]. An earlier run is overwritten, but no other content.
     pub fn acquire(path: Option<&Path>) -> Result<Self, RecordError> {
         let Some(path) = path else { return Ok(Self(None)) };
         let file = run_file_lock::create_locked(path)
