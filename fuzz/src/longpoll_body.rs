@@ -3,15 +3,17 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use throng_base::Instant;
-use throng_proto::phoenix::longpoll::{PostFrame, TokenError, Tokens, answer, post};
+use throng_proto::phoenix::longpoll::{
+    PostFrame, TokenError, Tokens, parse_post, write_response,
+};
 
 /// The frames of a body, written as lines, are read as the same; an answer holds them unchanged; no token is made up.
 pub fn check(bytes: &[u8]) {
     let Some((options, body)) = bytes.split_first() else { return };
     let content_type = (options & 1 == 1).then_some("application/x-ndjson");
     let mut scratch = Vec::new();
-    if let Ok(posts) = post(content_type, body, &mut scratch) {
-        let frames: Vec<PostFrame<'_>> = posts.collect();
+    if let Ok(frames) = parse_post(content_type, body, &mut scratch) {
+        let frames: Vec<PostFrame<'_>> = frames.collect();
         match content_type {
             Some(_) => lines_again(&frames),
             None => assert_eq!(frames, [PostFrame::Text(std::str::from_utf8(body).unwrap())]),
@@ -34,7 +36,7 @@ fn lines_again(frames: &[PostFrame<'_>]) {
     let lines: Vec<String> = frames.iter().map(line).collect();
     let (body, mut scratch) = (lines.join("\r\n"), Vec::new());
     let again: Vec<PostFrame<'_>> =
-        post(Some("application/x-ndjson"), body.as_bytes(), &mut scratch).unwrap().collect();
+        parse_post(Some("application/x-ndjson"), body.as_bytes(), &mut scratch).unwrap().collect();
     assert_eq!(again, frames);
 }
 
@@ -45,7 +47,7 @@ fn messages_again(frames: &[PostFrame<'_>]) {
     });
     let texts: Vec<&str> = texts.collect();
     let mut out = Vec::new();
-    answer(200, Some("token"), &texts, &mut out);
+    write_response(200, Some("token"), &texts, &mut out);
     let read: serde_json::Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(read, serde_json::json!({"status": 200, "token": "token", "messages": texts}));
 }

@@ -74,7 +74,7 @@ impl Session for UserSession {
                 *heartbeat_at = Instant::FAR;
                 Some(UserEvent::HeartbeatDue)
             }
-            Self::WebSocket(socket) if socket.client.is_opening() => {
+            Self::WebSocket(socket) if socket.client.is_in_handshake() => {
                 // It is consumed by what finds out that it is wrong.
                 let mut head = [0; HEAD_BYTES_MAX];
                 let length = input.peek().len().min(HEAD_BYTES_MAX);

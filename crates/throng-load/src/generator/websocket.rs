@@ -105,7 +105,7 @@ impl Generator {
                 UserState::Closing => conn.close(),
                 _ => {
                     let kind = ErrorKind::WebSocketViolation;
-                    let got = || violation.sentence().to_owned();
+                    let got = || violation.description().to_owned();
                     self.show(kind.name(), || "a WebSocket".to_owned(), got);
                     self.count_error(kind);
                     self.break_off(conn);
@@ -139,7 +139,7 @@ impl Generator {
     ) {
         if conn.state().doing == UserState::Upgrading {
             let expected = || "101 Switching Protocols".to_owned();
-            let got = || format!("{}: {}", shown(head), violation.sentence());
+            let got = || format!("{}: {}", shown(head), violation.description());
             self.show(&ConnectFailure::Violation.to_string(), expected, got);
         }
         self.websocket_event(conn, ClientEvent::Failed(violation));
