@@ -3,9 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use throng_base::Instant;
-use throng_proto::phoenix::longpoll::{
-    PostFrame, TokenError, Tokens, parse_post, write_response,
-};
+use throng_proto::phoenix::longpoll::{PostFrame, TokenError, Tokens, parse_post, write_response};
 
 /// The frames of a body, written as lines, are read as the same; an answer holds them unchanged; no token is made up.
 pub fn check(bytes: &[u8]) {
