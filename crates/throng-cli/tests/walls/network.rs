@@ -1,4 +1,4 @@
-//! What lies between the two ends.
+//! Walls of the network between server and generator.
 
 use super::stage::Stage;
 use super::{Provoked, Wall};
@@ -6,7 +6,7 @@ use super::{Provoked, Wall};
 pub(crate) const WALLS: &[Wall] = &[
     Wall {
         name: "random loss",
-        what: "nftables drops 5 % of what comes to the server",
+        what: "nftables drops 5 % of the packets to the server",
         expected: Some("retransmits"),
         is_of_cpus: false,
         stage: Stage::linked,
@@ -14,7 +14,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "rate cap",
-        what: "tbf lets 1 Mbit/s through from the server, of the 3 that are to come",
+        what: "tbf limits the server to 1 Mbit/s, and the load needs 3",
         expected: Some("retransmits"),
         is_of_cpus: false,
         stage: Stage::linked,

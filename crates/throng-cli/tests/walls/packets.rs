@@ -1,4 +1,4 @@
-//! The queue of packets that each CPU has.
+//! Walls of the packet queue of each CPU.
 
 use super::stage::Stage;
 use super::{Provoked, Wall};
@@ -12,10 +12,11 @@ pub(crate) const WALLS: &[Wall] = &[Wall {
     provoke: short_packet_queue,
 }];
 
-/// Loopback takes a packet from the queue before the next one is there, unless another CPU is to take it.
+/// Loopback removes a packet from the queue before the next one arrives, unless another CPU is to
+/// process it.
 fn short_packet_queue(stage: &mut Stage) -> Provoked {
     if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
-        return Err("one CPU has nobody to spread packets to".into());
+        return Err("there is one CPU, so packets cannot be spread".into());
     }
     stage.at_server(
         "unshare -m sh -ec 'mount -t sysfs sysfs /sys; echo 3 > /sys/class/net/lo/queues/rx-0/rps_cpus'",
