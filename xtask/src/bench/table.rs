@@ -77,9 +77,9 @@ fn head(report: &Report, rows: &[Row], threads: u16) -> String {
         known.map(|(limit, what)| format!("{} {what}", grouped(*limit))).collect();
     let foreign = 100.0 * rows.iter().map(|r| r.foreign_share).fold(0.0, f64::max);
     format!(
-        "Medians of up to {} rounds on {} CPUs; {threads} threads for each server and for the client. \
-         The bare loop's maximum, from which the offered rates are taken: {}. \
-         Other programs on this machine used up to {foreign:.0} % of it (median of the worst row).\n",
+        "Medians of up to {} rounds on {} CPUs; {threads} threads for each server and for the \
+         client. The bare loop's maximum, from which the offered rates are taken: {}. Other \
+         programs on this machine used up to {foreign:.0} % of it (median of the worst row).\n",
         report.rounds,
         std::thread::available_parallelism().map_or(1, usize::from),
         maxima.join(", "),

@@ -9,7 +9,8 @@ use crate::process::{TestDir, eventually, run_file};
 
 /// The load: 500 users within a second, who stay until they leave on command, and a probe every
 /// second.
-const LOAD: &str = "load: [{arrivals: {rate: 500/s, for: 1s, spacing: even}}, {hold: {for: 5m}}]\nprobe:\n  - every: 1s\n    timeout: 30s\n";
+const LOAD: &str = "load: [{arrivals: {rate: 500/s, for: 1s, spacing: even}}, {hold: {for: 5m}}]\n\
+                    probe:\n\x20 - every: 1s\n\x20   timeout: 30s\n";
 
 /// Runs the scenario until three probes have reached all 500 users and every user has sent
 /// `heartbeats`, however long that takes on this machine.
@@ -76,7 +77,8 @@ user:
   - push: {{topic: \"rooms:${{user.id % 10}}\", event: echo, payload: {{n: \"${{counter}}\"}}}}
   - leave: {{topic: \"rooms:${{user.id % 10}}\"}}
   - stay
-thresholds: [broadcast.missing == 0, join.ok == 1000, push.ok == 500, joined_most >= 500, heartbeat.missed == 0]
+thresholds: [broadcast.missing == 0, join.ok == 1000, push.ok == 500, joined_most >= 500, \
+             heartbeat.missed == 0]
 "
         );
         let summary = run("channels", &scenario, 1);
@@ -110,7 +112,8 @@ fn a_server_that_does_not_upgrade_is_named_with_its_status() {
         "target: ws://{}/nowhere
 {}",
         server.addr,
-        "load: [{arrivals: {rate: 5/s, for: 1s, spacing: even}}]\nuser: [connect, stay]\non_error: stop\n"
+        "load: [{arrivals: {rate: 5/s, for: 1s, spacing: even}}]\n\
+         user: [connect, stay]\non_error: stop\n"
     );
     place.write("scenario.yaml", &scenario);
     let finished = place.throng(&["run", "scenario.yaml", "--no-record"]);

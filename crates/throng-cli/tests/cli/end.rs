@@ -10,7 +10,8 @@ use crate::process::{Running, Serving, TestDir, eventually, run_file};
 
 /// Starts a run of a minute against `server`, with 10 users who exchange messages all the time.
 fn long_run(place: &TestDir, server: &Serving) -> Running {
-    let talk = "[connect, {every: {period: 50ms, do: [{send: Ping}, {expect: {text: Ping, timeout: 10s}}]}}]";
+    let talk = "[connect, {every: {period: 50ms, \
+                do: [{send: Ping}, {expect: {text: Ping, timeout: 10s}}]}}]";
     let load = "[{ramp: {to: 10, over: 200ms}}, {hold: {for: 1m}}]";
     let thresholds = "thresholds: [errors == 0, users.failed == 0]\n";
     place.write("talk.yaml", &(server.scenario(load, talk) + thresholds));

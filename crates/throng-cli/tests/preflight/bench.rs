@@ -104,7 +104,9 @@ impl Bench {
     /// Runs a load that holds `connections` for a moment, with more `flags`.
     pub(crate) fn run(&self, connections: u64, flags: &[&str]) -> Came {
         let scenario = format!(
-            "target: tcp://{}\nload: [{{ramp: {{to: {connections}, over: 1s}}}}, {{hold: {{for: 1s}}}}]\nuser: [connect, stay]\n",
+            "target: tcp://{}\n\
+             load: [{{ramp: {{to: {connections}, over: 1s}}}}, {{hold: {{for: 1s}}}}]\n\
+             user: [connect, stay]\n",
             self.target()
         );
         std::fs::write(self.path("hold.yaml"), scenario).unwrap();

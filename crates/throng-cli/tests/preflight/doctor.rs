@@ -59,7 +59,8 @@ fn a_dry_run_shows_every_limit_and_a_run_only_what_is_short() {
 
 #[test]
 fn what_is_applied_is_enough_and_says_how_to_undo_it() {
-    let narrow = "echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range; echo 128 > /proc/sys/net/core/somaxconn";
+    let narrow = "echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range; \
+                  echo 128 > /proc/sys/net/core/somaxconn";
     let Some(bench) = Bench::in_namespace(narrow) else { return };
     let ask = ["doctor", "--for", "20k", "--target", "tcp://198.18.0.9:80", "--role", "client"];
     let with = |flag: &str| bench.throng(&[&ask[..], &[flag]].concat()).output().unwrap();

@@ -23,7 +23,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "costly handler",
-        what: "a foreign server that uses 10 ms of CPU for each answer, on a thread for each client",
+        what: "a foreign server with 10 ms of CPU for each answer, and a thread for each client",
         expected: Some("server_cpu_saturated"),
         is_of_cpus: true,
         stage: Stage::here,
@@ -31,7 +31,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "CPU hog",
-        what: "busy loops of another program on all CPUs, with a higher priority than the generator",
+        what: "busy loops of another program on all CPUs, at a higher priority",
         expected: Some("cpu_contended"),
         is_of_cpus: true,
         stage: Stage::here,
@@ -47,7 +47,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "too much to ask",
-        what: "a generator on one CPU, with three times as many random bytes to send as it can produce",
+        what: "a generator on one CPU, with three times the random bytes that it can produce",
         expected: Some("generator_saturated"),
         is_of_cpus: true,
         stage: Stage::here,
@@ -126,7 +126,8 @@ fn asking(addr: &str, users: u64, per_second: u64) -> String {
     format!(
         "target: tcp://{addr}\n\
          load: [{{ramp: {{to: {users}, over: 1s}}}}, {{hold: {{for: 5s}}}}]\n\
-         user: [connect, every: {{rate: {per_second}/s, do: [send: hello, expect: {{bytes: 5}}]}}]\n"
+         user: [connect, every: {{rate: {per_second}/s, \
+         do: [send: hello, expect: {{bytes: 5}}]}}]\n"
     )
 }
 

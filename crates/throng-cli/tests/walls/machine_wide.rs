@@ -66,7 +66,8 @@ fn small_tcp_mem(stage: &mut Stage) -> Provoked {
     stage.run(&format!(
         "target: tcp://{addr}\n\
          load: [{{ramp: {{to: 25, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
-         user: [connect, every: {{rate: 2/s, do: [send: {{random: 1MiB}}, expect: {{bytes: 1MiB}}]}}]\n"
+         user: [connect, every: {{rate: 2/s, \
+         do: [send: {{random: 1MiB}}, expect: {{bytes: 1MiB}}]}}]\n"
     ))
 }
 

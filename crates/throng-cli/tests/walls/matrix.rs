@@ -122,7 +122,8 @@ impl Matrix {
         });
         let verdicts: Vec<_> = verdicts.collect();
         let made = format!(
-            "{before}{BEGIN}\n| wall | what is done | must come first | came first | also |\n|---|---|---|---|---|\n{}\n\n\
+            "{before}{BEGIN}\n| wall | what is done | must come first | came first | also |\n\
+             |---|---|---|---|---|\n{}\n\n\
              What the first line of each report said:\n\n{}\n{END}{after}",
             rows.join("\n"),
             verdicts.join("\n"),

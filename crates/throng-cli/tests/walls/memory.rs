@@ -6,7 +6,7 @@ use super::{Provoked, Wall};
 
 pub(crate) const WALLS: &[Wall] = &[Wall {
     name: "memory limit",
-    what: "a control group with 8 MiB for the server, including the kernel's memory for its sockets",
+    what: "a control group with 8 MiB for the server and the kernel's memory of its sockets",
     expected: Some("memory_runs_out"),
     is_of_cpus: false,
     stage: Stage::here,

@@ -42,6 +42,7 @@ fn rate_cap(stage: &mut Stage) -> Provoked {
     stage.run(&format!(
         "target: tcp://{addr}\n\
          load: [{{ramp: {{to: 100, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
-         user: [connect, every: {{rate: 2/s, do: [send: {{random: 2KiB}}, expect: {{bytes: 2048}}]}}]\n"
+         user: [connect, every: {{rate: 2/s, \
+         do: [send: {{random: 2KiB}}, expect: {{bytes: 2048}}]}}]\n"
     ))
 }

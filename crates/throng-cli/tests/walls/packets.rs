@@ -19,13 +19,15 @@ fn short_packet_queue(stage: &mut Stage) -> Provoked {
         return Err("there is one CPU, so packets cannot be spread".into());
     }
     stage.at_server(
-        "unshare -m sh -ec 'mount -t sysfs sysfs /sys; echo 3 > /sys/class/net/lo/queues/rx-0/rps_cpus'",
+        "unshare -m sh -ec 'mount -t sysfs sysfs /sys; \
+         echo 3 > /sys/class/net/lo/queues/rx-0/rps_cpus'",
     )?;
     let addr = stage.serve(&["echo"]);
     let _limited = stage.limit_machine(&[("net/core/netdev_max_backlog", "1")])?;
     stage.run(&format!(
         "target: tcp://{addr}\n\
          load: [{{ramp: {{to: 100, over: 1s}}}}, {{hold: {{for: 3s}}}}]\n\
-         user: [connect, every: {{rate: 5/s, do: [send: {{random: 128KiB}}, expect: {{bytes: 131072}}]}}]\n"
+         user: [connect, every: {{rate: 5/s, \
+         do: [send: {{random: 128KiB}}, expect: {{bytes: 131072}}]}}]\n"
     ))
 }
