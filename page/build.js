@@ -1,5 +1,6 @@
-// Bundles the page into one file that needs nothing else: dist/index.html. The policy in its head names its own style and
-// script by their hashes and allows requests to the server it came from only, so that a mistake here cannot load anything.
+// Bundles the page into one self-contained file: dist/index.html. The policy in its head names its
+// own style and script by their hashes and permits requests only to its own server, so that a
+// mistake here cannot load anything.
 
 import { createHash } from "node:crypto"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"

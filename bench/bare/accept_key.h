@@ -32,8 +32,8 @@ static inline void sha1_block(uint32_t state[5], const uint8_t block[64]) {
     state[0] += a, state[1] += b, state[2] += c, state[3] += d, state[4] += e;
 }
 
-// `accept` gets ACCEPT_BYTES characters without an end mark. Key and constant are 60 bytes, so that the
-// padded message is two blocks.
+// Writes ACCEPT_BYTES characters to `accept`, without a terminator. Key and constant are 60 bytes,
+// so the padded message is two blocks.
 static inline void accept_key(const char key[KEY_BYTES], char accept[ACCEPT_BYTES]) {
     static const char CONSTANT[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
     static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -1,4 +1,5 @@
-// The load of every row of the benchmark, and itself the bare client that generators are compared with.
+// The load generator of every TCP row of the benchmark, and itself the bare client that generators
+// are compared with.
 //
 //   client MODE --port P [--threads N] [--connections N] [--rate R] [--warmup S] [--seconds S]
 //               [--reply BYTES] [--sources N] [--tick US]
@@ -9,15 +10,15 @@
 //             message under way; with it messages are due evenly, round and round the connections.
 //   hold      `connections` are opened and left alone.
 //
-// A latency counts from the moment at which the schedule wanted the message or arrival, never from the
-// moment at which the client got round to it: a slow server delays the client but cannot hide it.
+// A latency counts from the intended moment of the message or arrival, never from the moment at
+// which the client sent it: a slow server delays the client but cannot hide it.
 //
-// With --tick the client looks at its schedule that often at most, and does then whatever has come due:
-// waking once for each message would cost it more than the message. The wait for the tick is part of the
-// latency, since that counts from the schedule.
+// With --tick the client checks its schedule at most that often, and then performs everything that
+// is due: waking once for each message would cost it more than the message. The wait for the tick
+// is part of the latency, which counts from the schedule.
 //
-// It prints {"event":"start"} and {"event":"end"} around the measured window, so that others can take
-// their own readings of the same window, and then one line of JSON with what it saw.
+// It prints {"event":"start"} and {"event":"end"} around the measured window, so that the harness
+// can take its own readings of the same window, and then one line of JSON with its results.
 //
 // The client closes first, so TIME_WAIT is on its side. `sources` addresses x 28,232 ports (the usual
 // range) should stay below the kernel's limit of TIME_WAIT sockets (131,072): beyond it the kernel drops
@@ -53,8 +54,8 @@ struct options {
     uint64_t tick; // ns
 };
 
-// One connection. `due` is the intended moment of what is under way, `owed` how many messages more have
-// come due on this connection since.
+// One connection. `due` is the intended moment of the current operation, `owed` the number of
+// messages that have become due on this connection since.
 struct slot {
     int fd;
     uint8_t state;
@@ -143,7 +144,7 @@ static void send_byte(struct worker *worker, uint32_t index) {
     if (send(slot->fd, "x", 1, MSG_NOSIGNAL) != 1) fail(worker, index, &worker->failures.reset);
 }
 
-// A whole reply has come: count it, and go on with what the mode says comes next.
+// Counts a complete reply, and starts the next step of the mode.
 static void answered(struct worker *worker, uint32_t index) {
     struct slot *slot = &worker->slots[index];
     uint64_t now = now_ns();

@@ -1,4 +1,4 @@
-// What both clients of the benchmark need of time and of their own process.
+// Time and CPU time, for both clients of the benchmark.
 
 #ifndef THRONG_BENCH_CLOCK_H
 #define THRONG_BENCH_CLOCK_H
@@ -36,7 +36,7 @@ static inline uint64_t own_cpu_us(void) {
            (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-// Tells the harness that a moment has come at which it takes its own readings.
+// Signals the harness to take its own readings.
 static inline void announce(const char *event) {
     printf("{\"event\":\"%s\"}\n", event);
     fflush(stdout);

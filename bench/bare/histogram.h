@@ -19,7 +19,7 @@ static inline unsigned bucket_of(uint64_t value) {
     return (shift + 1) * SPLIT + (unsigned)(value >> shift) - SPLIT;
 }
 
-// The middle of a bucket, so that rounding is not always in one direction.
+// Returns the middle of a bucket, so that rounding is not always in one direction.
 static inline uint64_t value_of(unsigned bucket) {
     if (bucket < SPLIT) return bucket;
     unsigned shift = bucket / SPLIT - 1;
@@ -38,7 +38,7 @@ static inline void merge(struct histogram *into, const struct histogram *from) {
     if (from->largest > into->largest) into->largest = from->largest;
 }
 
-// The value below which `share` of all values lie; 0 when there are none.
+// Returns the value below which `share` of all values lie; 0 without values.
 static inline uint64_t quantile(const struct histogram *histogram, double share) {
     uint64_t wanted = (uint64_t)(share * (double)histogram->total), seen = 0;
     for (unsigned i = 0; i < BUCKETS; i++) {

@@ -1,13 +1,14 @@
-// A bare epoll server: what the kernel's TCP costs when a program adds nothing to it.
+// A bare epoll server: the cost of the kernel's TCP without a program on top.
 //
-// Every thread has its own SO_REUSEPORT listener and its own epoll. A connection is an fd: there is no
-// table, no buffer, no timer and no state. Whatever bytes arrive are answered "ok"; a connection that
-// the peer closes is closed. It prints nothing while it runs; on SIGTERM it prints one line of JSON.
+// Every thread has its own SO_REUSEPORT listener and its own epoll. A connection is an fd: there is
+// no table, no buffer, no timer and no state. It answers all input with "ok", and closes a
+// connection that the peer closes. It prints nothing while it runs; on SIGTERM it prints one line
+// of JSON.
 //
 //   server --port P [--threads N] [--backlog N] [--nodelay] [--shared-table]
 //
-// Two choices that a careful program would make too, since this is the judge of others:
-// each thread has its own fd table (with a table of one user the kernel need not count references to a
+// Two choices that a careful program would make too, because this server is the reference: each
+// thread has its own fd table (in a table of one user the kernel need not count references to a
 // file at each call), and TCP_NODELAY is set on the listener, from which sockets inherit it.
 
 #define _GNU_SOURCE
@@ -62,9 +63,10 @@ static int listener(const struct options *options) {
     return fd;
 }
 
-// Takes waiting connections. The listener is level-triggered, so a bounded batch loses nothing.
-// An accept that finds the queue empty is dear (the kernel has made a file by then), so the batch ends
-// after the first connection unless the queue held several the last time; `streak` remembers that.
+// Accepts waiting connections. The listener is level-triggered, so a bounded batch loses nothing.
+// An accept on an empty queue is expensive (the kernel has created a file by then), so the batch
+// ends after the first connection unless the queue held several the last time; `streak` remembers
+// that.
 static void accept_some(struct worker *worker, int epoll, int listener, int *streak) {
     int taken = 0;
     while (taken < *streak) {
@@ -85,8 +87,8 @@ static void accept_some(struct worker *worker, int epoll, int listener, int *str
     *streak = !all ? 1 : *streak * 2 > ACCEPTS_PER_TURN ? ACCEPTS_PER_TURN : *streak * 2;
 }
 
-// Answers what is there and closes what has ended. A short read empties the socket, so it needs no
-// second read; edge-triggered events report whatever comes later.
+// Answers the available input and closes the connections that have ended. A short read empties the
+// socket, so it needs no second read; edge-triggered events report later input.
 static void serve(struct worker *worker, int fd, uint32_t events) {
     char bytes[4096];
     for (;;) {

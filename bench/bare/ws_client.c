@@ -1,5 +1,5 @@
-// The WebSocket load of every row of the benchmark, and itself the bare client that generators are compared
-// with.
+// The load generator of every WebSocket row of the benchmark, and itself the bare client that
+// generators are compared with.
 //
 //   ws_client MODE --port P [--threads N] [--connections N] [--warm N] [--rate R] [--in-flight N]
 //                  [--hold S] [--seconds S] [--payload BYTES] [--sources N]
@@ -11,9 +11,9 @@
 //              a message of `payload` bytes; when everyone has received it, the sender included, it
 //              sends the next, for `seconds` at least.
 //
-// A connection counts as open when the 101 has come, and its latency from the moment at which the schedule
-// wanted it (without a rate: at which it was begun). The latency of a delivery counts from the moment at
-// which the message was sent. Every byte of every message is compared with what was sent.
+// A connection counts as open when the 101 arrives. Its latency counts from its intended moment
+// (without a rate: from its start). The latency of a delivery counts from the moment at which the
+// message was sent. Every byte of every message is compared with the sent one.
 //
 // It prints {"event":"start"} and {"event":"end"} around the window, {"event":"held"} after the hold, and
 // then one line of JSON. It resets its connections at the end, so that no TIME_WAIT is left to the next run.
@@ -55,8 +55,8 @@ struct options {
     double rate, hold, seconds;
 };
 
-// `got` counts bytes of the answer's head, then of the message that is due. `head` is there only while an
-// answer is in pieces.
+// `got` counts bytes of the response head, then of the current message. `head` exists only while a
+// response is incomplete.
 struct slot {
     int fd;
     uint8_t state;
@@ -160,7 +160,7 @@ static void send_next(struct worker *worker) {
     if (send(worker->slots[0].fd, frame, (size_t)length, MSG_NOSIGNAL) != length) worker->failures.reset++;
 }
 
-// Everyone has received the message.
+// Handles a message that all connections have received.
 static void on_complete(struct worker *worker) {
     eventfd_t ignored;
     if (eventfd_read(worker->wake, &ignored)) return;
@@ -184,7 +184,8 @@ static void delivered(struct worker *worker) {
         (void)eventfd_write(workers[0].wake, 1);
 }
 
-// Bytes after the upgrade can only be the message under way, exactly as it was sent. False when they are not.
+// Checks bytes after the upgrade, which can only be the current message, exactly as it was sent.
+// Returns false if they differ.
 static bool take_message(struct worker *worker, struct slot *slot, const char *bytes, size_t count) {
     size_t length = 2 + (size_t)worker->options->payload;
     while (count > 0) {
@@ -205,7 +206,7 @@ static bool is_upgrade(const char *head, size_t length) {
     return !strncmp(head, "HTTP/1.1 101 ", 13) && memmem(head, length, ACCEPT, strlen(ACCEPT));
 }
 
-// The answer to the request, as a rule in one piece. False when it is not the right one.
+// Handles the response, usually in one piece. Returns false if it is not the expected one.
 static bool take_answer(struct worker *worker, struct slot *slot, const char *bytes, size_t count) {
     if (slot->got + count > HEAD_MAX) return false;
     const char *head = bytes;
@@ -270,7 +271,7 @@ static void tell_when_settled(struct worker *worker, int wanted) {
     sem_post(&settled);
 }
 
-// Begins the connections that are due. Returns the moment at which to look again.
+// Starts the connections that are due. Returns the moment of the next check.
 static uint64_t arrivals(struct worker *worker, uint64_t now) {
     const struct options *options = worker->options;
     uint64_t idle = now + (phase == WARMING ? SECOND / 1000 : SECOND / 100); // the window begins without notice
@@ -328,8 +329,8 @@ static int sum_established(void) {
     return sum;
 }
 
-// Waits until all connections of this phase are open or have failed. A main thread that looked every so
-// often would be a good part of what a client costs.
+// Waits until all connections of this phase are open or have failed. A main thread that polled
+// would be a large part of a client's cost.
 static void await_settled(const struct options *options) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -338,7 +339,7 @@ static void await_settled(const struct options *options) {
         while (sem_clockwait(&settled, CLOCK_MONOTONIC, &until) && errno == EINTR) continue;
 }
 
-// Waits for a message to have reached everyone. The missing deliveries, when it does not.
+// Waits until a message has reached all connections. Returns the number of missing deliveries.
 static int await_message(int number) {
     int missing = 0;
     do {
@@ -367,7 +368,7 @@ static void close_window(struct window *window) {
     announce("end");
 }
 
-// Opens all; the number that were opened within the window.
+// Opens all connections. Returns the number that were opened within the window.
 static uint64_t open_all(const struct options *options, struct window *window) {
     if (options->warm > 0) await_settled(options);
     if (options->warm > 0) sleep_for(0.5); // what the server puts off until after the first ones is not the window's
@@ -381,7 +382,7 @@ static uint64_t open_all(const struct options *options, struct window *window) {
     return (uint64_t)(sum_established() - before);
 }
 
-// Sends messages for a while; the number of deliveries within the window.
+// Sends messages for a while. Returns the number of deliveries within the window.
 static uint64_t broadcast(const struct options *options, struct window *window) {
     int opened = sum_established();
     if (opened < options->connections) {

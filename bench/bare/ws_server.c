@@ -1,17 +1,17 @@
-// A bare WebSocket chat: what the kernel's TCP costs when a program adds next to nothing to it.
+// A bare WebSocket chat: the cost of the kernel's TCP with next to no program on top.
 //
-// As server.c, every thread has its own SO_REUSEPORT listener, epoll and fd table. A connection is an fd, a
-// byte (how much of the empty line that ends the request has been seen) and a place in the list of open
-// connections. Once the request has ended it is answered with a fixed 101: right for the one key that the
-// benchmark's client sends. A message goes to everyone, the sender included, in a plain loop of send().
-// On SIGTERM it prints one line of JSON.
+// Like in server.c, every thread has its own SO_REUSEPORT listener, epoll and fd table. A
+// connection is an fd, a byte (how much of the empty line at the end of the request has arrived)
+// and an index in the list of open connections. The response to a request is a fixed 101, which is
+// right for the only key that the benchmark's client sends. A message goes to all connections, the
+// sender included, in a plain loop of send(). On SIGTERM it prints one line of JSON.
 //
 //   ws_server --port P [--threads N] [--backlog N] [--any-key] [--tell N]
 //
-// With --any-key it looks up the key and answers it, for clients that choose their own: generators under
-// test connect to this server. Messages of more than 125 bytes, or in pieces, are not a chat's: the
-// connection is closed and counted as failed. With --tell it prints {"event":"reached"} once it has answered so
-// many requests.
+// With --any-key it computes the response to the key, for clients that choose their own: generators
+// under test connect to this server. A chat has no messages of more than 125 bytes or in pieces:
+// they close the connection, which counts as failed. With --tell it prints {"event":"reached"}
+// after this many responses.
 
 #define _GNU_SOURCE
 #include "accept_key.h"
@@ -80,7 +80,8 @@ static int listener(const struct options *options) {
     return fd;
 }
 
-// As in server.c: a batch whose size follows how many were waiting the last time.
+// Accepts a batch, whose size follows the number of connections that waited the last time, as in
+// server.c.
 static void accept_some(struct worker *worker, int listener, int *streak) {
     int taken = 0;
     while (taken < *streak) {
@@ -113,8 +114,8 @@ static void end(struct worker *worker, int fd) {
     worker->closed++;
 }
 
-// The loop that others' broadcasts are measured against. A full socket buffer loses the message, which
-// nobody who reads causes.
+// The broadcast loop, the reference for all broadcasts. A full socket buffer loses the message,
+// which a client that reads never causes.
 static void send_to_all(struct worker *worker, const struct frame *frame) {
     for (int i = 0; i < worker->open_count; i++) {
         if (send(worker->open[i], frame->bytes, frame->length, MSG_NOSIGNAL) == frame->length) worker->sent++;
@@ -148,7 +149,7 @@ static void read_mail(struct worker *worker) {
     for (int i = 0; i < count; i++) send_to_all(worker, &frames[i]);
 }
 
-// Takes whole, short frames from a client. False when the connection is to be closed.
+// Processes complete, short frames from a client. Returns false if the connection must close.
 static bool take_frames(struct worker *worker, const uint8_t *bytes, size_t count) {
     while (count > 0) {
         if (count < 6 || !(bytes[1] & 0x80) || (bytes[1] & 0x7f) > 125) goto wrong;
@@ -197,7 +198,8 @@ static bool upgrade(struct worker *worker, int fd, const char *request, size_t l
     return true;
 }
 
-// How many bytes belong to the request; `seen` follows the empty line over several reads.
+// Returns the number of bytes that belong to the request; `seen` tracks the empty line over several
+// reads.
 static size_t request_part(uint8_t *seen, const char *bytes, size_t count) {
     static const char EMPTY_LINE[] = "\r\n\r\n";
     for (size_t i = 0; i < count; i++) {
@@ -298,7 +300,7 @@ static void prepare(struct worker *worker, const struct options *options) {
     if (!worker->seen || !worker->places || !worker->open || worker->wake < 0) die("prepare");
 }
 
-// Until a signal comes.
+// Waits for a signal.
 static void await_upgrades(const struct options *options, const sigset_t *stop) {
     const struct timespec look = {.tv_nsec = 5000000};
     for (bool told = false; sigtimedwait(stop, NULL, &look) < 0;) {

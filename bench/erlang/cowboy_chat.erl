@@ -1,4 +1,5 @@
-%% A chat on Cowboy's WebSocket handler: every text message goes to everyone, the sender included.
+%% A chat on Cowboy's WebSocket handler: every text message goes to all clients, the sender
+%% included.
 %%
 %%   erl -noinput -pa DIR -pa COWBOY/ebin -pa COWLIB/ebin -pa RANCH/ebin -run cowboy_chat main PORT
 %%

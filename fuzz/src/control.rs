@@ -3,8 +3,8 @@
 use serde_json::json;
 use throng_control::{ControlReply, ControlRequest, Verb};
 
-/// A request that is understood is written so that it is understood again, by processes that know its verb;
-/// a reply is what it says.
+/// Checks that a valid request survives a round trip, for processes that support its verb, and that
+/// a reply survives one.
 pub fn check(bytes: &[u8]) {
     let line = String::from_utf8_lossy(bytes);
     match ControlRequest::parse(&line, &Verb::ALL) {
@@ -14,7 +14,7 @@ pub fn check(bytes: &[u8]) {
             assert_eq!(ControlRequest::parse(&written, &[request.verb]), Ok(request));
             assert!(ControlRequest::parse(&written, &[]).is_err());
         }
-        // It goes onto a line of its own.
+        // The error is written as one line.
         Err(why) => assert!(!json!({ "error": why }).to_string().contains('\n')),
     }
     match ControlReply::parse(bytes) {
@@ -23,9 +23,9 @@ pub fn check(bytes: &[u8]) {
             let written = json!({"ok": true, "role": role, "data": data}).to_string();
             assert_eq!(ControlReply::parse(written.as_bytes()).unwrap().unwrap().role, reply.role);
         }
-        Ok(Err(refused)) => {
-            let written = json!({"ok": false, "error": refused}).to_string();
-            assert_eq!(ControlReply::parse(written.as_bytes()), Ok(Err(refused)));
+        Ok(Err(error)) => {
+            let written = json!({"ok": false, "error": error}).to_string();
+            assert_eq!(ControlReply::parse(written.as_bytes()), Ok(Err(error)));
         }
         Err(why) => assert!(!why.is_empty()),
     }

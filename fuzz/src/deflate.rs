@@ -1,4 +1,5 @@
-//! permessage-deflate (RFC 7692), against another implementation of deflate: the first byte decides which way.
+//! permessage-deflate (RFC 7692) against another implementation of deflate. The first byte selects
+//! the direction.
 
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::TINFLStatus;
@@ -13,44 +14,46 @@ use throng_proto::{Input, Session};
 use super::transcript::{LIMITS, NOW};
 use super::websocket_server::open;
 
-/// What we inflate is what the other one inflates; what the other one compresses we inflate.
+/// Checks that both implementations inflate the same bytes, and that ours inflates the output of
+/// the other.
 pub fn check(bytes: &[u8]) {
-    let Some((way, bytes)) = bytes.split_first() else { return };
-    match way & 1 {
+    let Some((direction, bytes)) = bytes.split_first() else { return };
+    match direction & 1 {
         0 => inflate_both(bytes),
-        _ => inflate_what_the_other_compressed(bytes, way >> 1),
+        _ => inflate_output_of_the_other(bytes, direction >> 1),
     }
 }
 
 fn inflate_both(payload: &[u8]) {
     match (ours(payload), theirs(payload)) {
-        // Of a block whose codes mean nothing zlib says so only when it decodes by them, and the message may
-        // be over before that.
+        // zlib reports a block with invalid codes only when it decodes by them, and the message may
+        // end before that.
         (Ok(ours), Ok(theirs) | Err(Failure::NotDeflate { after: theirs })) => {
             assert_eq!(ours, theirs, "{payload:?}");
         }
-        // The limit is one of frames, too.
+        // The limit applies to frames, too.
         (Err(Violation::MessageTooLarge), _) if payload.len() > LIMITS.message_bytes_max => {}
         (Err(Violation::MessageTooLarge), theirs) => {
             assert_eq!(theirs, Err(Failure::TooLarge), "{payload:?}");
         }
-        // The other one takes some codes that nobody may write, and any number of final blocks.
+        // The other implementation accepts some codes that are not legal, and any number of final
+        // blocks.
         (Err(Violation::NotDeflate), _) => {}
         (ours, theirs) => panic!("{ours:?}, {theirs:?}: {payload:?}"),
     }
 }
 
-fn inflate_what_the_other_compressed(message: &[u8], level: u8) {
+fn inflate_output_of_the_other(message: &[u8], level: u8) {
     let message = &message[..message.len().min(LIMITS.message_bytes_max)];
     let payload = compress_to_vec(message, level % 11);
     match ours(&payload) {
-        // What cannot be compressed becomes longer by it.
+        // A message that cannot be compressed becomes longer.
         Err(Violation::MessageTooLarge) => assert!(payload.len() > LIMITS.message_bytes_max),
         ours => assert_eq!(ours, Ok(message.to_vec())),
     }
 }
 
-/// What a server makes of a message with this payload, in frames as long as it allows.
+/// Returns the server's result for a message with this payload, in frames as long as it permits.
 fn ours(payload: &[u8]) -> Result<Vec<u8>, Violation> {
     let mut scratch = Scratch::new(LIMITS, 1);
     let mut server = open(true, &mut scratch);
@@ -88,20 +91,21 @@ const MASKED: u8 = 0x80;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Failure {
-    /// With what came before.
+    /// The payload is not deflate; `after` is the output before the error.
     NotDeflate {
         after: Vec<u8>,
     },
     TooLarge,
 }
 
-/// The same by miniz_oxide: streams one after another until nothing is left.
+/// Inflates by miniz_oxide: one stream after another until no input is left.
 fn theirs(payload: &[u8]) -> Result<Vec<u8>, Failure> {
     let input = [payload, &[0, 0, 0xff, 0xff]].concat();
     let mut message = Vec::new();
     let mut from = 0;
     while from < input.len() {
-        // No stream refers to one before it, so each has a buffer of its own; one byte beyond the limit tells.
+        // No stream refers to an earlier one, so each has its own buffer. One byte beyond the limit
+        // shows that the message is too large.
         let mut out = vec![0; LIMITS.message_bytes_max + 1 - message.len()];
         let mut state = DecompressorOxide::new();
         let flags = ONE_BUFFER | HAS_MORE_INPUT;

@@ -1,4 +1,4 @@
-//! HTTP heads and bodies: the same bytes as requests to a server and as the answer to a client.
+//! HTTP heads and bodies: the same bytes as requests to a server and as the response to a client.
 
 use throng_proto::http::{self, Request};
 use throng_proto::websocket::{
@@ -9,42 +9,43 @@ use throng_proto::{Input, Session};
 use super::transcript::{self, LIMITS, NOW, Then};
 use super::websocket_server::handshake;
 
-/// What is read does not depend on how the bytes arrive, and a request written anew is read as the same.
+/// Checks that the result does not depend on how the bytes arrive, and that an encoded request
+/// round-trips.
 pub fn check(bytes: &[u8]) {
-    // A reader looks at a head when a line ends: what is wrong in the last one may else not be found yet.
+    // A reader parses a head when a line ends; otherwise it might miss an error in the last line.
     let bytes = [bytes, b"\n\n"].concat();
     requests(&bytes);
-    answer(&bytes);
+    response(&bytes);
 }
 
 fn requests(bytes: &[u8]) {
     let begin = |_: &mut Scratch, _: &mut Vec<u8>| WebSocketServer::new(NOW, &LIMITS);
-    let hear = |server: &WebSocketServer, event: ServerEvent<'_>| {
+    let on_event = |server: &WebSocketServer, event: ServerEvent<'_>| {
         let then = match event {
             ServerEvent::Request(request) => {
                 if server.check_upgrade(&request).is_ok() {
                     assert_eq!((request.method, request.body), ("GET", &b""[..]));
                 }
                 assert!(request.body.len() <= LIMITS.body_bytes_max);
-                look_at_the_query(&request);
-                write_and_read_again(&request);
+                check_query(&request);
+                check_round_trip(&request);
                 Then::Go
             }
-            // A head that is both too long and malformed may be found to be either.
+            // A head that is both too long and malformed may have either error.
             ServerEvent::Failed(_) => return ("failed".to_owned(), Then::Fault),
             _ => panic!("a frame without an upgrade: {event:?}"),
         };
         (format!("{event:?}"), then)
     };
-    let answer = |server: &mut WebSocketServer, out: &mut Vec<u8>| {
-        let stays = server.respond(200, &[("x", "y")], b"body", out);
-        if stays { Then::Go } else { Then::Stop }
+    let respond = |server: &mut WebSocketServer, out: &mut Vec<u8>| {
+        let keep_alive = server.respond(200, &[("x", "y")], b"body", out);
+        if keep_alive { Then::Go } else { Then::Stop }
     };
-    transcript::check(bytes, begin, hear, answer);
+    transcript::check(bytes, begin, on_event, respond);
 }
 
-/// The request written anew, its body by its length, is read as the same.
-fn write_and_read_again(request: &Request<'_>) {
+/// Checks that the request round-trips, with a body of known length.
+fn check_round_trip(request: &Request<'_>) {
     let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method, request.target).into_bytes();
     for (name, value) in request.headers.iter() {
         if !["content-length", "expect"].iter().any(|own| name.eq_ignore_ascii_case(own)) {
@@ -65,7 +66,7 @@ fn write_and_read_again(request: &Request<'_>) {
                 (request.method, request.target, request.body)
             );
         }
-        // HTTP/1.0 may name several hosts, and these are one or two fields more than before.
+        // HTTP/1.0 permits several hosts, and the new request has one or two more fields.
         Some(ServerEvent::Failed(_)) => {
             let hosts = request
                 .headers
@@ -78,8 +79,8 @@ fn write_and_read_again(request: &Request<'_>) {
     }
 }
 
-/// Text without `%` and `+` stands for itself.
-fn look_at_the_query(request: &Request<'_>) {
+/// Checks that text without `%` and `+` stays the same.
+fn check_query(request: &Request<'_>) {
     for (name, value) in request.query().into_iter().flat_map(http::query_pairs) {
         for text in [&*name, &*value] {
             if !text.contains(['%', '+']) {
@@ -89,14 +90,14 @@ fn look_at_the_query(request: &Request<'_>) {
     }
 }
 
-fn answer(bytes: &[u8]) {
+fn response(bytes: &[u8]) {
     let begin = |_: &mut Scratch, _: &mut Vec<u8>| {
         let mut client = WebSocketClient::new();
         client.begin(&handshake(true), &mut Vec::new());
         client
     };
-    let hear = |_: &WebSocketClient, event: ClientEvent<'_>| {
-        // Behind an upgrade come frames: they are another target's.
+    let on_event = |_: &WebSocketClient, event: ClientEvent<'_>| {
+        // Frames follow an upgrade; another target covers them.
         assert!(matches!(
             event,
             ClientEvent::Opened { .. } | ClientEvent::Refused(_) | ClientEvent::Failed(_)
@@ -106,5 +107,5 @@ fn answer(bytes: &[u8]) {
             _ => (format!("{event:?}"), Then::Stop),
         }
     };
-    transcript::check(bytes, begin, hear, |_, _| Then::Go);
+    transcript::check(bytes, begin, on_event, |_, _| Then::Go);
 }

@@ -1,8 +1,8 @@
-//! What must hold for any bytes from outside: the network, a file, the kernel. Each module is one target: `check` panics where
-//! something does not hold.
+//! The properties that hold for any bytes from outside: the network, a file, the kernel. Each
+//! module is one target; its `check` panics if a property does not hold.
 //!
-//! The targets of `make fuzz` call these for as long as they are given; `xtask/tests/corpus.rs` includes this file
-//! and replays every input of `corpus/` on each run of `make test`.
+//! The targets of `make fuzz` call these functions in a loop. `xtask/tests/corpus.rs` includes this
+//! file and replays every input of `corpus/` on each run of `make test`.
 
 pub mod control;
 pub mod deflate;
@@ -24,14 +24,14 @@ pub mod websocket_server;
 mod oracle;
 mod transcript;
 
-/// Targets that need more than this library, whose corpus a test of another crate replays:
-/// `longpoll_session` that of `throng-server`.
+/// The targets that need more than this library. A test of another crate replays their corpus:
+/// `throng-server` that of `longpoll_session`.
 pub const ELSEWHERE: [&str; 1] = ["longpoll_session"];
 
-/// What a target does with an input.
+/// The function that a target runs on an input.
 pub type Check = fn(&[u8]);
 
-/// The targets by their names, which are those of the folders of `corpus/`.
+/// The targets by name. The folders of `corpus/` have the same names.
 pub const TARGETS: [(&str, Check); 16] = [
     ("control", control::check),
     ("deflate", deflate::check),

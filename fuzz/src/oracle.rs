@@ -1,15 +1,16 @@
-//! Another parser's opinion of a JSON text.
+//! Another JSON parser, as an oracle.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use throng_proto::phoenix::{PhoenixMessage, PhoenixPayload, json};
 
-/// The text as a value. Nothing where it is no JSON, nests deeper than that parser goes, or holds a number that it cannot hold.
+/// Parses the text. Returns `None` if it is not JSON, nests too deep for that parser, or contains a
+/// number that it cannot represent.
 pub fn value(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// Both parsers agree whether `text` is JSON.
+/// Checks that both parsers agree on the validity of `text`.
 pub fn check_validity(text: &str) {
     let ours = json::is_valid(text);
     if value(text).is_some() {
@@ -21,11 +22,11 @@ pub fn check_validity(text: &str) {
     assert!(!json::is_object(text) || ours);
 }
 
-/// The message says what the other parser found: refs, topic, event, payload.
+/// Checks that the message has the parts that the other parser found: refs, topic, event, payload.
 pub fn check_message(message: &PhoenixMessage<'_>, found: [&Value; 5]) {
     let [join_ref, r#ref, topic, event, payload] = found;
     for (ours, theirs) in [(&message.join_ref, join_ref), (&message.r#ref, r#ref)] {
-        // A number keeps its digits, which the other parser may write differently.
+        // A number keeps its digits; the other parser may write it differently.
         if !theirs.is_number() {
             assert_eq!(ours.as_deref(), theirs.as_str());
         }
@@ -37,7 +38,7 @@ pub fn check_message(message: &PhoenixMessage<'_>, found: [&Value; 5]) {
     assert_eq!(value(text).as_ref(), Some(payload));
 }
 
-/// At least how deep a text nests.
+/// Returns a lower bound of the nesting depth of a text.
 fn depth(text: &str) -> usize {
     let mut deepest = 0;
     let mut open = 0_usize;

@@ -3,7 +3,7 @@
 use throng_proto::phoenix::client::{self, PhoenixClientEvent};
 use throng_proto::phoenix::{Vsn, broadcast, decode_binary, push, reply};
 
-/// Whatever is taken is written anew as the same bytes.
+/// Checks that a decoded frame encodes to the same bytes.
 pub fn check(bytes: &[u8]) {
     let mut out = Vec::new();
     if let Ok(message) = decode_binary(bytes) {
@@ -23,15 +23,15 @@ pub fn check(bytes: &[u8]) {
         Ok(PhoenixClientEvent::Message(message)) => {
             broadcast(Vsn::V2, &message.topic, &message.event, message.payload, &mut out).unwrap();
         }
-        Ok(PhoenixClientEvent::Reply(answer)) => {
-            let (join_ref, r#ref) = (answer.join_ref.as_deref(), answer.r#ref.as_deref());
+        Ok(PhoenixClientEvent::Reply(response)) => {
+            let (join_ref, r#ref) = (response.join_ref.as_deref(), response.r#ref.as_deref());
             reply(
                 Vsn::V2,
                 join_ref,
                 r#ref,
-                &answer.topic,
-                &answer.status,
-                answer.response,
+                &response.topic,
+                &response.status,
+                response.response,
                 &mut out,
             )
             .unwrap();

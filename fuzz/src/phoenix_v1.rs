@@ -5,7 +5,8 @@ use throng_proto::phoenix::{Vsn, client, decode_text};
 
 use super::{oracle, phoenix_v2};
 
-/// A frame is taken exactly if another parser finds the four keys with the right types in it, means the same, and survives being written anew.
+/// Checks that a frame is accepted exactly if another parser finds the four keys with the right
+/// types in it, that both find the same content, and that the frame round-trips.
 pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     oracle::check_validity(text);
@@ -29,7 +30,7 @@ pub fn check(bytes: &[u8]) {
     }
     if let Ok(mut message) = decoded {
         if message.r#ref.is_none() {
-            // As a server writes it, without the join_ref.
+            // A server writes it without the join_ref.
             message.join_ref = None;
         }
         let written = phoenix_v2::write(Vsn::V1, &message);

@@ -6,7 +6,8 @@ use throng_proto::phoenix::{PhoenixMessage, PhoenixPayload, Vsn, decode_text, na
 
 use super::oracle;
 
-/// A frame is taken exactly if another parser finds five elements of the right types in it, means the same, and survives being written anew.
+/// Checks that a frame is accepted exactly if another parser finds five elements of the right types
+/// in it, that both find the same content, and that the frame round-trips.
 pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     oracle::check_validity(text);
@@ -29,13 +30,13 @@ pub fn check(bytes: &[u8]) {
     if let Ok(message) = decoded {
         let written = write(Vsn::V2, &message);
         assert_eq!(decode_text(Vsn::V2, &written).as_ref(), Ok(&message));
-        hear(&written, &message);
+        check_fast_decoder(&written, &message);
     }
-    // Whatever a server may say, a client survives it.
+    // A client must not panic on any text of a server.
     let _ = client::decode_text(Vsn::V2, text);
 }
 
-/// The message as a client writes it.
+/// Encodes the message as a client does.
 pub fn write(vsn: Vsn, message: &PhoenixMessage<'_>) -> String {
     let mut out = Vec::new();
     let PhoenixMessage { join_ref, r#ref, topic, event, payload } = message;
@@ -53,10 +54,10 @@ pub fn write(vsn: Vsn, message: &PhoenixMessage<'_>) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// The fast decoder finds what the checking one found.
-fn hear(written: &str, message: &PhoenixMessage<'_>) {
+/// Checks that the fast decoder finds the same content as the strict one.
+fn check_fast_decoder(written: &str, message: &PhoenixMessage<'_>) {
     match client::decode_text(Vsn::V2, written) {
-        Ok(PhoenixClientEvent::Message(heard)) => assert_eq!(&heard, message),
+        Ok(PhoenixClientEvent::Message(decoded)) => assert_eq!(&decoded, message),
         Ok(PhoenixClientEvent::Reply(reply)) => {
             assert_eq!(
                 (&reply.topic, &reply.r#ref, &*message.event),

@@ -5,14 +5,14 @@ use throng_doctor::{
     pressure, process, slabinfo, sockstat, softnet, status, sysctl,
 };
 
-/// No parser panics.
+/// Checks that no parser panics.
 pub fn check(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         parse_with_all(text);
     }
 }
 
-/// Whatever file it is: an emulation may have another in its place.
+/// Runs every parser on the text, because an emulation may have another file in its place.
 pub fn parse_with_all(text: &str) {
     let _ = netstat::parse(text);
     let _ = sockstat::parse(text);

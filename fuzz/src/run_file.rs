@@ -1,18 +1,18 @@
-//! A run file, and the histograms in it.
+//! Run files and their histograms.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use throng_report::Histogram;
 use throng_report::runfile::{is_run_file, read};
 
-/// A file is read or refused; a histogram that is read is written so that it is read again as the same.
+/// Checks that a file is read or refused, and that a histogram round-trips.
 pub fn check(bytes: &[u8]) {
     if let Ok(file) = read(&mut &bytes[..]) {
         let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
         assert!(file.intervals.len() as u64 + file.lines_torn < lines.max(2));
     }
     let _ = is_run_file(bytes);
-    // Few inputs begin as a run file does.
+    // Few inputs begin like a run file.
     let with_header = [HEADER, bytes].concat();
     let file = read(&mut &with_header[..]).unwrap();
     for interval in &file.intervals {

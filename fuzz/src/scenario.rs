@@ -1,9 +1,10 @@
-//! A scenario, and the thresholds and the target in it.
+//! A scenario with its thresholds and its target.
 
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 
-/// Every mistake points at a part of the text and can be shown; what has none can be compiled.
+/// Checks that every mistake has a position in the text and a rendering, and that a scenario
+/// without mistakes compiles.
 pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Scenario::parse(text, "fuzz.yaml") {

@@ -2,7 +2,7 @@
 
 use throng_load::scenario::Target;
 
-/// What is read is shown so that it is read again as the same; an error points at a part of the text.
+/// Checks that a target round-trips, and that an error has a position in the text.
 pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Target::parse(text) {

@@ -2,7 +2,8 @@
 
 use throng_report::{Summary, Threshold};
 
-/// What is read is judged and read again as the same; an error points at a part of the text.
+/// Checks that a threshold round-trips with the same grade, and that an error has a position in the
+/// text.
 pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match text.parse::<Threshold>() {

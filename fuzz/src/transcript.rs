@@ -1,36 +1,38 @@
-//! What a session says and sends, however its input is cut.
+//! The output of a session, independent of how its input is cut.
 
 use throng_base::{Instant, Prng};
 use throng_proto::websocket::{Scratch, WebSocketLimits};
 use throng_proto::{Input, Session};
 
-/// Everything that came out of a session.
+/// The complete output of a session.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
-    /// Its events, as they print.
+    /// The events in their debug form.
     pub events: Vec<String>,
-    /// What it wants sent.
+    /// The bytes that the session sends.
     pub sent: Vec<u8>,
 }
 
-/// What to do after an event.
+/// The next step after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// Read on.
+    /// Continue to read.
     Go,
-    /// The connection is closed: whatever follows is not read.
+    /// The connection closes; the remaining bytes are not read.
     Stop,
-    /// The same, and which fault was found and answered may depend on what was there to be found.
+    /// The connection closes with an error. Which error is found first may depend on the cut, so
+    /// its bytes are ignored.
     Fault,
 }
 
-/// Runs `bytes` through sessions of `begin`, whole, byte by byte and cut at random, and checks that all say the same. `hear` is
-/// called for each event; `answer` after it, when the event is gone.
+/// Runs `bytes` through sessions of `begin`: whole, byte by byte, and cut at random. Checks that
+/// all transcripts are equal. `on_event` receives each event; `respond` runs after it, when the
+/// event has ended.
 pub fn check<S: Session<Scratch = Scratch>>(
     bytes: &[u8],
     begin: impl Fn(&mut Scratch, &mut Vec<u8>) -> S,
-    hear: impl Fn(&S, S::Event<'_>) -> (String, Then),
-    answer: impl Fn(&mut S, &mut Vec<u8>) -> Then,
+    on_event: impl Fn(&S, S::Event<'_>) -> (String, Then),
+    respond: impl Fn(&mut S, &mut Vec<u8>) -> Then,
 ) -> Transcript {
     let run = |cut: &mut dyn FnMut() -> usize| {
         let mut scratch = Scratch::new(LIMITS, 7);
@@ -47,11 +49,11 @@ pub fn check<S: Session<Scratch = Scratch>>(
                 let sent = &mut transcript.sent;
                 let sent_before = sent.len();
                 let Some(event) = session.next(NOW, &mut input, &mut scratch, sent) else { break };
-                let (said, what_then) = hear(&session, event);
-                transcript.events.push(said);
-                then = what_then;
+                let (text, next) = on_event(&session, event);
+                transcript.events.push(text);
+                then = next;
                 match then {
-                    Then::Go => then = answer(&mut session, sent),
+                    Then::Go => then = respond(&mut session, sent),
                     Then::Stop => {}
                     Then::Fault => sent.truncate(sent_before),
                 }
@@ -68,7 +70,8 @@ pub fn check<S: Session<Scratch = Scratch>>(
     whole
 }
 
-/// `100 Continue` is sent only to a client whose body has not come with the head (RFC 9110 section 10.1.1).
+/// Removes `100 Continue`, which is sent only to a client whose body has not arrived with the head
+/// (RFC 9110 section 10.1.1).
 fn without_continue(mut sent: &[u8]) -> Vec<u8> {
     const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
     let mut kept = Vec::new();
@@ -81,7 +84,7 @@ fn without_continue(mut sent: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// Small, so that inputs of a few hundred bytes meet them.
+/// Limits that inputs of a few hundred bytes can reach.
 pub const LIMITS: WebSocketLimits = WebSocketLimits {
     head_bytes_max: 512,
     body_bytes_max: 256,

@@ -2,7 +2,7 @@
 
 use throng_report::watch::{WatchHeader, WatchLine};
 
-/// What is read is written so that it is read again.
+/// Checks that a header and a line round-trip.
 pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match WatchHeader::parse(text) {

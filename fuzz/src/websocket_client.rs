@@ -1,4 +1,5 @@
-//! A client's frames. The first byte decides whether messages may be compressed, the rest is what the server sends after the handshake.
+//! A client's frames. The first byte selects compression; the rest is the data that the server
+//! sends after the handshake.
 
 use throng_proto::websocket::{
     ClientEvent, Scratch, ServerEvent, WebSocketClient, WebSocketServer,
@@ -8,11 +9,11 @@ use throng_proto::{Input, Session};
 use super::transcript::{self, LIMITS, NOW, Then};
 use super::websocket_server::handshake;
 
-/// Its events do not depend on how the bytes arrive.
+/// Checks that the events do not depend on how the bytes arrive.
 pub fn check(bytes: &[u8]) {
     let Some((options, frames)) = bytes.split_first() else { return };
     let begin = |scratch: &mut Scratch, _: &mut Vec<u8>| open(options & 1 == 1, scratch);
-    let hear = |_: &WebSocketClient, event: ClientEvent<'_>| {
+    let on_event = |_: &WebSocketClient, event: ClientEvent<'_>| {
         let then = match event {
             ClientEvent::Closed { .. } | ClientEvent::Failed(_) => Then::Stop,
             ClientEvent::Opened { .. } | ClientEvent::Refused(_) => {
@@ -22,24 +23,24 @@ pub fn check(bytes: &[u8]) {
         };
         (format!("{event:?}"), then)
     };
-    transcript::check(frames, begin, hear, |_, _| Then::Go);
+    transcript::check(frames, begin, on_event, |_, _| Then::Go);
 }
 
-/// A client whose upgrade our own server has taken.
+/// Creates a client whose upgrade our server has accepted.
 pub fn open(deflate: bool, scratch: &mut Scratch) -> WebSocketClient {
-    let (mut request, mut answer) = (Vec::new(), Vec::new());
+    let (mut request, mut response) = (Vec::new(), Vec::new());
     let mut client = WebSocketClient::new();
     client.begin(&handshake(deflate), &mut request);
     let mut server = WebSocketServer::new(NOW, &LIMITS);
     let upgrade = {
         let mut input = Input::new(&mut request);
-        match server.next(NOW, &mut input, scratch, &mut answer) {
+        match server.next(NOW, &mut input, scratch, &mut response) {
             Some(ServerEvent::Request(request)) => server.check_upgrade(&request).unwrap(),
             event => panic!("{event:?}"),
         }
     };
-    server.accept(&upgrade, None, &[], deflate, &mut answer);
-    let mut input = Input::new(&mut answer);
+    server.accept(&upgrade, None, &[], deflate, &mut response);
+    let mut input = Input::new(&mut response);
     let opened = client.next(NOW, &mut input, scratch, &mut Vec::new());
     assert_eq!(opened, Some(ClientEvent::Opened { subprotocol: None }));
     client

@@ -1,4 +1,5 @@
-//! A server's frames. The first byte decides whether messages may be compressed, the rest is what the client sends after its handshake.
+//! A server's frames. The first byte selects compression; the rest is the data that the client
+//! sends after its handshake.
 
 use throng_proto::websocket::{
     ClientHandshake, Scratch, ServerEvent, WebSocketClient, WebSocketServer,
@@ -7,17 +8,17 @@ use throng_proto::{Input, Session};
 
 use super::transcript::{self, LIMITS, NOW, Then};
 
-/// Its events do not depend on how the bytes arrive, and messages written anew are read as the same.
+/// Checks that the events do not depend on how the bytes arrive, and that messages round-trip.
 pub fn check(bytes: &[u8]) {
     let Some((options, frames)) = bytes.split_first() else { return };
     let deflate = options & 1 == 1;
     let begin = |scratch: &mut Scratch, _: &mut Vec<u8>| open(deflate, scratch);
-    let hear = |server: &WebSocketServer, event: ServerEvent<'_>| {
+    let on_event = |server: &WebSocketServer, event: ServerEvent<'_>| {
         let then = match event {
             ServerEvent::Closed { .. } | ServerEvent::Failed(_) => Then::Stop,
             ServerEvent::Request(_) => panic!("a request among frames"),
             ServerEvent::Text(_) | ServerEvent::Binary(_) => {
-                write_and_read_again(server.is_deflated(), event);
+                check_round_trip(server.is_deflated(), event);
                 Then::Go
             }
             ServerEvent::Ping(payload) | ServerEvent::Pong(payload) => {
@@ -27,22 +28,22 @@ pub fn check(bytes: &[u8]) {
         };
         (format!("{event:?}"), then)
     };
-    transcript::check(frames, begin, hear, |_, _| Then::Go);
+    transcript::check(frames, begin, on_event, |_, _| Then::Go);
 }
 
-/// A server that has taken the upgrade of our own client.
+/// Creates a server that has accepted the upgrade of our client.
 pub fn open(deflate: bool, scratch: &mut Scratch) -> WebSocketServer {
-    let (mut request, mut answer) = (Vec::new(), Vec::new());
+    let (mut request, mut response) = (Vec::new(), Vec::new());
     WebSocketClient::new().begin(&handshake(deflate), &mut request);
     let mut server = WebSocketServer::new(NOW, &LIMITS);
     let upgrade = {
         let mut input = Input::new(&mut request);
-        match server.next(NOW, &mut input, scratch, &mut answer) {
+        match server.next(NOW, &mut input, scratch, &mut response) {
             Some(ServerEvent::Request(request)) => server.check_upgrade(&request).unwrap(),
             event => panic!("{event:?}"),
         }
     };
-    server.accept(&upgrade, None, &[], deflate, &mut answer);
+    server.accept(&upgrade, None, &[], deflate, &mut response);
     server
 }
 
@@ -57,8 +58,9 @@ pub fn handshake(deflate: bool) -> ClientHandshake<'static> {
     }
 }
 
-/// A client writes the message, masked and compressed if it may; a new server reads it.
-fn write_and_read_again(deflate: bool, event: ServerEvent<'_>) {
+/// Checks that a new server decodes the message that a client encodes, masked, and compressed if
+/// permitted.
+fn check_round_trip(deflate: bool, event: ServerEvent<'_>) {
     let mut scratch = Scratch::new(LIMITS, 1);
     let (client, mut frames) = (super::websocket_client::open(deflate, &mut scratch), Vec::new());
     let mut deflater = throng_proto::websocket::Deflater::new();
@@ -71,7 +73,7 @@ fn write_and_read_again(deflate: bool, event: ServerEvent<'_>) {
         }
         _ => return,
     }
-    // One frame of ours may be longer than two of theirs.
+    // One encoded frame may be longer than two of the input.
     scratch = Scratch::new(
         throng_proto::websocket::WebSocketLimits { frame_bytes_max: 4_096, ..LIMITS },
         1,

@@ -1,4 +1,4 @@
-// One visitor: a socket with two channels, the room that is talked in and the presence of who is in it.
+// One user: a socket with two channels, the chat room and the presence list.
 
 import { LongPoll, Presence, Socket } from "phoenix"
 
@@ -9,11 +9,12 @@ const TRANSPORTS = {
 
 export class Chat {
   /**
-   * Connects and joins; it reconnects and rejoins by itself until the page is gone.
+   * Connects and joins; reconnects and rejoins by itself until the page closes.
    *
-   * @param {string} name the visitor's
+   * @param {string} name the name of the user
    * @param {"websocket"|"longpoll"} transport
-   * @param {object} on what to call with news: `state(name, text)`, `note(text)`, `message({user, body})`, `people([{name, tabs}])`
+   * @param {object} on the callbacks: `state(name, text)`, `note(text)`,
+   *   `message({user, body})`, `people([{name, tabs}])`
    */
   constructor(name, transport, on) {
     this.name = name
@@ -29,7 +30,7 @@ export class Chat {
     this.#connect()
   }
 
-  /** Sends a message to the room; resolves to the milliseconds until the server's answer. */
+  /** Sends a message to the room; resolves to the milliseconds until the server's reply. */
   say(body) {
     const begun = performance.now()
     return new Promise((done, failed) => {
@@ -40,7 +41,7 @@ export class Chat {
     })
   }
 
-  /** Moves to the other transport; the channels rejoin there. */
+  /** Switches to the other transport, on which the channels rejoin. */
   use(transport) {
     this.transport = transport
     this.socket.replaceTransport(TRANSPORTS[transport].make)
@@ -87,7 +88,7 @@ export class Chat {
   }
 }
 
-/** Anybody may send anything to the room: what is not a message of this page is shown as it is. */
+/** Any client may send anything to the room: a message of another form is shown as it is. */
 function readable(payload) {
   const said = typeof payload?.body === "string"
   return {

@@ -1,4 +1,4 @@
-// Making elements, and the colour by which a name is known everywhere on the page.
+// Helpers that create elements, and the colour of a name, which is the same everywhere on the page.
 
 export function element(tag, text) {
   const made = document.createElement(tag)
@@ -6,7 +6,7 @@ export function element(tag, text) {
   return made
 }
 
-/** The angle of a name's colour, always the same. */
+/** Returns the hue of a name, which never changes. */
 export function hue(name) {
   let sum = 0
   for (const sign of name) sum = (sum * 31 + sign.codePointAt(0)) % 360

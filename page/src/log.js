@@ -1,5 +1,5 @@
-// The messages, newest at the bottom. A server under load may send thousands a second: they are shown together once a
-// frame, and the oldest go.
+// The messages, newest at the bottom. A server under load may send thousands a second, so they are
+// shown together once a frame, and the oldest are removed.
 
 import { element, hue } from "./dom.js"
 
@@ -31,7 +31,7 @@ export class Log {
     time.dateTime = now.toISOString()
     line.append(...parts, time)
     if (this.#waiting.push(line) === 1) requestAnimationFrame(() => this.#show())
-    // A tab that nobody looks at has no frames.
+    // A hidden tab has no frames.
     if (this.#waiting.length > LINES_MAX) this.#waiting.shift()
   }
 

@@ -1,4 +1,5 @@
-// The page: a name, a room, the people in it. What is said and who is there comes from `Chat`; this file shows it.
+// The page: a name, a room, the people in it. `Chat` supplies the messages and the members; this
+// file shows them.
 
 import { Chat } from "./chat.js"
 import { Log } from "./log.js"

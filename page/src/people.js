@@ -1,11 +1,11 @@
-// Who is here, in the order of their names.
+// The list of present users, ordered by name.
 
 import { element, hue } from "./dom.js"
 
-/** More than anybody reads; the rest are a number. */
+/** The most names shown; the others are a number. */
 const SHOWN_MAX = 200
 
-/** Shows `people`, each with a `name` and the number of `tabs` they have open. */
+/** Shows `people`, each with a `name` and the number of open `tabs`. */
 export function showPeople(list, people) {
   people.sort((a, b) => a.name.localeCompare(b.name))
   const items = people.slice(0, SHOWN_MAX).map(({ name, tabs }) => {

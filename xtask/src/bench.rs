@@ -1,11 +1,12 @@
-//! `xtask bench`: throng beside its peers in one run, in interleaved rounds.
+//! `xtask bench`: a comparison of throng with its peers in one run, in interleaved rounds.
 //!
-//! In each round every workload is put to every peer, one after another; a server is started afresh for
-//! each measurement and stopped after it, so that no peer ever runs beside another. The order of the
-//! peers moves on by one each round, so that none always follows the same neighbour. What is compared
-//! and why it is fair stands in `bench/README.md`.
+//! In each round every workload runs against every peer, one after another. Each measurement starts
+//! its server and stops it afterwards, so no two peers ever run at the same time. The order of the
+//! peers advances by one each round, so no peer always follows the same neighbour.
+//! `bench/README.md` describes what is compared, and why the comparison is fair.
 
 mod chat;
+mod child_process;
 mod client;
 mod cpu;
 mod erlang;
@@ -15,7 +16,6 @@ mod install;
 mod memory;
 mod peer;
 mod result;
-mod running;
 mod server;
 mod table;
 mod toolbox;
@@ -29,35 +29,36 @@ use std::process::ExitCode;
 use toolbox::Toolbox;
 use workload::{Size, Workload, WorkloadLimits};
 
-/// What `xtask bench` can be told.
+/// The options of `xtask bench`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How often everything is measured; the table shows medians over the rounds
+    /// Number of rounds; the table shows medians over the rounds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// Two short rounds: to see that it works, not to quote
+    /// Run two short rounds: a functional check, not numbers to quote
     #[arg(long)]
     quick: bool,
-    /// Only these peers, by name or by the start of it (`ranch`); the bare loop is always measured
+    /// Measure only these peers, by name or prefix (`ranch`); the bare loop is always measured
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Only these workloads, by name
+    /// Measure only these workloads, by name
     #[arg(long, value_delimiter = ',')]
     workloads: Vec<String>,
-    /// Also write all samples and medians to this file as JSON
+    /// Write all samples and medians to this file as JSON
     #[arg(long)]
     json: Option<PathBuf>,
-    /// The throng binary; its rows are left out when it is missing
+    /// The throng binary; without it, its rows are skipped
     #[arg(long, default_value = "target/release/throng")]
     throng: PathBuf,
-    /// The port of every server; below the range of ephemeral ports
+    /// Port of every server; choose one below the range of ephemeral ports
     #[arg(long, default_value_t = 23_000)]
     port: u16,
     /// Threads (schedulers) of every server and of the client
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=16))]
     threads: u16,
-    /// WebSockets that are opened; a server keeps them all in one process, below its limit of open files
-    #[arg(long, default_value_t = 15_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    /// Number of WebSockets to open, below the limit of open files of one server process
+    #[arg(long, default_value_t = 15_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     websockets: u32,
     /// Exit with 1 unless throng stays within its targets
     #[arg(long)]
@@ -66,9 +67,7 @@ pub(crate) struct Options {
 
 /// Runs the comparison and prints its table.
 ///
-/// # Errors
-/// A sentence for whoever typed the command: a tool that is missing, a port that is taken, a server
-/// that does not start.
+/// A sentence for the user: a tool is missing, a port is in use, or a server does not start.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let rounds = if options.quick { options.rounds.min(2) } else { options.rounds };
     let websockets = options.websockets;
@@ -77,19 +76,19 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     } else {
         Size { warmup_s: 0.7, seconds: 2.0, websockets }
     };
-    let workloads = workload::chosen(&options.workloads)?;
-    let wanted = peer::wanted(&options.only, &workloads)?;
+    let workloads = workload::selected(&options.workloads)?;
+    let wanted = peer::selected(&options.only, &workloads)?;
     let toolbox = Toolbox::prepare(options, &wanted)?;
     let (peers, mut missing) = peer::available(wanted, &toolbox);
     let samples: usize = peers
         .iter()
-        .map(|peer| workloads.iter().filter(|&&workload| peer.takes(workload)).count())
+        .map(|peer| workloads.iter().filter(|&&workload| peer.supports(workload)).count())
         .sum();
     let repeats_left = Cell::new(samples * rounds as usize / 4);
-    let mut bench = Bench { options, toolbox, size, repeats_left, holders: vec![] };
+    let mut bench = Bench { options, toolbox, size, repeats_left, user_generators: vec![] };
     if bench.compares_generators() && workloads.iter().any(|workload| workload.is_websocket()) {
         let (holders, reasons) = generator::users::available(&bench);
-        bench.holders = holders;
+        bench.user_generators = holders;
         missing.extend(reasons);
     }
 
@@ -97,8 +96,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let mut report = Report::new(limits, rounds, workloads.clone(), missing);
     for round in 0..rounds {
         for &workload in &workloads {
-            for peer in in_turn(&peers, round) {
-                if peer.takes(workload) {
+            for peer in rotated(&peers, round) {
+                if peer.supports(workload) {
                     bench.measure(peer, workload, round, &mut report);
                 }
             }
@@ -109,21 +108,22 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     finish(&bench, &report)
 }
 
-/// One run: the choices and the tools, everything that stays the same from sample to sample.
+/// One run: the options and the tools, which are the same for all samples.
 struct Bench<'a> {
     options: &'a Options,
     toolbox: Toolbox,
     size: Size,
-    /// The generators that can hold WebSockets here.
-    holders: Vec<generator::users::Generator>,
-    /// How many disturbed samples may still be taken again: on a machine that is never quiet it does not
-    /// help, and a run should not take more than a quarter longer for it.
+    /// The generators that can hold WebSockets on this machine.
+    user_generators: Vec<generator::users::Generator>,
+    /// The number of disturbed samples that may still be repeated. On a machine that is never quiet
+    /// it does not help, and a run should not take more than a quarter longer for it.
     repeats_left: Cell<usize>,
 }
 
 impl Bench<'_> {
-    /// The bare loop's own maxima, from which the offered rates are shares: the best of three, since
-    /// whatever else the machine does can only lower it. Those that no workload needs are left at 0.
+    /// Measures the bare loop's maxima, from which the offered rates are shares. Takes the best of
+    /// three, because other load on the machine can only lower it. A maximum that no workload needs
+    /// stays 0.
     fn calibrate(&self, workloads: &[Workload]) -> Result<WorkloadLimits, String> {
         let bare = Peer::bare();
         let maximum = |saturated: Workload| -> Result<f64, String> {
@@ -144,20 +144,21 @@ impl Bench<'_> {
         })
     }
 
-    /// A sample that fails is reported and left out: one broken peer does not cost the others' rows.
+    /// Takes one sample. A sample that fails is reported and skipped, so one broken peer does not
+    /// cost the rows of the others.
     fn measure(&self, peer: &Peer, workload: Workload, round: u32, report: &mut Report) {
-        match self.quietest(peer, workload, round, &report.limits) {
+        match self.least_disturbed(peer, workload, round, &report.limits) {
             Ok(sample) => {
                 eprintln!("{}", table::progress(&sample));
                 report.samples.push(sample);
             }
-            Err(error) => report.fail(format!("{} {}: {error}", peer.name, workload.name())),
+            Err(error) => report.add_failure(format!("{} {}: {error}", peer.name, workload.name())),
         }
     }
 
-    /// Measures again while others use much of the machine, and keeps the sample that was disturbed
-    /// least. The choice looks at others' CPU alone, never at the result.
-    fn quietest(
+    /// Measures again while other programs use much of the machine, and keeps the least disturbed
+    /// sample. The choice depends on the CPU of other programs alone, never on the result.
+    fn least_disturbed(
         &self,
         peer: &Peer,
         workload: Workload,
@@ -166,7 +167,7 @@ impl Bench<'_> {
     ) -> Result<Sample, String> {
         let mut best = self.sample(peer, workload, round, limits)?;
         for _ in 1..ATTEMPTS_MAX {
-            if best.foreign_share <= FOREIGN_SHARE_MOST || self.repeats_left.get() == 0 {
+            if best.foreign_share <= FOREIGN_SHARE_MAX || self.repeats_left.get() == 0 {
                 break;
             }
             self.repeats_left.set(self.repeats_left.get() - 1);
@@ -197,7 +198,7 @@ impl Bench<'_> {
         Ok(Sample::new(peer.name, workload, round, &measured))
     }
 
-    /// After each round, so that a run that is broken off leaves what it had.
+    /// Writes the results after each round, so that an aborted run leaves its results.
     fn write(&self, report: &Report) -> Result<(), String> {
         let write = |path: PathBuf, text: &str| {
             std::fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
@@ -212,7 +213,7 @@ impl Bench<'_> {
     }
 
     fn compares_generators(&self) -> bool {
-        peer::is_chosen(peer::GENERATOR, &self.options.only)
+        peer::is_selected(peer::GENERATOR, &self.options.only)
     }
 
     fn measure_generators(&self, round: u32, report: &mut Report) {
@@ -220,23 +221,23 @@ impl Bench<'_> {
         if tcp && self.compares_generators() && self.toolbox.has_throng() {
             match generator::compare(self, &report.limits, round) {
                 Ok(samples) => report.generators.extend(samples),
-                Err(error) => report.fail(format!("generator: {error}")),
+                Err(error) => report.add_failure(format!("generator: {error}")),
             }
         }
-        for &holder in in_turn(&self.holders, round) {
+        for &holder in rotated(&self.user_generators, round) {
             match generator::users::measure(self, holder, round) {
                 Ok(sample) => {
                     eprintln!("{}", table::user_progress(&sample));
                     report.users.push(sample);
                 }
-                Err(error) => report.fail(format!("generator of WebSocket users: {error}")),
+                Err(error) => report.add_failure(format!("generator of WebSocket users: {error}")),
             }
         }
     }
 }
 
-/// All, beginning one further on in each round.
-fn in_turn<T>(all: &[T], round: u32) -> impl Iterator<Item = &T> {
+/// Returns all elements, starting one position later in each round.
+fn rotated<T>(all: &[T], round: u32) -> impl Iterator<Item = &T> {
     let first = round as usize % all.len().max(1);
     all[first..].iter().chain(&all[..first])
 }
@@ -258,7 +259,7 @@ fn finish(bench: &Bench<'_>, report: &Report) -> Result<ExitCode, String> {
 
 const QUICK_WEBSOCKETS: u32 = 3_000;
 const ATTEMPTS_MAX: u32 = 3;
-const FOREIGN_SHARE_MOST: f64 = 0.10;
+const FOREIGN_SHARE_MAX: f64 = 0.10;
 
 #[cfg(test)]
 mod tests {
@@ -267,7 +268,7 @@ mod tests {
     #[test]
     fn each_round_begins_with_another_peer_and_measures_all() {
         let peers = peer::all();
-        let names = |round| in_turn(&peers, round).map(|p| p.name).collect::<Vec<_>>();
+        let names = |round| rotated(&peers, round).map(|p| p.name).collect::<Vec<_>>();
         assert_ne!(names(0)[0], names(1)[0]);
         let (mut first, mut second) = (names(0), names(1));
         first.sort_unstable();

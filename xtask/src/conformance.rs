@@ -1,6 +1,7 @@
-//! Autobahn's WebSocket cases against both of our ends, driven by the PyPI package `kosoku`.
+//! Autobahn's WebSocket cases against this project's server and client, driven by the PyPI package
+//! `kosoku`.
 //!
-//! `conformance/README.md` says what is run and how to read the report.
+//! `conformance/README.md` describes the cases and the report.
 
 mod client;
 mod kosoku;
@@ -15,16 +16,16 @@ use std::time::Instant;
 use crate::conformance::kosoku::Kosoku;
 use crate::conformance::verdict::Verdicts;
 
-/// What to run.
+/// The options of `xtask conformance`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Run the cases without compression and a sample of those with it, in half a minute
+    /// Run the cases without compression and a sample of those with it (half a minute)
     #[arg(long)]
     quick: bool,
     /// Run only these cases: ids, or globs such as `6.*` (repeatable)
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<String>,
-    /// Where the reports go
+    /// Folder for the reports
     #[arg(long, value_name = "DIR", default_value = "target/conformance")]
     out: PathBuf,
     /// Write one line per case and role to this file
@@ -32,7 +33,8 @@ pub(crate) struct Options {
     keep: Option<PathBuf>,
 }
 
-/// Exit codes: 0 when every case is passed, 1 when one is not, 77 when Python or the package cannot be had.
+/// Runs the cases. The exit code is 0 if all cases passed, 1 if one did not, and 77 if Python or
+/// the package is not available.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let kosoku = match Kosoku::install() {
         Ok(kosoku) => kosoku,
@@ -57,7 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         let verdicts = Verdicts::read(&folder)?;
         println!("{}", verdicts.summary(role, started.elapsed()));
         if verdicts.len() < least {
-            return Err(format!("{} of {least} cases were run as {role}", verdicts.len()));
+            return Err(format!("only {} of {least} cases ran against the {role}", verdicts.len()));
         }
         passed &= verdicts.are_passed();
         verdicts.append(role, &mut lines);
@@ -69,13 +71,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Runs the cases against one of our ends, and leaves the report in the folder.
+/// Runs the cases against the server or the client, and leaves the report in the folder.
 type Drive = fn(&Kosoku, &[&str], &std::path::Path) -> Result<(), String>;
 
 const UNAVAILABLE: u8 = 77;
 
-/// Everything but sections 12 and 13, which are compression; of those each data set, each window and both
-/// ways to fragment at least once, of the short messages.
+/// All cases but sections 12 and 13 (compression), and a sample of those: each data set, each
+/// window and both ways to fragment at least once, with short messages.
 const QUICK: &[&str] = &[
     "1.*", "2.*", "3.*", "4.*", "5.*", "6.*", "7.*", "9.*", "10.*", "12.1.1", "12.2.3", "12.3.5",
     "12.4.11", "12.5.4", "13.1.4", "13.2.5", "13.3.1", "13.4.3", "13.5.11", "13.6.4", "13.7.3",

@@ -1,4 +1,4 @@
-//! Chores of the project.
+//! The project's tasks: benchmarks, conformance, tests.
 
 mod bench;
 mod conformance;
@@ -8,27 +8,27 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 #[derive(Parser)]
-#[command(about = "Chores of the project")]
+#[command(about = "Run a task of the project")]
 struct Arguments {
     #[command(subcommand)]
-    chore: Chore,
+    task: Task,
 }
 
 #[derive(Subcommand)]
-enum Chore {
+enum Task {
     /// Compare throng with a bare epoll loop and its peers, side by side in one run
     Bench(bench::Options),
-    /// Run Autobahn's WebSocket cases against both of our ends
+    /// Run Autobahn's WebSocket cases against the server and the client
     Conformance(conformance::Options),
     /// Run every test binary, the doc tests and the linters; list the failures at the end
     Test(suite::Options),
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().chore {
-        Chore::Bench(options) => bench::run(&options),
-        Chore::Conformance(options) => conformance::run(&options),
-        Chore::Test(options) => suite::run(&options),
+    let outcome = match Arguments::parse().task {
+        Task::Bench(options) => bench::run(&options),
+        Task::Conformance(options) => conformance::run(&options),
+        Task::Test(options) => suite::run(&options),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error}");

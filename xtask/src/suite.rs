@@ -1,12 +1,14 @@
-//! Runs every test of the workspace: each test binary by itself, then the doc tests, the linters and loom.
+//! The runner of all tests of the workspace: each test binary by itself, then the doc tests, the
+//! linters and loom.
 //!
-//! A failure hides nothing: every step runs, and the failures are listed at the end with what they said. Each step has
-//! a temporary folder of its own and a time limit, and its time is told. `make test` builds and calls this.
+//! A failure hides no other: every step runs, and the end of the output lists the failures with
+//! their output. Each step has its own temporary folder and a time limit, and its time is shown.
+//! `make test` builds this program and calls it.
 
-mod built;
 mod job;
 mod outcome;
 mod report;
+mod test_binaries;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -14,31 +16,31 @@ use std::process::{Command, ExitCode};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use job::{Job, Workplace};
-use report::{Line, Report};
+use job::{Job, WorkDirs};
+use report::{ProgressLine, Report};
 
-/// What to run.
+/// The options of `xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only the steps whose name contains one of these: `throng-cli`, `walls`, `doc tests`
+    /// Run only the steps whose name contains one of these: `throng-cli`, `walls`, `doc tests`
     #[arg(value_name = "PART")]
     parts: Vec<String>,
-    /// Minutes that one step may take before it is killed and counts as failed
+    /// Minutes after which a step is killed and counts as failed
     #[arg(long, value_name = "MINUTES", default_value_t = 10)]
     limit_minutes: u64,
-    /// Where the output of each step is kept
+    /// Folder for the output of each step
     #[arg(long, value_name = "DIR", default_value = "target/tests")]
     out: PathBuf,
-    /// List the steps and run none
+    /// List the steps without running them
     #[arg(long)]
     list: bool,
 }
 
-/// Exit codes: 0 when everything passed, 1 when something failed.
+/// Runs the steps. The exit code is 0 if everything passed, and 1 if a step failed.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let began = Instant::now();
-    let built = built::Built::ask()?;
-    let mut jobs: Vec<Job> = built.jobs();
+    let binaries = test_binaries::TestBinaries::build()?;
+    let mut jobs: Vec<Job> = binaries.jobs();
     jobs.extend([doc_tests(), make("lint"), make("loom")]);
     if !options.parts.is_empty() {
         jobs.retain(|job| options.parts.iter().any(|part| job.name.contains(part.as_str())));
@@ -48,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     if jobs.is_empty() {
-        return Err(format!("no step's name contains {}", options.parts.join(" or ")));
+        return Err(format!("no step has a name that contains {}", options.parts.join(" or ")));
     }
     let limit = Duration::from_secs(60 * options.limit_minutes);
     let report = run_all(jobs, &options.out, limit)?;
@@ -56,28 +58,29 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(if report.is_passed() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Runs the jobs, whatever becomes of each: some at a time, then those that want the machine to themselves.
+/// Runs all jobs: first the shared ones in parallel, then the exclusive ones one at a time.
 fn run_all(jobs: Vec<Job>, out: &Path, limit: Duration) -> Result<Report, String> {
-    let workplace = Workplace::new(out)?;
-    let line = Line::new(jobs.len());
+    let workplace = WorkDirs::new(out)?;
+    let progress = ProgressLine::new(jobs.len());
     let report = Mutex::new(Report::default());
-    let (alone, together): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.is_alone);
-    for (jobs, lanes) in [(together, LANES), (alone, 1)] {
+    let (alone, together): (Vec<Job>, Vec<Job>) =
+        jobs.into_iter().partition(|job| job.is_exclusive);
+    for (jobs, lanes) in [(together, PARALLEL_JOBS), (alone, 1)] {
         let queue = Mutex::new(VecDeque::from(jobs));
         std::thread::scope(|scope| {
             for _ in 0..lanes {
                 scope.spawn(|| {
                     while let Some(job) = next(&queue) {
-                        line.begin(&job.name);
-                        let ran = job.run(&workplace, limit, &|| line.tick());
-                        line.end(&ran);
-                        report.lock().unwrap_or_else(PoisonError::into_inner).add(ran);
+                        progress.begin(&job.name);
+                        let result = job.run(&workplace, limit, &|| progress.tick());
+                        progress.end(&result);
+                        report.lock().unwrap_or_else(PoisonError::into_inner).add(result);
                     }
                 });
             }
         });
     }
-    line.clear();
+    progress.clear();
     Ok(report.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -85,8 +88,8 @@ fn next(queue: &Mutex<VecDeque<Job>>) -> Option<Job> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
 }
 
-/// How many steps run at a time: most of them wait for most of their time.
-const LANES: usize = 2;
+/// The number of steps that run at the same time. Most of them wait for most of their time.
+const PARALLEL_JOBS: usize = 2;
 
 fn doc_tests() -> Job {
     let mut command = Command::new(cargo());
@@ -94,14 +97,14 @@ fn doc_tests() -> Job {
     Job::new("doc tests", command)
 }
 
-/// A target of the Makefile.
+/// Creates the job for a target of the Makefile.
 fn make(target: &str) -> Job {
     let mut command = Command::new("make");
     command.args(["--no-print-directory", target]);
     Job::new(format!("make {target}"), command)
 }
 
-/// The cargo that built this program, or the one of the path.
+/// Returns the cargo that built this program, or the one in the path.
 fn cargo() -> std::ffi::OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
@@ -110,24 +113,25 @@ fn cargo() -> std::ffi::OsString {
 mod tests {
     use super::*;
 
-    /// A job that is a line of shell.
+    /// Creates a job that runs a line of shell.
     fn shell(name: &str, line: &str) -> Job {
         let mut command = Command::new("sh");
         command.args(["-c", line]);
         Job::new(name, command)
     }
 
-    /// What the test harness of Rust prints.
+    /// Returns a shell line with the output of Rust's test harness.
     fn harness(failed: &[&str], passed: usize) -> String {
         let names: String = failed.iter().map(|name| format!("    {name}\\n")).collect();
         format!(
-            "printf 'failures:\\n\\nfailures:\\n{names}\\ntest result: FAILED. {passed} passed; {} failed; \
-             0 ignored; 0 measured; 0 filtered out; finished in 0.01s\\n'; exit 101",
+            "printf 'failures:\\n\\nfailures:\\n{names}\\n\
+             test result: FAILED. {passed} passed; {} failed; 0 ignored; 0 measured; \
+             0 filtered out; finished in 0.01s\\n'; exit 101",
             failed.len()
         )
     }
 
-    fn ran(jobs: Vec<Job>, limit: Duration) -> (Report, String) {
+    fn run_jobs(jobs: Vec<Job>, limit: Duration) -> (Report, String) {
         let out = std::env::temp_dir().join(format!("throng-suite-{}", std::process::id()));
         let out = out.join(jobs[0].name.replace(' ', "-"));
         let report = run_all(jobs, &out, limit).unwrap();
@@ -137,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_binary_hides_no_other_and_is_told_at_the_end() {
+    fn a_failing_binary_hides_no_other_and_is_listed_at_the_end() {
         let jobs = vec![
             shell("first of three", &harness(&["a::b"], 4)),
             shell("second", "echo something was said; exit 3"),
@@ -146,7 +150,7 @@ mod tests {
                 "printf 'test result: ok. 7 passed; 0 failed; 0 ignored; 0 measured;\\n'",
             ),
         ];
-        let (report, text) = ran(jobs, Duration::from_secs(60));
+        let (report, text) = run_jobs(jobs, Duration::from_secs(60));
         assert!(!report.is_passed(), "{text}");
         for part in ["a::b", "something was said", "exit status: 3", "2 of 3 steps failed"] {
             assert!(text.contains(part), "{part:?} is not in {text}");
@@ -156,9 +160,9 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_is_summed_up_and_quiet() {
+    fn steps_that_pass_are_summed_up_without_their_output() {
         let passes = "echo noise; printf 'test result: ok. 7 passed; 0 failed; 0 ignored;\\n'";
-        let (report, text) = ran(vec![shell("all of it", passes)], Duration::from_secs(60));
+        let (report, text) = run_jobs(vec![shell("all of it", passes)], Duration::from_secs(60));
         assert!(report.is_passed(), "{text}");
         assert!(text.contains("7 tests passed in 1 step,") && !text.contains("noise"), "{text}");
     }
@@ -166,13 +170,13 @@ mod tests {
     #[test]
     fn a_step_that_does_not_end_is_killed_with_its_children() {
         let line = "sh -c 'sleep 1000 & echo it is $!; wait'";
-        let (report, text) = ran(vec![shell("hangs", line)], Duration::from_secs(1));
-        assert!(!report.is_passed() && text.contains("was killed after 1 s"), "{text}");
+        let (report, text) = run_jobs(vec![shell("hangs", line)], Duration::from_secs(1));
+        assert!(!report.is_passed() && text.contains("killed after 1 s"), "{text}");
         let (_, pid) = text.split_once("it is ").unwrap();
         let pid = pid.split_whitespace().next().unwrap();
         let is_gone = || {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-            // One that nobody has waited for is dead all the same.
+            // A zombie is dead, too.
             stat.map_or(true, |stat| stat.contains(") Z "))
         };
         let began = Instant::now();
@@ -185,7 +189,8 @@ mod tests {
     #[test]
     fn each_step_has_a_temporary_folder_of_its_own_which_goes_with_it() {
         let line = "touch \"$TMPDIR/left\"; ls \"$TMPDIR\"; echo in $TMPDIR; exit 1";
-        let (_, text) = ran(vec![shell("one", line), shell("two", line)], Duration::from_secs(60));
+        let (_, text) =
+            run_jobs(vec![shell("one", line), shell("two", line)], Duration::from_secs(60));
         let folders: Vec<_> =
             text.lines().filter_map(|line| line.trim().strip_prefix("in ")).collect();
         assert_eq!(folders.len(), 2, "{text}");
@@ -194,11 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_skipped_is_told_with_its_reason() {
+    fn skipped_tests_are_listed_with_their_reason() {
         let line = "printf '%s\\n' 'successes:' '' '---- walls::half_open stdout ----' \
                     'skipped: nft is not installed' '' '' \
                     'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured;'";
-        let (report, text) = ran(vec![shell("walls", line)], Duration::from_secs(60));
+        let (report, text) = run_jobs(vec![shell("walls", line)], Duration::from_secs(60));
         assert!(report.is_passed());
         assert!(text.contains("walls::half_open: nft is not installed"), "{text}");
     }

@@ -1,4 +1,4 @@
-// A chat on gobwas/ws: every text message goes to everyone, the sender included.
+// A chat on gobwas/ws: every text message goes to all clients, the sender included.
 //
 //	chat PORT        (GOMAXPROCS threads)
 //
@@ -111,7 +111,7 @@ func (s *shard) writeAll() {
 	for frame := range s.frames {
 		s.lock.Lock()
 		for connection := range s.connections {
-			// A connection that cannot be written to ends by its reader.
+			// The reader ends a connection that cannot be written to.
 			_, _ = connection.Write(frame)
 		}
 		s.lock.Unlock()

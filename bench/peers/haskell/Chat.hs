@@ -22,7 +22,7 @@ main = do
   [port] <- getArgs
   listener <- listenOn (read port)
   messages <- newChan
-  -- Nobody reads the channel itself: without this it would keep all messages.
+  -- No thread reads the channel itself: without this it would keep all messages.
   void . forkIO . forever $ readChan messages
   forever $ do
     (client, _) <- accept listener

@@ -1,4 +1,4 @@
-// A chat on uWebSockets: every text message goes to everyone, the sender included.
+// A chat on uWebSockets: every text message goes to all clients, the sender included.
 //
 //   node chat.js PORT THREADS
 //

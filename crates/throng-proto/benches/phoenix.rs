@@ -1,4 +1,5 @@
-//! What the Phoenix codec costs: `cargo bench -p throng-proto --bench phoenix`. The best of many batches, one line each.
+//! The cost of the Phoenix codec: `cargo bench -p throng-proto --bench phoenix`. Prints the best of
+//! many batches, one line each.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -6,9 +7,18 @@ use std::time::Instant;
 use throng_proto::phoenix::{self, PhoenixPayload, Vsn, client};
 
 fn main() {
-    let text = r#"["12","345","rooms:lobby","new_msg",{"body":"hello, everyone in this room","user":"4711"}]"#;
-    let v1 = r#"{"topic":"rooms:lobby","event":"new_msg","payload":{"body":"hello, everyone in this room","user":"4711"},"ref":"345"}"#;
-    let told = r#"[null,null,"rooms:lobby","new_msg",{"body":"hello, everyone in this room","user":"4711"}]"#;
+    let text = concat!(
+        r#"["12","345","rooms:lobby","new_msg","#,
+        r#"{"body":"hello, everyone in this room","user":"4711"}]"#
+    );
+    let v1 = concat!(
+        r#"{"topic":"rooms:lobby","event":"new_msg","#,
+        r#""payload":{"body":"hello, everyone in this room","user":"4711"},"ref":"345"}"#
+    );
+    let broadcast = concat!(
+        r#"[null,null,"rooms:lobby","new_msg","#,
+        r#"{"body":"hello, everyone in this room","user":"4711"}]"#
+    );
     let reply = r#"["12","345","rooms:lobby","phx_reply",{"status":"ok","response":{}}]"#;
     let large = format!(
         r#"[null,null,"rooms:lobby","new_msg",{{"body":"{}"}}]"#,
@@ -28,7 +38,7 @@ fn main() {
     });
     cost("server: decode a binary push", || phoenix::decode_binary(black_box(binary)).is_ok());
     cost("client: decode a V2 broadcast of 90 bytes", || {
-        client::decode_text(Vsn::V2, black_box(told)).is_ok()
+        client::decode_text(Vsn::V2, black_box(broadcast)).is_ok()
     });
     cost("client: decode a V2 broadcast of 4 KiB", || {
         client::decode_text(Vsn::V2, black_box(&large)).is_ok()

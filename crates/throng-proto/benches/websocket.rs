@@ -1,4 +1,5 @@
-//! What the WebSocket codec costs: `cargo bench -p throng-proto --bench websocket`. The best of many batches, one line each.
+//! The cost of the WebSocket codec: `cargo bench -p throng-proto --bench websocket`. Prints the
+//! best of many batches, one line each.
 
 use std::hint::black_box;
 use std::time::Instant as Clock;
@@ -23,7 +24,7 @@ fn main() {
     let mut scratch = Scratch::default();
     let mut request = Vec::new();
     WebSocketClient::new().begin(&HANDSHAKE, &mut request);
-    let (mut server, mut client, mut answer) = opened(&request, &mut scratch);
+    let (mut server, mut client, mut response) = opened(&request, &mut scratch);
     let (mut out, mut deflater) = (Vec::with_capacity(16 << 10), Deflater::new());
 
     for length in [30, 90, 4_096] {
@@ -63,15 +64,18 @@ fn main() {
         let mut received = request.clone();
         accept(&mut received, &mut scratch, &mut out).is_open()
     });
-    cost("client: write the request and read the answer", || {
+    cost("client: write the request and read the response", || {
         out.clear();
         let mut client = WebSocketClient::new();
         client.begin(&HANDSHAKE, &mut out);
-        let mut input = Input::new(&mut answer);
+        let mut input = Input::new(&mut response);
         let event = client.next(Instant::ZERO, &mut input, &mut scratch, &mut out);
         matches!(event, Some(ClientEvent::Opened { .. }))
     });
-    let push = r#"[null,null,"rooms:lobby","new_msg",{"body":"hello, everyone in this room","user":"4711"}]"#;
+    let push = concat!(
+        r#"[null,null,"rooms:lobby","new_msg","#,
+        r#"{"body":"hello, everyone in this room","user":"4711"}]"#
+    );
     cost("server: compress a push of 90 bytes", || {
         out.clear();
         encode_deflated(Opcode::Text, black_box(push.as_bytes()), &mut deflater, &mut out);
@@ -94,16 +98,16 @@ fn main() {
     });
 }
 
-/// Both ends after a handshake, and what the server answered.
+/// Returns both sessions after a handshake, and the server's response.
 fn opened(request: &[u8], scratch: &mut Scratch) -> (WebSocketServer, WebSocketClient, Vec<u8>) {
     let (mut client, mut out) = (WebSocketClient::new(), Vec::new());
     client.begin(&HANDSHAKE, &mut out);
     out.clear();
     let server = accept(&mut request.to_vec(), scratch, &mut out);
-    let answer = out.clone();
+    let response = out.clone();
     let opened = client.next(Instant::ZERO, &mut Input::new(&mut out), scratch, &mut Vec::new());
     assert!(matches!(opened, Some(ClientEvent::Opened { .. })));
-    (server, client, answer)
+    (server, client, response)
 }
 
 fn accept(request: &mut [u8], scratch: &mut Scratch, out: &mut Vec<u8>) -> WebSocketServer {

@@ -1,8 +1,9 @@
-//! Buffers for what arrives in pieces.
+//! Growth of buffers that collect data which arrives in pieces.
 
-/// Appends `piece` to `buffer`, which is to hold `declared` bytes in the end. The buffer grows to
-/// twice what it holds and never beyond what was declared: a peer that announces much and sends
-/// little costs what it sent, and one that sends all of it does not cost twice as much.
+/// Appends `piece` to `buffer`, whose final length the peer declared as `declared` bytes. The
+/// buffer grows to twice its length, and never beyond the declared length. So a peer that declares
+/// much and sends little costs only what it sends, and a peer that sends everything does not cost
+/// twice as much.
 pub(crate) fn append(buffer: &mut Vec<u8>, piece: &[u8], declared: usize) {
     let needed = buffer.len() + piece.len();
     if needed > buffer.capacity() {
@@ -17,8 +18,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_grows_with_what_has_come_and_ends_at_what_was_declared() {
-        // An interpreter is given a part of them.
+    fn a_buffer_grows_with_the_received_bytes_and_stops_at_the_declared_length() {
+        // Miri runs a part of them.
         let bytes = |count: usize| if cfg!(miri) { count / 64 } else { count };
         let large = bytes(8 << 20);
         for (declared, piece) in [(large, 1_400), (large, 65_536), (bytes(100_000), 1), (7, 3)] {
@@ -36,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_was_declared_is_kept_all_the_same() {
+    fn bytes_beyond_the_declared_length_are_kept() {
         let mut buffer = Vec::new();
         append(&mut buffer, b"hello", 2);
         assert_eq!(buffer, b"hello");

@@ -1,4 +1,8 @@
-//! Protocols without sockets or clocks: bytes and time go in, events and bytes come out.
+//! Network protocols without sockets or clocks (sans-IO).
+//!
+//! A [`Session`] receives bytes and the time, and returns events. The bytes that it sends are
+//! appended to the caller's buffer. The protocols are [`Raw`] TCP, HTTP/1.1 ([`http`]), WebSocket
+//! ([`websocket`]), and Phoenix Channels ([`phoenix`]).
 
 mod grow;
 pub mod http;

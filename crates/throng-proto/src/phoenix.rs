@@ -1,8 +1,9 @@
-//! Phoenix Channels: what both ends write and read, as text (V1, V2), as binary frames (V2) and as long-poll bodies.
+//! Phoenix Channels: the messages of client and server, as text (V1, V2), as binary frames (V2) and
+//! as long-poll bodies.
 //!
-//! The codec is pure: text or bytes in, a [`Message`] that borrows them out; encoders append to the caller's buffer.
-//! What a message means (who may join, what is answered) is the server's business. `phoenix/README.md` tells the
-//! whole story of a message.
+//! The codec is pure: the decoders take text or bytes and return a [`PhoenixMessage`] that borrows
+//! them; the encoders append to the caller's buffer. The server decides the meaning of a message:
+//! who may join, and what the reply is. `phoenix/README.md` describes the path of a message.
 
 pub mod client;
 pub mod json;
@@ -21,7 +22,7 @@ pub use decimal::Decimal;
 pub use error::{FrameDecodeError, FrameEncodeError};
 pub use message::{FrameKind, PhoenixMessage, PhoenixPayload};
 pub use server::{
-    broadcast, channel_closed, channel_crashed, decode_binary, decode_text, push, push_around,
-    reply,
+    broadcast, channel_closed, channel_crashed, decode_binary, decode_text, push,
+    push_without_payload, reply,
 };
 pub use vsn::{UnknownVsn, Vsn};

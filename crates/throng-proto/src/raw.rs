@@ -1,10 +1,10 @@
-//! Raw TCP: bytes as they come.
+//! Raw TCP: bytes without a protocol.
 
 use throng_base::Instant;
 
 use crate::{Input, Session};
 
-/// No protocol: an event is whatever one receive brought. It has no state.
+/// The session without a protocol and without state. Each event is the bytes of one receive.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Raw;
 

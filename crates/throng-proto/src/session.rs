@@ -1,23 +1,25 @@
-//! The shape of every protocol.
+//! The trait that every protocol implements.
 
 use throng_base::Instant;
 
 use crate::Input;
 
-/// One connection's protocol state. It never sees a socket or a clock.
+/// The protocol state of one connection. It never sees a socket or a clock.
 ///
-/// One input, then drain: after bytes came in, [`Self::next`] is called until it has no more to say;
-/// what it wants to send is appended to `out`.
+/// One input, then drain: after bytes arrive, the caller calls [`Self::next`] until it returns
+/// `None`. A session appends the bytes that it sends to `out`.
 pub trait Session {
-    /// What the protocol says to the application. It borrows the receive buffer, so that a message that arrived
-    /// whole is never copied; or the scratch, where one of several pieces was put together. Never the session.
+    /// The event that the session reports to the application. It borrows the receive buffer, so a
+    /// message that arrives whole is never copied. A message that arrives in pieces is put together
+    /// in the scratch, and its event borrows that. An event never borrows the session.
     type Event<'a>;
 
-    /// What all sessions of a core share while they read: limits, an inflater, a buffer. `()` for none.
+    /// The state that all sessions of a core share while they read: limits, an inflater, buffers.
+    /// `()` for none.
     type Scratch: Default;
 
-    /// The next event, as long as `input` holds one. It consumes all of `input` before it
-    /// returns nothing: what a message still lacks, the session keeps.
+    /// Returns the next event that `input` holds. Before it returns `None` it consumes all of
+    /// `input`: the session keeps the bytes of an incomplete message.
     fn next<'a, 'i: 'a>(
         &mut self,
         now: Instant,
@@ -26,11 +28,12 @@ pub trait Session {
         out: &mut Vec<u8>,
     ) -> Option<Self::Event<'a>>;
 
-    /// When [`Self::handle_timeout`] is wanted; [`Instant::FAR`] for never.
+    /// Returns the time at which the caller must call [`Self::handle_timeout`]; [`Instant::FAR`]
+    /// for never.
     fn deadline(&self) -> Instant {
         Instant::FAR
     }
 
-    /// The deadline has come. [`Self::next`] is called after it, with nothing received.
+    /// Handles the deadline. The caller then calls [`Self::next`] with empty input.
     fn handle_timeout(&mut self, _now: Instant, _out: &mut Vec<u8>) {}
 }

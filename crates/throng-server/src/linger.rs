@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_proto::http::Fault;
+use throng_proto::http::RequestError;
 use throng_proto::websocket::{Violation, WebSocketLimits};
 use throng_report::ServerCounters;
 
@@ -22,7 +22,7 @@ pub(crate) fn end<H: Handler>(
     limits: &WebSocketLimits,
 ) {
     match violation {
-        Violation::CloseTimeout | Violation::Http(Fault::Timeout) => conn.close(),
+        Violation::CloseTimeout | Violation::Http(RequestError::Timeout) => conn.close(),
         _ => {
             conn.finish();
             conn.set_timeout(Duration::from_millis(limits.close_timeout_ms.into()));
@@ -35,7 +35,9 @@ pub(crate) fn count(violation: Violation, counters: &mut ServerCounters) {
     match violation {
         Violation::MessageTimeout => counters.message_timeouts += 1,
         Violation::FrameTooLarge | Violation::MessageTooLarge => counters.messages_too_large += 1,
-        Violation::Http(Fault::BodyTooLarge | Fault::HeadTooLarge | Fault::TargetTooLong) => {
+        Violation::Http(
+            RequestError::BodyTooLarge | RequestError::HeadTooLarge | RequestError::TargetTooLong,
+        ) => {
             counters.requests_too_large += 1;
         }
         _ => {}

@@ -1,11 +1,11 @@
-//! Chats that others' WebSocket servers were made into: how each is built and started.
+//! Chat servers on other WebSocket libraries: how to build and start each.
 
 use super::erlang;
-use super::install::{Folders, make, quietly, with_packages};
+use super::install::{Folders, create_folder, run_quietly, with_packages};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A server that sends every text message to everyone.
+/// A server that sends every text message to all clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chat {
     Haskell,
@@ -16,27 +16,27 @@ pub(super) enum Chat {
 }
 
 impl Chat {
-    /// Builds it, and says why it cannot be built here.
+    /// Builds the server; the error is the reason why it cannot be built here.
     pub(super) fn prepare(self, folders: &Folders) -> Result<(), String> {
         let source = folders.sources.join("peers").join(self.folder());
         let target = self.target(folders);
-        make(&target)?;
+        create_folder(&target)?;
         match self {
             Self::Haskell => with_packages(HASKELL_PACKAGES, || {
                 let mut ghc = Command::new("ghc");
                 ghc.args(["-O2", "-threaded", "-rtsopts", "-outputdir"]).arg(&target);
-                quietly(ghc.arg("-o").arg(target.join("chat")).arg(source.join("Chat.hs")))
+                run_quietly(ghc.arg("-o").arg(target.join("chat")).arg(source.join("Chat.hs")))
             }),
             Self::Cowboy => erlang::compile(folders, "cowboy_chat", &cowboy_paths(folders)?),
             Self::Tungstenite => {
                 let mut cargo = Command::new(env!("CARGO"));
                 cargo.args(["build", "--release", "--locked", "--manifest-path"]);
                 cargo.arg(source.join("Cargo.toml")).arg("--target-dir").arg(target);
-                quietly(&mut cargo)
+                run_quietly(&mut cargo)
             }
             Self::Gobwas => {
                 let mut go = Command::new("go");
-                quietly(
+                run_quietly(
                     go.args(["build", "-o"]).arg(target.join("chat")).arg(".").current_dir(source),
                 )
             }
@@ -48,18 +48,18 @@ impl Chat {
                 let runs = || {
                     let mut node = Command::new("node");
                     node.args(["-e", "require('uwebsockets')"]).current_dir(&target);
-                    quietly(&mut node)
+                    run_quietly(&mut node)
                 };
                 runs().or_else(|_| {
                     let mut npm = Command::new("npm");
-                    quietly(npm.args(["ci", "--ignore-scripts"]).current_dir(&target))?;
+                    run_quietly(npm.args(["ci", "--ignore-scripts"]).current_dir(&target))?;
                     runs()
                 })
             }
         }
     }
 
-    /// The command that serves on 127.0.0.1 until SIGTERM.
+    /// Returns the command that serves on 127.0.0.1 until SIGTERM.
     pub(super) fn command(self, folders: &Folders, port: &str, threads: u16) -> Command {
         let target = self.target(folders);
         match self {
@@ -107,7 +107,8 @@ impl Chat {
     }
 }
 
-/// Ranch and Cowboy as Debian compiled them for RabbitMQ, and the SHA-1 of the handshake.
+/// Returns the paths of Ranch and Cowboy, as Debian compiled them for RabbitMQ, and of the SHA-1
+/// for the handshake.
 fn cowboy_paths(folders: &Folders) -> Result<Vec<PathBuf>, String> {
     let mut paths = erlang::rabbit_plugins(folders, &["ranch", "cowlib", "cowboy"])?;
     paths.extend(erlang::libraries(folders, &["erlang-crypto"])?);

@@ -1,39 +1,39 @@
-//! Runs the bare client and reads everybody's CPU time over its measured window.
+//! The bare client, and the CPU time of all processes over its measured window.
 
 use super::cpu::{Machine, Process};
 use super::memory;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// What one run of the client saw, and what it cost whom within the window.
+/// The result of one run of the client, and the CPU time within the window.
 #[derive(Debug)]
 pub(super) struct ClientResult {
     pub(super) summary: Summary,
     pub(super) server_ns: u64,
     pub(super) machine_busy_ns: u64,
     pub(super) machine_total_ns: u64,
-    /// By how much the server's memory grew from the start of the window until what it opened had been
-    /// left alone for a while; for loads that do that.
+    /// The growth of the server's memory from the start of the window until the opened connections
+    /// had been idle for a while; only for loads that do that.
     pub(super) server_grew_bytes: Option<i64>,
 }
 
-/// The client's last line.
+/// The summary on the client's last line.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Summary {
-    /// What was asked for, a second; 0 when saturated.
+    /// The offered rate a second; 0 when saturated.
     pub(super) offered: f64,
-    /// Connections or messages within the window.
+    /// The connections or messages within the window.
     pub(super) done: u64,
     pub(super) rate: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
-    /// Of a broadcast: when the last of all had it, the median over the messages.
+    /// The time at which the last receiver had a broadcast: the median over the messages.
     #[serde(default)]
     pub(super) last_us: f64,
     pub(super) errors: Errors,
     /// The client's own CPU time within the window.
     pub(super) cpu_us: u64,
-    /// Of the whole run, not the window alone.
+    /// The connections or messages of the whole run, not only of the window.
     pub(super) total_done: u64,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Errors {
     reset: u64,
     closed: u64,
     unanswered: u64,
-    /// Answered otherwise than it must be; only where answers are compared.
+    /// Wrong answers; only where answers are compared.
     #[serde(default)]
     wrong: u64,
 }
@@ -62,7 +62,7 @@ pub(super) fn run(mut command: Command, server: u32) -> Result<ClientResult, Str
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|e| format!("cannot start the client: {e}"))?;
-    let mut child = Guard(child);
+    let mut child = KillOnDrop(child);
     let output = child.0.stdout.take().ok_or("the client has no output")?;
     let (mut start, mut end, mut held, mut summary) = (None, None, None, None);
     for line in BufReader::new(output).lines() {
@@ -106,10 +106,10 @@ impl Reading {
     }
 }
 
-/// No client outlives the harness's interest in it.
-struct Guard(Child);
+/// A client process that is killed when this is dropped.
+struct KillOnDrop(Child);
 
-impl Drop for Guard {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         if matches!(self.0.try_wait(), Ok(None)) {
             let _ = self.0.kill();
@@ -122,9 +122,13 @@ impl Drop for Guard {
 mod tests {
     use super::*;
 
-    const SUMMARY: &str = r#"{"offered":0.0,"done":9,"rate":4.5,"p50_us":1.0,"p99_us":2.0,"errors":{"connecting":1,"reset":2,"closed":3,"unanswered":4},"cpu_us":5,"total_done":12}"#;
+    const SUMMARY: &str = concat!(
+        r#"{"offered":0.0,"done":9,"rate":4.5,"p50_us":1.0,"p99_us":2.0,"#,
+        r#""errors":{"connecting":1,"reset":2,"closed":3,"unanswered":4},"#,
+        r#""cpu_us":5,"total_done":12}"#
+    );
 
-    fn pretend(script: &str) -> Result<ClientResult, String> {
+    fn run_script(script: &str) -> Result<ClientResult, String> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         run(command, std::process::id())
@@ -133,9 +137,10 @@ mod tests {
     #[test]
     fn the_window_and_the_summary_are_read() {
         let script = format!(
-            r#"echo '{{"event":"start"}}'; sleep 0.05; echo '{{"event":"end"}}'; sleep 0.05; echo '{SUMMARY}'"#
+            r#"echo '{{"event":"start"}}'; sleep 0.05
+               echo '{{"event":"end"}}'; sleep 0.05; echo '{SUMMARY}'"#
         );
-        let measured = pretend(&script).unwrap();
+        let measured = run_script(&script).unwrap();
         assert_eq!(measured.summary.done, 9);
         assert_eq!(measured.summary.errors.sum(), 10);
         assert!(measured.machine_total_ns > 0);
@@ -147,12 +152,12 @@ mod tests {
         let script = format!(
             r#"for e in start end held; do echo "{{\"event\":\"$e\"}}"; done; echo '{SUMMARY}'"#
         );
-        assert!(pretend(&script).unwrap().server_grew_bytes.is_some());
+        assert!(run_script(&script).unwrap().server_grew_bytes.is_some());
     }
 
     #[test]
     fn a_client_that_dies_is_an_error() {
-        let error = pretend(r#"echo '{"event":"start"}'; exit 2"#).unwrap_err();
+        let error = run_script(r#"echo '{"event":"start"}'; exit 2"#).unwrap_err();
         assert!(error.contains("ended early"), "{error}");
     }
 }

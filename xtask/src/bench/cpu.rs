@@ -1,20 +1,21 @@
-//! CPU time of others, read from outside.
+//! The CPU time of other processes, read from outside.
 //!
-//! Of a running process: the sum of `/proc/PID/task/*/schedstat`, which counts nanoseconds on a CPU,
-//! user and kernel, up to the last tick of each thread (4 ms at most). A thread that ends takes its
-//! share with it; when one has gone missing within the window, the process's `/proc/PID/stat` is used
-//! instead, which keeps the time of dead threads but counts in ticks of 10 ms.
+//! For a running process it is the sum of `/proc/PID/task/*/schedstat`, which counts nanoseconds on
+//! a CPU, user and kernel, up to the last tick of each thread (4 ms at most). A thread that ends
+//! takes its share with it. If a thread is missing at the end of the window, `/proc/PID/stat` is
+//! used instead, which keeps the time of dead threads but counts in ticks of 10 ms.
 //!
-//! Of a process that has ended and is not yet reaped: `/proc/PID/stat`.
+//! For a process that has ended and is not yet reaped it is `/proc/PID/stat`.
 //!
-//! On loopback the kernel does the receiver's work in the sender's name, and these kernels charge
-//! interrupts to whom they interrupt, so a process's CPU is never the whole truth: see [`Machine`].
+//! On loopback the kernel does the receiver's work in the sender's name, and kernels charge
+//! interrupts to the process that they interrupt. So the CPU time of one process is never the whole
+//! truth: see [`Machine`].
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
-/// What a process had used at one moment.
+/// The CPU time of a process at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     threads_ns: BTreeMap<u32, u64>,
@@ -28,7 +29,7 @@ impl Process {
         for entry in fs::read_dir(format!("/proc/{pid}/task")).map_err(gone)? {
             let entry = entry.map_err(gone)?;
             let Ok(thread) = entry.file_name().to_string_lossy().parse() else { continue };
-            // A thread may end between being listed and being read.
+            // A thread may end after it was listed.
             if let Ok(text) = fs::read_to_string(entry.path().join("schedstat"))
                 && let Some(ns) = text.split_whitespace().next().and_then(|n| n.parse().ok())
             {
@@ -38,7 +39,7 @@ impl Process {
         Ok(Self { threads_ns, ticks_ns: ended_ns(pid)? })
     }
 
-    /// Nanoseconds on a CPU between an earlier reading and this one.
+    /// Returns the nanoseconds on a CPU since an earlier reading.
     pub(super) fn since(&self, earlier: &Self) -> u64 {
         if earlier.threads_ns.keys().any(|thread| !self.threads_ns.contains_key(thread)) {
             return self.ticks_ns.saturating_sub(earlier.ticks_ns);
@@ -48,14 +49,15 @@ impl Process {
     }
 }
 
-/// All CPU time that a process has used, its dead threads included; also while it is a zombie.
+/// Returns all CPU time of a process, including its dead threads and also while it is a zombie.
 pub(super) fn ended_ns(pid: u32) -> Result<u64, String> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))
         .map_err(|e| format!("cannot read the CPU time of process {pid}: {e}"))?;
-    stat_ns(&text).ok_or_else(|| format!("cannot make sense of /proc/{pid}/stat"))
+    stat_ns(&text).ok_or_else(|| format!("cannot parse /proc/{pid}/stat"))
 }
 
-/// User and system time, the 14th and 15th field; the 2nd may itself hold spaces and parentheses.
+/// Returns user and system time, the 14th and 15th field. The 2nd field may contain spaces and
+/// parentheses.
 fn stat_ns(text: &str) -> Option<u64> {
     let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
@@ -63,11 +65,11 @@ fn stat_ns(text: &str) -> Option<u64> {
     Some((user + system) * TICK_NS)
 }
 
-/// What all CPUs together had done at one moment.
+/// The work of all CPUs together at one moment.
 ///
-/// Busy is what is left of the time that passed on each CPU without idle and stolen time. The kernel's
-/// own counters of busy time are samples at ticks and miss short bursts between timers, up to half of
-/// all work at low rates; its idle time is measured.
+/// Busy time is the elapsed time on all CPUs without idle and stolen time. The kernel's own
+/// counters of busy time are samples at ticks and miss short bursts between timers, up to half of
+/// all work at low rates. Its idle time is measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
     at: Instant,
@@ -79,7 +81,7 @@ impl Machine {
     pub(super) fn read() -> Result<Self, String> {
         let text =
             fs::read_to_string("/proc/stat").map_err(|e| format!("cannot read /proc/stat: {e}"))?;
-        Self::parse(&text, Instant::now()).ok_or_else(|| "cannot make sense of /proc/stat".into())
+        Self::parse(&text, Instant::now()).ok_or_else(|| "cannot parse /proc/stat".into())
     }
 
     fn parse(text: &str, at: Instant) -> Option<Self> {
@@ -97,7 +99,8 @@ impl Machine {
         Some(Self { at, cpus, not_busy_ns: (idle + iowait + steal) * TICK_NS })
     }
 
-    /// Nanoseconds that the CPUs were busy since an earlier reading, and how many passed on all of them.
+    /// Returns the busy nanoseconds of the CPUs since an earlier reading, and the nanoseconds that
+    /// passed on all of them.
     pub(super) fn since(&self, earlier: &Self) -> (u64, u64) {
         let passed = u64::try_from((self.at - earlier.at).as_nanos()).unwrap_or(u64::MAX);
         let total = passed.saturating_mul(self.cpus);
@@ -105,7 +108,8 @@ impl Machine {
     }
 }
 
-/// Linux counts for user space in hundredths of a second on every architecture that it still serves.
+/// The tick that Linux reports to user space: a hundredth of a second on every supported
+/// architecture.
 const TICK_NS: u64 = 10_000_000;
 
 #[cfg(test)]
@@ -152,9 +156,9 @@ mod tests {
         let id = std::process::id();
         let before = Process::read(id).unwrap();
         let began = Instant::now();
-        // How long that takes, the neighbours on the machine decide.
+        // The other load on the machine decides how long that takes.
         while Process::read(id).unwrap().since(&before) <= 5_000_000 {
-            assert!(began.elapsed() < Duration::from_secs(60), "a minute of work is not seen");
+            assert!(began.elapsed() < Duration::from_secs(60), "a minute of work is not counted");
         }
     }
 }

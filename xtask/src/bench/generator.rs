@@ -1,8 +1,10 @@
-//! throng's generator beside the bare client: CPU per connection of the same work on the same server.
+//! throng's generator compared with the bare client: CPU per connection of the same work on the
+//! same server.
 //!
-//! Both open connections evenly at 40 % of the bare loop's maximum, exchange a byte for "ok" and close.
-//! Each is measured as a whole process, from its start to its end, by what the kernel has charged it
-//! with when it has ended and is not yet reaped (ticks of 10 ms, below 1 % of what is measured here).
+//! Both open connections evenly at 40 % of the bare loop's maximum, exchange a byte for "ok" and
+//! close. Each is measured as a whole process from start to end, by the CPU time that the kernel
+//! charged when the process has ended and is not yet reaped (in ticks of 10 ms, below 1 % of the
+//! measured time).
 
 pub(super) mod users;
 
@@ -16,7 +18,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// One generator in one round.
+/// The sample of one generator in one round.
 #[derive(Clone, Debug, serde::Serialize)]
 pub(super) struct Sample {
     pub(super) generator: &'static str,
@@ -28,7 +30,7 @@ pub(super) struct Sample {
 pub(super) const BARE_CLIENT: &str = "bare client";
 pub(super) const THRONG_RUN: &str = "throng run";
 
-/// Measures both, each in turn first and each against a bare server of its own.
+/// Measures both in alternating order, each against a new bare server.
 pub(super) fn compare(
     bench: &Bench<'_>,
     limits: &WorkloadLimits,
@@ -45,7 +47,7 @@ pub(super) fn compare(
 
 type Measure = fn(&Bench<'_>, f64, f64, u32) -> Result<Sample, String>;
 
-/// The table of both; nothing when nothing was measured.
+/// Returns the table of both; empty without samples.
 pub(super) fn markdown(samples: &[Sample]) -> String {
     let Some(ratio) = ratio(samples) else { return String::new() };
     let mut text = "\n| generator | CPU us per connection | connections | x bare |\n\
@@ -63,7 +65,7 @@ pub(super) fn markdown(samples: &[Sample]) -> String {
     text
 }
 
-/// throng's CPU against the bare client's, the median of the rounds' own ratios.
+/// Returns throng's CPU relative to the bare client's: the median of the ratios within each round.
 pub(super) fn ratio(samples: &[Sample]) -> Option<f64> {
     median_of_some(samples.iter().filter(|s| s.generator == THRONG_RUN).filter_map(|throng| {
         let bare =
@@ -113,7 +115,7 @@ fn scenario_text(port: u16, rate: f64, seconds: f64) -> String {
     )
 }
 
-/// `connect.ok` of throng's own summary.
+/// Returns `connect.ok` of throng's own summary.
 fn connected(summary: &Path) -> Result<u64, String> {
     let text = std::fs::read_to_string(summary)
         .map_err(|e| format!("cannot read {}: {e}", summary.display()))?;
@@ -122,7 +124,7 @@ fn connected(summary: &Path) -> Result<u64, String> {
     json["connect"]["ok"].as_u64().ok_or_else(|| "throng's summary has no connect.ok".into())
 }
 
-/// What a generator printed, and its CPU time from start to end.
+/// Runs a generator against a bare server. Returns its output, and its CPU time from start to end.
 fn against_bare_server(bench: &Bench<'_>, mut command: Command) -> Result<(String, u64), String> {
     let bare = Peer::bare().command(Workload::Churn40, &bench.toolbox, bench.options);
     let server = PeerServer::start(bare, bench.options.port)?;
@@ -142,7 +144,8 @@ fn against_bare_server(bench: &Bench<'_>, mut command: Command) -> Result<(Strin
     let cpu_ns = cpu::ended_ns(child.id());
     let status = child.wait().map_err(|e| format!("cannot wait for {name}: {e}"))?;
     server.stop()?;
-    // A run on a busy machine is graded invalid (exit code 3) for its latencies; what it cost is true all the same.
+    // A run on a busy machine is graded invalid (exit code 3) for its latencies; its CPU time is
+    // valid anyway.
     if !status.success() && status.code() != Some(3) {
         return Err(format!("{name} failed: {status}"));
     }
@@ -162,7 +165,9 @@ impl Sample {
             return Err(format!("{generator} made no connections"));
         }
         if cpu_ns == 0 {
-            return Err(format!("{generator} is not the process that did the work"));
+            return Err(format!(
+                "{generator} has no CPU time: it is not the process that did the work"
+            ));
         }
         let cpu_us = cpu_ns as f64 / 1e3 / connections as f64;
         Ok(Self { generator, round, connections, cpu_us })

@@ -1,8 +1,8 @@
-//! User memory of others, read from outside.
+//! The user memory of other processes, read from outside.
 
 use std::fs;
 
-/// What a process has of its own in memory: `RssAnon`, without the files that it maps.
+/// Returns the private memory of a process: `RssAnon`, without the files that it maps.
 pub(super) fn private_bytes(pid: u32) -> Result<u64, String> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))
         .map_err(|e| format!("cannot read the memory of process {pid}: {e}"))?;
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_is_found_and_its_unit_heeded() {
+    fn the_line_is_found_and_its_unit_applied() {
         assert_eq!(parse("Name:\ta\nRssAnon:\t     280 kB\nRssFile:\t1 kB\n"), Some(286_720));
         assert_eq!(parse("Name:\ta\nState:\tZ (zombie)\n"), None);
     }

@@ -1,4 +1,5 @@
-//! Who is compared: a name, the command that starts it, and the workloads that show its point.
+//! The peers of the comparison: a name, the start command, and the workloads that show the
+//! difference.
 
 use super::Options;
 use super::chat::Chat;
@@ -6,27 +7,28 @@ use super::toolbox::Toolbox;
 use super::workload::{Kind, Workload};
 use std::process::Command;
 
-/// A server that answers every packet "ok", or a chat, or both.
+/// A server that answers every packet with "ok", or a chat server, or both.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
-    /// `family/shape`, as in the table.
+    /// The name `family/shape`, as in the table.
     pub(super) name: &'static str,
     pub(super) program: Program,
-    /// Shapes that differ in one way only are not measured where the difference cannot show.
-    takes: &'static [Kind],
+    /// The kinds of workload that the peer runs. A shape that differs in one way only is not
+    /// measured where the difference cannot show.
+    kinds: &'static [Kind],
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Program {
     Bare,
     Throng,
-    /// The Erlang module and its argument.
+    /// An Erlang module and its argument.
     Erlang(&'static str, &'static str),
     Chat(Chat),
 }
 
 impl Program {
-    /// What is built once for all its shapes.
+    /// Returns the name of the program, which is built once for all its shapes.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Bare => BARE,
@@ -43,16 +45,16 @@ impl Program {
 }
 
 impl Peer {
-    /// The kernel's limit.
+    /// Returns the bare loop, which shows the limit of the kernel.
     pub(super) fn bare() -> Self {
         peer(BARE, Program::Bare, ALL)
     }
 
-    pub(super) fn takes(&self, workload: Workload) -> bool {
-        self.takes.contains(&workload.kind())
+    pub(super) fn supports(&self, workload: Workload) -> bool {
+        self.kinds.contains(&workload.kind())
     }
 
-    /// The command that serves a workload on 127.0.0.1 until SIGTERM.
+    /// Returns the command that serves a workload on 127.0.0.1 until SIGTERM.
     pub(super) fn command(
         &self,
         workload: Workload,
@@ -88,7 +90,7 @@ impl Peer {
     }
 }
 
-/// Every peer there is, in the order of the table.
+/// Returns every peer, in the order of the table.
 pub(super) fn all() -> Vec<Peer> {
     use Kind::{Churn, Messages, WebSockets};
     let erlang = |name, module, shape, takes| peer(name, Program::Erlang(module, shape), takes);
@@ -114,24 +116,24 @@ pub(super) fn all() -> Vec<Peer> {
     ]
 }
 
-/// The peers that were asked for and have something to do.
-pub(super) fn wanted(only: &[String], workloads: &[Workload]) -> Result<Vec<Peer>, String> {
+/// Returns the selected peers that support one of the workloads.
+pub(super) fn selected(only: &[String], workloads: &[Workload]) -> Result<Vec<Peer>, String> {
     let known = |wanted: &String| {
         wanted == GENERATOR || all().iter().any(|p| p.name.starts_with(wanted.as_str()))
     };
     if let Some(unknown) = only.iter().find(|wanted| !known(wanted)) {
         let names = all().iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
-        return Err(format!("no peer is called {unknown}; there are {names}, {GENERATOR}"));
+        return Err(format!("unknown peer `{unknown}`; the peers are {names}, {GENERATOR}"));
     }
     let mut peers = all();
     peers.retain(|peer| {
-        (peer.name == BARE || is_chosen(peer.name, only))
-            && workloads.iter().any(|&workload| peer.takes(workload))
+        (peer.name == BARE || is_selected(peer.name, only))
+            && workloads.iter().any(|&workload| peer.supports(workload))
     });
     Ok(peers)
 }
 
-/// Those of the peers that can run here, and a sentence for each reason why others are missing.
+/// Returns the peers that can run here, and a sentence for each reason why others are missing.
 pub(super) fn available(peers: Vec<Peer>, toolbox: &Toolbox) -> (Vec<Peer>, Vec<String>) {
     let mut missing = Vec::new();
     let mut there = Vec::new();
@@ -148,13 +150,14 @@ pub(super) fn available(peers: Vec<Peer>, toolbox: &Toolbox) -> (Vec<Peer>, Vec<
     (there, missing)
 }
 
-/// Whether `name` begins with one of those asked for; everything is chosen when nothing was asked for.
-pub(super) fn is_chosen(name: &str, only: &[String]) -> bool {
+/// Reports whether `name` begins with one of the selected names. Without a selection every name is
+/// selected.
+pub(super) fn is_selected(name: &str, only: &[String]) -> bool {
     only.is_empty() || only.iter().any(|wanted| name.starts_with(wanted.as_str()))
 }
 
-/// Whether a row is Ranch answering as soon as it can. The sleeping shape trades 20 ms for its CPU, so
-/// nothing is measured against it.
+/// Reports whether a row is a shape of Ranch that answers as soon as it can. The sleeping shape
+/// trades 20 ms of latency for its CPU, so nothing is compared with it.
 pub(super) fn is_comparable_ranch(name: &str) -> bool {
     name.starts_with("ranch/") && name != "ranch/sleep"
 }
@@ -164,7 +167,7 @@ pub(super) const THRONG: &str = "throng";
 /// Ranch with its own defaults.
 pub(super) const RANCH_PLAIN: &str = "ranch/many_sups";
 
-/// The rows that are not servers.
+/// The rows of generators, which are not servers.
 pub(super) const GENERATOR: &str = "generator";
 
 const BACKLOG: &str = "4096";
@@ -172,7 +175,7 @@ const TCP: &[Kind] = &[Kind::Churn, Kind::Messages];
 const ALL: &[Kind] = &[Kind::Churn, Kind::Messages, Kind::WebSockets];
 
 fn peer(name: &'static str, program: Program, takes: &'static [Kind]) -> Peer {
-    Peer { name, program, takes }
+    Peer { name, program, kinds: takes }
 }
 
 #[cfg(test)]
@@ -182,10 +185,10 @@ mod tests {
     #[test]
     fn a_peer_is_chosen_by_the_start_of_its_name() {
         let only = vec!["ranch".to_string(), "gen_tcp/one".to_string()];
-        assert!(is_chosen("ranch/sleep", &only));
-        assert!(is_chosen("gen_tcp/one", &only));
-        assert!(!is_chosen("gen_tcp/several", &only));
-        assert!(is_chosen("throng", &[]));
+        assert!(is_selected("ranch/sleep", &only));
+        assert!(is_selected("gen_tcp/one", &only));
+        assert!(!is_selected("gen_tcp/several", &only));
+        assert!(is_selected("throng", &[]));
     }
 
     #[test]
@@ -194,26 +197,26 @@ mod tests {
             let ranch = (!workload.is_websocket()).then_some(RANCH_PLAIN);
             for needed in [BARE, THRONG].into_iter().chain(ranch) {
                 let found = all().into_iter().find(|p| p.name == needed).unwrap();
-                assert!(found.takes(workload), "{needed} in {}", workload.name());
+                assert!(found.supports(workload), "{needed} in {}", workload.name());
             }
         }
     }
 
     #[test]
-    fn only_peers_with_something_to_do_are_wanted() {
+    fn only_peers_that_support_the_workload_are_selected() {
         let names = |only: &[String], workload| -> Vec<&str> {
-            wanted(only, &[workload]).unwrap().iter().map(|p| p.name).collect()
+            selected(only, &[workload]).unwrap().iter().map(|p| p.name).collect()
         };
         let only = ["haskell".to_string(), "ranch".to_string()];
         assert_eq!(names(&only, Workload::WsBroadcast), [BARE, "haskell"]);
         assert_eq!(names(&["ranch/sleep".into()], Workload::Churn25), [BARE, "ranch/sleep"]);
         assert!(!names(&[], Workload::Messages25).contains(&"cowboy"));
-        let error = wanted(&["hask3ll".into()], &Workload::ALL).unwrap_err();
-        assert!(error.contains("no peer is called hask3ll; there are bare, throng"), "{error}");
+        let error = selected(&["hask3ll".into()], &Workload::ALL).unwrap_err();
+        assert!(error.contains("unknown peer `hask3ll`; the peers are bare, throng"), "{error}");
     }
 
     #[test]
-    fn sleeping_ranch_is_not_what_others_are_measured_against() {
+    fn no_row_is_compared_with_the_sleeping_ranch() {
         assert!(is_comparable_ranch(RANCH_PLAIN));
         assert!(!is_comparable_ranch("ranch/sleep"));
         assert!(!is_comparable_ranch("gen_tcp/one"));

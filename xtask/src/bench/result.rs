@@ -1,4 +1,4 @@
-//! What was measured, and the medians over it.
+//! The samples of a run, and their medians.
 
 use super::client::ClientResult;
 use super::generator;
@@ -6,7 +6,8 @@ use super::peer::{BARE, RANCH_PLAIN, is_comparable_ranch};
 use super::workload::{Workload, WorkloadLimits};
 use std::collections::BTreeMap;
 
-/// One peer under one workload in one round. "Operation" is a connection or a message.
+/// The sample of one peer under one workload in one round. An operation is a connection or a
+/// message.
 #[derive(Clone, Debug, serde::Serialize)]
 pub(super) struct Sample {
     pub(super) peer: &'static str,
@@ -15,17 +16,18 @@ pub(super) struct Sample {
     pub(super) round: u32,
     pub(super) server_us: f64,
     pub(super) client_us: f64,
-    /// All CPUs together, per operation.
+    /// The time of all CPUs together, for each operation.
     pub(super) machine_us: f64,
-    /// The share of all CPUs that neither server nor client used: others' work, and a measure of noise.
+    /// The share of all CPUs that neither server nor client used: the work of other programs, and a
+    /// measure of noise.
     pub(super) foreign_share: f64,
     pub(super) offered: f64,
     pub(super) rate: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
-    /// Of a broadcast: the last delivery of a message, the median over the messages.
+    /// The last delivery of a broadcast message: the median over the messages.
     pub(super) last_us: f64,
-    /// Server memory for each connection that was opened and left alone.
+    /// The server's memory for each connection that was opened and left idle.
     pub(super) memory_bytes: Option<f64>,
     pub(super) errors: u64,
 }
@@ -80,39 +82,39 @@ pub(super) struct Row {
     pub(super) last_us: f64,
     pub(super) memory_bytes: Option<f64>,
     pub(super) errors: u64,
-    /// Server CPU against the bare loop's, the median of the rounds' own ratios.
+    /// The server's CPU relative to the bare loop's: the median of the ratios within each round.
     pub(super) to_bare: Option<f64>,
-    /// The rate against the bare loop's, likewise.
+    /// The rate relative to the bare loop's, computed in the same way.
     pub(super) rate_to_bare: Option<f64>,
-    /// Against Ranch with its defaults.
+    /// The server's CPU relative to Ranch with its defaults.
     pub(super) to_ranch: Option<f64>,
-    /// Against the cheapest shape of Ranch that answers as soon as it can.
+    /// The server's CPU relative to the cheapest shape of Ranch that answers as soon as it can.
     pub(super) to_ranch_best: Option<f64>,
 }
 
 impl Row {
-    /// Whether the server did what was asked. One that falls behind works in larger batches, so its CPU
-    /// per operation is better than it would be at the offered rate.
+    /// Reports whether the server kept up with the offered rate. A server that falls behind works
+    /// in larger batches, so its CPU per operation is lower than it would be at the offered rate.
     pub(super) fn kept_up(&self) -> bool {
         self.offered == 0.0 || self.rate >= 0.97 * self.offered
     }
 }
 
-/// Everything of one run.
+/// All results of one run.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct Report {
     pub(super) rounds: u32,
-    /// Those that were asked for.
+    /// The selected workloads.
     #[serde(serialize_with = "by_names")]
     pub(super) workloads: Vec<Workload>,
     pub(super) limits: WorkloadLimits,
-    /// Sentences: which peers are missing, and why.
+    /// A sentence for each missing peer, with the reason.
     pub(super) missing: Vec<String>,
-    /// Sentences: which samples failed, and why.
+    /// A sentence for each failed sample, with the reason.
     pub(super) failed: Vec<String>,
     pub(super) samples: Vec<Sample>,
     pub(super) generators: Vec<generator::Sample>,
-    /// What a WebSocket user costs a generator.
+    /// The cost of a WebSocket user for each generator.
     pub(super) users: Vec<generator::users::Sample>,
 }
 
@@ -127,12 +129,12 @@ impl Report {
         Self { rounds, workloads, limits, missing, failed, samples, generators, users }
     }
 
-    pub(super) fn fail(&mut self, why: String) {
+    pub(super) fn add_failure(&mut self, why: String) {
         eprintln!("failed: {why}");
         self.failed.push(why);
     }
 
-    /// The table's rows: workloads in their order, peers in the order in which they were first seen.
+    /// Returns the rows of the table: workloads in their order, peers in the order of the table.
     pub(super) fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         for workload in Workload::ALL {
@@ -146,18 +148,18 @@ impl Report {
 
     pub(super) fn json(&self) -> String {
         #[derive(serde::Serialize)]
-        struct Whole<'a> {
+        struct JsonReport<'a> {
             schema: u32,
             rows: Vec<Row>,
             #[serde(flatten)]
             report: &'a Report,
         }
-        let whole = Whole { schema: 1, rows: self.rows(), report: self };
+        let whole = JsonReport { schema: 1, rows: self.rows(), report: self };
         serde_json::to_string_pretty(&whole).expect("numbers and names always serialise")
     }
 
     fn row(&self, peer: &'static str, workload: Workload, best: Option<&'static str>) -> Row {
-        let samples = self.of(peer, workload);
+        let samples = self.samples_of(peer, workload);
         let each = |value: fn(&Sample) -> f64| median(samples.iter().map(|s| value(s)).collect());
         let server = || samples.iter().map(|s| s.server_us);
         Row {
@@ -184,7 +186,8 @@ impl Report {
         }
     }
 
-    /// The median over the rounds of the ratio within each: neighbours in time share the machine's mood.
+    /// Returns the median of the ratios within each round: samples that are close in time see the
+    /// same state of the machine.
     fn ratio(
         &self,
         peer: &str,
@@ -193,8 +196,8 @@ impl Report {
         value: fn(&Sample) -> f64,
     ) -> Option<f64> {
         let others: BTreeMap<u32, f64> =
-            self.of(other, workload).iter().map(|s| (s.round, value(s))).collect();
-        let of_peer = self.of(peer, workload);
+            self.samples_of(other, workload).iter().map(|s| (s.round, value(s))).collect();
+        let of_peer = self.samples_of(peer, workload);
         median_of_some(of_peer.iter().filter_map(|s| Some(value(s) / others.get(&s.round)?)))
     }
 
@@ -203,7 +206,7 @@ impl Report {
             .into_iter()
             .filter(|peer| is_comparable_ranch(peer))
             .map(|peer| {
-                let costs = self.of(peer, workload).iter().map(|s| s.server_us).collect();
+                let costs = self.samples_of(peer, workload).iter().map(|s| s.server_us).collect();
                 (median(costs), peer)
             })
             .min_by(|a, b| a.0.total_cmp(&b.0))
@@ -214,16 +217,16 @@ impl Report {
         super::peer::all()
             .into_iter()
             .map(|peer| peer.name)
-            .filter(|peer| !self.of(peer, workload).is_empty())
+            .filter(|peer| !self.samples_of(peer, workload).is_empty())
             .collect()
     }
 
-    fn of(&self, peer: &str, workload: Workload) -> Vec<&Sample> {
+    fn samples_of(&self, peer: &str, workload: Workload) -> Vec<&Sample> {
         self.samples.iter().filter(|s| s.peer == peer && s.workload == workload).collect()
     }
 }
 
-/// The middle value, or the mean of the middle two; 0 of nothing.
+/// Returns the middle value, or the mean of the middle two; 0 without values.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     match values.len() {
@@ -233,7 +236,7 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// The median; nothing of nothing.
+/// Returns the median; `None` without values.
 pub(super) fn median_of_some(values: impl Iterator<Item = f64>) -> Option<f64> {
     let values: Vec<f64> = values.collect();
     (!values.is_empty()).then(|| median(values))

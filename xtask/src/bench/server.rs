@@ -1,41 +1,41 @@
-//! A server under test: started, awaited, stopped.
+//! A server under test: start, readiness, stop.
 
-use super::running::Running;
+use super::child_process::ChildProcess;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A running server. It is stopped when dropped, whatever happens in between.
+/// A running server. It stops when it is dropped.
 pub(super) struct PeerServer {
-    running: Running,
+    process: ChildProcess,
 }
 
 impl PeerServer {
     /// Starts `command` and waits until it accepts on `port` of 127.0.0.1.
     pub(super) fn start(command: Command, port: u16) -> Result<Self, String> {
-        Self::start_with(command, port, Stdio::null())
+        Self::start_and_wait(command, port, Stdio::null())
     }
 
-    /// The same, with what the server prints.
-    pub(super) fn start_talking(
+    /// Starts `command` like [`Self::start`], and returns the server's output, too.
+    pub(super) fn start_with_output(
         command: Command,
         port: u16,
     ) -> Result<(Self, ChildStdout), String> {
-        let mut server = Self::start_with(command, port, Stdio::piped())?;
-        let output = server.running.output().ok_or("the server has no output")?;
+        let mut server = Self::start_and_wait(command, port, Stdio::piped())?;
+        let output = server.process.output().ok_or("the server has no output")?;
         Ok((server, output))
     }
 
-    fn start_with(command: Command, port: u16, output: Stdio) -> Result<Self, String> {
+    fn start_and_wait(command: Command, port: u16, output: Stdio) -> Result<Self, String> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         if TcpStream::connect(address).is_ok() {
             return Err(format!("something else listens on {address}"));
         }
         let name = command.get_program().to_string_lossy().into_owned();
-        let mut running = Running::start(command, output)?;
+        let mut running = ChildProcess::start(command, output)?;
         let deadline = Instant::now() + START_MAX;
         while TcpStream::connect(address).is_err() {
-            if let Some(status) = running.ended() {
+            if let Some(status) = running.exit_status() {
                 return Err(format!("{name} ended before it listened: {status}"));
             }
             if Instant::now() > deadline {
@@ -43,19 +43,20 @@ impl PeerServer {
             }
             std::thread::sleep(POLL);
         }
-        Ok(Self { running })
+        Ok(Self { process: running })
     }
 
     pub(super) fn id(&self) -> u32 {
-        self.running.id()
+        self.process.id()
     }
 
-    /// Asks it to end. A server that had ended by itself was not measured: that is an error.
+    /// Terminates the server. It is an error if it has ended by itself, because then it was not
+    /// measured.
     pub(super) fn stop(mut self) -> Result<(), String> {
-        if let Some(status) = self.running.ended() {
+        if let Some(status) = self.process.exit_status() {
             return Err(format!("the server ended under the load: {status}"));
         }
-        self.running.end();
+        self.process.terminate();
         Ok(())
     }
 }

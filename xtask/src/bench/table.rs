@@ -1,4 +1,4 @@
-//! The results as Markdown, for a terminal as well as for a page.
+//! The results as Markdown, readable in a terminal and on a page.
 
 mod websocket;
 
@@ -6,7 +6,7 @@ use super::generator;
 use super::result::{Report, Row, Sample};
 use std::fmt::Write;
 
-/// One line on a sample while the run goes on.
+/// Returns the progress line of a sample.
 pub(super) fn progress(sample: &Sample) -> String {
     format!(
         "round {} {:18} {:22} server {:6.1} us, {:7.0}/s, p99 {:8.0} us",
@@ -19,7 +19,7 @@ pub(super) fn progress(sample: &Sample) -> String {
     )
 }
 
-/// The same of a generator.
+/// Returns the progress line of a generator's sample.
 pub(super) fn user_progress(sample: &generator::users::Sample) -> String {
     format!(
         "round {} {:18} {:22} {:7.1} us and {:.0} B a user",
@@ -31,7 +31,7 @@ pub(super) fn user_progress(sample: &generator::users::Sample) -> String {
     )
 }
 
-/// The whole report.
+/// Returns the complete report.
 pub(super) fn markdown(report: &Report, threads: u16) -> String {
     let rows = report.rows();
     let (websockets, tcp): (Vec<&Row>, Vec<&Row>) =
@@ -50,8 +50,8 @@ pub(super) fn markdown(report: &Report, threads: u16) -> String {
     text.push_str(&websocket::markdown(&websockets));
     if rows.iter().any(|row| !row.kept_up()) {
         text.push_str(
-            "\n\\* did not keep up with the offered rate: it works in larger batches than at that rate, \
-             so its CPU per operation flatters it.\n",
+            "\n\\* did not keep up with the offered rate: it works in larger batches than at that \
+             rate, so its CPU per operation flatters it.\n",
         );
     }
     text.push_str(&generator::markdown(&report.generators));
@@ -65,7 +65,7 @@ pub(super) fn markdown(report: &Report, threads: u16) -> String {
     text
 }
 
-/// What all rows have in common.
+/// Returns the paragraph on what all rows have in common.
 fn head(report: &Report, rows: &[Row], threads: u16) -> String {
     let limits = [
         (report.limits.connections_per_s, "connections/s"),
@@ -77,9 +77,9 @@ fn head(report: &Report, rows: &[Row], threads: u16) -> String {
         known.map(|(limit, what)| format!("{} {what}", grouped(*limit))).collect();
     let foreign = 100.0 * rows.iter().map(|r| r.foreign_share).fold(0.0, f64::max);
     format!(
-        "Medians of up to {} rounds on {} CPUs; {threads} threads for each server and for the client. The bare \
-         loop's maximum, from which the offered rates are taken: {}. \
-         Others on this machine used up to {foreign:.0} % of it (median of the worst row).\n",
+        "Medians of up to {} rounds on {} CPUs; {threads} threads for each server and for the \
+         client. The bare loop's maximum, from which the offered rates are taken: {}. Other \
+         programs on this machine used up to {foreign:.0} % of it (median of the worst row).\n",
         report.rounds,
         std::thread::available_parallelism().map_or(1, usize::from),
         maxima.join(", "),
@@ -108,12 +108,12 @@ fn line(text: &mut String, row: &Row) {
     );
 }
 
-/// A ratio with two places; a dash where there is none.
+/// Formats a ratio with two decimals, and a dash if there is none.
 fn ratio(value: Option<f64>) -> String {
     value.map_or("-".into(), |value| format!("{value:.2}"))
 }
 
-/// A whole number with a comma at each thousand.
+/// Formats a whole number with a comma at each thousand.
 pub(super) fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut grouped = String::new();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_has_as_many_cells_as_the_head() {
+    fn every_row_has_as_many_cells_as_the_header() {
         let text = markdown(&report(vec![sample("bare", 0, 10.0), sample("throng", 0, 11.0)]), 2);
         let cells: Vec<usize> =
             text.lines().filter(|l| l.starts_with('|')).map(|l| l.matches('|').count()).collect();

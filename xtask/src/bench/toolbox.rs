@@ -3,7 +3,7 @@
 use super::Options;
 use super::chat::Chat;
 use super::erlang;
-use super::install::{Folders, make, quietly};
+use super::install::{Folders, create_folder, run_quietly};
 use super::peer::{Peer, Program};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,24 +13,24 @@ use std::process::Command;
 pub(super) struct Toolbox {
     folders: Folders,
     throng: PathBuf,
-    /// By the name of the program: why it cannot run here.
+    /// The reason why a program cannot run here, by its name.
     missing: BTreeMap<&'static str, String>,
 }
 
 impl Toolbox {
-    /// Compiles the bare programs, and of the others those that rows ask for. As root, missing compilers
-    /// are installed with apt; what only has to be read is unpacked from Debian's packages and not installed.
+    /// Compiles the bare programs and the programs of the selected peers. As root, installs missing
+    /// compilers with apt. Packages that are only read are unpacked and not installed.
     pub(super) fn prepare(options: &Options, wanted: &[Peer]) -> Result<Self, String> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench");
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
         let folders = Folders { target: target.join("bench"), sources };
-        make(&folders.target)?;
+        create_folder(&folders.target)?;
         for program in ["server", "client", "ws_server", "ws_client"] {
             let source = folders.sources.join("bare").join(program).with_extension("c");
             let mut cc = Command::new("cc");
             cc.args(["-O2", "-Wall", "-Wextra", "-pthread", "-o"]);
-            quietly(cc.arg(folders.target.join(program)).arg(source))?;
+            run_quietly(cc.arg(folders.target.join(program)).arg(source))?;
         }
         let mut missing = BTreeMap::new();
         let mut prepared = Vec::new();
@@ -49,7 +49,7 @@ impl Toolbox {
                 Program::Bare | Program::Throng => Ok(()),
             };
             if let Err(why) = ready {
-                eprintln!("{name} is left out: {why}");
+                eprintln!("skipping {name}: {why}");
                 missing.insert(name, why);
             }
         }
@@ -60,12 +60,12 @@ impl Toolbox {
         &self.folders
     }
 
-    /// Where results go too.
+    /// Returns the folder for builds and results.
     pub(super) fn folder(&self) -> &Path {
         &self.folders.target
     }
 
-    /// One of the bare programs: `server`, `client`, `ws_server`, `ws_client`.
+    /// Returns the path of a bare program: `server`, `client`, `ws_server`, `ws_client`.
     pub(super) fn bare(&self, program: &str) -> PathBuf {
         self.folders.target.join(program)
     }
@@ -78,12 +78,13 @@ impl Toolbox {
         self.throng.is_file()
     }
 
-    /// Why a program cannot run here, if so.
+    /// Returns the reason why a program cannot run here, if there is one.
     pub(super) fn missing(&self, program: Program) -> Option<&str> {
         self.missing.get(program.name()).map(String::as_str)
     }
 
-    /// An Erlang module of the raw TCP rows, to be given its shape and the port.
+    /// Returns the command of an Erlang module for raw TCP. The caller appends the shape and the
+    /// port.
     pub(super) fn erlang(&self, module: &str, threads: u16) -> Command {
         let paths = erlang_paths(&self.folders, module).unwrap_or_default();
         erlang::run(&self.folders, module, &paths, threads)

@@ -1,6 +1,6 @@
-//! What is asked of every peer.
+//! The workloads that every peer receives.
 
-/// The bare loop's maxima, from which offered rates are taken.
+/// The bare loop's maxima, from which the offered rates are computed.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub(super) struct WorkloadLimits {
     pub(super) connections_per_s: f64,
@@ -9,22 +9,22 @@ pub(super) struct WorkloadLimits {
 }
 
 impl WorkloadLimits {
-    /// For the saturated workloads, which need no rate.
+    /// Returns limits for the saturated workloads, which need no rate.
     pub(super) fn unknown() -> Self {
         Self { connections_per_s: 0.0, messages_per_s: 0.0, websockets_per_s: 0.0 }
     }
 }
 
-/// How much of everything is measured.
+/// The size of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) warmup_s: f64,
     pub(super) seconds: f64,
-    /// How many WebSockets are opened.
+    /// The number of WebSockets to open.
     pub(super) websockets: u32,
 }
 
-/// What a workload is about. A server takes all workloads of a kind or none.
+/// The kind of a workload. A server supports all workloads of a kind or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Churn,
@@ -32,31 +32,33 @@ pub(super) enum Kind {
     WebSockets,
 }
 
-/// One workload; each is measured on its own, against a server started for it.
+/// One workload. Each is measured against a server that was started for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Workload {
-    /// Connect, a byte, the reply, close; 1,000 at a time, each end starting the next.
+    /// Connect, send a byte, read the reply, close: 1,000 at a time, each end starts the next.
     ChurnSaturated,
-    /// The same as even arrivals at 25 % of the bare loop's maximum, which Ranch can follow.
+    /// [`Self::ChurnSaturated`] as even arrivals at 25 % of the bare loop's maximum, which Ranch
+    /// can follow.
     Churn25,
-    /// The same at 40 %.
+    /// [`Self::Churn25`] at 40 %.
     Churn40,
-    /// A byte each way on 5,000 open connections at 25 % of the bare loop's maximum.
+    /// A byte in each direction on 5,000 open connections, at 25 % of the bare loop's maximum.
     Messages25,
-    /// The same at 50 %.
+    /// [`Self::Messages25`] at 50 %.
     Messages50,
-    /// The same with a message under way on each connection at all times.
+    /// [`Self::Messages25`] with a message in flight on each connection at all times.
     MessagesSaturated,
-    /// WebSockets are opened, as even arrivals at 25 % of the bare loop's maximum, and left alone.
+    /// Opening of WebSockets, which then stay idle, as even arrivals at 25 % of the bare loop's
+    /// maximum.
     WsOpen25,
-    /// The same with 256 on their way at all times.
+    /// [`Self::WsOpen25`] with 256 handshakes in flight at all times.
     WsOpenSaturated,
-    /// One message after another to everyone, each when the one before has reached all.
+    /// One broadcast after another, each when the one before has reached all clients.
     WsBroadcast,
 }
 
 impl Workload {
-    /// In the order of the table.
+    /// All workloads, in the order of the table.
     pub(super) const ALL: [Self; 9] = [
         Self::Churn25,
         Self::Churn40,
@@ -95,7 +97,7 @@ impl Workload {
         self.kind() == Kind::WebSockets
     }
 
-    /// The rate that is offered, or nothing when saturated.
+    /// Returns the offered rate; `None` when saturated.
     pub(super) fn rate(self, limits: &WorkloadLimits) -> Option<f64> {
         match self {
             Self::Churn25 => Some(0.25 * limits.connections_per_s),
@@ -110,7 +112,7 @@ impl Workload {
         }
     }
 
-    /// The client's mode, number of connections, rate and times.
+    /// Returns the client's mode, number of connections, rate and times.
     pub(super) fn client_arguments(self, limits: &WorkloadLimits, size: &Size) -> Vec<String> {
         let (mode, connections) = match self {
             Self::ChurnSaturated => ("churn", CLOSED_LOOP_CONNECTIONS),
@@ -137,7 +139,7 @@ impl Workload {
                 add("--tick", MESSAGE_TICK_US.to_string());
             }
             if self.is_websocket() {
-                // What a slow server has not answered yet keeps no later arrival waiting.
+                // Requests that a slow server has not answered do not delay later arrivals.
                 add("--in-flight", OPEN_LOOP_CONNECTIONS_MAX.to_string());
             }
         }
@@ -145,8 +147,8 @@ impl Workload {
     }
 }
 
-/// The workloads with these names; all when there are none.
-pub(super) fn chosen(names: &[String]) -> Result<Vec<Workload>, String> {
+/// Returns the workloads with these names; all workloads without names.
+pub(super) fn selected(names: &[String]) -> Result<Vec<Workload>, String> {
     if names.is_empty() {
         return Ok(Workload::ALL.to_vec());
     }
@@ -155,22 +157,26 @@ pub(super) fn chosen(names: &[String]) -> Result<Vec<Workload>, String> {
         .map(|name| {
             Workload::ALL.into_iter().find(|w| w.name() == name).ok_or_else(|| {
                 let known = Workload::ALL.map(Workload::name).join(", ");
-                format!("no workload is called {name}; there are {known}")
+                format!("unknown workload `{name}`; the workloads are {known}")
             })
         })
         .collect()
 }
 
-/// Enough for a server that sleeps 20 ms to be kept busy, and below every backlog.
+/// The connections of a closed loop: enough to keep a server busy that sleeps 20 ms, and below
+/// every backlog.
 const CLOSED_LOOP_CONNECTIONS: u32 = 1_000;
-/// Arrivals beyond this wait in the client, with their latency running.
+/// The most connections of an open loop. Further arrivals wait in the client, and their latency
+/// counts.
 const OPEN_LOOP_CONNECTIONS_MAX: u32 = 4_000;
 const OPEN_CONNECTIONS: u32 = 5_000;
-/// A client that woke for each message by itself would use up the machine before the server does.
+/// The interval at which the client wakes. A client that woke for each message would saturate the
+/// machine before the server does.
 const MESSAGE_TICK_US: u32 = 200;
-/// One of so many is opened before the window: memory that a server takes once is not its connections'.
+/// One in this many WebSockets is opened before the window, because memory that a server takes once
+/// does not belong to its connections.
 const WEBSOCKETS_TO_WARM: u32 = 15;
-/// Time for a server to give back what it needed while they came.
+/// The time for a server to free the memory that only the handshakes needed.
 const HOLD_S: f64 = 2.0;
 
 #[cfg(test)]
@@ -192,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_told_only_what_it_knows() {
+    fn a_client_receives_only_flags_that_it_knows() {
         let size = Size { warmup_s: 1.0, seconds: 2.0, websockets: 3_000 };
         let arguments =
             |workload: Workload| workload.client_arguments(&WorkloadLimits::unknown(), &size);
@@ -205,8 +211,8 @@ mod tests {
 
     #[test]
     fn an_unknown_workload_is_refused_with_the_known_names() {
-        let error = chosen(&["chrun".into()]).unwrap_err();
+        let error = selected(&["chrun".into()]).unwrap_err();
         assert!(error.contains("churn-saturated"), "{error}");
-        assert_eq!(chosen(&[]).unwrap(), Workload::ALL);
+        assert_eq!(selected(&[]).unwrap(), Workload::ALL);
     }
 }

@@ -1,4 +1,4 @@
-//! Our client, echoing, against the fuzzing server.
+//! The client, as an echo, against the fuzzing server.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -11,9 +11,9 @@ use throng_base::Prng;
 use throng_proto::websocket::{ClientEvent, ClientHandshake, Deflater, WebSocketClient};
 
 use crate::conformance::kosoku::Kosoku;
-use crate::conformance::wire::{Then, drive};
+use crate::conformance::wire::{NextStep, drive};
 
-/// Runs the cases of a fuzzing server, as many at a time as there are [`THREADS`].
+/// Runs the cases of a fuzzing server, [`THREADS`] at a time.
 pub(super) fn run(kosoku: &Kosoku, cases: &[&str], folder: &Path) -> Result<(), String> {
     let mut child = kosoku
         .command("fuzzingserver", "127.0.0.1:0", cases, folder)
@@ -22,26 +22,26 @@ pub(super) fn run(kosoku: &Kosoku, cases: &[&str], folder: &Path) -> Result<(), 
         .map_err(|error| error.to_string())?;
     let outcome = match child.stderr.take() {
         Some(stderr) => drive_all(BufReader::new(stderr)),
-        None => Err("it has no standard error".to_owned()),
+        None => Err("kosoku has no standard error".to_owned()),
     };
     if outcome.is_err() {
         let _ = child.kill();
     }
-    // Its exit code only repeats what the report says.
+    // The report contains everything that the exit code says.
     child.wait().map_err(|error| error.to_string())?;
     outcome
 }
 
-fn drive_all(mut told: impl BufRead + Send + 'static) -> Result<(), String> {
+fn drive_all(mut stderr: impl BufRead + Send + 'static) -> Result<(), String> {
     let mut line = String::new();
-    told.read_line(&mut line).map_err(|error| error.to_string())?;
+    stderr.read_line(&mut line).map_err(|error| error.to_string())?;
     let (_, address) =
         line.trim().split_once("ws://").ok_or_else(|| format!("kosoku says: {line}"))?;
-    // Whatever else it says must not fill the pipe.
-    thread::spawn(move || std::io::copy(&mut told, &mut std::io::sink()));
-    let count = ask(address, "/getCaseCount")?
+    // Further output must not fill the pipe.
+    thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+    let count = read_text(address, "/getCaseCount")?
         .parse::<usize>()
-        .map_err(|_| "it does not tell how many cases there are".to_owned())?;
+        .map_err(|_| "kosoku does not report the number of cases".to_owned())?;
     let next = AtomicUsize::new(1);
     thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -51,21 +51,21 @@ fn drive_all(mut told: impl BufRead + Send + 'static) -> Result<(), String> {
                     if case > count {
                         return;
                     }
-                    // A case that ends in a reset is the peer's to judge.
+                    // The fuzzing server judges a case that ends in a reset.
                     let _ = run_case(address, case);
                 }
             });
         }
     });
-    ask(address, "/updateReports?agent=throng").map(drop)
+    read_text(address, "/updateReports?agent=throng").map(drop)
 }
 
 const THREADS: usize = 4;
 
-/// What the server says on a connection of its own; empty for nothing.
-fn ask(address: &str, path_and_query: &str) -> Result<String, String> {
+/// Returns the text that the server sends on a connection of its own; empty for none.
+fn read_text(address: &str, path_and_query: &str) -> Result<String, String> {
     let mut answer = String::new();
-    talk(address, path_and_query, 0, |_, event, _| {
+    run_connection(address, path_and_query, 0, |_, event, _| {
         if let ClientEvent::Text(text) = event {
             text.clone_into(&mut answer);
         }
@@ -73,26 +73,31 @@ fn ask(address: &str, path_and_query: &str) -> Result<String, String> {
     Ok(answer)
 }
 
-/// One case, echoing to its end.
+/// Runs one case as an echo to its end.
 fn run_case(address: &str, case: usize) -> Result<(), String> {
     let mut random = Prng::derive(9, case as u64);
     let mut deflater = Deflater::always();
-    talk(address, &format!("/runCase?case={case}&agent=throng"), case, |client, event, out| {
-        let mask = (random.bits() as u32).to_ne_bytes();
-        match event {
-            ClientEvent::Text(text) => client.text(text, mask, Some(&mut deflater), out),
-            ClientEvent::Binary(bytes) => client.binary(bytes, mask, Some(&mut deflater), out),
-            _ => {}
-        }
-    })
+    run_connection(
+        address,
+        &format!("/runCase?case={case}&agent=throng"),
+        case,
+        |client, event, out| {
+            let mask = (random.bits() as u32).to_ne_bytes();
+            match event {
+                ClientEvent::Text(text) => client.text(text, mask, Some(&mut deflater), out),
+                ClientEvent::Binary(bytes) => client.binary(bytes, mask, Some(&mut deflater), out),
+                _ => {}
+            }
+        },
+    )
 }
 
-/// One connection to its end.
-fn talk(
+/// Runs one connection to its end.
+fn run_connection(
     address: &str,
     path_and_query: &str,
     seed: usize,
-    mut told: impl FnMut(&mut WebSocketClient, ClientEvent<'_>, &mut Vec<u8>),
+    mut on_event: impl FnMut(&mut WebSocketClient, ClientEvent<'_>, &mut Vec<u8>),
 ) -> Result<(), String> {
     let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
     let mut key = [0; 16];
@@ -108,11 +113,11 @@ fn talk(
     };
     client.begin(&handshake, &mut out);
     drive(&mut stream, &mut client, out, |client, event, out| {
-        told(client, event, out);
+        on_event(client, event, out);
         match event {
-            ClientEvent::Closed { .. } => Then::AwaitClose,
-            ClientEvent::Refused(_) | ClientEvent::Failed(_) => Then::Close,
-            _ => Then::Continue,
+            ClientEvent::Closed { .. } => NextStep::AwaitClose,
+            ClientEvent::Refused(_) | ClientEvent::Failed(_) => NextStep::Close,
+            _ => NextStep::Continue,
         }
     })
     .map_err(|error| error.to_string())

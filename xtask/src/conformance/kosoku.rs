@@ -1,4 +1,4 @@
-//! The package that drives the cases.
+//! The package `kosoku`, which drives the cases.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,29 +10,30 @@ pub(super) struct Kosoku {
 }
 
 impl Kosoku {
-    /// Installs it under `target/` unless it is there. The error says what cannot be had.
+    /// Installs the package under `target/` unless it is there. The error names what is not
+    /// available.
     pub(super) fn install() -> Result<Self, String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
         let target = root.join("target");
         let venv = target.join("kosoku");
         let program = venv.join("bin/kosoku");
         std::fs::create_dir_all(&target).map_err(|error| error.to_string())?;
-        // Two runs at once must not install into each other.
+        // Two runs must not install at the same time.
         let lock = File::create(target.join("kosoku.lock")).map_err(|error| error.to_string())?;
         lock.lock().map_err(|error| error.to_string())?;
-        let is_usable = |program: &Path| quiet(Command::new(program).arg("--help")).is_ok();
+        let is_usable = |program: &Path| run_quietly(Command::new(program).arg("--help")).is_ok();
         if !is_usable(&program) {
-            quiet(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))
-                .map_err(|error| format!("there is no Python 3.10 with venv: {error}"))?;
+            run_quietly(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))
+                .map_err(|error| format!("Python 3.10 with venv is not available: {error}"))?;
             let requirements = root.join("conformance/requirements.txt");
             let mut pip = Command::new(venv.join("bin/pip"));
-            quiet(pip.args(["install", "--quiet", "-r"]).arg(requirements))
-                .map_err(|error| format!("PyPI's kosoku cannot be installed: {error}"))?;
+            run_quietly(pip.args(["install", "--quiet", "-r"]).arg(requirements))
+                .map_err(|error| format!("cannot install kosoku from PyPI: {error}"))?;
         }
         Ok(Self { program })
     }
 
-    /// A run that leaves its report in `folder`.
+    /// Returns the command of a run that leaves its report in `folder`.
     pub(super) fn command(
         &self,
         mode: &str,
@@ -50,12 +51,13 @@ impl Kosoku {
     }
 }
 
-/// Runs it to its end; the error is its last line, or that it does not exist.
-fn quiet(command: &mut Command) -> Result<(), String> {
+/// Runs a command to its end. The error is the last line of its output, or the reason why it did
+/// not start.
+fn run_quietly(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
     if output.status.success() {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&output.stderr);
-    Err(text.lines().last().unwrap_or("it failed without a word").to_owned())
+    Err(text.lines().last().unwrap_or("the command failed without output").to_owned())
 }

@@ -1,4 +1,4 @@
-//! What the report says.
+//! Autobahn's report.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-/// Autobahn's verdict on one case. The first is on the messages, the second on how the connection was closed.
+/// Autobahn's verdict on one case: first on the messages, then on the close of the connection.
 #[derive(Debug, Deserialize)]
 struct Verdict {
     behavior: String,
@@ -15,7 +15,7 @@ struct Verdict {
     behavior_close: String,
 }
 
-/// By case.
+/// The verdicts by case.
 pub(super) struct Verdicts(BTreeMap<Vec<u32>, Verdict>);
 
 impl Verdicts {
@@ -35,15 +35,16 @@ impl Verdicts {
         self.0.len()
     }
 
-    /// Whether each case is OK. Informational ones have no right answer (RFC 6455 leaves it open).
+    /// Reports whether every case is OK. An informational case has no right answer, because RFC
+    /// 6455 leaves it open.
     pub(super) fn are_passed(&self) -> bool {
-        self.others().all(|(_, one)| {
+        self.not_ok().all(|(_, one)| {
             one.behavior == "INFORMATIONAL"
                 && ["OK", "INFORMATIONAL"].contains(&&*one.behavior_close)
         })
     }
 
-    /// Counts, and every case that is not simply OK.
+    /// Returns the counts, and every case that is not OK.
     pub(super) fn summary(&self, role: &str, elapsed: Duration) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for one in self.0.values() {
@@ -52,25 +53,25 @@ impl Verdicts {
         let counts: Vec<String> =
             counts.iter().map(|(behavior, count)| format!("{count} {behavior}")).collect();
         let mut text = format!(
-            "our {role}: {} cases in {:.0} s: {}",
+            "{role}: {} cases in {:.0} s: {}",
             self.len(),
             elapsed.as_secs_f64(),
             counts.join(", ")
         );
-        for (case, one) in self.others() {
+        for (case, one) in self.not_ok() {
             let _ = write!(text, "\n  {}: {} / {}", name(case), one.behavior, one.behavior_close);
         }
         text
     }
 
-    /// One line per case.
+    /// Appends one line for each case.
     pub(super) fn append(&self, role: &str, out: &mut String) {
         for (case, one) in &self.0 {
             let _ = writeln!(out, "{role} {} {} {}", name(case), one.behavior, one.behavior_close);
         }
     }
 
-    fn others(&self) -> impl Iterator<Item = (&Vec<u32>, &Verdict)> {
+    fn not_ok(&self) -> impl Iterator<Item = (&Vec<u32>, &Verdict)> {
         self.0.iter().filter(|(_, one)| one.behavior != "OK" || one.behavior_close != "OK")
     }
 }

@@ -1,4 +1,4 @@
-//! A session over a blocking socket.
+//! The loop that runs a session over a blocking socket.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -18,22 +18,23 @@ pub(super) const LIMITS: WebSocketLimits = WebSocketLimits {
     close_timeout_ms: 5_000,
 };
 
-/// What to do after an event.
+/// The next step after an event.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum NextStep {
     Continue,
-    /// Send what is to be sent and close; wait for the peer to do so for a second, to lose nothing that is on its way.
+    /// Send the pending bytes and close. Then wait up to a second for the peer to close, so that no
+    /// bytes in flight are lost.
     Close,
     /// Wait for the peer to close.
     AwaitClose,
 }
 
-/// Reads and writes until `told` ends it or the peer closes. `out` is sent first.
+/// Reads and writes until `on_event` ends the loop or the peer closes. Sends `out` first.
 pub(super) fn drive<S: Session<Scratch = Scratch>>(
     stream: &mut TcpStream,
     session: &mut S,
     mut out: Vec<u8>,
-    mut told: impl FnMut(&mut S, S::Event<'_>, &mut Vec<u8>) -> Then,
+    mut on_event: impl FnMut(&mut S, S::Event<'_>, &mut Vec<u8>) -> NextStep,
 ) -> std::io::Result<()> {
     let origin = Instant::now();
     let now = || throng_base::Instant::from_nanos(1 + origin.elapsed().as_nanos() as u64);
@@ -43,28 +44,28 @@ pub(super) fn drive<S: Session<Scratch = Scratch>>(
     let mut received = 0;
     loop {
         let mut input = Input::new(&mut buffer[..received]);
-        let mut then = Then::Continue;
+        let mut then = NextStep::Continue;
         while let Some(event) = session.next(now(), &mut input, &mut scratch, &mut out) {
-            then = told(session, event, &mut out);
-            if then != Then::Continue {
+            then = on_event(session, event, &mut out);
+            if then != NextStep::Continue {
                 break;
             }
         }
         let written = stream.write_all(&out);
         out.clear();
-        if then != Then::Continue {
-            // Who has closed already, or has ended, need not hear the last word.
+        if then != NextStep::Continue {
+            // A peer that has closed need not receive the last bytes.
             return finish(stream, then, &mut buffer);
         }
         written?;
         received = 0;
-        let left = session.deadline().since(now()).clamp(Duration::from_millis(1), PATIENCE);
+        let left = session.deadline().since(now()).clamp(Duration::from_millis(1), SILENCE_MAX);
         stream.set_read_timeout(Some(left))?;
         match stream.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(count) => received = count,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                if left == PATIENCE {
+                if left == SILENCE_MAX {
                     return Err(error);
                 }
                 session.handle_timeout(now(), &mut out);
@@ -74,8 +75,8 @@ pub(super) fn drive<S: Session<Scratch = Scratch>>(
     }
 }
 
-fn finish(stream: &mut TcpStream, then: Then, buffer: &mut [u8]) -> std::io::Result<()> {
-    let patience = if then == Then::Close {
+fn finish(stream: &mut TcpStream, then: NextStep, buffer: &mut [u8]) -> std::io::Result<()> {
+    let patience = if then == NextStep::Close {
         let _ = stream.shutdown(std::net::Shutdown::Write);
         Duration::from_secs(1)
     } else {
@@ -86,12 +87,12 @@ fn finish(stream: &mut TcpStream, then: Then, buffer: &mut [u8]) -> std::io::Res
         match stream.read(buffer) {
             Ok(0) => return Ok(()),
             Ok(_) => {}
-            // A process that ends with bytes unread resets its connections: an end as well.
+            // A process that ends with unread bytes resets its connections: that is a close, too.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(()),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// No case is silent for so long.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The longest silence. No case is silent for so long.
+const SILENCE_MAX: Duration = Duration::from_secs(120);

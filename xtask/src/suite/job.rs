@@ -1,4 +1,5 @@
-//! One step of the suite: a process with a time limit, a temporary folder of its own, and a file for what it says.
+//! One step of the suite: a process with a time limit, its own temporary folder, and a file for its
+//! output.
 
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
@@ -11,52 +12,52 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::outcome::Outcome;
 
-/// A step that is to be run.
+/// A step before it runs.
 pub(super) struct Job {
     pub(super) name: String,
     command: Command,
-    /// Whether nothing else is to run meanwhile.
-    pub(super) is_alone: bool,
+    /// Runs without any other step at the same time.
+    pub(super) is_exclusive: bool,
 }
 
-/// A step that ran.
+/// The result of a step.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct JobResult {
     pub(super) name: String,
-    pub(super) took: Duration,
-    /// Why it counts as failed.
+    pub(super) elapsed: Duration,
+    /// The reason why the step failed.
     pub(super) failure: Option<String>,
     pub(super) outcome: Outcome,
-    /// Its output, and where that is kept.
-    pub(super) said: String,
+    /// The output of the step, and the file that keeps it.
+    pub(super) output: String,
     pub(super) log: PathBuf,
 }
 
-impl Ran {
+impl JobResult {
     pub(super) fn is_passed(&self) -> bool {
         self.failure.is_none()
     }
 }
 
-/// Where steps work: a folder for their output, and one for their temporary files.
-pub(super) struct Workplace {
+/// The folders of the steps: one for their output, and one for their temporary files.
+pub(super) struct WorkDirs {
     out: PathBuf,
     temporary: PathBuf,
-    /// Steps that have begun.
-    begun: AtomicUsize,
+    /// The number of steps that have started.
+    started: AtomicUsize,
 }
 
-impl Workplace {
+impl WorkDirs {
     pub(super) fn new(out: &Path) -> Result<Self, String> {
         fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
-        // Paths of sockets may have 107 bytes, so it is not below `target`.
+        // The path of a socket has at most 107 bytes, so the folder is not below `target`.
         let temporary = std::env::temp_dir().join(format!("throng-tests-{}", std::process::id()));
-        let temporary = free(&temporary)?;
-        Ok(Self { out: out.to_path_buf(), temporary, begun: AtomicUsize::new(0) })
+        let temporary = create_unique_folder(&temporary)?;
+        Ok(Self { out: out.to_path_buf(), temporary, started: AtomicUsize::new(0) })
     }
 }
 
-impl Drop for Workplace {
+impl Drop for WorkDirs {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.temporary);
     }
@@ -64,57 +65,70 @@ impl Drop for Workplace {
 
 impl Job {
     pub(super) fn new(name: impl Into<String>, command: Command) -> Self {
-        Self { name: name.into(), command, is_alone: false }
+        Self { name: name.into(), command, is_exclusive: false }
     }
 
-    /// The same with the machine to itself.
-    pub(super) fn alone(self) -> Self {
-        Self { is_alone: true, ..self }
+    /// Makes the job exclusive.
+    pub(super) fn exclusive(self) -> Self {
+        Self { is_exclusive: true, ..self }
     }
 
-    /// Runs it to its end and calls `tick` now and then. One that cannot be run has failed.
-    pub(super) fn run(mut self, workplace: &Workplace, limit: Duration, tick: &dyn Fn()) -> Ran {
+    /// Runs the job to its end and calls `tick` from time to time. A job that cannot start has
+    /// failed.
+    pub(super) fn run(
+        mut self,
+        workplace: &WorkDirs,
+        limit: Duration,
+        tick: &dyn Fn(),
+    ) -> JobResult {
         let log = workplace.out.join(format!("{}.log", self.name.replace(['/', ' '], "-")));
         let began = Instant::now();
-        let ended = self.run_into(&log, workplace, limit, tick);
+        let status = self.run_into(&log, workplace, limit, tick);
         let said = fs::read(&log).unwrap_or_default();
         let said = String::from_utf8_lossy(&said).into_owned();
-        let failure = match ended {
+        let failure = match status {
             Err(why) => Some(why),
-            Ok(None) => Some(format!("it was killed after {} s", limit.as_secs())),
+            Ok(None) => Some(format!("killed after {} s", limit.as_secs())),
             Ok(Some(status)) if status.success() => None,
             Ok(Some(status)) => Some(status.to_string()),
         };
         let took = began.elapsed();
-        Ran { name: self.name, took, failure, outcome: Outcome::parse(&said), said, log }
+        JobResult {
+            name: self.name,
+            elapsed: took,
+            failure,
+            outcome: Outcome::parse(&said),
+            output: said,
+            log,
+        }
     }
 
-    /// Its status; none when it was killed.
+    /// Runs the command with its output in `log`. Returns its exit status, or `None` if it was
+    /// killed.
     fn run_into(
         &mut self,
         log: &Path,
-        workplace: &Workplace,
+        workplace: &WorkDirs,
         limit: Duration,
         tick: &dyn Fn(),
     ) -> Result<Option<ExitStatus>, String> {
-        let number = workplace.begun.fetch_add(1, Ordering::Relaxed);
-        let folder = free(&workplace.temporary.join(number.to_string()))?;
+        let number = workplace.started.fetch_add(1, Ordering::Relaxed);
+        let folder = create_unique_folder(&workplace.temporary.join(number.to_string()))?;
         let failed = |error: std::io::Error| format!("{}: {error}", log.display());
         let output = File::create(log).map_err(failed)?;
         let errors = output.try_clone().map_err(failed)?;
         self.command.stdin(Stdio::null()).stdout(output).stderr(errors).env("TMPDIR", &folder);
-        let mut child =
-            self.command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+        let mut child = self.command.spawn().map_err(|error| format!("cannot start: {error}"))?;
         let status = wait(&mut child, limit, tick);
         let _ = fs::remove_dir_all(&folder);
         Ok(status)
     }
 }
 
-/// Waits for the end; none when it took too long and was killed.
+/// Waits for the end of a process. Returns `None` if it exceeded the limit and was killed.
 fn wait(child: &mut Child, limit: Duration, tick: &dyn Fn()) -> Option<ExitStatus> {
     let began = Instant::now();
-    let mut ticked = began;
+    let mut last_tick = began;
     loop {
         if let Ok(Some(status)) = child.try_wait() {
             return Some(status);
@@ -124,15 +138,15 @@ fn wait(child: &mut Child, limit: Duration, tick: &dyn Fn()) -> Option<ExitStatu
             let _ = child.wait();
             return None;
         }
-        if ticked.elapsed() >= TICK {
-            ticked = Instant::now();
+        if last_tick.elapsed() >= TICK {
+            last_tick = Instant::now();
             tick();
         }
         std::thread::sleep(POLL);
     }
 }
 
-/// Kills a process and all that it has started and that they have started.
+/// Kills a process and all its descendants.
 fn kill_with_children(pid: u32) {
     let children: Vec<u32> = children(pid);
     if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
@@ -151,9 +165,9 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Makes a folder that did not exist: the path with a number behind it. Other users may walk through it, as some tests
-/// become one.
-fn free(path: &Path) -> Result<PathBuf, String> {
+/// Creates a new folder: the path with a number appended. Other users may enter it, because some
+/// tests switch to another user.
+fn create_unique_folder(path: &Path) -> Result<PathBuf, String> {
     for number in 0..NAMES_MAX {
         let candidate = PathBuf::from(format!("{}-{number}", path.display()));
         match DirBuilder::new().mode(0o755).create(&candidate) {

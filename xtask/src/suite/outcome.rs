@@ -1,22 +1,22 @@
-//! What a test harness printed, as numbers and names.
+//! The output of a test harness, as numbers and names.
 
 /// The outcome of one step, read from its output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// Tests that passed, skipped ones among them.
+    /// The number of passed tests, including skipped ones.
     pub(super) passed: u64,
     pub(super) failed: u64,
-    /// Names of the tests that failed.
+    /// The names of the failed tests.
     pub(super) failures: Vec<String>,
-    /// `test: reason`, of the tests or parts of tests that were skipped.
+    /// The skipped tests or parts of tests, as `test: reason`.
     pub(super) skipped: Vec<String>,
 }
 
 impl Outcome {
-    /// Reads the output of one harness, or of several in a row.
+    /// Parses the output of one harness, or of several in a row.
     pub(super) fn parse(text: &str) -> Self {
         let mut found = Self::default();
-        // The test whose output is being read, and whether names of failed tests are.
+        // The test to which the current output belongs, and a flag for the list of failed tests.
         let (mut test, mut in_failures) = ("", false);
         for line in text.lines() {
             if let Some(name) = line.strip_prefix("---- ").and_then(|rest| rest.split(' ').next()) {
@@ -38,10 +38,10 @@ impl Outcome {
         found
     }
 
-    /// A test that writes past the harness names itself in the reason.
+    /// Adds a skipped test. A test that writes past the harness names itself in the reason.
     fn skip(&mut self, before: &str, test: &str, reason: &str) {
-        let is_a_line_of_its_own = before.is_empty() || before.starts_with("test ");
-        if !is_a_line_of_its_own {
+        let is_own_line = before.is_empty() || before.starts_with("test ");
+        if !is_own_line {
             return;
         }
         let skipped = match test {
@@ -54,7 +54,7 @@ impl Outcome {
     }
 }
 
-/// The number that stands before ` passed` in `ok. 12 passed; 0 failed`.
+/// Returns the number before ` passed` in `ok. 12 passed; 0 failed`.
 fn number_before(text: &str, word: &str) -> u64 {
     let before = text.split(word).next().unwrap_or_default();
     let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
@@ -65,7 +65,7 @@ fn number_before(text: &str, word: &str) -> u64 {
 mod tests {
     use super::*;
 
-    const SAID: &str = "
+    const OUTPUT: &str = "
 running 4 tests
 test a::works ... ok
 test a::skips ... ok
@@ -102,7 +102,7 @@ test result: FAILED. 2 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; 
 
     #[test]
     fn a_harness_is_read() {
-        let found = Outcome::parse(SAID);
+        let found = Outcome::parse(OUTPUT);
         assert_eq!((found.passed, found.failed), (2, 2));
         assert_eq!(found.failures, ["b::fails", "b::panics"]);
         assert_eq!(found.skipped, ["a::skips: nft is not installed"]);
@@ -110,15 +110,15 @@ test result: FAILED. 2 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; 
 
     #[test]
     fn harnesses_in_a_row_are_summed_up() {
-        let found = Outcome::parse(&format!("{SAID}\n{SAID}"));
+        let found = Outcome::parse(&format!("{OUTPUT}\n{OUTPUT}"));
         assert_eq!((found.passed, found.failed), (4, 4));
         assert_eq!(found.skipped.len(), 1);
     }
 
     #[test]
-    fn a_test_that_skips_past_the_harness_is_told() {
+    fn a_test_that_skips_past_the_harness_is_listed() {
         let said = "test walls ... skipped: SYN flood: one CPU\nok\nskipped: tsung: not here\n\
-                    test x ... ok\nit was said that skipped: is a word\n";
+                    test x ... ok\nthis text says that skipped: is a word\n";
         assert_eq!(Outcome::parse(said).skipped, ["SYN flood: one CPU", "tsung: not here"]);
     }
 }

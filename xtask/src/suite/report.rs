@@ -1,50 +1,51 @@
-//! What is shown: a live line while the suite runs, and at its end the times, what was skipped, and what failed.
+//! The output of the suite: a live line while it runs, and at its end the times, the skipped tests
+//! and the failures.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _, stderr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::job::Ran;
+use super::job::JobResult;
 
-/// The line that a terminal shows while the suite runs; a pipe only hears of failures.
-pub(super) struct Line {
-    of: usize,
+/// The live line on a terminal. A pipe receives only the failures.
+pub(super) struct ProgressLine {
+    total: usize,
     is_shown: bool,
-    now: Mutex<Now>,
+    state: Mutex<ProgressState>,
 }
 
-/// What runs.
+/// The state of the suite.
 #[derive(Default)]
-struct Now {
+struct ProgressState {
     done: usize,
-    /// Names, and when they began.
+    /// The running steps and their start times.
     steps: Vec<(String, Instant)>,
 }
 
-impl Line {
+impl ProgressLine {
     pub(super) fn new(of: usize) -> Self {
-        Self { of, is_shown: stderr().is_terminal(), now: Mutex::default() }
+        Self { total: of, is_shown: stderr().is_terminal(), state: Mutex::default() }
     }
 
     pub(super) fn begin(&self, name: &str) {
-        let mut now = self.now();
+        let mut now = self.state();
         now.steps.push((name.to_owned(), Instant::now()));
         self.show(&now);
     }
 
     pub(super) fn tick(&self) {
-        self.show(&self.now());
+        self.show(&self.state());
     }
 
-    /// Takes the step away; a failure leaves a line.
-    pub(super) fn end(&self, ran: &Ran) {
-        let mut now = self.now();
+    /// Removes the step. A failure leaves a line.
+    pub(super) fn end(&self, result: &JobResult) {
+        let mut now = self.state();
         now.done += 1;
-        now.steps.retain(|(name, _)| *name != ran.name);
-        if !ran.is_passed() {
+        now.steps.retain(|(name, _)| *name != result.name);
+        if !result.is_passed() {
             self.clear();
-            let _ = writeln!(stderr(), "FAILED: {}", ran.name);
+            let _ = writeln!(stderr(), "FAILED: {}", result.name);
         }
         self.show(&now);
     }
@@ -55,37 +56,37 @@ impl Line {
         }
     }
 
-    fn show(&self, now: &Now) {
+    fn show(&self, now: &ProgressState) {
         if !self.is_shown {
             return;
         }
         let steps = now.steps.iter();
         let steps = steps.map(|(name, began)| format!("{name} {} s", began.elapsed().as_secs()));
         let steps = steps.collect::<Vec<_>>().join(", ");
-        let _ = write!(stderr(), "\r\x1b[2K{} of {} done; {steps}", now.done, self.of);
+        let _ = write!(stderr(), "\r\x1b[2K{} of {} done; {steps}", now.done, self.total);
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ProgressState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// All steps that ran.
+/// The results of all steps.
 #[derive(Default)]
 pub(super) struct Report {
-    steps: Vec<Ran>,
+    steps: Vec<JobResult>,
 }
 
 impl Report {
-    pub(super) fn add(&mut self, ran: Ran) {
+    pub(super) fn add(&mut self, ran: JobResult) {
         self.steps.push(ran);
     }
 
     pub(super) fn is_passed(&self) -> bool {
-        self.steps.iter().all(Ran::is_passed)
+        self.steps.iter().all(JobResult::is_passed)
     }
 
-    /// The times, what was skipped, what failed, and how it ended.
+    /// Returns the times, the skipped tests, the failures and the total.
     pub(super) fn text(&self, took: Duration) -> String {
         let mut text = String::new();
         self.times(&mut text);
@@ -102,21 +103,21 @@ impl Report {
         text
     }
 
-    /// The longest first; those that took no time worth a line are one.
+    /// Lists the times, longest first. Short steps share one line.
     fn times(&self, text: &mut String) {
         let mut steps: Vec<_> = self.steps.iter().collect();
-        steps.sort_by_key(|step| std::cmp::Reverse(step.took));
-        let (slow, quick): (Vec<&Ran>, Vec<&Ran>) =
-            steps.into_iter().partition(|step| step.took >= WORTH_A_LINE || !step.is_passed());
+        steps.sort_by_key(|step| std::cmp::Reverse(step.elapsed));
+        let (slow, quick): (Vec<&JobResult>, Vec<&JobResult>) =
+            steps.into_iter().partition(|step| step.elapsed >= WORTH_A_LINE || !step.is_passed());
         text.push_str("\n   time  tests  step\n");
         for step in slow {
             let mark = if step.is_passed() { "" } else { "  FAILED" };
             let tests = step.outcome.passed + step.outcome.failed;
-            let seconds = step.took.as_secs_f64();
+            let seconds = step.elapsed.as_secs_f64();
             _ = writeln!(text, "{seconds:5.1} s  {tests:5}  {}{mark}", step.name);
         }
         if !quick.is_empty() {
-            let seconds: f64 = quick.iter().map(|step| step.took.as_secs_f64()).sum();
+            let seconds: f64 = quick.iter().map(|step| step.elapsed.as_secs_f64()).sum();
             let tests: u64 = quick.iter().map(|step| step.outcome.passed).sum();
             let (many, worth) = (quick.len(), WORTH_A_LINE.as_secs());
             _ = writeln!(
@@ -140,11 +141,11 @@ impl Report {
             let Some(failure) = &step.failure else { continue };
             _ = writeln!(
                 text,
-                "\n---- {} ({failure}), all of it in {}",
+                "\n---- {} ({failure}), full output in {}",
                 step.name,
                 step.log.display()
             );
-            text.push_str(&last_lines(said_of_failures(&step.said), LINES_SHOWN));
+            text.push_str(&last_lines(failure_output(&step.output), LINES_SHOWN));
         }
         let failed: Vec<_> = self.steps.iter().filter(|step| !step.is_passed()).collect();
         if !failed.is_empty() {
@@ -157,8 +158,8 @@ impl Report {
     }
 }
 
-/// What a harness says about the tests that failed, without what those said that passed.
-fn said_of_failures(said: &str) -> &str {
+/// Returns the part of the output that is about failed tests.
+fn failure_output(said: &str) -> &str {
     said.find("\nfailures:\n").map_or(said, |at| &said[at + 1..])
 }
 
@@ -167,13 +168,13 @@ fn last_lines(text: &str, most: usize) -> String {
     let left_out = lines.len().saturating_sub(most);
     let mut shown = String::new();
     if left_out > 0 {
-        _ = writeln!(shown, "... {left_out} lines before");
+        _ = writeln!(shown, "... {left_out} earlier lines");
     }
     lines[left_out..].iter().for_each(|line| _ = writeln!(shown, "{line}"));
     shown
 }
 
-/// `7 min 12 s`.
+/// Formats a duration as `7 min 12 s`.
 fn minutes(took: Duration) -> String {
     match (took.as_secs() / 60, took.as_secs() % 60) {
         (0, seconds) => format!("{seconds} s"),
@@ -181,9 +182,9 @@ fn minutes(took: Duration) -> String {
     }
 }
 
-/// Steps that take less are summed up in one line.
+/// Shorter steps share one line.
 const WORTH_A_LINE: Duration = Duration::from_secs(1);
-/// Of each step that failed; its log has all.
+/// The most lines shown of each failed step. Its log has all.
 const LINES_SHOWN: usize = 200;
 
 #[cfg(test)]
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn long_output_is_cut_at_its_beginning() {
-        assert_eq!(last_lines("a\nb\nc", 2), "... 1 lines before\nb\nc\n");
+        assert_eq!(last_lines("a\nb\nc", 2), "... 1 earlier lines\nb\nc\n");
         assert_eq!(last_lines("a\nb", 2), "a\nb\n");
     }
 

@@ -1,9 +1,9 @@
-//! A chat on tokio-tungstenite: every text message goes to everyone, the sender included.
+//! A chat on tokio-tungstenite: every text message goes to all clients, the sender included.
 //!
 //!     throng-bench-tungstenite PORT THREADS
 //!
-//! A task for each connection, which waits for its peer and for tokio's broadcast channel at once. The text is
-//! shared by all receivers; each frames it for itself, as the library has it.
+//! A task for each connection, which waits for its peer and for tokio's broadcast channel at once.
+//! The text is shared by all receivers; each frames it for itself, as the library has it.
 
 use futures_util::{SinkExt, StreamExt};
 use socket2::{Domain, Socket, Type};
@@ -13,9 +13,9 @@ use tokio::sync::broadcast::{self, Receiver, Sender, error::RecvError};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
-/// A slow reader loses what is beyond.
+/// The capacity of the channel; a slow reader loses older messages.
 const MESSAGES_MAX: usize = 1024;
-/// The library's own 128 KiB for each connection would be read into by nobody here.
+/// The read buffer. The library's default of 128 KiB for each connection would stay unused here.
 const READ_BUFFER_BYTES: usize = 4096;
 
 fn main() -> std::io::Result<()> {
@@ -25,7 +25,8 @@ fn main() -> std::io::Result<()> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_io().build()?;
     runtime.block_on(async {
         let (sender, _) = broadcast::channel(MESSAGES_MAX);
-        // The runtime's main thread is none of its workers: accepting there would cost a hand-over for each.
+        // The runtime's main thread is not a worker: an accept there would cost a handoff for each
+        // connection.
         tokio::spawn(accept(listener(port as u16)?, sender)).await?;
         Ok(())
     })
@@ -45,7 +46,7 @@ async fn accept(listener: TcpListener, sender: Sender<Utf8Bytes>) {
     loop {
         if let Ok((stream, _)) = listener.accept().await {
             let (sender, receiver) = (sender.clone(), sender.subscribe());
-            // How a connection ends is nobody's business here.
+            // The reason for the end of a connection does not matter here.
             tokio::spawn(async move { _ = serve(stream, sender, receiver).await });
         }
     }

@@ -1,4 +1,4 @@
-//! A client's connection: requests, and frames after an upgrade.
+//! A client connection: requests, and frames after an upgrade.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ pub(crate) struct Http {
     stream: BufReader<TcpStream>,
 }
 
-/// An answer to a request.
+/// A response to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -23,7 +23,7 @@ impl Http {
         Self { stream: BufReader::new(connect(addr, None)) }
     }
 
-    /// Connects with a receive buffer so small that little of what is not read leaves the server.
+    /// Connects with a receive buffer so small that most unread data stays at the server.
     pub(crate) fn connect_small(addr: &str) -> Self {
         Self { stream: BufReader::new(connect(addr, Some(4 << 10))) }
     }
@@ -32,7 +32,7 @@ impl Http {
         self.stream.get_mut().write_all(bytes).expect("the server receives");
     }
 
-    /// Sends a request with a body, and does not wait for the answer.
+    /// Sends a request with a body without waiting for the response.
     pub(crate) fn begin(&mut self, method: &str, target: &str, body: &str) {
         let length = body.len();
         let head = format!("{method} {target} HTTP/1.1\r\nhost: 127.0.0.1\r\n");
@@ -44,7 +44,7 @@ impl Http {
         self.answer().expect("the server answers")
     }
 
-    /// The next answer; none once the connection has ended.
+    /// Returns the next response; `None` once the connection has ended.
     pub(crate) fn answer(&mut self) -> Option<Answer> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -59,7 +59,7 @@ impl Http {
         Some(Answer { status, body: String::from_utf8(body).unwrap() })
     }
 
-    /// Makes a WebSocket of the connection.
+    /// Upgrades the connection to a WebSocket.
     pub(crate) fn upgrade(&mut self, target: &str) {
         let upgrade = "upgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n\
              sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -73,7 +73,7 @@ impl Http {
         self.send(&frame);
     }
 
-    /// The opcode and payload of the next frame; none once the connection has ended.
+    /// Returns the opcode and payload of the next frame; `None` once the connection has ended.
     pub(crate) fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut head = [0; 2];
         self.stream.read_exact(&mut head).ok()?;
@@ -95,7 +95,7 @@ impl Http {
     }
 }
 
-/// The start of a frame of `length` bytes, as a client sends it: of its payload only what is given.
+/// Encodes the start of a client frame of `length` bytes, with only the given part of its payload.
 pub(crate) fn frame(first: u8, length: usize, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first, 0x80 | 127];
     match length {
@@ -126,5 +126,5 @@ fn connect(addr: &str, receive_bytes: Option<usize>) -> TcpStream {
     stream
 }
 
-/// Longer than any answer takes.
+/// The timeout, longer than any response takes.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,6 +1,5 @@
-//! Memory budgets under attack: what a server may be made to hold is measured in the memory of a
-//! real one, which is a process of its own. What is asserted is bytes, in proportion to what was
-//! sent; never time.
+//! Memory budgets under attack. The tests measure the memory of a real server, which is a separate
+//! process. They assert bytes in proportion to the bytes sent, never time.
 
 mod http;
 mod longpoll;

@@ -1,4 +1,4 @@
-//! Members that are told of all others, and do not read.
+//! Members that receive the list of all others, and do not read.
 
 use crate::http::Http;
 use crate::victim::{KIB, MIB, Victim};
@@ -8,7 +8,7 @@ fn members_who_do_not_read_cost_what_they_sent_and_a_little_more() {
     for policy in ["close", "drop-newest", "drop-oldest", "keep-latest"] {
         let members = 600;
         let victim = Victim::serve(&["channels", "--policy", policy, "--sndbuf", "16KiB"]);
-        // As much as is told of a member: 1 KiB, less what surrounds the text.
+        // The largest entry of a member: 1 KiB, less the text around it.
         let mood = "x".repeat(1_000);
         let mut held = Vec::new();
         for member in 0..members {
@@ -17,7 +17,7 @@ fn members_who_do_not_read_cost_what_they_sent_and_a_little_more() {
             let meta = format!(r#"{{"user":"user-{member}","mood":"{mood}"}}"#);
             http.text(&format!(r#"["1","1","presence:lobby","phx_join",{meta}]"#));
             held.push(http);
-            // Each joins once the one before has: it is told of all of them.
+            // Each member joins after the one before, so it receives the list of all of them.
             if member % 50 == 49 {
                 victim.wait_for("joins", member + 1);
             }
@@ -36,11 +36,11 @@ fn members_who_do_not_read_cost_what_they_sent_and_a_little_more() {
 }
 
 impl Http {
-    /// Who is present, as `presence_state` tells it.
+    /// Returns the members from `presence_state`.
     fn list(&mut self) -> serde_json::Map<String, serde_json::Value> {
         let mut text = Vec::new();
         loop {
-            let (opcode, payload) = self.frame().expect("the server tells it");
+            let (opcode, payload) = self.frame().expect("the server sends the list");
             if opcode != 0 {
                 text.clear();
             }

@@ -4,20 +4,20 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::process::{Place, Serving, eventually};
+use crate::process::{Serving, TestDir, eventually};
 
-/// A server, and how much memory it had at first.
+/// A server, and its memory at the start.
 pub(crate) struct Victim {
-    place: Place,
+    place: TestDir,
     server: Serving,
-    /// Resident memory before the attack.
+    /// The resident memory before the attack.
     before: u64,
 }
 
 impl Victim {
     /// Starts `throng serve` with `args`.
     pub(crate) fn serve(args: &[&str]) -> Self {
-        let place = Place::new();
+        let place = TestDir::new();
         let server = place.serve(args);
         let mut victim = Self { place, server, before: 0 };
         victim.before = victim.status("VmRSS:");
@@ -28,23 +28,23 @@ impl Victim {
         &self.server.addr
     }
 
-    /// What resident memory has grown by, at most, since the server was started.
+    /// Returns the highest growth of resident memory since the server was started.
     pub(crate) fn grown_most(&self) -> u64 {
         self.status("VmHWM:").saturating_sub(self.before)
     }
 
-    /// What resident memory has grown by.
+    /// Returns the growth of resident memory.
     pub(crate) fn grown(&self) -> u64 {
         self.status("VmRSS:").saturating_sub(self.before)
     }
 
-    /// What it has counted.
+    /// Returns the counters of the server.
     pub(crate) fn snapshot(&self) -> Value {
         let pid = self.server.process.pid().to_string();
-        self.place.throng(&["ctl", "snapshot", "--json", "--pid", &pid]).exits(0).json()
+        self.place.throng(&["ctl", "snapshot", "--json", "--pid", &pid]).exits_with(0).json()
     }
 
-    /// One of its counters, or a gauge.
+    /// Returns one of its counters or gauges.
     pub(crate) fn count(&self, name: &str) -> u64 {
         let snapshot = self.snapshot();
         snapshot["counters"][name].as_u64().unwrap_or_else(|| panic!("no {name}: {snapshot}"))
@@ -56,7 +56,7 @@ impl Victim {
         eventually(name, || self.count(name) >= at_least);
     }
 
-    /// A line of `/proc/PID/status`, in bytes.
+    /// Returns a line of `/proc/PID/status`, in bytes.
     fn status(&self, name: &str) -> u64 {
         let path = format!("/proc/{}/status", self.server.process.pid());
         let status = fs::read_to_string(path).expect("the server lives");

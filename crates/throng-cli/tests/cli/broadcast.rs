@@ -1,17 +1,21 @@
-//! `throng run` against `throng serve chat` and `throng serve channels`: both ends, 500 users, everybody is reached.
+//! `throng run` against `throng serve chat` and `throng serve channels`: 500 users, and every
+//! broadcast reaches all of them.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::process::{Place, eventually, run_file};
+use crate::process::{TestDir, eventually, run_file};
 
-/// 500 users within a second, who stay until they are told to leave; a probe every second.
-const LOAD: &str = "load: [{arrivals: {rate: 500/s, for: 1s, spacing: even}}, {hold: {for: 5m}}]\nprobe:\n  - every: 1s\n    timeout: 30s\n";
+/// The load: 500 users within a second, who stay until they leave on command, and a probe every
+/// second.
+const LOAD: &str = "load: [{arrivals: {rate: 500/s, for: 1s, spacing: even}}, {hold: {for: 5m}}]\n\
+                    probe:\n\x20 - every: 1s\n\x20   timeout: 30s\n";
 
-/// Runs it until three probes have reached all 500 and every user has sent `heartbeats`, however long that takes here.
+/// Runs the scenario until three probes have reached all 500 users and every user has sent
+/// `heartbeats`, however long that takes on this machine.
 fn run(server: &str, scenario: &str, heartbeats: u64) -> Value {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&[server]);
     place.write("scenario.yaml", &scenario.replace("ADDRESS", &server.addr));
     let run = place.start(&["run", "scenario.yaml", "--json", "out.json"]);
@@ -25,23 +29,23 @@ fn run(server: &str, scenario: &str, heartbeats: u64) -> Value {
             lines.last().and_then(|line| line["load"]["counters"]["heartbeats_sent"].as_u64());
         full.len() >= 3 && sent >= Some(500 * heartbeats)
     });
-    // Everybody leaves in order, and no probe is under way.
-    place.throng(&["ctl", "drain", "--pid", &run.pid().to_string()]).exits(0);
+    // All users leave in order, and no probe is in flight.
+    place.throng(&["ctl", "drain", "--pid", &run.pid().to_string()]).exits_with(0);
     let finished = run.finish();
     assert!(!matches!(finished.code, Some(2) | None), "{finished:#?}");
     let text = std::fs::read_to_string(place.path("out.json")).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
-/// Nothing went wrong, and every probe has reached everybody who was there.
-fn everybody_was_reached(summary: &Value) {
+/// Asserts that there are no errors, and that every probe has reached all users.
+fn assert_all_reached(summary: &Value) {
     assert_eq!(summary["errors"], serde_json::json!({}), "{summary:#}");
     assert_eq!(summary["connect"]["ok"], 500, "{summary:#}");
     let broadcast = &summary["broadcast"];
     for wrong in ["missing", "late", "duplicates", "out_of_order"] {
         assert_eq!(broadcast[wrong], 0, "{wrong}: {summary:#}");
     }
-    // A probe may be under way when they are told to leave.
+    // A probe may be in flight when the users receive the command to leave.
     let [delivered, expected, left] =
         ["delivered", "expected", "left"].map(|field| broadcast[field].as_u64().unwrap());
     assert_eq!(delivered + left, expected, "{summary:#}");
@@ -51,7 +55,7 @@ fn everybody_was_reached(summary: &Value) {
     for probe in probes.iter().filter(|probe| probe["delivered"] != 0) {
         let [first, p50, p99, last] =
             ["first_us", "p50_us", "p99_us", "last_us"].map(|field| probe[field].as_u64().unwrap());
-        // Percentiles are the upper ends of their cells, at most 0.1 % too large.
+        // Percentiles are the upper bounds of their histogram cells, at most 0.1 % too large.
         assert!(first <= p50 && p50 <= p99 && p99 <= last + last / 1_000 + 1, "{probe}");
     }
     for threshold in summary["thresholds"].as_array().unwrap() {
@@ -60,7 +64,7 @@ fn everybody_was_reached(summary: &Value) {
 }
 
 #[test]
-fn channels_reach_everybody_who_joined() {
+fn channels_reach_all_joined_users() {
     for vsn in ["1.0.0", "2.0.0"] {
         let scenario = format!(
             "target: ws://ADDRESS/socket/websocket
@@ -73,11 +77,12 @@ user:
   - push: {{topic: \"rooms:${{user.id % 10}}\", event: echo, payload: {{n: \"${{counter}}\"}}}}
   - leave: {{topic: \"rooms:${{user.id % 10}}\"}}
   - stay
-thresholds: [broadcast.missing == 0, join.ok == 1000, push.ok == 500, joined_most >= 500, heartbeat.missed == 0]
+thresholds: [broadcast.missing == 0, join.ok == 1000, push.ok == 500, joined_most >= 500, \
+             heartbeat.missed == 0]
 "
         );
         let summary = run("channels", &scenario, 1);
-        everybody_was_reached(&summary);
+        assert_all_reached(&summary);
         assert!(summary["heartbeat"]["sent"].as_u64().unwrap() >= 500, "{summary:#}");
         assert_eq!(summary["join"]["latency_us"]["count"], 1000);
         assert_eq!(summary["push"]["latency_us"]["count"], 500);
@@ -85,7 +90,7 @@ thresholds: [broadcast.missing == 0, join.ok == 1000, push.ok == 500, joined_mos
 }
 
 #[test]
-fn a_chat_reaches_everybody_who_is_connected() {
+fn a_chat_reaches_all_connected_users() {
     let scenario = format!(
         "target: ws://ADDRESS/
 {LOAD}    broadcast: {{text: hello everybody}}
@@ -94,20 +99,21 @@ thresholds: [broadcast.missing == 0, errors == 0]
 "
     );
     let summary = run("chat", &scenario, 0);
-    everybody_was_reached(&summary);
+    assert_all_reached(&summary);
     let received = summary["message"]["received"].as_u64().unwrap();
     assert!(received >= summary["broadcast"]["delivered"].as_u64().unwrap(), "{summary:#}");
 }
 
 #[test]
 fn a_server_that_does_not_upgrade_is_named_with_its_status() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["channels"]);
     let scenario = format!(
         "target: ws://{}/nowhere
 {}",
         server.addr,
-        "load: [{arrivals: {rate: 5/s, for: 1s, spacing: even}}]\nuser: [connect, stay]\non_error: stop\n"
+        "load: [{arrivals: {rate: 5/s, for: 1s, spacing: even}}]\n\
+         user: [connect, stay]\non_error: stop\n"
     );
     place.write("scenario.yaml", &scenario);
     let finished = place.throng(&["run", "scenario.yaml", "--no-record"]);

@@ -1,20 +1,20 @@
-//! What a generator can do is measured before a run, told, and held against what the run did.
+//! The calibration of the generator: its measurement, its output, and its comparison with the run.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::process::{Finished, Place, eventually, run_file};
+use crate::process::{Finished, TestDir, eventually, run_file};
 
-/// The ceiling that a run file's header tells.
-fn ceiling(place: &Place) -> Value {
+/// Returns the ceiling in the header of the run file.
+fn ceiling(place: &TestDir) -> Value {
     run_file(&place.path("run.jsonl"))[0]["ceiling"].clone()
 }
 
-/// Runs `throng` with `args` behind calibrations that take longer and longer, until `rates` of the ceiling are known.
-/// A machine that is busy with other things may tell nothing in a second.
-fn calibrated(place: &Place, args: &[&str], rates: &[&str]) -> Finished {
+/// Runs `throng` with `args` and calibrations of increasing length, until `rates` of the ceiling
+/// are known. On a busy machine a calibration of a second may measure nothing.
+fn calibrated(place: &TestDir, args: &[&str], rates: &[&str]) -> Finished {
     let run = |length| place.throng(&[args, &["--calibrate", length]].concat());
     let is_known = || rates.iter().all(|rate| ceiling(place)[rate].is_number());
     let lengths = ["1s", "4s"].into_iter();
@@ -22,22 +22,22 @@ fn calibrated(place: &Place, args: &[&str], rates: &[&str]) -> Finished {
     early.next().unwrap_or_else(|| run("16s"))
 }
 
-/// The sentences about the ceiling among the reasons of the grade.
+/// Counts the sentences about the ceiling among the reasons of the grade.
 fn reasons_of_the_ceiling(summary: &Value) -> usize {
     let reasons = summary["validity"]["reasons"].as_array().unwrap();
     reasons.iter().filter(|reason| reason.as_str().unwrap().contains("capacity")).count()
 }
 
 #[test]
-fn what_the_generator_can_do_is_measured_told_and_recorded() {
-    let place = Place::new();
+fn the_capacity_of_the_generator_is_measured_shown_and_recorded() {
+    let place = TestDir::new();
     let server = place.serve(&["ok"]);
     let load = "[{arrivals: {rate: 50/s, for: 1s, spacing: even}}]";
     let user = "[connect, {send: a}, {expect: ok}, close]";
     place.write("few.yaml", &server.scenario(load, user));
     let rates = ["connects_per_s", "messages_per_s"];
     let finished = calibrated(&place, &["run", "few.yaml", "--json", "out.json"], &rates);
-    // On a machine that is busy with other things the generator may be late, and the grade invalid.
+    // On a busy machine the generator may be late, and the grade invalid.
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
     let line = finished.stdout.lines().find(|line| line.starts_with("this machine: ")).unwrap();
     assert!(line.contains("/s connects, ") && line.contains("/s messages at most"), "{line}");
@@ -55,17 +55,17 @@ fn what_the_generator_can_do_is_measured_told_and_recorded() {
 
 #[test]
 fn a_run_that_offers_far_more_than_the_generator_can_do_is_not_valid() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["ok"]);
-    // First what it can do here, from a run that asks for nearly nothing.
+    // First measure the ceiling here, in a run with nearly no load.
     let few = "[{arrivals: {rate: 10/s, for: 200ms}}]";
     place.write("few.yaml", &server.scenario(few, "[connect, {close: reset}]"));
     calibrated(&place, &["run", "few.yaml"], &["connects_per_s"]);
     let few = ceiling(&place);
     let connects = few["connects_per_s"].as_f64().unwrap_or_else(|| panic!("{few}"));
-    assert!(few.get("messages_per_s").is_none(), "nobody says anything: {few}");
+    assert!(few.get("messages_per_s").is_none(), "no user sends a message: {few}");
 
-    // A tenth of a second brings as many as it makes in a second.
+    // A tenth of a second brings as many arrivals as the generator makes in a second.
     let (rate, most) = (connects * 10.0, connects);
     let many = format!("[{{arrivals: {{rate: {rate:.0}/s, for: 100ms, most: {most:.0}}}}}]");
     place.write("many.yaml", &server.scenario(&many, "[connect, {close: reset}]"));
@@ -76,7 +76,7 @@ fn a_run_that_offers_far_more_than_the_generator_can_do_is_not_valid() {
 
 #[test]
 fn a_calibration_ends_at_once_when_it_is_interrupted_and_leaves_nothing() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["ok"]);
     place.write("stay.yaml", &server.scenario("[{ramp: {to: 5, over: 1s}}]", "[connect, stay]"));
     let temporary = place.path("temporary");
@@ -89,20 +89,21 @@ fn a_calibration_ends_at_once_when_it_is_interrupted_and_leaves_nothing() {
     eventually("the calibration has begun", || !left().is_empty());
     let began = Instant::now();
     run.signal(Signal::INT);
-    let finished = run.finish().exits(4).complains(&["Ctrl-C", "the run was not started"]);
+    let finished =
+        run.finish().exits_with(4).stderr_contains(&["Ctrl-C", "the run was not started"]);
     assert!(began.elapsed() < Duration::from_secs(45), "of a minute: {:?}", began.elapsed());
     assert!(!finished.stdout.contains("connects"), "{finished:#?}");
     assert!(left().is_empty(), "{:?}", left());
 }
 
 #[test]
-fn a_run_goes_on_without_a_calibration_that_is_not_possible() {
-    let place = Place::new();
+fn a_run_continues_if_its_calibration_fails() {
+    let place = TestDir::new();
     let server = place.serve(&["ok"]);
     let load = "[{arrivals: {rate: 20/s, for: 500ms}}]";
     place.write("few.yaml", &server.scenario(load, "[connect, close]"));
     let mut run = place.command(&["run", "few.yaml", "--calibrate", "1s"]);
-    // No folder for the calibration's files can be made in what is a file.
+    // The calibration cannot create its folder inside a file.
     run.env("TMPDIR", place.path("few.yaml"));
     let output = run.output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! Ends that nobody planned: signals to the generator, signals to the server.
+//! Unplanned ends: signals to the generator, signals to the server.
 
 use std::time::Duration;
 
@@ -6,11 +6,12 @@ use rustix::process::Signal;
 
 use serde_json::Value;
 
-use crate::process::{Place, Running, Serving, eventually, run_file};
+use crate::process::{Running, Serving, TestDir, eventually, run_file};
 
-/// A run against `server` that would last a minute, with 10 users who talk all the time.
-fn long_run(place: &Place, server: &Serving) -> Running {
-    let talk = "[connect, {every: {period: 50ms, do: [{send: Ping}, {expect: {text: Ping, timeout: 10s}}]}}]";
+/// Starts a run of a minute against `server`, with 10 users who exchange messages all the time.
+fn long_run(place: &TestDir, server: &Serving) -> Running {
+    let talk = "[connect, {every: {period: 50ms, \
+                do: [{send: Ping}, {expect: {text: Ping, timeout: 10s}}]}}]";
     let load = "[{ramp: {to: 10, over: 200ms}}, {hold: {for: 1m}}]";
     let thresholds = "thresholds: [errors == 0, users.failed == 0]\n";
     place.write("talk.yaml", &(server.scenario(load, talk) + thresholds));
@@ -27,7 +28,7 @@ fn long_run(place: &Place, server: &Serving) -> Running {
 #[test]
 fn ctrl_c_ramps_down_and_reports() {
     for (signal, name) in [(Signal::INT, "Ctrl-C"), (Signal::TERM, "SIGTERM")] {
-        let place = Place::new();
+        let place = TestDir::new();
         let server = place.serve(&["echo"]);
         let run = long_run(&place, &server);
         run.signal(signal);
@@ -49,8 +50,8 @@ fn ctrl_c_ramps_down_and_reports() {
         assert_eq!(summary["run"]["end"], "interrupted");
         let incomplete = summary["run"]["incomplete"].as_str().unwrap();
         assert!(incomplete.starts_with(&format!("{name} ended it after ")), "{incomplete}");
-        // Who reads the file learns the same.
-        let report = place.throng(&["report"]).exits(4);
+        // A report from the run file shows the same.
+        let report = place.throng(&["report"]).exits_with(4);
         assert!(report.stdout.contains(incomplete), "{report:#?}");
         assert!(report.stdout.contains("all 2 thresholds met so far"), "{report:#?}");
         eventually("every connection is closed", || {
@@ -61,14 +62,14 @@ fn ctrl_c_ramps_down_and_reports() {
 
 #[test]
 fn a_server_that_is_killed_is_noticed_and_reported_by_kind_of_error() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["echo"]);
     let mut run = long_run(&place, &server);
     server.process.signal(Signal::KILL);
     let line = run.line_with("the server");
     assert!(line.contains("control socket") || line.contains("throng"), "{line}");
     run.line_with("connected 0 ");
-    // Whoever lost its connection comes back a moment later, and is refused.
+    // A user that has lost its connection reconnects a moment later, and is refused.
     (0..12).for_each(|_| _ = run.line_with("connected 0 "));
     run.signal(Signal::INT);
     let finished = run.finish();
@@ -79,12 +80,12 @@ fn a_server_that_is_killed_is_noticed_and_reported_by_kind_of_error() {
     let lost: u64 =
         errors.iter().filter(|(kind, _)| *kind != "connect").filter_map(|(_, n)| n.as_u64()).sum();
     assert!(lost >= 10, "each of the 10 connections was lost: {errors:?}");
-    assert!(summary["server"]["accepted"].is_u64(), "what it said last is kept: {text}");
+    assert!(summary["server"]["accepted"].is_u64(), "its last counters are kept: {text}");
 }
 
 #[test]
 fn a_generator_that_is_killed_leaves_a_run_file_up_to_the_last_interval() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["echo"]);
     let mut run = long_run(&place, &server);
     let seen: f64 = run.line().split_whitespace().next().unwrap().parse().unwrap();
@@ -93,7 +94,7 @@ fn a_generator_that_is_killed_leaves_a_run_file_up_to_the_last_interval() {
     let lines = run_file(&place.path("run.jsonl"));
     let last = lines.last().unwrap();
     assert!(last["at_ms"].as_f64().unwrap() >= seen * 1000.0 - 50.0, "{seen} s were shown: {last}");
-    let report = place.throng(&["report"]).exits(4);
+    let report = place.throng(&["report"]).exits_with(4);
     assert!(report.stdout.contains("Incomplete: its file has no last line"), "{report:#?}");
     assert!(report.stdout.contains("has no last line"), "{report:#?}");
     eventually("the server forgets the connections", || {
@@ -103,7 +104,7 @@ fn a_generator_that_is_killed_leaves_a_run_file_up_to_the_last_interval() {
 
 #[test]
 fn a_generator_that_was_stopped_for_a_while_grades_itself_invalid() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["echo"]);
     let run = long_run(&place, &server);
     run.signal(Signal::STOP);
@@ -111,7 +112,7 @@ fn a_generator_that_was_stopped_for_a_while_grades_itself_invalid() {
     run.signal(Signal::CONT);
     std::thread::sleep(Duration::from_secs(1));
     run.signal(Signal::INT);
-    let finished = run.finish().exits(4);
+    let finished = run.finish().exits_with(4);
     assert!(finished.stdout.contains("Incomplete, invalid run"), "{finished:#?}");
     assert!(finished.stdout.contains("because the generator was late"), "{finished:#?}");
 }
@@ -119,12 +120,12 @@ fn a_generator_that_was_stopped_for_a_while_grades_itself_invalid() {
 #[test]
 fn a_run_that_is_ended_over_the_control_socket_is_incomplete() {
     for verb in ["shutdown", "drain"] {
-        let place = Place::new();
+        let place = TestDir::new();
         let server = place.serve(&["echo"]);
         let run = long_run(&place, &server);
         let pid = run.pid().to_string();
-        place.throng(&["ctl", verb, "--pid", &pid]).exits(0);
-        let finished = run.finish().exits(4);
+        place.throng(&["ctl", verb, "--pid", &pid]).exits_with(0);
+        let finished = run.finish().exits_with(4);
         let said = format!("Incomplete: throng ctl {verb} ended it after ");
         assert!(finished.stdout.contains(&said), "{finished:#?}");
         assert_eq!(place.json("out.json")["run"]["end"], "interrupted");
@@ -132,22 +133,22 @@ fn a_run_that_is_ended_over_the_control_socket_is_incomplete() {
 }
 
 #[test]
-fn a_run_in_which_nobody_came_through_is_not_met() {
-    let place = Place::new();
+fn a_run_without_a_finished_iteration_is_not_met() {
+    let place = TestDir::new();
     let server = place.serve(&["echo"]);
     let load = "[{arrivals: {rate: 25/s, for: 1s, spacing: even}}]";
     let wrong = "[connect, {send: Ping}, {expect: Pong}, close]";
     place.write("wrong.yaml", &(server.scenario(load, wrong) + "on_error: stop\n"));
-    let finished = place.throng(&["run", "wrong.yaml"]).misses();
+    let finished = place.throng(&["run", "wrong.yaml"]).misses_threshold();
     let said = "no user finished: all 25 iterations failed";
     assert!(finished.stdout.contains(said), "{finished:#?}");
-    let report = place.throng(&["report"]).misses();
+    let report = place.throng(&["report"]).misses_threshold();
     assert!(report.stdout.contains(said), "{report:#?}");
 }
 
 #[test]
 fn a_target_that_is_gone_at_the_end_is_not_met() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["echo"]);
     let load = "[{ramp: {to: 5, over: 200ms}}, {hold: {for: 6s}}]";
     let talk = "[connect, {every: {period: 50ms, do: [{send: Ping}, {expect: Ping}]}}]";
@@ -160,7 +161,7 @@ fn a_target_that_is_gone_at_the_end_is_not_met() {
         run_file(&place.path("run.jsonl")).iter().any(|line| accepted(line) >= Some(5))
     });
     server.process.signal(Signal::KILL);
-    let finished = run.finish().misses();
+    let finished = run.finish().misses_threshold();
     assert!(
         finished.stdout.contains("the target had stopped answering when the run ended"),
         "{finished:#?}"
@@ -171,7 +172,7 @@ fn a_target_that_is_gone_at_the_end_is_not_met() {
 
 #[test]
 fn a_process_ends_with_its_parent() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mut server = place.serve(&["echo", "--exit-with-parent"]);
     let talk =
         server.scenario("[{ramp: {to: 2, over: 100ms}}, {hold: {for: 1m}}]", "[connect, stay]");
@@ -182,24 +183,24 @@ fn a_process_ends_with_its_parent() {
     let finished = run.finish();
     assert!(finished.stdout.contains("the end of the parent process"), "{finished:#?}");
     server.process.close_stdin();
-    let stopped = server.process.finish().exits(0);
+    let stopped = server.process.finish().exits_with(0);
     assert!(stopped.stdout.contains("\"by\":\"the end of the parent process\""), "{stopped:#?}");
 }
 
 #[test]
-fn a_run_file_that_cannot_grow_is_said_and_the_run_goes_on() {
-    let place = Place::new();
+fn a_run_file_that_cannot_grow_is_reported_and_the_run_continues() {
+    let place = TestDir::new();
     let server = place.serve(&["echo"]);
     let load = "[{ramp: {to: 5, over: 200ms}}, {hold: {for: 5s}}]";
     let talk = "[connect, {every: {period: 50ms, do: [{send: Ping}, {expect: Ping}]}}]";
     place.write("talk.yaml", &server.scenario(load, talk));
-    // 80 blocks of 512 bytes: the first line and a few intervals.
+    // 80 blocks of 512 bytes hold the first line and a few intervals.
     let finished =
         place.shell("ulimit -f 80; exec throng run talk.yaml --no-calibrate --interval 100ms");
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
     assert!(finished.stdout.contains("the run file is incomplete"), "{finished:#?}");
     let lines = finished.stdout.lines().filter(|line| line.contains("connected 5 ")).count();
-    assert!(lines >= 10, "the run went on: {finished:#?}");
+    assert!(lines >= 10, "the run continued: {finished:#?}");
     let report = place.throng(&["report", "--json"]).json();
-    assert!(report["connect"]["ok"].as_u64() > Some(0), "what was written is readable: {report}");
+    assert!(report["connect"]["ok"].as_u64() > Some(0), "the written part is readable: {report}");
 }

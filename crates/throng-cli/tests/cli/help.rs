@@ -1,68 +1,74 @@
-//! What is generated from the flags, and what a terminal gets.
+//! Help, completions and manual, which are generated from the flags, and the output on a terminal.
 
 use std::process::Command;
 
-use crate::process::{Finished, Place};
+use crate::process::{Finished, TestDir};
 
 #[test]
 fn help_has_examples_and_exit_codes() {
-    let place = Place::new();
+    let place = TestDir::new();
     for command in ["serve", "run", "lab", "ctl", "report", "doctor", "plan", "completions", "man"]
     {
-        let help = place.throng(&[command, "--help"]).exits(0).stdout;
+        let help = place.throng(&[command, "--help"]).exits_with(0).stdout;
         assert!(
             help.contains("Examples:") && help.contains(&format!("throng {command}")),
             "{help}"
         );
     }
     assert!(place.throng(&["run", "--help"]).stdout.contains("Exit codes:"));
-    place.throng(&["reprot"]).exits(2).complains(&["'report'"]);
+    place.throng(&["reprot"]).exits_with(2).stderr_contains(&["'report'"]);
 }
 
 #[test]
 fn completions_and_manual_know_every_command() {
-    let place = Place::new();
+    let place = TestDir::new();
     for shell in ["bash", "zsh", "fish"] {
-        let script = place.throng(&["completions", shell]).exits(0).stdout;
+        let script = place.throng(&["completions", shell]).exits_with(0).stdout;
         assert!(script.contains("server-control") && script.contains("pingpong"), "{shell}");
     }
-    let page = place.throng(&["man", "run"]).exits(0).stdout;
+    let page = place.throng(&["man", "run"]).exits_with(0).stdout;
     assert!(page.starts_with(".ie") && page.contains("dry\\-run"), "{page}");
-    place.throng(&["man", "rum"]).exits(2).complains(&["did you mean `run`?"]);
-    place.throng(&["man", "--dir", "man"]).exits(0);
+    place.throng(&["man", "rum"]).exits_with(2).stderr_contains(&["did you mean `run`?"]);
+    place.throng(&["man", "--dir", "man"]).exits_with(0);
     assert!(place.path("man/throng.1").exists() && place.path("man/throng-serve.1").exists());
 }
 
 #[test]
 fn the_doctor_shows_facts_as_text_and_as_json() {
-    let place = Place::new();
-    let text = place.throng(&["doctor"]).exits(0).stdout;
+    let place = TestDir::new();
+    let text = place.throng(&["doctor"]).exits_with(0).stdout;
     assert!(text.lines().any(|line| line.starts_with("net.core.somaxconn ")), "{text}");
-    let facts = place.throng(&["doctor", "--json"]).exits(0).json();
+    let facts = place.throng(&["doctor", "--json"]).exits_with(0).json();
     let number: u64 = facts["fs.nr_open"].as_str().unwrap().parse().unwrap();
     assert!(number > 0);
 }
 
 #[test]
 fn labs_are_listed_and_a_mistyped_one_suggested() {
-    let place = Place::new();
-    let list = place.throng(&["lab"]).exits(0).stdout;
+    let place = TestDir::new();
+    let list = place.throng(&["lab"]).exits_with(0).stdout;
     for name in ["stressgrid-100k", "fast-connect", "fast-receive", "connscale"] {
         assert!(list.contains(name), "{list}");
     }
-    place.throng(&["lab", "conscale"]).exits(2).complains(&["did you mean `connscale`?"]);
+    place
+        .throng(&["lab", "conscale"])
+        .exits_with(2)
+        .stderr_contains(&["did you mean `connscale`?"]);
 }
 
 #[test]
 fn a_report_of_nothing_is_exit_code_2() {
-    let place = Place::new();
-    place.throng(&["report"]).exits(2).complains(&["run.jsonl"]);
+    let place = TestDir::new();
+    place.throng(&["report"]).exits_with(2).stderr_contains(&["run.jsonl"]);
     place.write("not-a-run.jsonl", "hello\n");
-    place.throng(&["report", "not-a-run.jsonl"]).exits(2).complains(&["not-a-run.jsonl"]);
+    place
+        .throng(&["report", "not-a-run.jsonl"])
+        .exits_with(2)
+        .stderr_contains(&["not-a-run.jsonl"]);
 }
 
-/// Runs it on a terminal, which `script` provides; both outputs come back as one.
-fn on_a_terminal(place: &Place, command: &str, no_color: bool) -> String {
+/// Runs a command on a terminal, which `script` provides. Both outputs come back as one.
+fn on_a_terminal(place: &TestDir, command: &str, no_color: bool) -> String {
     let command = format!("{} {command}", env!("CARGO_BIN_EXE_throng"));
     let mut script = Command::new("script");
     script.args(["-qec", &command, "/dev/null"]).current_dir(place.path("."));
@@ -73,7 +79,7 @@ fn on_a_terminal(place: &Place, command: &str, no_color: bool) -> String {
     Finished::from(script.output().unwrap()).stdout
 }
 
-/// Whether the text sets colours or weights: `ESC [ … m`.
+/// Reports whether the text sets colours or weights: `ESC [ … m`.
 fn has_colors(text: &str) -> bool {
     text.split("\x1b[").skip(1).any(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';');
@@ -83,7 +89,7 @@ fn has_colors(text: &str) -> bool {
 
 #[test]
 fn no_color_means_no_colors_on_a_terminal_too() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("typo.yaml", "target: tcp://127.0.0.1:1\nload: []\nusre: []\n");
     let server = place.serve(&["hold"]);
     place.write(
@@ -100,7 +106,7 @@ fn no_color_means_no_colors_on_a_terminal_too() {
 
 #[test]
 fn a_terminal_gets_a_bar_with_connections_rate_latency_and_errors() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["hold"]);
     place.write(
         "good.yaml",

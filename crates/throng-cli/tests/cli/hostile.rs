@@ -1,5 +1,5 @@
-//! What another user of the machine prepares where throng makes its files. Some of it needs root, to be
-//! that user too.
+//! Attacks by another user of the machine on the files of throng. Some of them need root, to act as
+//! that user, too.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -7,12 +7,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::process::Place;
+use crate::process::TestDir;
 
 const NOBODY: u32 = 65_534;
 
-/// A file that nobody but its owner may change.
-fn victim(place: &Place) -> std::path::PathBuf {
+/// Creates a file that only its owner may change.
+fn victim(place: &TestDir) -> std::path::PathBuf {
     let path = place.path("victim");
     fs::write(&path, "precious").unwrap();
     path
@@ -22,8 +22,8 @@ fn is_unharmed(path: &Path) {
     assert_eq!(fs::read_to_string(path).unwrap(), "precious");
 }
 
-/// Another user who, until the file `stop` is there, puts a link to `victim` wherever a calibration
-/// writes.
+/// Starts an attacker: another user who links to `victim` wherever a calibration writes, until the
+/// file `stop` exists.
 fn attack(folder: &Path, victim: &Path) -> Option<Child> {
     let script = format!(
         "for round in $(seq 3000); do
@@ -45,7 +45,7 @@ fn attack(folder: &Path, victim: &Path) -> Option<Child> {
 
 #[test]
 fn a_calibration_writes_nothing_where_another_user_has_been() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (victim, folder) = (victim(&place), tempfile::tempdir().unwrap());
     fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
     let Some(attacker) = attack(folder.path(), &victim) else {
@@ -54,52 +54,53 @@ fn a_calibration_writes_nothing_where_another_user_has_been() {
     let server = place.serve(&["ok"]);
     let load = "[{arrivals: {rate: 20/s, for: 300ms}}]";
     place.write("few.yaml", &server.scenario(load, "[connect, close]"));
-    // The shell's id is that of the run, so it is known before: an attacker would try thousands.
+    // The process id of the shell is that of the run, so the test knows it in advance; a real
+    // attacker would try thousands.
     let throng = env!("CARGO_BIN_EXE_throng");
     let line = format!("echo $$; read go; exec {throng} run few.yaml --calibrate 1s");
     let mut shell = Command::new("sh");
     shell.args(["-c", &line]).current_dir(place.path("")).env("TMPDIR", folder.path());
     let mut run = place.spawn(shell);
     let pid = run.line();
-    let foreseen = folder.path().join(format!("throng-calibration-{}-0", pid.trim()));
-    fs::create_dir(&foreseen).unwrap();
-    fs::set_permissions(&foreseen, Permissions::from_mode(0o777)).unwrap();
-    symlink(&victim, foreseen.join("peer.server.log")).unwrap();
-    chown(&foreseen, Some(NOBODY), Some(NOBODY)).unwrap();
-    run.say("go");
+    let predicted = folder.path().join(format!("throng-calibration-{}-0", pid.trim()));
+    fs::create_dir(&predicted).unwrap();
+    fs::set_permissions(&predicted, Permissions::from_mode(0o777)).unwrap();
+    symlink(&victim, predicted.join("peer.server.log")).unwrap();
+    chown(&predicted, Some(NOBODY), Some(NOBODY)).unwrap();
+    run.write_line("go");
     let finished = run.finish();
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
-    assert!(finished.stdout.contains("connects"), "it was calibrated: {finished:#?}");
+    assert!(finished.stdout.contains("connects"), "the calibration ran: {finished:#?}");
     fs::write(folder.path().join("stop"), "").unwrap();
     let said = attacker.wait_with_output().unwrap().stdout;
     let said = String::from_utf8(said).unwrap();
     is_unharmed(&victim);
-    let foreseen = foreseen.file_name().unwrap().to_str().unwrap();
-    let of_ours = |line: &&str| !line.ends_with(foreseen);
+    let predicted = predicted.file_name().unwrap().to_str().unwrap();
+    let of_ours = |line: &&str| !line.ends_with(predicted);
     assert!(said.lines().filter(of_ours).any(|line| line.starts_with("saw")), "{said}");
     let won: Vec<_> =
         said.lines().filter(of_ours).filter(|line| !line.starts_with("saw")).collect();
     assert!(won.is_empty(), "{won:?}");
     let left: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 2, "the folder that was foreseen, and `stop`: {left:?}");
+    assert_eq!(left.len(), 2, "the predicted folder, and `stop`: {left:?}");
 }
 
 #[test]
-fn a_lab_keeps_its_files_only_where_nobody_else_may_put_any() {
-    let place = Place::new();
+fn a_lab_keeps_its_files_only_in_a_folder_without_other_writers() {
+    let place = TestDir::new();
     let keep = |folder: &str| {
         let args = ["lab", "stressgrid-100k", "--users", "10", "--seconds", "1", "--keep", folder];
-        place.throng(&args).exits(2)
+        place.throng(&args).exits_with(2)
     };
     fs::create_dir(place.path("results")).unwrap();
     symlink("results", place.path("link")).unwrap();
-    keep("link").complains(&["link", "it is a link"]);
+    keep("link").stderr_contains(&["link", "it is a link"]);
     fs::set_permissions(place.path("results"), Permissions::from_mode(0o777)).unwrap();
-    keep("results").complains(&["results", "others may write to it: chmod go-w"]);
+    keep("results").stderr_contains(&["results", "others may write to it: chmod go-w"]);
     fs::set_permissions(place.path("results"), Permissions::from_mode(0o755)).unwrap();
     if chown(place.path("results"), Some(NOBODY), None).is_ok() {
-        keep("results").complains(&["results", "it belongs to user 65534"]);
+        keep("results").stderr_contains(&["results", "it belongs to user 65534"]);
     } else {
         println!("skipped in part: only root gives a folder to another user");
     }
@@ -107,39 +108,39 @@ fn a_lab_keeps_its_files_only_where_nobody_else_may_put_any() {
 }
 
 #[test]
-fn a_run_is_recorded_neither_through_a_link_nor_over_what_is_no_run() {
-    let place = Place::new();
+fn a_run_is_recorded_neither_through_a_link_nor_over_another_file() {
+    let place = TestDir::new();
     let victim = victim(&place);
     let server = place.serve(&["ok"]);
     let load = "[{arrivals: {rate: 20/s, for: 100ms}}]";
     place.write("few.yaml", &server.scenario(load, "[connect, close]"));
     symlink("victim", place.path("run.jsonl")).unwrap();
-    let record = |args: &[&str]| place.throng(&[&["run", "few.yaml"], args].concat()).exits(2);
-    record(&[]).complains(&["run.jsonl", "it is a link", "was not started"]);
-    record(&["--record", "victim"]).complains(&["victim", "no run", "another name"]);
+    let record = |args: &[&str]| place.throng(&[&["run", "few.yaml"], args].concat()).exits_with(2);
+    record(&[]).stderr_contains(&["run.jsonl", "it is a link", "was not started"]);
+    record(&["--record", "victim"]).stderr_contains(&["victim", "no run", "another name"]);
     is_unharmed(&victim);
 }
 
 #[test]
-fn a_control_socket_takes_the_place_of_no_file_behind_a_link() {
-    let place = Place::new();
+fn a_control_socket_never_replaces_a_file_behind_a_link() {
+    let place = TestDir::new();
     let victim = victim(&place);
     symlink("victim", place.path("control.sock")).unwrap();
     let args = ["serve", "ok", "--listen", "127.0.0.1:0", "--control", "control.sock"];
-    place.throng(&args).exits(2).complains(&["control.sock", "not a socket"]);
+    place.throng(&args).exits_with(2).stderr_contains(&["control.sock", "not a socket"]);
     is_unharmed(&victim);
     assert!(place.path("control.sock").is_symlink());
 }
 
 #[test]
-fn control_sockets_of_a_folder_that_others_may_enter_are_not_asked() {
-    let place = Place::new();
+fn control_sockets_in_a_folder_that_others_may_enter_are_not_used() {
+    let place = TestDir::new();
     let server = place.serve(&["ok"]);
-    place.throng(&["ctl", "count"]).exits(0);
+    place.throng(&["ctl", "count"]).exits_with(0);
     fs::set_permissions(place.path("throng"), Permissions::from_mode(0o777)).unwrap();
     let refused = ["others may enter it", "--control PATH"];
-    place.throng(&["ctl", "list"]).exits(2).complains(&refused);
-    place.throng(&["ctl", "count"]).exits(2).complains(&refused);
+    place.throng(&["ctl", "list"]).exits_with(2).stderr_contains(&refused);
+    place.throng(&["ctl", "count"]).exits_with(2).stderr_contains(&refused);
     let control = server.hello["control"].as_str().unwrap();
-    place.throng(&["ctl", "count", "--control", control]).exits(0);
+    place.throng(&["ctl", "count", "--control", control]).exits_with(0);
 }

@@ -1,4 +1,5 @@
-//! The `throng` command as its users meet it: real processes on loopback, their exit codes, their output.
+//! Tests of the `throng` command as its users see it: real processes on loopback, their exit codes,
+//! their output.
 
 mod broadcast;
 mod calibrate;

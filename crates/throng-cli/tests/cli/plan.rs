@@ -1,13 +1,13 @@
-//! What a fleet takes, as `throng plan` tells it.
+//! The fleet that a load needs, as `throng plan` shows it.
 
-use crate::process::Place;
+use crate::process::TestDir;
 
 #[test]
 fn a_plan_has_machines_formulas_and_its_weakest_assumption() {
-    let place = Place::new();
+    let place = TestDir::new();
     let fleet = "plan --connections 100M --machine-memory 64GiB --machine-cores 32 --nic 25Gbit";
     let args: Vec<_> = fleet.split(' ').collect();
-    let text = place.throng(&args).exits(0).stdout;
+    let text = place.throng(&args).exits_with(0).stdout;
     for part in [
         "100M connections; machines of 64.0 GiB, 32 cores, 25Gbit/s",
         "memory decides",
@@ -19,7 +19,7 @@ fn a_plan_has_machines_formulas_and_its_weakest_assumption() {
     ] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
-    let json = place.throng(&[&args[..], &["--json"]].concat()).exits(0).json();
+    let json = place.throng(&[&args[..], &["--json"]].concat()).exits_with(0).json();
     let machines = json["plan"]["servers"]["machines"].as_u64().unwrap();
     assert!((5..=12).contains(&machines), "{json:#}");
     assert_eq!(json["costs"]["server"]["connect_us"]["source"], "documented");
@@ -27,30 +27,30 @@ fn a_plan_has_machines_formulas_and_its_weakest_assumption() {
 
 #[test]
 fn the_costs_of_a_plan_come_from_a_run_file() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["ok"]);
     let load = "[{arrivals: {rate: 50/s, for: 1s}}]";
     place.write("few.yaml", &server.scenario(load, "[connect, {send: a}, {expect: ok}, close]"));
     place.throng(&["run", "few.yaml"]);
     let args = ["plan", "--connections", "1M", "--from", "run.jsonl"];
-    let json = place.throng(&[&args[..], &["--json"]].concat()).exits(0).json();
+    let json = place.throng(&[&args[..], &["--json"]].concat()).exits_with(0).json();
     for end in ["server", "generator"] {
         assert_eq!(json["costs"][end]["message_us"]["source"], "run", "{json:#}");
         assert_eq!(json["costs"][end]["bytes"]["source"], "documented", "of too few: {json:#}");
     }
-    let text = place.throng(&args).exits(0).stdout;
+    let text = place.throng(&args).exits_with(0).stdout;
     assert!(text.contains("the run: run.jsonl"), "{text}");
     place
         .throng(&["plan", "--connections", "1M", "--from", "no.jsonl"])
-        .exits(2)
-        .complains(&["no.jsonl"]);
+        .exits_with(2)
+        .stderr_contains(&["no.jsonl"]);
 }
 
 #[test]
 fn the_costs_of_a_plan_can_be_measured_now() {
-    let place = Place::new();
+    let place = TestDir::new();
     let args = ["plan", "--connections", "1M", "--messages-per-s", "1k", "--measure", "--json"];
-    let json = place.throng(&args).exits(0).json();
+    let json = place.throng(&args).exits_with(0).json();
     for (end, what) in [("server", "message_us"), ("generator", "connect_us")] {
         assert_eq!(json["costs"][end][what]["source"], "measured", "{json:#}");
     }
@@ -58,14 +58,15 @@ fn the_costs_of_a_plan_can_be_measured_now() {
 
 #[test]
 fn a_mesh_has_a_first_limit() {
-    let place = Place::new();
+    let place = TestDir::new();
     let mesh = ["plan", "--connections-per-node", "f(x) = 3x + 15"];
-    // The article's: 1024 fds a process are enough for 336 nodes.
+    // The numbers of the article: 1024 fds a process are enough for 336 nodes.
     let line = "ulimit -Sn 1024; exec throng plan --connections-per-node 'f(x) = 3x + 15'";
-    let text = place.shell(line).exits(0).stdout;
+    let text = place.shell(line).exits_with(0).stdout;
     let first = "the first limit is RLIMIT_NOFILE, soft (1024): it is enough for 336 nodes";
     assert!(text.contains(first), "{text}");
-    let json = place.throng(&[&mesh[..], &["--nodes", "1G", "--json"]].concat()).exits(0).json();
+    let json =
+        place.throng(&[&mesh[..], &["--nodes", "1G", "--json"]].concat()).exits_with(0).json();
     let rows = json["mesh"]["rows"].as_array().unwrap();
     assert!(rows.iter().any(|row| row["limit"] == "ports" && row["needs"].is_u64()), "{json:#}");
     assert!(json["verdict"].as_str().unwrap().contains("do not fit"), "{json:#}");
@@ -73,12 +74,12 @@ fn a_mesh_has_a_first_limit() {
 
 #[test]
 fn mistakes_in_a_plan_are_pointed_at() {
-    let place = Place::new();
-    let mistaken = place.throng(&["plan", "--connections-per-node", "3x + 15y"]).exits(2);
-    mistaken.complains(&["\n    3x + 15y\n           ^", "called `x`"]);
+    let place = TestDir::new();
+    let mistaken = place.throng(&["plan", "--connections-per-node", "3x + 15y"]).exits_with(2);
+    mistaken.stderr_contains(&["\n    3x + 15y\n           ^", "called `x`"]);
     let nic = ["plan", "--connections", "1M", "--nic", "25GB"];
-    place.throng(&nic).exits(2).complains(&["did you mean `Gbit`?"]);
-    place.throng(&["plan"]).exits(2).complains(&["--connections"]);
+    place.throng(&nic).exits_with(2).stderr_contains(&["did you mean `Gbit`?"]);
+    place.throng(&["plan"]).exits_with(2).stderr_contains(&["--connections"]);
     let both = ["plan", "--connections", "1M", "--connections-per-node", "x"];
-    place.throng(&both).exits(2).complains(&["cannot be used with"]);
+    place.throng(&both).exits_with(2).stderr_contains(&["cannot be used with"]);
 }

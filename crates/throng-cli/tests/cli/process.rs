@@ -1,5 +1,5 @@
-//! Processes under test. Each test has a folder of its own, for its files and its control sockets, so that
-//! tests that run at the same time do not see each other.
+//! Processes under test. Each test has its own folder, for its files and its control sockets, so
+//! that parallel tests do not see each other.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Where a test works.
-pub(crate) struct Place {
+/// The working folder of a test.
+pub(crate) struct TestDir {
     dir: TempDir,
 }
 
-impl Place {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
@@ -30,7 +30,7 @@ impl Place {
         name.to_owned()
     }
 
-    /// What a file of JSON holds.
+    /// Parses a file of JSON.
     #[track_caller]
     pub(crate) fn json(&self, name: &str) -> Value {
         serde_json::from_str(&std::fs::read_to_string(self.path(name)).unwrap()).unwrap()
@@ -39,7 +39,7 @@ impl Place {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
         command.args(args);
-        // What a generator can do is measured by the tests that say so.
+        // Only the tests that request a calibration run one.
         let is_plain_run = args.first() == Some(&"run") && !args.contains(&"--calibrate");
         if is_plain_run && !args.contains(&"--help") {
             command.arg("--no-calibrate");
@@ -52,12 +52,12 @@ impl Place {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs `throng` to its end.
     pub(crate) fn throng(&self, args: &[&str]) -> Finished {
         Finished::from(self.command(args).output().unwrap())
     }
 
-    /// Runs a line of shell, to which `throng` is this one.
+    /// Runs a line of shell, in which `throng` is the program under test.
     pub(crate) fn shell(&self, line: &str) -> Finished {
         let line = line.replace("throng ", &format!("{} ", env!("CARGO_BIN_EXE_throng")));
         let mut shell = Command::new("sh");
@@ -65,12 +65,12 @@ impl Place {
         Finished::from(shell.env("XDG_RUNTIME_DIR", self.dir.path()).output().unwrap())
     }
 
-    /// Starts it and lets it run.
+    /// Starts `throng` in the background.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         Running::new(self.command(args))
     }
 
-    /// Starts another command and lets it run.
+    /// Starts another command in the background.
     pub(crate) fn spawn(&self, mut command: Command) -> Running {
         command.env("XDG_RUNTIME_DIR", self.dir.path());
         Running::new(command)
@@ -87,7 +87,7 @@ impl Place {
         Serving { addr: hello["addr"].as_str().unwrap().to_owned(), hello, process }
     }
 
-    /// What `throng ctl count` says of the process with this id.
+    /// Returns the output of `throng ctl count` for a process.
     pub(crate) fn count(&self, pid: u32) -> Value {
         self.throng(&["ctl", "count", "--json", "--pid", &pid.to_string()]).json()
     }
@@ -101,7 +101,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// A scenario against it; `load` and `user` in YAML.
+    /// Returns a scenario against the server; `load` and `user` are YAML.
     pub(crate) fn scenario(&self, load: &str, user: &str) -> String {
         format!("target: tcp://{}\nload: {load}\nuser: {user}\n", self.addr)
     }
@@ -128,22 +128,21 @@ impl From<Output> for Finished {
 impl Finished {
     /// Asserts on the exit code.
     #[track_caller]
-    pub(crate) fn exits(self, code: i32) -> Self {
+    pub(crate) fn exits_with(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
         self
     }
 
-    /// Asserts that the run missed what it was to reach, or is not to be believed because the
-    /// machine was busy.
+    /// Asserts that the run missed a threshold, or is invalid because the machine was busy.
     #[track_caller]
-    pub(crate) fn misses(self) -> Self {
+    pub(crate) fn misses_threshold(self) -> Self {
         assert!(matches!(self.code, Some(1 | 3)), "{self:#?}");
         self
     }
 
-    /// Asserts that standard error has all of `parts`.
+    /// Asserts that standard error contains all of `parts`.
     #[track_caller]
-    pub(crate) fn complains(self, parts: &[&str]) -> Self {
+    pub(crate) fn stderr_contains(self, parts: &[&str]) -> Self {
         for part in parts {
             assert!(self.stderr.contains(part), "{part:?} is not in {}", self.stderr);
         }
@@ -156,7 +155,7 @@ impl Finished {
     }
 }
 
-/// A process that runs; it is killed when the test is over.
+/// A running process. It is killed when it is dropped.
 pub(crate) struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -164,7 +163,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts it with its standard input and output at hand.
+    /// Starts a command with pipes for its standard streams.
     pub(crate) fn new(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
@@ -181,19 +180,19 @@ impl Running {
         self.child.id()
     }
 
-    /// The next line of its output.
+    /// Returns the next line of its output.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         line
     }
 
-    /// Reads lines until one has `part`.
+    /// Reads lines until one contains `part`.
     #[track_caller]
     pub(crate) fn line_with(&mut self, part: &str) -> String {
         loop {
             let line = self.line();
-            assert!(!line.is_empty(), "it ended before it said {part:?}");
+            assert!(!line.is_empty(), "it ended before it printed {part:?}");
             if line.contains(part) {
                 return line;
             }
@@ -201,7 +200,7 @@ impl Running {
     }
 
     /// Writes a line to its standard input.
-    pub(crate) fn say(&mut self, line: &str) {
+    pub(crate) fn write_line(&mut self, line: &str) {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
@@ -210,12 +209,12 @@ impl Running {
         kill_process(pid, signal).unwrap();
     }
 
-    /// Lets its standard input end.
+    /// Closes its standard input.
     pub(crate) fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
-    /// Waits for its end.
+    /// Waits for its end and returns its output.
     #[track_caller]
     pub(crate) fn finish(mut self) -> Finished {
         let status = self.wait();
@@ -229,7 +228,7 @@ impl Running {
 
     #[track_caller]
     fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
@@ -247,22 +246,22 @@ impl Drop for Running {
     }
 }
 
-/// Asks again and again until `holds`.
+/// Polls until the condition holds.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds() {
         assert!(Instant::now() < deadline, "never: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// A run file as it lies there; a last line that is still being written is left out.
+/// Reads a run file; an incomplete last line is skipped.
 pub(crate) fn run_file(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     whole.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Far more than anything here takes, for machines that are busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout: far more than anything here takes, even on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,50 +1,51 @@
-//! What `throng run` and `throng serve` refuse before anything is sent.
+//! The errors of `throng run` and `throng serve` before anything is sent.
 
 use std::net::{IpAddr, SocketAddr};
 
 use throng_driver::netlink;
 use throng_load::scenario::Reach;
 
-use crate::process::Place;
+use crate::process::TestDir;
 
 const STAY: &str =
     "target: tcp://127.0.0.1:5555\nload: [{ramp: {to: 5, over: 1s}}]\nuser: [connect, stay]\n";
 
 #[test]
 fn a_typo_is_shown_where_it_stands_with_the_nearest_name() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("typo.yaml", &STAY.replace("connect,", "conect,"));
-    let finished = place.throng(&["run", "typo.yaml"]).exits(2);
+    let finished = place.throng(&["run", "typo.yaml"]).exits_with(2);
     assert!(!place.path("run.jsonl").exists(), "the run was not started");
-    finished.complains(&["typo.yaml:3", "user: [conect, stay]", "^^^^^^", "`connect`"]);
+    finished.stderr_contains(&["typo.yaml:3", "user: [conect, stay]", "^^^^^^", "`connect`"]);
 }
 
 #[test]
 fn a_threshold_with_a_typo_is_shown_where_it_stands() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("typo.yaml", &format!("{STAY}thresholds:\n  - conect.p99 < 1s\n"));
-    let finished = place.throng(&["run", "typo.yaml"]).exits(2);
-    finished.complains(&["typo.yaml:5", "conect.p99 < 1s", "^", "connect"]);
+    let finished = place.throng(&["run", "typo.yaml"]).exits_with(2);
+    finished.stderr_contains(&["typo.yaml:5", "conect.p99 < 1s", "^", "connect"]);
 }
 
 #[test]
 fn a_public_target_is_refused_and_the_flag_is_named_once() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("stay.yaml", STAY);
     let public = ["run", "stay.yaml", "--target", "tcp://203.0.113.9:80"];
-    let finished = place.throng(&public).exits(2).complains(&["public address 203.0.113.9"]);
+    let finished =
+        place.throng(&public).exits_with(2).stderr_contains(&["public address 203.0.113.9"]);
     assert_eq!(finished.stderr.matches("--i-am-allowed").count(), 1, "{finished:#?}");
     assert!(!place.path("run.jsonl").exists());
     for target in ["tcp://198.18.0.9:80", "tcp://[::1]:80"] {
-        place.throng(&["run", "stay.yaml", "--dry-run", "--target", target]).exits(0);
+        place.throng(&["run", "stay.yaml", "--dry-run", "--target", target]).exits_with(0);
     }
     let allowed = [&public[..], &["--i-am-allowed", "--dry-run"]].concat();
-    place.throng(&allowed).exits(0);
+    place.throng(&allowed).exits_with(0);
 }
 
 #[test]
 fn a_private_target_is_refused_unless_this_machine_is_in_its_network() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("stay.yaml", STAY);
     let run = |address: IpAddr, flag: &str| {
         let target = format!("tcp://{}", SocketAddr::new(address, 80));
@@ -54,40 +55,43 @@ fn a_private_target_is_refused_unless_this_machine_is_in_its_network() {
     let is_own = |address: &IpAddr| own.iter().any(|network| network.contains(*address));
     let candidates: Vec<IpAddr> = (0..=255).map(|net| IpAddr::from([10, net, 255, 250])).collect();
     let foreign = *candidates.iter().find(|address| !is_own(address)).expect("not all of 10/8");
-    run(foreign, "--no-record").exits(2).complains(&["private address 10.", "--i-am-allowed"]);
-    run(foreign, "--i-am-allowed").exits(0);
+    run(foreign, "--no-record")
+        .exits_with(2)
+        .stderr_contains(&["private address 10.", "--i-am-allowed"]);
+    run(foreign, "--i-am-allowed").exits_with(0);
     let metadata = IpAddr::from([169, 254, 169, 254]);
-    run(metadata, "--no-record").exits(2).complains(&["link-local", "--i-am-allowed"]);
+    run(metadata, "--no-record").exits_with(2).stderr_contains(&["link-local", "--i-am-allowed"]);
     let private = |address: &IpAddr| Reach::of(*address) == Reach::Private;
     match std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
-        // Nothing is sent; the kernel chooses the address that it would send from.
+        // Nothing is sent: the kernel only chooses the source address.
         socket.connect("198.51.100.1:9")?;
         Ok(socket.local_addr()?.ip())
     }) {
-        Ok(address) if private(&address) => _ = run(address, "--no-record").exits(0),
+        Ok(address) if private(&address) => _ = run(address, "--no-record").exits_with(0),
         other => println!("skipped in part: no private address here: {other:?}"),
     }
 }
 
 #[test]
 fn a_run_that_cannot_be_recorded_does_not_start() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["hold"]);
     place.write("stay.yaml", &server.scenario("[{ramp: {to: 5, over: 1s}}]", "[connect, stay]"));
-    let finished = place.throng(&["run", "stay.yaml", "--record", "no/such/folder.jsonl"]).exits(2);
-    finished.complains(&["no/such/folder.jsonl", "was not started", "--no-record"]);
-    let finished = place.throng(&["run", "stay.yaml", "--json", "no/such/out.json"]).exits(2);
-    finished.complains(&["no/such/out.json"]);
+    let finished =
+        place.throng(&["run", "stay.yaml", "--record", "no/such/folder.jsonl"]).exits_with(2);
+    finished.stderr_contains(&["no/such/folder.jsonl", "was not started", "--no-record"]);
+    let finished = place.throng(&["run", "stay.yaml", "--json", "no/such/out.json"]).exits_with(2);
+    finished.stderr_contains(&["no/such/out.json"]);
     let snapshot = place.throng(&["ctl", "snapshot"]).json();
     assert_eq!(snapshot["counters"]["accepted"], 0);
 }
 
 #[test]
 fn too_few_ports_or_fds_are_said_with_numbers_and_the_command() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("many.yaml", &STAY.replace("to: 5,", "to: 100k,"));
-    let finished = place.throng(&["run", "many.yaml", "--source", "127.0.0.1"]).exits(2);
-    finished.complains(&["100k connections", "1 source address", "--source"]);
+    let finished = place.throng(&["run", "many.yaml", "--source", "127.0.0.1"]).exits_with(2);
+    finished.stderr_contains(&["100k connections", "1 source address", "--source"]);
     let finished = place.throng(&[
         "run",
         "many.yaml",
@@ -96,22 +100,22 @@ fn too_few_ports_or_fds_are_said_with_numbers_and_the_command() {
         "--source-ports",
         "10000-10009",
     ]);
-    finished.exits(2).complains(&["100k connections", "10"]);
+    finished.exits_with(2).stderr_contains(&["100k connections", "10"]);
 }
 
 #[test]
 fn a_source_that_is_not_ours_is_refused_with_the_command() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("stay.yaml", STAY);
-    let finished = place.throng(&["run", "stay.yaml", "--source", "198.51.100.7"]).exits(2);
-    finished.complains(&["ip address add 198.51.100.7/32"]);
-    let finished = place.throng(&["run", "stay.yaml", "--source", "::1"]).exits(2);
-    finished.complains(&["one is IPv4, the other IPv6"]);
+    let finished = place.throng(&["run", "stay.yaml", "--source", "198.51.100.7"]).exits_with(2);
+    finished.stderr_contains(&["ip address add 198.51.100.7/32"]);
+    let finished = place.throng(&["run", "stay.yaml", "--source", "::1"]).exits_with(2);
+    finished.stderr_contains(&["one is IPv4, the other IPv6"]);
 }
 
 #[test]
 fn flags_that_make_no_sense_are_exit_code_2() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("stay.yaml", STAY);
     for (flags, says) in [
         (&["--interval", "5"][..], "unit is missing"),
@@ -123,16 +127,19 @@ fn flags_that_make_no_sense_are_exit_code_2() {
         (&["--recrod", "x"], "--record"),
     ] {
         let args = [&["run", "stay.yaml"][..], flags].concat();
-        place.throng(&args).exits(2).complains(&[says]);
+        place.throng(&args).exits_with(2).stderr_contains(&[says]);
     }
-    place.throng(&["run", "missing.yaml"]).exits(2).complains(&["cannot read missing.yaml"]);
+    place
+        .throng(&["run", "missing.yaml"])
+        .exits_with(2)
+        .stderr_contains(&["cannot read missing.yaml"]);
 }
 
 #[test]
 fn a_flag_that_means_nothing_to_a_server_is_refused() {
-    let place = Place::new();
+    let place = TestDir::new();
     let refused = |args: &[&str], flag: &str, where_it_belongs: &str| {
-        place.throng(args).exits(2).complains(&[flag, where_it_belongs]);
+        place.throng(args).exits_with(2).stderr_contains(&[flag, where_it_belongs]);
     };
     refused(&["serve", "echo", "--deflate"], "`--deflate`", "serve chat");
     refused(&["serve", "hold", "--policy", "close"], "`--policy`", "serve chat");

@@ -1,6 +1,6 @@
-//! `throng run` from its beginning to its end.
+//! `throng run` from start to end.
 
-use crate::process::{Place, run_file};
+use crate::process::{TestDir, run_file};
 
 const LOAD: &str = "[{ramp: {to: 20, over: 500ms}}, {hold: {for: 4s}}]";
 const PING: &str =
@@ -8,7 +8,7 @@ const PING: &str =
 
 #[test]
 fn a_run_reports_both_ends() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["echo"]);
     place.write(
         "ping.yaml",
@@ -16,7 +16,8 @@ fn a_run_reports_both_ends() {
     );
     let run = ["run", "ping.yaml", "--json", "out.json", "--interval", "500ms"];
     let finished = place.throng(&run);
-    // A busy machine can make the generator late, which makes the run invalid and nothing else wrong.
+    // A busy machine can make the generator late, which makes the run invalid and has no other
+    // effect.
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
     let text = std::fs::read_to_string(place.path("out.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -34,11 +35,12 @@ fn a_run_reports_both_ends() {
         assert!(number(&format!("/message/latency_us/{quantile}")) > 0.0);
     }
     assert!(number("/connect/rate_most") > 0.0 && number("/message/rate_most") > 0.0);
-    // The end of the load may come between a message and its answer, once for each of the 20 users.
+    // The load may end between a message and its answer, once for each of the 20 users.
     let (sent, answered) = (number("/message/sent"), number("/message/answered"));
     assert!(answered <= sent && sent - answered <= 20.0, "{text}");
     assert!(number("/generator/lag_us/p99") >= 0.0 && number("/machine/cpus") >= 1.0);
-    // What the server had counted when it first answered, on a busy machine some connections, is not the run's.
+    // The counters of the server at its first response, on a busy machine some connections, do not
+    // belong to the run.
     assert!((1.0..=20.0).contains(&number("/server/accepted")), "{text}");
     assert_eq!(summary["thresholds"][0]["met"], true);
 
@@ -57,14 +59,14 @@ fn a_run_reports_both_ends() {
 
 #[test]
 fn a_run_file_that_another_run_is_writing_is_refused() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["hold"]);
     let scenario =
         server.scenario("[{ramp: {to: 2, over: 100ms}}, {hold: {for: 1m}}]", "[connect, stay]");
     place.write("stay.yaml", &scenario);
     let mut first = place.start(&["run", "stay.yaml", "--interval", "200ms"]);
     first.line_with("connected 2 ");
-    place.throng(&["run", "stay.yaml"]).exits(2).complains(&[
+    place.throng(&["run", "stay.yaml"]).exits_with(2).stderr_contains(&[
         "run.jsonl",
         "another run is writing it",
         "--record FILE",
@@ -74,8 +76,8 @@ fn a_run_file_that_another_run_is_writing_is_refused() {
 }
 
 #[test]
-fn what_is_piped_is_a_line_an_interval_and_has_no_escape_sequences() {
-    let place = Place::new();
+fn piped_output_has_a_line_for_each_interval_and_no_escape_sequences() {
+    let place = TestDir::new();
     let server = place.serve(&["hold"]);
     place.write(
         "stay.yaml",
@@ -84,7 +86,7 @@ fn what_is_piped_is_a_line_an_interval_and_has_no_escape_sequences() {
     let finished = place.throng(&["run", "stay.yaml", "--interval", "200ms", "--no-record"]);
     let lines = finished.stdout.lines().filter(|line| line.contains("  connected "));
     let lines: Vec<_> = lines.collect();
-    // A line for each 200 ms that the run took; a busy machine merges some.
+    // One line for each 200 ms of the run; a busy machine merges some.
     let took_s: f64 =
         lines.last().and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap();
     assert!(lines.len() >= 2 && lines.len() as f64 <= took_s / 0.2 + 1.0, "{finished:#?}");
@@ -94,7 +96,7 @@ fn what_is_piped_is_a_line_an_interval_and_has_no_escape_sequences() {
 
 #[test]
 fn json_on_standard_output_is_nothing_but_json() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["hold"]);
     place.write(
         "stay.yaml",
@@ -110,43 +112,43 @@ fn json_on_standard_output_is_nothing_but_json() {
 
 #[test]
 fn a_missed_threshold_is_exit_code_1() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["hold"]);
     let scenario =
         server.scenario("[{ramp: {to: 5, over: 300ms}}, {hold: {for: 2s}}]", "[connect, stay]");
     place.write("stay.yaml", &(scenario + "thresholds: [connected_most >= 6]\n"));
     let finished = place.throng(&["run", "stay.yaml"]);
     assert!(finished.stdout.contains("missed  connected_most >= 6"), "{finished:#?}");
-    // Invalid (3) would outrank it on a machine that is busy enough.
+    // On a machine that is busy enough, invalid (3) would outrank it.
     assert!(matches!(finished.code, Some(1 | 3)), "{finished:#?}");
 }
 
 #[test]
 fn a_target_that_refuses_everything_is_exit_code_2_and_named() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["hold"]);
     let scenario =
         server.scenario("[{ramp: {to: 5, over: 300ms}}, {hold: {for: 2s}}]", "[connect, stay]");
     place.write("stay.yaml", &scenario);
     drop(server);
-    let finished = place.throng(&["run", "stay.yaml"]).exits(2);
-    finished.complains(&[
+    let finished = place.throng(&["run", "stay.yaml"]).exits_with(2);
+    finished.stderr_contains(&[
         "no connection to the target was ever established",
         "ECONNREFUSED",
         "throng serve",
     ]);
-    // A threshold about what nobody could do is no success.
+    // A threshold on something that no user could do is not a success.
     place.write("never.yaml", &(scenario + "thresholds: [errors.expect_timeout == 0]\n"));
-    place.throng(&["run", "never.yaml"]).exits(1);
+    place.throng(&["run", "never.yaml"]).exits_with(1);
 }
 
 #[test]
 fn a_dry_run_shows_the_plan_and_connects_to_nothing() {
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["hold"]);
     let scenario = server.scenario("[{ramp: {to: 1k, over: 1m}}]", "[connect, stay]");
     place.write("stay.yaml", &(scenario + "thresholds: [connect.p99 < 1s]\n"));
-    let plan = place.throng(&["run", "stay.yaml", "--dry-run"]).exits(0).stdout;
+    let plan = place.throng(&["run", "stay.yaml", "--dry-run"]).exits_with(0).stdout;
     for part in
         ["ramp to 1k over 1m", "connect.p99 < 1s", "1k connections", "ports", "fd tables", "memory"]
     {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::process::Place;
+use crate::process::TestDir;
 
 fn answer(addr: &str, said: &[u8], bytes: usize) -> Vec<u8> {
     let mut stream = TcpStream::connect(addr).unwrap();
@@ -20,7 +20,7 @@ fn answer(addr: &str, said: &[u8], bytes: usize) -> Vec<u8> {
 
 #[test]
 fn each_handler_answers_in_each_topology() {
-    let place = Place::new();
+    let place = TestDir::new();
     for accept in ["reuseport", "shared", "dispatch"] {
         for (handler, said, expected) in [
             ("ok", &b"hello"[..], &b"ok"[..]),
@@ -34,8 +34,8 @@ fn each_handler_answers_in_each_topology() {
 }
 
 #[test]
-fn it_says_where_it_listens_and_what_its_limits_come_from() {
-    let place = Place::new();
+fn it_prints_its_address_and_the_source_of_its_limits() {
+    let place = TestDir::new();
     let mut server = place.start(&[
         "serve",
         "hold",
@@ -62,14 +62,14 @@ fn it_says_where_it_listens_and_what_its_limits_come_from() {
 }
 
 #[test]
-fn as_json_it_says_where_it_listens_and_at_the_end_what_it_did() {
-    let place = Place::new();
+fn as_json_it_prints_its_address_and_at_the_end_its_counters() {
+    let place = TestDir::new();
     let server = place.serve(&["echo", "--stats", "100ms"]);
     assert_eq!(server.hello["pid"], server.process.pid());
     assert!(server.hello["control"].as_str().unwrap().ends_with(".sock"));
     answer(&server.addr, b"x", 1);
     server.process.signal(Signal::TERM);
-    let finished = server.process.finish().exits(0);
+    let finished = server.process.finish().exits_with(0);
     let lines: Vec<Value> =
         finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let last = lines.last().unwrap();
@@ -79,14 +79,14 @@ fn as_json_it_says_where_it_listens_and_at_the_end_what_it_did() {
 }
 
 #[test]
-fn told_to_end_it_waits_for_connections_and_told_twice_it_ends_at_once() {
-    let place = Place::new();
+fn the_first_signal_drains_connections_and_the_second_ends_at_once() {
+    let place = TestDir::new();
     let mut server = place.serve(&["hold", "--drain-timeout", "1h"]);
     let open = TcpStream::connect(&server.addr).unwrap();
     crate::process::eventually("it is open", || place.count(server.process.pid())["open"] == 1);
     server.process.signal(Signal::TERM);
     server.process.line_with("draining");
-    assert!(TcpStream::connect(&server.addr).is_err(), "nobody is let in any more");
+    assert!(TcpStream::connect(&server.addr).is_err(), "no new connection is accepted");
     let begin = Instant::now();
     server.process.signal(Signal::TERM);
     assert_eq!(server.process.finish().code, Some(128 + 15));
@@ -96,11 +96,11 @@ fn told_to_end_it_waits_for_connections_and_told_twice_it_ends_at_once() {
 
 #[test]
 fn an_address_in_use_is_exit_code_2_with_the_command_that_shows_by_whom() {
-    let place = Place::new();
+    let place = TestDir::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap();
-    let finished = place.throng(&["serve", "echo", "--listen", &addr.to_string()]).exits(2);
-    finished.complains(&[
+    let finished = place.throng(&["serve", "echo", "--listen", &addr.to_string()]).exits_with(2);
+    finished.stderr_contains(&[
         &addr.to_string(),
         "EADDRINUSE",
         &format!("ss -ltnp sport = :{}", addr.port()),
@@ -108,19 +108,19 @@ fn an_address_in_use_is_exit_code_2_with_the_command_that_shows_by_whom() {
 }
 
 #[test]
-fn what_is_mistyped_is_suggested() {
-    let place = Place::new();
-    place.throng(&["serve", "ehco"]).exits(2).complains(&["echo"]);
-    place.throng(&["serve", "ok", "--sndbuf", "64Kib"]).exits(2).complains(&["KiB"]);
+fn a_mistyped_name_gets_a_suggestion() {
+    let place = TestDir::new();
+    place.throng(&["serve", "ehco"]).exits_with(2).stderr_contains(&["echo"]);
+    place.throng(&["serve", "ok", "--sndbuf", "64Kib"]).exits_with(2).stderr_contains(&["KiB"]);
     place
         .throng(&["serve", "ok", "--control", "/no/such/folder/x"])
-        .exits(2)
-        .complains(&["/no/such/folder/x"]);
+        .exits_with(2)
+        .stderr_contains(&["/no/such/folder/x"]);
 }
 
 #[test]
-fn a_chat_takes_its_limits_and_tells_others_what_it_is() {
-    let place = Place::new();
+fn a_chat_accepts_its_limits_and_describes_itself_to_other_clients() {
+    let place = TestDir::new();
     let flags = ["chat", "--policy", "keep-latest", "--queue", "64KiB", "--message-max", "1KiB"];
     let server = place.serve(&[&flags[..], &["--handshake-timeout", "2s", "--deflate"]].concat());
     let ask = |request: &str| {
@@ -137,5 +137,5 @@ fn a_chat_takes_its_limits_and_tells_others_what_it_is() {
     let answer = ask("GET / HTTP/1.1\r\nHost: ");
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(begin.elapsed() >= Duration::from_secs(2));
-    place.throng(&["serve", "chat", "--policy", "drop"]).exits(2).complains(&["drop"]);
+    place.throng(&["serve", "chat", "--policy", "drop"]).exits_with(2).stderr_contains(&["drop"]);
 }

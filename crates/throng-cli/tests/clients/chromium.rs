@@ -1,4 +1,4 @@
-//! The chat page in headless Chromium. Pictures of it are left in `target/clients`.
+//! The chat page in headless Chromium. The screenshots stay in `target/clients`.
 
 use crate::tools::{Tool, node_test};
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Gets the clients that these tests start, as far as they can be had here: a test whose client is missing says so and is skipped.
+# Installs the clients that these tests start, as far as they are available here. A test whose
+# client is missing is skipped with a message.
 
 cd "$(dirname "$0")" || exit
 target=../../../../target/clients
@@ -22,7 +23,7 @@ elif [ ! "$target/python/installed" -nt python/requirements.txt ]; then
     touch "$target/python/installed" || missing "pip could not fetch the Python client"
 fi
 
-# nft is for the doctor's walls: packets that are lost on purpose.
+# nft is for the doctor's walls: it drops packets on purpose.
 if ! has tsung || ! has chromium || ! has nft; then
   if has apt-get && [ "$(id -u)" = 0 ]; then
     export DEBIAN_FRONTEND=noninteractive

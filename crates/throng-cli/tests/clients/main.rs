@@ -1,6 +1,8 @@
-//! Real clients against `throng serve channels`: programs that others wrote, so that no mistake can be made on both sides.
+//! Real clients against `throng serve channels`: independent programs, so that client and server
+//! cannot share a mistake.
 //!
-//! `make clients` installs them. A test whose client is not there prints `skipped:` with the reason, and passes.
+//! `make clients` installs them. A test whose client is missing prints `skipped:` with the reason,
+//! and passes.
 
 mod chromium;
 mod phoenix_js;

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use crate::process::Place;
-use crate::tools::{Tool, clients, ends_well, root};
+use crate::process::TestDir;
+use crate::tools::{Tool, clients, root, run_to_success};
 
 #[test]
 fn version_1_is_as_the_python_client_expects() {
@@ -20,11 +20,11 @@ fn speaks(version: &str) {
     if Tool::file("target/clients/python/installed", "the Python client is not installed").skips() {
         return;
     }
-    let place = Place::new();
+    let place = TestDir::new();
     let server = place.serve(&["channels"]);
     let mut python = Command::new(root().join(PYTHON));
     python.arg(clients().join("python/client.py"));
     python.arg(format!("ws://{}/socket/websocket", server.addr)).arg(version);
-    let said = ends_well(python);
+    let said = run_to_success(python);
     assert!(said.contains(&format!("version {version}: replies")), "{said}");
 }

@@ -1,4 +1,4 @@
-//! What is installed and what is not, and programs that must end well within their time.
+//! The tools that the tests need, and a runner with a time limit.
 
 use std::io::{Read, Write, stderr};
 use std::os::unix::process::CommandExt;
@@ -9,42 +9,45 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::process::Place;
+use crate::process::TestDir;
 
-/// Something that a test needs: there, or not there for a reason.
+/// A tool that a test needs, or the reason why it is missing.
 pub(crate) struct Tool {
     missing: Option<String>,
 }
 
 impl Tool {
-    /// A file of the repository.
+    /// Looks for a file of the repository.
     pub(crate) fn file(path: &str, otherwise: &str) -> Self {
         let there = root().join(path).exists();
         Self { missing: (!there).then(|| format!("{otherwise}: run `make clients`")) }
     }
 
-    /// A command that ends well when asked with `args`.
+    /// Looks for a command that succeeds with `args`.
     pub(crate) fn command(name: &str, args: &[&str]) -> Self {
         let output = Command::new(name).args(args).stdin(Stdio::null()).output();
         let there = output.is_ok_and(|output| output.status.success());
         Self { missing: (!there).then(|| format!("`{name}` is not installed")) }
     }
 
-    /// Node and what npm fetches for it. Older ones cannot end a test file that has timers left.
+    /// Looks for Node and its npm packages. Older versions cannot end a test file that has timers
+    /// left.
     pub(crate) fn packages() -> Self {
         let modules = "crates/throng-cli/tests/clients/node/node_modules/ws/package.json";
-        let fetched = Self::file(modules, "the packages of Node are not fetched");
+        let fetched = Self::file(modules, "the npm packages are not installed");
         let node = Self::command("node", &["--test-force-exit", "--eval", ""]);
-        let node = Self { missing: node.missing.map(|_| "Node 20.14 or later is not here".into()) };
+        let node =
+            Self { missing: node.missing.map(|_| "Node 20.14 or later is not installed".into()) };
         node.and(fetched)
     }
 
-    /// Both.
+    /// Combines two tools; both are needed.
     pub(crate) fn and(self, other: Self) -> Self {
         Self { missing: self.missing.or(other.missing) }
     }
 
-    /// Says so if it is missing, past the capture of a test's output: a test that does nothing must not pass in silence.
+    /// Reports whether the tool is missing. Prints the reason past the capture of the test's
+    /// output, so that a skipped test does not pass silently.
     pub(crate) fn skips(&self) -> bool {
         if let Some(reason) = &self.missing {
             let test = thread::current().name().unwrap_or_default().to_owned();
@@ -54,12 +57,12 @@ impl Tool {
     }
 }
 
-/// Runs a file of Node's own test runner, which starts its servers itself.
+/// Runs a file with Node's own test runner. The file starts its servers itself.
 pub(crate) fn node_test(file: &str, needs: &Tool) {
     if needs.skips() {
         return;
     }
-    let place = Place::new();
+    let place = TestDir::new();
     let shots = root().join("target/clients");
     std::fs::create_dir_all(&shots).unwrap();
     let mut node = Command::new("node");
@@ -74,14 +77,15 @@ pub(crate) fn node_test(file: &str, needs: &Tool) {
     .env("THRONG", env!("CARGO_BIN_EXE_throng"))
     .env("THRONG_SHOTS", shots)
     .env("XDG_RUNTIME_DIR", place.path("."));
-    let said = ends_well(node);
-    // A runner that finds nothing to run is content, too.
+    let said = run_to_success(node);
+    // A runner without tests succeeds, too.
     assert!(said.contains("✔"), "{said}");
 }
 
-/// Runs it to its end and returns its output. A process that fails, or does not end, is a failure, and leaves no children.
+/// Runs a command to its end and returns its output. Panics if the process fails or does not end,
+/// and leaves no children.
 #[track_caller]
-pub(crate) fn ends_well(mut command: Command) -> String {
+pub(crate) fn run_to_success(mut command: Command) -> String {
     let mut child = command
         .process_group(0)
         .stdin(Stdio::null())
@@ -92,11 +96,11 @@ pub(crate) fn ends_well(mut command: Command) -> String {
     let group = Pid::from_child(&child);
     let out = text(child.stdout.take().unwrap());
     let err = text(child.stderr.take().unwrap());
-    let status = ended(&mut child, PATIENCE);
+    let status = wait_for_exit(&mut child, PATIENCE);
     if status.is_none() {
-        // A browser is in a group of its own; who started it ends it when asked.
+        // A browser has its own process group; its parent ends it on request.
         let _ = kill_process_group(group, Signal::TERM);
-        ended(&mut child, Duration::from_secs(5));
+        wait_for_exit(&mut child, Duration::from_secs(5));
     }
     let _ = kill_process_group(group, Signal::KILL);
     let _ = child.wait();
@@ -108,18 +112,18 @@ pub(crate) fn ends_well(mut command: Command) -> String {
     said
 }
 
-/// Where these tests are.
+/// Returns the folder of these tests.
 pub(crate) fn clients() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
 }
 
-/// Of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
 }
 
-/// Waits for its end, but not longer than `patience`.
-fn ended(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+/// Waits for the end of a process, at most for `patience`.
+fn wait_for_exit(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
     let begun = Instant::now();
     loop {
         match child.try_wait().unwrap() {
@@ -130,7 +134,7 @@ fn ended(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// Everything that comes, read while it runs: a full pipe would stop it.
+/// Reads all output while the process runs, because a full pipe would stop it.
 fn text(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! Debian's tsung with the configuration that the article about two million WebSockets prints: host, port and numbers are
-//! this machine's, and one machine does the work of three.
+//! Debian's tsung with the configuration of the article about two million WebSockets. Host, port
+//! and numbers are those of this machine, and one machine does the work of three.
 
 use std::collections::BTreeMap;
 use std::fs::{File, read_dir, read_to_string};
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::process::{Place, eventually};
+use crate::process::{TestDir, eventually};
 use crate::tools::{Tool, clients};
 
 const USERS: u64 = 500;
@@ -19,8 +19,9 @@ fn tsung_joins_the_lobby_as_the_article_has_it() {
     if Tool::command("tsung", &["-v"]).skips() {
         return;
     }
-    let place = Place::new();
-    // Its `Origin` is a bare address, which no check lets in: the article has the check removed for the same reason.
+    let place = TestDir::new();
+    // Its `Origin` is a bare address, which fails every check. The article removes the check for
+    // the same reason.
     let server = place.serve(&["channels", "--check-origin", "off"]);
     let counted = |group: &str, name: &str| {
         let pid = server.process.pid().to_string();
@@ -35,7 +36,7 @@ fn tsung_joins_the_lobby_as_the_article_has_it() {
 
     let tsung = Tsung::start(&place);
     eventually("all are in the lobby", || joined() == USERS);
-    // It writes what it counted every 10 s, and not all at once.
+    // It writes its counters every 10 s, and not all at once.
     let counters = ["users_count", "connected", "websocket_succ", "request"];
     let expected = [USERS, USERS, USERS, 2 * USERS];
     eventually("tsung wrote that all were answered", || {
@@ -51,7 +52,8 @@ fn tsung_joins_the_lobby_as_the_article_has_it() {
     assert_eq!(counted("core", "panics"), 0);
 }
 
-/// A tsung with a folder and a name server of its own, so that nothing stays behind and none that runs is disturbed.
+/// A tsung with its own folder and name server, so that nothing remains and no other tsung is
+/// affected.
 struct Tsung {
     group: Child,
     names: Child,
@@ -59,7 +61,7 @@ struct Tsung {
 }
 
 impl Tsung {
-    fn start(place: &Place) -> Self {
+    fn start(place: &TestDir) -> Self {
         let port =
             TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
         let mut names = Command::new("epmd");
@@ -82,13 +84,13 @@ impl Tsung {
         Self { group: tsung.spawn().unwrap(), names, logs }
     }
 
-    /// The latest total of a counter, or the number of a sample, in its log.
+    /// Returns the latest total of a counter, or the number of a sample, in its log.
     fn counted(&self, name: &str) -> u64 {
         self.stats().get(name).copied().unwrap_or_default()
     }
 
-    /// Lines are `stats: counter delta total` or `stats: sample count mean deviation highest lowest mean count`, where
-    /// the last count is of all spans before this one.
+    /// Parses the log. A line is `stats: counter delta total` or `stats: sample count mean
+    /// deviation highest lowest mean count`, where the last count is that of all earlier spans.
     fn stats(&self) -> BTreeMap<String, u64> {
         let Some(run) = read_dir(&self.logs).ok().and_then(|mut runs| runs.next()) else {
             return BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Both ends under one limit: what the preflight says of it, and what becomes of a run.
+//! Server and generator under one limit: the result of the preflight, and the result of a run.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -9,20 +9,20 @@ use serde_json::Value;
 use tempfile::TempDir;
 use throng_driver::netns;
 
-/// Where both ends run: a folder, and the command behind which each of them is started.
+/// The test bed of server and generator: a folder, and the command prefix of both.
 pub(crate) struct Bench {
     dir: TempDir,
     prefix: Vec<String>,
     server: Option<Child>,
     /// The server's address, once it listens.
     addr: String,
-    /// Flags of the generator and of the preflight alike: `--cores`, `--source`.
+    /// The flags of the generator and of the preflight: `--cores`, `--source`.
     flags: Vec<String>,
-    /// Held so that nobody makes small meanwhile what the whole machine shares.
+    /// The lock that prevents other tests from changing limits of the whole machine.
     _unchanged: Option<File>,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub(crate) struct Came {
     pub(crate) code: Option<i32>,
     pub(crate) stderr: String,
@@ -30,20 +30,22 @@ pub(crate) struct Came {
 }
 
 impl Bench {
-    /// Everything is started behind `prefix`, `["prlimit", "--nofile=200:200"]`.
+    /// Creates a test bed that starts every process with the command `prefix`, for example
+    /// `["prlimit", "--nofile=200:200"]`.
     pub(crate) fn behind(prefix: &[&str]) -> Self {
         let unchanged = crate::machinewide::hold_unchanged();
         Self::new(prefix, unchanged)
     }
 
-    /// The same for a test that is going to change that itself, and takes the lock for it.
+    /// Creates a test bed for a test that changes limits of the machine itself, and takes the lock
+    /// for it.
     pub(crate) fn changing(prefix: &[&str]) -> Self {
         Self::new(prefix, None)
     }
 
     fn new(prefix: &[&str], unchanged: Option<File>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        // Another user may work here too.
+        // Another user may work here, too.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         std::fs::set_permissions(dir.path(), open).unwrap();
         let prefix = prefix.iter().map(|&word| word.to_owned()).collect();
@@ -57,13 +59,13 @@ impl Bench {
         }
     }
 
-    /// The same in a new network namespace, into which this thread moves. `None`, with the reason printed, where that is
-    /// not permitted.
+    /// Creates a test bed in a new network namespace, into which this thread moves. Returns `None`,
+    /// and prints the reason, where that is not permitted.
     pub(crate) fn in_namespace(lines: &str) -> Option<Self> {
         enter_namespace(lines).then(|| Self::behind(&[]))
     }
 
-    /// The same, with flags that both the generator and the preflight get.
+    /// Adds flags for both the generator and the preflight.
     pub(crate) fn with(mut self, flags: &[&str]) -> Self {
         self.flags = flags.iter().map(|&flag| flag.to_owned()).collect();
         self
@@ -83,7 +85,7 @@ impl Bench {
         self.server = Some(server);
     }
 
-    /// The preflight for `connections`, as JSON.
+    /// Runs the preflight for `connections` and returns its JSON.
     pub(crate) fn preflight(&self, connections: u64) -> Value {
         let target = format!("tcp://{}", self.target());
         let mut command = self.throng(&[
@@ -99,10 +101,12 @@ impl Bench {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
     }
 
-    /// Holds `connections` for a moment, with more `flags`.
+    /// Runs a load that holds `connections` for a moment, with more `flags`.
     pub(crate) fn run(&self, connections: u64, flags: &[&str]) -> Came {
         let scenario = format!(
-            "target: tcp://{}\nload: [{{ramp: {{to: {connections}, over: 1s}}}}, {{hold: {{for: 1s}}}}]\nuser: [connect, stay]\n",
+            "target: tcp://{}\n\
+             load: [{{ramp: {{to: {connections}, over: 1s}}}}, {{hold: {{for: 1s}}}}]\n\
+             user: [connect, stay]\n",
             self.target()
         );
         std::fs::write(self.path("hold.yaml"), scenario).unwrap();
@@ -112,8 +116,9 @@ impl Bench {
         Came::from(command.output().unwrap())
     }
 
-    /// The preflight says that the limit `id` comes first; as many as it holds are really held, all of them, and one more is
-    /// refused for that limit. Returns how many that are.
+    /// Asserts that the preflight names the limit `id` first, that a run holds as many connections
+    /// as it permits, and that one more is refused for that limit. Returns the number of
+    /// connections.
     #[track_caller]
     pub(crate) fn is_exact(&self, id: &str) -> u64 {
         let said = self.preflight(1);
@@ -140,7 +145,8 @@ impl Bench {
         holds
     }
 
-    /// Really tried, `connections` do not all come to be, for this reason; without one they are still under way.
+    /// Asserts that a forced run of `connections` fails for this reason, or, without a reason, that
+    /// some are still connecting.
     #[track_caller]
     pub(crate) fn fails_when_forced(&self, connections: u64, reason: &str) {
         let came = self.run(connections, &["--force"]);
@@ -153,17 +159,17 @@ impl Bench {
         );
     }
 
-    /// A file of this bench.
+    /// Returns the path of a file of this test bed.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The server's port on an address at which it listens too.
+    /// Returns an address at which the server listens, with its port.
     fn target(&self) -> &str {
         if self.addr.is_empty() { "127.0.0.1:5555" } else { &self.addr }
     }
 
-    /// A command of throng, behind the prefix.
+    /// Returns a command of throng with the prefix.
     pub(crate) fn throng(&self, args: &[&str]) -> Command {
         let binary = env!("CARGO_BIN_EXE_throng").to_owned();
         let mut words = self.prefix.iter().chain([&binary]);
@@ -184,18 +190,18 @@ impl Drop for Bench {
 }
 
 impl Came {
-    /// It was run: a machine that is busy with other things makes it invalid, and nothing else wrong.
+    /// Asserts that the run took place. A busy machine makes it invalid, without any other effect.
     #[track_caller]
     pub(crate) fn ran(&self) {
         assert!(matches!(self.code, Some(0 | 3)), "{:?} {}", self.code, self.stderr);
     }
 
-    /// Connections that were established.
+    /// Returns the number of established connections.
     pub(crate) fn established(&self) -> u64 {
         self.summary["connect"]["ok"].as_u64().unwrap_or(0)
     }
 
-    /// Connects that failed, for whatever reason.
+    /// Returns the number of failed connects.
     pub(crate) fn failed(&self) -> u64 {
         let reasons = self.summary["connect"]["failed"].as_object();
         reasons.map_or(0, |reasons| reasons.values().filter_map(Value::as_u64).sum())
@@ -211,7 +217,8 @@ impl From<Output> for Came {
     }
 }
 
-/// The filter of a container, in front of a command; `None`, with the reason printed, where there is no Python.
+/// Returns the command prefix that applies the filter of a container; `None`, with the reason
+/// printed, where there is no Python.
 pub(crate) fn confined(flags: &[&str]) -> Option<Vec<String>> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/preflight/confine.py");
     let works = Command::new("python3").arg(script).args(flags).arg("true").output();
@@ -222,8 +229,8 @@ pub(crate) fn confined(flags: &[&str]) -> Option<Vec<String>> {
     Some(["python3", script].iter().chain(flags).map(|&word| word.to_owned()).collect())
 }
 
-/// Moves this thread into a new network namespace and runs lines of shell there; false, with the reason printed, where that is
-/// not possible.
+/// Moves this thread into a new network namespace and runs lines of shell there. Returns false, and
+/// prints the reason, where that is not possible.
 pub(crate) fn enter_namespace(lines: &str) -> bool {
     if let Err(errno) = netns::unshare() {
         println!("skipped: a network namespace needs root: {errno}");

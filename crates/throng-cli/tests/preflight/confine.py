@@ -1,5 +1,7 @@
-"""Runs a command under a system-call filter such as containers have: no fd table of its own for a thread, and, with
-`--without-netlink`, no netlink socket. Usage: confine.py [--without-netlink] COMMAND..."""
+"""Runs a command under a system-call filter like that of a container.
+
+A thread cannot have its own fd table and, with `--without-netlink`, no netlink socket.
+Usage: confine.py [--without-netlink] COMMAND..."""
 
 import ctypes
 import os

@@ -1,4 +1,5 @@
-//! `throng doctor --for`: its verdict, its exit code, what it changes and what it cannot see.
+//! `throng doctor --for`: its verdict, its exit code, its changes, and the facts that it cannot
+//! read.
 
 use std::process::{Command, Output};
 
@@ -58,7 +59,8 @@ fn a_dry_run_shows_every_limit_and_a_run_only_what_is_short() {
 
 #[test]
 fn what_is_applied_is_enough_and_says_how_to_undo_it() {
-    let narrow = "echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range; echo 128 > /proc/sys/net/core/somaxconn";
+    let narrow = "echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range; \
+                  echo 128 > /proc/sys/net/core/somaxconn";
     let Some(bench) = Bench::in_namespace(narrow) else { return };
     let ask = ["doctor", "--for", "20k", "--target", "tcp://198.18.0.9:80", "--role", "client"];
     let with = |flag: &str| bench.throng(&[&ask[..], &[flag]].concat()).output().unwrap();
@@ -89,7 +91,7 @@ fn what_is_applied_is_enough_and_says_how_to_undo_it() {
     assert!(undo_file.ends_with("net.ipv4.ip_local_port_range = 40000 40009\n"), "{undo_file}");
     assert!(file.starts_with("/run/throng/undo-"), "{file}");
     std::fs::remove_file(file).unwrap();
-    // A second time there is nothing left to change.
+    // The second time there is nothing left to change.
     let again = with("--apply");
     assert!(text(&again).contains("nothing to change"), "{}", text(&again));
     let undone = Command::new("sh").args(["-c", undo]).output();
@@ -120,7 +122,7 @@ fn where_nothing_can_be_read_it_says_what_and_why() {
     let hide = "mount -t tmpfs none /proc && exec \"$@\"";
     let mut prefix = vec!["unshare", "--mount", "sh", "-c", hide, "sh"];
     prefix.extend(confined.iter().map(String::as_str));
-    // Last, as Python may be where only root can read it.
+    // The last step, because only root may be able to read Python's files.
     prefix.extend(["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]);
     let bench = Bench::behind(&prefix);
     if !bench.throng(&["--version"]).output().is_ok_and(|output| output.status.success()) {
@@ -150,7 +152,7 @@ fn where_nothing_can_be_read_it_says_what_and_why() {
         )),
         "{said}"
     );
-    // What is known still counts.
+    // The known facts still count.
     let many = bench.throng(&["doctor", "--for", "1G"]).output().unwrap();
     assert_eq!(many.status.code(), Some(2), "{}", text(&many));
 }

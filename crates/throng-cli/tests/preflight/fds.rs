@@ -1,8 +1,9 @@
-//! The fd table: one for all cores, one for each, and one where a container allows no other.
+//! The fd table: one for all cores, one for each core, and one where a container permits no other.
 
 use crate::bench::{Bench, confined};
 
-/// What a table holds beside connections: 64 fds, three for each core, and the listener of a server.
+/// The fds of a table that are not connections: 64, three for each core, and the listener of a
+/// server.
 const fn beside(cores: u64) -> u64 {
     64 + 3 * cores + 1
 }

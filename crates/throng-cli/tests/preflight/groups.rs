@@ -17,7 +17,7 @@ fn the_memory_of_a_control_group_holds_what_the_preflight_says() {
         said["checks"].as_array().unwrap().iter().find(|check| check["id"] == "cgroup_memory");
     let holds = memory.unwrap_or_else(|| panic!("{said}"))["holds"].as_u64().unwrap();
     assert!((500..6_000).contains(&holds), "{said}");
-    // What is free changes a little with every process that begins.
+    // The free memory changes a little with every process that starts.
     let refused = bench.run(holds * 5 / 4, &[]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("memory of the control group"), "{}", refused.stderr);
@@ -27,7 +27,7 @@ fn the_memory_of_a_control_group_holds_what_the_preflight_says() {
     assert_eq!(came.established(), sure, "{}", came.stderr);
 }
 
-/// A control group with a limit of memory, until it is dropped.
+/// A control group with a memory limit. It is removed when this is dropped.
 struct Group {
     path: PathBuf,
     limit: &'static str,
@@ -36,9 +36,10 @@ struct Group {
 impl Group {
     fn new(name: &str) -> Option<Self> {
         let v1 = Path::new("/sys/fs/cgroup/memory");
-        let (parent, limit) = match v1.is_dir() {
-            true => (v1, "memory.limit_in_bytes"),
-            false => (Path::new("/sys/fs/cgroup"), "memory.max"),
+        let (parent, limit) = if v1.is_dir() {
+            (v1, "memory.limit_in_bytes")
+        } else {
+            (Path::new("/sys/fs/cgroup"), "memory.max")
         };
         let path = parent.join(format!("{name}-{}", std::process::id()));
         match fs::create_dir(&path) {
@@ -57,13 +58,13 @@ impl Group {
 
     fn limit(&self, bytes: u64) {
         fs::write(self.path.join(self.limit), bytes.to_string())
-            .expect("a limit above what is used");
+            .expect("a limit above the memory in use");
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The kernel lets go of the last process a moment after its end.
+        // The kernel releases the last process a moment after its end.
         for _ in 0..100 {
             if fs::remove_dir(&self.path).is_ok() {
                 return;

@@ -1,7 +1,9 @@
-//! The preflight put to the test: with a limit made small, as many connections as it accepts are really held, and one more is refused.
+//! A test of the preflight. Under a lowered limit, a run holds as many connections as the preflight
+//! accepts, and one more is refused.
 //!
-//! Each test makes one limit small where that harms nobody: in a network namespace of its own, by `prlimit`, in a control group, or,
-//! for what is the machine's own, under the lock of [`Machinewide`](machinewide::Machinewide) for a few seconds.
+//! Each test lowers one limit without harm to others: in its own network namespace, by `prlimit`,
+//! in a control group, or, for a limit of the whole machine, under the lock of
+//! [`Machinewide`](machinewide::Machinewide) for a few seconds.
 
 mod bench;
 mod doctor;
@@ -13,5 +15,5 @@ mod machinewide;
 mod ports;
 mod shared;
 
-/// What a wall gives back.
+/// The result of a wall.
 type Provoked = Result<serde_json::Value, String>;

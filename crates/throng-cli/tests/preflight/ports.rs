@@ -1,10 +1,10 @@
-//! Source addresses times ports times targets, in network namespaces whose range of ports is narrow.
+//! Source addresses times ports times targets, in network namespaces with a narrow port range.
 
 use crate::bench::Bench;
 
 const TEN: &str = "echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range";
 
-/// A server on a port outside the range, and a generator that has these sources.
+/// Creates a server on a port outside the range, and a generator with these sources.
 fn bench(lines: &str, listen: &str, flags: &[&str]) -> Option<Bench> {
     let mut bench = Bench::in_namespace(lines)?.with(flags);
     bench.serve(listen, &[]);
@@ -26,7 +26,7 @@ fn reserved_ports_and_those_of_listeners_are_not_chosen() {
     };
     assert_eq!(bench.is_exact("ports"), 8);
     bench.fails_when_forced(9, "EADDRNOTAVAIL");
-    // Somebody else's listener, on another address.
+    // A foreign listener, on another address.
     let _listener = std::net::TcpListener::bind("127.0.0.9:40007").unwrap();
     assert_eq!(bench.is_exact("ports"), 7);
     bench.fails_when_forced(8, "EADDRNOTAVAIL");

@@ -1,4 +1,5 @@
-//! What the whole machine shares: connection tracking, and the watches of epoll. Made small under a lock, and put back.
+//! Limits of the whole machine: connection tracking, and epoll watches. The tests lower them under
+//! a lock, and restore them.
 
 use crate::bench::{Bench, enter_namespace};
 use crate::machinewide::Machinewide;
@@ -24,13 +25,15 @@ fn connection_tracking_holds_exactly_what_the_preflight_says() {
     assert_eq!(conntrack["state"], "short", "{said}");
     let command = conntrack["remedy"]["command"].as_str().unwrap();
     assert!(command.starts_with("sysctl -w net.netfilter.nf_conntrack_max=4"), "{command}");
-    // The entries of closed connections stay for a while, so that each run has less room than the one before it.
+    // The entries of closed connections stay for a while, so each run has less room than the one
+    // before.
     let holds = said["holds"].as_u64().unwrap();
     assert!((290..300).contains(&holds), "{said}");
     let refused = bench.run(holds + 1, &[]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("nf_conntrack_max"), "{}", refused.stderr);
-    // A datagram shows whether anything is tracked, and has an entry of its own; one is left for it.
+    // A datagram shows whether connections are tracked, and has its own entry; one entry is
+    // reserved for it.
     let came = bench.run(holds - 1, &[]);
     came.ran();
     assert_eq!(came.established(), holds - 1, "{}", came.stderr);
@@ -39,7 +42,7 @@ fn connection_tracking_holds_exactly_what_the_preflight_says() {
 
 #[test]
 fn epoll_watches_of_a_user_hold_exactly_what_the_preflight_says() {
-    // Another user's watches are counted by themselves.
+    // The kernel counts the watches of each user separately.
     let other = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"];
     let mut bench = Bench::changing(&other);
     if !bench.throng(&["--version"]).output().is_ok_and(|output| output.status.success()) {

@@ -1,4 +1,4 @@
-//! CPUs: of the server, of the generator, and of others beside them.
+//! Walls of the CPUs: of the server, of the generator, and of other programs.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::{Provoked, Wall, foreign, machine};
 pub(crate) const WALLS: &[Wall] = &[
     Wall {
         name: "one dispatcher",
-        what: "a server of others, one thread of which does all the work, 2 ms of CPU an answer",
+        what: "a foreign server that does all work on one thread, 2 ms of CPU for each answer",
         expected: Some("hot_core"),
         is_of_cpus: true,
         stage: Stage::here,
@@ -23,7 +23,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "costly handler",
-        what: "a server of others that takes 10 ms of CPU an answer, on as many threads as there are clients",
+        what: "a foreign server with 10 ms of CPU for each answer, and a thread for each client",
         expected: Some("server_cpu_saturated"),
         is_of_cpus: true,
         stage: Stage::here,
@@ -31,7 +31,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "CPU hog",
-        what: "busy loops of another program on all CPUs, before the generator",
+        what: "busy loops of another program on all CPUs, at a higher priority",
         expected: Some("cpu_contended"),
         is_of_cpus: true,
         stage: Stage::here,
@@ -39,7 +39,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "cgroup quota",
-        what: "a server that may use a third of the CPU time that it needs",
+        what: "a control group with a third of the CPU time that the server needs",
         expected: Some("cgroup_throttled"),
         is_of_cpus: true,
         stage: Stage::here,
@@ -47,7 +47,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "too much to ask",
-        what: "a generator on one CPU, with three times as many random bytes to send as it can make",
+        what: "a generator on one CPU, with three times the random bytes that it can produce",
         expected: Some("generator_saturated"),
         is_of_cpus: true,
         stage: Stage::here,
@@ -61,10 +61,10 @@ fn one_dispatcher(stage: &mut Stage) -> Provoked {
     stage.run_by(FIRST, &asking(&format!("{addr}"), 200, 4), &[])
 }
 
-/// Each answer a second takes a hundredth of a CPU: four times as many as there are CPUs for.
+/// Each answer a second takes a hundredth of a CPU, so this load needs four times the CPUs.
 fn costly_handler(stage: &mut Stage) -> Provoked {
     if let Some(quota) = machine::quota() {
-        return Err(format!("this test is rationed to {quota} CPUs: no CPU will be full"));
+        return Err(format!("the quota of this test is {quota} CPUs: no CPU will be full"));
     }
     let addr = foreign::server(foreign::answers_at_a_cost(Duration::from_millis(10)));
     let per_second = 4 * machine::cpus().len() as u64;
@@ -77,8 +77,8 @@ fn cpu_hog(stage: &mut Stage) -> Provoked {
     stage.run_by(&["nice", "-n", "10"], &asking(&addr.to_string(), 200, 10), &[])
 }
 
-/// What the server takes for each answer was measured just before; a third of what it needs for those that are asked for is a
-/// wall on every machine.
+/// The CPU time of an answer was measured just before. A third of the time that the requested
+/// answers need is a wall on every machine.
 fn cgroup_quota(stage: &mut Stage) -> Provoked {
     let group = Rc::new(Group::new("cpu")?);
     stage.keep(Rc::clone(&group));
@@ -88,7 +88,7 @@ fn cgroup_quota(stage: &mut Stage) -> Provoked {
     let each_us = number(&most, "/server/cpu_us_per_message")?;
     let per_second = (answers * 0.3 / 200.0).max(1.0) as u64;
     let needed_us = (200 * per_second) as f64 * each_us;
-    // Of each tenth of a second; the kernel takes no less than a millisecond.
+    // The quota of each tenth of a second; the kernel accepts no less than a millisecond.
     let quota_us = ((needed_us / 10.0 / 3.0) as u64).max(1_000).to_string();
     let quota = (("cpu.cfs_quota_us", &*quota_us), ("cpu.max", &*format!("{quota_us} 100000")));
     group.limit(quota.0, quota.1)?;
@@ -97,8 +97,8 @@ fn cgroup_quota(stage: &mut Stage) -> Provoked {
     run
 }
 
-/// Random bytes cost the generator far more than the server, which throws them away. How many it can make was measured just
-/// before.
+/// Random bytes cost the generator far more than the server, which discards them. The generator's
+/// maximum was measured just before.
 fn too_much_to_ask(stage: &mut Stage) -> Provoked {
     machine::needs_two_cpus()?;
     let [load, server] = [0, 1].map(|nth| machine::cpus()[nth].to_string());
@@ -121,16 +121,17 @@ fn too_much_to_ask(stage: &mut Stage) -> Provoked {
     stage.run_by(&on_one, &scenario, &flags)
 }
 
-/// Users who ask at this rate, each.
+/// Returns a scenario whose users each send requests at this rate.
 fn asking(addr: &str, users: u64, per_second: u64) -> String {
     format!(
         "target: tcp://{addr}\n\
          load: [{{ramp: {{to: {users}, over: 1s}}}}, {{hold: {{for: 5s}}}}]\n\
-         user: [connect, every: {{rate: {per_second}/s, do: [send: hello, expect: {{bytes: 5}}]}}]\n"
+         user: [connect, every: {{rate: {per_second}/s, \
+         do: [send: hello, expect: {{bytes: 5}}]}}]\n"
     )
 }
 
-/// Users who ask again as soon as they are answered.
+/// Returns a scenario whose users send the next request as soon as the answer arrives.
 fn asking_all_the_time(addr: &str) -> String {
     format!(
         "target: tcp://{addr}\n\
@@ -139,16 +140,16 @@ fn asking_all_the_time(addr: &str) -> String {
     )
 }
 
-/// A number of a summary.
+/// Returns a number of a summary.
 fn number(summary: &Value, pointer: &str) -> Result<f64, String> {
     let value = summary.pointer(pointer).and_then(Value::as_f64);
     value.ok_or_else(|| format!("the calibration has no {pointer}"))
 }
 
-/// Runs before others: what it measures is the server and not its own wait for a CPU.
+/// The prefix of a higher priority, so that the process does not wait for a CPU.
 const FIRST: &[&str] = &["nice", "-n", "-10"];
 
-/// Threads of this program that do nothing but take CPUs, until this is dropped.
+/// Threads that keep CPUs busy until this is dropped.
 struct Hogs {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,

@@ -1,4 +1,4 @@
-//! SYNs from addresses that nobody has, by a raw socket.
+//! A flood of SYNs from unused addresses, through a raw socket.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, Protocol, SendFlags, SocketType, sendto, socket};
 
-/// Sends as many SYNs a second to `target`, which must be in a namespace of the test, from all over 10.0.0.0/8, until it is
-/// to stop.
+/// Sends `per_second` SYNs a second to `target`, from all over 10.0.0.0/8, until `stop` is set. The
+/// target must be in a namespace of the test.
 pub(crate) fn flood(target: SocketAddrV4, per_second: u32, stop: &AtomicBool) {
     // The kernel fills in the length and the checksum of the IP header.
     let raw = Protocol::from_raw(IPPROTO_RAW.try_into().expect("not 0"));
@@ -20,7 +20,7 @@ pub(crate) fn flood(target: SocketAddrV4, per_second: u32, stop: &AtomicBool) {
         while sent < due {
             let [high, middle, low] = [sent >> 16, sent >> 8, sent].map(|part| part as u8);
             let packet = syn(Ipv4Addr::new(10, high, middle, low), target, sent);
-            // The link goes when the run is over.
+            // The link disappears when the run is over.
             if sendto(&socket, &packet, SendFlags::empty(), &target).is_err() {
                 return;
             }
@@ -30,7 +30,7 @@ pub(crate) fn flood(target: SocketAddrV4, per_second: u32, stop: &AtomicBool) {
     }
 }
 
-/// An IP header and a TCP header without options (RFC 791, RFC 9293).
+/// Builds an IP header and a TCP header without options (RFC 791, RFC 9293).
 fn syn(source: Ipv4Addr, target: SocketAddrV4, sequence: u32) -> [u8; 40] {
     let mut packet = [0; 40];
     let (ip, tcp) = packet.split_at_mut(20);

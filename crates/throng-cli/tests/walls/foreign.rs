@@ -1,4 +1,4 @@
-//! Servers that are none of ours: what a generator meets in the world, each with one fault.
+//! Foreign servers, each with one fault.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Starts a server in the calling thread's namespace that does this with each connection, each on its own thread. It ends with the
-/// test: nothing can connect to it once its namespace is left.
+/// Starts a server in the calling thread's namespace. It runs `each` for each connection, on a
+/// thread for each. It ends with the test: no client can connect to it after its namespace is gone.
 pub(crate) fn server(each: impl Fn(TcpStream) + Clone + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
@@ -22,7 +22,7 @@ pub(crate) fn server(each: impl Fn(TcpStream) + Clone + Send + 'static) -> Socke
     addr
 }
 
-/// Answers every request with this status, and closes.
+/// Responds to every request with this status, and closes.
 pub(crate) fn refuses(status: &'static str) -> impl Fn(TcpStream) + Clone + Send + 'static {
     move |mut connection| {
         let mut request = [0; 4096];
@@ -34,12 +34,12 @@ pub(crate) fn refuses(status: &'static str) -> impl Fn(TcpStream) + Clone + Send
     }
 }
 
-/// Closes what it has accepted.
+/// Closes every accepted connection.
 pub(crate) fn closes() -> impl Fn(TcpStream) + Clone + Send + 'static {
     drop
 }
 
-/// Answers whatever comes, byte for byte, and computes for so long before each answer.
+/// Echoes all bytes, and uses this much CPU time before each answer.
 pub(crate) fn answers_at_a_cost(cost: Duration) -> impl Fn(TcpStream) + Clone + Send + 'static {
     move |mut connection| {
         let mut question = [0; 4096];
@@ -52,7 +52,8 @@ pub(crate) fn answers_at_a_cost(cost: Duration) -> impl Fn(TcpStream) + Clone + 
     }
 }
 
-/// Starts a server that does the same on one thread for all connections, each of which has a reader of its own.
+/// Starts a server that does the work of all connections on one thread. Each connection has its own
+/// reader thread.
 pub(crate) fn dispatcher(cost: Duration) -> SocketAddr {
     let (questions, asked) = mpsc::channel::<(TcpStream, Vec<u8>)>();
     thread::spawn(move || {
@@ -70,7 +71,7 @@ pub(crate) fn dispatcher(cost: Duration) -> SocketAddr {
     })
 }
 
-/// Keeps a CPU busy, as measured by this thread's own time on it.
+/// Keeps a CPU busy for this much CPU time of the thread.
 fn compute(cost: Duration) {
     let spent = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -82,7 +83,7 @@ fn compute(cost: Duration) {
     }
 }
 
-/// Answers whatever comes with `ok`, after some time.
+/// Answers all input with `ok`, after a delay.
 pub(crate) fn answers_after(delay: Duration) -> impl Fn(TcpStream) + Clone + Send + 'static {
     move |mut connection| {
         let mut question = [0; 4096];

@@ -1,4 +1,4 @@
-//! Limits of a process and of a namespace.
+//! Walls that are limits of a process or of a namespace.
 
 use std::net::{TcpListener, TcpStream};
 
@@ -8,7 +8,7 @@ use super::{Provoked, Wall};
 pub(crate) const WALLS: &[Wall] = &[
     Wall {
         name: "low nofile, server",
-        what: "a server whose limit is lowered to 150 fds, and 400 connections",
+        what: "a server with a limit of 150 fds, and 400 connections",
         expected: Some("fds_exhausted"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -16,7 +16,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "low nofile, generator",
-        what: "a generator whose limit is lowered to 150 fds, and 400 connections",
+        what: "a generator with a limit of 150 fds, and 400 connections",
         expected: Some("fds_exhausted"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -24,7 +24,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "narrow port range",
-        what: "300 ephemeral ports, of which others use 200, and 250 connections",
+        what: "300 ephemeral ports, 200 of them in use, and 250 connections",
         expected: Some("ports_exhausted"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -32,7 +32,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "port conflict",
-        what: "300 source ports that are handed out, on 100 of which others listen",
+        what: "300 assigned source ports, 100 of them with listeners",
         expected: Some("port_conflict"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -62,7 +62,8 @@ fn low_nofile_of_the_generator(stage: &mut Stage) -> Provoked {
     run.finish()
 }
 
-/// The generator counts the ports before it begins, but not who else takes them.
+/// The generator counts the free ports before it begins, but not those that other programs use
+/// later.
 fn narrow_port_range(stage: &mut Stage) -> Provoked {
     stage.at_load("echo 40000 40299 > /proc/sys/net/ipv4/ip_local_port_range")?;
     let addr = stage.serve(&["hold"]);
@@ -90,7 +91,7 @@ fn few_time_wait_buckets(stage: &mut Stage) -> Provoked {
     ))
 }
 
-/// Users who come, are not asked how many they may be, and stay.
+/// Returns a scenario of users that arrive at a fixed rate, without a declared maximum, and stay.
 fn arriving(addr: &str, users: u32) -> String {
     format!(
         "target: tcp://{addr}\n\

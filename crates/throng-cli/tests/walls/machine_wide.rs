@@ -1,4 +1,5 @@
-//! Limits that the whole machine shares: they are made small one at a time, under a lock, for a few seconds.
+//! Walls that are limits of the whole machine. A test lowers one at a time, under a lock, for a few
+//! seconds.
 
 use super::stage::Stage;
 use super::{Provoked, Wall};
@@ -6,7 +7,7 @@ use super::{Provoked, Wall};
 pub(crate) const WALLS: &[Wall] = &[
     Wall {
         name: "conntrack limit",
-        what: "nf_conntrack_max of 200 where connections are tracked, and 400 connections",
+        what: "nf_conntrack_max of 200 with connection tracking, and 400 connections",
         expected: Some("conntrack_full"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -14,7 +15,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "low epoll watches",
-        what: "300 epoll watches for a user, and 400 connections",
+        what: "a limit of 300 epoll watches for a user, and 400 connections",
         expected: Some("epoll_watches_exhausted"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -22,7 +23,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "small tcp_mem",
-        what: "tcp_mem of 256 pages more than are held, and 25 users with messages of 1 MiB",
+        what: "tcp_mem 256 pages above the pages in use, and 25 users with messages of 1 MiB",
         expected: Some("tcp_memory_pressure"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -57,19 +58,20 @@ fn low_epoll_watches(stage: &mut Stage) -> Provoked {
 
 fn small_tcp_mem(stage: &mut Stage) -> Provoked {
     let addr = stage.serve(&["echo"]);
-    // Other programs' sockets hold some of the machine's pages already: with these alone, the pressure would begin with the
-    // first sockets of the stage, before the run counts it.
-    let held = tcp_pages().ok_or("/proc/net/sockstat does not say what TCP holds")?;
+    // Other programs' sockets hold some of the machine's pages already. With those alone, the
+    // pressure would begin with the first sockets of the stage, before the run counts it.
+    let held = tcp_pages().ok_or("/proc/net/sockstat does not contain the memory of TCP")?;
     let pages = [128, 192, 256].map(|pages| (held + pages).to_string()).join(" ");
     let _limited = stage.limit_machine(&[("net/ipv4/tcp_mem", &pages)])?;
     stage.run(&format!(
         "target: tcp://{addr}\n\
          load: [{{ramp: {{to: 25, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
-         user: [connect, every: {{rate: 2/s, do: [send: {{random: 1MiB}}, expect: {{bytes: 1MiB}}]}}]\n"
+         user: [connect, every: {{rate: 2/s, \
+         do: [send: {{random: 1MiB}}, expect: {{bytes: 1MiB}}]}}]\n"
     ))
 }
 
-/// Pages that the sockets of the whole machine hold; namespaces share them.
+/// Returns the pages that the sockets of the whole machine hold; namespaces share them.
 fn tcp_pages() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/net/sockstat").ok()?;
     let tcp = text.lines().find_map(|line| line.strip_prefix("TCP: "))?;

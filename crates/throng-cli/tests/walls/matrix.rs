@@ -1,4 +1,4 @@
-//! What came of each wall, and the document that keeps it.
+//! The results of all walls, and the document that keeps them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,53 +7,56 @@ use std::thread;
 use super::machine::Others;
 use super::{Provoked, Wall};
 
-/// All rows.
+/// The rows of all walls.
 #[derive(Default)]
 pub(crate) struct Matrix {
     rows: Vec<Row>,
 }
 
-/// One wall, and what the doctor made of it.
+/// One wall, and its diagnosis.
 pub(crate) struct Row {
     wall: &'static Wall,
     found: Result<Found, Unprovoked>,
 }
 
-/// A diagnosis.
+/// The diagnosis of a wall.
 #[derive(Debug)]
 struct Found {
     ids: Vec<String>,
     verdict: String,
 }
 
-/// Why there is none.
+/// The reason why there is no diagnosis.
 #[derive(Debug)]
 enum Unprovoked {
     /// This machine lacks something for the wall.
     Skipped(String),
-    /// The wall failed in a way that it should not.
+    /// The wall failed unexpectedly.
     Broken,
 }
 
 impl Row {
-    /// Provokes the wall, and once more where it was missed while other programs had much of the CPUs: then they are a part of what
-    /// was measured. A wall of the CPUs that they have again is skipped, and says so. A wall that is missed on a machine that
-    /// works for it alone is missed.
+    /// Provokes the wall. If the doctor missed it while other programs used much of the CPUs,
+    /// provokes it once more, because the result then includes the other programs. A wall of the
+    /// CPUs is skipped, with a message, if they use the CPUs again. A wall that is missed on a
+    /// quiet machine counts as missed.
     pub(crate) fn of(wall: &'static Wall) -> Self {
         let (row, share) = Self::once(wall);
         if row.is_met() || row.is_skipped() || share <= OTHERS_DISTURB {
             return row;
         }
-        let had = |share: f64| format!("other programs had {:.0} % of the CPUs", share * 100.0);
+        let had = |share: f64| format!("other programs used {:.0} % of the CPUs", share * 100.0);
         println!("{row}\n  once more: {}", had(share));
         let (row, share) = Self::once(wall);
-        match row.is_met() || !wall.is_of_cpus || share <= OTHERS_DISTURB {
-            true => row,
-            false => Self { found: Err(Unprovoked::Skipped(had(share))), ..row },
+        if row.is_met() || !wall.is_of_cpus || share <= OTHERS_DISTURB {
+            row
+        } else {
+            Self { found: Err(Unprovoked::Skipped(had(share))), ..row }
         }
     }
 
-    /// Provokes it; the share of the CPUs that other programs had meanwhile.
+    /// Provokes the wall once. Returns the share of the CPUs that other programs used meanwhile,
+    /// too.
     fn once(wall: &'static Wall) -> (Self, f64) {
         let others = Others::watch();
         let row = Self { wall, found: diagnosed(wall) };
@@ -70,7 +73,7 @@ impl Row {
         matches!(self.found, Err(Unprovoked::Skipped(_)))
     }
 
-    /// As a row of the document.
+    /// Returns the row of the document.
     fn markdown(&self) -> String {
         let expected = self.wall.expected.map_or_else(|| "none".to_owned(), code);
         let (first, also) = match &self.found {
@@ -91,26 +94,27 @@ impl Matrix {
         self.rows.push(row);
     }
 
-    /// With its rows in this order.
+    /// Sorts the rows in this order.
     pub(crate) fn in_order_of(mut self, walls: impl Iterator<Item = &'static Wall>) -> Self {
         let names: Vec<_> = walls.map(|wall| wall.name).collect();
         self.rows.sort_by_key(|row| names.iter().position(|name| *name == row.wall.name));
         self
     }
 
-    /// All of them, and nothing on a clean run.
+    /// Asserts that every wall was found first, and nothing on a clean run.
     pub(crate) fn check(&self) {
         let ran = self.rows.iter().filter(|row| !row.is_skipped());
         let missed: Vec<_> = ran.filter(|row| !row.is_met()).map(|row| row.wall.name).collect();
         assert!(missed.is_empty(), "not named, see above: {}", missed.join(", "));
     }
 
-    /// Writes it into its document.
+    /// Writes the matrix into its document.
     pub(crate) fn write(&self) {
         let text = std::fs::read_to_string(document()).unwrap();
         let (before, rest) =
-            text.split_once(BEGIN).expect("the document has a place for the matrix");
-        let (_, after) = rest.split_once(END).expect("and an end of it");
+            text.split_once(BEGIN).expect("the document contains the start mark of the matrix");
+        let (_, after) =
+            rest.split_once(END).expect("the document contains the end mark of the matrix");
         let rows: Vec<_> = self.rows.iter().map(Row::markdown).collect();
         let verdicts = self.rows.iter().filter_map(|row| {
             let found = row.found.as_ref().ok()?;
@@ -118,7 +122,8 @@ impl Matrix {
         });
         let verdicts: Vec<_> = verdicts.collect();
         let made = format!(
-            "{before}{BEGIN}\n| wall | what is done | must come first | came first | also |\n|---|---|---|---|---|\n{}\n\n\
+            "{before}{BEGIN}\n| wall | what is done | must come first | came first | also |\n\
+             |---|---|---|---|---|\n{}\n\n\
              What the first line of each report said:\n\n{}\n{END}{after}",
             rows.join("\n"),
             verdicts.join("\n"),
@@ -143,7 +148,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// Walls against what was found first, then how many were met.
+/// Prints the walls with their first findings, then the number of found walls.
 impl fmt::Display for Matrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<28} {:<26} {:<26} also", "wall", "must come first", "came first")?;
@@ -166,7 +171,7 @@ impl fmt::Display for Matrix {
     }
 }
 
-/// The document has a row for each wall, with what must come first, and no other.
+/// Checks that the document has a row for each wall, with its expected finding, and no other row.
 pub(crate) fn check_document<'a>(walls: impl Iterator<Item = &'a Wall>) {
     let text = std::fs::read_to_string(document()).unwrap();
     let matrix =
@@ -185,7 +190,7 @@ pub(crate) fn check_document<'a>(walls: impl Iterator<Item = &'a Wall>) {
     );
 }
 
-/// Every wall has a thread of its own, which is in namespaces where it wants to be.
+/// Runs a wall on its own thread, which enters the namespaces that the wall needs.
 fn diagnosed(wall: &'static Wall) -> Result<Found, Unprovoked> {
     let provoke = || -> Provoked {
         let mut stage = (wall.stage)()?;
@@ -203,15 +208,18 @@ fn diagnosed(wall: &'static Wall) -> Result<Found, Unprovoked> {
     })
 }
 
-/// Leaves out what stands in brackets around a file of the test, which is gone.
+/// Removes the parts in brackets that name files of the test, which no longer exist.
 fn without_paths(verdict: &str) -> String {
     let folder = std::env::temp_dir().display().to_string();
     let keep = |part: &&str| !part.contains(&folder);
     let (first, rest) = verdict.split_once(" (").unwrap_or((verdict, ""));
     let parts = rest.split(" (").filter(|part| !part.is_empty());
-    let parts = parts.map(|part| match keep(&part) {
-        true => format!(" ({part}"),
-        false => part.split_once(')').map_or_else(String::new, |(_, after)| after.to_owned()),
+    let parts = parts.map(|part| {
+        if keep(&part) {
+            format!(" ({part}")
+        } else {
+            part.split_once(')').map_or_else(String::new, |(_, after)| after.to_owned())
+        }
     });
     first.to_owned() + &parts.collect::<String>()
 }
@@ -227,5 +235,5 @@ fn document() -> PathBuf {
 const BEGIN: &str = "<!-- begin of the matrix -->";
 const END: &str = "<!-- end of the matrix -->";
 
-/// The share of the CPUs with which other programs may be what is found.
+/// The share of the CPUs from which other programs may cause the finding.
 const OTHERS_DISTURB: f64 = 0.2;

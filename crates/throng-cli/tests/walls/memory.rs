@@ -1,4 +1,4 @@
-//! Memory that is rationed.
+//! Walls of limited memory.
 
 use super::cgroup::Group;
 use super::stage::Stage;
@@ -6,14 +6,14 @@ use super::{Provoked, Wall};
 
 pub(crate) const WALLS: &[Wall] = &[Wall {
     name: "memory limit",
-    what: "a control group that leaves the server 8 MiB, the kernel's memory for its sockets included",
+    what: "a control group with 8 MiB for the server and the kernel's memory of its sockets",
     expected: Some("memory_runs_out"),
     is_of_cpus: false,
     stage: Stage::here,
     provoke: memory_limit,
 }];
 
-/// A server needs one or two of them, and about two KiB for each connection that says something.
+/// A server needs one or two MiB, and about two KiB for each connection that sends data.
 const LIMIT_BYTES: u64 = 8 << 20;
 
 fn memory_limit(stage: &mut Stage) -> Provoked {

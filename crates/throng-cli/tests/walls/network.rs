@@ -1,4 +1,4 @@
-//! What lies between the two ends.
+//! Walls of the network between server and generator.
 
 use super::stage::Stage;
 use super::{Provoked, Wall};
@@ -6,7 +6,7 @@ use super::{Provoked, Wall};
 pub(crate) const WALLS: &[Wall] = &[
     Wall {
         name: "random loss",
-        what: "nftables drops 5 % of what comes to the server",
+        what: "nftables drops 5 % of the packets to the server",
         expected: Some("retransmits"),
         is_of_cpus: false,
         stage: Stage::linked,
@@ -14,7 +14,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "rate cap",
-        what: "tbf lets 1 Mbit/s through from the server, of the 3 that are to come",
+        what: "tbf limits the server to 1 Mbit/s, and the load needs 3",
         expected: Some("retransmits"),
         is_of_cpus: false,
         stage: Stage::linked,
@@ -42,6 +42,7 @@ fn rate_cap(stage: &mut Stage) -> Provoked {
     stage.run(&format!(
         "target: tcp://{addr}\n\
          load: [{{ramp: {{to: 100, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
-         user: [connect, every: {{rate: 2/s, do: [send: {{random: 2KiB}}, expect: {{bytes: 2048}}]}}]\n"
+         user: [connect, every: {{rate: 2/s, \
+         do: [send: {{random: 2KiB}}, expect: {{bytes: 2048}}]}}]\n"
     ))
 }

@@ -1,4 +1,4 @@
-//! The queue of packets that each CPU has.
+//! Walls of the packet queue of each CPU.
 
 use super::stage::Stage;
 use super::{Provoked, Wall};
@@ -12,19 +12,22 @@ pub(crate) const WALLS: &[Wall] = &[Wall {
     provoke: short_packet_queue,
 }];
 
-/// Loopback takes a packet from the queue before the next one is there, unless another CPU is to take it.
+/// Loopback removes a packet from the queue before the next one arrives, unless another CPU is to
+/// process it.
 fn short_packet_queue(stage: &mut Stage) -> Provoked {
     if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
-        return Err("one CPU has nobody to spread packets to".into());
+        return Err("there is one CPU, so packets cannot be spread".into());
     }
     stage.at_server(
-        "unshare -m sh -ec 'mount -t sysfs sysfs /sys; echo 3 > /sys/class/net/lo/queues/rx-0/rps_cpus'",
+        "unshare -m sh -ec 'mount -t sysfs sysfs /sys; \
+         echo 3 > /sys/class/net/lo/queues/rx-0/rps_cpus'",
     )?;
     let addr = stage.serve(&["echo"]);
     let _limited = stage.limit_machine(&[("net/core/netdev_max_backlog", "1")])?;
     stage.run(&format!(
         "target: tcp://{addr}\n\
          load: [{{ramp: {{to: 100, over: 1s}}}}, {{hold: {{for: 3s}}}}]\n\
-         user: [connect, every: {{rate: 5/s, do: [send: {{random: 128KiB}}, expect: {{bytes: 131072}}]}}]\n"
+         user: [connect, every: {{rate: 5/s, \
+         do: [send: {{random: 128KiB}}, expect: {{bytes: 131072}}]}}]\n"
     ))
 }

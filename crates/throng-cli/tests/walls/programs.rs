@@ -1,4 +1,4 @@
-//! Servers that do not do what is asked of them.
+//! Walls that are faulty servers.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Provoked, Wall, foreign};
 pub(crate) const WALLS: &[Wall] = &[
     Wall {
         name: "nobody listens",
-        what: "a port where there is no listener",
+        what: "a port without a listener",
         expected: Some("server_lost"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -24,7 +24,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "answers 503",
-        what: "a server of others that answers each upgrade with 503",
+        what: "a foreign server that responds to each upgrade with 503",
         expected: Some("handshakes_refused"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -32,7 +32,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "closes at once",
-        what: "a server of others that closes whatever it has accepted",
+        what: "a foreign server that closes every connection that it accepts",
         expected: Some("server_closes_early"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -40,7 +40,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "slow handler",
-        what: "a server of others that sleeps for 800 ms before each answer",
+        what: "a foreign server that sleeps for 800 ms before each answer",
         expected: Some("server_slow"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -48,7 +48,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "readers that stop",
-        what: "a chat, a part of whose clients are paused and do not read what is said",
+        what: "a chat with some paused clients, which do not read",
         expected: Some("slow_consumers"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -100,7 +100,7 @@ fn readers_that_stop(stage: &mut Stage) -> Provoked {
          load: [{{ramp: {{to: 50, over: 500ms}}}}, {{hold: {{for: 60s}}}}]\n\
          user: [connect, stay]\n"
     ));
-    until("all listeners are there", || established(addr.port()) == 50);
+    until("all receivers are connected", || established(addr.port()) == 50);
     stage.last().pause();
     stage.run(&format!(
         "target: ws://{addr}/\n\
@@ -109,7 +109,7 @@ fn readers_that_stop(stage: &mut Stage) -> Provoked {
     ))
 }
 
-/// Users who each ask twice a second, for some seconds.
+/// Returns a scenario whose users each send a request twice a second, for some seconds.
 fn talkers(target: &str, users: u32, question: &str, answer: &str) -> String {
     format!(
         "target: {target}\n\

@@ -1,4 +1,4 @@
-//! The queues of a listener.
+//! Walls of the queues of a listener.
 
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -11,16 +11,16 @@ use super::{Provoked, Wall};
 pub(crate) const WALLS: &[Wall] = &[
     Wall {
         name: "nothing",
-        what: "a run that fits",
+        what: "a run within all limits",
         expected: None,
-        // Other programs that have the CPUs are told, and rightly.
+        // Other programs that use the CPUs are a correct finding.
         is_of_cpus: true,
         stage: Stage::here,
         provoke: nothing,
     },
     Wall {
         name: "small backlog",
-        what: "a backlog of 4, and a server that does not come to accept for 0.4 s",
+        what: "a backlog of 4, and a server that pauses for 0.4 s",
         expected: Some("accept_queue_overflow"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -28,7 +28,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "clamped backlog",
-        what: "somaxconn of 8 under a backlog of 4096, and the same",
+        what: "somaxconn of 8 below a backlog of 4096, and a server that pauses for 0.4 s",
         expected: Some("backlog_clamped"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -36,7 +36,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "SYN flood",
-        what: "2000 SYNs a second from addresses that never answer, and no cookies",
+        what: "2000 SYNs a second from addresses that never answer, without SYN cookies",
         expected: Some("syn_queue_overflow"),
         is_of_cpus: false,
         stage: Stage::linked,
@@ -44,7 +44,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "small SYN queue",
-        what: "tcp_max_syn_backlog of 16, no cookies, SYN-ACKs held up by tbf",
+        what: "tcp_max_syn_backlog of 16, no SYN cookies, SYN-ACKs delayed by tbf",
         expected: Some("syn_queue_overflow"),
         is_of_cpus: false,
         stage: Stage::linked,
@@ -52,7 +52,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "half-open",
-        what: "a filter that lets the SYNs of half the clients pass and nothing else of theirs",
+        what: "a filter that passes only the SYNs of half the clients",
         expected: Some("half_open"),
         is_of_cpus: false,
         stage: Stage::linked,
@@ -80,7 +80,7 @@ fn clamped_backlog(stage: &mut Stage) -> Provoked {
     while_the_server_pauses(stage, addr)
 }
 
-/// Five hundred connections a second, for a moment of which the server does not come to accept any.
+/// Runs five hundred connections a second, while the server pauses and accepts none for a moment.
 fn while_the_server_pauses(stage: &mut Stage, addr: SocketAddr) -> Provoked {
     let scenario = format!(
         "target: tcp://{addr}\n\
@@ -91,7 +91,7 @@ fn while_the_server_pauses(stage: &mut Stage, addr: SocketAddr) -> Provoked {
     run.until("/load/counters/connected", 100);
     stage.last().pause();
     sleep(Duration::from_millis(400));
-    stage.last().go_on();
+    stage.last().resume();
     run.finish()
 }
 
@@ -103,7 +103,7 @@ fn syn_flood(stage: &mut Stage) -> Provoked {
     )?;
     let addr = stage.serve(&["hold"]);
     let SocketAddr::V4(target) = addr else { return Err("no IPv4".to_owned()) };
-    let stop = stage.stop_at_its_end();
+    let stop = stage.stop_at_end();
     stage.thread_at_load(move || flood(target, 2_000, &stop));
     stage.run(&format!(
         "target: tcp://{addr}\n\

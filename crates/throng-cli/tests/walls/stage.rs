@@ -1,4 +1,5 @@
-//! Where a wall is provoked: network namespaces that are gone afterwards, the server, and the run against it.
+//! The stage of a wall: network namespaces that disappear afterwards, the server, and the run
+//! against it.
 
 use std::any::Any;
 use std::fs::File;
@@ -18,20 +19,21 @@ use throng_lab::isolate::{Isolation, SERVER_ADDRESS};
 
 use super::Provoked;
 
-/// The ends of a run, and what was started for it; all of it ends with the stage.
+/// The server and the generator of a run. All processes end with the stage.
 pub(crate) struct Stage {
     dir: TempDir,
     wall: &'static str,
-    /// Dropped in this order: processes first, then what they were in.
+    /// The fields are dropped in this order: the processes first, then their environment.
     started: Vec<Process>,
     kept: Vec<Box<dyn Any>>,
     link: Option<Isolation>,
-    /// Held so that no other wall makes small meanwhile what the whole machine shares.
+    /// The lock that prevents other walls from changing limits of the whole machine.
     unchanged: Option<File>,
 }
 
 impl Stage {
-    /// Both ends in one new network namespace, into which the calling thread moves.
+    /// Creates a stage with server and generator in one new network namespace, into which the
+    /// calling thread moves.
     pub(crate) fn here() -> Result<Self, String> {
         netns::unshare().map_err(|errno| format!("a network namespace needs root: {errno}"))?;
         let stage = Self::new(None);
@@ -39,7 +41,8 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Each end in a namespace of its own, with a veth pair between them, `veth-server` and `veth-load`.
+    /// Creates a stage with a namespace for the server and one for the generator, and a veth pair
+    /// between them, `veth-server` and `veth-load`.
     pub(crate) fn linked() -> Result<Self, String> {
         let link = Isolation::new(1_000).map_err(|error| error.to_string())?;
         Ok(Self::new(Some(link)))
@@ -51,7 +54,7 @@ impl Stage {
         Self { dir, wall: "", started: Vec::new(), kept: Vec::new(), link, unchanged }
     }
 
-    /// Names the wall, after which run files are called.
+    /// Sets the name of the wall, from which run files take their name.
     pub(crate) fn is_of(&mut self, wall: &'static str) {
         self.wall = wall;
     }
@@ -59,18 +62,18 @@ impl Stage {
     /// Runs lines of shell in the server's namespace.
     ///
     /// # Errors
-    /// They failed: what they said.
+    /// The lines failed; the error is their output.
     pub(crate) fn at_server(&self, lines: &str) -> Result<(), String> {
         finished(lines, self.spawn_server(shell(lines)))
     }
 
-    /// The same in the generator's namespace.
+    /// Runs lines of shell in the generator's namespace.
     pub(crate) fn at_load(&self, lines: &str) -> Result<(), String> {
         finished(lines, self.spawn_load(shell(lines)))
     }
 
-    /// Sets sysctls of the whole machine, `(file below /proc/sys, value)`, until what is returned is dropped. No other wall
-    /// runs meanwhile.
+    /// Sets sysctls of the whole machine, `(file below /proc/sys, value)`, until the returned value
+    /// is dropped. No other wall runs meanwhile.
     ///
     /// # Errors
     /// One of them cannot be set.
@@ -82,12 +85,12 @@ impl Stage {
         Machinewide::set(sysctls)
     }
 
-    /// Starts `throng serve` with `args`, and gives the address at which it listens.
+    /// Starts `throng serve` with `args`, and returns the address at which it listens.
     pub(crate) fn serve(&mut self, args: &[&str]) -> SocketAddr {
         self.serve_by(&[], args)
     }
 
-    /// The same behind a command that starts it, `taskset -c 1`.
+    /// Starts the server like [`Self::serve`], with a command prefix such as `taskset -c 1`.
     pub(crate) fn serve_by(&mut self, prefix: &[&str], args: &[&str]) -> SocketAddr {
         let host =
             if self.link.is_some() { SERVER_ADDRESS.to_string() } else { "127.0.0.1".into() };
@@ -103,18 +106,18 @@ impl Stage {
         let mut line = String::new();
         BufReader::new(server.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let hello: Value = serde_json::from_str(&line)
-            .unwrap_or_else(|error| panic!("{error}: {line:?} {}", server.complaints()));
+            .unwrap_or_else(|error| panic!("{error}: {line:?} {}", server.stderr()));
         self.started.push(server);
         hello["addr"].as_str().expect("an address").parse().expect("of the usual form")
     }
 
-    /// Starts lines of shell at the generator's end that go on beside it.
+    /// Starts lines of shell in the generator's namespace, in the background.
     pub(crate) fn beside_load(&mut self, lines: &str) {
         let process = Process::of(self.spawn_load(shell(lines)).expect("a shell"));
         self.started.push(process);
     }
 
-    /// Starts another run, of which nothing is recorded.
+    /// Starts another run, which is not recorded.
     pub(crate) fn another_run(&mut self, scenario: &str) {
         std::fs::write(self.path("another.yaml"), scenario).unwrap();
         let mut all = vec!["run", "another.yaml", "--no-record", "--exit-with-parent"];
@@ -123,7 +126,7 @@ impl Stage {
         self.started.push(process);
     }
 
-    /// Runs `job` on a thread of its own in the generator's namespace.
+    /// Runs `job` on its own thread in the generator's namespace.
     pub(crate) fn thread_at_load(&mut self, job: impl FnOnce() + Send + 'static) {
         let resident = self.link.is_some().then(|| {
             self.beside_load("cat");
@@ -137,19 +140,19 @@ impl Stage {
         });
     }
 
-    /// A flag that is set when the stage is over, for threads that go on until then.
-    pub(crate) fn stop_at_its_end(&mut self) -> Arc<AtomicBool> {
+    /// Returns a flag that is set when the stage ends, for threads that run until then.
+    pub(crate) fn stop_at_end(&mut self) -> Arc<AtomicBool> {
         let stop = Arc::new(AtomicBool::new(false));
         self.keep(Stop(Arc::clone(&stop)));
         stop
     }
 
-    /// Keeps something until the processes have ended.
+    /// Keeps a value until the processes have ended.
     pub(crate) fn keep(&mut self, what: impl Sized + 'static) {
         self.kept.push(Box::new(what));
     }
 
-    /// The process that was started last.
+    /// Returns the process that was started last.
     pub(crate) fn last(&mut self) -> &mut Process {
         self.started.last_mut().expect("something was started")
     }
@@ -159,12 +162,12 @@ impl Stage {
         self.run_by(&[], scenario, &[])
     }
 
-    /// The same behind a command that starts it, with more flags.
+    /// Runs a scenario with a command prefix and more flags.
     pub(crate) fn run_by(&self, prefix: &[&str], scenario: &str, flags: &[&str]) -> Provoked {
         self.start_run(prefix, scenario, flags).finish()
     }
 
-    /// Begins a run, during which something is to happen.
+    /// Starts a run, so that the test can act during it.
     pub(crate) fn start_run(&self, prefix: &[&str], scenario: &str, flags: &[&str]) -> Run {
         std::fs::write(self.path("scenario.yaml"), scenario).unwrap();
         let record = kept(self.wall);
@@ -207,7 +210,7 @@ impl Stage {
     }
 }
 
-/// Sets a flag when it is dropped.
+/// A guard that sets a flag when it is dropped.
 struct Stop(Arc<AtomicBool>);
 
 impl Drop for Stop {
@@ -216,32 +219,32 @@ impl Drop for Stop {
     }
 }
 
-/// A run that goes on.
+/// A run in progress.
 pub(crate) struct Run {
     process: Process,
     record: PathBuf,
 }
 
 impl Run {
-    /// The generator's process.
+    /// Returns the generator's process.
     pub(crate) fn process(&self) -> &Process {
         &self.process
     }
 
-    /// Waits until it has recorded an interval with at least `least` at a JSON pointer such as
+    /// Waits until the run has recorded an interval with at least `least` at a JSON pointer such as
     /// `/load/counters/connected`.
     pub(crate) fn until(&self, pointer: &str, least: u64) {
-        let has_come = || {
+        let is_reached = || {
             let text = std::fs::read_to_string(&self.record).unwrap_or_default();
             let intervals =
                 text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
             let mut values = intervals.filter_map(|interval| interval.pointer(pointer)?.as_u64());
             values.any(|value| value >= least)
         };
-        until(pointer, has_come);
+        until(pointer, is_reached);
     }
 
-    /// Waits for its end and gives its summary.
+    /// Waits for the end of the run and returns its summary.
     pub(crate) fn finish(mut self) -> Provoked {
         let mut stdout = self.process.child.stdout.take().unwrap();
         let read = std::thread::spawn(move || {
@@ -251,13 +254,13 @@ impl Run {
         self.process.wait();
         let text = read.join().unwrap().unwrap();
         Ok(serde_json::from_str(&text).unwrap_or_else(|error| {
-            panic!("the run gave no summary: {error}: {text:?} {}", self.process.complaints())
+            panic!("the run gave no summary: {error}: {text:?} {}", self.process.stderr())
         }))
     }
 }
 
-/// A process that is killed with its stage. Its standard input is kept open until then: what runs with
-/// `--exit-with-parent` ends even when the test is killed.
+/// A process that is killed with its stage. Its standard input stays open until then, so a process
+/// with `--exit-with-parent` ends even if the test is killed.
 pub(crate) struct Process {
     child: Child,
     _stdin: Option<ChildStdin>,
@@ -268,24 +271,24 @@ impl Process {
         Self { _stdin: child.stdin.take(), child }
     }
 
-    /// Leaves it where it is: it does nothing, and its connections stay.
+    /// Stops the process with SIGSTOP; its connections stay.
     pub(crate) fn pause(&self) {
         kill_process(Pid::from_child(&self.child), Signal::STOP).expect("it runs");
     }
 
-    /// The end of a pause.
-    pub(crate) fn go_on(&self) {
+    /// Continues a stopped process.
+    pub(crate) fn resume(&self) {
         kill_process(Pid::from_child(&self.child), Signal::CONT).expect("it runs");
     }
 
-    /// Lowers the fds that it may have, as an administrator may.
+    /// Lowers the fd limit of the process, as an administrator may.
     pub(crate) fn limit_fds(&self, fds: u64) {
         let pid = Pid::from_child(&self.child);
         let limit = Rlimit { current: Some(fds), maximum: Some(fds) };
         prlimit(Some(pid), Resource::Nofile, limit).expect("it runs");
     }
 
-    /// Ends it without a word.
+    /// Kills the process.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -295,8 +298,8 @@ impl Process {
         until("its end", || self.child.try_wait().unwrap().is_some());
     }
 
-    /// What it wrote to standard error, after its end.
-    fn complaints(&mut self) -> String {
+    /// Kills the process and returns its standard error.
+    fn stderr(&mut self) -> String {
         self.kill();
         let mut text = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
@@ -314,8 +317,9 @@ impl Drop for Process {
 
 /// Sysctls of the whole machine, set until this is dropped.
 ///
-/// A process of its own sets them and puts them back when its standard input ends, which the kernel sees to however the
-/// test ended. It holds a lock meanwhile, so that no two tests do such a thing at a time.
+/// A separate process sets the sysctls and restores them when its standard input ends, which
+/// happens however the test ends. It holds a lock meanwhile, so no two tests change sysctls at the
+/// same time.
 pub(crate) struct Machinewide {
     keeper: Child,
 }
@@ -339,7 +343,7 @@ impl Machinewide {
             sysctls.iter().enumerate().map(restore).collect::<String>(),
         );
         let lock = LOCK;
-        // The test's process is where it began; only its threads are in other namespaces.
+        // The process of the test is in its original namespace; only its threads are in others.
         let home = format!("--net=/proc/{}/ns/net", std::process::id());
         let mut command = Command::new("setsid");
         command.args(["nsenter", &home, "flock"]).arg(lock).args(["sh", "-c", &script]);
@@ -373,13 +377,14 @@ fn piped(command: &mut Command) {
 
 fn finished(lines: &str, child: std::io::Result<Child>) -> Result<(), String> {
     let output = child.and_then(Child::wait_with_output).map_err(|error| error.to_string())?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(format!("{lines}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!("{lines}: {}", String::from_utf8_lossy(&output.stderr).trim()))
     }
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
@@ -388,7 +393,8 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Connections that are established to this port of IPv4, in the calling thread's network namespace.
+/// Returns the number of established connections to this IPv4 port, in the calling thread's network
+/// namespace.
 pub(crate) fn established(port: u16) -> usize {
     let text = std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
     let here = format!(":{port:04X}");
@@ -400,27 +406,27 @@ pub(crate) fn established(port: u16) -> usize {
     text.lines().filter(is_one).count()
 }
 
-/// Where the run file of a wall stays.
+/// Returns the path of the run file of a wall.
 fn kept(wall: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("walls");
     std::fs::create_dir_all(&folder).unwrap();
     folder.join(format!("{}.jsonl", wall.replace(' ', "-")))
 }
 
-/// Waits until nobody changes the whole machine, and lets nobody do so for as long as the file is open.
+/// Waits until no test changes sysctls of the machine, and prevents changes while the file is open.
 pub(crate) fn hold_unchanged() -> Option<File> {
-    // Only root makes it, and only root changes what it guards.
+    // Only root creates the lock file, and only root changes the sysctls that it guards.
     let made = File::options().create(true).append(true).open(LOCK);
     let lock = made.or_else(|_| File::open(LOCK));
     lock.and_then(|lock| lock.lock_shared().map(|()| lock)).ok()
 }
 
-/// Held by the test that sets a sysctl of the whole machine. It is not among the temporary files: each suite has
-/// a folder of its own for those, and every user may write to it.
+/// The lock of the test that sets a sysctl of the whole machine. It is not among the temporary
+/// files, because each suite has its own folder for those, and every user may write to it.
 const LOCK: &str = "/run/throng-global-sysctls.lock";
 
-/// Walls are run into with open eyes, and without measuring the generator first.
+/// The usual flags: no calibration of the generator, and no preflight.
 const USUAL_FLAGS: [&str; 2] = ["--no-calibrate", "--force"];
 
-/// Far more than a run here takes, for machines that are busy.
+/// The timeout: far more than a run here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);

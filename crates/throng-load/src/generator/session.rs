@@ -76,7 +76,7 @@ impl Session for UserSession {
                 *heartbeat_at = Instant::FAR;
                 Some(UserEvent::HeartbeatDue)
             }
-            Self::WebSocket(socket) if socket.client.is_opening() => {
+            Self::WebSocket(socket) if socket.client.is_in_handshake() => {
                 // The client consumes the head when it finds the violation, so it is copied first.
                 let mut head = [0; HEAD_BYTES_MAX];
                 let length = input.peek().len().min(HEAD_BYTES_MAX);

@@ -107,7 +107,7 @@ impl Generator {
                 UserState::Closing => conn.close(),
                 _ => {
                     let kind = ErrorKind::WebSocketViolation;
-                    let got = || violation.sentence().to_owned();
+                    let got = || violation.description().to_owned();
                     self.sample_error(kind.name(), || "a WebSocket".to_owned(), got);
                     self.count_error(kind);
                     self.close_after_error(conn);
@@ -143,7 +143,7 @@ impl Generator {
     ) {
         if conn.state().state == UserState::Upgrading {
             let expected = || "101 Switching Protocols".to_owned();
-            let got = || format!("{}: {}", printable(head), violation.sentence());
+            let got = || format!("{}: {}", printable(head), violation.description());
             self.sample_error(&ConnectFailure::Violation.to_string(), expected, got);
         }
         self.websocket_event(conn, ClientEvent::Failed(violation));

@@ -4,48 +4,50 @@ use std::iter;
 
 use memchr::memchr;
 
-/// Header fields, as they stand in the receive buffer. They were checked when they were received, so reading
-/// them is splitting lines; nothing is kept beside them.
+/// The header fields of one head, as they stand in the receive buffer. The parser has checked them,
+/// so an accessor only splits lines, and nothing is stored beside the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headers<'a> {
     lines: &'a str,
 }
 
 impl<'a> Headers<'a> {
-    /// `lines` are whole, valid field lines (`name: value`); an empty one ends them.
+    /// Wraps `lines`: complete, valid field lines (`name: value`). An empty line ends them.
     pub const fn new(lines: &'a str) -> Self {
         Self { lines }
     }
 
-    /// All fields in the order they came in: name as it was written, value without the blanks around it.
+    /// Returns all fields in order of arrival: the name as written, and the value without blanks
+    /// around it.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let mut rest = self.lines;
         iter::from_fn(move || {
             let end = memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |at| at + 1);
             let (line, after) = rest.split_at(end);
             rest = after;
-            // A name is short: its bytes are looked through sooner than a search is set up.
+            // A name is short: a scan of its bytes is faster than the setup of a search.
             let colon = line.bytes().position(|byte| byte == b':')?;
             Some((&line[..colon], line[colon + 1..].trim_ascii()))
         })
     }
 
-    /// The value of the first field of this name, in any case.
+    /// Returns the value of the first field with this name, compared without case.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 }
 
-/// The members of a comma-separated value, without blanks; empty ones left out (RFC 9110 section 5.6.1).
-pub(crate) fn members(value: &str) -> impl Iterator<Item = &str> {
+/// Returns the members of a comma-separated value, without blanks and without empty members (RFC
+/// 9110 section 5.6.1).
+pub(crate) fn list_members(value: &str) -> impl Iterator<Item = &str> {
     value.split(',').map(str::trim_ascii).filter(|member| !member.is_empty())
 }
 
-/// Whether a comma-separated value has this member, in any case.
-pub(crate) fn has_member(value: &str, wanted: &str) -> bool {
-    let is_it = |member: &str| member.eq_ignore_ascii_case(wanted);
-    // Nearly always it is the only one.
-    is_it(value) || members(value).any(is_it)
+/// Reports whether a comma-separated value has this member, compared without case.
+pub(crate) fn has_list_member(value: &str, wanted: &str) -> bool {
+    let matches = |member: &str| member.eq_ignore_ascii_case(wanted);
+    // The value nearly always has one member only.
+    matches(value) || list_members(value).any(matches)
 }
 
 #[cfg(test)]
@@ -66,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_member_is_not_a_part_of_a_word() {
-        assert!(has_member("keep-alive, , Upgrade", "upgrade"));
-        assert!(!has_member("keep-alive, upgraded", "upgrade"));
+        assert!(has_list_member("keep-alive, , Upgrade", "upgrade"));
+        assert!(!has_list_member("keep-alive, upgraded", "upgrade"));
     }
 }

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The pairs of a query (`a=1&b=2`), decoded; a name without `=` has an empty value, empty pairs are left out.
+/// Returns the decoded pairs of a query (`a=1&b=2`). A name without `=` has an empty value; empty
+/// pairs are skipped.
 pub fn query_pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
     query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -10,8 +11,8 @@ pub fn query_pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, s
     })
 }
 
-/// `text` of a query with its `%41` and `+` replaced by what they stand for (the form of URL-encoded forms). A `%` that
-/// starts no such thing stays; what is then not UTF-8 becomes the replacement character.
+/// Decodes `%41` and `+` in the text of a query, as in URL-encoded forms. A `%` without two hex
+/// digits stays as it is. Invalid UTF-8 in the result becomes the replacement character.
 pub fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.contains(['%', '+']) {
         return Cow::Borrowed(text);
@@ -54,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_encoding_stays_and_bad_utf8_is_replaced() {
+    fn a_percent_without_hex_digits_stays_and_bad_utf8_is_replaced() {
         assert!(matches!(percent_decode("plain"), Cow::Borrowed("plain")));
         assert_eq!(percent_decode("100%"), "100%");
         assert_eq!(percent_decode("%4"), "%4");

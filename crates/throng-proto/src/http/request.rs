@@ -1,38 +1,39 @@
-//! What a client asks for.
+//! A request.
 
 use crate::http::Headers;
 
-/// A whole request. It borrows the bytes that it came in.
+/// A complete request. It borrows the bytes that it arrived in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// `GET`, `POST`, ... as it was written.
+    /// The method as written: `GET`, `POST`, ...
     pub method: &'a str,
-    /// Path and query as they were written; with scheme and authority if the client wrote them.
+    /// Path and query as written, with scheme and authority if the client wrote them.
     pub target: &'a str,
     /// The header fields.
     pub headers: Headers<'a>,
-    /// The body; empty for none.
+    /// The body; empty if there is none.
     pub body: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// The target up to its query, without scheme and authority (RFC 9112 section 3.2.2). Not decoded.
+    /// Returns the target up to its query, without scheme and authority (RFC 9112 section 3.2.2).
+    /// Not decoded.
     pub fn path(&self) -> &'a str {
         path_of(self.target)
     }
 
-    /// What follows the first `?` of the target; [`crate::http::query_pairs`] reads it.
+    /// Returns the part of the target after the first `?`. [`crate::http::query_pairs`] parses it.
     pub fn query(&self) -> Option<&'a str> {
         self.target.split_once('?').map(|(_, query)| query)
     }
 
-    /// The value of the first header field of this name, in any case.
+    /// Returns the value of the first header field with this name, compared without case.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         self.headers.get(name)
     }
 }
 
-/// The path of a target, as [`Request::path`].
+/// Returns the path of a target; see [`Request::path`].
 pub(super) fn path_of(target: &str) -> &str {
     let target = target.split_once('?').map_or(target, |(path, _)| path);
     if target.starts_with('/') {

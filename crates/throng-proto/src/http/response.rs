@@ -1,4 +1,4 @@
-//! What a server answers.
+//! A response.
 
 use std::io::Write as _;
 use std::mem::MaybeUninit;
@@ -6,17 +6,17 @@ use std::mem::MaybeUninit;
 use crate::http::Headers;
 use crate::http::reader::FIELDS_MAX;
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// 101, 200, 403, ...
+    /// The HTTP status: 101, 200, 403, ...
     pub status: u16,
     /// The header fields.
     pub headers: Headers<'a>,
 }
 
-/// Appends a whole answer to `out`. `content-length` and `connection` are written here; `headers` are the rest. Line
-/// breaks in a header become blanks, so that no header can begin another.
+/// Appends a complete response to `out`. It adds `content-length` and `connection` to `headers`.
+/// Line breaks in a header become blanks, so that no header can inject another.
 pub fn write_response(
     status: u16,
     headers: &[(&str, &str)],
@@ -24,50 +24,51 @@ pub fn write_response(
     keep_alive: bool,
     out: &mut Vec<u8>,
 ) {
-    let ended = if keep_alive { Persistence::Stays } else { Persistence::Closes };
-    write_answer(status, headers, body.len(), ended, out);
+    let persistence = if keep_alive { Persistence::KeepAlive } else { Persistence::Close };
+    write_response_head(status, headers, body.len(), persistence, out);
     out.extend_from_slice(body);
 }
 
-/// Whether the connection ends with an answer.
+/// The fate of the connection after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persistence {
-    Stays,
-    Closes,
+    KeepAlive,
+    Close,
 }
 
-/// The head of an answer with a body of `length` bytes.
-pub(crate) fn write_answer(
+/// Appends the head of a response whose body has `length` bytes.
+pub(crate) fn write_response_head(
     status: u16,
     headers: &[(&str, &str)],
     length: usize,
-    ended: Persistence,
+    persistence: Persistence,
     out: &mut Vec<u8>,
 ) {
-    let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
-    fields(headers, out);
-    // RFC 9110 section 8.6: these two have no body, and say nothing of its length.
+    let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason_phrase(status));
+    write_fields(headers, out);
+    // RFC 9110 section 8.6: these two have no body and no `content-length`.
     if status != 204 && status != 304 {
         let _ = write!(out, "content-length: {length}\r\n");
     }
-    if ended == Persistence::Closes {
+    if persistence == Persistence::Close {
         out.extend_from_slice(b"connection: close\r\n");
     }
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends header fields.
-pub(crate) fn fields(headers: &[(&str, &str)], out: &mut Vec<u8>) {
-    let tame = |byte: u8| if byte == b'\r' || byte == b'\n' { b' ' } else { byte };
+/// Appends header fields, with line breaks replaced by blanks.
+pub(crate) fn write_fields(headers: &[(&str, &str)], out: &mut Vec<u8>) {
+    let without_line_break = |byte: u8| if byte == b'\r' || byte == b'\n' { b' ' } else { byte };
     for (name, value) in headers {
-        out.extend(name.bytes().map(tame));
+        out.extend(name.bytes().map(without_line_break));
         out.extend_from_slice(b": ");
-        out.extend(value.bytes().map(tame));
+        out.extend(value.bytes().map(without_line_break));
         out.extend_from_slice(b"\r\n");
     }
 }
 
-/// The head of an answer at the start of `bytes`, and its length; nothing while it is not whole.
+/// Parses the head of a response at the start of `bytes`, and returns it with its length; `None`
+/// while it is incomplete.
 pub(crate) fn parse_response(bytes: &[u8]) -> Result<Option<(Response<'_>, usize)>, ()> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     let mut parsed = httparse::Response::new(&mut []);
@@ -83,8 +84,9 @@ pub(crate) fn parse_response(bytes: &[u8]) -> Result<Option<(Response<'_>, usize
     Ok(Some((Response { status, headers: Headers::new(lines) }, length)))
 }
 
-/// The words beside a status; those of RFC 9110 section 15 that are in use here.
-const fn reason(status: u16) -> &'static str {
+/// Returns the reason phrase of a status, for the statuses of RFC 9110 section 15 that this project
+/// uses.
+const fn reason_phrase(status: u16) -> &'static str {
     match status {
         101 => "Switching Protocols",
         200 => "OK",
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_say_how_long_they_are_and_whether_more_may_follow() {
+    fn responses_carry_their_length_and_whether_the_connection_stays() {
         check(
             200,
             &[("content-type", "text/plain")],
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_cannot_begin_another() {
+    fn a_header_cannot_inject_another() {
         check(
             302,
             &[("location", "/a\r\nset-cookie: b")],
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_read_when_it_is_whole() {
+    fn a_head_is_parsed_when_it_is_complete() {
         let bytes = b"HTTP/1.1 403 No\r\na: b\r\n\r\nbody";
         for cut in 0..bytes.len() - 4 {
             assert_eq!(parse_response(&bytes[..cut]), Ok(None), "{cut}");

@@ -1,17 +1,17 @@
-//! Binary frames: a kind, the sizes of the names (one byte each), the names, and the rest is the payload.
+//! Binary frames: a kind, the sizes of the names (one byte each), the names, and the payload.
 
 use std::borrow::Cow;
 
 use super::{FrameDecodeError, FrameEncodeError, FrameKind};
 
-/// A push: from a client with a ref, from a server without.
+/// The kind of a push. A client's push has a ref, a server's has none.
 pub(super) const PUSH: u8 = 0;
-/// A reply, from a server.
+/// The kind of a reply, which servers send.
 pub(super) const REPLY: u8 = 1;
-/// A broadcast, from a server.
+/// The kind of a broadcast, which servers send.
 pub(super) const BROADCAST: u8 = 2;
 
-/// Appends a frame, or nothing.
+/// Appends a frame. Appends nothing if a name is too long.
 pub(super) fn encode<const N: usize>(
     kind: u8,
     names: [(&'static str, &str); N],
@@ -34,15 +34,15 @@ pub(super) fn encode<const N: usize>(
     Ok(FrameKind::Binary)
 }
 
-/// The names and the payload of what follows the kind.
+/// Decodes the names and the payload, which follow the kind.
 pub(super) fn decode<const N: usize>(bytes: &[u8]) -> Result<([&str; N], &[u8]), FrameDecodeError> {
     let Some((sizes, mut rest)) = bytes.split_at_checked(N) else {
-        return Err(FrameDecodeError::Binary("it ends among its sizes"));
+        return Err(FrameDecodeError::Binary("the frame ends within the sizes"));
     };
     let mut names = [""; N];
     for (name, &size) in names.iter_mut().zip(sizes) {
         let Some((head, tail)) = rest.split_at_checked(size.into()) else {
-            return Err(FrameDecodeError::Binary("it ends within a name"));
+            return Err(FrameDecodeError::Binary("the frame ends within a name"));
         };
         *name = std::str::from_utf8(head)
             .map_err(|_| FrameDecodeError::Binary("a name is not UTF-8"))?;
@@ -51,12 +51,12 @@ pub(super) fn decode<const N: usize>(bytes: &[u8]) -> Result<([&str; N], &[u8]),
     Ok((names, rest))
 }
 
-/// A ref; none is written as an empty name.
-pub(super) fn present(name: &str) -> Option<Cow<'_, str>> {
+/// Returns a ref; an empty name means none.
+pub(super) fn non_empty(name: &str) -> Option<Cow<'_, str>> {
     (!name.is_empty()).then_some(Cow::Borrowed(name))
 }
 
-/// What one byte of size can tell.
+/// The longest name: its size is one byte.
 const NAME_BYTES_MAX: usize = 255;
 
 #[cfg(test)]

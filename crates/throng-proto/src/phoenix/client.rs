@@ -1,4 +1,5 @@
-//! The client's side, as phoenix.js speaks it: requests encoded, and a decoder for a client that hears millions of messages.
+//! The client's side, as phoenix.js speaks it: an encoder of requests, and a decoder for a client
+//! that receives millions of messages.
 
 use std::borrow::Cow;
 
@@ -9,34 +10,36 @@ use super::{
     names,
 };
 
-/// What a client hears.
+/// A message from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PhoenixClientEvent<'a> {
-    /// The answer to one of its own pushes, joins, leaves or heartbeats.
+    /// The reply to a push, join, leave or heartbeat of this client.
     Reply(PushReply<'a>),
-    /// Everything else: pushes, broadcasts, and `phx_close` and `phx_error`, whose ref is their join_ref.
+    /// Any other message: a push, a broadcast, or `phx_close` and `phx_error`, whose ref is their
+    /// join_ref.
     Message(PhoenixMessage<'a>),
 }
 
-/// The answer to the push whose ref it carries.
+/// The reply to the push with the same ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushReply<'a> {
-    /// The channel's, unless it is no channel's answer (heartbeats, unmatched topics) or the version is V1.
+    /// The join_ref of the channel; none for heartbeats, unmatched topics, and V1.
     pub join_ref: Option<Cow<'a, str>>,
-    /// The answered push's.
+    /// The ref of the push.
     pub r#ref: Option<Cow<'a, str>>,
-    /// The answered push's.
+    /// The topic of the push.
     pub topic: Cow<'a, str>,
-    /// `ok`, `error` or the application's own word.
+    /// The status: `ok`, `error` or an application-defined word.
     pub status: Cow<'a, str>,
-    /// What it carries.
+    /// The payload of the reply.
     pub response: PhoenixPayload<'a>,
 }
 
-/// Decodes a server's text frame. It allocates only where a name is written with escapes.
+/// Decodes a server's text frame. It allocates only if a name contains escapes.
 ///
-/// V2's payload is not even scanned, it is what lies before the frame's last bracket: a server is trusted to send JSON. Replies are
-/// scanned whole, for their status; so is all of V1.
+/// The payload of V2 is not scanned. It is the text before the last bracket of the frame, because a
+/// client trusts the server to send JSON. Replies are scanned as a whole for their status, and so
+/// is all of V1.
 pub fn decode_text(vsn: Vsn, frame: &str) -> Result<PhoenixClientEvent<'_>, FrameDecodeError> {
     let message = match vsn {
         Vsn::V1 => text::decode_v1(frame)?,
@@ -44,7 +47,7 @@ pub fn decode_text(vsn: Vsn, frame: &str) -> Result<PhoenixClientEvent<'_>, Fram
             let mut scanner = Scanner::new(frame);
             let (join_ref, r#ref, topic, event) = text::decode_v2_head(&mut scanner)?;
             let Some(payload) = scanner.rest().trim_ascii().strip_suffix(']') else {
-                return Err(FrameDecodeError::Shape("an array without an end"));
+                return Err(FrameDecodeError::Shape("the array has no end"));
             };
             PhoenixMessage {
                 join_ref,
@@ -71,10 +74,10 @@ pub fn decode_text(vsn: Vsn, frame: &str) -> Result<PhoenixClientEvent<'_>, Fram
     }
 }
 
-/// Decodes a server's binary frame (V2): a push, a reply or a broadcast. Empty refs count as none.
+/// Decodes a server's binary frame (V2): a push, a reply or a broadcast. An empty ref means none.
 pub fn decode_binary(frame: &[u8]) -> Result<PhoenixClientEvent<'_>, FrameDecodeError> {
     let Some((kind, rest)) = frame.split_first() else {
-        return Err(FrameDecodeError::Binary("it is empty"));
+        return Err(FrameDecodeError::Binary("the frame is empty"));
     };
     let message = |join_ref, topic, event, data| {
         let (topic, event) = (Cow::Borrowed(topic), Cow::Borrowed(event));
@@ -89,13 +92,13 @@ pub fn decode_binary(frame: &[u8]) -> Result<PhoenixClientEvent<'_>, FrameDecode
     match *kind {
         binary::PUSH => {
             let ([join_ref, topic, event], data) = binary::decode(rest)?;
-            Ok(message(binary::present(join_ref), topic, event, data))
+            Ok(message(binary::non_empty(join_ref), topic, event, data))
         }
         binary::REPLY => {
             let ([join_ref, r#ref, topic, status], data) = binary::decode(rest)?;
             Ok(PhoenixClientEvent::Reply(PushReply {
-                join_ref: binary::present(join_ref),
-                r#ref: binary::present(r#ref),
+                join_ref: binary::non_empty(join_ref),
+                r#ref: binary::non_empty(r#ref),
                 topic: Cow::Borrowed(topic),
                 status: Cow::Borrowed(status),
                 response: PhoenixPayload::Binary(data),
@@ -105,14 +108,14 @@ pub fn decode_binary(frame: &[u8]) -> Result<PhoenixClientEvent<'_>, FrameDecode
             let ([topic, event], data) = binary::decode(rest)?;
             Ok(message(None, topic, event, data))
         }
-        _ => Err(FrameDecodeError::Binary("servers send no frames of this kind")),
+        _ => Err(FrameDecodeError::Binary("a server sends no frames of this kind")),
     }
 }
 
-/// Appends `phx_join`, whose ref becomes the channel's join_ref. `payload` is JSON text.
+/// Appends `phx_join`. Its ref becomes the join_ref of the channel. `payload` is JSON text.
 pub fn join(vsn: Vsn, r#ref: &str, topic: &str, payload: &str, out: &mut Vec<u8>) {
     Head { join_ref: Some(r#ref), r#ref: Some(r#ref), topic, event: names::JOIN }
-        .around(vsn, payload, out);
+        .write(vsn, payload, out);
 }
 
 /// Appends a push to a channel.
@@ -127,7 +130,7 @@ pub fn push(
 ) -> Result<FrameKind, FrameEncodeError> {
     match (vsn, payload) {
         (_, PhoenixPayload::Json(json)) => {
-            Ok(Head { join_ref, r#ref: Some(r#ref), topic, event }.around(vsn, json, out))
+            Ok(Head { join_ref, r#ref: Some(r#ref), topic, event }.write(vsn, json, out))
         }
         (Vsn::V2, PhoenixPayload::Binary(data)) => {
             let names = [
@@ -144,16 +147,16 @@ pub fn push(
 
 /// Appends `phx_leave`.
 pub fn leave(vsn: Vsn, join_ref: Option<&str>, r#ref: &str, topic: &str, out: &mut Vec<u8>) {
-    Head { join_ref, r#ref: Some(r#ref), topic, event: names::LEAVE }.around(vsn, "{}", out);
+    Head { join_ref, r#ref: Some(r#ref), topic, event: names::LEAVE }.write(vsn, "{}", out);
 }
 
 /// Appends a heartbeat.
 pub fn heartbeat(vsn: Vsn, r#ref: &str, out: &mut Vec<u8>) {
     Head { join_ref: None, r#ref: Some(r#ref), topic: names::PHOENIX, event: names::HEARTBEAT }
-        .around(vsn, "{}", out);
+        .write(vsn, "{}", out);
 }
 
-/// Takes a reply's payload apart, whatever the order of its keys.
+/// Returns the status and the response in the payload of a reply, in any order of the keys.
 fn status_and_response(payload: &str) -> Result<(Cow<'_, str>, &str), FrameDecodeError> {
     let (mut status, mut response) = (None, None);
     text::each_pair(&mut Scanner::new(payload), |key, scanner| {
@@ -164,7 +167,7 @@ fn status_and_response(payload: &str) -> Result<(Cow<'_, str>, &str), FrameDecod
         }
         Ok(())
     })?;
-    status.zip(response).ok_or(FrameDecodeError::Shape("a reply without status or response"))
+    status.zip(response).ok_or(FrameDecodeError::Shape("a reply has no status or no response"))
 }
 
 #[cfg(test)]
@@ -196,7 +199,7 @@ mod tests {
         );
     }
 
-    /// The vector of the reference, §6.4.
+    /// The test vector of the reference, §6.4.
     #[test]
     fn a_binary_push_is_that_of_the_reference() {
         let mut out = Vec::new();
@@ -213,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_payload_of_a_v2_message_is_lent_without_a_look() {
+    fn the_payload_of_a_v2_message_is_borrowed_unscanned() {
         for (frame, want) in [
             (r#"[null,null,"t","e",{"a":"]"}]"#, r#"{"a":"]"}"#),
             (" [ null , null , \"t\" , \"e\" , [1] ] \n", "[1]"),
@@ -229,16 +232,22 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_told_from_messages() {
+    fn replies_are_distinguished_from_messages() {
         for (vsn, frame) in [
             (Vsn::V2, r#"["1","2","t","phx_reply",{"status":"ok","response":{"a":1}}]"#),
             (
                 Vsn::V2,
-                r#"["1","2","t","phx_reply", { "response" : {"a":1} , "x":[], "status" : "\u006fk" } ]"#,
+                concat!(
+                    r#"["1","2","t","phx_reply", "#,
+                    r#"{ "response" : {"a":1} , "x":[], "status" : "\u006fk" } ]"#
+                ),
             ),
             (
                 Vsn::V1,
-                r#"{"topic":"t","event":"phx_reply","payload":{"response":{"a":1},"status":"ok"},"ref":"2","join_ref":"1"}"#,
+                concat!(
+                    r#"{"topic":"t","event":"phx_reply","payload":{"response":{"a":1},"#,
+                    r#""status":"ok"},"ref":"2","join_ref":"1"}"#
+                ),
             ),
         ] {
             let Ok(PhoenixClientEvent::Reply(reply)) = decode_text(vsn, frame) else {
@@ -262,20 +271,20 @@ mod tests {
 
     #[test]
     fn servers_send_three_kinds_of_binary_frames() {
-        let heard = decode_binary(b"\x00\x02\x05\x0512topicevent!");
-        let Ok(PhoenixClientEvent::Message(push)) = heard else { panic!("{heard:?}") };
+        let decoded = decode_binary(b"\x00\x02\x05\x0512topicevent!");
+        let Ok(PhoenixClientEvent::Message(push)) = decoded else { panic!("{decoded:?}") };
         assert_eq!(
             (push.join_ref.as_deref(), push.r#ref, &*push.event),
             (Some("12"), None, "event")
         );
-        let heard = decode_binary(b"\x01\x02\x03\x05\x0212123topicok!");
-        let Ok(PhoenixClientEvent::Reply(reply)) = heard else { panic!("{heard:?}") };
+        let decoded = decode_binary(b"\x01\x02\x03\x05\x0212123topicok!");
+        let Ok(PhoenixClientEvent::Reply(reply)) = decoded else { panic!("{decoded:?}") };
         assert_eq!(
             (reply.r#ref.as_deref(), &*reply.status, reply.response),
             (Some("123"), "ok", PhoenixPayload::Binary(b"!"))
         );
-        let heard = decode_binary(b"\x02\x05\x05topicevent!");
-        let Ok(PhoenixClientEvent::Message(broadcast)) = heard else { panic!("{heard:?}") };
+        let decoded = decode_binary(b"\x02\x05\x05topicevent!");
+        let Ok(PhoenixClientEvent::Message(broadcast)) = decoded else { panic!("{decoded:?}") };
         assert_eq!((broadcast.join_ref, &*broadcast.topic), (None, "topic"));
         for frame in [&b""[..], b"\x03\x00\x00", b"\x02\x05\x05top", b"\x01\x00"] {
             assert!(decode_binary(frame).is_err());
@@ -284,56 +293,68 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_server_reads_what_the_client_writes(
-            v2 in any::<bool>(), join_ref in prop::option::of(".{1,9}"), r#ref in ".{1,9}", topic in ".*", event in ".*",
-            data in prop::option::of(any::<Vec<u8>>()), json in r#"\{"a":"[^"\\\x00-\x1f]*"\}|1|\[\]"#,
+        fn the_server_decodes_what_the_client_encodes(
+            v2 in any::<bool>(), join_ref in prop::option::of(".{1,9}"), r#ref in ".{1,9}",
+            topic in ".*", event in ".*", data in prop::option::of(any::<Vec<u8>>()),
+            json in r#"\{"a":"[^"\\\x00-\x1f]*"\}|1|\[\]"#,
         ) {
             let vsn = if v2 { Vsn::V2 } else { Vsn::V1 };
-            let payload = data.as_deref().map_or(PhoenixPayload::Json(&json), PhoenixPayload::Binary);
+            let payload =
+                data.as_deref().map_or(PhoenixPayload::Json(&json), PhoenixPayload::Binary);
             let mut out = Vec::new();
             match push(vsn, join_ref.as_deref(), &r#ref, &topic, &event, payload, &mut out) {
                 Ok(kind) => {
                     let read = match kind {
-                        FrameKind::Text => phoenix::decode_text(vsn, std::str::from_utf8(&out).unwrap()),
+                        FrameKind::Text => {
+                            phoenix::decode_text(vsn, std::str::from_utf8(&out).unwrap())
+                        }
                         FrameKind::Binary => phoenix::decode_binary(&out),
                     };
                     let (join_ref, r#ref) = (join_ref.map(Cow::from), Some(r#ref.into()));
-                    let want = PhoenixMessage { join_ref, r#ref, topic: topic.into(), event: event.into(), payload };
+                    let (topic, event) = (topic.into(), event.into());
+                    let want = PhoenixMessage { join_ref, r#ref, topic, event, payload };
                     prop_assert_eq!(read, Ok(want));
                 }
                 Err(FrameEncodeError::BinaryInV1) => prop_assert!(!v2),
-                Err(FrameEncodeError::FieldTooLong { bytes, .. }) => prop_assert!(bytes > 255 && v2),
+                Err(FrameEncodeError::FieldTooLong { bytes, .. }) => {
+                    prop_assert!(bytes > 255 && v2);
+                }
             }
         }
 
         #[test]
-        fn the_client_hears_what_the_server_says(
-            v2 in any::<bool>(), join_ref in prop::option::of(".{1,9}"), r#ref in prop::option::of(".{1,9}"), topic in ".*",
-            event in ".*", status in ".*", data in prop::option::of(any::<Vec<u8>>()),
+        fn the_client_decodes_what_the_server_encodes(
+            v2 in any::<bool>(), join_ref in prop::option::of(".{1,9}"),
+            r#ref in prop::option::of(".{1,9}"), topic in ".*", event in ".*", status in ".*",
+            data in prop::option::of(any::<Vec<u8>>()),
         ) {
             let vsn = if v2 { Vsn::V2 } else { Vsn::V1 };
-            let data = data.filter(|_| v2 && topic.len() < 256 && event.len() < 256 && status.len() < 256);
-            let payload = data.as_deref().map_or(PhoenixPayload::Json(r#"{"a":[",]}"]}"#), PhoenixPayload::Binary);
-            let told = join_ref.clone().filter(|_| v2).map(Cow::from);
+            let fits = [&topic, &event, &status].iter().all(|name| name.len() < 256);
+            let data = data.filter(|_| v2 && fits);
+            let json = PhoenixPayload::Json(r#"{"a":[",]}"]}"#);
+            let payload = data.as_deref().map_or(json, PhoenixPayload::Binary);
+            let (join_ref, r#ref) = (join_ref.as_deref(), r#ref.as_deref());
+            let message = |join_ref| PhoenixClientEvent::Message(PhoenixMessage {
+                join_ref, r#ref: None, topic: (&topic).into(), event: (&event).into(), payload,
+            });
+            let expected_ref = join_ref.filter(|_| v2).map(Cow::from);
             let mut out = Vec::new();
-            let kind = phoenix::push(vsn, join_ref.as_deref(), &topic, &event, payload, &mut out).unwrap();
-            prop_assert_eq!(hear(vsn, kind, &out), Ok(PhoenixClientEvent::Message(PhoenixMessage {
-                join_ref: told.clone(), r#ref: None, topic: (&topic).into(), event: (&event).into(), payload,
-            })));
+            let kind = phoenix::push(vsn, join_ref, &topic, &event, payload, &mut out).unwrap();
+            prop_assert_eq!(decode(vsn, kind, &out), Ok(message(expected_ref.clone())));
             out.clear();
             let kind = phoenix::broadcast(vsn, &topic, &event, payload, &mut out).unwrap();
-            prop_assert_eq!(hear(vsn, kind, &out), Ok(PhoenixClientEvent::Message(PhoenixMessage {
-                join_ref: None, r#ref: None, topic: (&topic).into(), event: (&event).into(), payload,
-            })));
+            prop_assert_eq!(decode(vsn, kind, &out), Ok(message(None)));
             out.clear();
-            let kind = phoenix::reply(vsn, join_ref.as_deref(), r#ref.as_deref(), &topic, &status, payload, &mut out).unwrap();
-            prop_assert_eq!(hear(vsn, kind, &out), Ok(PhoenixClientEvent::Reply(PushReply {
-                join_ref: told, r#ref: r#ref.as_deref().map(Cow::from), topic: (&topic).into(), status: (&status).into(), response: payload,
+            let kind =
+                phoenix::reply(vsn, join_ref, r#ref, &topic, &status, payload, &mut out).unwrap();
+            prop_assert_eq!(decode(vsn, kind, &out), Ok(PhoenixClientEvent::Reply(PushReply {
+                join_ref: expected_ref, r#ref: r#ref.map(Cow::from), topic: (&topic).into(),
+                status: (&status).into(), response: payload,
             })));
         }
     }
 
-    fn hear(
+    fn decode(
         vsn: Vsn,
         kind: FrameKind,
         frame: &[u8],

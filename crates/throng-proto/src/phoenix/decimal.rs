@@ -1,6 +1,6 @@
-//! Refs: decimal strings from one counter, written without an allocation.
+//! Refs as decimal strings, written without an allocation.
 
-/// A number's decimal digits.
+/// The decimal digits of a number.
 ///
 /// ```
 /// assert_eq!(throng_proto::phoenix::Decimal::new(407).as_str(), "407");
@@ -12,7 +12,7 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// The digits of `number`.
+    /// Computes the digits of `number`.
     pub const fn new(mut number: u64) -> Self {
         let mut digits = [b'0'; DIGITS_MAX];
         let mut first = DIGITS_MAX - 1;
@@ -26,13 +26,13 @@ impl Decimal {
         }
     }
 
-    /// As text.
+    /// Returns the digits as text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.digits[self.first as usize..]).unwrap_or_default()
     }
 }
 
-/// 2^64 has twenty.
+/// The digits of 2^64.
 const DIGITS_MAX: usize = 20;
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
-//! What can be wrong with a frame: the peer's fault while decoding, the caller's while encoding.
+//! The errors of a frame: the peer's fault when it is decoded, the caller's when it is encoded.
 
 use std::fmt;
 
-/// The peer sent what is no message. Phoenix closes such a connection with code 1011.
+/// A frame that is not a message. Phoenix closes such a connection with code 1011.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameDecodeError {
     /// The text is not JSON (RFC 8259).
     Json {
-        /// What was expected or found.
+        /// The expected or the found text.
         what: &'static str,
-        /// The byte of the text at which that was seen.
+        /// The offset in the text, in bytes.
         at: usize,
     },
-    /// It is JSON, but no message of this version.
+    /// The text is JSON, but not a message of this version.
     Shape(&'static str),
-    /// A binary frame that is cut short, of an unknown kind, or with a name that is not UTF-8.
+    /// A binary frame is truncated, of an unknown kind, or has a name that is not UTF-8.
     Binary(&'static str),
 }
 
@@ -30,17 +30,17 @@ impl fmt::Display for FrameDecodeError {
 
 impl std::error::Error for FrameDecodeError {}
 
-/// The caller asked for a frame that cannot be written; nothing was appended.
+/// A frame that cannot be encoded. Nothing was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameEncodeError {
-    /// A field of a binary frame has a length of one byte: at most 255 bytes.
+    /// A field is longer than 255 bytes: a binary frame has one byte for its length.
     FieldTooLong {
-        /// Which field.
+        /// The name of the field.
         field: &'static str,
-        /// Its length in bytes.
+        /// The length in bytes.
         bytes: usize,
     },
-    /// V1 has no binary frames.
+    /// A binary payload in V1, which has no binary frames.
     BinaryInV1,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for FrameEncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FieldTooLong { field, bytes } => {
-                write!(f, "{field} of {bytes} bytes in a binary frame: at most 255")
+                write!(f, "{field} has {bytes} bytes; a binary frame permits at most 255")
             }
             Self::BinaryInV1 => f.write_str("a binary payload needs vsn 2.0.0"),
         }

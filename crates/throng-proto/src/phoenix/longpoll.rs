@@ -1,11 +1,11 @@
-//! The long-poll transport's bodies: what a client posts, what it is answered, and the token that names its session.
+//! The bodies of the long-poll transport: posts, responses, and the token that names a session.
 //!
-//! When to answer, and the HTTP around it, are the server's business.
+//! The server decides when to respond, and writes the HTTP around the bodies.
 
-mod answer;
 mod post;
+mod response;
 mod token;
 
-pub use answer::{BETWEEN_MESSAGES, answer, begin_answer, end_of_answer};
-pub use post::{PostError, PostFrame, Posts, post};
+pub use post::{PostError, PostFrame, PostFrames, parse_post};
+pub use response::{MESSAGE_SEPARATOR, begin_response, end_of_response, write_response};
 pub use token::{Claim, TokenError, Tokens};

@@ -1,28 +1,30 @@
-//! One message, borrowed from the frame that it came in.
+//! A message that borrows the frame that it arrived in.
 
 use std::borrow::Cow;
 
-/// What a frame says. Strings are borrowed unless they were written with escapes.
+/// A decoded message. Its strings are borrowed unless they contain escapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhoenixMessage<'a> {
-    /// The ref of the join that made the channel; a client sends it with every later push, V1 clients may not.
+    /// The ref of the join that created the channel. A client sends it with every later push; V1
+    /// clients may omit it.
     pub join_ref: Option<Cow<'a, str>>,
-    /// The sender's number for this message, which a reply repeats; nothing for a server's own pushes and broadcasts.
+    /// The sender's number for this message, which the reply repeats. A server's own pushes and
+    /// broadcasts have none.
     pub r#ref: Option<Cow<'a, str>>,
-    /// The channel's name.
+    /// The topic of the channel.
     pub topic: Cow<'a, str>,
-    /// What happened, or what is asked for; some names are reserved: see [`super::names`].
+    /// The event; some names are reserved: see [`super::names`].
     pub event: Cow<'a, str>,
-    /// What it carries.
+    /// The payload.
     pub payload: PhoenixPayload<'a>,
 }
 
-/// What a message carries: it is passed through, never taken apart.
+/// The payload of a message. The codec passes it through unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhoenixPayload<'a> {
     /// JSON text, unchanged.
     Json(&'a str),
-    /// Bytes, which make the frame that carries them a binary one.
+    /// Bytes, which require a binary frame.
     Binary(&'a [u8]),
 }
 
@@ -31,7 +33,7 @@ impl PhoenixPayload<'_> {
     pub const EMPTY: PhoenixPayload<'static> = PhoenixPayload::Json("{}");
 }
 
-/// Which WebSocket message carries what an encoder appended.
+/// The kind of WebSocket message that carries an encoded frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// A text message: the appended bytes are UTF-8.

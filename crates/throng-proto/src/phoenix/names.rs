@@ -1,23 +1,23 @@
-//! The topic and the events that the protocol keeps for itself.
+//! The topic and the events that the protocol reserves.
 
-/// The topic on which a connection, rather than a channel, is spoken to: heartbeats.
+/// The topic of messages to the connection rather than to a channel: heartbeats.
 pub const PHOENIX: &str = "phoenix";
 
-/// A client's sign of life, on the topic [`PHOENIX`]; answered ok `{}`.
+/// A client's keep-alive message on the topic [`PHOENIX`]. The reply is ok with `{}`.
 pub const HEARTBEAT: &str = "heartbeat";
-/// A client wants to join the message's topic.
+/// A client's request to join the message's topic.
 pub const JOIN: &str = "phx_join";
-/// A client leaves the message's topic.
+/// A client's request to leave the message's topic.
 pub const LEAVE: &str = "phx_leave";
 
-/// The server answers the push whose ref the message carries.
+/// The server's reply to the push with the same ref.
 pub const REPLY: &str = "phx_reply";
-/// The channel ended normally; the message's ref is its join_ref.
+/// The normal end of a channel. The message's ref is its join_ref.
 pub const CLOSE: &str = "phx_close";
-/// The channel crashed; the message's ref is its join_ref. A client joins again.
+/// The crash of a channel. The message's ref is its join_ref. The client joins again.
 pub const ERROR: &str = "phx_error";
 
-/// All who are present, pushed once to a client that joined.
+/// The list of all present users, pushed once to a client that joined.
 pub const PRESENCE_STATE: &str = "presence_state";
-/// Who came and who went, broadcast to everyone who is joined.
+/// The users that joined and left, broadcast to all subscribers.
 pub const PRESENCE_DIFF: &str = "presence_diff";

@@ -1,4 +1,4 @@
-//! The server's side: what clients send, decoded, and what they are told, encoded.
+//! The server's side: a decoder of client messages, and an encoder of server messages.
 
 use std::borrow::Cow;
 
@@ -8,9 +8,10 @@ use super::{
     names,
 };
 
-/// Decodes a client's text frame. All of it is checked to be JSON, its payload is not looked into.
+/// Decodes a client's text frame. All of it is checked to be JSON; the payload is not interpreted.
 ///
-/// Refs that are numbers are taken as their text. Of V1's keys the last of a name counts, as in a map.
+/// A ref that is a number becomes its text. If V1 repeats a key, the last value counts, as in a
+/// map.
 pub fn decode_text(vsn: Vsn, frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeError> {
     match vsn {
         Vsn::V1 => text::decode_v1(frame),
@@ -18,25 +19,26 @@ pub fn decode_text(vsn: Vsn, frame: &str) -> Result<PhoenixMessage<'_>, FrameDec
     }
 }
 
-/// Decodes a client's binary frame (V2): a push. Empty refs count as none.
+/// Decodes a client's binary frame (V2), which is a push. An empty ref means none.
 pub fn decode_binary(frame: &[u8]) -> Result<PhoenixMessage<'_>, FrameDecodeError> {
     match frame.split_first() {
         Some((&binary::PUSH, rest)) => {
             let ([join_ref, r#ref, topic, event], data) = binary::decode(rest)?;
             Ok(PhoenixMessage {
-                join_ref: binary::present(join_ref),
-                r#ref: binary::present(r#ref),
+                join_ref: binary::non_empty(join_ref),
+                r#ref: binary::non_empty(r#ref),
                 topic: Cow::Borrowed(topic),
                 event: Cow::Borrowed(event),
                 payload: PhoenixPayload::Binary(data),
             })
         }
-        Some(_) => Err(FrameDecodeError::Binary("clients send no frames of this kind")),
-        None => Err(FrameDecodeError::Binary("it is empty")),
+        Some(_) => Err(FrameDecodeError::Binary("a client sends no frames of this kind")),
+        None => Err(FrameDecodeError::Binary("the frame is empty")),
     }
 }
 
-/// Appends a message of a channel to its client. A JSON payload must be an object: see [`super::json::is_object`].
+/// Appends a push from a channel to its client. A JSON payload must be an object: see
+/// [`super::json::is_object`].
 pub fn push(
     vsn: Vsn,
     join_ref: Option<&str>,
@@ -47,7 +49,7 @@ pub fn push(
 ) -> Result<FrameKind, FrameEncodeError> {
     match (vsn, payload) {
         (_, PhoenixPayload::Json(json)) => {
-            Ok(head(vsn, join_ref, None, topic, event).around(vsn, json, out))
+            Ok(head(vsn, join_ref, None, topic, event).write(vsn, json, out))
         }
         (Vsn::V2, PhoenixPayload::Binary(data)) => {
             let names = [("join_ref", join_ref.unwrap_or("")), ("topic", topic), ("event", event)];
@@ -57,9 +59,9 @@ pub fn push(
     }
 }
 
-/// Appends a message of a channel to its client without its payload, a JSON object, and returns the
-/// place in `out` at which it belongs.
-pub fn push_around(
+/// Appends a push from a channel to its client without its payload, which must be a JSON object.
+/// Returns the position in `out` at which the payload belongs.
+pub fn push_without_payload(
     vsn: Vsn,
     join_ref: Option<&str>,
     topic: &str,
@@ -67,11 +69,11 @@ pub fn push_around(
     out: &mut Vec<u8>,
 ) -> usize {
     let mut place = 0;
-    head(vsn, join_ref, None, topic, event).around_with(vsn, out, |out| place = out.len());
+    head(vsn, join_ref, None, topic, event).write_with(vsn, out, |out| place = out.len());
     place
 }
 
-/// Appends the answer to the push `ref`: `status` is `ok`, `error` or the application's own word.
+/// Appends the reply to the push `ref`. `status` is `ok`, `error` or an application-defined word.
 pub fn reply(
     vsn: Vsn,
     join_ref: Option<&str>,
@@ -83,7 +85,7 @@ pub fn reply(
 ) -> Result<FrameKind, FrameEncodeError> {
     match (vsn, response) {
         (_, PhoenixPayload::Json(json)) => Ok(head(vsn, join_ref, r#ref, topic, names::REPLY)
-            .around_with(vsn, out, |out| {
+            .write_with(vsn, out, |out| {
                 out.extend_from_slice(b"{\"status\":");
                 super::json::write_string(status, out);
                 out.extend_from_slice(b",\"response\":");
@@ -103,7 +105,7 @@ pub fn reply(
     }
 }
 
-/// Appends a message to everyone who is joined to `topic`: the same bytes for all clients of a version.
+/// Appends a broadcast to all subscribers of `topic`: the same bytes for all clients of a version.
 pub fn broadcast(
     vsn: Vsn,
     topic: &str,
@@ -119,21 +121,21 @@ pub fn broadcast(
     }
 }
 
-/// Appends `phx_close`: the channel that `join_ref` made has ended normally.
+/// Appends `phx_close`: the channel of `join_ref` has ended normally.
 pub fn channel_closed(vsn: Vsn, join_ref: Option<&str>, topic: &str, out: &mut Vec<u8>) {
-    head(vsn, join_ref, join_ref, topic, names::CLOSE).around(vsn, "{}", out);
+    head(vsn, join_ref, join_ref, topic, names::CLOSE).write(vsn, "{}", out);
 }
 
-/// Appends `phx_error` with the reason `channel_crash`: the channel that `join_ref` made has crashed.
+/// Appends `phx_error` with the reason `channel_crash`: the channel of `join_ref` has crashed.
 pub fn channel_crashed(vsn: Vsn, join_ref: Option<&str>, topic: &str, out: &mut Vec<u8>) {
-    head(vsn, join_ref, join_ref, topic, names::ERROR).around(
+    head(vsn, join_ref, join_ref, topic, names::ERROR).write(
         vsn,
         "{\"reason\":\"channel_crash\"}",
         out,
     );
 }
 
-/// A server never tells V1 clients a join_ref.
+/// Builds the head of a frame. A server sends no join_ref to V1 clients.
 fn head<'a>(
     vsn: Vsn,
     join_ref: Option<&'a str>,
@@ -204,10 +206,10 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_is_made_later_has_its_place() {
+    fn a_payload_that_is_added_later_has_its_position() {
         for vsn in [Vsn::V1, Vsn::V2] {
             let mut around = Vec::new();
-            let place = push_around(vsn, Some("7"), "t\"", "e", &mut around);
+            let place = push_without_payload(vsn, Some("7"), "t\"", "e", &mut around);
             around.splice(place..place, *b"{\"a\":1}");
             let json = PhoenixPayload::Json("{\"a\":1}");
             check(vsn, |out| _ = push(vsn, Some("7"), "t\"", "e", json, out), str(&around));
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_to_a_heartbeat_has_no_join_ref() {
+    fn the_reply_to_a_heartbeat_has_no_join_ref() {
         check(
             Vsn::V2,
             |out| {
@@ -253,7 +255,10 @@ mod tests {
         check(
             Vsn::V1,
             |out| _ = reply(Vsn::V1, Some("1"), Some("2"), "t", "error", json, out),
-            r#"{"topic":"t","event":"phx_reply","payload":{"status":"error","response":{"a":1}},"ref":"2"}"#,
+            concat!(
+                r#"{"topic":"t","event":"phx_reply","#,
+                r#""payload":{"status":"error","response":{"a":1}},"ref":"2"}"#
+            ),
         );
         check(
             Vsn::V1,
@@ -276,7 +281,7 @@ mod tests {
         );
     }
 
-    /// The vectors of the reference, §6.4.
+    /// The test vectors of the reference, §6.4.
     #[test]
     fn binary_frames_are_those_of_the_reference() {
         let data = PhoenixPayload::Binary(&[0x65, 0x66, 0x67]);

@@ -1,11 +1,11 @@
-//! Text frames: V2's array of five and V1's object of four or five.
+//! Text frames: V2's array of five elements and V1's object of four or five keys.
 
 use std::borrow::Cow;
 
 use super::json::{self, Scanner};
 use super::{FrameDecodeError, FrameKind, PhoenixMessage, PhoenixPayload, Vsn};
 
-/// Everything of a frame but its payload.
+/// The parts of a frame before its payload.
 pub(super) struct Head<'a> {
     pub(super) join_ref: Option<&'a str>,
     pub(super) r#ref: Option<&'a str>,
@@ -14,13 +14,14 @@ pub(super) struct Head<'a> {
 }
 
 impl Head<'_> {
-    /// Appends the frame that carries `payload`, which is JSON text.
-    pub(super) fn around(&self, vsn: Vsn, payload: &str, out: &mut Vec<u8>) -> FrameKind {
-        self.around_with(vsn, out, |out| out.extend_from_slice(payload.as_bytes()))
+    /// Appends the frame with `payload`, which is JSON text.
+    pub(super) fn write(&self, vsn: Vsn, payload: &str, out: &mut Vec<u8>) -> FrameKind {
+        self.write_with(vsn, out, |out| out.extend_from_slice(payload.as_bytes()))
     }
 
-    /// Appends the frame; `payload` appends what it carries. A V1 frame names its join_ref only where there is one.
-    pub(super) fn around_with(
+    /// Appends the frame; the closure `payload` appends the payload. A V1 frame has a join_ref only
+    /// if there is one.
+    pub(super) fn write_with(
         &self,
         vsn: Vsn,
         out: &mut Vec<u8>,
@@ -60,12 +61,12 @@ impl Head<'_> {
     }
 }
 
-/// `[join_ref, ref, topic, event, payload]`; what follows the fifth is ignored, though it must be JSON.
+/// Decodes `[join_ref, ref, topic, event, payload]`. Further elements must be JSON and are ignored.
 pub(super) fn decode_v2(frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeError> {
     let mut scanner = Scanner::new(frame);
     let (join_ref, r#ref, topic, event) = decode_v2_head(&mut scanner)?;
     let payload = PhoenixPayload::Json(scanner.value()?);
-    while scanner.take(b',') {
+    while scanner.consume(b',') {
         scanner.value()?;
     }
     scanner.expect(b']', "expected , or ]")?;
@@ -75,32 +76,33 @@ pub(super) fn decode_v2(frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeEr
 
 type V2Head<'a> = (Option<Cow<'a, str>>, Option<Cow<'a, str>>, Cow<'a, str>, Cow<'a, str>);
 
-/// The four before the payload, with the comma behind each.
+/// Decodes the four elements before the payload, with the comma after each.
 pub(super) fn decode_v2_head<'a>(
     scanner: &mut Scanner<'a>,
 ) -> Result<V2Head<'a>, FrameDecodeError> {
-    if !scanner.take(b'[') {
-        return Err(FrameDecodeError::Shape("it is no array"));
+    if !scanner.consume(b'[') {
+        return Err(FrameDecodeError::Shape("the text is not an array"));
     }
     let comma = |scanner: &mut Scanner<'a>| {
-        if scanner.take(b',') {
+        if scanner.consume(b',') {
             Ok(())
         } else {
-            Err(FrameDecodeError::Shape("an array of fewer than five"))
+            Err(FrameDecodeError::Shape("the array has fewer than five elements"))
         }
     };
     let join_ref = read_ref(scanner)?;
     comma(scanner)?;
     let r#ref = read_ref(scanner)?;
     comma(scanner)?;
-    let topic = read_name(scanner, "a topic that is no string")?;
+    let topic = read_name(scanner, "the topic is not a string")?;
     comma(scanner)?;
-    let event = read_name(scanner, "an event that is no string")?;
+    let event = read_name(scanner, "the event is not a string")?;
     comma(scanner)?;
     Ok((join_ref, r#ref, topic, event))
 }
 
-/// `{"topic", "event", "payload", "ref", "join_ref"?}` in any order, among any others. As in a map, the last of a name counts.
+/// Decodes `{"topic", "event", "payload", "ref", "join_ref"?}` in any order, among other keys. If a
+/// key is repeated, the last value counts, as in a map.
 pub(super) fn decode_v1(frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeError> {
     let (mut join_ref, mut r#ref, mut topic, mut event, mut payload) =
         (None, None, None, None, None);
@@ -119,28 +121,36 @@ pub(super) fn decode_v1(frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeEr
     let needed =
         |value: Option<_>, what| value.map(Scanner::new).ok_or(FrameDecodeError::Shape(what));
     Ok(PhoenixMessage {
-        topic: read_name(&mut needed(topic, "no topic")?, "a topic that is no string")?,
-        event: read_name(&mut needed(event, "no event")?, "an event that is no string")?,
-        payload: PhoenixPayload::Json(payload.ok_or(FrameDecodeError::Shape("no payload"))?),
-        r#ref: read_ref(&mut needed(r#ref, "no ref")?)?,
+        topic: read_name(
+            &mut needed(topic, "the object has no topic")?,
+            "the topic is not a string",
+        )?,
+        event: read_name(
+            &mut needed(event, "the object has no event")?,
+            "the event is not a string",
+        )?,
+        payload: PhoenixPayload::Json(
+            payload.ok_or(FrameDecodeError::Shape("the object has no payload"))?,
+        ),
+        r#ref: read_ref(&mut needed(r#ref, "the object has no ref")?)?,
         join_ref: join_ref.map_or(Ok(None), |join_ref| read_ref(&mut Scanner::new(join_ref)))?,
     })
 }
 
-/// Walks over a text that is one object; `read` takes the value of each key.
+/// Walks over a text that is one object; the closure `read` takes the value of each key.
 pub(super) fn each_pair<'a>(
     scanner: &mut Scanner<'a>,
     mut read: impl FnMut(&str, &mut Scanner<'a>) -> Result<(), FrameDecodeError>,
 ) -> Result<(), FrameDecodeError> {
-    if !scanner.take(b'{') {
-        return Err(FrameDecodeError::Shape("it is no object"));
+    if !scanner.consume(b'{') {
+        return Err(FrameDecodeError::Shape("the text is not an object"));
     }
-    let mut more = !scanner.take(b'}');
+    let mut more = !scanner.consume(b'}');
     while more {
         let key = scanner.string()?;
         scanner.expect(b':', "expected :")?;
         read(&key, scanner)?;
-        more = scanner.take(b',');
+        more = scanner.consume(b',');
         if !more {
             scanner.expect(b'}', "expected , or }")?;
         }
@@ -156,14 +166,14 @@ fn read_name<'a>(
     if scanner.peek() == Some(b'"') { scanner.string() } else { Err(FrameDecodeError::Shape(what)) }
 }
 
-/// A string, a number (as it is written) or null.
+/// Reads a ref: a string, a number (as written) or null.
 fn read_ref<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Cow<'a, str>>, FrameDecodeError> {
     scanner.skip_space();
     match scanner.peek() {
         Some(b'"') => scanner.string().map(Some),
         Some(b'-' | b'0'..=b'9') => scanner.value().map(|number| Some(Cow::Borrowed(number))),
         Some(b'n') => scanner.value().map(|_| None),
-        _ => Err(FrameDecodeError::Shape("a ref that is no string, number or null")),
+        _ => Err(FrameDecodeError::Shape("a ref is not a string, a number or null")),
     }
 }
 
@@ -190,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn v2_frames_are_taken_apart() {
+    fn v2_frames_are_decoded() {
         for (frame, refs, rest) in [
             (r#"["1","2","t","e",{"a":[1]}]"#, [Some("1"), Some("2")], ["t", "e", r#"{"a":[1]}"#]),
             (r#"[null,null,"t","e",null]"#, [None, None], ["t", "e", "null"]),
@@ -212,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn v1_frames_are_taken_apart() {
+    fn v1_frames_are_decoded() {
         for (frame, refs, rest) in [
             (
                 r#"{"topic":"t","event":"e","payload":{},"ref":"1"}"#,
@@ -243,13 +253,16 @@ mod tests {
     fn the_last_of_a_repeated_key_counts() {
         let frame = r#"{"topic":{},"event":"e","payload":1,"ref":[],"topic":"t","ref":"1"}"#;
         check(decode_v1(frame), [None, Some("1")], ["t", "e", "1"]);
-        let frame = r#"{"topic":"a","ref":"1","topic":"b","event":"e","payload":1,"payload":2,"ref":null,"join_ref":"3","join_ref":null}"#;
+        let frame = concat!(
+            r#"{"topic":"a","ref":"1","topic":"b","event":"e","payload":1,"payload":2,"#,
+            r#""ref":null,"join_ref":"3","join_ref":null}"#
+        );
         check(decode_v1(frame), [None, None], ["b", "e", "2"]);
     }
 
     /// The frame that the Phoenix article sends with tsung.
     #[test]
-    fn spaces_after_commas_are_no_matter() {
+    fn spaces_after_commas_are_ignored() {
         let frame =
             r#"{"topic":"rooms:lobby", "event":"phx_join", "payload": {"user":"7"}, "ref":"1"}"#;
         check(decode_v1(frame), [None, Some("1")], ["rooms:lobby", "phx_join", r#"{"user":"7"}"#]);
@@ -267,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn frames_that_are_not_messages_are_refused() {
         for frame in [
             "",
             "null",
@@ -321,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_topic_of_a_megabyte_is_a_topic() {
-        // An interpreter is given less.
+        // Miri runs less.
         let topic = "é".repeat(if cfg!(miri) { 1 << 10 } else { 1 << 19 });
         let frame = format!(r#"[null,"1","{topic}","phx_join",{{}}]"#);
         check(decode_v2(&frame), [None, Some("1")], [&topic, "phx_join", "{}"]);
@@ -331,7 +344,7 @@ mod tests {
 
     #[test]
     fn json_nested_10_000_deep_is_passed_through() {
-        // An interpreter is given less.
+        // Miri runs less.
         let depth = if cfg!(miri) { 300 } else { 10_000 };
         let payload = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let frame = format!(r#"[null,"1","t","e",{payload}]"#);

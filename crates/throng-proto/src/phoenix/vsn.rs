@@ -1,4 +1,4 @@
-//! Which serialisation a connection speaks: the query parameter `vsn`.
+//! The serialisation of a connection: the query parameter `vsn`.
 
 use std::fmt;
 
@@ -7,18 +7,20 @@ use std::fmt;
 pub enum Vsn {
     /// 1.0.x: JSON objects, no binary frames.
     V1,
-    /// 2.0.x: JSON arrays and binary frames; what phoenix.js asks for.
+    /// 2.0.x: JSON arrays and binary frames; the version that phoenix.js requests.
     V2,
 }
 
-/// Neither 1.0.x nor 2.0.x: the request is answered 403 with an empty body.
+/// A version other than 1.0.x and 2.0.x. The server responds 403 with an empty body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownVsn;
 
 impl Vsn {
-    /// The version that a request asks for: `vsn` is the (percent-decoded) parameter, 1.0.0 where it is missing.
+    /// Returns the version that a request requires. `vsn` is the percent-decoded parameter; a
+    /// missing one means 1.0.0.
     ///
-    /// It must be a version of semver.org 2.0.0 that is at least 1.0.0 and under 1.1.0, or at least 2.0.0 and under 2.1.0.
+    /// The parameter must be a version of semver.org 2.0.0, at least 1.0.0 and below 1.1.0, or at
+    /// least 2.0.0 and below 2.1.0.
     pub fn from_query(vsn: Option<&str>) -> Result<Self, UnknownVsn> {
         let Some(vsn) = vsn else { return Ok(Self::V1) };
         match series(vsn) {
@@ -28,7 +30,7 @@ impl Vsn {
         }
     }
 
-    /// How a client asks for it.
+    /// Returns the value with which a client requests this version.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V1 => "1.0.0",
@@ -45,7 +47,8 @@ impl fmt::Display for UnknownVsn {
 
 impl std::error::Error for UnknownVsn {}
 
-/// The `n` of a version in the series `n.0.x`; a pre-release of `n.0.0` is earlier than all of those.
+/// Returns the `n` of a version in the series `n.0.x`. A pre-release of `n.0.0` is earlier than the
+/// series.
 fn series(version: &str) -> Option<u64> {
     let (version, build) = split(version, '+');
     let (core, pre) = split(version, '-');
@@ -54,29 +57,30 @@ fn series(version: &str) -> Option<u64> {
     let (major, minor, patch) = (major?, minor?, patch?);
     let parts =
         |text: Option<&str>, part: fn(&str) -> bool| text.is_none_or(|t| t.split('.').all(part));
-    let sound = numbers.next().is_none() && parts(pre, is_pre) && parts(build, is_word);
-    let early = patch == 0 && pre.is_some();
-    (sound && minor == 0 && !early).then_some(major)
+    let is_valid =
+        numbers.next().is_none() && parts(pre, is_pre_release) && parts(build, is_identifier);
+    let is_pre_series = patch == 0 && pre.is_some();
+    (is_valid && minor == 0 && !is_pre_series).then_some(major)
 }
 
 fn split(text: &str, at: char) -> (&str, Option<&str>) {
     text.split_once(at).map_or((text, None), |(head, tail)| (head, Some(tail)))
 }
 
-/// Digits without a leading zero.
+/// Parses digits without a leading zero.
 fn number(text: &str) -> Option<u64> {
     let plain =
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if plain { text.parse().ok() } else { None }
 }
 
-fn is_word(text: &str) -> bool {
+fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-fn is_pre(text: &str) -> bool {
+fn is_pre_release(text: &str) -> bool {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    is_word(text) && (!digits || text == "0" || !text.starts_with('0'))
+    is_identifier(text) && (!digits || text == "0" || !text.starts_with('0'))
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
-//! The client's end of a connection: one request, then frames.
+//! The client session: one upgrade request, then frames.
 
 use throng_base::Instant;
 
 use crate::http::{self, Response};
+use crate::websocket::endpoint::Endpoint;
 use crate::websocket::header::Role;
-use crate::websocket::link::Endpoint;
-use crate::websocket::opening::{Answer, Opening};
+use crate::websocket::opening_handshake::{HandshakeResponse, OpeningHandshake};
 use crate::websocket::read::PeerEvent;
 use crate::websocket::reassembly::Reassembly;
 use crate::websocket::server::millis;
 use crate::websocket::{Deflater, Opcode, Scratch, Violation, extension, upgrade};
 use crate::{Input, Session};
 
-/// What a server said.
+/// An event from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientEvent<'a> {
     /// The handshake is done.
@@ -20,51 +20,55 @@ pub enum ClientEvent<'a> {
         /// The subprotocol that the server chose.
         subprotocol: Option<&'a str>,
     },
-    /// The server answered with something else than 101: close the connection. Of a body nothing is read.
+    /// The server responded with a status other than 101: close the connection. The body of the
+    /// response is not read.
     Refused(Response<'a>),
     /// A text message.
     Text(&'a str),
     /// A binary message.
     Binary(&'a [u8]),
-    /// A ping. It has been answered already.
+    /// A ping. The session has answered it already.
     Ping(&'a [u8]),
     /// A pong.
     Pong(&'a [u8]),
-    /// The server has closed, or has answered our close. What it is owed has been appended: close the
-    /// connection, or let the server do it (RFC 6455 section 7.1.1 would have it so).
+    /// The server sent a close frame, first or in answer to ours. The session has appended its
+    /// answer if one is due. Close the connection, or let the server close it, as RFC 6455 section
+    /// 7.1.1 prefers.
     Closed {
-        /// Its close code; none where it gave none.
+        /// The server's close code, if it sent one.
         code: Option<u16>,
-        /// Its reason; often empty.
+        /// The server's close reason; often empty.
         reason: &'a str,
     },
-    /// The server broke a rule or a limit. What it is owed has been appended: close the connection.
+    /// The server broke a rule or a limit. The session has appended a close frame if one is due.
+    /// Close the connection.
     Failed(Violation),
 }
 
-/// What to ask for.
+/// The parameters of the upgrade request.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientHandshake<'a> {
     /// The `host` header: name or address, and the port unless it is 80.
     pub host: &'a str,
-    /// The target: `/socket/websocket?vsn=2.0.0`.
+    /// The request target: `/socket/websocket?vsn=2.0.0`.
     pub path_and_query: &'a str,
-    /// More header fields.
+    /// Additional header fields.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Subprotocols, most wanted first.
+    /// The offered subprotocols, in order of preference.
     pub subprotocols: &'a [&'a str],
-    /// Whether to offer permessage-deflate.
+    /// Offers permessage-deflate.
     pub deflate: bool,
     /// 16 random bytes (RFC 6455 section 4.1).
     pub key: [u8; 16],
 }
 
-/// A connection's state: 24 bytes. It owns heap only during the handshake and while a message is unfinished.
+/// The state of a client connection: 24 bytes. It owns heap memory only during the handshake and
+/// while a message is incomplete.
 ///
-/// It has no deadline for the handshake: how long a connect may take is for whoever connects to say.
+/// It has no deadline for the handshake: the caller decides how long a connect may take.
 #[derive(Debug)]
 pub struct WebSocketClient {
-    /// [`REARM`] when the next call that knows the time and the limits is to set it.
+    /// The deadline; [`REARM`] makes the next call that receives the time and the limits set it.
     deadline: Instant,
     phase: Phase,
 }
@@ -72,14 +76,14 @@ pub struct WebSocketClient {
 #[derive(Debug)]
 enum Phase {
     New,
-    Opening(Box<Opening>),
-    Frames { link: Endpoint, unfinished: Option<Box<Reassembly>> },
+    Handshake(Box<OpeningHandshake>),
+    Frames { endpoint: Endpoint, unfinished: Option<Box<Reassembly>> },
 }
 
 const REARM: Instant = Instant::ZERO;
 
 impl WebSocketClient {
-    /// A connection on which nothing was said.
+    /// Creates a session before its handshake.
     pub const fn new() -> Self {
         Self { deadline: Instant::FAR, phase: Phase::New }
     }
@@ -87,14 +91,14 @@ impl WebSocketClient {
     /// Appends the request of the handshake (RFC 6455 section 4.1).
     pub fn begin(&mut self, handshake: &ClientHandshake<'_>, out: &mut Vec<u8>) {
         let key = upgrade::encode_key(handshake.key);
-        // The alphabet of base64 is ASCII.
+        // Base64 is ASCII.
         let key = str::from_utf8(&key).unwrap_or_default();
         let subprotocols = handshake.subprotocols.join(", ");
         out.extend_from_slice(b"GET ");
-        // What would end the target is left out of it.
+        // Bytes that would end the target are removed.
         out.extend(handshake.path_and_query.split(['\r', '\n', ' ']).flat_map(str::bytes));
         out.extend_from_slice(b" HTTP/1.1\r\n");
-        http::fields(
+        http::write_fields(
             &[
                 ("host", handshake.host),
                 ("upgrade", "websocket"),
@@ -105,33 +109,35 @@ impl WebSocketClient {
             out,
         );
         if handshake.deflate {
-            http::fields(&[("sec-websocket-extensions", extension::OFFER)], out);
+            http::write_fields(&[("sec-websocket-extensions", extension::OFFER)], out);
         }
         if !subprotocols.is_empty() {
-            http::fields(&[("sec-websocket-protocol", &subprotocols)], out);
+            http::write_fields(&[("sec-websocket-protocol", &subprotocols)], out);
         }
-        http::fields(handshake.headers, out);
+        http::write_fields(handshake.headers, out);
         out.extend_from_slice(b"\r\n");
-        let opening = Opening::new(upgrade::accept_of(key), handshake.deflate, subprotocols);
-        self.phase = Phase::Opening(Box::new(opening));
+        let opening =
+            OpeningHandshake::new(upgrade::accept_value(key), handshake.deflate, subprotocols);
+        self.phase = Phase::Handshake(Box::new(opening));
     }
 
-    /// Whether the upgrade was asked for and is not answered yet.
-    pub fn is_opening(&self) -> bool {
-        matches!(self.phase, Phase::Opening(_))
+    /// Reports whether the upgrade request was sent and the response has not arrived.
+    pub fn is_in_handshake(&self) -> bool {
+        matches!(self.phase, Phase::Handshake(_))
     }
 
-    /// Whether frames go in and out, and no close frame has been sent.
+    /// Reports whether the connection carries frames and no close frame has been sent.
     pub fn is_open(&self) -> bool {
-        self.link().is_some_and(Endpoint::is_open)
+        self.endpoint().is_some_and(Endpoint::is_open)
     }
 
-    /// Whether the server takes compressed messages.
+    /// Reports whether the server accepts messages that were compressed with the largest window.
     pub fn is_deflated(&self) -> bool {
-        self.link().is_some_and(Endpoint::is_deflated)
+        self.endpoint().is_some_and(Endpoint::is_deflated)
     }
 
-    /// Appends a text message; compressed if there is a deflater and the server takes it. Nothing unless it is open.
+    /// Appends a text message, if the connection is open. The message is compressed if there is a
+    /// deflater and the server accepts compression.
     pub fn text(
         &self,
         payload: &str,
@@ -139,12 +145,12 @@ impl WebSocketClient {
         deflater: Option<&mut Deflater>,
         out: &mut Vec<u8>,
     ) {
-        if let Some(link) = self.link() {
-            link.message(Opcode::Text, payload.as_bytes(), Some(mask), deflater, out);
+        if let Some(endpoint) = self.endpoint() {
+            endpoint.write_message(Opcode::Text, payload.as_bytes(), Some(mask), deflater, out);
         }
     }
 
-    /// Appends a binary message. As [`Self::text`].
+    /// Appends a binary message, if the connection is open. It is compressed like [`Self::text`].
     pub fn binary(
         &self,
         payload: &[u8],
@@ -152,32 +158,33 @@ impl WebSocketClient {
         deflater: Option<&mut Deflater>,
         out: &mut Vec<u8>,
     ) {
-        if let Some(link) = self.link() {
-            link.message(Opcode::Binary, payload, Some(mask), deflater, out);
+        if let Some(endpoint) = self.endpoint() {
+            endpoint.write_message(Opcode::Binary, payload, Some(mask), deflater, out);
         }
     }
 
-    /// Appends a ping; of `payload` at most 125 bytes are sent.
+    /// Appends a ping with at most 125 bytes of `payload`.
     pub fn ping(&self, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) {
-        if let Some(link) = self.link() {
-            link.ping(payload, Some(mask), out);
+        if let Some(endpoint) = self.endpoint() {
+            endpoint.write_ping(payload, Some(mask), out);
         }
     }
 
-    /// Appends a close frame, once; of `reason` at most 123 bytes are sent. [`ClientEvent::Closed`] follows when the
-    /// server has answered, [`ClientEvent::Failed`] when it does not within `close_timeout_ms`.
+    /// Appends a close frame with at most 123 bytes of `reason`, once. [`ClientEvent::Closed`]
+    /// follows when the server answers it, [`ClientEvent::Failed`] when it does not answer within
+    /// `close_timeout_ms`.
     pub fn close(&mut self, code: u16, reason: &str, mask: [u8; 4], out: &mut Vec<u8>) {
-        if let Phase::Frames { link, .. } = &mut self.phase
-            && link.close(code, reason, Some(mask), out)
+        if let Phase::Frames { endpoint, .. } = &mut self.phase
+            && endpoint.write_close(code, reason, Some(mask), out)
         {
             self.deadline = REARM;
         }
     }
 
-    const fn link(&self) -> Option<&Endpoint> {
+    const fn endpoint(&self) -> Option<&Endpoint> {
         match &self.phase {
-            Phase::Frames { link, .. } => Some(link),
-            Phase::New | Phase::Opening(_) => None,
+            Phase::Frames { endpoint, .. } => Some(endpoint),
+            Phase::New | Phase::Handshake(_) => None,
         }
     }
 }
@@ -200,13 +207,13 @@ impl Session for WebSocketClient {
         scratch: &'a mut Scratch,
         out: &mut Vec<u8>,
     ) -> Option<ClientEvent<'a>> {
-        let Phase::Frames { link, unfinished } = &mut self.phase else {
-            return self.next_answer(input, scratch);
+        let Phase::Frames { endpoint, unfinished } = &mut self.phase else {
+            return self.next_response(input, scratch);
         };
         if self.deadline == REARM {
             self.deadline = now + millis(scratch.limits.close_timeout_ms);
         }
-        link.next(Role::Client, unfinished, input, scratch, out).map(|said| match said {
+        endpoint.next(Role::Client, unfinished, input, scratch, out).map(|event| match event {
             PeerEvent::Text(text) => ClientEvent::Text(text),
             PeerEvent::Binary(bytes) => ClientEvent::Binary(bytes),
             PeerEvent::Ping(payload) => ClientEvent::Ping(payload),
@@ -231,33 +238,39 @@ impl Session for WebSocketClient {
             return;
         }
         self.deadline = Instant::FAR;
-        if let Phase::Frames { link, .. } = &mut self.phase {
-            link.expire();
+        if let Phase::Frames { endpoint, .. } = &mut self.phase {
+            endpoint.handle_timeout();
         }
     }
 }
 
 impl WebSocketClient {
     #[cold]
-    fn next_answer<'a, 'i: 'a>(
+    fn next_response<'a, 'i: 'a>(
         &mut self,
         input: &mut Input<'i>,
         scratch: &'a mut Scratch,
     ) -> Option<ClientEvent<'a>> {
-        let Phase::Opening(opening) = &mut self.phase else {
+        let Phase::Handshake(opening) = &mut self.phase else {
             input.take_all();
             return None;
         };
-        let read = opening.read(input, &mut scratch.room.whole, scratch.limits.head_bytes_max);
-        let answer = read.transpose()?.and_then(|head| opening.check(head));
-        let (link, event) = match answer {
-            Ok(Answer::Opened { subprotocol, bits }) => {
-                (Endpoint::new(bits), ClientEvent::Opened { subprotocol })
+        let read = opening.read_response(
+            input,
+            &mut scratch.buffers.reassembled,
+            scratch.limits.head_bytes_max,
+        );
+        let answer = read.transpose()?.and_then(|head| opening.check_response(head));
+        let (endpoint, event) = match answer {
+            Ok(HandshakeResponse::Opened { subprotocol, window_bits }) => {
+                (Endpoint::new(window_bits), ClientEvent::Opened { subprotocol })
             }
-            Ok(Answer::Refused(response)) => (Endpoint::done(), ClientEvent::Refused(response)),
-            Err(violation) => (Endpoint::done(), ClientEvent::Failed(violation)),
+            Ok(HandshakeResponse::Refused(response)) => {
+                (Endpoint::closed(), ClientEvent::Refused(response))
+            }
+            Err(violation) => (Endpoint::closed(), ClientEvent::Failed(violation)),
         };
-        self.phase = Phase::Frames { link, unfinished: None };
+        self.phase = Phase::Frames { endpoint, unfinished: None };
         Some(event)
     }
 }

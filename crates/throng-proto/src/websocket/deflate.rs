@@ -1,54 +1,56 @@
-//! Compressing messages (RFC 7692 section 7.2.1), each on its own: no context is taken over.
+//! Compression of messages (RFC 7692 section 7.2.1), each on its own: without context takeover.
 
 use std::fmt;
 
 use flate2::{Compress, Compression, FlushCompress};
 
-/// The compressor of a core, made when it is first used; then about 300 KB. Every connection that agreed on the
-/// same window shares it, because no message refers to another.
+/// The compressor of a core. It is created when it is first used, and then takes about 300 KB. All
+/// connections that agreed on the same window share it, because no message refers to another.
 #[derive(Default)]
 pub struct Deflater {
-    /// By bits of the window, from 9. Nearly all connections agree on 15.
-    by_bits: [Option<Compress>; 7],
+    /// The compressors by bits of the window, from 9. Nearly all connections agree on 15.
+    by_window_bits: [Option<Compress>; 7],
     compressed: Vec<u8>,
-    /// Compress whether it pays or not.
+    /// Compresses every message, even one that becomes larger.
     is_always: bool,
 }
 
 impl Deflater {
-    /// The window that is used when nobody asks for a smaller one.
-    pub(super) const BITS_MAX: u8 = 15;
-    /// What the compressor can do; a peer that asks for less is sent uncompressed messages, which it must take.
-    pub(super) const BITS_MIN: u8 = 9;
+    /// The window size unless the peer requests a smaller one.
+    pub(super) const WINDOW_BITS_MAX: u8 = 15;
+    /// The smallest window of the compressor. A peer that requests a smaller one receives
+    /// uncompressed messages, which every peer must accept.
+    pub(super) const WINDOW_BITS_MIN: u8 = 9;
 
-    /// Costs nothing until a message is compressed.
+    /// Creates a compressor that allocates nothing until it compresses a message.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that also compresses what is short or does not become smaller by it: for tests of conformance, which
-    /// want to see every message compressed.
+    /// Creates a compressor that also compresses messages that are short or do not become smaller.
+    /// Conformance tests use it, because they need every message compressed.
     pub fn always() -> Self {
         Self { is_always: true, ..Self::default() }
     }
 
-    /// `payload` compressed with a window of `bits`, if that makes it smaller.
-    pub(super) fn compress(&mut self, payload: &[u8], bits: u8) -> Option<&[u8]> {
-        let pays = payload.len() >= BYTES_MIN || self.is_always;
-        if !pays || !(Self::BITS_MIN..=Self::BITS_MAX).contains(&bits) {
+    /// Returns `payload` compressed with a window of `window_bits`, if that makes it smaller.
+    pub(super) fn compress(&mut self, payload: &[u8], window_bits: u8) -> Option<&[u8]> {
+        let pays = payload.len() >= COMPRESSED_BYTES_MIN || self.is_always;
+        if !pays || !(Self::WINDOW_BITS_MIN..=Self::WINDOW_BITS_MAX).contains(&window_bits) {
             return None;
         }
         if payload.is_empty() {
-            return Some(&EMPTY);
+            return Some(&EMPTY_MESSAGE);
         }
-        let compressor = self.by_bits[usize::from(bits - Self::BITS_MIN)]
-            .get_or_insert_with(|| Compress::new_with_window_bits(LEVEL, false, bits));
+        let compressor = self.by_window_bits[usize::from(window_bits - Self::WINDOW_BITS_MIN)]
+            .get_or_insert_with(|| Compress::new_with_window_bits(LEVEL, false, window_bits));
         compressor.reset();
         self.compressed.clear();
-        if self.compressed.capacity() > KEPT_BYTES.max(payload.len()) {
+        if self.compressed.capacity() > KEPT_BYTES_MAX.max(payload.len()) {
             self.compressed = Vec::new();
         }
-        // Room for no more than the payload: what does not fit has not become smaller.
+        // The buffer has room for the payload's length only: output that does not fit is not
+        // smaller.
         self.compressed.reserve_exact(payload.len());
         loop {
             let rest = &payload[compressor.total_in() as usize..];
@@ -62,30 +64,31 @@ impl Deflater {
             }
             self.compressed.reserve(payload.len() / 4 + 64);
         }
-        let whole = self.compressed.strip_suffix(&TAIL)?;
-        (whole.len() < payload.len() || self.is_always).then_some(whole)
+        let message = self.compressed.strip_suffix(&SYNC_FLUSH_TAIL)?;
+        (message.len() < payload.len() || self.is_always).then_some(message)
     }
 }
 
 impl fmt::Debug for Deflater {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let made = self.by_bits.iter().flatten().count();
+        let made = self.by_window_bits.iter().flatten().count();
         f.debug_struct("Deflater").field("made", &made).finish_non_exhaustive()
     }
 }
 
-/// What a flush ends with, and every message leaves out.
-pub(super) const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
+/// The bytes that end each sync flush. A message omits them.
+pub(super) const SYNC_FLUSH_TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
 /// The empty message (RFC 7692 section 7.2.3.6).
-const EMPTY: [u8; 1] = [0];
+const EMPTY_MESSAGE: [u8; 1] = [0];
 
-/// Shorter payloads become smaller by less than a tenth, for 3 us of work.
-const BYTES_MIN: usize = 128;
+/// The shortest payload that is compressed. Shorter ones shrink by less than a tenth, for 3 us of
+/// work.
+const COMPRESSED_BYTES_MIN: usize = 128;
 
-/// A larger buffer of an earlier message is given back.
-const KEPT_BYTES: usize = 64 << 10;
+/// The largest output buffer that is kept for the next message; a larger one is freed.
+const KEPT_BYTES_MAX: usize = 64 << 10;
 
-/// Level 1: 3 us for 300 bytes of JSON and 8 us for 4 KiB, a third of what level 6 takes; the result is larger by 14 % and by
-/// 52 %.
+/// Level 1: 3 us for 300 bytes of JSON and 8 us for 4 KiB, a third of the time of level 6. The
+/// result is larger by 14 % and by 52 %.
 const LEVEL: Compression = Compression::fast();

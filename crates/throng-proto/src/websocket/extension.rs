@@ -1,50 +1,56 @@
-//! Agreeing on permessage-deflate (RFC 7692 sections 5 and 7.1).
+//! Negotiation of permessage-deflate (RFC 7692 sections 5 and 7.1).
 //!
-//! We never take a context over, in either direction: 300 KB a connection would be the price of it. So the server
-//! always answers both `no_context_takeover`, and the client insists on the server's.
+//! This project never uses context takeover, in either direction: it would cost 300 KB a
+//! connection. So the server always responds with both `no_context_takeover` parameters, and the
+//! client requires the server's.
 
 use std::io::Write as _;
 
-use crate::http::{Headers, members};
+use crate::http::{Headers, list_members};
 
-/// What a server has agreed to.
+/// The parameters that the server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NegotiatedDeflate {
-    /// Bits of the window that the server compresses with.
-    pub(super) bits: u8,
-    /// The client asked for it, so the answer must say it.
-    is_asked: bool,
+    /// The bits of the window that the server compresses with.
+    pub(super) window_bits: u8,
+    /// The client requested this window, so the response must contain it.
+    is_requested: bool,
 }
 
-/// The first of the offers in this header field that we can accept. One with a parameter that is not known, that is
-/// there twice or that has no legal value is not for us (section 7.1).
-pub(super) fn accept(offers: &str) -> Option<NegotiatedDeflate> {
+/// Returns the first acceptable offer of this header field. An offer is not acceptable if a
+/// parameter is unknown, occurs twice, or has no legal value (section 7.1).
+pub(super) fn accept_offer(offers: &str) -> Option<NegotiatedDeflate> {
     extensions(offers).filter(|(name, _)| *name == NAME).find_map(|(_, parameters)| {
-        let parameters = Parameters::read(parameters, true)?;
-        let asked = parameters.server_bits;
+        let parameters = Parameters::parse(parameters, true)?;
+        let requested = parameters.server_bits;
         Some(NegotiatedDeflate {
-            bits: asked.unwrap_or(WINDOW_BITS_MAX),
-            is_asked: asked.is_some(),
+            window_bits: requested.unwrap_or(WINDOW_BITS_MAX),
+            is_requested: requested.is_some(),
         })
     })
 }
 
 impl NegotiatedDeflate {
-    /// Appends the header field that tells the client.
+    /// Appends the header field of the response.
     pub(super) fn append(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"sec-websocket-extensions: permessage-deflate; server_no_context_takeover; client_no_context_takeover");
-        if self.is_asked {
-            let _ = write!(out, "; server_max_window_bits={}", self.bits);
+        out.extend_from_slice(
+            b"sec-websocket-extensions: permessage-deflate; \
+              server_no_context_takeover; client_no_context_takeover",
+        );
+        if self.is_requested {
+            let _ = write!(out, "; server_max_window_bits={}", self.window_bits);
         }
         out.extend_from_slice(b"\r\n");
     }
 }
 
-/// What the client offers, and [`check_answer`] understands.
-pub(super) const OFFER: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover; client_max_window_bits";
+/// The offer of the client. [`check_response`] parses the response to it.
+pub(super) const OFFER: &str = "permessage-deflate; server_no_context_takeover; \
+                                client_no_context_takeover; client_max_window_bits";
 
-/// The bits of the window that the server's answer lets the client compress with; 0 if there is no extension.
-pub(super) fn check_answer(headers: &Headers<'_>, is_offered: bool) -> Option<u8> {
+/// Returns the bits of the window that the response permits the client to compress with: 0 without
+/// the extension, `None` if the response does not fit the offer.
+pub(super) fn check_response(headers: &Headers<'_>, is_offered: bool) -> Option<u8> {
     let mut extensions = headers
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-extensions"))
@@ -55,28 +61,29 @@ pub(super) fn check_answer(headers: &Headers<'_>, is_offered: bool) -> Option<u8
     if !is_offered || name != NAME || extensions.next().is_some() {
         return None;
     }
-    let parameters = Parameters::read(parameters, false)?;
-    // A server that takes its context over has not accepted the offer.
-    parameters.server_forgets.then(|| parameters.client_bits.unwrap_or(WINDOW_BITS_MAX))
+    let parameters = Parameters::parse(parameters, false)?;
+    // A server that keeps its context has not accepted the offer.
+    parameters.server_no_context_takeover.then(|| parameters.client_bits.unwrap_or(WINDOW_BITS_MAX))
 }
 
 const NAME: &str = "permessage-deflate";
 const WINDOW_BITS_MAX: u8 = 15;
 
-/// The parameters of one offer or answer.
+/// The parameters of one offer or response.
 #[derive(Default)]
 struct Parameters {
-    server_forgets: bool,
-    client_forgets: bool,
+    server_no_context_takeover: bool,
+    client_no_context_takeover: bool,
     server_bits: Option<u8>,
     client_bits: Option<u8>,
     client_bits_seen: bool,
 }
 
 impl Parameters {
-    /// Nothing if any of them is illegal. Only an offer may leave the client's bits open.
-    fn read<'a>(parameters: impl Iterator<Item = &'a str>, is_offer: bool) -> Option<Self> {
-        let mut read = Self::default();
+    /// Parses the parameters; returns `None` if one of them is illegal. Only an offer may omit the
+    /// value of the client's window.
+    fn parse<'a>(parameters: impl Iterator<Item = &'a str>, is_offer: bool) -> Option<Self> {
+        let mut parsed = Self::default();
         for parameter in parameters {
             let (name, value) = match parameter.split_once('=') {
                 Some((name, value)) => (name.trim_end(), Some(unquoted(value.trim_start())?)),
@@ -84,19 +91,21 @@ impl Parameters {
             };
             let is_repeated = match name {
                 "server_no_context_takeover" if value.is_none() => {
-                    std::mem::replace(&mut read.server_forgets, true)
+                    std::mem::replace(&mut parsed.server_no_context_takeover, true)
                 }
                 "client_no_context_takeover" if value.is_none() => {
-                    std::mem::replace(&mut read.client_forgets, true)
+                    std::mem::replace(&mut parsed.client_no_context_takeover, true)
                 }
-                "server_max_window_bits" => read.server_bits.replace(bits(value?)?).is_some(),
+                "server_max_window_bits" => {
+                    parsed.server_bits.replace(parse_window_bits(value?)?).is_some()
+                }
                 "client_max_window_bits" => {
                     match value {
-                        Some(value) => read.client_bits = Some(bits(value)?),
+                        Some(value) => parsed.client_bits = Some(parse_window_bits(value)?),
                         None if is_offer => {}
                         None => return None,
                     }
-                    std::mem::replace(&mut read.client_bits_seen, true)
+                    std::mem::replace(&mut parsed.client_bits_seen, true)
                 }
                 _ => return None,
             };
@@ -104,19 +113,19 @@ impl Parameters {
                 return None;
             }
         }
-        Some(read)
+        Some(parsed)
     }
 }
 
-/// The extensions of one header field, each with its parameters.
+/// Splits one header field into extensions, each with its parameters.
 fn extensions(value: &str) -> impl Iterator<Item = (&str, impl Iterator<Item = &str>)> {
-    members(value).map(|extension| {
+    list_members(value).map(|extension| {
         let mut parts = extension.split(';').map(str::trim_ascii);
         (parts.next().unwrap_or_default(), parts)
     })
 }
 
-/// RFC 6455 section 9.1: a value may be quoted; what is inside is a token all the same.
+/// Removes the quotes around a value. RFC 6455 section 9.1 permits quotes, with a token inside.
 fn unquoted(value: &str) -> Option<&str> {
     match value.strip_prefix('"') {
         Some(rest) => rest.strip_suffix('"'),
@@ -124,8 +133,8 @@ fn unquoted(value: &str) -> Option<&str> {
     }
 }
 
-/// 8 to 15, without a leading zero.
-fn bits(value: &str) -> Option<u8> {
+/// Parses 8 to 15, without a leading zero.
+fn parse_window_bits(value: &str) -> Option<u8> {
     match value {
         "8" => Some(8),
         "9" => Some(9),
@@ -138,18 +147,18 @@ fn bits(value: &str) -> Option<u8> {
 mod tests {
     use super::*;
 
-    /// The answer to an offer, without what is always in it.
+    /// Checks the response to an offer: the window and the parameters after the constant part.
     #[track_caller]
     fn check_offer(offer: &str, expected: Option<(u8, &str)>) {
-        let agreed = accept(offer);
-        let told = agreed.map(|agreed| {
+        let negotiated = accept_offer(offer);
+        let response = negotiated.map(|negotiated| {
             let mut out = Vec::new();
-            agreed.append(&mut out);
+            negotiated.append(&mut out);
             let line = String::from_utf8(out).unwrap();
             let rest = line.split_once("client_no_context_takeover").unwrap().1;
-            (agreed.bits, rest.trim_end().to_owned())
+            (negotiated.window_bits, rest.trim_end().to_owned())
         });
-        assert_eq!(told.as_ref().map(|(bits, rest)| (*bits, &rest[..])), expected, "{offer}");
+        assert_eq!(response.as_ref().map(|(bits, rest)| (*bits, &rest[..])), expected, "{offer}");
     }
 
     #[test]
@@ -200,14 +209,17 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_must_fit_the_offer() {
-        let check = |answer: &str, expected| {
-            let lines = format!("Sec-WebSocket-Extensions: {answer}\r\n\r\n");
-            assert_eq!(check_answer(&Headers::new(&lines), true), expected, "{answer}");
+    fn a_response_must_fit_the_offer() {
+        let check = |response: &str, expected| {
+            let lines = format!("Sec-WebSocket-Extensions: {response}\r\n\r\n");
+            assert_eq!(check_response(&Headers::new(&lines), true), expected, "{response}");
         };
-        assert_eq!(check_answer(&Headers::default(), false), Some(0));
+        assert_eq!(check_response(&Headers::default(), false), Some(0));
         assert_eq!(
-            check_answer(&Headers::new("Sec-WebSocket-Extensions: permessage-deflate\r\n"), false),
+            check_response(
+                &Headers::new("Sec-WebSocket-Extensions: permessage-deflate\r\n"),
+                false
+            ),
             None
         );
         check("permessage-deflate; server_no_context_takeover", Some(15));
@@ -218,7 +230,8 @@ mod tests {
         check("permessage-deflate; server_no_context_takeover; x", None);
         check("x", None);
         check(
-            "permessage-deflate; server_no_context_takeover, permessage-deflate; server_no_context_takeover",
+            "permessage-deflate; server_no_context_takeover, \
+             permessage-deflate; server_no_context_takeover",
             None,
         );
     }

@@ -1,43 +1,45 @@
-//! Frames as they are sent (RFC 6455 section 5.2): whole, but for messages that are made while they
-//! leave.
+//! The encoder of frames (RFC 6455 section 5.2). A message is one frame, except a message that is
+//! produced while it is sent.
 
 use crate::websocket::Deflater;
 use crate::websocket::mask;
 
-/// What a frame carries.
+/// The opcode of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opcode {
     /// UTF-8 text.
     Text = 1,
     /// Bytes.
     Binary = 2,
-    /// The end of the connection: nothing, or a code in two bytes and a reason. At most 125 bytes.
+    /// Close: an empty payload, or a code in two bytes and a reason. At most 125 bytes.
     Close = 8,
-    /// A question whether the peer is there. At most 125 bytes.
+    /// Ping. At most 125 bytes.
     Ping = 9,
-    /// The answer to it. At most 125 bytes.
+    /// Pong, the answer to a ping. At most 125 bytes.
     Pong = 10,
 }
 
-/// Appends one whole frame as a server sends it: unmasked, so that all receivers of a broadcast can share it.
+/// Appends one complete frame as a server sends it: unmasked, so that all receivers of a broadcast
+/// can share it.
 pub fn encode_frame(opcode: Opcode, payload: &[u8], out: &mut Vec<u8>) {
     append(FINAL | opcode as u8, payload, None, out);
 }
 
-/// Appends one frame of a message in fragments, as a server sends it. The first of them has an
-/// opcode, the others none; none is compressed, which every session can take.
+/// Appends one frame of a fragmented message, as a server sends it. The first frame has an opcode,
+/// the others have none. No frame is compressed, so every session accepts them.
 pub fn encode_fragment(opcode: Option<Opcode>, is_last: bool, payload: &[u8], out: &mut Vec<u8>) {
     let is_final = if is_last { FINAL } else { 0 };
     append(is_final | opcode.map_or(CONTINUATION, |opcode| opcode as u8), payload, None, out);
 }
 
-/// Appends one whole compressed frame as a server sends it, which every session can take whose
-/// `is_deflated()` holds. A payload that compression does not make smaller is sent as it is, which all can take.
+/// Appends one complete compressed frame as a server sends it. Every session whose `is_deflated()`
+/// is true accepts it. A payload that compression does not make smaller is sent uncompressed.
 pub fn encode_deflated(opcode: Opcode, payload: &[u8], deflater: &mut Deflater, out: &mut Vec<u8>) {
-    append_message(opcode, payload, None, Some((deflater, Deflater::BITS_MAX)), out);
+    append_message(opcode, payload, None, Some((deflater, Deflater::WINDOW_BITS_MAX)), out);
 }
 
-/// Appends a message, compressed if that is wanted (with a window of so many bits) and makes it smaller.
+/// Appends a message. It is compressed if `deflate` gives a deflater and the bits of a window, and
+/// if that makes it smaller.
 pub(super) fn append_message(
     opcode: Opcode,
     payload: &[u8],
@@ -45,14 +47,15 @@ pub(super) fn append_message(
     deflate: Option<(&mut Deflater, u8)>,
     out: &mut Vec<u8>,
 ) {
-    let compressed = deflate.and_then(|(deflater, bits)| deflater.compress(payload, bits));
+    let compressed =
+        deflate.and_then(|(deflater, window_bits)| deflater.compress(payload, window_bits));
     match compressed {
         Some(smaller) => append(FINAL | DEFLATED | opcode as u8, smaller, mask, out),
         None => append(FINAL | opcode as u8, payload, mask, out),
     }
 }
 
-/// Appends a close frame; `reason` is cut to what fits.
+/// Appends a close frame; a longer `reason` is truncated.
 pub(super) fn append_close(
     code: Option<u16>,
     reason: &str,
@@ -72,7 +75,7 @@ pub(super) fn append_close(
     append_control(Opcode::Close, &payload[..length], mask, out);
 }
 
-/// Appends a control frame; `payload` is cut to what fits.
+/// Appends a control frame; a longer `payload` is truncated.
 pub(super) fn append_control(
     opcode: Opcode,
     payload: &[u8],
@@ -83,7 +86,7 @@ pub(super) fn append_control(
     append(FINAL | opcode as u8, payload, mask, out);
 }
 
-/// Of a control frame's payload (RFC 6455 section 5.5).
+/// The longest payload of a control frame (RFC 6455 section 5.5).
 const CONTROL_BYTES_MAX: usize = 125;
 const FINAL: u8 = 0x80;
 const CONTINUATION: u8 = 0;
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_fragments_is_that_of_the_rfc() {
+    fn a_fragmented_message_is_that_of_the_rfc() {
         // RFC 6455 section 5.7.
         let mut out = Vec::new();
         encode_fragment(Some(Opcode::Text), false, b"Hel", &mut out);
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn control_frames_are_cut_to_what_fits() {
+    fn control_frames_are_truncated_to_125_bytes() {
         let mut out = Vec::new();
         append_control(Opcode::Ping, &[0; 200], None, &mut out);
         assert_eq!((out[1], out.len()), (125, 127));

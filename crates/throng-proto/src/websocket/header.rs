@@ -2,25 +2,25 @@
 
 use crate::websocket::{Violation, WebSocketLimits};
 
-/// Which end we are: it decides who masks.
+/// The role of this endpoint. It decides which side masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Server,
     Client,
 }
 
-/// What a received frame says of itself. It has been checked as far as one frame can be.
+/// The header of a received frame, checked as far as one frame can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) is_final: bool,
-    /// The reserved bit that means "compressed" on the first frame of a message.
+    /// The reserved bit that marks the first frame of a compressed message.
     pub(super) is_deflated: bool,
     pub(super) opcode: u8,
     pub(super) mask: [u8; 4],
-    /// Of the header itself.
-    pub(super) size: usize,
-    /// Of the payload.
-    pub(super) length: usize,
+    /// The length of the header.
+    pub(super) header_bytes: usize,
+    /// The length of the payload.
+    pub(super) payload_bytes: usize,
 }
 
 impl Header {
@@ -28,11 +28,11 @@ impl Header {
     pub(super) const TEXT: u8 = 1;
     pub(super) const CLOSE: u8 = 8;
     pub(super) const PING: u8 = 9;
-    /// Two bytes, eight of length, four of mask.
-    pub(super) const SIZE_MAX: usize = 14;
+    /// The longest header: two bytes, eight of length, four of mask.
+    pub(super) const HEADER_BYTES_MAX: usize = 14;
 
-    /// The header at the start of `bytes`; nothing while it is not whole. What is wrong with it is said as soon as
-    /// the byte is there that shows it.
+    /// Parses the header at the start of `bytes`; returns `None` while it is incomplete. An error
+    /// is reported at the first byte that shows it.
     #[inline]
     pub(super) fn parse(
         bytes: &[u8],
@@ -43,10 +43,10 @@ impl Header {
         let &[first, second, ..] = bytes else {
             return bytes
                 .first()
-                .map_or(Ok(()), |&first| check_first(first, deflate))
+                .map_or(Ok(()), |&first| check_first_byte(first, deflate))
                 .map(|()| None);
         };
-        check_first(first, deflate)?;
+        check_first_byte(first, deflate)?;
         let opcode = first & 0x0f;
         let is_masked = second & 0x80 != 0;
         match role {
@@ -94,8 +94,8 @@ impl Header {
             is_deflated: first & 0x40 != 0,
             opcode,
             mask,
-            size,
-            length: length as usize,
+            header_bytes: size,
+            payload_bytes: length as usize,
         }))
     }
 
@@ -103,16 +103,17 @@ impl Header {
         self.opcode >= Self::CLOSE
     }
 
-    /// So many bytes must be there before the frame can be looked at: a control frame is read whole.
-    pub(super) const fn reach(&self) -> usize {
-        if self.is_control() { self.size + self.length } else { self.size }
+    /// Returns the bytes that the reader needs before it can process the frame: all of a control
+    /// frame, the header of any other.
+    pub(super) const fn bytes_needed(&self) -> usize {
+        if self.is_control() { self.header_bytes + self.payload_bytes } else { self.header_bytes }
     }
 }
 
-/// Reserved bits and opcodes.
+/// Checks the reserved bits and the opcode.
 #[inline]
-const fn check_first(first: u8, deflate: bool) -> Result<(), Violation> {
-    // RFC 7692 section 6: the bit is for the first frame of a message, so for texts and binaries.
+const fn check_first_byte(first: u8, deflate: bool) -> Result<(), Violation> {
+    // RFC 7692 section 6: only the first frame of a message, text or binary, may have the bit.
     let opcode = first & 0x0f;
     let compressed = first & 0x40 != 0;
     if first & 0x30 != 0 || (compressed && !(deflate && (opcode == 1 || opcode == 2))) {
@@ -138,7 +139,7 @@ mod tests {
         close_timeout_ms: 0,
     };
 
-    /// The verdict on `bytes`, and that no shorter start of them says something else.
+    /// Checks the result for `bytes`, and that no shorter prefix has a different one.
     #[track_caller]
     fn check(
         bytes: &[u8],
@@ -147,7 +148,8 @@ mod tests {
         expected: Result<(u8, usize, usize), Violation>,
     ) {
         let parse = |bytes: &[u8]| Header::parse(bytes, role, deflate, &LIMITS);
-        let found = parse(bytes).map(|header| header.map(|one| (one.opcode, one.size, one.length)));
+        let found = parse(bytes)
+            .map(|header| header.map(|one| (one.opcode, one.header_bytes, one.payload_bytes)));
         assert_eq!(found, expected.map(Some));
         for cut in 0..bytes.len() {
             let shorter = parse(&bytes[..cut]);
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_headers_are_refused_by_what_is_wrong() {
+    fn each_wrong_header_has_its_own_violation() {
         use Role::{Client, Server};
         check(&[0x91, 0], Client, true, Err(Violation::ReservedBit));
         check(&[0xa1, 0], Client, true, Err(Violation::ReservedBit));

@@ -1,24 +1,25 @@
-//! Inflating messages (RFC 7692 section 7.2.2), never to more than allowed.
+//! Decompression of messages (RFC 7692 section 7.2.2), never beyond the limit.
 
 use std::fmt;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::websocket::Violation;
-use crate::websocket::deflate::TAIL;
+use crate::websocket::deflate::SYNC_FLUSH_TAIL;
 
-/// The inflater of a core, made when it is first used; then about 40 KB. It reads every window up to 32 KiB.
+/// The inflater of a core. It is created when it is first used, and then takes about 40 KB. It
+/// reads every window up to 32 KiB.
 #[derive(Default)]
 pub(super) struct Inflater {
     inflate: Option<Decompress>,
     inflated: Vec<u8>,
 }
 
-/// A message as it was before it was compressed.
+/// A decompressed message.
 #[derive(Debug)]
-pub(super) struct Inflation<'a> {
+pub(super) struct InflatedMessage<'a> {
     pub(super) bytes: &'a [u8],
-    /// What it cost, in bytes of input that would have cost the same to read.
+    /// The work of inflating, in bytes of input that cost as much to read.
     pub(super) work: usize,
 }
 
@@ -28,23 +29,23 @@ impl Inflater {
         &mut self,
         payload: &[u8],
         bytes_max: usize,
-    ) -> Result<Inflation<'_>, Violation> {
+    ) -> Result<InflatedMessage<'_>, Violation> {
         let inflate = self.inflate.get_or_insert_with(|| Decompress::new(false));
         inflate.reset(false);
         self.inflated.clear();
         let most = (payload.len() * 4).clamp(1 << 10, 1 << 16).min(bytes_max + 1);
         self.inflated.reserve(most);
-        let mut finals = 0;
-        for part in [payload, &TAIL] {
-            feed(inflate, part, &mut self.inflated, bytes_max, &mut finals)?;
+        let mut final_blocks = 0;
+        for part in [payload, &SYNC_FLUSH_TAIL] {
+            inflate_part(inflate, part, &mut self.inflated, bytes_max, &mut final_blocks)?;
         }
-        let work = self.inflated.len() + finals * FINAL_WORK_BYTES;
-        Ok(Inflation { bytes: &self.inflated, work })
+        let work = self.inflated.len() + final_blocks * FINAL_BLOCK_WORK_BYTES;
+        Ok(InflatedMessage { bytes: &self.inflated, work })
     }
 
-    /// Gives the last message's buffer back unless it is small.
+    /// Frees the buffer of the last message unless it is small.
     #[inline]
-    pub(super) fn tidy(&mut self, kept_bytes: usize) {
+    pub(super) fn shrink(&mut self, kept_bytes: usize) {
         if self.inflated.capacity() > kept_bytes {
             self.inflated = Vec::new();
         }
@@ -57,16 +58,16 @@ impl fmt::Debug for Inflater {
     }
 }
 
-fn feed(
+fn inflate_part(
     inflate: &mut Decompress,
     mut part: &[u8],
     inflated: &mut Vec<u8>,
     bytes_max: usize,
-    finals: &mut usize,
+    final_blocks: &mut usize,
 ) -> Result<(), Violation> {
     loop {
         if inflated.len() == inflated.capacity() {
-            // One byte of room beyond the limit shows that there is more.
+            // One byte of room beyond the limit shows that the message is longer.
             let more =
                 inflated.len().clamp(1, (bytes_max + 1).saturating_sub(inflated.len()).max(1));
             inflated.reserve_exact(more);
@@ -81,14 +82,14 @@ fn feed(
         let consumed = (inflate.total_in() - consumed) as usize;
         part = &part[consumed..];
         if status == Status::StreamEnd {
-            // A final block inside a message is legal (section 7.2.3.4); what follows is a stream of its own.
+            // A final block inside a message is legal (section 7.2.3.4). A new stream follows it.
             inflate.reset(false);
-            *finals += 1;
-            if *finals > FINALS_MAX {
+            *final_blocks += 1;
+            if *final_blocks > FINAL_BLOCKS_MAX {
                 return Err(Violation::NotDeflate);
             }
         } else if consumed == 0 && inflated.len() == produced {
-            // No progress with room left: it wants more input, and there is none.
+            // No progress with room left: the inflater needs more input, and there is none.
             return if part.is_empty() { Ok(()) } else { Err(Violation::NotDeflate) };
         }
         if part.is_empty() && inflated.len() < inflated.capacity() {
@@ -97,11 +98,11 @@ fn feed(
     }
 }
 
-/// Final blocks in one message. A compressor makes one, or one a fragment; each costs a microsecond, and two bytes are enough for
-/// one.
-const FINALS_MAX: usize = 1_000;
-/// The work of a final block: a microsecond, in which a kilobyte is inflated.
-const FINAL_WORK_BYTES: usize = 1 << 10;
+/// Most final blocks in one message. A compressor writes one, or one for each fragment. Each costs
+/// a microsecond, and two bytes are enough for one.
+const FINAL_BLOCKS_MAX: usize = 1_000;
+/// The work of a final block: a microsecond, the time to inflate a kilobyte.
+const FINAL_BLOCK_WORK_BYTES: usize = 1 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -117,10 +118,10 @@ mod tests {
     }
 
     #[test]
-    fn final_blocks_count_as_work_though_they_bring_no_bytes() {
+    fn final_blocks_count_as_work_without_producing_bytes() {
         let payload = [3, 0].repeat(500);
         let work = Inflater::default().inflate(&payload, 1_000).unwrap().work;
-        assert_eq!(work, 500 * FINAL_WORK_BYTES);
+        assert_eq!(work, 500 * FINAL_BLOCK_WORK_BYTES);
     }
 
     #[test]
@@ -139,15 +140,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_deflate_is_refused() {
+    fn bytes_that_are_not_deflate_are_refused() {
         assert_eq!(inflate(&[0xff; 20]), Err(Violation::NotDeflate));
         assert_eq!(inflate(&[0x06, 0x12]), Err(Violation::NotDeflate));
     }
 
     #[test]
-    fn a_message_of_nothing_but_final_blocks_is_refused() {
-        assert_eq!(inflate(&[3, 0].repeat(FINALS_MAX)).unwrap(), b"");
-        assert_eq!(inflate(&[3, 0].repeat(FINALS_MAX + 1)), Err(Violation::NotDeflate));
+    fn a_message_of_too_many_final_blocks_is_refused() {
+        assert_eq!(inflate(&[3, 0].repeat(FINAL_BLOCKS_MAX)).unwrap(), b"");
+        assert_eq!(inflate(&[3, 0].repeat(FINAL_BLOCKS_MAX + 1)), Err(Violation::NotDeflate));
     }
 
     #[test]
@@ -164,13 +165,13 @@ mod tests {
         assert!(refused(&mut inflater, 1 << 20));
         assert!(inflater.inflated.capacity() <= (1 << 20) + 1);
         let whole = inflater.inflate(bomb, 10 << 20).unwrap();
-        assert_eq!((whole.bytes.len(), whole.work), (10 << 20, 10 << 20), "exactly at it");
+        assert_eq!((whole.bytes.len(), whole.work), (10 << 20, 10 << 20), "exactly at the limit");
         assert!(refused(&mut inflater, (10 << 20) - 1));
     }
 
     #[test]
-    fn every_window_comes_back() {
-        // An interpreter is given less text and a few of the windows.
+    fn every_window_round_trips() {
+        // Miri runs less text and a few of the windows.
         let (count, step) = if cfg!(miri) { (300, 6) } else { (5_000, 1) };
         let text: String = (0..count).map(|number| format!("{} ", number % 70)).collect();
         let mut deflater = Deflater::new();
@@ -182,13 +183,16 @@ mod tests {
                 assert_eq!(back, text.as_bytes(), "{bits} bits");
             }
         }
-        assert!(deflater.compress(text.as_bytes(), 8).is_none(), "no compressor does that");
+        assert!(
+            deflater.compress(text.as_bytes(), 8).is_none(),
+            "the compressor has no such window"
+        );
         assert!(deflater.compress(b"short", 15).is_none());
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "hours of work for an interpreter")]
-    fn what_does_not_become_smaller_is_compressed_only_on_demand() {
+    fn a_payload_that_does_not_shrink_is_compressed_only_on_demand() {
         let mut state = 1u32;
         let mut random = || {
             state = state.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);

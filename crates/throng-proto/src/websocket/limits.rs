@@ -1,25 +1,28 @@
-//! What a peer may ask for.
+//! The limits of one connection.
 
-/// The bounds of what one connection may make us keep or do. Beyond each of them lies a status or a close code.
+/// The limits of the memory and the work that one connection may cause. A peer that exceeds one of
+/// them receives an HTTP status or a close code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebSocketLimits {
-    /// Bytes of an HTTP head, request or answer. Default 8 KiB; beyond it 431 (414 when the target alone is too long).
+    /// Most bytes of an HTTP head, request or response. Default 8 KiB; beyond it 431 (414 if the
+    /// target alone is too long).
     pub head_bytes_max: usize,
-    /// Bytes of an HTTP body. Default 8 MiB; beyond it 413.
-    /// [`Scratch::with_bodies_at`](super::Scratch::with_bodies_at) allows bodies at one path only.
+    /// Most bytes of an HTTP body. Default 8 MiB; beyond it 413.
+    /// [`Scratch::with_bodies_at`](super::Scratch::with_bodies_at) permits bodies at one path only.
     pub body_bytes_max: usize,
-    /// Bytes of one frame's payload as it was sent. Default 1 MiB; beyond it close code 1009.
+    /// Most bytes of one frame's payload as sent. Default 1 MiB; beyond it close code 1009.
     pub frame_bytes_max: usize,
-    /// Bytes of a message, all its frames together and inflated. Default 1 MiB; beyond it close code 1009.
+    /// Most bytes of a message: all its frames together, after inflating. Default 1 MiB; beyond it
+    /// close code 1009.
     pub message_bytes_max: usize,
-    /// How long a request may take to arrive whole, and how long a connection may stay open between
-    /// two. Default 10,000 ms; beyond it 408, or a plain close where nothing was begun.
+    /// Time within which a request must arrive complete, and for which a connection may be idle
+    /// between two requests. Default 10,000 ms. Beyond it the server responds 408, or only closes
+    /// if no request has begun.
     pub handshake_timeout_ms: u32,
-    /// How long a server waits for the rest of a message that has begun: of a fragmented message,
-    /// or of a frame. Pings and pongs in between do not extend it. Default 60,000 ms; beyond it
-    /// close code 1008.
+    /// Time that a server waits for the rest of a message or frame that has begun. Pings and pongs
+    /// in between do not extend it. Default 60,000 ms; beyond it close code 1008.
     pub message_timeout_ms: u32,
-    /// How long the peer may take to answer a close frame. Default 5,000 ms.
+    /// Time within which the peer must answer a close frame. Default 5,000 ms.
     pub close_timeout_ms: u32,
 }
 

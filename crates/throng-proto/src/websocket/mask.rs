@@ -1,13 +1,14 @@
-//! Masks (RFC 6455 section 5.3).
+//! Masking (RFC 6455 section 5.3).
 
-/// XORs `bytes`, of which the first is number `at` of its payload, with `mask`. Masking twice is nothing.
+/// XORs `bytes` with `mask`. `at` is the position of the first byte in its payload. Masking twice
+/// restores the bytes.
 pub(super) fn apply(mask: [u8; 4], at: usize, bytes: &mut [u8]) {
     let mut block = [0; 16];
     for (index, byte) in block.iter_mut().enumerate() {
         *byte = mask[(at + index) % 4];
     }
     let mut blocks = bytes.chunks_exact_mut(16);
-    // Sixteen independent bytes: the compiler makes one vector instruction of them.
+    // The compiler turns sixteen independent bytes into one vector instruction.
     for chunk in &mut blocks {
         for (byte, key) in chunk.iter_mut().zip(block) {
             *byte ^= key;
@@ -26,7 +27,7 @@ mod tests {
     fn every_length_and_offset_is_masked_byte_by_byte() {
         let mask = [1, 2, 4, 8];
         for at in 0..6 {
-            // An interpreter is given a few of the lengths.
+            // Miri runs a few of the lengths.
             for length in (0..70).step_by(if cfg!(miri) { 3 } else { 1 }) {
                 let mut bytes = vec![0x80; length];
                 apply(mask, at, &mut bytes);

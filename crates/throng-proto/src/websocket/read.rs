@@ -1,4 +1,4 @@
-//! The next message, or control frame, of a stream of frames.
+//! The reader that finds messages and control frames in a stream of frames.
 
 use crate::Input;
 use crate::websocket::header::{Header, Role};
@@ -7,7 +7,7 @@ use crate::websocket::reassembly::{Message, Progress, Reassembly};
 use crate::websocket::scratch::ScratchBuffers;
 use crate::websocket::{Violation, WebSocketLimits, mask};
 
-/// What the peer said. Both ends' events are made of it.
+/// An event from the peer, the common form of client and server events.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PeerEvent<'a> {
     Text(&'a str),
@@ -18,27 +18,28 @@ pub(super) enum PeerEvent<'a> {
     Failed(Violation),
 }
 
-/// The next thing said in `input`; all of it is consumed if there is none. A message of one frame that is all there is
-/// unmasked where it stands and lent from there. Everything else goes through `unfinished`.
+/// Returns the next event of `input`; consumes all of `input` if there is none. A message that is
+/// one complete frame is unmasked in place and borrows `input`. Every other message passes through
+/// `unfinished`.
 #[inline]
-pub(super) fn read<'a, 'i: 'a>(
+pub(super) fn next_event<'a, 'i: 'a>(
     unfinished: &mut Option<Box<Reassembly>>,
     role: Role,
     deflate: bool,
     input: &mut Input<'i>,
     limits: &WebSocketLimits,
-    room: &'a mut ScratchBuffers,
+    buffers: &'a mut ScratchBuffers,
 ) -> Result<Option<PeerEvent<'a>>, Violation> {
-    room.tidy();
+    buffers.shrink();
     loop {
-        if let Some(kept) = unfinished.as_deref_mut().filter(|kept| kept.is_inside()) {
-            let count = kept.wants().min(input.peek().len());
-            match kept.take(input.take(count))? {
-                Progress::Wanting => return Ok(None),
+        if let Some(kept) = unfinished.as_deref_mut().filter(|kept| kept.is_in_frame()) {
+            let count = kept.frame_bytes_missing().min(input.peek().len());
+            match kept.append_payload(input.take(count))? {
+                Progress::Incomplete => return Ok(None),
                 Progress::Frame => continue,
-                Progress::Message(message) => {
+                Progress::MessageComplete(message) => {
                     release(unfinished);
-                    return finish(message, limits, room, input).map(Some);
+                    return decode_reassembled(message, limits, buffers, input).map(Some);
                 }
             }
         }
@@ -47,12 +48,12 @@ pub(super) fn read<'a, 'i: 'a>(
         }
         let header = match unfinished.as_deref_mut().filter(|kept| !kept.pending.is_empty()) {
             None => match Header::parse(input.peek(), role, deflate, limits)? {
-                Some(header) if input.peek().len() >= header.reach() => {
-                    input.take(header.size);
+                Some(header) if input.peek().len() >= header.bytes_needed() => {
+                    input.take(header.header_bytes);
                     if header.is_control() {
-                        let payload = input.take(header.length);
+                        let payload = input.take(header.payload_bytes);
                         mask::apply(header.mask, 0, payload);
-                        return say(header.opcode, payload).map(Some);
+                        return decode_control(header.opcode, payload).map(Some);
                     }
                     header
                 }
@@ -63,75 +64,82 @@ pub(super) fn read<'a, 'i: 'a>(
                 }
             },
             Some(kept) => {
-                let known = kept.pending.len();
-                // Neither a header nor a control frame is longer than this.
-                let more = input.peek().len().min(Header::SIZE_MAX + room.control.len() - known);
+                let pending_bytes = kept.pending.len();
+                // A header or a control frame is never longer than this.
+                let more = input
+                    .peek()
+                    .len()
+                    .min(Header::HEADER_BYTES_MAX + buffers.control.len() - pending_bytes);
                 kept.pending.extend_from_slice(&input.peek()[..more]);
                 let header = Header::parse(&kept.pending, role, deflate, limits)?;
-                let Some(header) = header.filter(|one| kept.pending.len() >= one.reach()) else {
+                let Some(header) = header.filter(|one| kept.pending.len() >= one.bytes_needed())
+                else {
                     input.take_all();
                     return Ok(None);
                 };
-                input.take(header.reach() - known);
+                input.take(header.bytes_needed() - pending_bytes);
                 if header.is_control() {
-                    let payload = &mut room.control[..header.length];
-                    payload.copy_from_slice(&kept.pending[header.size..header.reach()]);
+                    let payload = &mut buffers.control[..header.payload_bytes];
+                    payload
+                        .copy_from_slice(&kept.pending[header.header_bytes..header.bytes_needed()]);
                     mask::apply(header.mask, 0, payload);
                     kept.pending.clear();
                     release(unfinished);
-                    return say(header.opcode, payload).map(Some);
+                    return decode_control(header.opcode, payload).map(Some);
                 }
                 kept.pending.clear();
                 header
             }
         };
-        let begun = unfinished.as_deref().and_then(Reassembly::message_bytes);
-        check_place(&header, begun, limits)?;
-        if begun.is_none() && header.is_final && input.peek().len() >= header.length {
-            let payload = input.take(header.length);
+        let started = unfinished.as_deref().and_then(Reassembly::message_bytes);
+        check_sequence(&header, started, limits)?;
+        if started.is_none() && header.is_final && input.peek().len() >= header.payload_bytes {
+            let payload = input.take(header.payload_bytes);
             mask::apply(header.mask, 0, payload);
             release(unfinished);
             let (is_text, is_deflated) = (header.opcode == Header::TEXT, header.is_deflated);
-            let inflater = &mut room.inflater;
-            return whole(payload, is_text, is_deflated, limits, inflater, input).map(Some);
+            let inflater = &mut buffers.inflater;
+            return decode_message(payload, is_text, is_deflated, limits, inflater, input)
+                .map(Some);
         }
-        unfinished.get_or_insert_default().begin(&header);
+        unfinished.get_or_insert_default().begin_frame(&header);
     }
 }
 
-/// A frame in its place: does it continue what was begun, and does it still fit?
+/// Checks that a frame continues the message that has begun, and that the message stays within its
+/// limit.
 #[inline]
-fn check_place(
+fn check_sequence(
     header: &Header,
-    begun: Option<usize>,
+    started: Option<usize>,
     limits: &WebSocketLimits,
 ) -> Result<(), Violation> {
-    match (header.opcode == Header::CONTINUATION, begun) {
+    match (header.opcode == Header::CONTINUATION, started) {
         (true, None) => Err(Violation::Continuation),
         (false, Some(_)) => Err(Violation::Interleaved),
-        _ if begun.unwrap_or(0) + header.length > limits.message_bytes_max => {
+        _ if started.unwrap_or(0) + header.payload_bytes > limits.message_bytes_max => {
             Err(Violation::MessageTooLarge)
         }
         _ => Ok(()),
     }
 }
 
-/// A message that came in pieces moves to the room, for the event to borrow.
+/// Moves a message that arrived in pieces to the buffers, for the event to borrow, and decodes it.
 #[cold]
-fn finish<'a>(
+fn decode_reassembled<'a>(
     message: Message,
     limits: &WebSocketLimits,
-    room: &'a mut ScratchBuffers,
+    buffers: &'a mut ScratchBuffers,
     input: &mut Input<'_>,
 ) -> Result<PeerEvent<'a>, Violation> {
-    room.whole = message.bytes;
+    buffers.reassembled = message.bytes;
     let (is_text, is_deflated) = (message.is_text, message.is_deflated);
-    whole(&room.whole, is_text, is_deflated, limits, &mut room.inflater, input)
+    decode_message(&buffers.reassembled, is_text, is_deflated, limits, &mut buffers.inflater, input)
 }
 
-/// A message of which all bytes are there, unmasked.
+/// Inflates a complete, unmasked message if it is compressed, and checks the UTF-8 of a text.
 #[inline]
-fn whole<'a>(
+fn decode_message<'a>(
     payload: &'a [u8],
     is_text: bool,
     is_deflated: bool,
@@ -153,14 +161,14 @@ fn whole<'a>(
     }
 }
 
-/// What a control frame says.
-fn say(opcode: u8, payload: &[u8]) -> Result<PeerEvent<'_>, Violation> {
+/// Decodes a control frame.
+fn decode_control(opcode: u8, payload: &[u8]) -> Result<PeerEvent<'_>, Violation> {
     match (opcode, payload) {
         (Header::PING, payload) => Ok(PeerEvent::Ping(payload)),
         (Header::CLOSE, []) => Ok(PeerEvent::Closed { code: None, reason: "" }),
         (Header::CLOSE, &[high, low, ref reason @ ..]) => {
             let code = u16::from_be_bytes([high, low]);
-            if !may_be_sent(code) {
+            if !is_close_code_legal(code) {
                 return Err(Violation::CloseCode);
             }
             let reason = str::from_utf8(reason).map_err(|_| Violation::NotUtf8)?;
@@ -171,12 +179,13 @@ fn say(opcode: u8, payload: &[u8]) -> Result<PeerEvent<'_>, Violation> {
     }
 }
 
-/// RFC 6455 section 7.4 and the registry that it founded: 1004 to 1006 and 1015 are for use inside an endpoint.
-const fn may_be_sent(code: u16) -> bool {
+/// Reports whether an endpoint may send this close code. RFC 6455 section 7.4 and its registry
+/// reserve 1004 to 1006 and 1015 for use inside an endpoint.
+const fn is_close_code_legal(code: u16) -> bool {
     matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
 }
 
-/// Gives the memory back when nothing is unfinished.
+/// Frees the reassembly when it is empty.
 fn release(unfinished: &mut Option<Box<Reassembly>>) {
     unfinished.take_if(|kept| kept.is_empty());
 }

@@ -1,70 +1,72 @@
-//! What has arrived of a request, a frame or a message that is not whole.
+//! The received part of an incomplete request, frame or message.
 
 use crate::grow;
-use crate::http::Partial;
+use crate::http::PendingInput;
 use crate::websocket::Violation;
 use crate::websocket::header::Header;
 use crate::websocket::mask;
 
-/// It exists only while something is unfinished, so an idle connection owns none.
+/// The incomplete data of a connection. It exists only while something is incomplete, so an idle
+/// connection owns none.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
-    /// The start of a header, or of a control frame.
+    /// The start of a header or of a control frame.
     pub(super) pending: Vec<u8>,
     /// The message so far, unmasked.
     message: Option<Message>,
-    /// The data frame of which bytes are still to come.
+    /// The data frame whose payload is incomplete.
     frame: Option<Frame>,
-    /// Part of a request, or what came before the last request was answered: requests or already frames.
-    pub(super) early: Partial,
+    /// A part of a request, or bytes that arrived before the last response: requests or already
+    /// frames.
+    pub(super) early: PendingInput,
 }
 
-/// A message of which frames are still to come.
+/// A message whose frames have not all arrived.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) is_text: bool,
     pub(super) is_deflated: bool,
     pub(super) bytes: Vec<u8>,
-    /// So many bytes of a text are known to be UTF-8.
-    checked: usize,
+    /// The number of bytes of a text that are known to be UTF-8.
+    utf8_bytes: usize,
 }
 
 #[derive(Debug)]
 struct Frame {
     mask: [u8; 4],
-    /// Bytes of the payload that have come.
-    at: usize,
-    length: usize,
+    /// The received bytes of the payload.
+    received_bytes: usize,
+    payload_bytes: usize,
     is_final: bool,
 }
 
-/// What became of the bytes that were given to a data frame.
+/// The result of adding bytes to a data frame.
 pub(super) enum Progress {
-    /// All of them were taken and more are needed.
-    Wanting,
-    /// The frame is whole, the message is not.
+    /// The frame is incomplete.
+    Incomplete,
+    /// The frame is complete, the message is not.
     Frame,
-    /// The message is whole.
-    Message(Message),
+    /// The message is complete.
+    MessageComplete(Message),
 }
 
 impl Reassembly {
-    /// Nothing but bytes that cannot be read yet.
-    pub(super) fn of_early(early: Partial) -> Self {
+    /// Creates a reassembly that holds only bytes that cannot be read yet.
+    pub(super) fn with_early(early: PendingInput) -> Self {
         Self { early, ..Self::default() }
     }
 
-    /// Bytes of the message that began; nothing if none did.
+    /// Returns the received bytes of the message that has begun; `None` if none has.
     pub(super) fn message_bytes(&self) -> Option<usize> {
         self.message.as_ref().map(|message| message.bytes.len())
     }
 
-    /// Whether the next bytes belong to a data frame that began.
-    pub(super) const fn is_inside(&self) -> bool {
+    /// Reports whether the next bytes belong to a data frame that has begun.
+    pub(super) const fn is_in_frame(&self) -> bool {
         self.frame.is_some()
     }
 
-    /// Whether there is nothing in it.
+    /// Reports whether nothing is incomplete.
     pub(super) const fn is_empty(&self) -> bool {
         self.pending.is_empty()
             && self.message.is_none()
@@ -72,53 +74,54 @@ impl Reassembly {
             && self.early.is_empty()
     }
 
-    /// A data frame begins.
-    pub(super) fn begin(&mut self, header: &Header) {
-        let Header { mask, length, is_final, .. } = *header;
-        self.frame = Some(Frame { mask, at: 0, length, is_final });
+    /// Begins a data frame.
+    pub(super) fn begin_frame(&mut self, header: &Header) {
+        let Header { mask, payload_bytes: length, is_final, .. } = *header;
+        self.frame = Some(Frame { mask, received_bytes: 0, payload_bytes: length, is_final });
         self.message.get_or_insert_with(|| Message {
             is_text: header.opcode == Header::TEXT,
             is_deflated: header.is_deflated,
             bytes: Vec::new(),
-            checked: 0,
+            utf8_bytes: 0,
         });
     }
 
-    /// Bytes the data frame still wants.
-    pub(super) fn wants(&self) -> usize {
-        self.frame.as_ref().map_or(0, |frame| frame.length - frame.at)
+    /// Returns the missing bytes of the data frame.
+    pub(super) fn frame_bytes_missing(&self) -> usize {
+        self.frame.as_ref().map_or(0, |frame| frame.payload_bytes - frame.received_bytes)
     }
 
-    /// Takes at most [`Self::wants`] bytes. A text that cannot become UTF-8 any more fails here, not at its end.
-    pub(super) fn take(&mut self, piece: &mut [u8]) -> Result<Progress, Violation> {
+    /// Appends a piece of at most [`Self::frame_bytes_missing`] bytes. A text that can no longer
+    /// become UTF-8 fails here, not at its end.
+    pub(super) fn append_payload(&mut self, piece: &mut [u8]) -> Result<Progress, Violation> {
         let (Some(frame), Some(message)) = (&mut self.frame, &mut self.message) else {
             return Ok(Progress::Frame);
         };
-        mask::apply(frame.mask, frame.at, piece);
-        let declared = message.bytes.len() + frame.length - frame.at;
+        mask::apply(frame.mask, frame.received_bytes, piece);
+        let declared = message.bytes.len() + frame.payload_bytes - frame.received_bytes;
         grow::append(&mut message.bytes, piece, declared);
-        frame.at += piece.len();
-        message.check()?;
-        if frame.at < frame.length {
-            return Ok(Progress::Wanting);
+        frame.received_bytes += piece.len();
+        message.check_utf8()?;
+        if frame.received_bytes < frame.payload_bytes {
+            return Ok(Progress::Incomplete);
         }
         let is_final = frame.is_final;
         self.frame = None;
         Ok(match self.message.take_if(|_| is_final) {
-            Some(message) => Progress::Message(message),
+            Some(message) => Progress::MessageComplete(message),
             None => Progress::Frame,
         })
     }
 }
 
 impl Message {
-    fn check(&mut self) -> Result<(), Violation> {
+    fn check_utf8(&mut self) -> Result<(), Violation> {
         if !self.is_text || self.is_deflated {
             return Ok(());
         }
-        match simdutf8::compat::from_utf8(&self.bytes[self.checked..]) {
-            Ok(_) => self.checked = self.bytes.len(),
-            Err(error) if error.error_len().is_none() => self.checked += error.valid_up_to(),
+        match simdutf8::compat::from_utf8(&self.bytes[self.utf8_bytes..]) {
+            Ok(_) => self.utf8_bytes = self.bytes.len(),
+            Err(error) if error.error_len().is_none() => self.utf8_bytes += error.valid_up_to(),
             Err(_) => return Err(Violation::NotUtf8),
         }
         Ok(())

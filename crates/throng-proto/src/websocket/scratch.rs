@@ -1,75 +1,80 @@
-//! What all WebSocket sessions of a core share while they read.
+//! The state that all WebSocket sessions of a core share while they read.
 
 use throng_base::Prng;
 
 use crate::websocket::WebSocketLimits;
 use crate::websocket::inflate::Inflater;
 
-/// Limits, the one inflater, and the buffers that an event borrows when it did not arrive in one piece. A core has one.
+/// The limits, the only inflater, and the buffers that an event borrows when it arrived in pieces.
+/// A core has one.
 #[derive(Debug)]
 pub struct Scratch {
     pub(super) limits: WebSocketLimits,
-    /// Decides the masks of what a client answers by itself: pongs and close frames.
-    pub(super) masks: Prng,
-    pub(super) room: ScratchBuffers,
-    /// Frames that came before the upgrade was answered.
+    /// The source of masks for the frames that a client sends by itself: pongs and close frames.
+    pub(super) mask_prng: Prng,
+    pub(super) buffers: ScratchBuffers,
+    /// Frames that arrived before the upgrade response.
     pub(super) early: Vec<u8>,
-    /// The one path at which a request may have a body; none for every path.
+    /// The only path at which a request may have a body; `None` permits bodies at every path.
     pub(super) body_path: Option<Box<str>>,
 }
 
-/// The buffers. An event that borrows one of them is gone before the next is read.
+/// The shared buffers. An event that borrows one of them ends before the next is read.
 #[derive(Debug)]
 pub(super) struct ScratchBuffers {
     pub(super) inflater: Inflater,
-    /// A request or a message that came in pieces.
-    pub(super) whole: Vec<u8>,
-    /// The payload of a control frame that came in pieces.
+    /// A request or a message that arrived in pieces.
+    pub(super) reassembled: Vec<u8>,
+    /// The payload of a control frame that arrived in pieces.
     pub(super) control: [u8; 125],
 }
 
 impl ScratchBuffers {
-    /// Gives back what the last message left behind, if that is much: a core's own state stays small.
+    /// Frees the buffers of the last message if they are large: a core's own state stays small.
     #[inline]
-    pub(super) fn tidy(&mut self) {
-        if self.whole.capacity() > KEPT_BYTES {
-            self.whole = Vec::new();
+    pub(super) fn shrink(&mut self) {
+        if self.reassembled.capacity() > KEPT_BYTES_MAX {
+            self.reassembled = Vec::new();
         }
-        self.inflater.tidy(KEPT_BYTES);
+        self.inflater.shrink(KEPT_BYTES_MAX);
     }
 }
 
 impl Scratch {
-    /// `seed` decides the masks of the pongs and close frames that a client answers with by itself.
+    /// Creates the scratch of a core. `seed` determines the masks of the pongs and close frames
+    /// that a client sends by itself.
     pub fn new(limits: WebSocketLimits, seed: u64) -> Self {
-        let room =
-            ScratchBuffers { inflater: Inflater::default(), whole: Vec::new(), control: [0; 125] };
-        Self { limits, masks: Prng::new(seed), room, early: Vec::new(), body_path: None }
+        let buffers = ScratchBuffers {
+            inflater: Inflater::default(),
+            reassembled: Vec::new(),
+            control: [0; 125],
+        };
+        Self { limits, mask_prng: Prng::new(seed), buffers, early: Vec::new(), body_path: None }
     }
 
-    /// Allows bodies in requests to `path` alone, without its query: any other is answered 413
-    /// before it is received.
+    /// Permits bodies in requests to `path` only, compared without the query. The server answers
+    /// any other body with 413 before it receives it.
     #[must_use]
     pub fn with_bodies_at(mut self, path: &str) -> Self {
         self.body_path = Some(path.into());
         self
     }
 
-    /// The limits that hold for every session of this core.
+    /// Returns the limits of every session of this core.
     pub const fn limits(&self) -> &WebSocketLimits {
         &self.limits
     }
 }
 
 impl Default for Scratch {
-    /// With the default [`Limits`].
+    /// Creates the scratch with the default [`WebSocketLimits`].
     fn default() -> Self {
         Self::new(WebSocketLimits::default(), 0)
     }
 }
 
-/// A buffer up to this size is kept for the next message.
-const KEPT_BYTES: usize = 64 * 1024;
+/// The largest buffer that is kept for the next message.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -77,11 +82,11 @@ mod tests {
 
     #[test]
     fn only_a_small_buffer_is_kept() {
-        let mut room = Scratch::default().room;
-        for (bytes, is_kept) in [(1_000, true), (KEPT_BYTES + 1, false)] {
-            room.whole = Vec::with_capacity(bytes);
-            room.tidy();
-            assert_eq!(room.whole.capacity() > 0, is_kept);
+        let mut buffers = Scratch::default().buffers;
+        for (bytes, is_kept) in [(1_000, true), (KEPT_BYTES_MAX + 1, false)] {
+            buffers.reassembled = Vec::with_capacity(bytes);
+            buffers.shrink();
+            assert_eq!(buffers.reassembled.capacity() > 0, is_kept);
         }
     }
 }

@@ -1,13 +1,15 @@
-//! The server's end of a connection: HTTP until a request is accepted as a WebSocket, then frames.
+//! The server session: HTTP until it accepts an upgrade request, then frames.
 
 use std::io::Write as _;
 use std::time::Duration;
 
 use throng_base::Instant;
 
-use crate::http::{self, Bounds, Fault, Partial, Persistence, Request, ResponseExpectation};
+use crate::http::{
+    self, PendingInput, Persistence, Request, RequestError, RequestLimits, ResponseExpectation,
+};
+use crate::websocket::endpoint::Endpoint;
 use crate::websocket::header::Role;
-use crate::websocket::link::Endpoint;
 use crate::websocket::read::PeerEvent;
 use crate::websocket::reassembly::Reassembly;
 use crate::websocket::{
@@ -15,76 +17,81 @@ use crate::websocket::{
 };
 use crate::{Input, Session};
 
-/// What a client said.
+/// An event from the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerEvent<'a> {
-    /// A whole request. Answer it with [`Server::respond`], [`Server::refuse`] or [`Server::accept`], now or later;
-    /// the next one is not read before.
+    /// A complete request. Respond with [`WebSocketServer::respond`], [`WebSocketServer::refuse`]
+    /// or [`WebSocketServer::accept`], now or later; the session does not read the next request
+    /// before that.
     Request(Request<'a>),
     /// A text message.
     Text(&'a str),
     /// A binary message.
     Binary(&'a [u8]),
-    /// A ping. It has been answered already.
+    /// A ping. The session has answered it already.
     Ping(&'a [u8]),
     /// A pong.
     Pong(&'a [u8]),
-    /// The client has closed, or has answered our close. What it is owed has been appended: close the connection.
+    /// The client sent a close frame, first or in answer to ours. The session has appended its
+    /// answer if one is due. Close the connection.
     Closed {
-        /// Its close code; none where it gave none.
+        /// The client's close code, if it sent one.
         code: Option<u16>,
-        /// Its reason; often empty.
+        /// The client's close reason; often empty.
         reason: &'a str,
     },
-    /// The client broke a rule or a limit. What it is owed has been appended: close the connection.
+    /// The client broke a rule or a limit. The session has appended a response or a close frame if
+    /// one is due. Close the connection.
     Failed(Violation),
 }
 
-/// A connection's state: 24 bytes. It owns heap only while a request or a message is unfinished.
+/// The state of a server connection: 24 bytes. It owns heap memory only while a request or a
+/// message is incomplete.
 #[derive(Debug)]
 pub struct WebSocketServer {
-    /// [`REARM`] when the next call that knows the time and the limits is to set it.
+    /// The deadline; [`REARM`] makes the next call that receives the time and the limits set it.
     deadline: Instant,
     unfinished: Option<Box<Reassembly>>,
     phase: Phase,
 }
 
-/// What follows from the head of an answer.
+/// The consequences of a response head for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AnswerHead {
-    /// Whether its body is to be sent: none is behind the answer to `HEAD`.
-    pub wants_body: bool,
-    /// Whether the connection stays open; if not, close it once the answer is sent.
-    pub stays_open: bool,
+pub struct ResponseOutcome {
+    /// Requires the caller to send the body; the response to `HEAD` has none.
+    pub sends_body: bool,
+    /// Keeps the connection open; otherwise close it once the response is sent.
+    pub keep_alive: bool,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// Requests are read one at a time.
+    /// HTTP: requests are read one at a time.
     Http {
-        /// The request that is not answered yet.
-        awaited: Option<ResponseExpectation>,
+        /// The properties of the response that is due, if one is.
+        expectation: Option<ResponseExpectation>,
         is_expired: bool,
     },
     Frames(Endpoint),
 }
 
-/// A deadline in the past: the engine calls back at once, with the time.
+/// A deadline in the past, which makes the engine call back at once, with the time.
 const REARM: Instant = Instant::ZERO;
 
 impl WebSocketServer {
-    /// A connection that was accepted at `now`: its first request is due after `handshake_timeout_ms`.
+    /// Creates the session of a connection that was accepted at `now`. Its first request is due
+    /// after `handshake_timeout_ms`.
     pub fn new(now: Instant, limits: &WebSocketLimits) -> Self {
         Self {
             deadline: now + millis(limits.handshake_timeout_ms),
             unfinished: None,
-            phase: Phase::Http { awaited: None, is_expired: false },
+            phase: Phase::Http { expectation: None, is_expired: false },
         }
     }
 
-    /// Appends the answer to the request that was not answered yet; `content-length` and `connection` are written
-    /// here. `false`: the connection does not stay open (the client asked for that, is HTTP/1.0, or has
-    /// failed in the meantime); close it once the answer is sent.
+    /// Appends the response to the current request; adds `content-length` and `connection`. Returns
+    /// whether the connection stays open. It does not if the client closes it, speaks HTTP/1.0, or
+    /// has failed in the meantime: then close it once the response is sent.
     #[must_use]
     pub fn respond(
         &mut self,
@@ -93,16 +100,16 @@ impl WebSocketServer {
         body: &[u8],
         out: &mut Vec<u8>,
     ) -> bool {
-        let AnswerHead { wants_body, stays_open } =
+        let ResponseOutcome { sends_body, keep_alive } =
             self.respond_head(status, headers, body.len(), out);
-        if wants_body {
+        if sends_body {
             out.extend_from_slice(body);
         }
-        stays_open
+        keep_alive
     }
 
-    /// Appends the head of the answer, as [`Self::respond`] does: a body of `length` bytes is for
-    /// the caller to send, if it is wanted.
+    /// Appends the head of the response like [`Self::respond`]. The caller sends the body of
+    /// `length` bytes if the outcome requires it.
     #[must_use]
     pub fn respond_head(
         &mut self,
@@ -110,36 +117,40 @@ impl WebSocketServer {
         headers: &[(&str, &str)],
         length: usize,
         out: &mut Vec<u8>,
-    ) -> AnswerHead {
-        let Some(awaited) = self.take_awaited() else {
-            let stays_open = matches!(self.phase, Phase::Http { .. });
-            return AnswerHead { wants_body: false, stays_open };
+    ) -> ResponseOutcome {
+        let Some(expectation) = self.take_expectation() else {
+            let keep_alive = matches!(self.phase, Phase::Http { .. });
+            return ResponseOutcome { sends_body: false, keep_alive };
         };
-        let ended = if awaited.keep_alive { Persistence::Stays } else { Persistence::Closes };
-        http::write_answer(status, headers, length, ended, out);
-        if awaited.keep_alive {
+        let persistence =
+            if expectation.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
+        http::write_response_head(status, headers, length, persistence, out);
+        if expectation.keep_alive {
             self.deadline = REARM;
         } else {
-            self.end();
+            self.shut_down();
         }
-        AnswerHead { wants_body: !awaited.head_only, stays_open: awaited.keep_alive }
+        ResponseOutcome { sends_body: !expectation.head_only, keep_alive: expectation.keep_alive }
     }
 
-    /// The answer to the request that was not answered yet is the last one on this connection, whatever the client wants.
-    pub fn answer_last(&mut self) {
-        if let Phase::Http { awaited: Some(awaited), .. } = &mut self.phase {
-            awaited.keep_alive = false;
+    /// Makes the response to the current request the last one on this connection, whatever the
+    /// client requests.
+    pub fn close_after_response(&mut self) {
+        if let Phase::Http { expectation: Some(expectation), .. } = &mut self.phase {
+            expectation.keep_alive = false;
         }
     }
 
-    /// Whether `request` asks for a WebSocket as RFC 6455 section 4.2.1 wants it.
+    /// Checks that `request` is a valid upgrade request (RFC 6455 section 4.2.1).
     pub fn check_upgrade(&self, request: &Request<'_>) -> Result<UpgradeRequest, Refusal> {
-        let is_11 =
-            matches!(self.phase, Phase::Http { awaited: Some(awaited), .. } if awaited.is_11);
-        upgrade::check(request, is_11)
+        let is_http_11 = match self.phase {
+            Phase::Http { expectation: Some(expectation), .. } => expectation.is_http_11,
+            Phase::Http { expectation: None, .. } | Phase::Frames(_) => false,
+        };
+        upgrade::check(request, is_http_11)
     }
 
-    /// Answers a request that cannot be upgraded. As [`Self::respond`].
+    /// Responds to a request that cannot be upgraded. Returns the same as [`Self::respond`].
     #[must_use]
     pub fn refuse(&mut self, refusal: &Refusal, out: &mut Vec<u8>) -> bool {
         let headers: &[(&str, &str)] = match refusal.status {
@@ -151,11 +162,11 @@ impl WebSocketServer {
             ],
             _ => &[],
         };
-        self.respond(refusal.status, headers, refusal.what.as_bytes(), out)
+        self.respond(refusal.status, headers, refusal.reason.as_bytes(), out)
     }
 
-    /// Appends the answer 101: from here on, frames. `headers` are added to it. With `deflate`, messages are
-    /// compressed if the client offers that.
+    /// Appends the response 101 with the additional `headers`; from then on the connection carries
+    /// frames. With `deflate`, messages are compressed if the client offers that.
     pub fn accept(
         &mut self,
         upgrade: &UpgradeRequest,
@@ -164,7 +175,7 @@ impl WebSocketServer {
         deflate: bool,
         out: &mut Vec<u8>,
     ) {
-        if self.take_awaited().is_none() {
+        if self.take_expectation().is_none() {
             return;
         }
         out.extend_from_slice(
@@ -173,96 +184,100 @@ impl WebSocketServer {
         );
         out.extend_from_slice(&upgrade.accept);
         out.extend_from_slice(b"\r\n");
-        let agreed = upgrade.deflate.filter(|_| deflate);
-        if let Some(agreed) = agreed {
-            agreed.append(out);
+        let negotiated = upgrade.deflate.filter(|_| deflate);
+        if let Some(negotiated) = negotiated {
+            negotiated.append(out);
         }
         if let Some(subprotocol) = subprotocol {
-            http::fields(&[("sec-websocket-protocol", subprotocol)], out);
+            http::write_fields(&[("sec-websocket-protocol", subprotocol)], out);
         }
-        http::fields(headers, out);
+        http::write_fields(headers, out);
         out.extend_from_slice(b"\r\n");
-        // Frames that came early wait for a call.
+        // Frames that arrived early wait for the next call.
         self.deadline = if self.unfinished.is_none() { Instant::FAR } else { REARM };
-        self.phase = Phase::Frames(Endpoint::new(agreed.map_or(0, |agreed| agreed.bits)));
+        self.phase =
+            Phase::Frames(Endpoint::new(negotiated.map_or(0, |negotiated| negotiated.window_bits)));
     }
 
-    /// Whether frames go in and out, and no close frame has been sent.
+    /// Reports whether the connection carries frames and no close frame has been sent.
     pub fn is_open(&self) -> bool {
-        self.link().is_some_and(Endpoint::is_open)
+        self.endpoint().is_some_and(Endpoint::is_open)
     }
 
-    /// Whether the client takes frames of [`super::encode_deflated`]. One that asked for a smaller window
-    /// does not; [`Self::text`] compresses for it all the same.
+    /// Reports whether the client accepts the frames of [`super::encode_deflated`]. A client that
+    /// requested a smaller window does not, but [`Self::text`] compresses for it.
     pub fn is_deflated(&self) -> bool {
-        self.link().is_some_and(Endpoint::is_deflated)
+        self.endpoint().is_some_and(Endpoint::is_deflated)
     }
 
-    /// Appends a text message; compressed if there is a deflater and the client takes it. Nothing unless it is open.
+    /// Appends a text message, if the connection is open. The message is compressed if there is a
+    /// deflater and the client accepts compression.
     pub fn text(&self, payload: &str, deflater: Option<&mut Deflater>, out: &mut Vec<u8>) {
-        if let Some(link) = self.link() {
-            link.message(Opcode::Text, payload.as_bytes(), None, deflater, out);
+        if let Some(endpoint) = self.endpoint() {
+            endpoint.write_message(Opcode::Text, payload.as_bytes(), None, deflater, out);
         }
     }
 
-    /// Appends a binary message. As [`Self::text`].
+    /// Appends a binary message, if the connection is open. It is compressed like [`Self::text`].
     pub fn binary(&self, payload: &[u8], deflater: Option<&mut Deflater>, out: &mut Vec<u8>) {
-        if let Some(link) = self.link() {
-            link.message(Opcode::Binary, payload, None, deflater, out);
+        if let Some(endpoint) = self.endpoint() {
+            endpoint.write_message(Opcode::Binary, payload, None, deflater, out);
         }
     }
 
-    /// Appends a ping; of `payload` at most 125 bytes are sent.
+    /// Appends a ping with at most 125 bytes of `payload`.
     pub fn ping(&self, payload: &[u8], out: &mut Vec<u8>) {
-        if let Some(link) = self.link() {
-            link.ping(payload, None, out);
+        if let Some(endpoint) = self.endpoint() {
+            endpoint.write_ping(payload, None, out);
         }
     }
 
-    /// Appends a close frame, once; of `reason` at most 123 bytes are sent. [`ServerEvent::Closed`] follows when the
-    /// client has answered, [`ServerEvent::Failed`] when it does not within `close_timeout_ms`.
+    /// Appends a close frame with at most 123 bytes of `reason`, once. [`ServerEvent::Closed`]
+    /// follows when the client answers it, [`ServerEvent::Failed`] when it does not answer within
+    /// `close_timeout_ms`.
     pub fn close(&mut self, code: u16, reason: &str, out: &mut Vec<u8>) {
-        if let Phase::Frames(link) = &mut self.phase
-            && link.close(code, reason, None, out)
+        if let Phase::Frames(endpoint) = &mut self.phase
+            && endpoint.write_close(code, reason, None, out)
         {
             self.deadline = REARM;
         }
     }
 
-    const fn link(&self) -> Option<&Endpoint> {
+    const fn endpoint(&self) -> Option<&Endpoint> {
         match &self.phase {
-            Phase::Frames(link) => Some(link),
+            Phase::Frames(endpoint) => Some(endpoint),
             Phase::Http { .. } => None,
         }
     }
 
-    fn take_awaited(&mut self) -> Option<ResponseExpectation> {
+    fn take_expectation(&mut self) -> Option<ResponseExpectation> {
         match &mut self.phase {
-            Phase::Http { awaited, .. } => {
-                debug_assert!(awaited.is_some(), "an answer to no request");
-                awaited.take()
+            Phase::Http { expectation, .. } => {
+                debug_assert!(expectation.is_some(), "a response without a request");
+                expectation.take()
             }
-            // The connection has failed while the answer was thought over.
+            // The connection failed before the application responded.
             Phase::Frames(_) => None,
         }
     }
 
-    fn end(&mut self) {
+    fn shut_down(&mut self) {
         *self = Self {
             deadline: Instant::FAR,
             unfinished: None,
-            phase: Phase::Frames(Endpoint::done()),
+            phase: Phase::Frames(Endpoint::closed()),
         };
     }
 }
 
-/// A connection that was accepted just now: its time counts from the first call that knows it.
+/// Creates the session of a connection that was accepted just now. Its time counts from the first
+/// call that receives the time.
 impl Default for WebSocketServer {
     fn default() -> Self {
         Self {
             deadline: REARM,
             unfinished: None,
-            phase: Phase::Http { awaited: None, is_expired: false },
+            phase: Phase::Http { expectation: None, is_expired: false },
         }
     }
 }
@@ -282,23 +297,23 @@ impl Session for WebSocketServer {
         if self.deadline == REARM {
             self.deadline = match &self.phase {
                 Phase::Http { .. } => now + millis(scratch.limits.handshake_timeout_ms),
-                Phase::Frames(link) if link.is_closing() => {
+                Phase::Frames(endpoint) if endpoint.is_closing() => {
                     now + millis(scratch.limits.close_timeout_ms)
                 }
                 Phase::Frames(_) => Instant::FAR,
             };
         }
         let message_timeout_ms = scratch.limits.message_timeout_ms;
-        let Phase::Frames(link) = &mut self.phase else {
+        let Phase::Frames(endpoint) = &mut self.phase else {
             return self.next_request(now, input, scratch, out);
         };
-        let said = link.next(Role::Server, &mut self.unfinished, input, scratch, out);
-        // Nothing is unfinished and nothing was: so it is nearly always.
+        let event = endpoint.next(Role::Server, &mut self.unfinished, input, scratch, out);
+        // Nearly always nothing is incomplete, now or before.
         if self.unfinished.is_some() || self.deadline != Instant::FAR {
-            let is_whole = matches!(said, Some(PeerEvent::Text(_) | PeerEvent::Binary(_)));
-            self.time_message(now + millis(message_timeout_ms), is_whole);
+            let is_whole = matches!(event, Some(PeerEvent::Text(_) | PeerEvent::Binary(_)));
+            self.update_message_deadline(now + millis(message_timeout_ms), is_whole);
         }
-        said.map(|said| match said {
+        event.map(|event| match event {
             PeerEvent::Text(text) => ServerEvent::Text(text),
             PeerEvent::Binary(bytes) => ServerEvent::Binary(bytes),
             PeerEvent::Ping(payload) => ServerEvent::Ping(payload),
@@ -327,19 +342,19 @@ impl Session for WebSocketServer {
             Phase::Http { is_expired, .. } => {
                 *is_expired = true;
                 if self.unfinished.is_some() {
-                    append_fault(Fault::Timeout, out);
+                    append_error_response(RequestError::Timeout, out);
                 }
             }
-            Phase::Frames(link) => link.expire(),
+            Phase::Frames(endpoint) => endpoint.handle_timeout(),
         }
     }
 }
 
 impl WebSocketServer {
-    /// Gives a message that has begun its time, which whatever is said in its midst does not move, and takes it back
-    /// from one that is whole.
+    /// Starts the deadline of a message that has begun, and clears it once the message is complete.
+    /// Frames in between do not move it.
     #[cold]
-    fn time_message(&mut self, until: Instant, is_whole: bool) {
+    fn update_message_deadline(&mut self, until: Instant, is_whole: bool) {
         if !self.is_open() {
             return;
         }
@@ -358,60 +373,60 @@ impl WebSocketServer {
         scratch: &'a mut Scratch,
         out: &mut Vec<u8>,
     ) -> Option<ServerEvent<'a>> {
-        let Phase::Http { awaited, is_expired } = &mut self.phase else { return None };
-        let Scratch { limits, room, body_path, .. } = scratch;
+        let Phase::Http { expectation, is_expired } = &mut self.phase else { return None };
+        let Scratch { limits, buffers, body_path, .. } = scratch;
         if *is_expired {
-            self.end();
-            return Some(ServerEvent::Failed(Violation::Http(Fault::Timeout)));
+            self.shut_down();
+            return Some(ServerEvent::Failed(Violation::Http(RequestError::Timeout)));
         }
-        if awaited.is_some() {
+        if expectation.is_some() {
             if input.is_empty() {
                 return None;
             }
             let unfinished = self.unfinished.get_or_insert_default();
-            if unfinished.early.keep(input.take_all()) <= limits.head_bytes_max {
+            if unfinished.early.append(input.take_all()) <= limits.head_bytes_max {
                 return None;
             }
-            // An HTTP status would be taken for the answer that is awaited.
-            self.end();
-            return Some(ServerEvent::Failed(Violation::Impatient));
+            // The client would take an HTTP status for the response that it waits for.
+            self.shut_down();
+            return Some(ServerEvent::Failed(Violation::DataBeforeResponse));
         }
-        let bounds = Bounds {
+        let request_limits = RequestLimits {
             head_bytes_max: limits.head_bytes_max,
             body_bytes_max: limits.body_bytes_max,
             body_path: body_path.as_deref(),
         };
-        let mut begun = Partial::default();
-        let partial = self.unfinished.as_mut().map_or(&mut begun, |kept| &mut kept.early);
-        match http::read_request(partial, input, &mut room.whole, bounds, out) {
+        let mut started = PendingInput::default();
+        let partial = self.unfinished.as_mut().map_or(&mut started, |kept| &mut kept.early);
+        match http::read_request(partial, input, &mut buffers.reassembled, request_limits, out) {
             Ok(Some((request, expected))) => {
-                *awaited = Some(expected);
+                *expectation = Some(expected);
                 self.deadline = Instant::FAR;
                 self.unfinished.take_if(|kept| kept.is_empty());
                 Some(ServerEvent::Request(request))
             }
             Ok(None) => {
-                if !begun.is_empty() {
-                    self.unfinished = Some(Box::new(Reassembly::of_early(begun)));
+                if !started.is_empty() {
+                    self.unfinished = Some(Box::new(Reassembly::with_early(started)));
                     self.deadline = now + millis(limits.handshake_timeout_ms);
                 }
                 None
             }
-            Err(fault) => {
-                append_fault(fault, out);
-                self.end();
-                Some(ServerEvent::Failed(Violation::Http(fault)))
+            Err(error) => {
+                append_error_response(error, out);
+                self.shut_down();
+                Some(ServerEvent::Failed(Violation::Http(error)))
             }
         }
     }
 }
 
-/// The last answer on this connection.
-fn append_fault(fault: Fault, out: &mut Vec<u8>) {
+/// Appends the last response on this connection.
+fn append_error_response(error: RequestError, out: &mut Vec<u8>) {
     let mut body = Vec::new();
-    let _ = write!(body, "{fault}");
+    let _ = write!(body, "{error}");
     let headers = [("content-type", "text/plain")];
-    http::write_response(fault.status(), &headers, &body, false, out);
+    http::write_response(error.status(), &headers, &body, false, out);
 }
 
 pub(super) fn millis(count: u32) -> Duration {

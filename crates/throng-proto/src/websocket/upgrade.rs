@@ -4,45 +4,47 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest, Sha1};
 
-use crate::http::{Request, has_member, members};
+use crate::http::{Request, has_list_member, list_members};
 use crate::websocket::extension::{self, NegotiatedDeflate};
 
-/// A request that asks for the upgrade, and may have it.
+/// A valid upgrade request.
 #[derive(Clone, Copy, Debug)]
 pub struct UpgradeRequest {
     pub(super) accept: [u8; 28],
-    /// Nothing if the client offers no permessage-deflate, or none that we can accept.
+    /// The accepted compression; `None` if the client offers none that is acceptable.
     pub(super) deflate: Option<NegotiatedDeflate>,
 }
 
-/// Why a request cannot be upgraded.
+/// The reason why the server cannot upgrade a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The HTTP status to answer with: 400, 405 or 426.
+    /// The HTTP status of the response: 400, 405 or 426.
     pub status: u16,
-    /// What is wrong, with the RFC section; it may be the body of the answer.
-    pub what: &'static str,
+    /// The reason with its RFC section. The server sends it as the body of the response.
+    pub reason: &'static str,
 }
 
-/// The subprotocols that a request offers, most wanted first.
+/// Returns the subprotocols that a request offers, in order of preference.
 pub fn offered_subprotocols<'a>(request: &Request<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
     request
         .headers
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"))
-        .flat_map(|(_, value)| members(value))
+        .flat_map(|(_, value)| list_members(value))
 }
 
-/// Whether `request` is a client's opening handshake (RFC 6455 section 4.2.1).
-pub(super) fn check(request: &Request<'_>, is_11: bool) -> Result<UpgradeRequest, Refusal> {
-    let refuse = |status, what| Err(Refusal { status, what });
+/// Checks that `request` is a client's opening handshake (RFC 6455 section 4.2.1).
+pub(super) fn check(request: &Request<'_>, is_http_11: bool) -> Result<UpgradeRequest, Refusal> {
+    let refuse = |status, reason| Err(Refusal { status, reason });
     let (mut upgrades, mut connects) = (false, false);
     let (mut key, mut keys, mut version, mut deflate) = (None, 0, None, None);
     for (name, value) in request.headers.iter() {
         match name.len() {
-            7 if name.eq_ignore_ascii_case("upgrade") => upgrades |= has_member(value, "websocket"),
+            7 if name.eq_ignore_ascii_case("upgrade") => {
+                upgrades |= has_list_member(value, "websocket")
+            }
             10 if name.eq_ignore_ascii_case("connection") => {
-                connects |= has_member(value, "upgrade");
+                connects |= has_list_member(value, "upgrade");
             }
             17 if name.eq_ignore_ascii_case("sec-websocket-key") => {
                 key = Some(value);
@@ -50,41 +52,41 @@ pub(super) fn check(request: &Request<'_>, is_11: bool) -> Result<UpgradeRequest
             }
             21 if name.eq_ignore_ascii_case("sec-websocket-version") => version = Some(value),
             24 if name.eq_ignore_ascii_case("sec-websocket-extensions") => {
-                deflate = deflate.or_else(|| extension::accept(value));
+                deflate = deflate.or_else(|| extension::accept_offer(value));
             }
             _ => {}
         }
     }
     if request.method != "GET" {
-        return refuse(405, "a WebSocket begins with GET (RFC 6455 section 4.1)");
+        return refuse(405, "the method of a WebSocket upgrade is GET (RFC 6455 section 4.1)");
     }
     if !upgrades || !connects {
-        return refuse(426, "this is a WebSocket (RFC 6455 section 4.2.1)");
+        return refuse(426, "this path requires a WebSocket upgrade (RFC 6455 section 4.2.1)");
     }
-    if !is_11 {
-        return refuse(400, "a WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1)");
+    if !is_http_11 {
+        return refuse(400, "a WebSocket upgrade requires HTTP/1.1 (RFC 6455 section 4.1)");
     }
     if version != Some("13") {
-        return refuse(426, "the version is 13 (RFC 6455 section 4.4)");
+        return refuse(426, "sec-websocket-version is not 13 (RFC 6455 section 4.4)");
     }
     let Some(key) = key.filter(|key| keys == 1 && is_key(key)) else {
         return refuse(400, "sec-websocket-key is not 16 bytes (RFC 6455 section 4.1)");
     };
-    Ok(UpgradeRequest { accept: accept_of(key), deflate })
+    Ok(UpgradeRequest { accept: accept_value(key), deflate })
 }
 
-/// What the server answers to a key (RFC 6455 section 4.2.2).
-pub(super) fn accept_of(key: &str) -> [u8; 28] {
+/// Returns the value of `sec-websocket-accept` for a key (RFC 6455 section 4.2.2).
+pub(super) fn accept_value(key: &str) -> [u8; 28] {
     let mut hash = Sha1::new();
     hash.update(key);
     hash.update("258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
     let mut accept = [0; 28];
-    // 20 bytes are 28 digits: there is always room.
+    // 20 bytes are 28 digits of base64: the buffer always has room.
     let _ = STANDARD.encode_slice(hash.finalize(), &mut accept);
     accept
 }
 
-/// A client's key as it is sent.
+/// Encodes a client's key for the request.
 pub(super) fn encode_key(key: [u8; 16]) -> [u8; 24] {
     let mut encoded = [0; 24];
     let _ = STANDARD.encode_slice(key, &mut encoded);
@@ -101,11 +103,13 @@ mod tests {
     use super::*;
     use crate::http::Headers;
 
-    const GOOD: &str = "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
+    const GOOD: &str = "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n\
+     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+     Sec-WebSocket-Version: 13\r\n";
 
-    fn check_lines(method: &str, lines: &str, is_11: bool) -> Result<UpgradeRequest, u16> {
+    fn check_lines(method: &str, lines: &str, is_http_11: bool) -> Result<UpgradeRequest, u16> {
         let request = Request { method, target: "/", headers: Headers::new(lines), body: b"" };
-        check(&request, is_11).map_err(|refusal| refusal.status)
+        check(&request, is_http_11).map_err(|refusal| refusal.status)
     }
 
     #[test]
@@ -117,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_missing_or_wrong_is_refused() {
+    fn each_missing_or_wrong_field_is_refused() {
         let with = |from: &str, to: &str| {
             let lines = GOOD.replace(from, to);
             assert_ne!(lines, GOOD);
@@ -146,11 +150,11 @@ mod tests {
         let deflate = |lines: &str| check_lines("GET", lines, true).unwrap().deflate;
         assert_eq!(deflate(&(GOOD.to_owned() + &fields[..2].concat())), None);
         assert_eq!(
-            deflate(&(GOOD.to_owned() + &fields.concat())).map(|agreed| agreed.bits),
+            deflate(&(GOOD.to_owned() + &fields.concat())).map(|negotiated| negotiated.window_bits),
             Some(9)
         );
         let twice = [&fields.concat(), GOOD, "Sec-WebSocket-Extensions: permessage-deflate\r\n"];
-        assert_eq!(deflate(&twice.concat()).map(|agreed| agreed.bits), Some(9));
+        assert_eq!(deflate(&twice.concat()).map(|negotiated| negotiated.window_bits), Some(9));
     }
 
     #[test]

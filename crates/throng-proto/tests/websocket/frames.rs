@@ -1,4 +1,4 @@
-//! What a server makes of frames.
+//! The server: its events for frames.
 
 use throng_base::Instant;
 use throng_proto::Session;
@@ -6,40 +6,44 @@ use throng_proto::websocket::{
     Deflater, Opcode, Violation, WebSocketClient, WebSocketServer, encode_deflated, encode_frame,
 };
 
-use crate::support::{Talk, frame, masked, open_client, open_server};
+use crate::support::{Harness, frame, masked, open_client, open_server};
 
-/// What the server says to `bytes`, and what it sends. It does not matter where they are cut.
+/// Checks the events for `bytes`, and the bytes that the server sends, with every cut.
 #[track_caller]
-fn check(deflate: bool, bytes: &[u8], said: &[&str], sent: &[u8]) {
+fn check(deflate: bool, bytes: &[u8], events: &[&str], sent: &[u8]) {
     let mut whole = open_server(deflate);
     whole.receive(bytes);
-    assert_eq!(whole.said, said);
+    assert_eq!(whole.events, events);
     assert_eq!(whole.out, sent, "{:?}", String::from_utf8_lossy(&whole.out));
     let step = (bytes.len() / 200).max(1);
     for cut in (1..bytes.len()).step_by(step) {
         let mut halves = open_server(deflate);
         halves.receive(&bytes[..cut]).receive(&bytes[cut..]);
-        assert_eq!((&halves.said, &halves.out), (&whole.said, &whole.out), "cut at {cut}");
+        assert_eq!((&halves.events, &halves.out), (&whole.events, &whole.out), "cut at {cut}");
     }
     let mut single = open_server(deflate);
     for byte in bytes {
         single.receive(std::slice::from_ref(byte));
     }
-    assert_eq!((&single.said, &single.out), (&whole.said, &whole.out), "byte by byte");
+    assert_eq!((&single.events, &single.out), (&whole.events, &whole.out), "byte by byte");
 }
 
-/// As [`check`], of one that is failed with `code` after `said`.
+/// Checks like [`check`] that the connection fails with `code` after `events`.
 #[track_caller]
-fn check_failure(deflate: bool, bytes: &[u8], said: &[&str], code: u16) {
-    let mut talk = open_server(deflate);
-    talk.receive(bytes);
-    assert_eq!(talk.said, said);
-    assert_eq!(talk.out[0], 0x88, "a close frame and nothing before it");
-    assert_eq!(talk.out[2..4], code.to_be_bytes());
-    let out = talk.sent();
-    check(deflate, bytes, said, &out);
-    talk.receive(&masked(0x81, b"later"));
-    assert_eq!((talk.said.len(), talk.out.len()), (said.len(), 0), "nothing is read after it");
+fn check_failure(deflate: bool, bytes: &[u8], events: &[&str], code: u16) {
+    let mut harness = open_server(deflate);
+    harness.receive(bytes);
+    assert_eq!(harness.events, events);
+    assert_eq!(harness.out[0], 0x88, "a close frame and nothing before it");
+    assert_eq!(harness.out[2..4], code.to_be_bytes());
+    let out = harness.sent();
+    check(deflate, bytes, events, &out);
+    harness.receive(&masked(0x81, b"later"));
+    assert_eq!(
+        (harness.events.len(), harness.out.len()),
+        (events.len(), 0),
+        "nothing is read after it"
+    );
 }
 
 #[test]
@@ -52,20 +56,20 @@ fn a_session_is_24_bytes() {
 fn messages_of_every_length_are_read() {
     for length in [0, 1, 2, 125, 126, 127, 128, 65_535, 65_536, 200_000] {
         let payload: Vec<u8> = (0..length).map(|index: usize| (index * 7) as u8).collect();
-        let mut talk = open_server(false);
-        talk.receive(&masked(0x82, &payload));
-        let whole = talk.said.clone();
+        let mut harness = open_server(false);
+        harness.receive(&masked(0x82, &payload));
+        let whole = harness.events.clone();
         assert_eq!(whole.len(), 1);
         if length > 100 {
             assert!(whole[0].starts_with(&format!("binary {length} bytes")), "{}", whole[0]);
         }
         let bytes = masked(0x82, &payload);
         for piece in [1_000, 1_001, 1_448, 65_536] {
-            let mut talk = open_server(false);
+            let mut harness = open_server(false);
             for piece in bytes.chunks(piece) {
-                talk.receive(piece);
+                harness.receive(piece);
             }
-            assert_eq!(talk.said, whole, "{length} bytes in pieces of {piece}");
+            assert_eq!(harness.events, whole, "{length} bytes in pieces of {piece}");
         }
     }
 }
@@ -77,7 +81,7 @@ fn many_messages_in_one_receive_are_many_events() {
 }
 
 #[test]
-fn fragments_are_put_together_around_control_frames() {
+fn fragments_are_reassembled_around_control_frames() {
     let bytes = [
         masked(0x01, "a ä".as_bytes()),
         masked(0x89, b"are you there?"),
@@ -88,8 +92,8 @@ fn fragments_are_put_together_around_control_frames() {
         masked(0x80, b""),
     ];
     let pong = frame(0x8a, b"are you there?", false);
-    let said = ["ping are you there?", "pong unasked", "text a ä b", "binary x"];
-    check(false, &bytes.concat(), &said, &pong);
+    let events = ["ping are you there?", "pong unasked", "text a ä b", "binary x"];
+    check(false, &bytes.concat(), &events, &pong);
 }
 
 #[test]
@@ -121,8 +125,8 @@ fn frames_that_break_a_rule_fail_with_1002() {
     ];
     for (what, bytes, before) in cases {
         let failed = format!("failed {what}");
-        let said: Vec<&str> = before.iter().copied().chain([&failed[..]]).collect();
-        check_failure(false, &bytes, &said, 1002);
+        let events: Vec<&str> = before.iter().copied().chain([&failed[..]]).collect();
+        check_failure(false, &bytes, &events, 1002);
     }
 }
 
@@ -132,8 +136,8 @@ fn close_codes_are_echoed_or_refused() {
         [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 3000, 3999, 4000, 4999u16]
     {
         let payload = [&code.to_be_bytes()[..], b"why"].concat();
-        let said = format!("closed Some({code}) why");
-        check(false, &masked(0x88, &payload), &[&said], &frame(0x88, &code.to_be_bytes(), false));
+        let events = format!("closed Some({code}) why");
+        check(false, &masked(0x88, &payload), &[&events], &frame(0x88, &code.to_be_bytes(), false));
     }
     check(false, &masked(0x88, b""), &["closed None"], &[0x88, 0]);
     for code in [0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65_535u16] {
@@ -143,7 +147,7 @@ fn close_codes_are_echoed_or_refused() {
 }
 
 #[test]
-fn what_is_not_utf8_fails_with_1007() {
+fn text_that_is_not_utf8_fails_with_1007() {
     for bad in [&b"\xff"[..], b"a\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xce"] {
         check_failure(false, &masked(0x81, bad), &["failed NotUtf8"], 1007);
     }
@@ -152,35 +156,35 @@ fn what_is_not_utf8_fails_with_1007() {
 #[test]
 fn a_text_fails_at_its_first_bad_byte() {
     let text = [&b"good "[..], &[0xce, 0xba, 0xf4]].concat();
-    // A frame that is not whole yet, and one whose message is not whole yet: the next byte decides.
+    // An incomplete frame, and an incomplete message: the next byte decides.
     for bytes in [
         masked(0x81, &[&text[..], &[0x90; 100]].concat()),
         masked(0x01, &[&text[..], &[0x90]].concat()),
     ] {
-        let mut talk = open_server(false);
-        talk.receive(&bytes[..6 + text.len()]);
-        assert!(talk.said.is_empty(), "it could still become UTF-8");
-        talk.receive(&bytes[6 + text.len()..=6 + text.len()]);
-        assert_eq!(talk.said, ["failed NotUtf8"]);
+        let mut harness = open_server(false);
+        harness.receive(&bytes[..6 + text.len()]);
+        assert!(harness.events.is_empty(), "it could still become UTF-8");
+        harness.receive(&bytes[6 + text.len()..=6 + text.len()]);
+        assert_eq!(harness.events, ["failed NotUtf8"]);
     }
     let bytes = [masked(0x01, &[0xce]), masked(0x00, b""), masked(0x00, b"a")].concat();
     check_failure(false, &bytes, &["failed NotUtf8"], 1007);
 }
 
 #[test]
-fn what_is_too_large_fails_with_1009_before_it_is_kept() {
+fn frames_and_messages_beyond_the_limit_fail_with_1009_before_they_are_kept() {
     let frame_header = [&[0x82, 0xff][..], &200_001u64.to_be_bytes()].concat();
     check_failure(false, &frame_header, &["failed FrameTooLarge"], 1009);
     let second = [&[0x80, 0xff][..], &150_001u64.to_be_bytes(), &[0; 4]].concat();
     let bytes = [masked(0x02, &[0; 150_000]), second].concat();
-    let mut talk = open_server(false);
-    talk.receive(&bytes);
-    assert_eq!(talk.said, ["failed MessageTooLarge"]);
-    assert_eq!(talk.out[2..4], 1009u16.to_be_bytes());
+    let mut harness = open_server(false);
+    harness.receive(&bytes);
+    assert_eq!(harness.events, ["failed MessageTooLarge"]);
+    assert_eq!(harness.out[2..4], 1009u16.to_be_bytes());
     let exactly = [masked(0x02, &[0; 150_000]), masked(0x80, &[0; 150_000])].concat();
-    let mut talk = open_server(false);
-    talk.receive(&exactly);
-    assert!(talk.said[0].starts_with("binary 300000"), "{:?}", talk.said);
+    let mut harness = open_server(false);
+    harness.receive(&exactly);
+    assert!(harness.events[0].starts_with("binary 300000"), "{:?}", harness.events);
 }
 
 #[test]
@@ -195,15 +199,15 @@ fn compressed_messages_are_inflated_whole_or_in_fragments() {
         masked(0xc2, &[0]),
         masked(0x81, b"as it is"),
     ];
-    let said = ["text Hello", "ping", "text Hello", "binary", "text as it is"];
-    check(true, &bytes.concat(), &said, &[0x8a, 0]);
-    // Each message stands on its own: this one refers to a window that is not taken over.
+    let events = ["text Hello", "ping", "text Hello", "binary", "text as it is"];
+    check(true, &bytes.concat(), &events, &[0x8a, 0]);
+    // Each message is independent: this one refers to a window that is not kept.
     let bytes = [masked(0xc1, &hello), masked(0xc1, &[0xf2, 0x00, 0x11, 0x00, 0x00])].concat();
     check_failure(true, &bytes, &["text Hello", "failed NotDeflate"], 1007);
 }
 
 #[test]
-fn bad_compression_is_told_apart() {
+fn each_kind_of_bad_compression_has_its_own_violation() {
     check_failure(true, &masked(0xc1, &[0xff; 20]), &["failed NotDeflate"], 1007);
     check_failure(true, &masked(0xc9, b""), &["failed ReservedBit"], 1002);
     let bytes = [masked(0x41, &[0xf2, 0x48]), masked(0xc0, &[0])].concat();
@@ -218,71 +222,77 @@ fn a_deflate_bomb_fails_with_1009() {
     encode_deflated(Opcode::Binary, &vec![0; 300_001], &mut Deflater::new(), &mut bomb);
     let payload = bomb[4..].to_vec();
     assert!(bomb.len() < 10_000);
-    let mut talk = open_server(true);
-    talk.receive(&masked(0xc2, &payload));
-    assert_eq!(talk.said, ["failed MessageTooLarge"]);
-    assert_eq!(talk.out[2..4], 1009u16.to_be_bytes());
+    let mut harness = open_server(true);
+    harness.receive(&masked(0xc2, &payload));
+    assert_eq!(harness.events, ["failed MessageTooLarge"]);
+    assert_eq!(harness.out[2..4], 1009u16.to_be_bytes());
 }
 
 #[test]
 fn one_frame_serves_all_receivers() {
-    let text = r#"[null,null,"rooms:lobby","new_msg",{"body":"hello hello hello hello hello hello hello hello hello hello hello hello, everyone"}]"#;
+    let text = concat!(
+        r#"[null,null,"rooms:lobby","new_msg",{"body":"hello hello hello hello hello hello "#,
+        r#"hello hello hello hello hello hello, everyone"}]"#
+    );
     let (mut plain, mut deflated, mut deflater) = (Vec::new(), Vec::new(), Deflater::new());
     encode_frame(Opcode::Text, text.as_bytes(), &mut plain);
     encode_deflated(Opcode::Text, text.as_bytes(), &mut deflater, &mut deflated);
     assert!(deflated.len() < plain.len());
-    let talk = open_server(true);
+    let harness = open_server(true);
     let mut out = Vec::new();
-    talk.session.server.text(text, Some(&mut deflater), &mut out);
+    harness.session.server.text(text, Some(&mut deflater), &mut out);
     assert_eq!(out, deflated);
     out.clear();
-    talk.session.server.text(text, None, &mut out);
+    harness.session.server.text(text, None, &mut out);
     assert_eq!(out, plain);
     out.clear();
-    let talk = open_server(false);
-    talk.session.server.text(text, Some(&mut deflater), &mut out);
-    assert_eq!(out, plain, "nothing is compressed that was not agreed on");
+    let harness = open_server(false);
+    harness.session.server.text(text, Some(&mut deflater), &mut out);
+    assert_eq!(out, plain, "nothing is compressed without negotiation");
     let mut client = open_client();
     client.receive(&plain);
-    assert_eq!(client.said.len(), 1);
-    assert!(client.said[0].starts_with(&format!("text {} bytes", text.len())));
+    assert_eq!(client.events.len(), 1);
+    assert!(client.events[0].starts_with(&format!("text {} bytes", text.len())));
 }
 
 #[test]
-fn a_close_is_waited_for_and_then_given_up() {
-    let mut talk = open_server(false);
-    talk.session.server.close(1001, "restart", &mut talk.out);
-    talk.session.server.close(1001, "twice", &mut talk.out);
-    talk.session.server.text("never", None, &mut talk.out);
-    assert_eq!(talk.sent(), frame(0x88, b"\x03\xe9restart", false));
-    assert!(!talk.session.server.is_open());
-    talk.wait_until(1_000);
-    talk.receive(&[masked(0x81, b"on its way"), masked(0x89, b"ping")].concat());
-    assert_eq!(talk.said, ["text on its way", "ping ping"]);
-    assert!(talk.out.is_empty(), "nothing is sent after a close frame");
-    talk.wait_until(5_999);
-    assert_eq!(talk.said.len(), 2);
-    talk.wait_until(6_000);
-    assert_eq!(talk.said[2..], ["failed CloseTimeout"]);
+fn the_answer_to_a_close_frame_has_a_timeout() {
+    let mut harness = open_server(false);
+    harness.session.server.close(1001, "restart", &mut harness.out);
+    harness.session.server.close(1001, "twice", &mut harness.out);
+    harness.session.server.text("never", None, &mut harness.out);
+    assert_eq!(harness.sent(), frame(0x88, b"\x03\xe9restart", false));
+    assert!(!harness.session.server.is_open());
+    harness.wait_until(1_000);
+    harness.receive(&[masked(0x81, b"on its way"), masked(0x89, b"ping")].concat());
+    assert_eq!(harness.events, ["text on its way", "ping ping"]);
+    assert!(harness.out.is_empty(), "nothing is sent after a close frame");
+    harness.wait_until(5_999);
+    assert_eq!(harness.events.len(), 2);
+    harness.wait_until(6_000);
+    assert_eq!(harness.events[2..], ["failed CloseTimeout"]);
 
-    let mut talk = open_server(false);
-    talk.session.server.close(1001, "restart", &mut talk.out);
-    talk.sent();
-    talk.receive(&masked(0x88, b"\x03\xe9"));
-    assert_eq!((&talk.said[..], talk.out.len()), (&["closed Some(1001)".to_owned()][..], 0));
-    assert_eq!(talk.session.deadline(), Instant::FAR);
+    let mut harness = open_server(false);
+    harness.session.server.close(1001, "restart", &mut harness.out);
+    harness.sent();
+    harness.receive(&masked(0x88, b"\x03\xe9"));
+    assert_eq!(
+        (&harness.events[..], harness.out.len()),
+        (&["closed Some(1001)".to_owned()][..], 0)
+    );
+    assert_eq!(harness.session.deadline(), Instant::FAR);
 }
 
 #[test]
 fn an_open_session_needs_no_timer() {
-    let mut talk: Talk<_> = open_server(false);
-    assert_eq!(talk.session.deadline(), Instant::FAR);
-    talk.receive(&masked(0x81, b"a"));
-    assert_eq!(talk.session.deadline(), Instant::FAR);
+    let mut harness: Harness<_> = open_server(false);
+    assert_eq!(harness.session.deadline(), Instant::FAR);
+    harness.receive(&masked(0x81, b"a"));
+    assert_eq!(harness.session.deadline(), Instant::FAR);
 }
 
 #[test]
-fn a_message_that_has_begun_has_a_minute_and_pings_do_not_put_that_off() {
+fn an_incomplete_message_has_a_minute_and_pings_do_not_extend_it() {
     let whole = masked(0x81, b"hello");
     let longer = masked(0x82, &[7; 70_000]);
     for begun in [
@@ -292,55 +302,58 @@ fn a_message_that_has_begun_has_a_minute_and_pings_do_not_put_that_off() {
         &longer[..70_000],
         &[masked(0x01, b"one"), masked(0x00, b"two")].concat(),
     ] {
-        let mut talk = open_server(false);
-        talk.wait_until(1_000);
-        talk.receive(begun);
+        let mut harness = open_server(false);
+        harness.wait_until(1_000);
+        harness.receive(begun);
         if begun.len() > whole.len() && begun[0] == 0x01 {
             for second in 2..60 {
-                talk.wait_until(second * 1_000);
-                talk.receive(&masked(0x89, b"ping"));
-                talk.receive(&masked(0x8a, b"pong"));
+                harness.wait_until(second * 1_000);
+                harness.receive(&masked(0x89, b"ping"));
+                harness.receive(&masked(0x8a, b"pong"));
             }
         }
-        talk.wait_until(60_999);
-        assert!(talk.said.iter().all(|said| said.starts_with("pi") || said.starts_with("po")));
-        talk.said.clear();
-        talk.out.clear();
-        talk.wait_until(61_000);
-        assert_eq!(talk.said, ["failed MessageTimeout"]);
-        let (out, sentence) = (talk.sent(), Violation::MessageTimeout.sentence());
-        let close = [&1008u16.to_be_bytes()[..], sentence.as_bytes()].concat();
+        harness.wait_until(60_999);
+        assert!(
+            harness.events.iter().all(|event| event.starts_with("pi") || event.starts_with("po"))
+        );
+        harness.events.clear();
+        harness.out.clear();
+        harness.wait_until(61_000);
+        assert_eq!(harness.events, ["failed MessageTimeout"]);
+        let (out, description) = (harness.sent(), Violation::MessageTimeout.description());
+        let close = [&1008u16.to_be_bytes()[..], description.as_bytes()].concat();
         assert_eq!(out, frame(0x88, &close, false));
-        talk.receive(&masked(0x00, b"too late"));
-        assert_eq!(talk.said.len(), 1);
+        harness.receive(&masked(0x00, b"too late"));
+        assert_eq!(harness.events.len(), 1);
     }
 }
 
 #[test]
-fn every_message_has_a_time_of_its_own() {
-    let mut talk = open_server(false);
+fn every_message_has_its_own_deadline() {
+    let mut harness = open_server(false);
     for second in 1..200 {
-        // One ends and the next begins in the same receive, which is never a minute after it began.
-        talk.wait_until(second * 30_000);
-        talk.receive(
+        // One message ends and the next begins in the same receive, never a minute after the start
+        // of the first.
+        harness.wait_until(second * 30_000);
+        harness.receive(
             &[masked(0x80, b"end"), masked(0x01, b"begin")].concat()
                 [if second == 1 { 9 } else { 0 }..],
         );
     }
-    assert_eq!(talk.said.len(), 198);
-    assert!(talk.said.iter().all(|said| said == "text beginend"));
-    talk.receive(&masked(0x80, b"end"));
-    assert_eq!(talk.session.deadline(), Instant::FAR);
+    assert_eq!(harness.events.len(), 198);
+    assert!(harness.events.iter().all(|event| event == "text beginend"));
+    harness.receive(&masked(0x80, b"end"));
+    assert_eq!(harness.session.deadline(), Instant::FAR);
 }
 
 #[test]
-fn a_close_frame_of_ours_takes_the_place_of_a_messages_deadline() {
-    let mut talk = open_server(false);
-    talk.receive(&masked(0x01, b"a fragment"));
-    talk.session.server.close(1001, "", &mut talk.out);
-    talk.wait_until(1_000);
-    talk.wait_until(5_999);
-    assert_eq!(talk.said.len(), 0);
-    talk.wait_until(6_000);
-    assert_eq!(talk.said, ["failed CloseTimeout"]);
+fn the_deadline_of_our_close_frame_replaces_that_of_a_message() {
+    let mut harness = open_server(false);
+    harness.receive(&masked(0x01, b"a fragment"));
+    harness.session.server.close(1001, "", &mut harness.out);
+    harness.wait_until(1_000);
+    harness.wait_until(5_999);
+    assert_eq!(harness.events.len(), 0);
+    harness.wait_until(6_000);
+    assert_eq!(harness.events, ["failed CloseTimeout"]);
 }

@@ -1,4 +1,4 @@
-//! tungstenite, an implementation that knows nothing of this one, as the other end.
+//! tungstenite, an independent implementation, as the peer.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,9 +8,9 @@ use std::rc::Rc;
 use throng_proto::websocket::WebSocketClient;
 use tungstenite::{HandshakeError, Message, WebSocket, accept, client};
 
-use crate::support::{Accepting, HANDSHAKE, Talk, Told, server};
+use crate::support::{AcceptingServer, DescribeEvents, HANDSHAKE, Harness, server};
 
-/// A pipe in memory, of which we hold the other end.
+/// A pipe in memory: tungstenite has this end, the test the other.
 #[derive(Clone, Default)]
 struct Pipe {
     to_peer: Rc<RefCell<VecDeque<u8>>>,
@@ -18,12 +18,12 @@ struct Pipe {
 }
 
 impl Pipe {
-    /// Gives each side what the other has sent, in pieces that fit nothing.
-    fn exchange<S: Told>(&self, talk: &mut Talk<S>) {
+    /// Delivers to each side the bytes that the other has sent, in pieces that match no frame.
+    fn exchange<S: DescribeEvents>(&self, harness: &mut Harness<S>) {
         for piece in self.from_peer.take().chunks(1_447) {
-            talk.receive(piece);
+            harness.receive(piece);
         }
-        self.to_peer.borrow_mut().extend(talk.sent());
+        self.to_peer.borrow_mut().extend(harness.sent());
     }
 }
 
@@ -48,81 +48,81 @@ impl Write for Pipe {
 
 const LENGTHS: [usize; 7] = [0, 1, 125, 126, 65_535, 65_536, 150_000];
 
-/// The peer sends to us and we to it; what arrives is what was sent.
-fn converse<S: Told>(
+/// Sends messages in both directions and compares them with the received ones.
+fn converse<S: DescribeEvents>(
     pipe: &Pipe,
-    talk: &mut Talk<S>,
+    harness: &mut Harness<S>,
     peer: &mut WebSocket<Pipe>,
-    say: impl Fn(&mut Talk<S>, &str, &[u8]),
+    send: impl Fn(&mut Harness<S>, &str, &[u8]),
 ) {
-    talk.said.clear();
+    harness.events.clear();
     for length in LENGTHS {
         let text: String = "aé😀z".chars().cycle().take(length / 4).collect();
         let bytes: Vec<u8> = (0..length).map(|index| (index * 31) as u8).collect();
         peer.send(Message::text(text.clone())).unwrap();
         peer.send(Message::binary(bytes.clone())).unwrap();
-        pipe.exchange(talk);
-        let heard = std::mem::take(&mut talk.said);
-        assert_eq!(heard.len(), 2, "{length} bytes: {heard:?}");
-        say(talk, &text, &bytes);
-        pipe.exchange(talk);
+        pipe.exchange(harness);
+        let received = std::mem::take(&mut harness.events);
+        assert_eq!(received.len(), 2, "{length} bytes: {received:?}");
+        send(harness, &text, &bytes);
+        pipe.exchange(harness);
         assert_eq!(peer.read().unwrap(), Message::text(text.clone()));
         assert_eq!(peer.read().unwrap(), Message::binary(bytes.clone()));
-        // Said by either of them, it reads the same here.
-        let mut expected = server_that_heard(&text, &bytes);
-        assert_eq!(heard, std::mem::take(&mut expected.said), "{length} bytes");
+        // Our server decodes the same events from the same messages.
+        let mut expected = server_that_received(&text, &bytes);
+        assert_eq!(received, std::mem::take(&mut expected.events), "{length} bytes");
     }
     peer.send(Message::Ping("are you there?".into())).unwrap();
-    pipe.exchange(talk);
+    pipe.exchange(harness);
     assert_eq!(peer.read().unwrap(), Message::Pong("are you there?".into()));
 }
 
-fn server_that_heard(text: &str, bytes: &[u8]) -> Talk<Accepting> {
-    let mut talk = crate::support::open_server(false);
-    talk.receive(&crate::support::masked(0x81, text.as_bytes()));
-    talk.receive(&crate::support::masked(0x82, bytes));
-    talk
+fn server_that_received(text: &str, bytes: &[u8]) -> Harness<AcceptingServer> {
+    let mut harness = crate::support::open_server(false);
+    harness.receive(&crate::support::masked(0x81, text.as_bytes()));
+    harness.receive(&crate::support::masked(0x82, bytes));
+    harness
 }
 
 #[test]
 fn a_foreign_client_talks_to_our_server() {
     let pipe = Pipe::default();
-    let mut talk = server(true);
+    let mut harness = server(true);
     let Err(HandshakeError::Interrupted(waiting)) = client("ws://localhost/chat", pipe.clone())
     else {
-        panic!("there is no answer yet");
+        panic!("there is no response yet");
     };
-    pipe.exchange(&mut talk);
-    let (mut peer, answer) = waiting.handshake().unwrap();
-    assert_eq!(answer.headers()["server"], "t");
-    converse(&pipe, &mut talk, &mut peer, |talk, text, bytes| {
-        talk.session.server.text(text, None, &mut talk.out);
-        talk.session.server.binary(bytes, None, &mut talk.out);
+    pipe.exchange(&mut harness);
+    let (mut peer, response) = waiting.handshake().unwrap();
+    assert_eq!(response.headers()["server"], "t");
+    converse(&pipe, &mut harness, &mut peer, |harness, text, bytes| {
+        harness.session.server.text(text, None, &mut harness.out);
+        harness.session.server.binary(bytes, None, &mut harness.out);
     });
     peer.close(None).unwrap();
-    pipe.exchange(&mut talk);
-    assert_eq!(talk.said.last().unwrap(), "closed None");
-    assert!(matches!(peer.read(), Ok(Message::Close(None))), "our answer reaches it");
+    pipe.exchange(&mut harness);
+    assert_eq!(harness.events.last().unwrap(), "closed None");
+    assert!(matches!(peer.read(), Ok(Message::Close(None))), "our close frame reaches the peer");
 }
 
 #[test]
 fn our_client_talks_to_a_foreign_server() {
     let pipe = Pipe::default();
-    let mut talk = Talk::new(WebSocketClient::new());
-    talk.session.begin(&HANDSHAKE, &mut talk.out);
-    pipe.exchange(&mut talk);
+    let mut harness = Harness::new(WebSocketClient::new());
+    harness.session.begin(&HANDSHAKE, &mut harness.out);
+    pipe.exchange(&mut harness);
     let mut peer = accept(pipe.clone()).unwrap();
-    pipe.exchange(&mut talk);
-    assert_eq!(talk.said, ["opened None"]);
-    converse(&pipe, &mut talk, &mut peer, |talk, text, bytes| {
-        talk.session.text(text, [1, 2, 3, 4], None, &mut talk.out);
-        talk.session.binary(bytes, [5, 6, 7, 8], None, &mut talk.out);
+    pipe.exchange(&mut harness);
+    assert_eq!(harness.events, ["opened None"]);
+    converse(&pipe, &mut harness, &mut peer, |harness, text, bytes| {
+        harness.session.text(text, [1, 2, 3, 4], None, &mut harness.out);
+        harness.session.binary(bytes, [5, 6, 7, 8], None, &mut harness.out);
     });
-    talk.session.close(4_000, "enough", [9; 4], &mut talk.out);
-    pipe.exchange(&mut talk);
+    harness.session.close(4_000, "enough", [9; 4], &mut harness.out);
+    pipe.exchange(&mut harness);
     let Message::Close(Some(frame)) = peer.read().unwrap() else { panic!("it was a close") };
     assert_eq!((u16::from(frame.code), &*frame.reason), (4_000, "enough"));
     let _ = peer.flush();
-    pipe.exchange(&mut talk);
-    assert_eq!(talk.said.last().unwrap(), "closed Some(4000) enough");
+    pipe.exchange(&mut harness);
+    assert_eq!(harness.events.last().unwrap(), "closed Some(4000) enough");
 }

@@ -1,16 +1,18 @@
-//! What holds for all inputs.
+//! Properties of all inputs.
 
 use proptest::prelude::*;
 use throng_proto::websocket::Deflater;
 
 use crate::support::{
-    HANDSHAKE, REQUEST, Talk, Told, begun_client, masked, open_client, open_server, server,
+    DescribeEvents, HANDSHAKE, Harness, REQUEST, connecting_client, masked, open_client,
+    open_server, server,
 };
 
-/// Frames as a client might send them: mostly legal, sometimes not.
+/// Generates frames of a client: mostly legal, sometimes not.
 fn frames() -> impl Strategy<Value = Vec<u8>> {
+    let legal = vec![0x81u8, 0x82, 0x01, 0x02, 0x00, 0x80, 0x89, 0x8a, 0xc1, 0xc2, 0x41];
     let first = prop_oneof![
-        4 => prop::sample::select(vec![0x81u8, 0x82, 0x01, 0x02, 0x00, 0x80, 0x89, 0x8a, 0xc1, 0xc2, 0x41]),
+        4 => prop::sample::select(legal),
         1 => any::<u8>(),
     ];
     let payload = prop_oneof![
@@ -23,14 +25,14 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Gives `bytes` in pieces of these sizes, over and over.
-fn receive<S: Told>(talk: &mut Talk<S>, mut bytes: &[u8], sizes: &[usize]) {
+/// Delivers `bytes` in pieces of these sizes, in a cycle.
+fn receive<S: DescribeEvents>(harness: &mut Harness<S>, mut bytes: &[u8], sizes: &[usize]) {
     for &size in sizes.iter().cycle() {
         if bytes.is_empty() {
             return;
         }
         let (piece, rest) = bytes.split_at(size.clamp(1, bytes.len()));
-        talk.receive(piece);
+        harness.receive(piece);
         bytes = rest;
     }
 }
@@ -39,34 +41,48 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn cutting_frames_anywhere_changes_nothing(bytes in frames(), sizes in prop::collection::vec(1usize..60, 1..20)) {
+    fn cutting_frames_anywhere_changes_nothing(
+        bytes in frames(),
+        sizes in prop::collection::vec(1usize..60, 1..20),
+    ) {
         let (mut whole, mut pieces) = (open_server(true), open_server(true));
         whole.receive(&bytes);
         receive(&mut pieces, &bytes, &sizes);
-        // A text that fails in pieces fails at its first bad byte; whole, it is its frame that fails. What
-        // was said before is the same.
-        prop_assert_eq!(&whole.said, &pieces.said);
+        // In pieces, a text fails at its first bad byte; whole, it fails with its frame. The events
+        // before are the same.
+        prop_assert_eq!(&whole.events, &pieces.events);
         prop_assert_eq!(&whole.out, &pieces.out);
     }
 
     #[test]
-    fn cutting_requests_anywhere_changes_nothing(bodies in prop::collection::vec("[a-z]{0,100}", 0..5), tail in frames(), sizes in prop::collection::vec(1usize..200, 1..20)) {
+    fn cutting_requests_anywhere_changes_nothing(
+        bodies in prop::collection::vec("[a-z]{0,100}", 0..5),
+        tail in frames(),
+        sizes in prop::collection::vec(1usize..200, 1..20),
+    ) {
         let mut bytes = Vec::new();
         for body in &bodies {
-            bytes.extend(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}", body.len()).bytes());
+            let length = body.len();
+            let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+            bytes.extend(head.bytes().chain(body.bytes()));
         }
         bytes.extend(REQUEST.bytes());
         bytes.extend(tail);
         let (mut whole, mut pieces) = (server(true), server(true));
         whole.receive(&bytes);
         receive(&mut pieces, &bytes, &sizes);
-        prop_assert!(whole.said.len() > bodies.len());
-        prop_assert_eq!(&whole.said, &pieces.said);
+        prop_assert!(whole.events.len() > bodies.len());
+        prop_assert_eq!(&whole.events, &pieces.events);
         prop_assert_eq!(&whole.out, &pieces.out);
     }
 
     #[test]
-    fn what_a_client_encodes_a_server_decodes(text in "\\PC{0,400}", bytes in prop::collection::vec(any::<u8>(), 0..70_000), mask in any::<[u8; 4]>(), size in 1usize..5_000) {
+    fn a_server_decodes_the_frames_of_a_client(
+        text in "\\PC{0,400}",
+        bytes in prop::collection::vec(any::<u8>(), 0..70_000),
+        mask in any::<[u8; 4]>(),
+        size in 1usize..5_000,
+    ) {
         let (client, mut deflater, mut sent) = (open_client(), Deflater::new(), Vec::new());
         client.session.text(&text, mask, Some(&mut deflater), &mut sent);
         client.session.binary(&bytes, mask, None, &mut sent);
@@ -74,31 +90,37 @@ proptest! {
         let mut server = open_server(false);
         receive(&mut server, &sent, &[size]);
         let mut expected = open_server(false);
-        expected.receive(&[masked(0x81, text.as_bytes()), masked(0x82, &bytes), masked(0x89, b"p")].concat());
-        prop_assert_eq!(&server.said, &expected.said);
-        prop_assert_eq!(server.said.len(), 3);
+        let frames = [masked(0x81, text.as_bytes()), masked(0x82, &bytes), masked(0x89, b"p")];
+        expected.receive(&frames.concat());
+        prop_assert_eq!(&server.events, &expected.events);
+        prop_assert_eq!(server.events.len(), 3);
     }
 
     #[test]
-    fn what_is_compressed_comes_back(text in "[a-d]{0,3000}|\\PC{0,200}") {
+    fn compressed_messages_round_trip(text in "[a-d]{0,3000}|\\PC{0,200}") {
         let server = open_server(true);
         let (mut deflater, mut sent) = (Deflater::new(), Vec::new());
         server.session.server.text(&text, Some(&mut deflater), &mut sent);
         let handshake = throng_proto::websocket::ClientHandshake { deflate: true, ..HANDSHAKE };
-        let mut client = begun_client(&handshake);
-        let answer = crate::support::ANSWER.replace("Upgrade:", "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover\r\nUpgrade:");
-        client.receive(answer.as_bytes()).receive(&sent);
+        let mut client = connecting_client(&handshake);
+        let extension = "Sec-WebSocket-Extensions: permessage-deflate; \
+                         server_no_context_takeover\r\nUpgrade:";
+        let response = crate::support::RESPONSE.replace("Upgrade:", extension);
+        client.receive(response.as_bytes()).receive(&sent);
         let mut expected = open_client();
         expected.receive(&crate::support::frame(0x81, text.as_bytes(), false));
-        prop_assert_eq!(&client.said[1..], &expected.said[..]);
+        prop_assert_eq!(&client.events[1..], &expected.events[..]);
     }
 
     #[test]
-    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..600), sizes in prop::collection::vec(1usize..60, 1..5)) {
+    fn arbitrary_bytes_never_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+        sizes in prop::collection::vec(1usize..60, 1..5),
+    ) {
         receive(&mut open_server(true), &bytes, &sizes);
         receive(&mut open_server(false), &bytes, &sizes);
         receive(&mut open_client(), &bytes, &sizes);
         receive(&mut server(false), &bytes, &sizes);
-        receive(&mut begun_client(&HANDSHAKE), &bytes, &sizes);
+        receive(&mut connecting_client(&HANDSHAKE), &bytes, &sizes);
     }
 }

@@ -1,4 +1,4 @@
-//! A session and what it said.
+//! A harness around a session.
 
 use throng_base::Instant;
 use throng_proto::websocket::{
@@ -7,7 +7,7 @@ use throng_proto::websocket::{
 };
 use throng_proto::{Input, Session};
 
-/// Small enough that tests reach them.
+/// Limits that are small enough for tests to reach them.
 pub(crate) const LIMITS: WebSocketLimits = WebSocketLimits {
     head_bytes_max: 1_000,
     body_bytes_max: 100,
@@ -18,37 +18,39 @@ pub(crate) const LIMITS: WebSocketLimits = WebSocketLimits {
     close_timeout_ms: 5_000,
 };
 
-pub(crate) const REQUEST: &str = "GET /socket?vsn=2.0.0 HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+pub(crate) const REQUEST: &str = "GET /socket?vsn=2.0.0 HTTP/1.1\r\nHost: a\r\n\
+    Upgrade: websocket\r\nConnection: Upgrade\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
 
-/// [`REQUEST`] with more header fields.
+/// Returns [`REQUEST`] with more header fields.
 pub(crate) fn request(fields: &str) -> String {
     REQUEST.replace("Host", &format!("{fields}Host"))
 }
 
-/// One session with its core's scratch, the time, and what came of it.
-pub(crate) struct Talk<S> {
+/// One session with its core's scratch, the time, and its output.
+pub(crate) struct Harness<S> {
     pub(crate) session: S,
     pub(crate) scratch: Scratch,
     pub(crate) now: Instant,
-    /// Each event as a short line.
-    pub(crate) said: Vec<String>,
+    /// The events, each as a short line.
+    pub(crate) events: Vec<String>,
     pub(crate) out: Vec<u8>,
 }
 
-/// How a session's events are written down, and what the application does at once.
-pub(crate) trait Told: Session<Scratch = Scratch> + Sized {
-    fn tell(event: Self::Event<'_>) -> String;
-    /// After an event, as a handler would.
+/// The text form of a session's events, and the immediate reaction of the application.
+pub(crate) trait DescribeEvents: Session<Scratch = Scratch> + Sized {
+    fn describe(event: Self::Event<'_>) -> String;
+    /// Reacts to an event, as a handler would.
     fn react(&mut self, _event: &Self::Event<'_>, _out: &mut Vec<u8>) {}
 }
 
-impl<S: Told> Talk<S> {
+impl<S: DescribeEvents> Harness<S> {
     pub(crate) fn new(session: S) -> Self {
         let scratch = Scratch::new(LIMITS, 1);
-        Self { session, scratch, now: Instant::ZERO, said: Vec::new(), out: Vec::new() }
+        Self { session, scratch, now: Instant::ZERO, events: Vec::new(), out: Vec::new() }
     }
 
-    /// One receive, drained.
+    /// Delivers one receive and drains the session.
     pub(crate) fn receive(&mut self, bytes: &[u8]) -> &mut Self {
         let mut bytes = bytes.to_vec();
         let mut input = Input::new(&mut bytes);
@@ -56,14 +58,14 @@ impl<S: Told> Talk<S> {
             self.session.next(self.now, &mut input, &mut self.scratch, &mut self.out)
         {
             self.session.react(&event, &mut self.out);
-            self.said.push(S::tell(event));
-            assert!(self.said.len() < 100_000, "an event a byte at most");
+            self.events.push(S::describe(event));
+            assert!(self.events.len() < 100_000, "an event a byte at most");
         }
-        assert!(input.is_empty(), "nothing is left when there is nothing more to say");
+        assert!(input.is_empty(), "a session without further events has consumed its input");
         self
     }
 
-    /// The engine's timer, and what follows from it.
+    /// Moves the time forward, and runs the deadline if it has passed.
     pub(crate) fn wait_until(&mut self, millis: u64) -> &mut Self {
         self.now = Instant::from_nanos(millis * 1_000_000);
         if self.session.deadline() <= self.now {
@@ -73,45 +75,46 @@ impl<S: Told> Talk<S> {
         self
     }
 
-    /// What is to be sent, taken.
+    /// Takes the bytes that the session sends.
     pub(crate) fn sent(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 }
 
-/// A server that accepts every upgrade at once, and answers every other request with its body.
-pub(crate) fn server(deflate: bool) -> Talk<Accepting> {
+/// Creates a server that accepts every upgrade at once and responds to every other request with its
+/// body.
+pub(crate) fn server(deflate: bool) -> Harness<AcceptingServer> {
     let server = WebSocketServer::new(Instant::ZERO, &LIMITS);
-    Talk::new(Accepting { server, deflate })
+    Harness::new(AcceptingServer { server, deflate })
 }
 
-/// One that has been accepted.
-pub(crate) fn open_server(deflate: bool) -> Talk<Accepting> {
-    let mut talk = server(deflate);
+/// Creates a server after the upgrade.
+pub(crate) fn open_server(deflate: bool) -> Harness<AcceptingServer> {
+    let mut harness = server(deflate);
     let offer = if deflate { "Sec-WebSocket-Extensions: permessage-deflate\r\n" } else { "" };
-    talk.receive(request(offer).as_bytes());
-    assert!(talk.session.server.is_open());
-    assert_eq!(talk.session.server.is_deflated(), deflate);
-    talk.said.clear();
-    talk.out.clear();
-    talk
+    harness.receive(request(offer).as_bytes());
+    assert!(harness.session.server.is_open());
+    assert_eq!(harness.session.server.is_deflated(), deflate);
+    harness.events.clear();
+    harness.out.clear();
+    harness
 }
 
-/// A client whose handshake was answered.
-pub(crate) fn open_client() -> Talk<WebSocketClient> {
-    let mut talk = begun_client(&HANDSHAKE);
-    talk.receive(ANSWER.as_bytes());
-    assert!(talk.session.is_open());
-    talk.said.clear();
-    talk
+/// Creates a client after the handshake.
+pub(crate) fn open_client() -> Harness<WebSocketClient> {
+    let mut harness = connecting_client(&HANDSHAKE);
+    harness.receive(RESPONSE.as_bytes());
+    assert!(harness.session.is_open());
+    harness.events.clear();
+    harness
 }
 
-/// A client whose handshake was sent.
-pub(crate) fn begun_client(handshake: &ClientHandshake<'_>) -> Talk<WebSocketClient> {
-    let mut talk = Talk::new(WebSocketClient::new());
+/// Creates a client that has sent its handshake.
+pub(crate) fn connecting_client(handshake: &ClientHandshake<'_>) -> Harness<WebSocketClient> {
+    let mut harness = Harness::new(WebSocketClient::new());
     let mut request = Vec::new();
-    talk.session.begin(handshake, &mut request);
-    talk
+    harness.session.begin(handshake, &mut request);
+    harness
 }
 
 /// The example of RFC 6455 section 1.3.
@@ -124,9 +127,11 @@ pub(crate) const HANDSHAKE: ClientHandshake<'_> = ClientHandshake {
     key: *b"the sample nonce",
 };
 
-pub(crate) const ANSWER: &str = "HTTP/1.1 101 Yes\r\nUpgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+pub(crate) const RESPONSE: &str = "HTTP/1.1 101 Yes\r\n\
+    Upgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\n\
+    Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
-/// A frame; its payload is masked with bytes that change each of them.
+/// Encodes a frame. The mask changes every byte of the payload.
 pub(crate) fn frame(first: u8, payload: &[u8], is_masked: bool) -> Vec<u8> {
     let mut out = vec![first];
     let flag = if is_masked { 0x80 } else { 0 };
@@ -151,17 +156,17 @@ pub(crate) fn frame(first: u8, payload: &[u8], is_masked: bool) -> Vec<u8> {
     out
 }
 
-/// As a client sends it.
+/// Encodes a masked frame, as a client sends it.
 pub(crate) fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     frame(first, payload, true)
 }
 
-pub(crate) struct Accepting {
+pub(crate) struct AcceptingServer {
     pub(crate) server: WebSocketServer,
     deflate: bool,
 }
 
-impl Session for Accepting {
+impl Session for AcceptingServer {
     type Event<'a> = ServerEvent<'a>;
     type Scratch = Scratch;
 
@@ -184,8 +189,8 @@ impl Session for Accepting {
     }
 }
 
-impl Told for Accepting {
-    fn tell(event: ServerEvent<'_>) -> String {
+impl DescribeEvents for AcceptingServer {
+    fn describe(event: ServerEvent<'_>) -> String {
         match event {
             ServerEvent::Request(request) => {
                 let body = String::from_utf8_lossy(request.body);
@@ -223,8 +228,8 @@ impl Told for Accepting {
     }
 }
 
-impl Told for WebSocketClient {
-    fn tell(event: ClientEvent<'_>) -> String {
+impl DescribeEvents for WebSocketClient {
+    fn describe(event: ClientEvent<'_>) -> String {
         match event {
             ClientEvent::Opened { subprotocol } => format!("opened {subprotocol:?}"),
             ClientEvent::Refused(response) => format!("refused {}", response.status),
@@ -238,7 +243,7 @@ impl Told for WebSocketClient {
     }
 }
 
-/// Long payloads by their length and a sum.
+/// Describes a long payload by its length and a checksum.
 fn line(kind: &str, payload: &[u8]) -> String {
     if payload.len() > 100 {
         let sum = payload.iter().fold(0u32, |sum, &byte| sum.rotate_left(3) ^ u32::from(byte));

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use throng_engine::SendPart;
 use throng_proto::http::Request;
 use throng_proto::phoenix::Vsn;
-use throng_proto::websocket::{AnswerHead, Refusal, offered_subprotocols};
+use throng_proto::websocket::{Refusal, ResponseOutcome, offered_subprotocols};
 use throng_pubsub::Subscription;
 
 use super::client_state::{Extra, Mode};
@@ -157,11 +157,12 @@ pub(crate) fn answer_in_parts(
     let is_draining = conn.is_draining();
     let (session, out) = conn.session();
     if is_draining {
-        // Connections that would stay open between two long-polls are closed.
-        session.answer_last();
+        // Connections that would live on between two long-polls do not.
+        session.close_after_response();
     }
     let length = body.iter().map(SendPart::len).sum();
-    let AnswerHead { wants_body, stays_open } = session.respond_head(status, headers, length, out);
+    let ResponseOutcome { sends_body: wants_body, keep_alive: stays_open } =
+        session.respond_head(status, headers, length, out);
     match body {
         _ if !wants_body => {}
         [SendPart::Own(only)] => out.extend_from_slice(only),

@@ -27,7 +27,8 @@ pub(crate) struct Fragments {
 impl Fragments {
     pub(crate) fn new(vsn: Vsn, join_ref: Option<&str>, topic: &str, listing: Listing) -> Self {
         let mut before = Vec::new();
-        let place = phoenix::push_around(vsn, join_ref, topic, names::PRESENCE_STATE, &mut before);
+        let place =
+            phoenix::push_without_payload(vsn, join_ref, topic, names::PRESENCE_STATE, &mut before);
         let after = before.split_off(place);
         Self { listing, before, after, has_begun: false }
     }

@@ -1,14 +1,15 @@
-//! What a WebSocket user costs a generator: CPU until all users are there, and memory while they stay.
+//! The cost of a WebSocket user for a generator: CPU until all users are connected, and memory
+//! while they stay.
 //!
-//! Every generator brings its users evenly, 1,000 a second, to the bare server, which says when it has
-//! answered them all. Each is run twice, with a few users and with all, and what is told is the
-//! difference for each user that the second run had more: a runtime, a script or the histograms, which are
-//! there once, are not in it.
+//! Every generator connects its users evenly, 1,000 a second, to the bare server, which reports
+//! when it has answered them all. Each generator runs twice, with a few users and with all, and the
+//! result is the difference for each additional user. So the cost of a runtime, a script or the
+//! histograms, which exist once, is not part of it.
 
+use super::super::child_process::ChildProcess;
 use super::super::erlang;
-use super::super::install::{Folders, make, quietly};
+use super::super::install::{Folders, create_folder, run_quietly};
 use super::super::result::{median, median_of_some};
-use super::super::running::Running;
 use super::super::server::PeerServer;
 use super::super::{Bench, cpu, memory, table};
 use super::{BARE_CLIENT, THRONG_RUN};
@@ -28,7 +29,7 @@ pub(in crate::bench) enum Generator {
     K6,
 }
 
-/// One generator in one round.
+/// The sample of one generator in one round.
 #[derive(Clone, Debug, serde::Serialize)]
 pub(in crate::bench) struct Sample {
     pub(in crate::bench) generator: &'static str,
@@ -38,7 +39,7 @@ pub(in crate::bench) struct Sample {
     pub(in crate::bench) memory_bytes: f64,
 }
 
-/// Those that can run here, after building them, and a sentence for each that cannot.
+/// Builds the generators. Returns those that can run here, and a sentence for each that cannot.
 pub(in crate::bench) fn available(bench: &Bench<'_>) -> (Vec<Generator>, Vec<String>) {
     let mut there = Vec::new();
     let mut missing = Vec::new();
@@ -59,7 +60,7 @@ pub(in crate::bench) fn available(bench: &Bench<'_>) -> (Vec<Generator>, Vec<Str
     (there, missing)
 }
 
-/// Measures one generator against a bare server of its own.
+/// Measures one generator against a new bare server.
 pub(in crate::bench) fn measure(
     bench: &Bench<'_>,
     generator: Generator,
@@ -79,11 +80,12 @@ pub(in crate::bench) fn measure(
     })
 }
 
-/// The table of all; nothing when nothing was measured.
+/// Returns the table of all generators; empty without samples.
 pub(in crate::bench) fn markdown(samples: &[Sample]) -> String {
     let Some(users) = samples.first().map(|sample| sample.users) else { return String::new() };
     let mut text = format!(
-        "\n| generator of {} WebSocket users | CPU us per user | least-most | x bare | memory B per user |\n\
+        "\n| generator of {} WebSocket users | CPU us per user | least-most | x bare | \
+         memory B per user |\n\
          |---|--:|--:|--:|--:|\n",
         table::grouped(f64::from(users))
     );
@@ -106,7 +108,8 @@ pub(in crate::bench) fn markdown(samples: &[Sample]) -> String {
     text
 }
 
-/// A generator's CPU against the bare client's, the median of the rounds' own ratios.
+/// Returns a generator's CPU relative to the bare client's: the median of the ratios within each
+/// round.
 pub(in crate::bench) fn ratio(samples: &[Sample], name: &str) -> Option<f64> {
     median_of_some(samples.iter().filter(|s| s.generator == name).filter_map(|sample| {
         let bare =
@@ -120,23 +123,24 @@ struct Cost {
     memory_bytes: f64,
 }
 
-/// What a generator has used when so many users are there and have been left alone for a moment.
+/// Returns the CPU time and the memory of a generator when this many users are connected and have
+/// been idle for a moment.
 fn hold(bench: &Bench<'_>, generator: Generator, users: u32) -> Result<Cost, String> {
     let mut bare = Command::new(bench.toolbox.bare("ws_server"));
     bare.args(["--port", &bench.options.port.to_string(), "--any-key"]);
     bare.args(["--threads", &bench.options.threads.to_string(), "--tell", &users.to_string()]);
-    let (server, output) = PeerServer::start_talking(bare, bench.options.port)?;
+    let (server, output) = PeerServer::start_with_output(bare, bench.options.port)?;
     let reached = lines(output);
-    let mut running = Running::start(generator.command(bench, users)?, Stdio::null())?;
+    let mut running = ChildProcess::start(generator.command(bench, users)?, Stdio::null())?;
     let deadline = Instant::now() + arrivals(users) + LATE_MAX;
     while let Err(RecvTimeoutError::Timeout) = reached.recv_timeout(POLL) {
-        let ended = running.ended();
+        let ended = running.exit_status();
         if ended.is_some() || Instant::now() > deadline {
             server.stop()?;
             let counts = reached.recv_timeout(LATE_MAX).unwrap_or_default();
-            let how = ended.map_or("is still at it".into(), |status| format!("ended: {status}"));
+            let how = ended.map_or("is still running".into(), |status| format!("ended: {status}"));
             let name = generator.name();
-            return Err(format!("{name} {how} before {users} users were there: {counts}"));
+            return Err(format!("{name} {how} before {users} users were connected: {counts}"));
         }
     }
     std::thread::sleep(SETTLE);
@@ -144,12 +148,12 @@ fn hold(bench: &Bench<'_>, generator: Generator, users: u32) -> Result<Cost, Str
         cpu_ns: cpu::ended_ns(running.id())? as f64,
         memory_bytes: memory::private_bytes(running.id())? as f64,
     };
-    running.end();
+    running.terminate();
     server.stop()?;
     Ok(cost)
 }
 
-/// Ends with the server that prints them.
+/// Returns a channel of the lines of `output`. It closes when the server ends.
 fn lines(output: ChildStdout) -> Receiver<String> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
@@ -163,7 +167,7 @@ fn lines(output: ChildStdout) -> Receiver<String> {
 }
 
 impl Generator {
-    /// In the order of the table.
+    /// All generators, in the order of the table.
     const ALL: [Self; 4] = [Self::Bare, Self::Throng, Self::Tsung, Self::K6];
 
     pub(in crate::bench) fn name(self) -> &'static str {
@@ -191,7 +195,7 @@ impl Generator {
                 write(&scenario, &throng_scenario(port, users))?;
                 let mut command = Command::new(bench.toolbox.throng());
                 command.arg("run").arg(scenario).arg("--no-calibrate");
-                // What a run writes by itself goes where all results go.
+                // The files that a run writes by itself go to the folder of the results.
                 command.current_dir(bench.toolbox.folder());
                 Ok(command)
             }
@@ -229,10 +233,11 @@ fn throng_scenario(port: u16, users: u32) -> String {
     )
 }
 
-/// tsung as its own script starts it, but in one Erlang node that needs no name server and no ssh.
+/// Returns the command of tsung as its own script starts it, but in one Erlang node without a name
+/// server and without ssh.
 fn tsung(folders: &Folders, port: u16, users: u32) -> Result<Command, String> {
     let folder = folders.target.join("tsung");
-    make(&folder)?;
+    create_folder(&folder)?;
     let template = folders.sources.join("peers/tsung/hold.xml");
     let mut xml = std::fs::read_to_string(&template)
         .map_err(|e| format!("cannot read {}: {e}", template.display()))?;
@@ -280,7 +285,8 @@ fn tsung(folders: &Folders, port: u16, users: u32) -> Result<Command, String> {
     Ok(command)
 }
 
-/// Its arrivals are random, and a phase that is over before they are all there loses the rest.
+/// Returns the length of tsung's arrival phase. Its arrivals are random, and users that have not
+/// arrived at the end of the phase are lost.
 fn tsung_phase(users: u32) -> Duration {
     2 * arrivals(users) + Duration::from_secs(10)
 }
@@ -291,7 +297,7 @@ fn tsung_paths(folders: &Folders) -> Result<Vec<PathBuf>, String> {
     for part in ["tsung-1.7.0", "tsung_controller-1.7.0"] {
         let ebin = own.join(part).join("ebin");
         if !ebin.is_dir() {
-            return Err(format!("the package tsung holds no {part}"));
+            return Err(format!("the package tsung contains no {part}"));
         }
         paths.push(ebin);
     }
@@ -306,7 +312,7 @@ fn install_k6(folders: &Folders) -> Result<(), String> {
     eprintln!("building k6");
     let mut go = Command::new("go");
     go.env("GOBIN", folder).args(["install", &format!("go.k6.io/k6@{K6_VERSION}")]);
-    quietly(&mut go)
+    run_quietly(&mut go)
 }
 
 fn k6_folder(folders: &Folders) -> PathBuf {
@@ -322,7 +328,8 @@ fn write(path: &PathBuf, text: &str) -> Result<(), String> {
 }
 
 const K6_VERSION: &str = "v1.8.1";
-/// tsung and what its node needs beyond `erlang-base`, without the plots and pages that apt would bring.
+/// The packages of tsung and its node beyond `erlang-base`, without the plots and pages that apt
+/// would add.
 const TSUNG_PACKAGES: &[&str] = &[
     "tsung",
     "erlang-asn1",
@@ -337,14 +344,15 @@ const TSUNG_PACKAGES: &[&str] = &[
     "erlang-xmerl",
 ];
 
-/// Users a second.
+/// The arrival rate in users a second.
 const RATE: u32 = 1_000;
 const FEW_MAX: u32 = 1_000;
 const FEW_OF_ALL: u32 = 10;
-/// Longer than anything is measured: who came first is still there with the last.
+/// The stay of a user, longer than any measurement: the first user is still connected when the last
+/// one arrives.
 const STAY_S: u64 = 600;
 const SETTLE: Duration = Duration::from_secs(1);
-/// For a start, and for arrivals that lag behind.
+/// The extra time for the start and for arrivals that lag.
 const LATE_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
 
@@ -372,7 +380,7 @@ pub(in crate::bench) mod tests {
     }
 
     #[test]
-    fn all_users_stay_until_the_last_has_come() {
+    fn all_users_stay_until_the_last_has_arrived() {
         assert_eq!(arrivals(14_500), Duration::from_secs(15));
         let text = throng_scenario(23_000, 14_500);
         let line = "\n  - arrivals: {rate: 1000/s, for: 15s, most: 14500, spacing: even}\n";

@@ -1,16 +1,17 @@
-//! The rows of WebSockets: what opening one costs, what it keeps, and what a broadcast costs.
+//! The rows of WebSockets: the cost of opening one, its memory, and the cost of a broadcast.
 
 use super::super::result::Row;
 use super::{grouped, ratio};
 use std::fmt::Write;
 
-/// The table; nothing when nothing was measured.
+/// Returns the table; empty without rows.
 pub(super) fn markdown(rows: &[&Row]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut text = "\n| workload | peer | server CPU us | least-most | x bare | rate /s | rate x bare | \
-                    p50 us | p99 us | last us | memory B | client CPU us | machine CPU us | errors |\n\
+    let mut text = "\n| workload | peer | server CPU us | least-most | x bare | rate /s | \
+                    rate x bare | p50 us | p99 us | last us | memory B | client CPU us | \
+                    machine CPU us | errors |\n\
                     |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_string();
     for row in rows {
@@ -23,7 +24,8 @@ fn line(text: &mut String, row: &Row) {
     let some = |value: f64| if value == 0.0 { "-".into() } else { grouped(value) };
     _ = writeln!(
         text,
-        "| {} | {} | {:.1} | {:.1}-{:.1} | {} | {}{} | {} | {} | {} | {} | {} | {:.1} | {:.1} | {} |",
+        "| {} | {} | {:.1} | {:.1}-{:.1} | {} | {}{} | {} | {} | {} | {} | {} | \
+         {:.1} | {:.1} | {} |",
         row.workload.name(),
         row.peer,
         row.server_us,
@@ -50,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_have_a_head_of_as_many_cells_and_say_what_there_is() {
+    fn rows_have_as_many_cells_as_the_header_and_show_missing_values_as_dashes() {
         let mut open = sample("bare", 0, 20.0);
         open.workload = Workload::WsOpenSaturated;
         open.memory_bytes = Some(280.4);

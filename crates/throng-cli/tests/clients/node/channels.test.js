@@ -1,4 +1,4 @@
-// What phoenix's own client may expect of channels, over each of its transports.
+// Channels as phoenix's own client expects them, over each of its transports.
 
 import assert from "node:assert/strict"
 import { after, before, describe, test } from "node:test"
@@ -11,7 +11,7 @@ before(async () => { server = await Server.start() })
 after(() => server.stop())
 
 for (const [name, transport] of Object.entries(TRANSPORTS)) {
-  // Topics of its own: a session of long polling outlives its client by seconds.
+  // Separate topics, because a long-poll session outlives its client by seconds.
   const topic = room => `rooms:${name}-${room}`
 
   const check = (behaviour, clients, body) => test(behaviour, async () => {
@@ -214,7 +214,7 @@ test("bytes that are posted reach those who hold a socket", async () => {
   const poll = new Client(server, TRANSPORTS.LongPoll)
   const web = new Client(server, TRANSPORTS.WebSocket)
   await web.join("rooms:posted")
-  // Nothing is asked of what polls: an answer in bytes does not exist there.
+  // Long-polling is not tested here, because it has no binary reply.
   const poster = poll.channel("rooms:posted")
   await answered(poster.join())
   poster.push("new_msg", Uint8Array.of(0, 255, 10, 91).buffer)

@@ -1,4 +1,4 @@
-// The client `phoenix`, with its callbacks turned into things to await.
+// The client `phoenix`, with promises instead of callbacks.
 
 import { LongPoll, Presence, Socket } from "phoenix"
 import { WebSocket } from "ws"
@@ -18,7 +18,7 @@ export class Client {
       rejoinAfterMs: () => 50,
       ...options,
     })
-    /** Every message that came, in its order. */
+    /** The received messages, in order. */
     this.seen = []
     /** The close events of its transports. */
     this.closes = []
@@ -34,7 +34,7 @@ export class Client {
     this.socket.connect()
   }
 
-  /** Joins `topic` and returns the channel once the server said ok. */
+  /** Joins `topic` and returns the channel once the server has replied ok. */
   async join(topic, payload = {}) {
     const channel = this.channel(topic, payload)
     const answer = await answered(channel.join())
@@ -42,7 +42,7 @@ export class Client {
     return channel
   }
 
-  /** A channel that tells `until` of its changes. */
+  /** Creates a channel whose changes wake `until`. */
   channel(topic, payload = {}) {
     const channel = this.socket.channel(topic, payload)
     channel.onClose(() => queueMicrotask(() => this.#look()))
@@ -50,14 +50,14 @@ export class Client {
     return channel
   }
 
-  /** Watches who is in `channel`; to be called before it is joined. */
+  /** Tracks the members of `channel`; call it before the join. */
   presence(channel) {
     const presence = new Presence(channel)
     presence.onSync(() => queueMicrotask(() => this.#look()))
     return presence
   }
 
-  /** Waits until `holds` is true; it is asked after everything that comes. */
+  /** Waits until `holds` returns true; checks it after every event. */
   until(what, holds) {
     return within(new Promise(done => {
       const look = () => holds() && (this.#waiting.delete(look), done())
@@ -66,14 +66,14 @@ export class Client {
     }), what)
   }
 
-  /** Waits for a message with these fields and returns it; the first, should there be several. */
+  /** Waits for a message with these fields and returns the first one. */
   async message(fields) {
     const fits = message => Object.entries(fields).every(([key, value]) => message[key] === value)
     await this.until(`a message ${JSON.stringify(fields)}`, () => this.seen.some(fits))
     return this.seen.find(fits)
   }
 
-  /** Pushes past the channel's own book-keeping, with any refs, and waits for nothing. */
+  /** Pushes with any refs, past the state of the channel, and does not wait. */
   raw(join_ref, ref, topic, event, payload = {}) {
     this.socket.push({ join_ref, ref, topic, event, payload })
   }
@@ -90,7 +90,7 @@ export class Client {
   }
 }
 
-/** What the server answers to a push. */
+/** Returns the server's reply to a push. */
 export function answered(push) {
   return within(new Promise(done => {
     for (const status of ["ok", "error", "timeout"]) {

@@ -1,4 +1,4 @@
-// Servers that hang, restart, drain or lose patience, and how phoenix's own client gets through it.
+// Outages: servers that hang, restart, drain or time out, and the recovery of phoenix's own client.
 
 import assert from "node:assert/strict"
 import { afterEach, describe, test } from "node:test"
@@ -92,7 +92,7 @@ test("a client that says nothing is closed after the server's time-out, one that
   const channel = await beating.join("rooms:lobby")
   await silent.join("rooms:lobby")
   await silent.until("it was closed", () => silent.closes.length > 0)
-  // Cowboy says 1000 here and Bandit 1002.
+  // Cowboy sends 1000 here and Bandit 1002.
   assert.ok([1000, 1002].includes(silent.closes[0].code), `closed with ${silent.closes[0].code}`)
   assert.equal(beating.closes.length, 0)
   assert.equal(channel.state, "joined")

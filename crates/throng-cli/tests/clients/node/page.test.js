@@ -1,4 +1,4 @@
-// The chat page at `/` in a real browser. THRONG_SHOTS is a folder for pictures of it.
+// The chat page at `/` in a real browser. THRONG_SHOTS is a folder for screenshots.
 
 import assert from "node:assert/strict"
 import { join } from "node:path"
@@ -8,13 +8,13 @@ import { Client, TRANSPORTS } from "./client.js"
 import { Server } from "./server.js"
 import { PATIENCE_MS, within } from "./within.js"
 
-/** A name of somebody else's, which leads to this machine by now. */
+/** A foreign name that resolves to this machine (DNS rebinding). */
 const REBOUND = "rebound.example"
 const { CHROMIUM = "/usr/bin/chromium", THRONG_SHOTS } = process.env
 
 let server
 let browser
-/** What no tab may do. */
+/** The actions that no tab may perform. */
 const complaints = []
 
 before(async () => {
@@ -140,7 +140,7 @@ test("on a telephone in the dark nothing is wider than the screen", async () => 
   await tab.close()
 })
 
-/** A tab in a session of its own that has joined. */
+/** Opens a tab in its own session and joins. */
 async function enter(name, options) {
   const tab = await open(server.http, name, options)
   await shown(tab, "#state", "connected by WebSocket")
@@ -148,7 +148,7 @@ async function enter(name, options) {
   return tab
 }
 
-/** A tab in a session of its own that has asked to join. */
+/** Opens a tab in its own session and requests to join. */
 async function open(url, name, options) {
   const own = new URL(url).host
   const context = await browser.newContext(options)
@@ -177,11 +177,11 @@ async function shown(tab, selector, text) {
   await tab.locator(selector).filter({ hasText: text }).waitFor()
 }
 
-/** Ends the process that shows the tab, as a crash of it would. */
+/** Kills the process of the tab, like a crash. */
 async function kill(tab) {
   const crashed = within(new Promise(done => tab.on("crash", done)), "the tab is dead")
   const session = await tab.context().newCDPSession(tab)
-  // It has nobody left to answer.
+  // The killed process cannot respond.
   session.send("Page.crash").catch(() => {})
   await crashed
 }

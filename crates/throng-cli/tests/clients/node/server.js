@@ -1,4 +1,5 @@
-// `throng serve channels` as a process of its own. It ends with its standard input, so no test can leave one behind.
+// `throng serve channels` as a separate process. It ends with its standard input, so no test can
+// leave one behind.
 
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -18,7 +19,7 @@ export class Server {
     const all = ["serve", "channels", "--listen", `${host}:${port}`, "--json", "--exit-with-parent", ...args]
     const child = spawn(THRONG, all, {
       stdio: ["pipe", "pipe", "inherit"],
-      // A handler is made to panic here, which is not worth a page.
+      // A test makes a handler panic; its backtrace would fill a page.
       env: { ...process.env, RUST_BACKTRACE: "0" },
     })
     const lines = createInterface(child.stdout)
@@ -37,7 +38,7 @@ export class Server {
     this.ws = `ws://${addr}`
   }
 
-  /** Stops all of its threads, and returns when they stand. */
+  /** Stops all its threads, and returns once they have stopped. */
   async freeze() {
     this.#child.kill("SIGSTOP")
     const tasks = `/proc/${this.#child.pid}/task`
@@ -53,7 +54,7 @@ export class Server {
     this.#child.kill("SIGCONT")
   }
 
-  /** Ends it, by default at once and without a word to its clients. */
+  /** Ends the server, by default at once and without a close frame to its clients. */
   async stop(signal = "SIGKILL") {
     const child = this.#child
     if (child.exitCode !== null || child.signalCode !== null) return

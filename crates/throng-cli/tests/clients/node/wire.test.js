@@ -1,4 +1,4 @@
-// The frames themselves, where phoenix's client hides them: order, refs, versions and ends.
+// The frames themselves, which phoenix's client hides: order, refs, versions and ends.
 
 import assert from "node:assert/strict"
 import { on, once } from "node:events"
@@ -95,7 +95,7 @@ test("what is not a message of the protocol ends the connection with 1011", asyn
   }
 })
 
-/** Says the first of each turn and expects the rest, in this order and nothing between. */
+/** Sends the first frame of each turn and expects the others, in this order and without any other. */
 async function conversation(query, turns) {
   const one = await open(query)
   for (const [said, ...expected] of turns) {

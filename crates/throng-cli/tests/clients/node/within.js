@@ -1,4 +1,5 @@
-// Waiting that ends: far longer than anything here takes on a busy machine, and with a name for what did not happen.
+// A wait with a timeout: far longer than anything here takes on a busy machine, with a name for the
+// missing event.
 
 export const PATIENCE_MS = 40_000
 

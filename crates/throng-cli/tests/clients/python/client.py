@@ -23,7 +23,7 @@ PATIENCE_S = 40
 
 
 class Tap:
-    """Keeps what a topic's handler is given, and waits for more."""
+    """Keeps the messages of a topic's handler, and waits for more."""
 
     def __init__(self):
         self.messages = []
@@ -44,7 +44,7 @@ class Tap:
 
 
 class User:
-    """One client, whose pushes have refs of their own."""
+    """One client, which chooses its own refs."""
 
     def __init__(self, url, version, **options):
         self.pushes = 0

@@ -1,6 +1,7 @@
-//! Which arrays and objects are around a place in a text.
+//! The arrays and objects around a position in a text.
 
-/// The arrays and objects around a place, one bit each: the innermost 64 here, the others on the heap.
+/// The stack of open arrays and objects, one bit each: the innermost 64 here, the others on the
+/// heap.
 #[derive(Default)]
 pub(super) struct Nesting {
     objects: u64,
@@ -25,8 +26,8 @@ impl Nesting {
         }
     }
 
-    /// Whether the innermost is an object; nothing outside of any.
-    pub(super) const fn innermost(&self) -> Option<bool> {
+    /// Reports whether the innermost level is an object; `None` outside of all levels.
+    pub(super) const fn is_in_object(&self) -> Option<bool> {
         if self.depth == 0 { None } else { Some(self.objects & 1 == 1) }
     }
 }

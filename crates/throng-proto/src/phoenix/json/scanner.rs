@@ -1,12 +1,12 @@
-//! A cursor over a JSON text: values are checked and lent, not built.
+//! A cursor over a JSON text. It checks values and returns them as written, without building them.
 
 use std::borrow::Cow;
 
 use super::nesting::Nesting;
-use super::string::{escape, special, unescape};
+use super::string::{find_special, parse_escape, unescape};
 use crate::phoenix::FrameDecodeError;
 
-/// A cursor over a text. After an error its place means nothing.
+/// A cursor over a text. After an error its position has no meaning.
 #[derive(Clone, Debug)]
 pub(in crate::phoenix) struct Scanner<'a> {
     text: &'a str,
@@ -28,7 +28,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Everything that was not scanned yet.
+    /// Returns the text that is not scanned yet.
     pub(in crate::phoenix) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
@@ -37,30 +37,30 @@ impl<'a> Scanner<'a> {
         Err(FrameDecodeError::Json { what, at: self.at })
     }
 
-    /// Nothing but space is left.
+    /// Checks that only space remains.
     pub(in crate::phoenix) fn end(&mut self) -> Result<(), FrameDecodeError> {
         self.skip_space();
-        if self.at == self.text.len() { Ok(()) } else { self.error("something follows the value") }
+        if self.at == self.text.len() { Ok(()) } else { self.error("text follows the value") }
     }
 
-    /// Takes `byte`, after any space, if it comes next.
-    pub(in crate::phoenix) fn take(&mut self, byte: u8) -> bool {
+    /// Consumes `byte` if it comes next, after any space.
+    pub(in crate::phoenix) fn consume(&mut self, byte: u8) -> bool {
         self.skip_space();
         let there = self.peek() == Some(byte);
         self.at += usize::from(there);
         there
     }
 
-    /// Takes `byte`, after any space, which must come next.
+    /// Consumes `byte`, which must come next, after any space.
     pub(in crate::phoenix) fn expect(
         &mut self,
         byte: u8,
         what: &'static str,
     ) -> Result<(), FrameDecodeError> {
-        if self.take(byte) { Ok(()) } else { self.error(what) }
+        if self.consume(byte) { Ok(()) } else { self.error(what) }
     }
 
-    /// A string, which must come next, after any space.
+    /// Reads a string, which must come next, after any space.
     pub(in crate::phoenix) fn string(&mut self) -> Result<Cow<'a, str>, FrameDecodeError> {
         self.skip_space();
         let start = self.at + 1;
@@ -69,7 +69,7 @@ impl<'a> Scanner<'a> {
         Ok(if escaped { Cow::Owned(unescape(raw)) } else { Cow::Borrowed(raw) })
     }
 
-    /// Any value, which must come next, after any space: checked, and lent as it is written.
+    /// Checks a value, which must come next, after any space, and returns it as written.
     pub(in crate::phoenix) fn value(&mut self) -> Result<&'a str, FrameDecodeError> {
         self.skip_space();
         let start = self.at;
@@ -79,7 +79,7 @@ impl<'a> Scanner<'a> {
             match self.peek() {
                 Some(b'{') => {
                     self.at += 1;
-                    if !self.take(b'}') {
+                    if !self.consume(b'}') {
                         nesting.enter(true);
                         self.key()?;
                         continue;
@@ -87,7 +87,7 @@ impl<'a> Scanner<'a> {
                 }
                 Some(b'[') => {
                     self.at += 1;
-                    if !self.take(b']') {
+                    if !self.consume(b']') {
                         nesting.enter(false);
                         continue;
                     }
@@ -100,14 +100,14 @@ impl<'a> Scanner<'a> {
                 Some(b'f') => self.skip_word("false")?,
                 Some(b'n') => self.skip_word("null")?,
                 Some(_) => return self.error("expected a value"),
-                None => return self.error("it ends where a value is expected"),
+                None => return self.error("the text ends where a value is expected"),
             }
-            // A value is complete: so are all that end with it.
+            // A value is complete, and so is every level that ends with it.
             loop {
-                let Some(in_object) = nesting.innermost() else {
+                let Some(in_object) = nesting.is_in_object() else {
                     return Ok(&self.text[start..self.at]);
                 };
-                if self.take(b',') {
+                if self.consume(b',') {
                     if in_object {
                         self.key()?;
                     }
@@ -127,7 +127,7 @@ impl<'a> Scanner<'a> {
         self.expect(b':', "expected :")
     }
 
-    /// Steps over a string; tells whether there are escapes in it.
+    /// Skips a string; reports whether it contains escapes.
     fn skip_string(&mut self) -> Result<bool, FrameDecodeError> {
         if self.peek() != Some(b'"') {
             return self.error("expected a string");
@@ -136,9 +136,9 @@ impl<'a> Scanner<'a> {
         let bytes = self.text.as_bytes();
         let mut escaped = false;
         loop {
-            let Some(ahead) = special(&bytes[self.at..]) else {
+            let Some(ahead) = find_special(&bytes[self.at..]) else {
                 self.at = bytes.len();
-                return self.error("it ends within a string");
+                return self.error("the text ends within a string");
             };
             self.at += ahead;
             match bytes[self.at] {
@@ -150,19 +150,19 @@ impl<'a> Scanner<'a> {
                     escaped = true;
                     self.skip_escape()?;
                 }
-                _ => return self.error("a control character within a string"),
+                _ => return self.error("control character within a string"),
             }
         }
     }
 
     fn skip_escape(&mut self) -> Result<(), FrameDecodeError> {
         let rest = &self.text.as_bytes()[self.at..];
-        match escape(rest) {
+        match parse_escape(rest) {
             Some((_, length)) => {
                 self.at += length;
                 Ok(())
             }
-            None => self.error("an escape that does not exist"),
+            None => self.error("unknown escape"),
         }
     }
 

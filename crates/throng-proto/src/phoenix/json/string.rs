@@ -1,11 +1,11 @@
-//! JSON strings: what has to be escaped in them, and what escapes stand for.
+//! JSON strings: writing with escapes, and decoding of escapes.
 
 /// Appends `text` as a JSON string, quotes included.
 pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = special(rest) {
+    while let Some(at) = find_special(rest) {
         out.extend_from_slice(&rest[..at]);
         write_escape(rest[at], out);
         rest = &rest[at + 1..];
@@ -14,12 +14,13 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Where the first byte is that a string cannot just contain: a quote, a backslash, a control character.
-pub(super) fn special(bytes: &[u8]) -> Option<usize> {
+/// Returns the position of the first byte that a string must escape: a quote, a backslash, or a
+/// control character.
+pub(super) fn find_special(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     const HIGHS: u64 = ONES * 0x80;
-    // The high bit of every byte that is below `bound`; bytes above 0x7f never count. A borrow only disturbs
-    // bytes above the lowest hit, which is the one that is asked for.
+    // Sets the high bit of every byte below `bound`; bytes above 0x7f never count. A borrow changes
+    // only bytes above the lowest hit, and only the lowest hit is used.
     let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word & HIGHS;
     let equal = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let mut chunks = bytes.chunks_exact(8);
@@ -32,12 +33,13 @@ pub(super) fn special(bytes: &[u8]) -> Option<usize> {
         }
         at += 8;
     }
-    let odd = |&byte: &u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    chunks.remainder().iter().position(odd).map(|ahead| at + ahead)
+    let is_special = |&byte: &u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    chunks.remainder().iter().position(is_special).map(|ahead| at + ahead)
 }
 
-/// The character that the escape at the start of `bytes` stands for, and the length of the escape (of both halves of a pair).
-pub(super) fn escape(bytes: &[u8]) -> Option<(char, usize)> {
+/// Decodes the escape at the start of `bytes`. Returns the character and the length of the escape
+/// (of both halves of a surrogate pair).
+pub(super) fn parse_escape(bytes: &[u8]) -> Option<(char, usize)> {
     let simple = match bytes.get(1)? {
         b'"' => '"',
         b'\\' => '\\',
@@ -65,14 +67,14 @@ fn hex4(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |sum, &digit| Some(sum << 4 | char::from(digit).to_digit(16)?))
 }
 
-/// `raw` has been scanned: its escapes exist.
+/// Decodes the escapes of `raw`, which the scanner has checked.
 pub(super) fn unescape(raw: &str) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw;
     while let Some(at) = rest.find('\\') {
         text.push_str(&rest[..at]);
         let (char, length) =
-            escape(&rest.as_bytes()[at..]).unwrap_or((char::REPLACEMENT_CHARACTER, 1));
+            parse_escape(&rest.as_bytes()[at..]).unwrap_or((char::REPLACEMENT_CHARACTER, 1));
         text.push(char);
         rest = &rest[at + length..];
     }

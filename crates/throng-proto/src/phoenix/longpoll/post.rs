@@ -1,4 +1,4 @@
-//! What a client posts: one text frame, or a batch of frames as lines.
+//! The body of a post: one text frame, or a batch of frames as lines.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use base64::engine::general_purpose::STANDARD;
 /// One frame of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostFrame<'a> {
-    /// As a text message of a WebSocket.
+    /// A text frame, as in a text message of a WebSocket.
     Text(&'a str),
-    /// As a binary message of a WebSocket.
+    /// A binary frame, as in a binary message of a WebSocket.
     Binary(&'a [u8]),
 }
 
 impl PostFrame<'_> {
-    /// Its bytes.
+    /// Returns the length of the frame in bytes.
     pub const fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -23,47 +23,48 @@ impl PostFrame<'_> {
         }
     }
 
-    /// Whether it has none.
+    /// Reports whether the frame is empty.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Why nothing of a body was taken; the request is answered HTTP 400.
+/// The reason why a whole body is refused. The server responds HTTP 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostError {
     /// The body is not UTF-8.
     NotUtf8,
-    /// More than 100 lines.
+    /// The body has more than 100 lines.
     TooManyLines,
     /// A line is neither an array nor base64 (RFC 4648 §4, padded).
     NotBase64,
-    /// A line of base64 holds more than 10,000,000 bytes.
+    /// A line of base64 contains more than 10,000,000 bytes.
     TooLong,
 }
 
 /// The frames of a post, in order.
 #[derive(Clone, Debug)]
-pub struct Posts<'a> {
+pub struct PostFrames<'a> {
     lines: Option<std::str::Lines<'a>>,
     whole: Option<&'a str>,
     binary: &'a [u8],
 }
 
-/// Takes a post's body apart.
+/// Parses the body of a post.
 ///
-/// With `content-type: application/x-ndjson` the body is lines, ended by `\n` or `\r\n`: those that start with `[` are text frames, the
-/// others binary frames in base64, which are decoded to `scratch`. Empty lines are skipped. With any other content type
-/// the body is one text frame. A body is taken whole or not at all.
-pub fn post<'a>(
+/// With `content-type: application/x-ndjson` the body consists of lines that end with `\n` or
+/// `\r\n`. A line that starts with `[` is a text frame. Any other line is a binary frame in base64,
+/// which is decoded into `scratch`. Empty lines are skipped. With any other content type the body
+/// is one text frame. A body is accepted as a whole or not at all.
+pub fn parse_post<'a>(
     content_type: Option<&str>,
     body: &'a [u8],
     scratch: &'a mut Vec<u8>,
-) -> Result<Posts<'a>, PostError> {
+) -> Result<PostFrames<'a>, PostError> {
     scratch.clear();
     let body = std::str::from_utf8(body).map_err(|_| PostError::NotUtf8)?;
     if !content_type.is_some_and(is_ndjson) {
-        return Ok(Posts { lines: None, whole: Some(body), binary: &[] });
+        return Ok(PostFrames { lines: None, whole: Some(body), binary: &[] });
     }
     for (index, line) in lines(body).enumerate() {
         if index == LINES_MAX {
@@ -80,10 +81,10 @@ pub fn post<'a>(
             }
         }
     }
-    Ok(Posts { lines: Some(body.lines()), whole: None, binary: scratch })
+    Ok(PostFrames { lines: Some(body.lines()), whole: None, binary: scratch })
 }
 
-impl<'a> Iterator for Posts<'a> {
+impl<'a> Iterator for PostFrames<'a> {
     type Item = PostFrame<'a>;
 
     fn next(&mut self) -> Option<PostFrame<'a>> {
@@ -105,9 +106,9 @@ impl fmt::Display for PostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotUtf8 => "the body is not UTF-8",
-            Self::TooManyLines => "more than 100 messages in one request",
+            Self::TooManyLines => "the body has more than 100 messages",
             Self::NotBase64 => "a line is neither an array nor base64",
-            Self::TooLong => "a binary message of more than 10,000,000 bytes",
+            Self::TooLong => "a binary message has more than 10,000,000 bytes",
         })
     }
 }
@@ -123,9 +124,9 @@ fn lines(body: &str) -> impl Iterator<Item = &str> {
     body.lines().filter(|line| !line.is_empty())
 }
 
-/// Of one request.
+/// Most lines of one request.
 const LINES_MAX: usize = 100;
-/// Of one binary message.
+/// Most bytes of one binary message.
 const BINARY_BYTES_MAX: usize = 10_000_000;
 
 #[cfg(test)]
@@ -136,12 +137,12 @@ mod tests {
 
     fn check(content_type: Option<&str>, body: &str, want: &[PostFrame<'_>]) {
         let mut scratch = b"left over".to_vec();
-        let posts = post(content_type, body.as_bytes(), &mut scratch).unwrap();
+        let posts = parse_post(content_type, body.as_bytes(), &mut scratch).unwrap();
         assert_eq!(posts.collect::<Vec<_>>(), want, "{body:?}");
     }
 
     fn refuse(body: &[u8], want: PostError) {
-        assert_eq!(post(NDJSON, body, &mut Vec::new()).err(), Some(want));
+        assert_eq!(parse_post(NDJSON, body, &mut Vec::new()).err(), Some(want));
     }
 
     #[test]
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_neither_an_array_nor_base64_spoils_the_body() {
+    fn a_line_that_is_neither_an_array_nor_base64_refuses_the_body() {
         for body in ["[1]\n{}", "AAE", "AA==AA==", "A===", "-_8=", " [1]", "AA=\n="] {
             refuse(body.as_bytes(), PostError::NotBase64);
         }
@@ -177,17 +178,23 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_lines_are_taken_and_one_more_is_not() {
+    fn a_hundred_lines_are_accepted_and_one_more_is_not() {
         let body = "[1]\n\n".repeat(100);
-        assert_eq!(post(NDJSON, body.as_bytes(), &mut Vec::new()).map(Iterator::count), Ok(100));
+        assert_eq!(
+            parse_post(NDJSON, body.as_bytes(), &mut Vec::new()).map(Iterator::count),
+            Ok(100)
+        );
         refuse(format!("{body}AA==").as_bytes(), PostError::TooManyLines);
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "hours of work for an interpreter")]
-    fn ten_megabytes_are_taken_and_one_byte_more_is_not() {
+    fn ten_megabytes_are_accepted_and_one_byte_more_is_not() {
         let body = STANDARD.encode(vec![7; 10_000_000]);
-        assert_eq!(post(NDJSON, body.as_bytes(), &mut Vec::new()).map(Iterator::count), Ok(1));
+        assert_eq!(
+            parse_post(NDJSON, body.as_bytes(), &mut Vec::new()).map(Iterator::count),
+            Ok(1)
+        );
         refuse(STANDARD.encode(vec![7; 10_000_001]).as_bytes(), PostError::TooLong);
         refuse("!".repeat(20_000_000).as_bytes(), PostError::TooLong);
     }

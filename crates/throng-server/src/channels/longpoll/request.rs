@@ -137,15 +137,15 @@ pub(crate) fn handle_answer(conn: &mut Client<'_>, answer_message: SessionAnswer
 /// Sends an answer. Messages that are shared with other sessions are not copied.
 fn send(conn: &mut Client<'_>, status: u16, token: Option<&str>, messages: &[Text]) {
     let mut begin = Vec::new();
-    longpoll::begin_answer(status, token, &mut begin);
+    longpoll::begin_response(status, token, &mut begin);
     let mut parts = vec![SendPart::Own(&begin)];
     for (index, message) in messages.iter().enumerate() {
         if index > 0 {
-            parts.push(SendPart::Own(longpoll::BETWEEN_MESSAGES));
+            parts.push(SendPart::Own(longpoll::MESSAGE_SEPARATOR));
         }
         parts.push(message.part());
     }
-    parts.push(SendPart::Own(longpoll::end_of_answer(token)));
+    parts.push(SendPart::Own(longpoll::end_of_response(token)));
     answer_in_parts(conn, 200, &HEADERS, &parts);
 }
 
@@ -199,7 +199,7 @@ fn preflight(conn: &mut Client<'_>, request: &Request<'_>) {
 
 fn answer_json(conn: &mut Client<'_>, status: u16) {
     let mut body = Vec::new();
-    longpoll::answer(status, None, [""; 0], &mut body);
+    longpoll::write_response(status, None, [""; 0], &mut body);
     answer(conn, 200, &HEADERS, &body);
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_proto::phoenix::json;
-use throng_proto::phoenix::longpoll::{Claim, PostFrame, post as posts_of};
+use throng_proto::phoenix::longpoll::{Claim, PostFrame, parse_post as posts_of};
 
 use super::inbox::{Entry, Inbox, Text};
 use super::memory::{Memory, SessionPermit};

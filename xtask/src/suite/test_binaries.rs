@@ -1,4 +1,4 @@
-//! The test binaries that cargo has built, by asking it once more.
+//! The test binaries, as cargo reports them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,27 +7,27 @@ use serde::Deserialize;
 
 use super::job::Job;
 
-/// What `cargo test` would run.
+/// The test binaries that `cargo test` runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Built {
-    binaries: Vec<Binary>,
-    /// The program itself, which some tests start.
+pub(super) struct TestBinaries {
+    binaries: Vec<TestBinary>,
+    /// The `throng` program, which some tests start.
     throng: Option<PathBuf>,
 }
 
 /// A test binary.
 #[derive(Clone, Debug, PartialEq)]
-struct Binary {
-    /// `throng-cli walls`, `throng-lab lib`.
+struct TestBinary {
+    /// The name: `throng-cli walls`, `throng-lab lib`.
     name: String,
     path: PathBuf,
-    /// Where it runs: the folder of its package, as under `cargo test`.
+    /// The working directory: the folder of the package, as under `cargo test`.
     folder: PathBuf,
 }
 
-impl Built {
-    /// Returns what the workspace has; builds what is not built.
-    pub(super) fn ask() -> Result<Self, String> {
+impl TestBinaries {
+    /// Builds the workspace and returns its test binaries.
+    pub(super) fn build() -> Result<Self, String> {
         let output = Command::new(super::cargo())
             .args(["test", "--locked", "--workspace", "--no-run", "--quiet"])
             .arg("--message-format=json-render-diagnostics")
@@ -35,16 +35,16 @@ impl Built {
             .output()
             .map_err(|error| format!("cannot start cargo: {error}"))?;
         if !output.status.success() {
-            return Err("the tests do not build".to_owned());
+            return Err("cargo cannot build the tests".to_owned());
         }
         Ok(Self::parse(&String::from_utf8_lossy(&output.stdout)))
     }
 
-    /// Reads cargo's messages, one a line.
+    /// Parses cargo's messages, one for each line.
     fn parse(messages: &str) -> Self {
         let mut built = Self::default();
         let messages =
-            messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
+            messages.lines().filter_map(|line| serde_json::from_str::<CargoMessage>(line).ok());
         for message in messages.filter(|message| message.reason == "compiler-artifact") {
             let (Some(path), Some(folder)) = (message.executable, message.manifest_path.parent())
             else {
@@ -53,7 +53,7 @@ impl Built {
             let package = folder.file_name().unwrap_or_default().to_string_lossy();
             if message.profile.test {
                 let name = format!("{package} {}", message.target.kind());
-                built.binaries.push(Binary { name, path, folder: folder.to_path_buf() });
+                built.binaries.push(TestBinary { name, path, folder: folder.to_path_buf() });
             } else if message.target.name == "throng" {
                 built.throng = Some(path);
             }
@@ -61,51 +61,51 @@ impl Built {
         built
     }
 
-    /// A job for each test binary.
+    /// Returns a job for each test binary.
     pub(super) fn jobs(&self) -> Vec<Job> {
         self.binaries.iter().map(|binary| self.job(binary)).collect()
     }
 
-    fn job(&self, binary: &Binary) -> Job {
+    fn job(&self, binary: &TestBinary) -> Job {
         let mut command = Command::new(&binary.path);
-        // What tests that pass have printed tells what was skipped.
+        // The output of passed tests shows what they skipped.
         command.arg("--show-output").current_dir(&binary.folder);
         command.env("CARGO_MANIFEST_DIR", &binary.folder).env("CARGO", super::cargo());
         if let Some(throng) = &self.throng {
             command.env("THRONG_PROGRAM", throng);
         }
         let job = Job::new(&binary.name, command);
-        if ALONE.contains(&binary.name.as_str()) { job.alone() } else { job }
+        if EXCLUSIVE.contains(&binary.name.as_str()) { job.exclusive() } else { job }
     }
 }
 
-/// What makes sysctls of the whole machine small for some seconds, or measures who has the CPUs.
-const ALONE: [&str; 2] = ["throng-cli preflight", "throng-cli walls"];
+/// The tests that change sysctls of the whole machine for some seconds, or measure the CPUs.
+const EXCLUSIVE: [&str; 2] = ["throng-cli preflight", "throng-cli walls"];
 
-/// What cargo says of each thing that it has built.
+/// A message of cargo about one artifact.
 #[derive(Deserialize)]
-struct Message {
+struct CargoMessage {
     reason: String,
     #[serde(default)]
     manifest_path: PathBuf,
     #[serde(default)]
-    target: Target,
+    target: CargoTarget,
     #[serde(default)]
-    profile: Profile,
+    profile: CargoProfile,
     #[serde(default)]
     executable: Option<PathBuf>,
 }
 
 #[derive(Default, Deserialize)]
-struct Target {
+struct CargoTarget {
     name: String,
     kind: Vec<String>,
     #[serde(default)]
     src_path: PathBuf,
 }
 
-impl Target {
-    /// `lib`, `bin`, or the name of the test.
+impl CargoTarget {
+    /// Returns `lib`, `bin`, or the name of the test.
     fn kind(&self) -> &str {
         match self.kind.first().map(String::as_str) {
             Some("test") => &self.name,
@@ -117,7 +117,7 @@ impl Target {
 }
 
 #[derive(Default, Deserialize)]
-struct Profile {
+struct CargoProfile {
     test: bool,
 }
 
@@ -126,10 +126,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn test_binaries_are_found_among_what_cargo_says() {
+    fn test_binaries_are_found_in_the_messages_of_cargo() {
         let artifact = |name: &str, kind: &str, test: bool, executable: &str| {
             format!(
-                r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/throng-cli/Cargo.toml","target":{{"kind":["{kind}"],"name":"{name}","src_path":"/w/crates/throng-cli/src/main.rs"}},"profile":{{"test":{test}}},"executable":{executable}}}"#
+                concat!(
+                    r#"{{"reason":"compiler-artifact","#,
+                    r#""manifest_path":"/w/crates/throng-cli/Cargo.toml","#,
+                    r#""target":{{"kind":["{kind}"],"name":"{name}","#,
+                    r#""src_path":"/w/crates/throng-cli/src/main.rs"}},"#,
+                    r#""profile":{{"test":{test}}},"executable":{executable}}}"#
+                ),
+                kind = kind,
+                name = name,
+                test = test,
+                executable = executable
             )
         };
         let messages = [
@@ -140,12 +150,12 @@ mod tests {
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
             "not json".to_owned(),
         ];
-        let found = Built::parse(&messages.join("\n"));
+        let found = TestBinaries::parse(&messages.join("\n"));
         let names: Vec<_> = found.binaries.iter().map(|binary| binary.name.as_str()).collect();
         assert_eq!(names, ["throng-cli bin", "throng-cli walls"]);
         assert_eq!(found.binaries[0].folder, Path::new("/w/crates/throng-cli"));
         assert_eq!(found.throng.as_deref(), Some(Path::new("/w/target/debug/throng")));
-        let alone: Vec<_> = found.jobs().into_iter().map(|job| job.is_alone).collect();
+        let alone: Vec<_> = found.jobs().into_iter().map(|job| job.is_exclusive).collect();
         assert_eq!(alone, [false, true]);
     }
 }

@@ -1,16 +1,16 @@
-//! A child process that does not outlive the harness's interest in it.
+//! A child process that ends when the harness drops it.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A running child. It is asked to end when dropped, whatever happens in between, and killed if it does not.
-pub(super) struct Running {
+/// A running child process. When it is dropped it receives SIGTERM, and SIGKILL if it does not end.
+pub(super) struct ChildProcess {
     child: Child,
 }
 
-impl Running {
-    /// Starts a command whose output goes to `output` and whose complaints go nowhere.
+impl ChildProcess {
+    /// Starts a command. Its standard output goes to `output`, its standard error nowhere.
     pub(super) fn start(mut command: Command, output: Stdio) -> Result<Self, String> {
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command
@@ -26,18 +26,18 @@ impl Running {
         self.child.id()
     }
 
-    /// What it prints, when it was started with [`Stdio::piped`].
+    /// Returns its standard output, if it was started with [`Stdio::piped`].
     pub(super) fn output(&mut self) -> Option<std::process::ChildStdout> {
         self.child.stdout.take()
     }
 
-    /// How it ended, if it has.
-    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+    /// Returns its exit status, if it has ended.
+    pub(super) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// SIGTERM, and SIGKILL some seconds later.
-    pub(super) fn end(&mut self) {
+    /// Sends SIGTERM, and SIGKILL some seconds later.
+    pub(super) fn terminate(&mut self) {
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
             let _ = kill_process(pid, Signal::TERM);
         }
@@ -53,10 +53,10 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            self.end();
+            self.terminate();
         }
     }
 }
@@ -72,10 +72,10 @@ mod tests {
     fn a_child_that_will_not_end_is_killed() {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' TERM; while :; do sleep 0.1; done"]);
-        let mut running = Running::start(command, Stdio::null()).unwrap();
+        let mut running = ChildProcess::start(command, Stdio::null()).unwrap();
         std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(running.ended(), None);
-        running.end();
-        assert!(running.ended().is_some_and(|status| !status.success()));
+        assert_eq!(running.exit_status(), None);
+        running.terminate();
+        assert!(running.exit_status().is_some_and(|status| !status.success()));
     }
 }

@@ -1,31 +1,33 @@
-//! What a poll or a post is answered: always HTTP 200 with the real status in the body.
+//! The response to a poll or a post: always HTTP 200 with the real status in the body.
 
 use crate::phoenix::json;
 
-/// Appends the JSON body of an answer: `{"status":…}`, with a token also `"token"` and `"messages"`, each a frame as one string.
+/// Appends the JSON body of a response: `{"status":…}`, with a token also `"token"` and
+/// `"messages"`, in which each frame is one string.
 ///
-/// Statuses: 200 messages or a post taken, 204 none in time, 403 refused, 408 the session did not take a post in time,
-/// 410 a new session, or one that is unknown.
-pub fn answer<M: AsRef<str>>(
+/// The statuses are 200 for messages or an accepted post, 204 for no messages in time, 403 for a
+/// refusal, 408 if the session does not process a post in time, and 410 for a new or unknown
+/// session.
+pub fn write_response<M: AsRef<str>>(
     status: u16,
     token: Option<&str>,
     messages: impl IntoIterator<Item = M>,
     out: &mut Vec<u8>,
 ) {
-    begin_answer(status, token, out);
+    begin_response(status, token, out);
     for (index, message) in messages.into_iter().enumerate() {
         if index > 0 {
-            out.extend_from_slice(BETWEEN_MESSAGES);
+            out.extend_from_slice(MESSAGE_SEPARATOR);
         }
         json::write_string(message.as_ref(), out);
     }
-    out.extend_from_slice(end_of_answer(token));
+    out.extend_from_slice(end_of_response(token));
 }
 
-/// Appends what stands before the first message. Messages follow, each a JSON string, with
-/// [`BETWEEN_MESSAGES`] between two of them, and then [`end_of_answer`]. Without a token there are
-/// none.
-pub fn begin_answer(status: u16, token: Option<&str>, out: &mut Vec<u8>) {
+/// Appends the part before the first message. The messages follow, each a JSON string, with
+/// [`MESSAGE_SEPARATOR`] between two of them, and then [`end_of_response`]. A response without a
+/// token has no messages.
+pub fn begin_response(status: u16, token: Option<&str>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"status\":");
     out.extend_from_slice(crate::phoenix::Decimal::new(status.into()).as_str().as_bytes());
     if let Some(token) = token {
@@ -35,16 +37,16 @@ pub fn begin_answer(status: u16, token: Option<&str>, out: &mut Vec<u8>) {
     }
 }
 
-/// What stands behind the last message of an answer that began with this token.
-pub const fn end_of_answer(token: Option<&str>) -> &'static [u8] {
+/// Returns the part after the last message of a response that began with this token.
+pub const fn end_of_response(token: Option<&str>) -> &'static [u8] {
     match token {
         Some(_) => b"]}",
         None => b"}",
     }
 }
 
-/// What stands between two messages of an answer.
-pub const BETWEEN_MESSAGES: &[u8] = b",";
+/// The separator of two messages in a response.
+pub const MESSAGE_SEPARATOR: &[u8] = b",";
 
 #[cfg(test)]
 mod tests {
@@ -54,7 +56,7 @@ mod tests {
 
     fn check(status: u16, token: Option<&str>, messages: &[&str], want: &str) {
         let mut out = Vec::new();
-        answer(status, token, messages, &mut out);
+        write_response(status, token, messages, &mut out);
         assert_eq!(std::str::from_utf8(&out), Ok(want));
     }
 
@@ -79,9 +81,11 @@ mod tests {
         #[test]
         fn any_json_parser_reads_the_messages(messages in prop::collection::vec(".*", 0..5)) {
             let mut out = Vec::new();
-            answer(200, Some("T"), &messages, &mut out);
+            write_response(200, Some("T"), &messages, &mut out);
             let read: serde_json::Value = serde_json::from_slice(&out).unwrap();
-            prop_assert_eq!(read, serde_json::json!({"status": 200, "token": "T", "messages": messages}));
+            let expected =
+                serde_json::json!({"status": 200, "token": "T", "messages": messages});
+            prop_assert_eq!(read, expected);
         }
     }
 }
