@@ -50,7 +50,7 @@ pub struct Cores<M> {
 
 impl<M> Cores<M> {
     /// A way to post to the cores, for the thread that started them or one that shares its fd table.
-    pub fn post(&self) -> MailboxSender<M> {
+    pub fn sender(&self) -> MailboxSender<M> {
         MailboxSender::new(Arc::clone(&self.shared.mailboxes), self.shared.tables)
     }
 
@@ -173,7 +173,7 @@ impl<M> CoreSetState<M> {
     fn new(options: &CoresOptions, private_fds: bool, limit: usize) -> Result<Self, Errno> {
         let mut slots = Vec::with_capacity(options.cores);
         let mut mailboxes = Vec::with_capacity(options.cores);
-        let tables = Tables::of_new_cores();
+        let tables = Tables::for_new_cores();
         for _ in 0..options.cores {
             let slot = CoreSlot::new(tables)?;
             mailboxes.push(Mailbox::new(options.mailbox_max, Arc::clone(&slot.eventfd)));
@@ -191,7 +191,7 @@ impl<M> CoreSetState<M> {
 
     fn kept_fds(&self) -> Vec<RawFd> {
         let fds = |slot: &CoreSlot| {
-            [slot.eventfd.as_raw_fd(), slot.channel.into.as_raw_fd(), slot.channel.out.as_raw_fd()]
+            [slot.eventfd.as_raw_fd(), slot.channel.write_end.as_raw_fd(), slot.channel.read_end.as_raw_fd()]
         };
         self.slots.iter().flat_map(fds).collect()
     }
@@ -204,7 +204,7 @@ fn slot<M: Send>(
 ) -> Result<EpollDriver<M>, Errno> {
     if private_fds {
         fdtable::make_private()?;
-        fdtable::disown_all_but(shared.kept_fds())?;
+        fdtable::revoke_all_except(shared.kept_fds())?;
     }
     shared.tables.enter(private_fds);
     EpollDriver::new(core, Arc::clone(shared))

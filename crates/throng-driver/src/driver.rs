@@ -92,16 +92,16 @@ pub trait Driver {
     fn fd_room(&self) -> Option<usize>;
 
     /// Puts `mail` into another core's mailbox and wakes it.
-    fn post(
+    fn send_message(
         &mut self,
         to: CoreId,
         mail: Self::Mail,
         kind: MessagePriority,
     ) -> Result<(), MailboxFull<Self::Mail>>;
     /// Appends a bounded batch of what other cores have posted; true when more is left.
-    fn collect(&mut self, into: &mut Vec<Self::Mail>) -> bool;
+    fn receive_messages(&mut self, into: &mut Vec<Self::Mail>) -> bool;
     /// How many messages wait in this core's mailbox.
-    fn mail_waiting(&self) -> usize;
+    fn messages_waiting(&self) -> usize;
     /// Makes another core's wait return with [`Token::WAKE`].
     fn wake(&mut self, core: CoreId);
 
@@ -236,7 +236,7 @@ pub enum SourceAddress {
     #[default]
     Any,
     /// This address; the kernel chooses the port at connect, so that ports are shared between targets.
-    Late(std::net::IpAddr),
+    IpOnly(std::net::IpAddr),
     /// This address and port. Never together with [`Self::Late`] in one run: they block each other.
     Explicit(SocketAddr),
 }

@@ -65,7 +65,7 @@ impl<M> EpollDriver<M> {
             Token::WAKE,
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
-        add(set.as_fd(), &own.channel.out, Token::PASSED, epoll::EventFlags::IN)?;
+        add(set.as_fd(), &own.channel.read_end, Token::PASSED, epoll::EventFlags::IN)?;
         let buffer = (0..BATCH_MAX).map(|_| MaybeUninit::uninit()).collect();
         let passing = FdPassing::new(shared.slots.len(), shared.fds_max.is_none());
         let arrivals = ArrivalClock::default();
@@ -100,16 +100,16 @@ impl<M: Send> Driver for EpollDriver<M> {
         let deadline = if self.passing.failures > failures {
             // The core is to hear of it now, whatever it waits for.
             Instant::ZERO
-        } else if self.passing.is_stuck() {
+        } else if self.passing.has_outgoing() {
             deadline.min(self.now() + FLUSH_AGAIN)
         } else {
             deadline
         };
         let patience = if deadline == Instant::FAR {
-            WaitTimeout::Endless
+            WaitTimeout::Unlimited
         } else {
             match deadline.since(self.now()) {
-                span if span.is_zero() => WaitTimeout::None,
+                span if span.is_zero() => WaitTimeout::Zero,
                 span => WaitTimeout::For(span),
             }
         };
@@ -202,20 +202,20 @@ impl<M: Send> Driver for EpollDriver<M> {
     fn pass(&mut self, fd: Fd, to: CoreId) {
         // From here on `passing` counts it.
         self.open -= 1;
-        self.passing.leave(fd.fd, to);
+        self.passing.enqueue(fd.fd, to);
     }
 
     fn take_passed(&mut self) -> Option<Fd> {
-        if let Some(fd) = self.passing.take() {
+        if let Some(fd) = self.passing.pop() {
             return Some(self.opened(fd));
         }
         // Sockets in transit may use the reserve. A core that has no room of its own passes them on, and takes no more
         // before those have left.
-        let taken = self.open + self.passing.held();
+        let taken = self.open + self.passing.fds_held();
         let room =
             self.shared.fds_max.map_or(usize::MAX, |max| (max + BATCH).saturating_sub(taken));
         self.passing.receive(&self.shared.slots[self.core], room);
-        self.passing.take().map(|fd| self.opened(fd))
+        self.passing.pop().map(|fd| self.opened(fd))
     }
 
     fn share(&mut self, listener: &Fd, to: CoreId) -> Result<(), Errno> {
@@ -223,7 +223,7 @@ impl<M: Send> Driver for EpollDriver<M> {
     }
 
     fn take_shared(&mut self) -> Option<Fd> {
-        self.passing.take_listener().map(|fd| self.opened(fd))
+        self.passing.pop_listener().map(|fd| self.opened(fd))
     }
 
     fn pass_failures(&self) -> u64 {
@@ -232,19 +232,19 @@ impl<M: Send> Driver for EpollDriver<M> {
 
     fn fd_room(&self) -> Option<usize> {
         let max = self.shared.fds_max?;
-        Some(max.saturating_sub(self.open + self.passing.held()))
+        Some(max.saturating_sub(self.open + self.passing.fds_held()))
     }
 
-    fn post(&mut self, to: CoreId, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
-        self.shared.mailboxes[to].post(mail, kind)
+    fn send_message(&mut self, to: CoreId, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
+        self.shared.mailboxes[to].push(mail, kind)
     }
 
-    fn collect(&mut self, into: &mut Vec<M>) -> bool {
-        self.shared.mailboxes[self.core].collect(into)
+    fn receive_messages(&mut self, into: &mut Vec<M>) -> bool {
+        self.shared.mailboxes[self.core].pop_batch(into)
     }
 
-    fn mail_waiting(&self) -> usize {
-        self.shared.mailboxes[self.core].waiting()
+    fn messages_waiting(&self) -> usize {
+        self.shared.mailboxes[self.core].len()
     }
 
     fn wake(&mut self, core: CoreId) {

@@ -78,7 +78,7 @@ pub(crate) fn make_private() -> Result<(), Errno> {
 ///
 /// # Errors
 /// EMFILE, ENFILE: there is no fd left for the placeholder.
-pub(crate) fn disown_all_but(mut keep: Vec<RawFd>) -> Result<(), Errno> {
+pub(crate) fn revoke_all_except(mut keep: Vec<RawFd>) -> Result<(), Errno> {
     keep.sort_unstable();
     let is_foreign =
         |fd: &RawFd| *fd >= STANDARD_STREAMS as RawFd && keep.binary_search(fd).is_err();
@@ -144,7 +144,7 @@ mod tests {
     fn in_a_private_table<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> T {
         let body = || {
             make_private().unwrap();
-            disown_all_but(Vec::new()).unwrap();
+            revoke_all_except(Vec::new()).unwrap();
             look()
         };
         std::thread::spawn(body).join().unwrap()
@@ -193,7 +193,7 @@ mod tests {
         };
         let body = move || {
             make_private().unwrap();
-            disown_all_but(vec![kept.as_raw_fd()]).unwrap();
+            revoke_all_except(vec![kept.as_raw_fd()]).unwrap();
             let mut kept = kept;
             kept.write_all(b"kept").unwrap();
         };

@@ -11,7 +11,7 @@ use crate::Errno;
 use crate::socket::last_errno;
 
 /// Returns the effective user of this process.
-pub fn user() -> u32 {
+pub fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
@@ -68,7 +68,7 @@ fn check(path: &Path, forbidden: u32, why: &str) -> io::Result<()> {
 
 /// Whether the file belongs to this user.
 pub fn is_ours(meta: &Metadata) -> bool {
-    meta.uid() == user()
+    meta.uid() == effective_uid()
 }
 
 /// Creates an empty file, mode 0600. What was at `path` before is removed, not opened: a link goes, and
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn the_other_end_of_a_socket_is_known() {
         let (one, _other) = UnixStream::pair().unwrap();
-        assert_eq!(peer(&one), Ok(UnixPeer { pid: std::process::id(), uid: user() }));
+        assert_eq!(peer(&one), Ok(UnixPeer { pid: std::process::id(), uid: effective_uid() }));
         assert!(peer(File::open("/dev/null").unwrap()).is_err());
     }
 }

@@ -21,13 +21,13 @@ impl<T> HandoffQueue<T> {
     }
 
     /// Leaves `sockets`, then tells.
-    pub(crate) fn leave(&self, sockets: impl Iterator<Item = T>, tell: impl FnOnce()) {
+    pub(crate) fn push(&self, sockets: impl Iterator<Item = T>, tell: impl FnOnce()) {
         self.lock().extend(sockets);
         tell();
     }
 
     /// Hears what was told, then takes all that is there.
-    pub(crate) fn take(&self, hear: impl FnOnce(), into: &mut VecDeque<T>) {
+    pub(crate) fn drain(&self, hear: impl FnOnce(), into: &mut VecDeque<T>) {
         hear();
         into.append(&mut self.lock());
     }

@@ -34,6 +34,6 @@ pub use driver::{
 };
 pub use epoll::{EpollDriver, Fd};
 pub use errno::{Blame, Errno};
-pub use mailbox::{COLLECT_MAX, MailboxSender};
+pub use mailbox::{MESSAGE_BATCH_MAX, MailboxSender};
 pub use permits::Permits;
 pub use socket::{local_addr, peer_addr};

@@ -47,7 +47,7 @@ impl<M, S: Signal> Mailbox<M, S> {
     }
 
     /// Adds a message and wakes the owner.
-    pub(crate) fn post(&self, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
+    pub(crate) fn push(&self, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
         {
             let mut queue = self.queue();
             if kind == MessagePriority::Bulk && queue.len() >= self.bulk_max {
@@ -67,16 +67,16 @@ impl<M, S: Signal> Mailbox<M, S> {
     }
 
     /// For the owner: moves at most [`COLLECT_MAX`] messages to `into`; true when more is left.
-    pub(crate) fn collect(&self, into: &mut Vec<M>) -> bool {
+    pub(crate) fn pop_batch(&self, into: &mut Vec<M>) -> bool {
         self.woken.store(false, SeqCst);
         let mut queue = self.queue();
-        let count = queue.len().min(COLLECT_MAX);
+        let count = queue.len().min(MESSAGE_BATCH_MAX);
         into.extend(queue.drain(..count));
         !queue.is_empty()
     }
 
     /// How many messages wait.
-    pub(crate) fn waiting(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.queue().len()
     }
 
@@ -87,7 +87,7 @@ impl<M, S: Signal> Mailbox<M, S> {
 }
 
 /// How many messages a core takes in one turn.
-pub const COLLECT_MAX: usize = 256;
+pub const MESSAGE_BATCH_MAX: usize = 256;
 
 /// For threads that are no cores: a way to post to them.
 ///
@@ -116,9 +116,9 @@ impl<M> MailboxSender<M> {
     ///
     /// # Panics
     /// On a core whose fd table is its own and not one of these.
-    pub fn control(&self, to: CoreId, mail: M) {
-        self.tables.assert_here();
-        let posted = self.mailboxes[to].post(mail, MessagePriority::Control);
+    pub fn send_control(&self, to: CoreId, mail: M) {
+        self.tables.assert_current();
+        let posted = self.mailboxes[to].push(mail, MessagePriority::Control);
         debug_assert!(posted.is_ok(), "control mail was refused");
     }
 
@@ -129,18 +129,18 @@ impl<M> MailboxSender<M> {
     ///
     /// # Panics
     /// On a core whose fd table is its own and not one of these.
-    pub fn bulk(&self, to: CoreId, mail: M) -> Result<(), MailboxFull<M>> {
-        self.tables.assert_here();
-        self.mailboxes[to].post(mail, MessagePriority::Bulk)
+    pub fn send_bulk(&self, to: CoreId, mail: M) -> Result<(), MailboxFull<M>> {
+        self.tables.assert_current();
+        self.mailboxes[to].push(mail, MessagePriority::Bulk)
     }
 
     /// Posts what `mail` makes for each core.
     ///
     /// # Panics
     /// On a core whose fd table is its own and not one of these.
-    pub fn each(&self, mut mail: impl FnMut(CoreId) -> M) {
+    pub fn send_to_all(&self, mut mail: impl FnMut(CoreId) -> M) {
         for core in 0..self.mailboxes.len() {
-            self.control(core, mail(core));
+            self.send_control(core, mail(core));
         }
     }
 }
@@ -174,12 +174,12 @@ mod tests {
     #[test]
     fn a_full_mailbox_refuses_bulk_and_takes_control() {
         let mailbox = mailbox(2);
-        assert!(mailbox.post(1, MessagePriority::Bulk).is_ok());
-        assert!(mailbox.post(2, MessagePriority::Bulk).is_ok());
-        assert_eq!(mailbox.post(3, MessagePriority::Bulk), Err(MailboxFull(3)));
-        assert!(mailbox.post(4, MessagePriority::Control).is_ok());
+        assert!(mailbox.push(1, MessagePriority::Bulk).is_ok());
+        assert!(mailbox.push(2, MessagePriority::Bulk).is_ok());
+        assert_eq!(mailbox.push(3, MessagePriority::Bulk), Err(MailboxFull(3)));
+        assert!(mailbox.push(4, MessagePriority::Control).is_ok());
         let mut mail = Vec::new();
-        assert!(!mailbox.collect(&mut mail));
+        assert!(!mailbox.pop_batch(&mut mail));
         assert_eq!(mail, [1, 2, 4]);
     }
 
@@ -187,12 +187,12 @@ mod tests {
     fn a_sleeper_is_woken_once_for_many_messages() {
         let mailbox = mailbox(1_000);
         for n in 0..600 {
-            mailbox.post(n, MessagePriority::Bulk).unwrap();
+            mailbox.push(n, MessagePriority::Bulk).unwrap();
         }
         assert_eq!(mailbox.owner.0.take(), 1);
         let mut mail = Vec::new();
-        assert!(mailbox.collect(&mut mail), "a batch is bounded");
-        mailbox.post(600, MessagePriority::Bulk).unwrap();
+        assert!(mailbox.pop_batch(&mut mail), "a batch is bounded");
+        mailbox.push(600, MessagePriority::Bulk).unwrap();
         assert_eq!(mailbox.owner.0.take(), 1);
     }
 }

@@ -31,7 +31,7 @@ pub fn unshare() -> Result<(), Errno> {
 /// # Errors
 /// `ENOENT` when there is no such process; `EACCES` or `EPERM` when it is another user's.
 pub fn enter(pid: u32) -> Result<bool, Errno> {
-    if is_mine(pid)? {
+    if is_current(pid)? {
         return Ok(false);
     }
     let file = File::open(format!("/proc/{pid}/ns/net")).map_err(errno)?;
@@ -43,15 +43,15 @@ pub fn enter(pid: u32) -> Result<bool, Errno> {
 ///
 /// # Errors
 /// As of [`enter`].
-pub fn is_mine(pid: u32) -> Result<bool, Errno> {
-    Ok(name(&format!("/proc/{pid}/ns/net"))? == mine()?)
+pub fn is_current(pid: u32) -> Result<bool, Errno> {
+    Ok(name(&format!("/proc/{pid}/ns/net"))? == current()?)
 }
 
 /// The kernel's name of the calling thread's network namespace, `net:[4026531840]`.
 ///
 /// # Errors
 /// `ENOENT` where there is no `/proc`.
-pub fn mine() -> Result<PathBuf, Errno> {
+pub fn current() -> Result<PathBuf, Errno> {
     name("/proc/thread-self/ns/net")
 }
 
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_thread_in_its_own_process_s_namespace_need_not_move() {
-        assert_eq!(is_mine(std::process::id()), Ok(true));
+        assert_eq!(is_current(std::process::id()), Ok(true));
         assert_eq!(enter(std::process::id()), Ok(false));
     }
 

@@ -20,67 +20,67 @@ use crate::{Blame, CoreId, Errno};
 
 /// Both ends of one core's pair. The fds are open under the same numbers in every core's table.
 pub(crate) struct FdChannel {
-    pub(crate) into: SharedFd,
-    pub(crate) out: SharedFd,
+    pub(crate) write_end: SharedFd,
+    pub(crate) read_end: SharedFd,
 }
 
 impl FdChannel {
     pub(crate) fn new(tables: Tables) -> Result<Self, Errno> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (into, out) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        Ok(Self { into: SharedFd::new(into, tables), out: SharedFd::new(out, tables) })
+        Ok(Self { write_end: SharedFd::new(into, tables), read_end: SharedFd::new(out, tables) })
     }
 }
 
 /// One core's sockets that wait to leave, and those that have arrived.
 pub(crate) struct FdPassing {
-    leaving: Vec<Vec<OwnedFd>>,
-    waiting: usize,
-    arrived: VecDeque<OwnedFd>,
+    outgoing: Vec<Vec<OwnedFd>>,
+    outgoing_count: usize,
+    incoming: VecDeque<OwnedFd>,
     listeners: VecDeque<OwnedFd>,
     /// Whether all cores share one fd table: then a socket is handed over by its number, and needs no second one, which
     /// a full table would not have.
-    is_one_table: bool,
+    shares_table: bool,
     pub(crate) failures: u64,
 }
 
 impl FdPassing {
     pub(crate) fn new(cores: usize, is_one_table: bool) -> Self {
         Self {
-            leaving: (0..cores).map(|_| Vec::new()).collect(),
-            waiting: 0,
-            arrived: VecDeque::new(),
+            outgoing: (0..cores).map(|_| Vec::new()).collect(),
+            outgoing_count: 0,
+            incoming: VecDeque::new(),
             listeners: VecDeque::new(),
-            is_one_table,
+            shares_table: is_one_table,
             failures: 0,
         }
     }
 
     /// How many sockets of this table wait to leave or to be taken.
-    pub(crate) fn held(&self) -> usize {
-        self.waiting + self.arrived.len()
+    pub(crate) fn fds_held(&self) -> usize {
+        self.outgoing_count + self.incoming.len()
     }
 
     /// Whether sockets wait that the last flush could not send.
-    pub(crate) fn is_stuck(&self) -> bool {
-        self.waiting > 0
+    pub(crate) fn has_outgoing(&self) -> bool {
+        self.outgoing_count > 0
     }
 
-    pub(crate) fn leave(&mut self, fd: OwnedFd, to: CoreId) {
-        self.leaving[to].push(fd);
-        self.waiting += 1;
+    pub(crate) fn enqueue(&mut self, fd: OwnedFd, to: CoreId) {
+        self.outgoing[to].push(fd);
+        self.outgoing_count += 1;
     }
 
     /// Sends what waits, 32 sockets a message. What a full fd channel does not take stays for the next time.
     pub(crate) fn flush(&mut self, slots: &[CoreSlot]) {
-        if self.waiting == 0 {
+        if self.outgoing_count == 0 {
             return;
         }
-        for (to, leaving) in self.leaving.iter_mut().enumerate() {
-            if self.is_one_table && !leaving.is_empty() {
-                self.waiting -= leaving.len();
+        for (to, leaving) in self.outgoing.iter_mut().enumerate() {
+            if self.shares_table && !leaving.is_empty() {
+                self.outgoing_count -= leaving.len();
                 let CoreSlot { handoff, channel, .. } = &slots[to];
-                handoff.leave(leaving.drain(..), || {
+                handoff.push(leaving.drain(..), || {
                     // A full fd channel is as good: there is something in it that makes the other core look.
                     let _ = send(channel, std::iter::empty(), LOOK_INTO_THE_LOBBY);
                 });
@@ -95,17 +95,17 @@ impl FdPassing {
                 }
                 // Sent, the other table has its own reference; failed, the connection ends here.
                 leaving.drain(..count);
-                self.waiting -= count;
+                self.outgoing_count -= count;
             }
         }
     }
 
     /// Receives at most `room` sockets' worth of messages, so that none is lost to a full table.
     pub(crate) fn receive(&mut self, own: &CoreSlot, room: usize) {
-        if self.is_one_table {
+        if self.shares_table {
             let mut in_lobby = VecDeque::new();
-            own.handoff.take(|| self.read_messages(own, room), &mut in_lobby);
-            self.arrived.append(&mut in_lobby);
+            own.handoff.drain(|| self.read_messages(own, room), &mut in_lobby);
+            self.incoming.append(&mut in_lobby);
         } else {
             self.read_messages(own, room);
         }
@@ -113,18 +113,18 @@ impl FdPassing {
 
     fn read_messages(&mut self, own: &CoreSlot, room: usize) {
         for _ in 0..room / BATCH {
-            match receive(own.channel.out.as_fd(), &mut self.arrived, &mut self.listeners) {
+            match receive(own.channel.read_end.as_fd(), &mut self.incoming, &mut self.listeners) {
                 Ok(lost) => self.failures += u64::from(lost),
                 Err(_) => break,
             }
         }
     }
 
-    pub(crate) fn take(&mut self) -> Option<OwnedFd> {
-        self.arrived.pop_front()
+    pub(crate) fn pop(&mut self) -> Option<OwnedFd> {
+        self.incoming.pop_front()
     }
 
-    pub(crate) fn take_listener(&mut self) -> Option<OwnedFd> {
+    pub(crate) fn pop_listener(&mut self) -> Option<OwnedFd> {
         self.listeners.pop_front()
     }
 }
@@ -153,7 +153,7 @@ fn send<'fd>(
         let pushed = control.push(SendAncillaryMessage::ScmRights(&borrowed));
         debug_assert!(pushed, "the space is made for a whole batch");
     }
-    sendmsg(&channel.into, &[IoSlice::new(&[what])], &mut control, SendFlags::NOSIGNAL)?;
+    sendmsg(&channel.write_end, &[IoSlice::new(&[what])], &mut control, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     fn slots() -> [CoreSlot; 2] {
-        let tables = Tables::of_new_cores();
+        let tables = Tables::for_new_cores();
         [CoreSlot::new(tables).unwrap(), CoreSlot::new(tables).unwrap()]
     }
 
@@ -205,23 +205,23 @@ mod tests {
         let mut pipes = Vec::new();
         for _ in 0..50 {
             let (read, write) = std::io::pipe().unwrap();
-            from.leave(write.into(), 1);
+            from.enqueue(write.into(), 1);
             pipes.push(read);
         }
         from.flush(&slots);
-        assert_eq!((from.held(), from.failures), (0, 0));
+        assert_eq!((from.fds_held(), from.failures), (0, 0));
 
         let mut to = FdPassing::new(2, false);
         to.receive(&slots[1], 1_000);
         for (n, mut read) in pipes.into_iter().enumerate() {
-            let write = to.take().expect("all of them arrive");
+            let write = to.pop().expect("all of them arrive");
             rustix::io::write(&write, &[n as u8]).unwrap();
             drop(write);
             let mut byte = Vec::new();
             std::io::Read::read_to_end(&mut read, &mut byte).unwrap();
             assert_eq!(byte, [n as u8]);
         }
-        assert!(to.take().is_none());
+        assert!(to.pop().is_none());
     }
 
     #[test]
@@ -229,14 +229,14 @@ mod tests {
         let slots = slots();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut from = FdPassing::new(2, false);
-        from.leave(std::io::pipe().unwrap().0.into(), 1);
+        from.enqueue(std::io::pipe().unwrap().0.into(), 1);
         from.flush(&slots);
         share(listener.as_fd(), &slots[1].channel).unwrap();
 
         let mut to = FdPassing::new(2, false);
         to.receive(&slots[1], 1_000);
-        assert!(to.take().is_some() && to.take().is_none());
-        let copy = to.take_listener().expect("the listener arrives");
+        assert!(to.pop().is_some() && to.pop().is_none());
+        let copy = to.pop_listener().expect("the listener arrives");
         let copy = std::net::TcpListener::from(copy);
         assert_eq!(copy.local_addr().unwrap(), listener.local_addr().unwrap());
         assert_eq!(to.failures, 0);
@@ -248,14 +248,14 @@ mod tests {
         let (mut from, mut to) = (FdPassing::new(2, true), FdPassing::new(2, true));
         let pipes: Vec<_> = (0..40).map(|_| OwnedFd::from(std::io::pipe().unwrap().0)).collect();
         let numbers: Vec<_> = pipes.iter().map(AsRawFd::as_raw_fd).collect();
-        pipes.into_iter().for_each(|pipe| from.leave(pipe, 1));
+        pipes.into_iter().for_each(|pipe| from.enqueue(pipe, 1));
         from.flush(&slots);
-        assert_eq!((from.held(), from.failures), (0, 0));
+        assert_eq!((from.fds_held(), from.failures), (0, 0));
         to.receive(&slots[1], 1_000);
-        let arrived: Vec<_> = std::iter::from_fn(|| to.take()).collect();
+        let arrived: Vec<_> = std::iter::from_fn(|| to.pop()).collect();
         assert_eq!(arrived.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>(), numbers);
         to.receive(&slots[1], 1_000);
-        assert!(to.take().is_none(), "the hatch is empty too");
+        assert!(to.pop().is_none(), "the hatch is empty too");
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
                 let mut from = FdPassing::new(2, true);
                 let begun = Instant::now();
                 while sent.load(SeqCst) < SOCKETS_MAX && begun.elapsed() < ENOUGH {
-                    from.leave(std::io::pipe().unwrap().0.into(), 1);
+                    from.enqueue(std::io::pipe().unwrap().0.into(), 1);
                     from.flush(&slots);
                     sent.fetch_add(1, SeqCst);
                     // The next one leaves while the other core looks whether there is one.
@@ -288,14 +288,14 @@ mod tests {
             while !is_over.load(SeqCst) || arrived.load(SeqCst) < sent.load(SeqCst) {
                 let on_its_way = sent.load(SeqCst);
                 let wait = Timespec { tv_sec: 1, tv_nsec: 0 };
-                let channel = &mut [PollFd::new(&slots[1].channel.out, PollFlags::IN)];
+                let channel = &mut [PollFd::new(&slots[1].channel.read_end, PollFlags::IN)];
                 let is_told = poll(channel, Some(&wait)).unwrap() > 0;
                 assert!(
                     is_told || arrived.load(SeqCst) >= on_its_way,
                     "nothing tells of those after {arrived:?}"
                 );
                 to.receive(&slots[1], 1_000);
-                while to.take().is_some() {
+                while to.pop().is_some() {
                     arrived.fetch_add(1, SeqCst);
                     to.receive(&slots[1], 1_000);
                 }

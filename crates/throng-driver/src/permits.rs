@@ -15,10 +15,10 @@ use crate::sync::{AtomicBool, AtomicUsize, Mutex, seq_cst_for_loom};
 #[derive(Debug)]
 pub struct Permits {
     max: usize,
-    taken: AtomicUsize,
+    in_use: AtomicUsize,
     /// Whether `waiting` holds anybody; spares the lock on every close.
-    anyone_waits: AtomicBool,
-    waiting: Mutex<Vec<CoreId>>,
+    has_waiters: AtomicBool,
+    waiters: Mutex<Vec<CoreId>>,
 }
 
 impl Permits {
@@ -26,59 +26,59 @@ impl Permits {
     pub fn new(max: usize) -> Self {
         Self {
             max,
-            taken: AtomicUsize::new(0),
-            anyone_waits: AtomicBool::new(false),
-            waiting: Mutex::new(Vec::new()),
+            in_use: AtomicUsize::new(0),
+            has_waiters: AtomicBool::new(false),
+            waiters: Mutex::new(Vec::new()),
         }
     }
 
     /// Takes a permit. Without one, `core` is remembered and will be named by a [`Self::give`].
-    pub fn take(&self, core: CoreId) -> bool {
-        if self.try_take() {
+    pub fn acquire_or_register(&self, core: CoreId) -> bool {
+        if self.try_acquire() {
             return true;
         }
         {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
             if !waiting.contains(&core) {
                 waiting.push(core);
             }
-            self.anyone_waits.store(true, SeqCst);
+            self.has_waiters.store(true, SeqCst);
         }
         seq_cst_for_loom();
         // A permit that came back between the two looks has woken nobody.
-        self.try_take()
+        self.try_acquire()
     }
 
     /// Gives a permit back; returns the core to wake, if one waits.
     #[must_use = "the core that waits must be woken"]
-    pub fn give(&self) -> Option<CoreId> {
-        let before = self.taken.fetch_sub(1, SeqCst);
+    pub fn release(&self) -> Option<CoreId> {
+        let before = self.in_use.fetch_sub(1, SeqCst);
         debug_assert!(before > 0, "a permit was given back that nobody took");
         seq_cst_for_loom();
-        if !self.anyone_waits.load(SeqCst) {
+        if !self.has_waiters.load(SeqCst) {
             return None;
         }
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
         let core = if waiting.is_empty() { None } else { Some(waiting.remove(0)) };
-        self.anyone_waits.store(!waiting.is_empty(), SeqCst);
+        self.has_waiters.store(!waiting.is_empty(), SeqCst);
         core
     }
 
     /// Whether a core that found no permit waits to be named.
-    pub fn anyone_waits(&self) -> bool {
-        self.anyone_waits.load(SeqCst)
+    pub fn has_waiters(&self) -> bool {
+        self.has_waiters.load(SeqCst)
     }
 
     /// How many are taken.
-    pub fn taken(&self) -> usize {
-        self.taken.load(SeqCst)
+    pub fn in_use(&self) -> usize {
+        self.in_use.load(SeqCst)
     }
 
     /// Takes a permit; without one, nobody is remembered.
-    pub fn try_take(&self) -> bool {
-        let mut taken = self.taken.load(SeqCst);
+    pub fn try_acquire(&self) -> bool {
+        let mut taken = self.in_use.load(SeqCst);
         while taken < self.max {
-            match self.taken.compare_exchange_weak(taken, taken + 1, SeqCst, SeqCst) {
+            match self.in_use.compare_exchange_weak(taken, taken + 1, SeqCst, SeqCst) {
                 Ok(_) => return true,
                 Err(now) => taken = now,
             }
@@ -100,30 +100,30 @@ mod tests {
                 let (permits, most) = (&permits, &most);
                 scope.spawn(move || {
                     for _ in 0..20_000 {
-                        if permits.take(core) {
-                            most.fetch_max(permits.taken(), SeqCst);
-                            let _ = permits.give();
+                        if permits.acquire_or_register(core) {
+                            most.fetch_max(permits.in_use(), SeqCst);
+                            let _ = permits.release();
                         }
                     }
                 });
             }
         });
-        assert_eq!(permits.taken(), 0);
+        assert_eq!(permits.in_use(), 0);
         assert!(most.load(SeqCst) <= 100);
     }
 
     #[test]
     fn each_permit_that_comes_back_wakes_one_waiter() {
         let permits = Permits::new(1);
-        assert!(permits.take(0));
-        assert!(!permits.take(1));
-        assert!(!permits.take(2));
-        assert!(!permits.take(2));
-        assert_eq!(permits.give(), Some(1));
+        assert!(permits.acquire_or_register(0));
+        assert!(!permits.acquire_or_register(1));
+        assert!(!permits.acquire_or_register(2));
+        assert!(!permits.acquire_or_register(2));
+        assert_eq!(permits.release(), Some(1));
         // Core 1 found nobody in its queue and gives back what it took.
-        assert!(permits.take(1));
-        assert_eq!(permits.give(), Some(2));
-        assert!(permits.take(2));
-        assert_eq!(permits.give(), None);
+        assert!(permits.acquire_or_register(1));
+        assert_eq!(permits.release(), Some(2));
+        assert!(permits.acquire_or_register(2));
+        assert_eq!(permits.release(), None);
     }
 }

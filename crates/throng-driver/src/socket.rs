@@ -48,7 +48,7 @@ pub(crate) fn connect(spec: &ConnectSpec) -> Result<OwnedFd, Errno> {
     set_options(fd.as_fd(), &spec.options)?;
     match spec.source {
         SourceAddress::Any => {}
-        SourceAddress::Late(address) => {
+        SourceAddress::IpOnly(address) => {
             bind_address_no_port(fd.as_fd())?;
             rustix::net::bind(&fd, &SocketAddr::new(address, 0))?;
         }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// has its own, those of the cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tables {
-    home: u64,
+    starter: u64,
     cores: u64,
 }
 
@@ -25,7 +25,7 @@ struct CurrentTable {
 
 thread_local! {
     /// A thread that is no core has the table of its process.
-    static HERE: Cell<CurrentTable> = const { Cell::new(CurrentTable { table: 0, cores: 0 }) };
+    static CURRENT: Cell<CurrentTable> = const { Cell::new(CurrentTable { table: 0, cores: 0 }) };
 }
 
 /// Numbers tables and sets of cores; 0 is the process' table, and no set of cores.
@@ -33,29 +33,29 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Tables {
     /// Returns the tables of cores that the calling thread is about to start.
-    pub(crate) fn of_new_cores() -> Self {
-        Self { home: HERE.get().table, cores: NEXT.fetch_add(1, Relaxed) }
+    pub(crate) fn for_new_cores() -> Self {
+        Self { starter: CURRENT.get().table, cores: NEXT.fetch_add(1, Relaxed) }
     }
 
     /// Notes that the calling thread is one of the cores, with a table of its own or the starter's.
     pub(crate) fn enter(self, is_private: bool) {
-        HERE.set(match is_private {
+        CURRENT.set(match is_private {
             true => CurrentTable { table: NEXT.fetch_add(1, Relaxed), cores: self.cores },
-            false => CurrentTable { table: self.home, cores: 0 },
+            false => CurrentTable { table: self.starter, cores: 0 },
         });
     }
 
     /// Whether the calling thread has one of these tables. A thread that a core with its own table
     /// started is taken for one of the process.
-    pub(crate) fn are_here(self) -> bool {
-        let here = HERE.get();
-        here.table == self.home || here.cores == self.cores
+    pub(crate) fn are_current(self) -> bool {
+        let here = CURRENT.get();
+        here.table == self.starter || here.cores == self.cores
     }
 
     /// Panics when the calling thread has another table.
-    pub(crate) fn assert_here(self) {
+    pub(crate) fn assert_current(self) {
         assert!(
-            self.are_here(),
+            self.are_current(),
             "this handle posts to cores whose fds are not open in the private fd table of this \
              core: start one of the two engines with `private_fds: false`"
         );
@@ -79,7 +79,7 @@ impl SharedFd {
 
 impl Drop for SharedFd {
     fn drop(&mut self) {
-        if !self.tables.are_here() {
+        if !self.tables.are_current() {
             std::mem::forget(self.fd.take());
         }
     }
@@ -107,15 +107,15 @@ mod tests {
     fn are_there(tables: Tables, cores: Tables, is_private: bool) -> bool {
         let look = move || {
             cores.enter(is_private);
-            tables.are_here()
+            tables.are_current()
         };
         thread::spawn(look).join().unwrap()
     }
 
     #[test]
     fn tables_are_those_of_the_starter_and_of_its_own_cores() {
-        let (ours, others) = (Tables::of_new_cores(), Tables::of_new_cores());
-        assert!(ours.are_here() && others.are_here());
+        let (ours, others) = (Tables::for_new_cores(), Tables::for_new_cores());
+        assert!(ours.are_current() && others.are_current());
         assert!(are_there(ours, ours, true));
         assert!(are_there(ours, others, false), "one table for all");
         assert!(!are_there(ours, others, true));
@@ -123,21 +123,21 @@ mod tests {
 
     #[test]
     fn cores_that_a_core_starts_belong_to_the_table_of_that_core() {
-        let outer = Tables::of_new_cores();
+        let outer = Tables::for_new_cores();
         let inner = thread::spawn(move || {
             outer.enter(true);
-            let inner = Tables::of_new_cores();
+            let inner = Tables::for_new_cores();
             assert!(are_there(inner, inner, false) && are_there(inner, inner, true));
             inner
         });
         let inner = inner.join().unwrap();
-        assert!(!inner.are_here(), "this thread has the process' table");
+        assert!(!inner.are_current(), "this thread has the process' table");
         assert!(!are_there(inner, outer, true), "another core of the outer ones");
     }
 
     #[test]
     fn an_fd_that_is_dropped_in_a_foreign_table_stays_open() {
-        let (ours, others) = (Tables::of_new_cores(), Tables::of_new_cores());
+        let (ours, others) = (Tables::for_new_cores(), Tables::for_new_cores());
         let (_read, write) = std::io::pipe().unwrap();
         let raw = write.as_raw_fd();
         let shared = SharedFd::new(write.into(), ours);

@@ -18,11 +18,11 @@ use crate::socket::last_errno;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitTimeout {
     /// Only look.
-    None,
+    Zero,
     /// This long.
     For(Duration),
     /// Until something happens.
-    Endless,
+    Unlimited,
 }
 
 /// The way of waiting that this kernel has.
@@ -37,7 +37,7 @@ impl Waiter {
         // Only a hint: without it waits are late by 50 us more.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let mut none = [const { MaybeUninit::uninit() }; 1];
-        if pwait2(set, &mut none, WaitTimeout::None).is_ok() {
+        if pwait2(set, &mut none, WaitTimeout::Zero).is_ok() {
             return Ok(Self::Pwait2);
         }
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
@@ -60,7 +60,7 @@ impl Waiter {
                 if let WaitTimeout::For(span) = patience {
                     arm(timer, span)?;
                 }
-                plain(set, events, if patience == WaitTimeout::None { 0 } else { -1 })
+                plain(set, events, if patience == WaitTimeout::Zero { 0 } else { -1 })
             }
         }
     }
@@ -90,9 +90,9 @@ fn pwait2(
     patience: WaitTimeout,
 ) -> Result<usize, Errno> {
     let span = match patience {
-        WaitTimeout::None => Some(timespec(Duration::ZERO)),
+        WaitTimeout::Zero => Some(timespec(Duration::ZERO)),
         WaitTimeout::For(span) => Some(timespec(span)),
-        WaitTimeout::Endless => None,
+        WaitTimeout::Unlimited => None,
     };
     let timeout = span.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: `events` is writable for its length, `timeout` is null or a valid timespec of the kernel's
@@ -144,7 +144,7 @@ mod tests {
         assert!(begun.elapsed() >= Duration::from_millis(5));
         assert!(begun.elapsed() < FOREVER);
         let begun = Instant::now();
-        waiter.wait(set.as_fd(), &mut events, WaitTimeout::None).unwrap();
+        waiter.wait(set.as_fd(), &mut events, WaitTimeout::Zero).unwrap();
         assert!(begun.elapsed() < FOREVER);
     }
 

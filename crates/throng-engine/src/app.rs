@@ -40,7 +40,7 @@ pub trait App<D: Driver>: Sized {
     fn woken(&mut self, _desk: &mut CoreContext<D, Self>) {}
 
     /// A message from another core or from the control thread.
-    fn mail(&mut self, _desk: &mut CoreContext<D, Self>, _mail: D::Mail) {}
+    fn message(&mut self, _desk: &mut CoreContext<D, Self>, _mail: D::Mail) {}
 
     /// When [`Self::run_due`] is wanted: the app's own timers, exact.
     fn due(&self) -> Instant {
@@ -91,7 +91,7 @@ pub enum AfterClose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// This end asked for it.
-    Asked,
+    Requested,
     /// The other end finished sending and this end followed.
     Finished,
     /// It could not be opened.

@@ -16,7 +16,7 @@ pub(crate) fn apply<D: Driver, A: App<D>>(cx: &mut CoreContext<D, A>, key: Key, 
         cx.io.out.clear();
         return;
     };
-    if entry.link.is_draining() {
+    if entry.socket.is_draining() {
         cx.io.out.clear();
         // It is closed already; the one thing left to ask for is to be quick about it.
         if let Some((reason, SocketClose::Reset)) = verdict.close {
@@ -26,7 +26,7 @@ pub(crate) fn apply<D: Driver, A: App<D>>(cx: &mut CoreContext<D, A>, key: Key, 
     }
     let flushed = flush(entry, &mut cx.io, key);
     if let Some(deadline) = verdict.deadline {
-        entry.wanted = deadline.into();
+        entry.deadline = deadline.into();
         cx.timers.set(&mut cx.table, key, cx.io.now);
     } else {
         cx.timers.hasten(&mut cx.table, key, cx.io.now);
@@ -35,7 +35,7 @@ pub(crate) fn apply<D: Driver, A: App<D>>(cx: &mut CoreContext<D, A>, key: Key, 
         return close(cx, key, CloseReason::Failed(errno), SocketClose::Finish);
     }
     let Some(entry) = cx.table.0.get_mut(key) else { return };
-    if overflows(&mut entry.link, &verdict, cx.io.limits.pending_bytes_max) {
+    if overflows(&mut entry.socket, &verdict, cx.io.limits.pending_bytes_max) {
         cx.io.counters.pending_overflows += 1;
         return close(cx, key, CloseReason::Overflow, SocketClose::Reset);
     }
@@ -43,18 +43,18 @@ pub(crate) fn apply<D: Driver, A: App<D>>(cx: &mut CoreContext<D, A>, key: Key, 
         return close(cx, key, reason, how);
     }
     if verdict.finish {
-        match &mut entry.link {
+        match &mut entry.socket {
             SocketState::Open(fd) => {
                 if let Err(errno) = cx.io.driver.finish(fd) {
                     return close(cx, key, CloseReason::Failed(errno), SocketClose::Finish);
                 }
             }
             // What waits leaves first.
-            SocketState::Blocked(_, pending) => pending.then = AfterFlush::Finish,
+            SocketState::Blocked(_, pending) => pending.after_flush = AfterFlush::Finish,
             SocketState::Detached | SocketState::Connecting(_) | SocketState::Draining(..) => {}
         }
     }
-    if verdict.leave {
+    if verdict.remove {
         return free(cx, key);
     }
     if let Some(spec) = verdict.connect {
@@ -82,7 +82,7 @@ pub(crate) fn panicked<D: Driver, A: App<D>>(cx: &mut CoreContext<D, A>, key: Ke
 pub(crate) fn free<D: Driver, A: App<D>>(cx: &mut CoreContext<D, A>, key: Key) {
     cx.timers.cancel(&mut cx.table, key);
     let entry = cx.table.0.remove(key);
-    cx.shield(|| drop(entry));
+    cx.catch_panic(|| drop(entry));
 }
 
 /// Sends what is in the core's out buffer; keeps with the connection what the kernel does not take.
@@ -94,7 +94,7 @@ pub(crate) fn flush<D: Driver, S, T>(
     if io.out.is_empty() {
         return Ok(());
     }
-    let result = match &mut entry.link {
+    let result = match &mut entry.socket {
         SocketState::Open(fd) => match send(io, fd) {
             Ok(taken) if taken == io.out.len() => Ok(()),
             Ok(taken) => {
@@ -144,7 +144,7 @@ pub(crate) fn send_behind<D: Driver, S, T>(
     key: Key,
     fill: impl FnOnce(&mut SendQueue),
 ) -> Result<(), SendError> {
-    match &mut entry.link {
+    match &mut entry.socket {
         SocketState::Open(fd) => {
             let mut pending = Box::<SendQueue>::default();
             pending.push(&io.out);
@@ -193,7 +193,7 @@ fn send_pending<D: Driver>(
     pending: &mut SendQueue,
 ) -> Result<bool, SendError> {
     loop {
-        let made = pending.make().map_err(|SourcePanic| SendError::SourcePanic)?;
+        let made = pending.fill_from_source().map_err(|SourcePanic| SendError::SourcePanic)?;
         io.counters.pending_bytes += made as u64;
         if pending.is_empty() {
             return Ok(true);
@@ -204,7 +204,7 @@ fn send_pending<D: Driver>(
         io.out.clear();
         match sent {
             Ok(taken) => {
-                pending.took(taken);
+                pending.advance(taken);
                 if taken > 0 {
                     pending.taken_at = io.now;
                 }
@@ -226,7 +226,7 @@ fn send_pending<D: Driver>(
 pub(crate) fn resume<D: Driver, A: App<D>>(cx: &mut CoreContext<D, A>, key: Key) {
     let Some(entry) = cx.table.0.get_mut(key) else { return };
     let io = &mut cx.io;
-    let (SocketState::Blocked(fd, pending) | SocketState::Draining(fd, pending)) = &mut entry.link
+    let (SocketState::Blocked(fd, pending) | SocketState::Draining(fd, pending)) = &mut entry.socket
     else {
         return;
     };
@@ -239,7 +239,7 @@ pub(crate) fn resume<D: Driver, A: App<D>>(cx: &mut CoreContext<D, A>, key: Key)
         }
         Err(SendError::SourcePanic) => return panicked(cx, key),
     }
-    match pending.then {
+    match pending.after_flush {
         AfterFlush::Close(reason) => return close_now(cx, key, reason, SocketClose::Finish),
         AfterFlush::Finish => {
             if let Err(errno) = io.driver.finish(fd) {
@@ -248,11 +248,11 @@ pub(crate) fn resume<D: Driver, A: App<D>>(cx: &mut CoreContext<D, A>, key: Key)
         }
         AfterFlush::GoOn => {}
     }
-    if let SocketState::Blocked(fd, _) = std::mem::replace(&mut entry.link, SocketState::Detached) {
-        entry.link = SocketState::Open(fd);
+    if let SocketState::Blocked(fd, _) = std::mem::replace(&mut entry.socket, SocketState::Detached) {
+        entry.socket = SocketState::Open(fd);
     }
     // What arrived while nothing was read is told by no event.
-    if std::mem::take(&mut entry.unread) && !std::mem::replace(&mut entry.queued, true) {
+    if std::mem::take(&mut entry.has_unread) && !std::mem::replace(&mut entry.is_ready_queued, true) {
         io.ready.push_back(key);
     }
     io.effects.push_back(Effect::Drained(key));
@@ -267,19 +267,19 @@ pub(crate) fn close<D: Driver, A: App<D>>(
 ) {
     let Some(entry) = cx.table.0.get_mut(key) else { return };
     let waits =
-        how == SocketClose::Finish && matches!(reason, CloseReason::Asked | CloseReason::Finished);
-    match std::mem::replace(&mut entry.link, SocketState::Detached) {
+        how == SocketClose::Finish && matches!(reason, CloseReason::Requested | CloseReason::Finished);
+    match std::mem::replace(&mut entry.socket, SocketState::Detached) {
         SocketState::Blocked(fd, mut pending) if waits => {
-            pending.then = AfterFlush::Close(reason);
-            entry.link = SocketState::Draining(fd, pending);
+            pending.after_flush = AfterFlush::Close(reason);
+            entry.socket = SocketState::Draining(fd, pending);
             let until = cx.io.now + cx.io.limits.drain_timeout;
-            entry.wanted = Deadline::Coarse(until).into();
+            entry.deadline = Deadline::Coarse(until).into();
             cx.timers.set(&mut cx.table, key, cx.io.now);
         }
         // It is on its way out.
-        link @ SocketState::Draining(..) if waits => entry.link = link,
+        link @ SocketState::Draining(..) if waits => entry.socket = link,
         link => {
-            entry.link = link;
+            entry.socket = link;
             close_now(cx, key, reason, how);
         }
     }
@@ -293,14 +293,14 @@ pub(crate) fn close_now<D: Driver, A: App<D>>(
     how: SocketClose,
 ) {
     let Some(entry) = cx.table.0.get_mut(key) else { return };
-    let pending = entry.link.pending_bytes() as u64;
+    let pending = entry.socket.pending_bytes() as u64;
     cx.io.counters.pending_bytes -= pending;
     cx.io.backlog.forget(key);
-    entry.unread = false;
-    entry.queued = false;
-    entry.ended = false;
+    entry.has_unread = false;
+    entry.is_ready_queued = false;
+    entry.peer_finished = false;
     entry.wants_arrival = false;
-    match std::mem::replace(&mut entry.link, SocketState::Detached) {
+    match std::mem::replace(&mut entry.socket, SocketState::Detached) {
         SocketState::Detached => {}
         SocketState::Connecting(fd)
         | SocketState::Open(fd)
@@ -330,7 +330,7 @@ fn connect<D: Driver, A: App<D>>(cx: &mut CoreContext<D, A>, key: Key, spec: &Co
     match connected {
         Ok(fd) => {
             if let Some(entry) = cx.table.0.get_mut(key) {
-                entry.link = SocketState::Connecting(fd);
+                entry.socket = SocketState::Connecting(fd);
             }
         }
         // What was asked for before it failed is not done any more: the next to be told is this.

@@ -14,7 +14,7 @@ pub enum Arrival {
         weight: u32,
     },
     /// Another receive of a busy core stands for this one.
-    Sampled,
+    NotSampled,
     /// The kernel does not say, or was not asked. Stands for `weight` receives.
     Unknown {
         /// Receives that this one stands for.

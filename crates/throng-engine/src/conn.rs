@@ -16,7 +16,7 @@ use crate::{App, ByteSource, CloseReason, Deadline, SendPart};
 pub struct Conn<'a, D: Driver, A: App<D>> {
     pub(crate) entry: &'a mut Entry<D::Fd, A::Session, A::State>,
     pub(crate) io: &'a mut CoreIo<D>,
-    pub(crate) verdict: Actions,
+    pub(crate) actions: Actions,
     key: Key,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Actions {
     pub(crate) finish: bool,
     pub(crate) connect: Option<ConnectSpec>,
     pub(crate) deadline: Option<Deadline>,
-    pub(crate) leave: bool,
+    pub(crate) remove: bool,
     /// Nothing waited for the peer when the callback began.
     pub(crate) was_empty: bool,
 }
@@ -47,8 +47,8 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         io: &'a mut CoreIo<D>,
         key: Key,
     ) -> Self {
-        let was_empty = entry.link.pending_bytes() == 0;
-        Self { entry, io, verdict: Actions { was_empty, ..Actions::default() }, key }
+        let was_empty = entry.socket.pending_bytes() == 0;
+        Self { entry, io, actions: Actions { was_empty, ..Actions::default() }, key }
     }
 
     /// Its key. A user's key changes with every connection.
@@ -80,8 +80,8 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     /// Returns when the answer to a connect of `dialed_at`, which has just succeeded, reached the kernel:
     /// a round trip later, as the kernel has measured it.
     pub fn handshake_arrival(&mut self, dialed_at: Instant) -> Arrival {
-        let Some(weight) = self.io.sampler.next_weight() else { return Arrival::Sampled };
-        let rtt = self.entry.link.fd().and_then(|fd| self.io.driver.handshake_rtt(fd));
+        let Some(weight) = self.io.sampler.next_weight() else { return Arrival::NotSampled };
+        let rtt = self.entry.socket.fd().and_then(|fd| self.io.driver.handshake_rtt(fd));
         rtt.map_or(Arrival::Unknown { weight }, |rtt| Arrival::Stamped {
             at: dialed_at + rtt,
             weight,
@@ -113,11 +113,11 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         self.io.out.extend_from_slice(bytes);
         let before = self.io.counters.bytes_sent;
         if let Err(errno) = apply::flush(self.entry, self.io, self.key) {
-            self.verdict.close.get_or_insert((CloseReason::Failed(errno), SocketClose::Finish));
+            self.actions.close.get_or_insert((CloseReason::Failed(errno), SocketClose::Finish));
         }
         SendOutcome {
             taken: (self.io.counters.bytes_sent - before) as usize,
-            pending: self.entry.link.pending_bytes(),
+            pending: self.entry.socket.pending_bytes(),
         }
     }
 
@@ -142,27 +142,27 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
                 (CloseReason::Panicked, SocketClose::Reset)
             }
         };
-        self.verdict.close.get_or_insert(close);
+        self.actions.close.get_or_insert(close);
     }
 
     /// Whether bytes wait for the peer to take what was sent before.
     pub fn is_blocked(&self) -> bool {
-        matches!(self.entry.link, SocketState::Blocked(..))
+        matches!(self.entry.socket, SocketState::Blocked(..))
     }
 
     /// Whether it has an established socket.
     pub fn is_open(&self) -> bool {
-        self.entry.link.is_live()
+        self.entry.socket.is_live()
     }
 
     /// Whether it has no socket.
     pub fn is_detached(&self) -> bool {
-        matches!(self.entry.link, SocketState::Detached)
+        matches!(self.entry.socket, SocketState::Detached)
     }
 
     /// The socket, to look at.
     pub fn fd(&self) -> Option<&D::Fd> {
-        self.entry.link.fd()
+        self.entry.socket.fd()
     }
 
     /// The world below.
@@ -177,12 +177,12 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
 
     /// Bytes that wait for the kernel to take them.
     pub fn pending_bytes(&self) -> usize {
-        self.entry.link.pending_bytes()
+        self.entry.socket.pending_bytes()
     }
 
     /// When the kernel last took some of the bytes that wait; [`Instant::ZERO`] when none has been taken, or none wait.
     pub fn taken_at(&self) -> Instant {
-        match &self.entry.link {
+        match &self.entry.socket {
             SocketState::Blocked(_, pending) | SocketState::Draining(_, pending) => {
                 pending.taken_at
             }
@@ -194,66 +194,66 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
 
     /// The address of the other end, while there is a socket.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
-        self.io.driver.peer_addr(self.entry.link.fd()?)
+        self.io.driver.peer_addr(self.entry.socket.fd()?)
     }
 
     /// The address of this end, while there is a socket.
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.io.driver.local_addr(self.entry.link.fd()?)
+        self.io.driver.local_addr(self.entry.socket.fd()?)
     }
 
     /// Connects once the callback has returned; [`App::opened`] or [`App::closed`] follows.
     pub fn connect(&mut self, spec: ConnectSpec) {
         debug_assert!(
-            matches!(self.entry.link, SocketState::Detached),
+            matches!(self.entry.socket, SocketState::Detached),
             "there is a socket already"
         );
-        self.verdict.connect = Some(spec);
+        self.actions.connect = Some(spec);
     }
 
     /// Closes in order once the callback has returned and what was sent is taken; [`App::closed`] follows.
     pub fn close(&mut self) {
-        self.verdict.close = Some((CloseReason::Asked, SocketClose::Finish));
+        self.actions.close = Some((CloseReason::Requested, SocketClose::Finish));
     }
 
     /// Closes by RST once the callback has returned.
     pub fn reset(&mut self) {
-        self.verdict.close = Some((CloseReason::Asked, SocketClose::Reset));
+        self.actions.close = Some((CloseReason::Requested, SocketClose::Reset));
     }
 
     /// Closes in order for a reason of the app's choosing.
     pub fn close_because(&mut self, reason: CloseReason) {
-        self.verdict.close = Some((reason, SocketClose::Finish));
+        self.actions.close = Some((reason, SocketClose::Finish));
     }
 
     /// Tells the other end, once the callback has returned and what was sent is taken, that nothing more will be
     /// sent.
     pub fn finish(&mut self) {
-        self.verdict.finish = true;
+        self.actions.finish = true;
     }
 
     /// Takes an entry without a socket out of the table once the callback has returned; nothing more is
     /// called for it.
-    pub fn leave(&mut self) {
+    pub fn remove(&mut self) {
         debug_assert!(self.is_detached(), "an entry with a socket is closed, not removed");
-        self.verdict.leave = true;
+        self.actions.remove = true;
     }
 
     /// Has [`App::deadline`] called then; replaces the deadline that was set.
     pub fn set_deadline(&mut self, deadline: Deadline) {
-        self.verdict.deadline = Some(deadline);
+        self.actions.deadline = Some(deadline);
     }
 
     /// Puts `mail` into another core's mailbox.
     ///
     /// # Errors
     /// Bulk mail comes back, counted, when the mailbox is full.
-    pub fn post(
+    pub fn send_message(
         &mut self,
         to: CoreId,
         mail: D::Mail,
         kind: MessagePriority,
     ) -> Result<(), MailboxFull<D::Mail>> {
-        self.io.post(to, mail, kind)
+        self.io.send_message(to, mail, kind)
     }
 }

@@ -68,20 +68,20 @@ impl<D: Driver> CoreIo<D> {
             return Ok((self.driver.recv(fd, buffer)?, Arrival::UNKNOWN));
         }
         let Some(weight) = self.sampler.next_weight() else {
-            return Ok((self.driver.recv(fd, buffer)?, Arrival::Sampled));
+            return Ok((self.driver.recv(fd, buffer)?, Arrival::NotSampled));
         };
         let (received, at) = self.driver.recv_stamped(fd, buffer)?;
         let arrival = at.map_or(Arrival::Unknown { weight }, |at| Arrival::Stamped { at, weight });
         Ok((received, arrival))
     }
 
-    pub(crate) fn post(
+    pub(crate) fn send_message(
         &mut self,
         to: CoreId,
         mail: D::Mail,
         kind: MessagePriority,
     ) -> Result<(), MailboxFull<D::Mail>> {
-        let posted = self.driver.post(to, mail, kind);
+        let posted = self.driver.send_message(to, mail, kind);
         self.counters.mail_dropped += u64::from(posted.is_err());
         posted
     }
@@ -171,7 +171,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
             return Err((fd, errno));
         }
         if let Some(entry) = self.table.0.get_mut(key) {
-            entry.link = SocketState::Open(fd);
+            entry.socket = SocketState::Open(fd);
         }
         self.io.effects.push_back(Effect::Opened(key));
         Ok(key)
@@ -180,13 +180,13 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
     /// Puts an entry without a socket into the table.
     pub fn insert(&mut self, session: A::Session, state: A::State) -> Key {
         self.table.0.insert(Entry {
-            link: SocketState::Detached,
+            socket: SocketState::Detached,
             timer: Timer::default(),
-            wanted: PackedDeadline::NEVER,
-            sequence: 0,
-            unread: false,
-            queued: false,
-            ended: false,
+            deadline: PackedDeadline::NEVER,
+            timer_sequence: 0,
+            has_unread: false,
+            is_ready_queued: false,
+            peer_finished: false,
             wants_arrival: false,
             session,
             state,
@@ -196,7 +196,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
     /// Takes an entry without a socket out of the table; nothing is called.
     pub fn remove(&mut self, key: Key) -> Option<A::State> {
         let entry = self.table.0.get(key)?;
-        debug_assert!(entry.link.fd().is_none(), "an entry with a socket is closed, not removed");
+        debug_assert!(entry.socket.fd().is_none(), "an entry with a socket is closed, not removed");
         self.timers.cancel(&mut self.table, key);
         self.table.0.remove(key).map(|entry| entry.state)
     }
@@ -208,7 +208,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
 
     /// Closes `key` once the present callback has returned; [`App::closed`] follows.
     pub fn close(&mut self, key: Key, how: SocketClose) {
-        self.io.effects.push_back(Effect::Close(key, CloseReason::Asked, how));
+        self.io.effects.push_back(Effect::Close(key, CloseReason::Requested, how));
     }
 
     /// Lets `f` act on one connection from outside its own callbacks. None when it is gone, or when `f` panics, which
@@ -216,7 +216,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
     pub fn with<R>(&mut self, key: Key, f: impl FnOnce(&mut Conn<'_, D, A>) -> R) -> Option<R> {
         let mut conn = Conn::new(self.table.0.get_mut(key)?, &mut self.io, key);
         let shielded = catch_unwind(AssertUnwindSafe(|| f(&mut conn)));
-        let verdict = conn.verdict;
+        let verdict = conn.actions;
         match &shielded {
             Ok(_) => apply::apply(self, key, verdict),
             Err(_) => apply::panicked(self, key),
@@ -227,7 +227,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
     /// Runs code that is not the app's own, outside the callbacks of a connection: what a state does when it is made,
     /// what a message does when it is dropped. None when it panics, which is counted and ends nothing; a
     /// panic of the app itself in one of the core's callbacks is a defect, and ends the core.
-    pub fn shield<R>(&mut self, run: impl FnOnce() -> R) -> Option<R> {
+    pub fn catch_panic<R>(&mut self, run: impl FnOnce() -> R) -> Option<R> {
         let shielded = catch_unwind(AssertUnwindSafe(run));
         self.io.counters.panics += u64::from(shielded.is_err());
         shielded.ok()
@@ -236,7 +236,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
     /// Leaves what there is to read of `key` to the next turn.
     pub(crate) fn defer(&mut self, key: Key) {
         let Some(entry) = self.table.0.get_mut(key) else { return };
-        if !std::mem::replace(&mut entry.queued, true) {
+        if !std::mem::replace(&mut entry.is_ready_queued, true) {
             self.io.counters.reads_deferred += 1;
             self.io.ready.push_back(key);
         }
@@ -252,7 +252,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         mail: D::Mail,
         kind: MessagePriority,
     ) -> Result<(), MailboxFull<D::Mail>> {
-        self.io.post(to, mail, kind)
+        self.io.send_message(to, mail, kind)
     }
 
     /// Ends the core after this turn.

@@ -148,7 +148,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
 
     fn connection_ready(&mut self, key: Key, ready: Ready) {
         let Some(entry) = self.cx.table.0.get_mut(key) else { return };
-        match &entry.link {
+        match &entry.socket {
             SocketState::Connecting(fd) => {
                 if ready.error
                     && let Err(errno) = self.cx.io.driver.error(fd)
@@ -164,9 +164,9 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                     return;
                 }
                 if let SocketState::Connecting(fd) =
-                    std::mem::replace(&mut entry.link, SocketState::Detached)
+                    std::mem::replace(&mut entry.socket, SocketState::Detached)
                 {
-                    entry.link = SocketState::Open(fd);
+                    entry.socket = SocketState::Open(fd);
                 }
                 self.call(key, A::opened);
                 // Whatever came with it is read in its place, after what `opened` asked for.
@@ -203,11 +203,11 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             let Some(entry) = self.cx.table.0.get_mut(key) else { return };
             let wants_arrival = entry.wants_arrival;
             let io = &mut self.cx.io;
-            let fd = match &entry.link {
+            let fd = match &entry.socket {
                 SocketState::Open(fd) => fd,
                 SocketState::Blocked(fd, _) if A::READS_WHILE_BLOCKED => fd,
                 SocketState::Blocked(..) => {
-                    entry.unread = true;
+                    entry.has_unread = true;
                     return;
                 }
                 _ => return,
@@ -217,7 +217,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 self.run_session(key, length, false, &mut share);
                 continue;
             }
-            if entry.ended {
+            if entry.peer_finished {
                 // A receive says nothing but the end again; an error is asked for.
                 if let Err(errno) = io.driver.error(fd) {
                     let reason = CloseReason::Failed(errno);
@@ -227,7 +227,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             }
             let received: usize = match io.recv(fd, &mut self.receive, wants_arrival) {
                 Ok((0, _)) => {
-                    entry.ended = true;
+                    entry.peer_finished = true;
                     return self.call(key, A::finished);
                 }
                 Ok((received, arrival)) => {
@@ -263,12 +263,12 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             if timed_out {
                 conn.entry.session.handle_timeout(conn.io.now, &mut conn.io.out);
             }
-            while conn.verdict.close.is_none() {
+            while conn.actions.close.is_none() {
                 if share.is_spent() || conn.io.budget.is_spent() {
                     is_cut = true;
                     break;
                 }
-                conn.verdict.was_empty = conn.entry.link.pending_bytes() == 0;
+                conn.actions.was_empty = conn.entry.socket.pending_bytes() == 0;
                 let io = &mut *conn.io;
                 let session = &mut conn.entry.session;
                 let Some(event) = session.next(io.now, &mut input, scratch, &mut io.out) else {
@@ -285,12 +285,12 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                     conn.send_now(&[]);
                 }
                 let bytes_max = conn.io.limits.pending_bytes_max;
-                if apply::overflows(&mut conn.entry.link, &conn.verdict, bytes_max) {
+                if apply::overflows(&mut conn.entry.socket, &conn.actions, bytes_max) {
                     break;
                 }
             }
         }));
-        let verdict = conn.verdict;
+        let verdict = conn.actions;
         let arrival = std::mem::replace(&mut cx.io.arrival, Arrival::UNKNOWN);
         // What was consumed without an event: a part of a message.
         let silent_work = (input.work_since(received) + events * EVENT_WORK_BYTES) - spent;
@@ -307,12 +307,12 @@ impl<D: Driver, A: App<D>> Core<D, A> {
     fn call(&mut self, key: Key, callback: impl FnOnce(&mut A, &mut Conn<'_, D, A>)) {
         let Self { app, cx, .. } = self;
         let Some(entry) = cx.table.0.get_mut(key) else { return };
-        if entry.link.is_draining() {
+        if entry.socket.is_draining() {
             return;
         }
         let mut conn = Conn::<D, A>::new(entry, &mut cx.io, key);
         let shielded = catch_unwind(AssertUnwindSafe(|| callback(app, &mut conn)));
-        let verdict = conn.verdict;
+        let verdict = conn.actions;
         self.settle(key, verdict, shielded.is_err());
     }
 
@@ -341,7 +341,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         let Some(entry) = cx.table.0.get_mut(key) else { return };
         let mut conn = Conn::<D, A>::new(entry, &mut cx.io, key);
         let after = catch_unwind(AssertUnwindSafe(|| app.closed(&mut conn, reason)));
-        let verdict = conn.verdict;
+        let verdict = conn.actions;
         // What panics here is not asked a second time.
         cx.io.counters.panics += u64::from(after.is_err());
         if let Ok(AfterClose::Keep) = after {
@@ -361,7 +361,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             }
             let Some(key) = self.cx.io.ready.pop_front() else { return };
             let Some(entry) = self.cx.table.0.get_mut(key) else { continue };
-            entry.queued = false;
+            entry.is_ready_queued = false;
             self.read_clock();
             self.receive(key, true);
             self.run_effects();
@@ -372,11 +372,11 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         if !std::mem::take(&mut self.mail_left) {
             return;
         }
-        self.mail_left = self.cx.io.driver.collect(&mut self.mail);
+        self.mail_left = self.cx.io.driver.receive_messages(&mut self.mail);
         let mut mail = std::mem::take(&mut self.mail);
         self.cx.io.counters.mail_received += mail.len() as u64;
         for message in mail.drain(..) {
-            self.app.mail(&mut self.cx, message);
+            self.app.message(&mut self.cx, message);
             self.run_effects();
         }
         self.mail = mail;
@@ -404,27 +404,27 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         let Some(entry) = self.cx.table.0.get_mut(key) else { return };
         let now = self.cx.io.now;
         let is_patience = entry.session.deadline() <= now
-            || matches!(entry.wanted.get(), Deadline::Coarse(moment) if moment <= now);
-        if entry.link.is_live() && is_patience {
+            || matches!(entry.deadline.get(), Deadline::Coarse(moment) if moment <= now);
+        if entry.socket.is_live() && is_patience {
             // What the other end has sent in time is not too late because this core is.
             self.receive(key, false);
             self.run_effects();
         }
         let Some(entry) = self.cx.table.0.get_mut(key) else { return };
-        let sequence = entry.sequence;
+        let sequence = entry.timer_sequence;
         // A connection whose input waits here is not silent: it is timed out once that was read.
-        let is_live = entry.link.is_live();
+        let is_live = entry.socket.is_live();
         let is_silent = !(is_live && self.cx.io.backlog.holds(key));
         if is_live && is_silent && entry.session.deadline() <= now {
             let mut share = Budget::new(self.cx.io.limits.connection_work_bytes_max);
             self.run_session(key, 0, true, &mut share);
         }
         let Some(entry) = self.cx.table.0.get_mut(key) else { return };
-        let wanted = entry.wanted.get();
+        let wanted = entry.deadline.get();
         let may_be_due = is_silent || matches!(wanted, Deadline::Exact(_));
         if may_be_due && wanted.moment() <= now {
-            entry.wanted = PackedDeadline::NEVER;
-            if entry.link.is_draining() {
+            entry.deadline = PackedDeadline::NEVER;
+            if entry.socket.is_draining() {
                 self.cx.io.counters.pending_overflows += 1;
                 let reason = CloseReason::Overflow;
                 return apply::close_now(&mut self.cx, key, reason, SocketClose::Reset);
@@ -433,7 +433,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         }
         // Whatever was not due is still to come, unless a callback has set it anew.
         let CoreContext { table, timers, .. } = &mut self.cx;
-        if table.0.get_mut(key).is_some_and(|entry| entry.sequence == sequence) {
+        if table.0.get_mut(key).is_some_and(|entry| entry.timer_sequence == sequence) {
             timers.set(table, key, now);
         }
     }

@@ -36,7 +36,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         let Self { table, io, .. } = self;
         let Some(entry) = table.0.get_mut(key) else { return DeliveryOutcome::Gone };
         let bytes_max = io.limits.pending_bytes_max;
-        let queued = match &mut entry.link {
+        let queued = match &mut entry.socket {
             SocketState::Open(fd) => {
                 let bytes = &frames.bytes()[frames.span(range.clone())];
                 let taken = match io.driver.send(fd, bytes) {
@@ -79,7 +79,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
             }
         };
         // Whatever the policy, no frame is queued that there is no room for.
-        debug_assert!(!entry.link.overflows(bytes_max), "more than {bytes_max} bytes wait");
+        debug_assert!(!entry.socket.overflows(bytes_max), "more than {bytes_max} bytes wait");
         if queued.closes {
             apply::close_now(self, key, CloseReason::Overflow, SocketClose::Reset);
         }

@@ -9,19 +9,19 @@ use crate::send_queue::SendQueue;
 /// An entry. Everything that only a few connections need at a time is behind one pointer, so that an idle
 /// one costs 48 bytes beside its session and the app's state.
 pub(crate) struct Entry<F, S, T> {
-    pub(crate) link: SocketState<F>,
+    pub(crate) socket: SocketState<F>,
     /// Where the entry stands in the wheel, while its deadline is far.
     pub(crate) timer: Timer,
     /// When the app wants to be called, and how exactly.
-    pub(crate) wanted: PackedDeadline,
+    pub(crate) deadline: PackedDeadline,
     /// Names the timer that counts; an entry of the heap or of the due list with another number is stale.
-    pub(crate) sequence: u32,
+    pub(crate) timer_sequence: u32,
     /// Bytes may be waiting in the socket that no event will tell again.
-    pub(crate) unread: bool,
+    pub(crate) has_unread: bool,
     /// The entry stands in the ready list.
-    pub(crate) queued: bool,
+    pub(crate) is_ready_queued: bool,
     /// The other end has finished, and the app knows.
-    pub(crate) ended: bool,
+    pub(crate) peer_finished: bool,
     /// The app measures by when bytes arrive.
     pub(crate) wants_arrival: bool,
     pub(crate) session: S,
@@ -31,8 +31,8 @@ pub(crate) struct Entry<F, S, T> {
 impl<F, S, T> Entry<F, S, T> {
     /// The open socket's peer is slow: `pending` waits for it.
     pub(crate) fn block(&mut self, pending: Box<SendQueue>) {
-        if let SocketState::Open(fd) = std::mem::replace(&mut self.link, SocketState::Detached) {
-            self.link = SocketState::Blocked(fd, pending);
+        if let SocketState::Open(fd) = std::mem::replace(&mut self.socket, SocketState::Detached) {
+            self.socket = SocketState::Blocked(fd, pending);
         }
     }
 }
@@ -41,8 +41,8 @@ impl<F, S: Session, T> Entry<F, S, T> {
     /// When it wants to be called exactly, and when within a tick; [`Instant::FAR`] for never. The session is
     /// asked while it has a connection.
     pub(crate) fn deadlines(&self) -> (Instant, Instant) {
-        let session = if self.link.is_live() { self.session.deadline() } else { Instant::FAR };
-        match self.wanted.get() {
+        let session = if self.socket.is_live() { self.session.deadline() } else { Instant::FAR };
+        match self.deadline.get() {
             Deadline::Never => (Instant::FAR, session),
             Deadline::Coarse(moment) => (Instant::FAR, moment.min(session)),
             Deadline::Exact(moment) => (moment, session),
@@ -93,7 +93,7 @@ impl<F> SocketState<F> {
     /// All that waits was added by one callback.
     pub(crate) fn excuse(&mut self, bytes_max: usize) {
         if let Self::Blocked(_, pending) = self {
-            pending.excuse(bytes_max);
+            pending.exempt(bytes_max);
         }
     }
 

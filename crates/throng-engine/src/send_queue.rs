@@ -21,10 +21,10 @@ pub(crate) struct SendQueue {
     /// The first so many of them count towards no limit: what one callback or one frame has added while nothing waited, if that
     /// alone was more than may wait. It is this end that chose its size, so a peer that reads is not to be closed for it.
     /// Of a callback's bytes, which this connection alone holds, it is at most [`EXCUSED_TIMES`] the limit.
-    excused: usize,
+    exempt_bytes: usize,
     /// What waits of each topic. One or two, so a list.
-    lanes: Vec<QueuedPart>,
-    pub(crate) then: AfterFlush,
+    lanes: Vec<LaneBytes>,
+    pub(crate) after_flush: AfterFlush,
     /// When the kernel last took some of it.
     pub(crate) taken_at: Instant,
 }
@@ -71,7 +71,7 @@ struct Segment {
 enum Bytes {
     Own { bytes: Vec<u8>, taken: usize },
     Shared { bytes: Arc<[u8]>, start: usize, end: usize },
-    Late(QueuedSource),
+    Source(QueuedSource),
 }
 
 /// Makes bytes when the kernel has room for them, so that what a slow peer does not read takes no
@@ -94,7 +94,7 @@ pub enum SendPart<'a> {
 }
 
 #[derive(Debug)]
-struct QueuedPart {
+struct LaneBytes {
     lane: u32,
     bytes: usize,
 }
@@ -127,13 +127,13 @@ impl SendQueue {
 
     /// Whether more waits than may: `bytes_max`, and what is excused.
     pub(crate) const fn overflows(&self, bytes_max: usize) -> bool {
-        self.bytes - self.excused > bytes_max
+        self.bytes - self.exempt_bytes > bytes_max
     }
 
     /// All that waits was added by one callback, while nothing waited.
-    pub(crate) fn excuse(&mut self, bytes_max: usize) {
+    pub(crate) fn exempt(&mut self, bytes_max: usize) {
         if self.bytes > bytes_max {
-            self.excused = self.bytes.min(bytes_max.saturating_mul(EXCUSED_TIMES));
+            self.exempt_bytes = self.bytes.min(bytes_max.saturating_mul(EXEMPT_FACTOR));
         }
     }
 
@@ -173,7 +173,7 @@ impl SendQueue {
 
     /// Adds a source.
     pub(crate) fn push_source(&mut self, source: Box<dyn ByteSource>) {
-        let bytes = Bytes::Late(QueuedSource(source));
+        let bytes = Bytes::Source(QueuedSource(source));
         self.segments.push_back(Segment { bytes, lane: OWN, is_begun: false });
     }
 
@@ -182,9 +182,9 @@ impl SendQueue {
     ///
     /// # Errors
     /// The source has panicked.
-    pub(crate) fn make(&mut self) -> Result<usize, SourcePanic> {
+    pub(crate) fn fill_from_source(&mut self) -> Result<usize, SourcePanic> {
         let mut made = Vec::new();
-        while let Some(Segment { bytes: Bytes::Late(QueuedSource(source)), .. }) =
+        while let Some(Segment { bytes: Bytes::Source(QueuedSource(source)), .. }) =
             self.segments.front_mut()
         {
             let fill = || source.fill(COPIED_BYTES_MAX, &mut made);
@@ -233,7 +233,7 @@ impl SendQueue {
             let is_first = self.is_empty();
             self.push_shared(frames.bytes(), rest, lane.id, is_begun > 0);
             if is_first && self.bytes > bytes_max {
-                self.excused = self.bytes;
+                self.exempt_bytes = self.bytes;
             }
         }
         result
@@ -262,9 +262,9 @@ impl SendQueue {
     }
 
     /// The kernel has taken `count` bytes.
-    pub(crate) fn took(&mut self, mut count: usize) {
+    pub(crate) fn advance(&mut self, mut count: usize) {
         self.bytes -= count;
-        self.excused = self.excused.saturating_sub(count);
+        self.exempt_bytes = self.exempt_bytes.saturating_sub(count);
         while count > 0 {
             let Some(first) = self.segments.front_mut() else { break };
             let here = count.min(first.rest().len());
@@ -326,7 +326,7 @@ impl SendQueue {
         // What is excused stands first. Where that is a frame which would be removed, nothing of the rest is.
         let is_removed =
             removed > 0 && self.segments.front().is_some_and(|first| first.is_removable(lane.id));
-        let excused = if is_removed { 0 } else { self.excused };
+        let excused = if is_removed { 0 } else { self.exempt_bytes };
         fits_lane && of_all - excused + bytes <= bytes_max - bytes_max / 4
     }
 
@@ -347,7 +347,7 @@ impl SendQueue {
         self.bytes += end - start;
         match self.lanes.iter_mut().find(|waiting| waiting.lane == lane) {
             Some(waiting) => waiting.bytes += end - start,
-            None => self.lanes.push(QueuedPart { lane, bytes: end - start }),
+            None => self.lanes.push(LaneBytes { lane, bytes: end - start }),
         }
         let bytes = Bytes::Shared { bytes: Arc::clone(bytes), start, end };
         self.segments.push_back(Segment { bytes, lane, is_begun });
@@ -360,7 +360,7 @@ impl SendQueue {
         if let Some(segment) = self.segments.remove(at) {
             self.bytes -= segment.rest().len();
             // A frame that stands first is all that may have been excused.
-            self.excused = if at == 0 { 0 } else { self.excused };
+            self.exempt_bytes = if at == 0 { 0 } else { self.exempt_bytes };
             self.forget(lane, segment.rest().len());
         }
         true
@@ -386,7 +386,7 @@ impl Segment {
         match &self.bytes {
             Bytes::Own { bytes, taken } => &bytes[*taken..],
             Bytes::Shared { bytes, start, end } => &bytes[*start..*end],
-            Bytes::Late(_) => &[],
+            Bytes::Source(_) => &[],
         }
     }
 
@@ -395,7 +395,7 @@ impl Segment {
         match &mut self.bytes {
             Bytes::Own { taken, .. } => *taken += count,
             Bytes::Shared { start, .. } => *start += count,
-            Bytes::Late(_) => debug_assert!(count == 0, "what was not made was taken"),
+            Bytes::Source(_) => debug_assert!(count == 0, "what was not made was taken"),
         }
     }
 }
@@ -414,7 +414,7 @@ pub(crate) struct SourcePanic;
 const OWN: u32 = 0;
 /// How many times `pending_bytes_max` one callback may add for one connection while nothing waits
 /// for it: an answer of 8 MiB at the default.
-const EXCUSED_TIMES: usize = 8;
+const EXEMPT_FACTOR: usize = 8;
 /// Segments smaller than this are handed to the kernel together; sources make so much at a time.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 

@@ -42,7 +42,7 @@ impl TimerQueue {
     ) {
         let Some(entry) = table.0.get_mut(key) else { return };
         self.sequence = self.sequence.wrapping_add(1);
-        entry.sequence = self.sequence;
+        entry.timer_sequence = self.sequence;
         let (exact, coarse) = entry.deadlines();
         // The wheel is at most one tick late, so one tick is left for the heap.
         let wake = if exact <= now + NEAR {
@@ -66,7 +66,7 @@ impl TimerQueue {
     ) {
         if let Some(entry) = table.0.get_mut(key)
             && entry.session.deadline() < entry.timer.due()
-            && entry.link.is_live()
+            && entry.socket.is_live()
         {
             self.set(table, key, now);
         }
@@ -75,10 +75,10 @@ impl TimerQueue {
     /// Forgets the deadline of `key`.
     pub(crate) fn cancel<D: Driver, A: App<D>>(&mut self, table: &mut EntryTable<D, A>, key: Key) {
         if let Some(entry) = table.0.get_mut(key) {
-            entry.wanted = PackedDeadline::NEVER;
+            entry.deadline = PackedDeadline::NEVER;
             // No timer has this number until the counter has gone round.
             self.sequence = self.sequence.wrapping_add(1);
-            entry.sequence = self.sequence;
+            entry.timer_sequence = self.sequence;
             self.wheel.cancel(table, key.index());
         }
     }
@@ -104,7 +104,7 @@ impl TimerQueue {
             let Some(entry) = table.0.at(index) else { continue };
             let (exact, coarse) = entry.deadlines();
             if exact.min(coarse) <= now {
-                self.due.push_back((index, entry.sequence));
+                self.due.push_back((index, entry.timer_sequence));
             } else if let Some(key) = table.0.key_at(index) {
                 // An exact one moves to the heap; what a session has put off is set anew.
                 self.set(table, key, now);
@@ -122,7 +122,7 @@ impl TimerQueue {
         table: &mut EntryTable<D, A>,
     ) -> Option<Key> {
         while let Some((index, sequence)) = self.due.pop_front() {
-            if table.0.at(index).is_some_and(|entry| entry.sequence == sequence) {
+            if table.0.at(index).is_some_and(|entry| entry.timer_sequence == sequence) {
                 return table.0.key_at(index);
             }
         }

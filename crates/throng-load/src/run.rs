@@ -212,7 +212,7 @@ impl Load {
         })
         .map_err(LoadError::Start)?;
         let (reply, replies) = mpsc::channel();
-        let post = cores.post();
+        let post = cores.sender();
         let collector = Collector::new(post.cores(), phases, classes, probe.as_ref());
         let rss_bytes_at_start = process::rss_bytes();
         Ok(Self {
@@ -232,7 +232,7 @@ impl Load {
     /// measured comes with a later call.
     pub fn snapshot(&mut self) -> LoadInterval {
         for (core, blank) in self.collector.ask() {
-            self.post.control(core, GeneratorMessage::Collect(blank, self.reply.clone()));
+            self.post.send_control(core, GeneratorMessage::Collect(blank, self.reply.clone()));
         }
         let give_up_at = WallClock::now() + COLLECT_TIMEOUT;
         while self.collector.is_waiting() {
@@ -286,29 +286,29 @@ impl Load {
     /// Nobody new begins until [`Self::resume`].
     pub fn pause(&self) {
         self.is_paused.store(true, Relaxed);
-        self.post.each(|_| GeneratorMessage::Pause);
+        self.post.send_to_all(|_| GeneratorMessage::Pause);
     }
 
     /// The schedule goes on where it was.
     pub fn resume(&self) {
         self.is_paused.store(false, Relaxed);
-        self.post.each(|_| GeneratorMessage::Resume);
+        self.post.send_to_all(|_| GeneratorMessage::Resume);
     }
 
     /// Ends the run in order: nobody new begins, everybody leaves.
     pub fn ramp_down(&self) {
-        self.post.each(|_| GeneratorMessage::RampDown);
+        self.post.send_to_all(|_| GeneratorMessage::RampDown);
     }
 
     /// Ends the cores, whatever their users are doing. True when none of them had panicked.
     pub fn join(mut self) -> bool {
-        self.post.each(|_| GeneratorMessage::Stop);
+        self.post.send_to_all(|_| GeneratorMessage::Stop);
         self.cores.join()
     }
 
     fn share(&self, count: u64, mail: impl Fn(u64) -> GeneratorMessage) {
         let cores = self.post.cores() as u64;
-        self.post.each(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
+        self.post.send_to_all(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
     }
 }
 

@@ -113,7 +113,7 @@ impl SourceAddresses {
         match &self.plan {
             SourcePlan::Any => SourceAddress::Any,
             SourcePlan::Late(addresses) => {
-                SourceAddress::Late(addresses[(place % addresses.len() as u64) as usize])
+                SourceAddress::IpOnly(addresses[(place % addresses.len() as u64) as usize])
             }
             SourcePlan::Explicit(addresses, ports) => {
                 // All addresses at one port, then the next port: a port is used again as late as possible.

@@ -108,7 +108,7 @@ impl<F> Acceptor<F> {
 
     /// Gives a permit back and wakes the core that it is for.
     pub(crate) fn give<D: Driver>(&mut self, driver: &mut D) {
-        match driver.permits().give() {
+        match driver.permits().release() {
             Some(core) if core == self.core => self.was_named = true,
             Some(core) => driver.wake(core),
             None => {}
@@ -177,7 +177,7 @@ where
             return AcceptStep::Enough;
         }
         let driver = cx.driver();
-        if !driver.permits().take(self.acceptor.core) {
+        if !driver.permits().acquire_or_register(self.acceptor.core) {
             return AcceptStep::Pause(PauseReason::Permits);
         }
         let errno = match driver.accept(listener) {
@@ -249,7 +249,7 @@ where
         }
         // The handler's state is made by the user's code, and no connection has it yet that could end for a panic.
         let now = cx.now();
-        let made = cx.shield(|| (self.handler.session(now), Slot::default()));
+        let made = cx.catch_panic(|| (self.handler.session(now), Slot::default()));
         let Some((session, slot)) = made else {
             self.events.panicked(cx.now(), || handler_panicked::<H>(self.acceptor.core));
             self.refuse(cx.driver(), fd);
@@ -302,7 +302,7 @@ where
             return self.accept(cx);
         }
         let driver = cx.driver();
-        if driver.permits().anyone_waits() && driver.permits().try_take() {
+        if driver.permits().has_waiters() && driver.permits().try_acquire() {
             self.acceptor.give(driver);
         }
     }

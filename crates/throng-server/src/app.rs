@@ -122,7 +122,7 @@ where
         server.open = self.connections(cx) as u64;
         server.paused_cores = u64::from(self.acceptor.is_paused());
         self.fanout.report(&mut server);
-        cx.shield(|| self.handler.count(&mut server));
+        cx.catch_panic(|| self.handler.count(&mut server));
         if let Some(registry) = &mut self.registry {
             server.registry_mailbox_most = registry.take_mailbox_most();
         }
@@ -166,7 +166,7 @@ where
         }));
         if let Err(panic) = acted {
             // Counted as any other.
-            cx.shield(|| resume_unwind(panic));
+            cx.catch_panic(|| resume_unwind(panic));
             self.events.panicked(cx.now(), || handler_panicked::<H>(cx.core()));
         }
     }
@@ -183,7 +183,7 @@ where
 
     pub(crate) fn tell_registry(&self, driver: &mut D, kind: CoreMessageKind<H::Message>) {
         // Control mail is never refused.
-        let _ = driver.post(REGISTRY_CORE, CoreMessage(kind), MessagePriority::Control);
+        let _ = driver.send_message(REGISTRY_CORE, CoreMessage(kind), MessagePriority::Control);
     }
 
     fn deliver(&mut self, cx: &mut CoreContext<D, Self>, key: Key, message: H::Message) {
@@ -202,7 +202,7 @@ where
     fn spawn(&mut self, cx: &mut CoreContext<D, Self>) {
         while let Some(own) = self.spawned.pop() {
             let now = cx.now();
-            let Some(session) = cx.shield(|| self.handler.session(now)) else { continue };
+            let Some(session) = cx.catch_panic(|| self.handler.session(now)) else { continue };
             self.detached += 1;
             let slot = Slot { is_detached: true, ..Slot::new(own) };
             let key = cx.insert(session, slot);
@@ -223,7 +223,7 @@ where
 
     fn registry_mail(&mut self, cx: &mut CoreContext<D, Self>, kind: &CoreMessageKind<H::Message>) {
         let Some(registry) = &mut self.registry else { return };
-        registry.heard(|| cx.driver().mail_waiting());
+        registry.heard(|| cx.driver().messages_waiting());
         let go = match *kind {
             CoreMessageKind::Ask(acceptor) => registry.ask(acceptor),
             CoreMessageKind::End(core) => registry.ended(core),
@@ -323,7 +323,7 @@ where
         self.acceptor.was_named = true;
     }
 
-    fn mail(&mut self, cx: &mut CoreContext<D, Self>, CoreMessage(kind): CoreMessage<H::Message>) {
+    fn message(&mut self, cx: &mut CoreContext<D, Self>, CoreMessage(kind): CoreMessage<H::Message>) {
         match kind {
             CoreMessageKind::Message(key, message) => self.deliver(cx, key, message),
             CoreMessageKind::Core(message) => {
@@ -428,8 +428,8 @@ where
         self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
         let core = conn.core();
         let why = match reason {
-            CloseReason::Asked if conn.state().is_idle => DisconnectReason::Idle,
-            CloseReason::Asked => DisconnectReason::Asked,
+            CloseReason::Requested if conn.state().is_idle => DisconnectReason::Idle,
+            CloseReason::Requested => DisconnectReason::Asked,
             CloseReason::Finished => DisconnectReason::Finished,
             CloseReason::Failed(errno) | CloseReason::ConnectFailed(errno) => {
                 self.counters.resets += 1;

@@ -329,7 +329,7 @@ where
 
     fn send_message(&mut self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
         let mail = CoreMessage(CoreMessageKind::Message(to.key(), message));
-        self.post(to.core(), mail, MessagePriority::Bulk).map_err(|full| match full.0.0 {
+        self.send_message(to.core(), mail, MessagePriority::Bulk).map_err(|full| match full.0.0 {
             CoreMessageKind::Message(_, message) => message,
             _ => unreachable!("what comes back is what was sent"),
         })
@@ -337,7 +337,7 @@ where
 
     fn tell(&mut self, to: ConnectionId, message: H::Message) {
         // Control mail is never refused.
-        let _ = self.post(
+        let _ = self.send_message(
             to.core(),
             CoreMessage(CoreMessageKind::Message(to.key(), message)),
             MessagePriority::Control,

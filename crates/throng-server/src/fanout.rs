@@ -246,7 +246,7 @@ where
                 let weight = publication.weight();
                 let mail = CoreMessage(CoreMessageKind::Publish(publication, except));
                 if let Err(MailboxFull(CoreMessage(refused))) =
-                    cx.driver().post(core, mail, MessagePriority::Bulk)
+                    cx.driver().send_message(core, mail, MessagePriority::Bulk)
                 {
                     if let CoreMessageKind::Publish(publication, except) = refused {
                         outbox.queue.push_front(Outgoing { publication, except });
@@ -273,7 +273,7 @@ where
     D: Driver<Mail = CoreMessage<H::Message>>,
 {
     let render = |out: &mut Vec<u8>| handler.render(publication, dialect, out);
-    cx.shield(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
+    cx.catch_panic(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
 }
 
 /// Deliveries after which everything else on the core has its turn: about a millisecond, at 8 us each.

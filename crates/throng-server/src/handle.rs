@@ -25,7 +25,7 @@ impl<H: Handler> ServerHandle<H> {
     /// # Errors
     /// The message again, when `mailbox_max` messages wait for that core.
     pub fn send_message(&self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
-        self.post.bulk(to.core(), CoreMessage(CoreMessageKind::Message(to.key(), message))).map_err(
+        self.post.send_bulk(to.core(), CoreMessage(CoreMessageKind::Message(to.key(), message))).map_err(
             |full| match full.0.0 {
                 CoreMessageKind::Message(_, message) => message,
                 _ => unreachable!("what comes back is what was sent"),
@@ -42,7 +42,7 @@ impl<H: Handler> ServerHandle<H> {
         &self,
         publication: impl Into<Arc<Publication>>,
     ) -> Result<(), Arc<Publication>> {
-        self.post.bulk(0, CoreMessage(CoreMessageKind::Relay(publication.into()))).map_err(|full| {
+        self.post.send_bulk(0, CoreMessage(CoreMessageKind::Relay(publication.into()))).map_err(|full| {
             match full.0.0 {
                 CoreMessageKind::Relay(publication) => publication,
                 _ => unreachable!("what comes back is what was sent"),

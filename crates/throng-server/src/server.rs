@@ -90,7 +90,7 @@ impl<H: Handler> Server<H> {
         };
         let cores = cores::spawn(&cores_options, run).map_err(StartError::Cores)?;
         let mut server = Self {
-            post: cores.post(),
+            post: cores.sender(),
             private_fds: cores.private_fds(),
             cores: Mutex::new(Some(cores)),
             accept: options.accept,
@@ -147,7 +147,7 @@ impl<H: Handler> Server<H> {
         let _steering = lock(&self.steering);
         self.is_suspended.store(true, SeqCst);
         let (reply, answers) = channel();
-        self.post.each(|_| CoreMessage::suspend(reply.clone()));
+        self.post.send_to_all(|_| CoreMessage::suspend(reply.clone()));
         drop(reply);
         let _: Vec<CoreId> = answers_until(&answers, self.size.cores, STEERING_MAX);
     }
@@ -172,10 +172,10 @@ impl<H: Handler> Server<H> {
         let open = self.open();
         let at_ms = (Clock.now() - self.epoch).as_millis() as u64;
         let _ = self.to_events.try_send(RunEvent::new(at_ms, RunEventKind::Draining { open }));
-        self.post.each(|_| CoreMessage::drain());
+        self.post.send_to_all(|_| CoreMessage::drain());
         let ended = wait_until(timeout, || self.is_empty());
         if !ended {
-            self.post.each(|_| CoreMessage::close_all());
+            self.post.send_to_all(|_| CoreMessage::close_all());
             wait_until(CLOSE_MAX, || self.is_empty());
         }
         ended
@@ -184,14 +184,14 @@ impl<H: Handler> Server<H> {
     /// Whether every permit is back. Connections on their way from one core to another have one, too, and are
     /// counted by no core.
     fn is_empty(&self) -> bool {
-        lock(&self.cores).as_ref().is_none_or(|cores| cores.permits().taken() == 0)
+        lock(&self.cores).as_ref().is_none_or(|cores| cores.permits().in_use() == 0)
     }
 
     /// Ends the cores and, with them, all connections, at once; [`Handler::close`] is not called. False when a core had
     /// ended by itself, which is a defect.
     pub fn stop(&self) -> bool {
         let Some(mut cores) = lock(&self.cores).take() else { return true };
-        self.post.each(|_| CoreMessage::stop());
+        self.post.send_to_all(|_| CoreMessage::stop());
         cores.join()
     }
 
@@ -249,7 +249,7 @@ impl<H: Handler> Server<H> {
         let mut last = lock(&self.last);
         let (reply, answers) = channel();
         if lock(&self.cores).is_some() {
-            self.post.each(|_| CoreMessage::collect(reply.clone()));
+            self.post.send_to_all(|_| CoreMessage::collect(reply.clone()));
         }
         drop(reply);
         let mut silent = self.size.cores as u64;
@@ -271,7 +271,7 @@ impl<H: Handler> Server<H> {
             AcceptTopology::Shared | AcceptTopology::Dispatch => self.listen_once(),
         };
         listening.map_err(|errno| {
-            self.post.each(|_| CoreMessage::suspend(channel().0));
+            self.post.send_to_all(|_| CoreMessage::suspend(channel().0));
             StartError::Listen(self.addr, errno)
         })
     }
@@ -279,10 +279,10 @@ impl<H: Handler> Server<H> {
     /// Every core has its listening socket; the first one finds the port for all.
     fn listen_each(&self) -> Result<SocketAddr, Errno> {
         let (reply, answers) = channel();
-        self.post.control(0, CoreMessage::listen(self.addr, reply.clone()));
+        self.post.send_control(0, CoreMessage::listen(self.addr, reply.clone()));
         let addr = listening(&answers, 1)?.unwrap_or(self.addr);
         for core in 1..self.size.cores {
-            self.post.control(core, CoreMessage::listen(addr, reply.clone()));
+            self.post.send_control(core, CoreMessage::listen(addr, reply.clone()));
         }
         listening(&answers, self.size.cores - 1)?;
         Ok(addr)
@@ -293,9 +293,9 @@ impl<H: Handler> Server<H> {
     fn listen_once(&self) -> Result<SocketAddr, Errno> {
         let (reply, answers) = channel();
         let others = self.size.cores - 1;
-        (1..=others).for_each(|core| self.post.control(core, CoreMessage::expect(reply.clone())));
+        (1..=others).for_each(|core| self.post.send_control(core, CoreMessage::expect(reply.clone())));
         listening(&answers, others)?;
-        self.post.control(0, CoreMessage::listen_for_all(self.addr, reply));
+        self.post.send_control(0, CoreMessage::listen_for_all(self.addr, reply));
         Ok(listening(&answers, others + 1)?.unwrap_or(self.addr))
     }
 }

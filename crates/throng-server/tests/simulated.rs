@@ -230,8 +230,8 @@ impl Simulated {
 
     /// Nothing is open, no permit is out, and what came has gone.
     fn assert_balanced(&self, sim: &mut Sim) {
-        let gone = sim.run_until(PATIENCE, |_| self.cores.permits().taken() == 0);
-        assert!(gone, "{} permits were never given back", self.cores.permits().taken());
+        let gone = sim.run_until(PATIENCE, |_| self.cores.permits().in_use() == 0);
+        assert!(gone, "{} permits were never given back", self.cores.permits().in_use());
         assert_eq!(self.watcher.open.get(), 0);
         let counters = self.counters(sim);
         assert_eq!((counters.open, counters.accepted), (0, counters.closed));
@@ -273,7 +273,7 @@ fn runs_to_the_end(
         let mut is_exact = true;
         let room = options.fds_max.saturating_sub(options.fds_reserved + 1);
         let done = sim.run_until(PATIENCE, |_| {
-            is_exact &= server.cores.permits().taken() <= options.permits;
+            is_exact &= server.cores.permits().in_use() <= options.permits;
             is_exact &= server.running.iter().all(|core| core.borrow_mut().cx().len() <= room);
             users.borrow().app().served == USERS * ROUNDS as usize
         });

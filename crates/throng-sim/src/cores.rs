@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{COLLECT_MAX, CoreId, MailboxFull, MessagePriority, Permits};
+use throng_driver::{MESSAGE_BATCH_MAX, CoreId, MailboxFull, MessagePriority, Permits};
 
 use crate::SimDriver;
 use crate::world::{Action, State, World};
@@ -160,7 +160,7 @@ impl<M> Shared<M> {
         let is_there = |queue: &BTreeMap<(Instant, u64), M>| {
             queue.first_key_value().is_some_and(|((at, _), _)| *at <= now)
         };
-        for _ in 0..COLLECT_MAX {
+        for _ in 0..MESSAGE_BATCH_MAX {
             if !is_there(queue) {
                 return false;
             }

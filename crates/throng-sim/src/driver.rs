@@ -234,15 +234,15 @@ impl<M> Driver for SimDriver<M> {
         self.shared.private_fds.then(|| told.saturating_sub(table.open))
     }
 
-    fn post(&mut self, to: CoreId, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
+    fn send_message(&mut self, to: CoreId, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
         self.shared.post(&mut self.world.borrow_mut(), to, mail, kind)
     }
 
-    fn collect(&mut self, into: &mut Vec<M>) -> bool {
+    fn receive_messages(&mut self, into: &mut Vec<M>) -> bool {
         self.shared.collect(self.world.borrow().now, self.core, into)
     }
 
-    fn mail_waiting(&self) -> usize {
+    fn messages_waiting(&self) -> usize {
         self.shared.waiting(self.world.borrow().now, self.core)
     }
 

@@ -175,21 +175,21 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         self.inner.fd_room()
     }
 
-    fn post(
+    fn send_message(
         &mut self,
         to: CoreId,
         mail: D::Mail,
         kind: MessagePriority,
     ) -> Result<(), MailboxFull<D::Mail>> {
-        self.inner.post(to, mail, kind)
+        self.inner.send_message(to, mail, kind)
     }
 
-    fn collect(&mut self, into: &mut Vec<D::Mail>) -> bool {
-        self.inner.collect(into)
+    fn receive_messages(&mut self, into: &mut Vec<D::Mail>) -> bool {
+        self.inner.receive_messages(into)
     }
 
-    fn mail_waiting(&self) -> usize {
-        self.inner.mail_waiting()
+    fn messages_waiting(&self) -> usize {
+        self.inner.messages_waiting()
     }
 
     fn wake(&mut self, core: CoreId) {

@@ -114,7 +114,7 @@ impl State {
     pub(crate) fn connect(&mut self, spec: &ConnectSpec) -> Result<Key, Errno> {
         let source = match spec.source {
             SourceAddress::Any => SocketAddr::new(loopback(spec.target), 0),
-            SourceAddress::Late(ip) => SocketAddr::new(ip, 0),
+            SourceAddress::IpOnly(ip) => SocketAddr::new(ip, 0),
             SourceAddress::Explicit(addr) => addr,
         };
         let (range, now) = (self.faults.ports.clone(), self.now);

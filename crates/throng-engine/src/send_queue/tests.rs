@@ -37,12 +37,12 @@ fn own_bytes_and_frames_leave_in_the_order_in_which_they_were_sent() {
     pending.push(b"gh");
     pending.push(b"ij");
     assert_eq!(content(&pending), "abcdefghij");
-    pending.took(3);
+    pending.advance(3);
     assert_eq!(content(&pending), "defghij");
-    pending.took(4);
+    pending.advance(4);
     pending.push(b"k");
     assert_eq!(content(&pending), "hijk");
-    pending.took(4);
+    pending.advance(4);
     assert!(pending.is_empty() && pending.lanes.is_empty() && pending.segments.is_empty());
 }
 
@@ -59,7 +59,7 @@ fn a_full_lane_forgets_what_is_old_but_finishes_what_is_begun() {
     let mut pending = SendQueue::default();
     let lane = lane(Policy::DropOldest, 5);
     push(&mut pending, &["aa", "bb"], &lane);
-    pending.took(1);
+    pending.advance(1);
     let queued = push(&mut pending, &["cc", "dd"], &lane);
     assert_eq!((queued.queued, queued.dropped_oldest, queued.dropped_newest), (2, 1, 0));
     assert_eq!(content(&pending), "accdd");
@@ -70,7 +70,7 @@ fn the_latest_takes_the_place_of_the_one_that_waits() {
     let mut pending = SendQueue::default();
     let lane = lane(Policy::KeepLatest, 100);
     push(&mut pending, &["aa"], &lane);
-    pending.took(1);
+    pending.advance(1);
     pending.push(b"-");
     let queued = push(&mut pending, &["bb", "cc", "dd"], &lane);
     assert_eq!((queued.queued, queued.replaced), (3, 2));
@@ -82,7 +82,7 @@ fn the_latest_waits_however_large_the_one_is_that_is_begun() {
     let mut pending = SendQueue::default();
     let lane = lane(Policy::KeepLatest, 5);
     push(&mut pending, &["aaaa"], &lane);
-    pending.took(1);
+    pending.advance(1);
     let queued = push(&mut pending, &["bb", "cccc"], &lane);
     assert_eq!((queued.replaced, queued.dropped_newest), (1, 0));
     assert_eq!(content(&pending), "aaacccc");
@@ -138,7 +138,7 @@ fn one_frame_fits_where_nothing_waits_however_large_it_is() {
         let queued = push(&mut pending, &[&large], &lane);
         assert_eq!((queued.queued, queued.closes), (1, false), "{policy}");
         assert!(!pending.overflows(BYTES_MAX), "{policy}");
-        pending.took(1);
+        pending.advance(1);
         // Behind it there is as much room as ever, and no more.
         lane.id = 2;
         push(&mut pending, &["a"], &lane);
@@ -146,9 +146,9 @@ fn one_frame_fits_where_nothing_waits_however_large_it_is() {
         assert!(!pending.overflows(BYTES_MAX), "{policy}");
         pending.push(b"c");
         assert!(pending.overflows(BYTES_MAX), "{policy}");
-        pending.took(large.len() - 2);
+        pending.advance(large.len() - 2);
         assert_eq!((pending.bytes(), pending.overflows(BYTES_MAX)), (1_002, true));
-        pending.took(2);
+        pending.advance(2);
         assert!(!pending.overflows(BYTES_MAX), "{policy}");
     }
 }
@@ -160,7 +160,7 @@ fn a_second_frame_that_is_too_large_obeys_its_policy() {
         let mut pending = SendQueue::default();
         let lane = lane(policy, usize::MAX);
         push(&mut pending, &[&large], &lane);
-        pending.took(is_begun);
+        pending.advance(is_begun);
         let queued = push(&mut pending, &[&large], &lane);
         assert!(pending.bytes() <= large.len() && !pending.overflows(BYTES_MAX), "{policy}");
         (queued.dropped_newest, queued.dropped_oldest + queued.replaced, queued.closes)
@@ -192,7 +192,7 @@ fn small_segments_are_handed_over_together_and_large_ones_alone() {
     pending.push_frames(&large, 0..1, 0, &lane, 1 << 20);
     let mut scratch = Vec::new();
     assert_eq!(pending.chunk(&mut scratch).len(), COPIED_BYTES_MAX);
-    pending.took(3);
+    pending.advance(3);
     let chunk = pending.chunk(&mut scratch);
     assert!(std::ptr::eq(chunk.as_ptr(), large.bytes().as_ptr()), "it is not copied");
 }
@@ -201,12 +201,12 @@ fn small_segments_are_handed_over_together_and_large_ones_alone() {
 fn of_what_one_callback_adds_eight_times_the_limit_is_excused() {
     let mut pending = SendQueue::default();
     pending.push(&[b'x'; 9 * BYTES_MAX]);
-    pending.excuse(BYTES_MAX);
+    pending.exempt(BYTES_MAX);
     assert!(!pending.overflows(BYTES_MAX));
     pending.push(b"y");
-    pending.excuse(BYTES_MAX);
+    pending.exempt(BYTES_MAX);
     assert!(pending.overflows(BYTES_MAX));
-    pending.took(8 * BYTES_MAX);
+    pending.advance(8 * BYTES_MAX);
     assert!(pending.overflows(BYTES_MAX), "it is the first ones that are excused");
 }
 
@@ -223,10 +223,10 @@ fn parts_that_are_shared_are_not_copied() {
         SendPart::Own(b">"),
     ]);
     assert_eq!(pending.bytes(), 5 + shared.len());
-    pending.took(4);
+    pending.advance(4);
     let chunk = pending.chunk(&mut Vec::new()).as_ptr();
     assert_eq!((chunk, Arc::strong_count(&shared)), (shared.as_ptr(), 2));
-    pending.took(shared.len());
+    pending.advance(shared.len());
     assert_eq!((&*content(&pending), Arc::strong_count(&shared)), (">", 1));
 }
 
@@ -251,11 +251,11 @@ fn a_source_makes_its_bytes_in_its_turn_a_piece_at_a_time() {
     pending.push_source(Box::new(Count(7, 7)));
     let mut sent = String::new();
     while !pending.is_empty() {
-        pending.make().unwrap();
+        pending.fill_from_source().unwrap();
         let chunk = pending.chunk(&mut Vec::new()).to_vec();
         assert!(pending.bytes() <= 3 && !chunk.is_empty());
         sent += std::str::from_utf8(&chunk[..1]).unwrap();
-        pending.took(1);
+        pending.advance(1);
     }
     assert_eq!(sent, "a1,2,3,b7,");
     assert_eq!(pending.bytes(), 0);
@@ -265,5 +265,5 @@ fn a_source_makes_its_bytes_in_its_turn_a_piece_at_a_time() {
 fn a_source_that_panics_is_known_for_it() {
     let mut pending = SendQueue::default();
     pending.push_source(Box::new(Count(2, 1)));
-    assert_eq!(pending.make(), Err(SourcePanic));
+    assert_eq!(pending.fill_from_source(), Err(SourcePanic));
 }

@@ -95,7 +95,7 @@ fn a_busy_core_asks_for_a_sample_whose_weights_add_up() {
                     assert!(at.since(one.sent_at + 2 * DELAY) < Duration::from_micros(1));
                     weights += weight;
                 }
-                Arrival::Sampled => sampled += 1,
+                Arrival::NotSampled => sampled += 1,
                 Arrival::Unknown { .. } => panic!("the kernel knows: {one:?}"),
             }
         }

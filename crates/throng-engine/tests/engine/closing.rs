@@ -53,7 +53,7 @@ fn a_close_delivers_what_waits() {
         assert_eq!(server.borrow().app().bytes_of(0), a_lot());
         assert_eq!(
             client.borrow().app().heard_of(0),
-            [Heard::Opened, Heard::Closed(CloseReason::Asked)]
+            [Heard::Opened, Heard::Closed(CloseReason::Requested)]
         );
         assert_eq!(client.borrow_mut().cx().counters().pending_bytes, 0);
     });
@@ -168,7 +168,7 @@ fn a_close_that_waits_is_not_hurried_by_another() {
         }
         sim.run_for(Duration::from_secs(4));
         assert_eq!(server.borrow().app().bytes_of(0), a_lot());
-        let closed = Heard::Closed(CloseReason::Asked);
+        let closed = Heard::Closed(CloseReason::Requested);
         assert_eq!(client.borrow().app().heard_of(0), [Heard::Opened, closed]);
     });
 }

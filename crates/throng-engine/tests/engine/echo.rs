@@ -86,7 +86,7 @@ fn exchange(sim: &mut Sim, faults: Faults, users: u32) {
         assert_eq!(closes.len(), 1, "user {id} was closed {closes:?}");
         let (sent, got) = (stream_of(seed, id), core.app().bytes_of(id));
         assert!(sent.starts_with(&got), "user {id} received other bytes than it sent");
-        if *closes[0] == Heard::Closed(CloseReason::Asked) {
+        if *closes[0] == Heard::Closed(CloseReason::Requested) {
             assert_eq!(got.len(), sent.len(), "user {id} closed early");
         }
     }

@@ -144,7 +144,7 @@ fn a_flood_arrives_whole_and_in_order_whatever_the_network_does() {
         let bytes = core.app().bytes_of(0);
         assert_eq!(bytes, expected[..bytes.len()]);
         let heard = core.app().heard_of(0);
-        if client.borrow().app().heard_of(0).last() == Some(&Heard::Closed(CloseReason::Asked)) {
+        if client.borrow().app().heard_of(0).last() == Some(&Heard::Closed(CloseReason::Requested)) {
             // The end comes after everything that was sent before it.
             assert!(heard.contains(&Heard::Finished) <= (bytes.len() == expected.len()));
         }

@@ -116,7 +116,7 @@ fn what_callbacks_ask_for_is_done_in_the_order_of_asking_and_never_within_one() 
         sim.run_for(Duration::from_secs(1));
         let core = core.borrow();
         let heard: Vec<_> = core.app().log.iter().map(|entry| (entry.id, &entry.heard)).collect();
-        let closed = Heard::Closed(CloseReason::Asked);
+        let closed = Heard::Closed(CloseReason::Requested);
         // A close is told after what had been asked for before it was done.
         let expected =
             [(2, &Heard::Nudged), (1, &Heard::Nudged), (3, &Heard::Nudged), (0, &closed)];

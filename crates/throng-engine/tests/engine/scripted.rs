@@ -181,7 +181,7 @@ impl<S: Bytes, const READS: bool> App<Sut> for Scripted<S, READS> {
         self.desk_hear(cx, DeskHeard::Woken);
     }
 
-    fn mail(&mut self, cx: &mut CoreContext<Sut, Self>, mail: u64) {
+    fn message(&mut self, cx: &mut CoreContext<Sut, Self>, mail: u64) {
         self.desk_hear(cx, DeskHeard::Mail(mail));
     }
 

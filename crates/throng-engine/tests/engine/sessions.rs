@@ -82,7 +82,7 @@ fn a_session_is_called_at_its_deadlines_and_its_events_are_told() {
         let core = server.borrow();
         let log = &core.app().log;
         let gone =
-            [Heard::Opened, Heard::Event(b"gone".to_vec()), Heard::Closed(CloseReason::Asked)];
+            [Heard::Opened, Heard::Event(b"gone".to_vec()), Heard::Closed(CloseReason::Requested)];
         assert_eq!(core.app().heard_of(0), gone);
         // The first deadline is at once, then two silences.
         let took = log[1].at.since(log[0].at);

@@ -33,7 +33,7 @@ fn a_stale_event_of_a_place_that_changed_hands_reaches_nobody() {
                 let sent = conn.send_now(b"hello");
                 assert_eq!(sent.taken, 5, "it was said to be open and is not");
             }
-            Heard::Closed(CloseReason::Asked) => conn.connect(to_server()),
+            Heard::Closed(CloseReason::Requested) => conn.connect(to_server()),
             Heard::Event(_) | Heard::Drained => {}
             other => panic!("{other:?}"),
         })
@@ -178,7 +178,7 @@ fn a_socket_that_cannot_be_watched_leaves_no_entry() {
         assert_eq!(server.borrow().app().refused, 1);
         assert_eq!(server.borrow().app().log, []);
         assert!(server.borrow_mut().cx().is_empty());
-        let closed = Heard::Closed(CloseReason::Asked);
+        let closed = Heard::Closed(CloseReason::Requested);
         assert_eq!(client.borrow().app().heard_of(0), [Heard::Opened, Heard::Finished, closed]);
         assert_eq!(sim.files(), 1);
     });

@@ -140,7 +140,7 @@ pub(crate) fn boot_id() -> Option<String> {
 
 /// The network namespace of the calling thread.
 pub(crate) fn net_namespace() -> Option<String> {
-    Some(netns::mine().ok()?.to_string_lossy().into_owned())
+    Some(netns::current().ok()?.to_string_lossy().into_owned())
 }
 
 impl Inbox {

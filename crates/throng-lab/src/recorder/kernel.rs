@@ -143,7 +143,7 @@ impl KernelProbe for LiveKernel {
         if matches!(self.server, Server::Watched(_)) || !self.process.is(pid) {
             return;
         }
-        if netns::is_mine(pid) == Ok(false) {
+        if netns::is_current(pid) == Ok(false) {
             self.here = Sampler::new(options(&self.ports));
             self.here.spare(pid);
             self.server = Server::Namespace(ServerKernel::new(pid, self.ports.clone()));

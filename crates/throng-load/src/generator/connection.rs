@@ -205,7 +205,7 @@ impl Generator {
                 user.pc += 1;
                 user.doing = UserState::Yielding;
                 // What was sent before the close did not arrive.
-                if !matches!(reason, CloseReason::Asked | CloseReason::Finished) {
+                if !matches!(reason, CloseReason::Requested | CloseReason::Finished) {
                     return self.lost(conn, ErrorKind::of(reason));
                 }
             }

@@ -341,7 +341,7 @@ impl ErrorKind {
     /// Why a connection that nobody meant to end has ended.
     pub(super) fn of(reason: CloseReason) -> Self {
         match reason {
-            CloseReason::Finished | CloseReason::Asked => Self::ClosedByPeer,
+            CloseReason::Finished | CloseReason::Requested => Self::ClosedByPeer,
             CloseReason::Failed(Errno::CONN_RESET) => Self::ResetByPeer,
             CloseReason::Failed(Errno::PIPE) => Self::SendFailed,
             CloseReason::Failed(_) | CloseReason::ConnectFailed(_) => Self::SocketError,

@@ -41,7 +41,7 @@ impl Generator {
         let user = conn.state();
         self.restart(user);
         self.close_account(user, now);
-        conn.leave();
+        conn.remove();
     }
 
     fn restart(&mut self, user: &mut User) {
@@ -394,7 +394,7 @@ impl Generator {
             return StepOutcome::Next;
         }
         conn.state().doing = UserState::Stopping;
-        conn.leave();
+        conn.remove();
         StepOutcome::Wait
     }
 

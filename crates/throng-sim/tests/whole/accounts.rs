@@ -55,7 +55,7 @@ fn books_are_closed(sim: &mut Sim, pair: &Pair) {
     assert_eq!(load.messages_expected, ends, "{load:?}");
     let server = pair.server_counters(sim);
     assert_eq!((server.open, server.accepted), (0, server.closed));
-    assert_eq!(pair.server.permits().taken(), 0, "every permit came back");
+    assert_eq!(pair.server.permits().in_use(), 0, "every permit came back");
     for core in &pair.server_cores {
         let counters = core.borrow_mut().cx().counters();
         assert_eq!((counters.slots, counters.pending_bytes, counters.panics), (0, 0, 0));

@@ -23,7 +23,7 @@ fn there_are_never_more_connections_than_permits_and_everybody_gets_one_in_turn(
             let mut most = 0;
             sim.run_until(Duration::from_secs(13), |_| {
                 most = most.max(pair.open());
-                assert!(pair.open() <= 10 && pair.server.permits().taken() <= 10);
+                assert!(pair.open() <= 10 && pair.server.permits().in_use() <= 10);
                 false
             });
             assert_eq!(most, 10, "{accept:?}: the limit was never reached");
@@ -31,7 +31,7 @@ fn there_are_never_more_connections_than_permits_and_everybody_gets_one_in_turn(
             let served = pair.load_counters().messages_answered;
             assert!(served > 120, "{accept:?}: only {served} were served");
             pair.finish(sim, Duration::from_secs(600));
-            assert_eq!(pair.server.permits().taken(), 0);
+            assert_eq!(pair.server.permits().in_use(), 0);
             assert_eq!(pair.errors(), 0, "{accept:?}: {:?}", pair.slates());
         });
     }
@@ -53,7 +53,7 @@ fn full_fd_tables_are_no_error_for_anybody() {
             assert!(most >= 40, "{accept:?}: only {most} at a time");
             pair.finish(sim, Duration::from_secs(600));
             assert_eq!(pair.errors(), 0, "{accept:?}: {:?}", pair.slates());
-            assert_eq!(pair.server.permits().taken(), 0);
+            assert_eq!(pair.server.permits().in_use(), 0);
         });
     }
 }
