@@ -191,7 +191,11 @@ impl<M> CoreSetState<M> {
 
     fn kept_fds(&self) -> Vec<RawFd> {
         let fds = |slot: &CoreSlot| {
-            [slot.eventfd.as_raw_fd(), slot.channel.write_end.as_raw_fd(), slot.channel.read_end.as_raw_fd()]
+            [
+                slot.eventfd.as_raw_fd(),
+                slot.channel.write_end.as_raw_fd(),
+                slot.channel.read_end.as_raw_fd(),
+            ]
         };
         self.slots.iter().flat_map(fds).collect()
     }

@@ -235,7 +235,12 @@ impl<M: Send> Driver for EpollDriver<M> {
         Some(max.saturating_sub(self.open + self.passing.fds_held()))
     }
 
-    fn send_message(&mut self, to: CoreId, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
+    fn send_message(
+        &mut self,
+        to: CoreId,
+        mail: M,
+        kind: MessagePriority,
+    ) -> Result<(), MailboxFull<M>> {
         self.shared.mailboxes[to].push(mail, kind)
     }
 

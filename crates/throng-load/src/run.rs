@@ -308,7 +308,8 @@ impl Load {
 
     fn share(&self, count: u64, mail: impl Fn(u64) -> GeneratorMessage) {
         let cores = self.post.cores() as u64;
-        self.post.send_to_all(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
+        self.post
+            .send_to_all(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
     }
 }
 

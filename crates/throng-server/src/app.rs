@@ -230,7 +230,7 @@ where
             _ => None,
         };
         if let Some(go) = go {
-            let _ = cx.post(
+            let _ = cx.send_message(
                 go.acceptor,
                 CoreMessage(CoreMessageKind::Go(go.to)),
                 MessagePriority::Control,
@@ -323,7 +323,11 @@ where
         self.acceptor.was_named = true;
     }
 
-    fn message(&mut self, cx: &mut CoreContext<D, Self>, CoreMessage(kind): CoreMessage<H::Message>) {
+    fn message(
+        &mut self,
+        cx: &mut CoreContext<D, Self>,
+        CoreMessage(kind): CoreMessage<H::Message>,
+    ) {
         match kind {
             CoreMessageKind::Message(key, message) => self.deliver(cx, key, message),
             CoreMessageKind::Core(message) => {

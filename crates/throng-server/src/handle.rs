@@ -25,12 +25,12 @@ impl<H: Handler> ServerHandle<H> {
     /// # Errors
     /// The message again, when `mailbox_max` messages wait for that core.
     pub fn send_message(&self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
-        self.post.send_bulk(to.core(), CoreMessage(CoreMessageKind::Message(to.key(), message))).map_err(
-            |full| match full.0.0 {
+        self.post
+            .send_bulk(to.core(), CoreMessage(CoreMessageKind::Message(to.key(), message)))
+            .map_err(|full| match full.0.0 {
                 CoreMessageKind::Message(_, message) => message,
                 _ => unreachable!("what comes back is what was sent"),
-            },
-        )
+            })
     }
 
     /// Publishes to the members of its topic on every core, by way of core 0. What one thread publishes
@@ -42,12 +42,12 @@ impl<H: Handler> ServerHandle<H> {
         &self,
         publication: impl Into<Arc<Publication>>,
     ) -> Result<(), Arc<Publication>> {
-        self.post.send_bulk(0, CoreMessage(CoreMessageKind::Relay(publication.into()))).map_err(|full| {
-            match full.0.0 {
+        self.post.send_bulk(0, CoreMessage(CoreMessageKind::Relay(publication.into()))).map_err(
+            |full| match full.0.0 {
                 CoreMessageKind::Relay(publication) => publication,
                 _ => unreachable!("what comes back is what was sent"),
-            }
-        })
+            },
+        )
     }
 }
 

@@ -293,7 +293,8 @@ impl<H: Handler> Server<H> {
     fn listen_once(&self) -> Result<SocketAddr, Errno> {
         let (reply, answers) = channel();
         let others = self.size.cores - 1;
-        (1..=others).for_each(|core| self.post.send_control(core, CoreMessage::expect(reply.clone())));
+        (1..=others)
+            .for_each(|core| self.post.send_control(core, CoreMessage::expect(reply.clone())));
         listening(&answers, others)?;
         self.post.send_control(0, CoreMessage::listen_for_all(self.addr, reply));
         Ok(listening(&answers, others + 1)?.unwrap_or(self.addr))

@@ -188,15 +188,17 @@ impl Simulated {
             assert!(listens, "the cores listen");
         };
         if self.accept == AcceptTopology::Reuseport {
-            self.cores.post(0, CoreMessage::listen(addr(), reply.clone()));
+            self.cores.send_message(0, CoreMessage::listen(addr(), reply.clone()));
             heard(sim, 1);
-            others
-                .for_each(|core| self.cores.post(core, CoreMessage::listen(addr(), reply.clone())));
+            others.for_each(|core| {
+                self.cores.send_message(core, CoreMessage::listen(addr(), reply.clone()))
+            });
             heard(sim, self.running.len() - 1);
         } else {
-            others.for_each(|core| self.cores.post(core, CoreMessage::expect(reply.clone())));
+            others
+                .for_each(|core| self.cores.send_message(core, CoreMessage::expect(reply.clone())));
             heard(sim, self.running.len() - 1);
-            self.cores.post(0, CoreMessage::listen_for_all(addr(), reply.clone()));
+            self.cores.send_message(0, CoreMessage::listen_for_all(addr(), reply.clone()));
             heard(sim, self.running.len());
         }
     }
@@ -204,7 +206,7 @@ impl Simulated {
     fn suspend(&self, sim: &mut Sim) {
         let (reply, answers) = channel();
         (0..self.running.len())
-            .for_each(|core| self.cores.post(core, CoreMessage::suspend(reply.clone())));
+            .for_each(|core| self.cores.send_message(core, CoreMessage::suspend(reply.clone())));
         let mut left = self.running.len();
         assert!(sim.run_until(PATIENCE, |_| {
             left -= answers.try_iter().count();
@@ -216,7 +218,7 @@ impl Simulated {
     fn counters(&self, sim: &mut Sim) -> ServerCounters {
         let (reply, answers) = channel();
         (0..self.running.len())
-            .for_each(|core| self.cores.post(core, CoreMessage::collect(reply.clone())));
+            .for_each(|core| self.cores.send_message(core, CoreMessage::collect(reply.clone())));
         let (mut sum, mut left) = (ServerCounters::default(), self.running.len());
         assert!(sim.run_until(PATIENCE, |_| {
             for report in answers.try_iter() {
@@ -291,7 +293,7 @@ const ROUNDS: u32 = 5;
 fn connections_max_is_exact_and_nobody_is_stuck() {
     for accept in TOPOLOGIES {
         let options = SimCoresOptions { cores: 3, permits: 7, ..SimCoresOptions::default() };
-        runs_to_the_end(accept, &options, Faults::draw, 0.0);
+        runs_to_the_end(accept, &options, Faults::random, 0.0);
     }
 }
 
@@ -301,7 +303,10 @@ fn a_single_permit_goes_round() {
     // and he took it out of turn.
     for accept in TOPOLOGIES {
         check(8 * RUNS, |sim| {
-            sim.set_faults(Faults { mail_delay_max: Duration::from_millis(3), ..Faults::none() });
+            sim.set_faults(Faults {
+                message_delay_max: Duration::from_millis(3),
+                ..Faults::none()
+            });
             let options = SimCoresOptions { cores: 3, permits: 1, ..SimCoresOptions::default() };
             let server = Simulated::start(sim, accept, &options, None);
             let users = users(sim, 1, 0.0);
@@ -349,7 +354,7 @@ fn full_private_tables_leave_nobody_stuck_while_others_have_room() {
             fds_reserved: 64,
             ..SimCoresOptions::default()
         };
-        runs_to_the_end(accept, &options, Faults::draw, 0.0);
+        runs_to_the_end(accept, &options, Faults::random, 0.0);
     }
 }
 
@@ -362,7 +367,7 @@ fn a_full_shared_table_leaves_nobody_stuck() {
             private_fds: false,
             ..SimCoresOptions::default()
         };
-        runs_to_the_end(accept, &options, Faults::draw, 0.0);
+        runs_to_the_end(accept, &options, Faults::random, 0.0);
     }
 }
 
@@ -370,7 +375,7 @@ fn a_full_shared_table_leaves_nobody_stuck() {
 fn panics_take_their_connection_and_no_permit() {
     for accept in TOPOLOGIES {
         let options = SimCoresOptions { cores: 3, permits: 7, ..SimCoresOptions::default() };
-        runs_to_the_end(accept, &options, Faults::draw, 0.2);
+        runs_to_the_end(accept, &options, Faults::random, 0.2);
     }
 }
 
@@ -378,7 +383,7 @@ fn panics_take_their_connection_and_no_permit() {
 fn a_server_that_is_suspended_and_resumed_serves_everybody() {
     for accept in TOPOLOGIES {
         check(RUNS, |sim| {
-            let faults = Faults::draw(&mut sim.prng());
+            let faults = Faults::random(&mut sim.prng());
             sim.set_faults(faults);
             let options = SimCoresOptions { cores: 3, permits: 9, ..SimCoresOptions::default() };
             let server = Simulated::start(sim, accept, &options, None);

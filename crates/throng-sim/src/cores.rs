@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{MESSAGE_BATCH_MAX, CoreId, MailboxFull, MessagePriority, Permits};
+use throng_driver::{CoreId, MESSAGE_BATCH_MAX, MailboxFull, MessagePriority, Permits};
 
 use crate::SimDriver;
 use crate::world::{Action, State, World};
@@ -49,29 +49,33 @@ impl Default for SimCoresOptions {
 /// The cores of one simulated process: a source of drivers, and the control thread's way to reach them.
 pub struct SimCores<M> {
     world: World,
-    shared: Rc<Shared<M>>,
+    shared: Rc<SimProcess<M>>,
 }
 
 impl<M> SimCores<M> {
     pub(crate) fn new(world: World, options: &SimCoresOptions) -> Self {
-        let shared = Rc::new(Shared::new(&mut world.borrow_mut(), options));
+        let shared = Rc::new(SimProcess::new(&mut world.borrow_mut(), options));
         Self { world, shared }
     }
 
     /// The drivers of all cores, in order. To be asked for once.
     pub fn drivers(&self) -> Vec<SimDriver<M>> {
-        let seats = self.shared.seats.iter().enumerate();
-        seats
-            .map(|(core, seat)| {
-                SimDriver::new(core, *seat, Rc::clone(&self.world), Rc::clone(&self.shared))
+        let slots = self.shared.slots.iter().enumerate();
+        slots
+            .map(|(core, slot)| {
+                SimDriver::new(core, *slot, Rc::clone(&self.world), Rc::clone(&self.shared))
             })
             .collect()
     }
 
     /// Posts a control message, which is never refused, as the control thread does.
-    pub fn post(&self, to: CoreId, mail: M) {
-        let posted =
-            self.shared.post(&mut self.world.borrow_mut(), to, mail, MessagePriority::Control);
+    pub fn send_message(&self, to: CoreId, mail: M) {
+        let posted = self.shared.send_message(
+            &mut self.world.borrow_mut(),
+            to,
+            mail,
+            MessagePriority::Control,
+        );
         debug_assert!(posted.is_ok(), "control mail was refused");
     }
 
@@ -87,8 +91,8 @@ impl<M> SimCores<M> {
 }
 
 /// What the cores of one process share.
-pub(crate) struct Shared<M> {
-    pub(crate) seats: Vec<usize>,
+pub(crate) struct SimProcess<M> {
+    pub(crate) slots: Vec<usize>,
     pub(crate) permits: Permits,
     pub(crate) private_fds: bool,
     pub(crate) fds_reserved: usize,
@@ -99,26 +103,31 @@ pub(crate) struct Shared<M> {
 /// Mail for one core, on its way or there, by the moment of its arrival.
 struct Mailbox<M> {
     queue: BTreeMap<(Instant, u64), M>,
-    posted: u64,
+    message_count: u64,
     /// When the last message arrives; nothing overtakes, as in a queue behind a lock.
-    last: Instant,
+    last_arrival: Instant,
 }
 
-impl<M> Shared<M> {
+impl<M> SimProcess<M> {
     fn new(world: &mut State, options: &SimCoresOptions) -> Self {
         use crate::readiness::DriverSlot;
         use crate::world::Table;
         let tables = if options.private_fds { options.cores } else { 1 };
         let first_table = world.tables.len();
-        let first_seat = world.seats.len();
+        let first_slot = world.slots.len();
         let table = || Table { open: 0, max: options.fds_max };
         world.tables.extend(std::iter::repeat_with(table).take(tables));
-        let seat = |core| DriverSlot::new(first_table + core % tables, options.turn_max);
-        world.seats.extend((0..options.cores).map(seat));
-        let mailbox =
-            || RefCell::new(Mailbox { queue: BTreeMap::new(), posted: 0, last: Instant::ZERO });
+        let slot = |core| DriverSlot::new(first_table + core % tables, options.turn_max);
+        world.slots.extend((0..options.cores).map(slot));
+        let mailbox = || {
+            RefCell::new(Mailbox {
+                queue: BTreeMap::new(),
+                message_count: 0,
+                last_arrival: Instant::ZERO,
+            })
+        };
         Self {
-            seats: (first_seat..first_seat + options.cores).collect(),
+            slots: (first_slot..first_slot + options.cores).collect(),
             permits: Permits::new(options.permits),
             private_fds: options.private_fds,
             fds_reserved: options.fds_reserved,
@@ -127,7 +136,7 @@ impl<M> Shared<M> {
         }
     }
 
-    pub(crate) fn post(
+    pub(crate) fn send_message(
         &self,
         world: &mut State,
         to: CoreId,
@@ -138,24 +147,24 @@ impl<M> Shared<M> {
         if kind == MessagePriority::Bulk && mailbox.queue.len() >= self.mailbox_max {
             return Err(MailboxFull(mail));
         }
-        mailbox.last = mailbox.last.max(world.mail_arrival());
-        mailbox.posted += 1;
-        mailbox.queue.insert((mailbox.last, mailbox.posted), mail);
-        world.schedule(mailbox.last, Action::Wake { seat: self.seats[to] });
+        mailbox.last_arrival = mailbox.last_arrival.max(world.message_arrival());
+        mailbox.message_count += 1;
+        mailbox.queue.insert((mailbox.last_arrival, mailbox.message_count), mail);
+        world.schedule(mailbox.last_arrival, Action::Wake { slot: self.slots[to] });
         Ok(())
     }
 
     pub(crate) fn wake(&self, world: &mut State, core: CoreId) {
-        let at = world.mail_arrival();
-        world.schedule(at, Action::Wake { seat: self.seats[core] });
+        let at = world.message_arrival();
+        world.schedule(at, Action::Wake { slot: self.slots[core] });
     }
 
-    pub(crate) fn waiting(&self, now: Instant, core: CoreId) -> usize {
+    pub(crate) fn messages_waiting(&self, now: Instant, core: CoreId) -> usize {
         let there = ..=(now, u64::MAX);
         self.mailboxes[core].borrow().queue.range(there).count()
     }
 
-    pub(crate) fn collect(&self, now: Instant, core: CoreId, into: &mut Vec<M>) -> bool {
+    pub(crate) fn receive_messages(&self, now: Instant, core: CoreId, into: &mut Vec<M>) -> bool {
         let queue = &mut self.mailboxes[core].borrow_mut().queue;
         let is_there = |queue: &BTreeMap<(Instant, u64), M>| {
             queue.first_key_value().is_some_and(|((at, _), _)| *at <= now)

@@ -31,7 +31,7 @@ pub struct Faults {
     /// After how long at most a connection is cut that is to be cut.
     pub cut_within: Duration,
     /// The longest that mail, a wake-up or a passed socket takes to another core.
-    pub mail_delay_max: Duration,
+    pub message_delay_max: Duration,
     /// The chance that a socket which is passed on is lost.
     pub pass_loss: f64,
     /// The longest that a turn keeps its core.
@@ -83,7 +83,7 @@ impl Faults {
             refuse: 0.0,
             cut: 0.0,
             cut_within: Duration::from_secs(1),
-            mail_delay_max: Duration::ZERO,
+            message_delay_max: Duration::ZERO,
             pass_loss: 0.0,
             turn_max: Duration::ZERO,
             stall: 0.0,
@@ -114,7 +114,7 @@ impl Faults {
             window_bytes_min: 16,
             partial_send: 0.3,
             syn_loss: 0.05,
-            mail_delay_max: Duration::from_millis(3),
+            message_delay_max: Duration::from_millis(3),
             turn_max: Duration::from_micros(500),
             stall: 0.01,
             batch_max: 5,
@@ -142,7 +142,7 @@ impl Faults {
     }
 
     /// One of the three, by the generator: a test that draws its faults meets every mix.
-    pub fn draw(prng: &mut Prng) -> Self {
+    pub fn random(prng: &mut Prng) -> Self {
         match prng.below(3) {
             0 => Self::none(),
             1 => Self::rough(),
@@ -163,6 +163,6 @@ pub(crate) fn happens(prng: &mut Prng, chance: f64) -> bool {
 }
 
 /// A span between the two.
-pub(crate) fn span(prng: &mut Prng, least: Duration, most: Duration) -> Duration {
+pub(crate) fn random_span(prng: &mut Prng, least: Duration, most: Duration) -> Duration {
     Duration::from_nanos(prng.between(least.as_nanos() as u64, most.as_nanos() as u64))
 }

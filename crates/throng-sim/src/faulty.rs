@@ -27,25 +27,25 @@ impl<D: Driver> FaultyDriver<D> {
         Self { inner, faults, prng }
     }
 
-    fn fails(&mut self, with: Errno, chance: fn(&Faults) -> f64) -> Result<(), Errno> {
+    fn inject(&mut self, with: Errno, chance: fn(&Faults) -> f64) -> Result<(), Errno> {
         if happens(&mut self.prng, chance(&self.faults)) { Err(with) } else { Ok(()) }
     }
 
     /// What opens a socket can find both tables full.
-    fn opens(&mut self) -> Result<(), Errno> {
-        self.fails(Errno::TABLE_FULL, |faults| faults.table_full)?;
-        self.fails(Errno::SYSTEM_FULL, |faults| faults.system_full)
+    fn open_faults(&mut self) -> Result<(), Errno> {
+        self.inject(Errno::TABLE_FULL, |faults| faults.table_full)?;
+        self.inject(Errno::SYSTEM_FULL, |faults| faults.system_full)
     }
 
-    fn transfers(&mut self) -> Result<(), Errno> {
-        self.fails(Errno::INTR, |faults| faults.interrupted)?;
-        self.fails(Errno::NO_MEMORY, |faults| faults.no_memory)
+    fn transfer_faults(&mut self) -> Result<(), Errno> {
+        self.inject(Errno::INTR, |faults| faults.interrupted)?;
+        self.inject(Errno::NO_MEMORY, |faults| faults.no_memory)
     }
 }
 
 impl<D: SimulatedDriver> SimulatedDriver for FaultyDriver<D> {
-    fn seat(&self) -> usize {
-        self.inner.seat()
+    fn slot(&self) -> usize {
+        self.inner.slot()
     }
 }
 
@@ -54,9 +54,9 @@ impl<D: Driver> Driver for FaultyDriver<D> {
     type Mail = D::Mail;
 
     fn accept(&mut self, listener: &D::Fd) -> Result<D::Fd, Errno> {
-        self.opens()?;
+        self.open_faults()?;
         let fd = self.inner.accept(listener)?;
-        match self.fails(Errno::CONN_ABORTED, |faults| faults.accept_aborted) {
+        match self.inject(Errno::CONN_ABORTED, |faults| faults.accept_aborted) {
             Ok(()) => Ok(fd),
             Err(errno) => {
                 self.inner.close(fd, SocketClose::Reset);
@@ -66,18 +66,18 @@ impl<D: Driver> Driver for FaultyDriver<D> {
     }
 
     fn connect(&mut self, spec: &ConnectSpec) -> Result<D::Fd, Errno> {
-        self.opens()?;
-        self.fails(Errno::ADDR_NOT_AVAILABLE, |faults| faults.no_port)?;
+        self.open_faults()?;
+        self.inject(Errno::ADDR_NOT_AVAILABLE, |faults| faults.no_port)?;
         self.inner.connect(spec)
     }
 
     fn register(&mut self, fd: &D::Fd, token: Token, interest: Interest) -> Result<(), Errno> {
-        self.fails(Errno::NO_SPACE, |faults| faults.no_watch)?;
+        self.inject(Errno::NO_SPACE, |faults| faults.no_watch)?;
         self.inner.register(fd, token, interest)
     }
 
     fn recv(&mut self, fd: &D::Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        self.transfers()?;
+        self.transfer_faults()?;
         self.inner.recv(fd, buffer)
     }
 
@@ -86,7 +86,7 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         fd: &D::Fd,
         buffer: &mut [u8],
     ) -> Result<(usize, Option<Instant>), Errno> {
-        self.transfers()?;
+        self.transfer_faults()?;
         self.inner.recv_stamped(fd, buffer)
     }
 
@@ -95,7 +95,7 @@ impl<D: Driver> Driver for FaultyDriver<D> {
     }
 
     fn send(&mut self, fd: &D::Fd, bytes: &[u8]) -> Result<usize, Errno> {
-        self.transfers()?;
+        self.transfer_faults()?;
         self.inner.send(fd, bytes)
     }
 

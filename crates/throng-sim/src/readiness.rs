@@ -23,8 +23,8 @@ pub(crate) struct DriverSlot {
     pub(crate) passed: VecDeque<Key>,
     /// Listeners that other cores share with this one.
     pub(crate) shared: VecDeque<Key>,
-    /// Sockets that leave for other seats at the next wait.
-    pub(crate) leaving: Vec<(Key, usize)>,
+    /// Sockets that leave for other slots at the next wait.
+    pub(crate) passing: Vec<(Key, usize)>,
     pub(crate) pass_failures: u64,
     /// How long a turn may keep this core busy.
     pub(crate) turn_max: Duration,
@@ -35,9 +35,9 @@ struct Watch {
     token: Token,
     interest: Interest,
     /// Told again and again while it lasts.
-    level: bool,
+    is_level_triggered: bool,
     /// It stands in the ready list.
-    queued: bool,
+    is_queued: bool,
 }
 
 impl DriverSlot {
@@ -65,7 +65,7 @@ impl DriverSlot {
 
     fn make_ready(&mut self, socket: Key) {
         if let Some(watch) = self.watches.get_mut(&socket)
-            && !std::mem::replace(&mut watch.queued, true)
+            && !std::mem::replace(&mut watch.is_queued, true)
         {
             self.ready.push(socket);
         }
@@ -76,50 +76,53 @@ impl State {
     /// Starts or changes a watch. What is ready already is told.
     pub(crate) fn watch(
         &mut self,
-        seat: usize,
+        slot: usize,
         socket: Key,
         token: Token,
         interest: Interest,
         level: bool,
     ) {
-        let place = &mut self.seats[seat];
-        let queued = place.watches.get(&socket).is_some_and(|watch| watch.queued);
-        place.watches.insert(socket, Watch { token, interest, level, queued });
+        let place = &mut self.slots[slot];
+        let queued = place.watches.get(&socket).is_some_and(|watch| watch.is_queued);
+        place.watches.insert(
+            socket,
+            Watch { token, interest, is_level_triggered: level, is_queued: queued },
+        );
         if self.poll(socket, interest) != Ready::default() {
-            self.seats[seat].make_ready(socket);
+            self.slots[slot].make_ready(socket);
         }
     }
 
     /// Puts a socket into the ready list of whoever watches it.
-    pub(crate) fn tell(&mut self, socket: Key) {
-        if let Some(seat) = self.stream(socket).and_then(|stream| stream.seat) {
-            self.seats[seat].make_ready(socket);
+    pub(crate) fn notify(&mut self, socket: Key) {
+        if let Some(slot) = self.stream(socket).and_then(|stream| stream.slot) {
+            self.slots[slot].make_ready(socket);
         }
     }
 
     /// A listener has a connect for one of those who watch it.
-    pub(crate) fn tell_one(&mut self, listener: Key) {
+    pub(crate) fn notify_one(&mut self, listener: Key) {
         let watching: Vec<usize> =
-            (0..self.seats.len()).filter(|seat| self.seats[*seat].is_watching(listener)).collect();
+            (0..self.slots.len()).filter(|slot| self.slots[*slot].is_watching(listener)).collect();
         if !watching.is_empty() {
-            let seat = watching[self.prng.below(watching.len() as u64) as usize];
-            self.seats[seat].make_ready(listener);
+            let slot = watching[self.prng.below(watching.len() as u64) as usize];
+            self.slots[slot].make_ready(listener);
         }
     }
 
     /// The wait of a driver: a bounded batch, in an order of the seed's choosing.
-    pub(crate) fn wait(&mut self, seat: usize, events: &mut Vec<IoEvent>) {
-        self.note(Note::Turn { seat });
-        self.pass_leaving(seat);
+    pub(crate) fn wait(&mut self, slot: usize, events: &mut Vec<IoEvent>) {
+        self.note(Note::Turn { slot });
+        self.send_passed(slot);
         if self.happens(self.faults.spurious) {
-            let watches = &self.seats[seat].watches;
+            let watches = &self.slots[slot].watches;
             let nth = self.prng.below(watches.len() as u64) as usize;
             if let Some(&socket) = watches.keys().nth(nth) {
-                self.seats[seat].make_ready(socket);
+                self.slots[slot].make_ready(socket);
             }
         }
         let told_before = events.len();
-        let place = &mut self.seats[seat];
+        let place = &mut self.slots[slot];
         let special = Ready { readable: true, ..Ready::default() };
         if std::mem::take(&mut place.woken) {
             events.push(IoEvent { token: Token::WAKE, ready: special });
@@ -133,17 +136,18 @@ impl State {
         }
         let batch = self.prng.between(1, self.faults.batch_max as u64) as usize;
         let rest = ready.split_off(batch.min(ready.len()));
-        self.seats[seat].ready = rest;
+        self.slots[slot].ready = rest;
         for socket in ready {
-            self.report(seat, socket, events);
+            self.report(slot, socket, events);
         }
         for event in events[told_before..].iter().copied() {
-            self.trace.add(self.now, Note::Told { seat, event });
+            self.trace.add(self.now, Note::Event { slot, event });
         }
     }
 
-    fn report(&mut self, seat: usize, socket: Key, events: &mut Vec<IoEvent>) {
-        let Some(&Watch { token, interest, level, .. }) = self.seats[seat].watches.get(&socket)
+    fn report(&mut self, slot: usize, socket: Key, events: &mut Vec<IoEvent>) {
+        let Some(&Watch { token, interest, is_level_triggered: level, .. }) =
+            self.slots[slot].watches.get(&socket)
         else {
             return;
         };
@@ -153,9 +157,9 @@ impl State {
             events.push(IoEvent { token, ready });
         }
         if told && level {
-            self.seats[seat].ready.push(socket);
-        } else if let Some(watch) = self.seats[seat].watches.get_mut(&socket) {
-            watch.queued = false;
+            self.slots[slot].ready.push(socket);
+        } else if let Some(watch) = self.slots[slot].watches.get_mut(&socket) {
+            watch.is_queued = false;
         }
     }
 }

@@ -10,7 +10,7 @@ use throng_engine::{App, Core};
 use crate::Faults;
 use crate::cores::{SimCores, SimCoresOptions};
 use crate::driver::SimulatedDriver;
-use crate::faults::span;
+use crate::faults::random_span;
 use crate::world::{State, World};
 
 /// A simulated world and the cores that run in it. One seed decides everything that happens.
@@ -18,13 +18,13 @@ pub struct Sim {
     world: World,
     seed: u64,
     prng: Prng,
-    members: Vec<Member>,
+    cores: Vec<CoreHandle>,
     /// Turns since the clock moved last.
-    turns_at_once: u32,
+    turns_since_advance: u32,
 }
 
 /// A core, and until when its last turn keeps it busy.
-struct Member {
+struct CoreHandle {
     core: Rc<RefCell<dyn Turn>>,
     busy_until: Instant,
 }
@@ -33,7 +33,7 @@ struct Member {
 trait Turn {
     fn turn(&mut self) -> bool;
     fn next_due(&self) -> Instant;
-    fn seat(&mut self) -> usize;
+    fn slot(&mut self) -> usize;
 }
 
 impl<D: SimulatedDriver, A: App<D>> Turn for Core<D, A> {
@@ -45,8 +45,8 @@ impl<D: SimulatedDriver, A: App<D>> Turn for Core<D, A> {
         Core::next_due(self)
     }
 
-    fn seat(&mut self) -> usize {
-        self.cx().driver().seat()
+    fn slot(&mut self) -> usize {
+        self.cx().driver().slot()
     }
 }
 
@@ -57,8 +57,8 @@ impl Sim {
             world: Rc::new(RefCell::new(State::new(seed))),
             seed,
             prng: Prng::derive(seed, 1),
-            members: Vec::new(),
-            turns_at_once: 0,
+            cores: Vec::new(),
+            turns_since_advance: 0,
         }
     }
 
@@ -95,7 +95,7 @@ impl Sim {
     {
         let core = Rc::new(RefCell::new(core));
         let busy_until = self.now();
-        self.members.push(Member { core: Rc::clone(&core) as Rc<RefCell<dyn Turn>>, busy_until });
+        self.cores.push(CoreHandle { core: Rc::clone(&core) as Rc<RefCell<dyn Turn>>, busy_until });
         core
     }
 
@@ -125,7 +125,7 @@ impl Sim {
         A: App<D>,
     {
         let place = Rc::as_ptr(core).cast::<()>();
-        for member in &mut self.members {
+        for member in &mut self.cores {
             if Rc::as_ptr(&member.core).cast::<()>() == place {
                 member.busy_until = until;
             }
@@ -139,7 +139,7 @@ impl Sim {
 
     /// Cores that have not stopped.
     pub fn running(&self) -> usize {
-        self.members.len()
+        self.cores.len()
     }
 
     /// Sockets that some program, or an accept queue, or the network still has.
@@ -183,8 +183,8 @@ impl Sim {
         self.world.borrow_mut().advance(now);
         let mut next = self.world.borrow().next_action();
         let mut ready = Vec::new();
-        for (index, member) in self.members.iter().enumerate() {
-            let due = self.wakes_at(member).max(member.busy_until);
+        for (index, member) in self.cores.iter().enumerate() {
+            let due = self.wake_time(member).max(member.busy_until);
             if due <= now {
                 ready.push(index);
             }
@@ -195,7 +195,7 @@ impl Sim {
             self.turn(index, now);
             return true;
         }
-        self.turns_at_once = 0;
+        self.turns_since_advance = 0;
         let is_more = next <= end;
         // A world in which nothing will happen stays at the moment of the last event.
         if next != Instant::FAR {
@@ -205,35 +205,35 @@ impl Sim {
     }
 
     /// When a core's wait returns.
-    fn wakes_at(&self, member: &Member) -> Instant {
+    fn wake_time(&self, member: &CoreHandle) -> Instant {
         let mut core = member.core.borrow_mut();
-        if self.world.borrow().seats[core.seat()].has_events() {
+        if self.world.borrow().slots[core.slot()].has_events() {
             return Instant::ZERO;
         }
         core.next_due()
     }
 
     fn turn(&mut self, index: usize, now: Instant) {
-        self.turns_at_once += 1;
+        self.turns_since_advance += 1;
         assert!(
-            self.turns_at_once < TURNS_AT_ONCE_MAX,
+            self.turns_since_advance < TURNS_PER_MOMENT_MAX,
             "the cores turn and turn and the clock stands still"
         );
-        let goes_on = self.members[index].core.borrow_mut().turn();
+        let goes_on = self.cores[index].core.borrow_mut().turn();
         if !goes_on {
-            self.members.swap_remove(index);
+            self.cores.swap_remove(index);
             return;
         }
-        let seat = self.members[index].core.borrow_mut().seat();
+        let slot = self.cores[index].core.borrow_mut().slot();
         let world = &mut *self.world.borrow_mut();
         // The next thing a core does is to wait, and before it waits it sends what it passes on.
-        world.pass_leaving(seat);
-        let turn_max = world.faults.turn_max + world.seats[seat].turn_max;
-        let mut busy = span(&mut world.prng, Duration::ZERO, turn_max);
+        world.send_passed(slot);
+        let turn_max = world.faults.turn_max + world.slots[slot].turn_max;
+        let mut busy = random_span(&mut world.prng, Duration::ZERO, turn_max);
         if world.happens(world.faults.stall) {
-            busy = span(&mut world.prng, busy, world.faults.stall_max);
+            busy = random_span(&mut world.prng, busy, world.faults.stall_max);
         }
-        self.members[index].busy_until = now + busy;
+        self.cores[index].busy_until = now + busy;
     }
 
     /// The last things that happened, one a line.
@@ -243,4 +243,4 @@ impl Sim {
 }
 
 /// No test has that much to do at one moment.
-const TURNS_AT_ONCE_MAX: u32 = 100_000;
+const TURNS_PER_MOMENT_MAX: u32 = 100_000;

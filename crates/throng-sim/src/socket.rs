@@ -118,7 +118,7 @@ impl State {
             SourceAddress::Explicit(addr) => addr,
         };
         let (range, now) = (self.faults.ports.clone(), self.now);
-        let source = self.ports.take(source, spec.target, &range, now, &mut self.prng)?;
+        let source = self.ports.bind(source, spec.target, &range, now, &mut self.prng)?;
         let mut stream = self.new_stream(source, spec.target, Phase::Connecting, None);
         (stream.is_stamped, stream.syn_sent_at) = (spec.options.arrival_stamps, Some(now));
         let client = self.sockets.insert(Socket::Stream(Box::new(stream)));
@@ -170,7 +170,7 @@ impl State {
         if let Some(listener) = self.listener(listener) {
             listener.queue.push_back(child);
         }
-        self.tell_one(listener);
+        self.notify_one(listener);
         self.note(Note::Established { socket: client, child });
     }
 
@@ -200,7 +200,7 @@ impl State {
         }
         stream.phase = Phase::Established;
         stream.handshake_rtt = stream.syn_sent_at.map(|sent_at| now.since(sent_at));
-        self.tell(client);
+        self.notify(client);
         if self.happens(self.faults.cut) {
             let within = self.faults.cut_within.as_nanos() as u64;
             let at = self.now + Duration::from_nanos(self.prng.below(within));
@@ -213,7 +213,7 @@ impl State {
         stream.phase = Phase::Dead;
         stream.error = Some(errno);
         self.note(Note::ConnectFailed { socket: client, errno });
-        self.tell(client);
+        self.notify(client);
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use throng_base::{Instant, Key, Prng, Slab};
 
 use crate::Faults;
-use crate::faults::{happens, span};
+use crate::faults::{happens, random_span};
 use crate::ports::Ports;
 use crate::readiness::DriverSlot;
 use crate::socket::{Listeners, Socket};
@@ -29,7 +29,7 @@ pub(crate) struct State {
     pub(crate) listeners: Listeners,
     pub(crate) ports: Ports,
     /// One for each driver.
-    pub(crate) seats: Vec<DriverSlot>,
+    pub(crate) slots: Vec<DriverSlot>,
     pub(crate) tables: Vec<Table>,
     /// fds that are open in all tables, those on their way between cores included.
     pub(crate) files: usize,
@@ -64,17 +64,17 @@ pub(crate) enum Action {
     /// A send buffer that was said to be full has room again.
     Space { socket: Key },
     /// A core is woken, perhaps for mail.
-    Wake { seat: usize },
+    Wake { slot: usize },
     /// A socket reaches the core to which it was passed.
-    Passed { seat: usize, socket: Key },
+    Passed { slot: usize, socket: Key },
     /// A reference to a listener reaches another core.
-    Shared { seat: usize, listener: Key },
+    Shared { slot: usize, listener: Key },
 }
 
 impl State {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
-            now: BEGIN,
+            now: START,
             prng: Prng::derive(seed, 0),
             faults: Faults::none(),
             trace: Trace::new(),
@@ -83,7 +83,7 @@ impl State {
             sockets: Slab::new(),
             listeners: Listeners::default(),
             ports: Ports::default(),
-            seats: Vec::new(),
+            slots: Vec::new(),
             tables: Vec::new(),
             files: 0,
             dropped: 0,
@@ -120,10 +120,10 @@ impl State {
             Action::Fin { from, to } => self.fin_arrived(from, to),
             Action::Reset { to } => self.reset_arrived(to),
             Action::Cut { socket } => self.cut(socket),
-            Action::Space { socket } => self.tell_space(socket),
-            Action::Wake { seat } => self.seats[seat].woken = true,
-            Action::Passed { seat, socket } => self.seats[seat].passed.push_back(socket),
-            Action::Shared { seat, listener } => self.seats[seat].shared.push_back(listener),
+            Action::Space { socket } => self.notify_space(socket),
+            Action::Wake { slot } => self.slots[slot].woken = true,
+            Action::Passed { slot, socket } => self.slots[slot].passed.push_back(socket),
+            Action::Shared { slot, listener } => self.slots[slot].shared.push_back(listener),
         }
     }
 
@@ -137,14 +137,14 @@ impl State {
 
     /// How long something takes from one end to the other.
     pub(crate) fn delay(&mut self) -> Duration {
-        span(&mut self.prng, self.faults.delay_min, self.faults.delay_max)
+        random_span(&mut self.prng, self.faults.delay_min, self.faults.delay_max)
     }
 
     /// When something that one core does now reaches another.
-    pub(crate) fn mail_arrival(&mut self) -> Instant {
-        self.now + span(&mut self.prng, Duration::ZERO, self.faults.mail_delay_max)
+    pub(crate) fn message_arrival(&mut self) -> Instant {
+        self.now + random_span(&mut self.prng, Duration::ZERO, self.faults.message_delay_max)
     }
 }
 
 /// Not the origin, so that a moment some time ago exists.
-const BEGIN: Instant = Instant::from_nanos(1_000_000_000_000);
+const START: Instant = Instant::from_nanos(1_000_000_000_000);

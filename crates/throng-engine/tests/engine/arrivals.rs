@@ -10,7 +10,7 @@ use throng_engine::{Arrival, CoreLimits};
 use throng_proto::Raw;
 use throng_sim::{Faults, Sim, SimCoresOptions, check};
 
-use crate::scripted::{Heard, Raws, Running, Scripted, spawn, spawn_on, to_server};
+use crate::scripted::{Callback, Raws, RunningCore, Scripted, spawn, spawn_on, to_server};
 
 /// One way through the simulated network.
 const DELAY: Duration = Duration::from_micros(50);
@@ -26,22 +26,22 @@ struct Measurement {
 type Measurements = Rc<RefCell<Vec<Measurement>>>;
 
 /// A core that is late by up to 20 ms, whose clients each ask an echo server a hundred times.
-fn late_clients(sim: &mut Sim, clients: u32) -> (Running<Raw, true>, Measurements) {
-    let server: Raws<false> = Scripted::new(|conn, heard| {
-        if let Heard::Event(bytes) = heard {
+fn late_clients(sim: &mut Sim, clients: u32) -> (RunningCore<Raw, true>, Measurements) {
+    let server: Raws<false> = Scripted::new(|conn, callback| {
+        if let Callback::Event(bytes) = callback {
             conn.send(bytes);
         }
     });
-    spawn(sim, server.listening(), CoreLimits::default());
+    spawn(sim, server.with_listener(), CoreLimits::default());
     let measured = Measurements::default();
     let log = Rc::clone(&measured);
     let mut sent_at = vec![Instant::ZERO; clients as usize];
     let mut asked = vec![0; clients as usize];
-    let client: Raws<true> = Scripted::new(move |conn, heard| {
+    let client: Raws<true> = Scripted::new(move |conn, callback| {
         let id = *conn.state() as usize;
-        match heard {
-            Heard::Opened => conn.want_arrival(true),
-            Heard::Event(_) => {
+        match callback {
+            Callback::Opened => conn.want_arrival(true),
+            Callback::Event(_) => {
                 let (sent_at, seen_at) = (sent_at[id], conn.clock());
                 let arrival = conn.arrival();
                 log.borrow_mut().push(Measurement { sent_at, seen_at, arrival });
@@ -123,10 +123,10 @@ fn the_handshake_takes_a_round_trip_however_late_the_core_is() {
     check(3, |sim| {
         let rtts = Rc::new(RefCell::new(Vec::new()));
         let server: Raws<false> = Scripted::new(|_, _| ());
-        spawn(sim, server.listening(), CoreLimits::default());
+        spawn(sim, server.with_listener(), CoreLimits::default());
         let log = Rc::clone(&rtts);
-        let client: Raws<true> = Scripted::new(move |conn, heard| {
-            if *heard == Heard::Opened {
+        let client: Raws<true> = Scripted::new(move |conn, callback| {
+            if *callback == Callback::Opened {
                 let dialed_at = Instant::from_nanos(1_000);
                 log.borrow_mut().push(conn.handshake_arrival(dialed_at));
             }

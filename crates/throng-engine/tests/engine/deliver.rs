@@ -8,7 +8,7 @@ use throng_engine::{CloseReason, CoreLimits, DeliveryOutcome, QueueOutcome};
 use throng_pubsub::{Frames, Lane, Policy};
 use throng_sim::{Faults, SimCoresOptions, check};
 
-use crate::scripted::{Heard, Raws, dial, spawn, to_server};
+use crate::scripted::{Callback, Raws, dial, spawn, to_server};
 
 fn lane(policy: Policy) -> Lane {
     Lane { id: 1, policy, queue_bytes_max: 1_000 }
@@ -21,7 +21,8 @@ fn frames(byte: u8, count: usize) -> Frames {
 #[test]
 fn a_quick_peer_is_sent_everything_at_once_and_nobody_else_anything() {
     check(5, |sim| {
-        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), CoreLimits::default());
+        let server =
+            spawn(sim, Raws::<false>::new(|_, _| ()).with_listener(), CoreLimits::default());
         let client = spawn(sim, Raws::<true>::new(|_, _| ()), CoreLimits::default());
         let connecting = dial(&client, 7);
         let deliver =
@@ -51,7 +52,8 @@ fn what_a_slow_peer_gets_is_decided_once_and_its_books_balance() {
             partial_send: 0.5,
             ..Faults::none()
         });
-        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), CoreLimits::default());
+        let server =
+            spawn(sim, Raws::<false>::new(|_, _| ()).with_listener(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peer = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_millis(10));
@@ -105,7 +107,8 @@ fn the_policy_close_and_a_broken_socket_end_a_connection_once() {
             window_bytes_max: 1_000,
             ..Faults::none()
         });
-        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), CoreLimits::default());
+        let server =
+            spawn(sim, Raws::<false>::new(|_, _| ()).with_listener(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let slow = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_millis(10));
@@ -123,8 +126,8 @@ fn the_policy_close_and_a_broken_socket_end_a_connection_once() {
         assert_eq!(closes, 1);
         assert_eq!(deliver(key), DeliveryOutcome::Gone);
         sim.run_for(Duration::from_millis(10));
-        let heard = server.borrow().app().heard();
-        assert_eq!(heard, [Heard::Opened, Heard::Closed(CloseReason::Overflow)]);
+        let callback = server.borrow().app().callbacks();
+        assert_eq!(callback, [Callback::Opened, Callback::Closed(CloseReason::Overflow)]);
         let error = (0..9).find_map(|_| driver.recv(&slow, &mut [0; 1_000]).err());
         assert_eq!(error, Some(Errno::CONN_RESET));
 
@@ -151,7 +154,7 @@ fn a_frame_that_is_larger_than_what_may_wait_is_delivered_whole() {
                 ..Faults::none()
             });
             let limits = CoreLimits { pending_bytes_max: 2_000, ..CoreLimits::default() };
-            let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), limits);
+            let server = spawn(sim, Raws::<false>::new(|_, _| ()).with_listener(), limits);
             let client = spawn(sim, Raws::<true>::new(|_, _| ()), CoreLimits::default());
             dial(&client, 7);
             sim.run_for(Duration::from_millis(10));

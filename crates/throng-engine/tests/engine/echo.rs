@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use crate::scripted::{Heard, Raws, dial, spawn};
+use crate::scripted::{Callback, Raws, dial, spawn};
 use throng_base::Prng;
 use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_sim::{Faults, Sim, check};
 
 /// Sends back what it receives.
 fn echo() -> Raws<false> {
-    Raws::new(|conn, heard| match heard {
-        Heard::Event(bytes) => conn.send(bytes),
-        Heard::Finished => conn.close_because(CloseReason::Finished),
+    Raws::new(|conn, callback| match callback {
+        Callback::Event(bytes) => conn.send(bytes),
+        Callback::Finished => conn.close_because(CloseReason::Finished),
         _ => {}
     })
-    .listening()
+    .with_listener()
 }
 
 /// What user `id` sends: its own bytes, as many as its own number says.
@@ -30,11 +30,11 @@ fn talker(seed: u64) -> Raws<true> {
     let mut prng = Prng::derive(seed, 999);
     let mut sent = std::collections::BTreeMap::new();
     let mut received = std::collections::BTreeMap::<u32, usize>::new();
-    Raws::new(move |conn, heard| {
+    Raws::new(move |conn, callback| {
         let id = *conn.state();
         let stream = stream_of(seed, id);
-        match heard {
-            Heard::Opened | Heard::Deadline => {
+        match callback {
+            Callback::Opened | Callback::Deadline => {
                 let sent = sent.entry(id).or_insert(0);
                 let end = (*sent + prng.below(9_000) as usize).min(stream.len());
                 match prng.below(2) {
@@ -53,7 +53,7 @@ fn talker(seed: u64) -> Raws<true> {
                     });
                 }
             }
-            Heard::Event(bytes) => {
+            Callback::Event(bytes) => {
                 let received = received.entry(id).or_insert(0);
                 *received += bytes.len();
                 if *received == stream.len() {
@@ -61,7 +61,7 @@ fn talker(seed: u64) -> Raws<true> {
                 }
             }
             // The server had no watch for it, or was cut off.
-            Heard::Finished => conn.close_because(CloseReason::Finished),
+            Callback::Finished => conn.close_because(CloseReason::Finished),
             _ => {}
         }
     })
@@ -80,13 +80,13 @@ fn exchange(sim: &mut Sim, faults: Faults, users: u32) {
 
     for id in 0..users {
         let core = client.borrow();
-        let heard = core.app().heard_of(id);
-        let closes: Vec<&Heard> =
-            heard.iter().filter(|heard| matches!(heard, Heard::Closed(_))).collect();
+        let callback = core.app().callbacks_of(id);
+        let closes: Vec<&Callback> =
+            callback.iter().filter(|callback| matches!(callback, Callback::Closed(_))).collect();
         assert_eq!(closes.len(), 1, "user {id} was closed {closes:?}");
         let (sent, got) = (stream_of(seed, id), core.app().bytes_of(id));
         assert!(sent.starts_with(&got), "user {id} received other bytes than it sent");
-        if *closes[0] == Heard::Closed(CloseReason::Requested) {
+        if *closes[0] == Callback::Closed(CloseReason::Requested) {
             assert_eq!(got.len(), sent.len(), "user {id} closed early");
         }
     }

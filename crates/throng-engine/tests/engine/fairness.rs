@@ -8,7 +8,7 @@ use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_proto::{Input, Session};
 use throng_sim::{Faults, Sim, SimCoresOptions, SimDriver, SimFd, check};
 
-use crate::scripted::{Heard, Scripted, spawn, to_server};
+use crate::scripted::{Callback, Scripted, spawn, to_server};
 
 /// Each byte is a message, which costs as much as `COST` bytes of input.
 #[derive(Default)]
@@ -54,7 +54,7 @@ fn check_share<const COST: usize>(flood: usize, limits: CoreLimits) {
     check(5, move |sim| {
         sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
         let server = Scripted::<Costly<COST>, false>::new(|_, _| ());
-        let server = spawn(sim, server.listening(), limits);
+        let server = spawn(sim, server.with_listener(), limits);
         let flood = vec![b'f'; flood];
         let (mut driver, sockets) = clients(sim, &[&flood, b"1"]);
         sim.run_for(Duration::from_secs(10));
@@ -62,7 +62,9 @@ fn check_share<const COST: usize>(flood: usize, limits: CoreLimits) {
         let app = core.app();
         let events = |id| {
             let log = app.log.iter().enumerate();
-            log.filter(move |(_, entry)| entry.id == id && matches!(entry.heard, Heard::Event(_)))
+            log.filter(move |(_, entry)| {
+                entry.id == id && matches!(entry.callback, Callback::Event(_))
+            })
         };
         let (place, single) = events(1).next().expect("the single message");
         let arrived = events(0).filter(|(before, entry)| {
@@ -98,7 +100,7 @@ fn a_turn_has_a_share_for_all_connections_together() {
         sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
         let limits = CoreLimits { turn_work_bytes_max: 64 << 10, ..CoreLimits::default() };
         let server = Scripted::<Costly<0>, false>::new(|_, _| ());
-        let server = spawn(sim, server.listening(), limits);
+        let server = spawn(sim, server.with_listener(), limits);
         let floods = vec![vec![b'f'; 3_000]; 30];
         let sends: Vec<&[u8]> = floods.iter().map(Vec::as_slice).collect();
         let (mut driver, sockets) = clients(sim, &sends);
@@ -127,9 +129,9 @@ fn a_flood_arrives_whole_and_in_order_whatever_the_network_does() {
             ..CoreLimits::default()
         };
         let server = Scripted::<Costly<0>, false>::new(|_, _| ());
-        let server = spawn(sim, server.listening(), limits);
-        let client = Scripted::<throng_proto::Raw, true>::new(|conn, heard| {
-            if *heard == Heard::Opened {
+        let server = spawn(sim, server.with_listener(), limits);
+        let client = Scripted::<throng_proto::Raw, true>::new(|conn, callback| {
+            if *callback == Callback::Opened {
                 let bytes: Vec<u8> = (0..20_000u32).map(|n| (n % 251) as u8).collect();
                 conn.send(&bytes);
                 conn.close();
@@ -143,10 +145,12 @@ fn a_flood_arrives_whole_and_in_order_whatever_the_network_does() {
         let expected: Vec<u8> = (0..20_000u32).map(|n| (n % 251) as u8).collect();
         let bytes = core.app().bytes_of(0);
         assert_eq!(bytes, expected[..bytes.len()]);
-        let heard = core.app().heard_of(0);
-        if client.borrow().app().heard_of(0).last() == Some(&Heard::Closed(CloseReason::Requested)) {
+        let callback = core.app().callbacks_of(0);
+        if client.borrow().app().callbacks_of(0).last()
+            == Some(&Callback::Closed(CloseReason::Requested))
+        {
             // The end comes after everything that was sent before it.
-            assert!(heard.contains(&Heard::Finished) <= (bytes.len() == expected.len()));
+            assert!(callback.contains(&Callback::Finished) <= (bytes.len() == expected.len()));
         }
     });
 }
@@ -157,20 +161,22 @@ fn a_connection_whose_input_waits_is_not_timed_out() {
         sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
         let limits = CoreLimits { connection_work_bytes_max: 1_024, ..CoreLimits::default() };
         let patience = Duration::from_millis(50);
-        let server = Scripted::<Costly<0>, false>::new(move |conn, heard| match heard {
-            Heard::Opened | Heard::Event(_) => {
+        let server = Scripted::<Costly<0>, false>::new(move |conn, callback| match callback {
+            Callback::Opened | Callback::Event(_) => {
                 conn.set_deadline(Deadline::Coarse(conn.now() + patience));
             }
-            Heard::Deadline => conn.reset(),
+            Callback::Deadline => conn.reset(),
             _ => {}
         });
-        let server = spawn(sim, server.listening(), limits);
+        let server = spawn(sim, server.with_listener(), limits);
         let (mut driver, sockets) = clients(sim, &[&[b'f'; 5_000]]);
         sim.run_for(Duration::from_secs(10));
         let core = server.borrow();
-        let heard = core.app().heard_of(0);
-        let deadline = heard.iter().position(|heard| *heard == Heard::Deadline).unwrap();
-        let events = heard[..deadline].iter().filter(|heard| matches!(heard, Heard::Event(_)));
+        let callback = core.app().callbacks_of(0);
+        let deadline =
+            callback.iter().position(|callback| *callback == Callback::Deadline).unwrap();
+        let events =
+            callback[..deadline].iter().filter(|callback| matches!(callback, Callback::Event(_)));
         assert_eq!(events.count(), 5_000);
         for socket in sockets {
             driver.close(socket, SocketClose::Finish);
@@ -184,19 +190,19 @@ fn input_that_waits_goes_with_its_connection() {
         sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
         let limits = CoreLimits { connection_work_bytes_max: 10 << 10, ..CoreLimits::default() };
         let mut messages = 0;
-        let server = Scripted::<Costly<0>, false>::new(move |conn, heard| {
-            if let Heard::Event(_) = heard {
+        let server = Scripted::<Costly<0>, false>::new(move |conn, callback| {
+            if let Callback::Event(_) = callback {
                 messages += 1;
                 if messages == 25 {
                     conn.reset();
                 }
             }
         });
-        let server = spawn(sim, server.listening(), limits);
+        let server = spawn(sim, server.with_listener(), limits);
         let (mut driver, sockets) = clients(sim, &[&[b'f'; 5_000]]);
         sim.run_for(Duration::from_secs(10));
         let core = server.borrow();
-        assert_eq!(core.app().bytes_of(0).len(), 25, "nothing is heard after the end");
+        assert_eq!(core.app().bytes_of(0).len(), 25, "nothing is callback after the end");
         for socket in sockets {
             driver.close(socket, SocketClose::Finish);
         }

@@ -7,7 +7,7 @@ use throng_engine::{CloseReason, CoreLimits};
 use throng_proto::Raw;
 use throng_sim::{Faults, Sim, SimCoresOptions, check};
 
-use crate::scripted::{DeskHeard, Heard, Raws, spawn_on};
+use crate::scripted::{Callback, CoreCallback, Raws, spawn_on};
 
 /// Two cores; the first posts `count` numbers of each kind to the second, some in every turn.
 fn posts(sim: &mut Sim, count: u64, mailbox_max: usize) -> (Vec<u64>, u64) {
@@ -15,32 +15,32 @@ fn posts(sim: &mut Sim, count: u64, mailbox_max: usize) -> (Vec<u64>, u64) {
     let cores = sim.cores(&options);
     let mut prng = sim.prng();
     let mut next = 0;
-    let poster = Raws::<false>::new(|_, _| ()).on_desk(move |cx, heard| {
-        if heard != DeskHeard::Mail(0) {
+    let poster = Raws::<false>::new(|_, _| ()).on_core(move |cx, callback| {
+        if callback != CoreCallback::Message(0) {
             return;
         }
         for _ in 0..prng.between(1, 50) {
             if next < count {
-                let _ = cx.post(1, 2 * next, MessagePriority::Control);
-                let _ = cx.post(1, 2 * next + 1, MessagePriority::Bulk);
+                let _ = cx.send_message(1, 2 * next, MessagePriority::Control);
+                let _ = cx.send_message(1, 2 * next + 1, MessagePriority::Bulk);
                 next += 1;
             }
         }
         if next < count {
-            cx.post(0, 0, MessagePriority::Control).unwrap();
+            cx.send_message(0, 0, MessagePriority::Control).unwrap();
         }
     });
     let running =
         spawn_on(sim, &cores, vec![poster, Raws::<false>::new(|_, _| ())], CoreLimits::default());
-    cores.post(0, 0);
+    cores.send_message(0, 0);
     sim.run_for(Duration::from_secs(60));
     let received: Vec<u64> = running[1]
         .borrow()
         .app()
         .core_log
         .iter()
-        .filter_map(|(_, heard)| match heard {
-            DeskHeard::Mail(mail) => Some(*mail),
+        .filter_map(|(_, callback)| match callback {
+            CoreCallback::Message(mail) => Some(*mail),
             _ => None,
         })
         .collect();
@@ -87,7 +87,9 @@ fn a_wake_up_is_never_lost() {
             sim.run_for(Duration::from_nanos(prng.below(100_000_000) + 60_000_000));
             let core = core.borrow();
             assert!(
-                core.app().core_log[before..].iter().any(|(_, heard)| *heard == DeskHeard::Woken)
+                core.app().core_log[before..]
+                    .iter()
+                    .any(|(_, callback)| *callback == CoreCallback::Woken)
             );
         }
     });
@@ -97,8 +99,8 @@ fn a_wake_up_is_never_lost() {
 fn what_callbacks_ask_for_is_done_in_the_order_of_asking_and_never_within_one() {
     check(3, |sim| {
         let cores = sim.cores(&SimCoresOptions::default());
-        let app = Raws::<false>::new(|_, _| ()).on_desk(|cx, heard| {
-            if heard != DeskHeard::Mail(0) {
+        let app = Raws::<false>::new(|_, _| ()).on_core(|cx, callback| {
+            if callback != CoreCallback::Message(0) {
                 return;
             }
             let keys: Vec<_> = (0..4).map(|id| cx.insert(Raw, id)).collect();
@@ -112,14 +114,19 @@ fn what_callbacks_ask_for_is_done_in_the_order_of_asking_and_never_within_one() 
             assert_eq!(cx.len(), 4);
         });
         let core = spawn_on(sim, &cores, vec![app], CoreLimits::default()).remove(0);
-        cores.post(0, 0);
+        cores.send_message(0, 0);
         sim.run_for(Duration::from_secs(1));
         let core = core.borrow();
-        let heard: Vec<_> = core.app().log.iter().map(|entry| (entry.id, &entry.heard)).collect();
-        let closed = Heard::Closed(CloseReason::Requested);
+        let callback: Vec<_> =
+            core.app().log.iter().map(|entry| (entry.id, &entry.callback)).collect();
+        let closed = Callback::Closed(CloseReason::Requested);
         // A close is told after what had been asked for before it was done.
-        let expected =
-            [(2, &Heard::Nudged), (1, &Heard::Nudged), (3, &Heard::Nudged), (0, &closed)];
-        assert_eq!(heard, expected);
+        let expected = [
+            (2, &Callback::Notified),
+            (1, &Callback::Notified),
+            (3, &Callback::Notified),
+            (0, &closed),
+        ];
+        assert_eq!(callback, expected);
     });
 }

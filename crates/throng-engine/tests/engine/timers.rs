@@ -12,7 +12,7 @@ use throng_engine::{CoreLimits, Deadline};
 use throng_proto::Raw;
 use throng_sim::{Faults, Sim, SimCoresOptions, check};
 
-use crate::scripted::{DeskHeard, Heard, Raws, Scripted, spawn, spawn_on, to_server};
+use crate::scripted::{Callback, CoreCallback, Raws, Scripted, spawn, spawn_on, to_server};
 
 /// What each entry's deadline is, as far as the app knows.
 type Wanted = Rc<RefCell<BTreeMap<u32, Deadline>>>;
@@ -33,8 +33,8 @@ fn entries_are_called_when_they_want(sim: &mut Sim) {
     let wanted = Wanted::default();
     let (mut prng, mut other) = (sim.prng(), sim.prng());
     let (mine, theirs) = (Rc::clone(&wanted), Rc::clone(&wanted));
-    let app = Raws::<false>::new(move |conn, heard| {
-        if *heard != Heard::Deadline {
+    let app = Raws::<false>::new(move |conn, callback| {
+        if *callback != Callback::Deadline {
             return;
         }
         let (id, now) = (*conn.state(), conn.clock());
@@ -52,8 +52,8 @@ fn entries_are_called_when_they_want(sim: &mut Sim) {
             conn.set_deadline(next);
         }
     })
-    .on_desk(move |cx, heard| {
-        if heard != DeskHeard::Mail(0) {
+    .on_core(move |cx, callback| {
+        if callback != CoreCallback::Message(0) {
             return;
         }
         let (now, keys) = (cx.now(), cx.keys());
@@ -73,7 +73,7 @@ fn entries_are_called_when_they_want(sim: &mut Sim) {
     }
     let mut prng = sim.prng();
     for _ in 0..500 {
-        cores.post(0, 0);
+        cores.send_message(0, 0);
         sim.run_for(Duration::from_nanos(prng.below(20_000_000)));
     }
     sim.run_for(Duration::from_secs(1));
@@ -136,7 +136,7 @@ fn an_entry_that_left_is_not_called_and_neither_is_its_heir() {
             sim.run_for(Duration::from_nanos(prng.below(3_000_000)));
         }
         sim.run_for(Duration::from_secs(1));
-        assert_eq!(core.borrow().app().heard(), []);
+        assert_eq!(core.borrow().app().callbacks(), []);
     });
 }
 
@@ -163,12 +163,12 @@ fn a_time_out_does_not_come_before_what_the_other_end_has_sent_in_time() {
         // One event a turn, and slow turns: bytes wait far longer than the time-out until their turn comes.
         let turn_max = Duration::from_millis(20);
         sim.set_faults(Faults { turn_max, batch_max: 1, ..Faults::none() });
-        let server = Scripted::<Raw, false>::new(move |conn, heard| match heard {
-            Heard::Opened => conn.set_deadline(Deadline::Coarse(conn.now() + 5 * turn_max)),
-            Heard::Event(_) => conn.set_deadline(Deadline::Never),
+        let server = Scripted::<Raw, false>::new(move |conn, callback| match callback {
+            Callback::Opened => conn.set_deadline(Deadline::Coarse(conn.now() + 5 * turn_max)),
+            Callback::Event(_) => conn.set_deadline(Deadline::Never),
             _ => {}
         });
-        let server = spawn(sim, server.listening(), CoreLimits::default());
+        let server = spawn(sim, server.with_listener(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peers: Vec<_> = (0..40).map(|_| driver.connect(&to_server()).unwrap()).collect();
         sim.run_for(Duration::from_millis(1));
@@ -177,8 +177,8 @@ fn a_time_out_does_not_come_before_what_the_other_end_has_sent_in_time() {
         }
         sim.run_for(Duration::from_secs(5));
         let core = server.borrow();
-        assert_eq!(core.app().count(|heard| matches!(heard, Heard::Event(_))), 40);
-        assert_eq!(core.app().count(|heard| *heard == Heard::Deadline), 0);
+        assert_eq!(core.app().count(|callback| matches!(callback, Callback::Event(_))), 40);
+        assert_eq!(core.app().count(|callback| *callback == Callback::Deadline), 0);
         peers.into_iter().for_each(|peer| driver.close(peer, Default::default()));
     });
 }

@@ -344,7 +344,7 @@ fn tell<D: Driver<Mail = GeneratorMessage>>(
     mail: ProbeMessage,
 ) {
     // Control mail is never refused.
-    let _ = cx.post(core, GeneratorMessage::Probe(mail), MessagePriority::Control);
+    let _ = cx.send_message(core, GeneratorMessage::Probe(mail), MessagePriority::Control);
 }
 
 /// The core that leads.

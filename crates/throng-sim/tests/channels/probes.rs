@@ -173,7 +173,7 @@ probe: [{every: 7ms, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
 ";
     check(20, |sim| {
         let mail_delay_max = Duration::from_millis(2);
-        sim.set_faults(Faults { mail_delay_max, ..Faults::none() });
+        sim.set_faults(Faults { message_delay_max: mail_delay_max, ..Faults::none() });
         let world = World::start(sim, Script::default(), fast);
         sim.run_for(Duration::from_millis(3_000 + sim.seed() % 7));
         world.ramp_down();

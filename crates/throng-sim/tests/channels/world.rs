@@ -62,7 +62,9 @@ impl World {
             let mut core = core.borrow_mut();
             let cx = core.cx();
             let own = cx.core();
-            assert!(cx.post(own, GeneratorMessage::RampDown, MessagePriority::Control).is_ok());
+            assert!(
+                cx.send_message(own, GeneratorMessage::RampDown, MessagePriority::Control).is_ok()
+            );
         }
     }
 

@@ -32,7 +32,7 @@ impl Control {
             sim.freeze(&world.load[1]);
         }
         for (core, blank) in self.collector.ask() {
-            world.cores.post(core, GeneratorMessage::Collect(blank, self.reply.clone()));
+            world.cores.send_message(core, GeneratorMessage::Collect(blank, self.reply.clone()));
         }
         let before_thaw = frozen_ms.min(PATIENCE_MS);
         self.hear(sim, before_thaw);

@@ -109,7 +109,7 @@ impl World {
             let mut core = core.borrow_mut();
             let cx = core.cx();
             let own = cx.core();
-            assert!(cx.post(own, mail(), MessagePriority::Control).is_ok());
+            assert!(cx.send_message(own, mail(), MessagePriority::Control).is_ok());
         }
     }
 

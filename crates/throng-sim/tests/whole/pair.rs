@@ -126,13 +126,15 @@ impl Pair {
         let cores = self.shape.server_cores;
         if self.accept == AcceptTopology::Reuseport {
             for core in 0..cores {
-                self.server.post(core, CoreMessage::listen(server_addr(), reply.clone()));
+                self.server.send_message(core, CoreMessage::listen(server_addr(), reply.clone()));
                 hear(sim, 1);
             }
         } else {
-            (1..cores).for_each(|core| self.server.post(core, CoreMessage::expect(reply.clone())));
+            (1..cores).for_each(|core| {
+                self.server.send_message(core, CoreMessage::expect(reply.clone()))
+            });
             hear(sim, cores - 1);
-            self.server.post(0, CoreMessage::listen_for_all(server_addr(), reply.clone()));
+            self.server.send_message(0, CoreMessage::listen_for_all(server_addr(), reply.clone()));
             hear(sim, cores);
         }
     }
@@ -141,7 +143,7 @@ impl Pair {
     pub(crate) fn suspend(&self, sim: &mut Sim) {
         let (reply, answers) = channel();
         (0..self.shape.server_cores)
-            .for_each(|core| self.server.post(core, CoreMessage::suspend(reply.clone())));
+            .for_each(|core| self.server.send_message(core, CoreMessage::suspend(reply.clone())));
         let mut heard = 0;
         sim.run_until(Duration::from_secs(10), |_| {
             heard += answers.try_iter().count();
@@ -189,7 +191,8 @@ impl Pair {
     pub(crate) fn server_counters(&self, sim: &mut Sim) -> ServerCounters {
         let (reply, answers) = channel();
         let cores = self.shape.server_cores;
-        (0..cores).for_each(|core| self.server.post(core, CoreMessage::collect(reply.clone())));
+        (0..cores)
+            .for_each(|core| self.server.send_message(core, CoreMessage::collect(reply.clone())));
         let mut reports = Vec::new();
         sim.run_until(Duration::from_secs(10), |_| {
             reports.extend(answers.try_iter());
