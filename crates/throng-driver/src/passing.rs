@@ -1,8 +1,8 @@
-//! Sockets on their way from one core's fd table to another's.
+//! Passing of sockets from one core's fd table to another's.
 //!
-//! Every core has a seqpacket pair, made before the tables part: all cores write to one end, the
-//! owner reads the other. A message carries up to 32 sockets (SCM_RIGHTS), since one socket a message costs
-//! 3.3 us and 32 of them next to nothing.
+//! Every core has a seqpacket socket pair, opened before the cores get their own fd tables: all
+//! cores write to one end, and the owner reads from the other. A message carries up to 32 sockets
+//! (SCM_RIGHTS): a message costs 3.3 us, and further sockets in it cost next to nothing.
 
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
@@ -18,7 +18,8 @@ use crate::cores::CoreSlot;
 use crate::tables::{SharedFd, Tables};
 use crate::{Blame, CoreId, Errno};
 
-/// Both ends of one core's pair. The fds are open under the same numbers in every core's table.
+/// Socket pair through which one core receives sockets. Both ends have the same numbers in every
+/// core's fd table.
 pub(crate) struct FdChannel {
     pub(crate) write_end: SharedFd,
     pub(crate) read_end: SharedFd,
@@ -32,14 +33,14 @@ impl FdChannel {
     }
 }
 
-/// One core's sockets that wait to leave, and those that have arrived.
+/// Sockets that one core passes to other cores, and sockets that it has received.
 pub(crate) struct FdPassing {
     outgoing: Vec<Vec<OwnedFd>>,
     outgoing_count: usize,
     incoming: VecDeque<OwnedFd>,
     listeners: VecDeque<OwnedFd>,
-    /// Whether all cores share one fd table: then a socket is handed over by its number, and needs no second one, which
-    /// a full table would not have.
+    /// All cores share one fd table. Then a socket is handed off by its number, and needs no second
+    /// fd, for which a full table would have no room.
     shares_table: bool,
     pub(crate) failures: u64,
 }
@@ -56,22 +57,24 @@ impl FdPassing {
         }
     }
 
-    /// How many sockets of this table wait to leave or to be taken.
+    /// Returns how many sockets of this core's table wait to be sent or to be taken.
     pub(crate) fn fds_held(&self) -> usize {
         self.outgoing_count + self.incoming.len()
     }
 
-    /// Whether sockets wait that the last flush could not send.
+    /// Reports whether sockets wait that the last flush could not send.
     pub(crate) fn has_outgoing(&self) -> bool {
         self.outgoing_count > 0
     }
 
+    /// Queues a socket for the core `to`. [`Self::flush`] sends it.
     pub(crate) fn enqueue(&mut self, fd: OwnedFd, to: CoreId) {
         self.outgoing[to].push(fd);
         self.outgoing_count += 1;
     }
 
-    /// Sends what waits, 32 sockets a message. What a full fd channel does not take stays for the next time.
+    /// Sends the queued sockets, 32 in a message. Sockets that a full channel does not take wait
+    /// for the next flush.
     pub(crate) fn flush(&mut self, slots: &[CoreSlot]) {
         if self.outgoing_count == 0 {
             return;
@@ -81,8 +84,8 @@ impl FdPassing {
                 self.outgoing_count -= leaving.len();
                 let CoreSlot { handoff, channel, .. } = &slots[to];
                 handoff.push(leaving.drain(..), || {
-                    // A full fd channel is as good: there is something in it that makes the other core look.
-                    let _ = send(channel, std::iter::empty(), LOOK_INTO_THE_LOBBY);
+                    // An error means that the channel is full; its messages wake the core as well.
+                    let _ = send(channel, std::iter::empty(), HANDOFF);
                 });
             }
             while !leaving.is_empty() {
@@ -93,19 +96,20 @@ impl FdPassing {
                     Err(errno) if errno == Errno::AGAIN || errno.blame() == Blame::Limit => break,
                     Err(_) => self.failures += count as u64,
                 }
-                // Sent, the other table has its own reference; failed, the connection ends here.
+                // After a send the other table has its own reference; after a failure the
+                // connection ends here.
                 leaving.drain(..count);
                 self.outgoing_count -= count;
             }
         }
     }
 
-    /// Receives at most `room` sockets' worth of messages, so that none is lost to a full table.
+    /// Receives messages with at most `room` sockets, so that a full table loses none.
     pub(crate) fn receive(&mut self, own: &CoreSlot, room: usize) {
         if self.shares_table {
-            let mut in_lobby = VecDeque::new();
-            own.handoff.drain(|| self.read_messages(own, room), &mut in_lobby);
-            self.incoming.append(&mut in_lobby);
+            let mut handed_off = VecDeque::new();
+            own.handoff.drain(|| self.read_messages(own, room), &mut handed_off);
+            self.incoming.append(&mut handed_off);
         } else {
             self.read_messages(own, room);
         }
@@ -120,44 +124,46 @@ impl FdPassing {
         }
     }
 
+    /// Takes the next received connection.
     pub(crate) fn pop(&mut self) -> Option<OwnedFd> {
         self.incoming.pop_front()
     }
 
+    /// Takes the next received listener.
     pub(crate) fn pop_listener(&mut self) -> Option<OwnedFd> {
         self.listeners.pop_front()
     }
 }
 
-/// Sends another reference to a listener; this core keeps its own.
+/// Sends another core a reference to a listener. This core keeps its own.
 pub(crate) fn share(listener: BorrowedFd<'_>, to: &FdChannel) -> Result<(), Errno> {
-    send(to, std::iter::once(listener), A_LISTENER)
+    send(to, std::iter::once(listener), LISTENER)
 }
 
-/// Sockets a message.
+/// Most sockets in a message.
 pub(crate) const BATCH: usize = 32;
-/// What a message says instead of a number of connections when it carries one listener.
-const A_LISTENER: u8 = u8::MAX;
-/// What a message says that carries nothing: sockets wait in the handoff queue of the core's slot.
-const LOOK_INTO_THE_LOBBY: u8 = 0;
+/// Content of a message that carries one listener, in place of the number of connections.
+const LISTENER: u8 = u8::MAX;
+/// Content of a message without sockets: sockets wait in the core's handoff queue.
+const HANDOFF: u8 = 0;
 
 fn send<'fd>(
     channel: &FdChannel,
     sockets: impl Iterator<Item = BorrowedFd<'fd>>,
-    what: u8,
+    content: u8,
 ) -> Result<(), Errno> {
     let borrowed: Vec<BorrowedFd<'_>> = sockets.collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !borrowed.is_empty() {
         let pushed = control.push(SendAncillaryMessage::ScmRights(&borrowed));
-        debug_assert!(pushed, "the space is made for a whole batch");
+        debug_assert!(pushed, "the space is large enough for a whole batch");
     }
-    sendmsg(&channel.write_end, &[IoSlice::new(&[what])], &mut control, SendFlags::NOSIGNAL)?;
+    sendmsg(&channel.write_end, &[IoSlice::new(&[content])], &mut control, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
-/// Receives one message; says how many of its connections the table had no room for.
+/// Receives one message. Returns how many of its connections were lost because the table was full.
 fn receive(
     channel: BorrowedFd<'_>,
     connections: &mut VecDeque<OwnedFd>,
@@ -165,13 +171,17 @@ fn receive(
 ) -> Result<u32, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut what = [0u8];
-    let received =
-        recvmsg(channel, &mut [IoSliceMut::new(&mut what)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut content = [0u8];
+    let received = recvmsg(
+        channel,
+        &mut [IoSliceMut::new(&mut content)],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
     if received.bytes == 0 {
         return Err(Errno::AGAIN);
     }
-    let is_listener = what[0] == A_LISTENER;
+    let is_listener = content[0] == LISTENER;
     let into = if is_listener { listeners } else { connections };
     let before = into.len();
     for message in control.drain() {
@@ -179,7 +189,7 @@ fn receive(
             into.extend(fds);
         }
     }
-    let lost = u32::from(what[0]).saturating_sub((into.len() - before) as u32);
+    let lost = u32::from(content[0]).saturating_sub((into.len() - before) as u32);
     Ok(if is_listener { 0 } else { lost })
 }
 
@@ -255,7 +265,7 @@ mod tests {
         let arrived: Vec<_> = std::iter::from_fn(|| to.pop()).collect();
         assert_eq!(arrived.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>(), numbers);
         to.receive(&slots[1], 1_000);
-        assert!(to.pop().is_none(), "the hatch is empty too");
+        assert!(to.pop().is_none(), "the channel is empty too");
     }
 
     #[test]
@@ -271,14 +281,15 @@ mod tests {
                     from.enqueue(std::io::pipe().unwrap().0.into(), 1);
                     from.flush(&slots);
                     sent.fetch_add(1, SeqCst);
-                    // The next one leaves while the other core looks whether there is one.
+                    // The next socket leaves while the other core checks for one.
                     let mut spins = 0;
                     while arrived.load(SeqCst) < sent.load(SeqCst) && begun.elapsed() < ENOUGH {
                         spins += 1;
-                        // Where the cores share a CPU, the other one waits for this one's.
-                        match spins > 10_000 {
-                            true => std::thread::yield_now(),
-                            false => std::hint::spin_loop(),
+                        // If the cores share a CPU, the other core needs this one to yield.
+                        if spins > 10_000 {
+                            std::thread::yield_now();
+                        } else {
+                            std::hint::spin_loop();
                         }
                     }
                 }
@@ -289,10 +300,10 @@ mod tests {
                 let on_its_way = sent.load(SeqCst);
                 let wait = Timespec { tv_sec: 1, tv_nsec: 0 };
                 let channel = &mut [PollFd::new(&slots[1].channel.read_end, PollFlags::IN)];
-                let is_told = poll(channel, Some(&wait)).unwrap() > 0;
+                let is_readable = poll(channel, Some(&wait)).unwrap() > 0;
                 assert!(
-                    is_told || arrived.load(SeqCst) >= on_its_way,
-                    "nothing tells of those after {arrived:?}"
+                    is_readable || arrived.load(SeqCst) >= on_its_way,
+                    "no notification for the sockets after {arrived:?}"
                 );
                 to.receive(&slots[1], 1_000);
                 while to.pop().is_some() {
@@ -303,7 +314,7 @@ mod tests {
         });
     }
 
-    /// No more than these, and no longer than that.
+    /// The test ends after this many sockets, or after [`ENOUGH`].
     const SOCKETS_MAX: usize = 20_000;
     const ENOUGH: Duration = Duration::from_secs(5);
 }

@@ -1,9 +1,9 @@
-//! One permit for every connection: the only counter that cores share.
+//! Permits, one for every connection: the counter that all cores share.
 //!
-//! A permit is taken before accept and given back by the close, so `connections_max` is exact over all
-//! cores. A core that found none is remembered; each permit that comes back wakes one such core. A core
-//! that was woken and finds nobody in its queue gives its permit back, which wakes the next:
-//! so no queue waits while a permit is free.
+//! A core acquires a permit before it accepts, and releases it at the close, so `connections_max`
+//! is exact over all cores. A core that finds no free permit registers as a waiter; each release
+//! wakes one waiter. A woken core whose accept queue is empty releases its permit, which wakes the
+//! next waiter. So no accept queue waits while a permit is free.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::SeqCst;
@@ -11,18 +11,18 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::CoreId;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, seq_cst_for_loom};
 
-/// How many connections there may be, and how many there are.
+/// Counter of connections, with a limit.
 #[derive(Debug)]
 pub struct Permits {
     max: usize,
     in_use: AtomicUsize,
-    /// Whether `waiting` holds anybody; spares the lock on every close.
+    /// `waiters` is not empty. It saves the lock on every close.
     has_waiters: AtomicBool,
     waiters: Mutex<Vec<CoreId>>,
 }
 
 impl Permits {
-    /// `max` permits, none taken.
+    /// Creates `max` permits, all of them free.
     pub fn new(max: usize) -> Self {
         Self {
             max,
@@ -32,55 +32,56 @@ impl Permits {
         }
     }
 
-    /// Takes a permit. Without one, `core` is remembered and will be named by a [`Self::give`].
+    /// Acquires a permit. If none is free, returns false and registers `core` as a waiter, which a
+    /// later [`Self::release`] returns.
     pub fn acquire_or_register(&self, core: CoreId) -> bool {
         if self.try_acquire() {
             return true;
         }
         {
-            let mut waiting = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
-            if !waiting.contains(&core) {
-                waiting.push(core);
+            let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+            if !waiters.contains(&core) {
+                waiters.push(core);
             }
             self.has_waiters.store(true, SeqCst);
         }
         seq_cst_for_loom();
-        // A permit that came back between the two looks has woken nobody.
+        // A permit that was released between the two attempts has woken no waiter.
         self.try_acquire()
     }
 
-    /// Gives a permit back; returns the core to wake, if one waits.
+    /// Releases a permit. Returns the core to wake, if one waits.
     #[must_use = "the core that waits must be woken"]
     pub fn release(&self) -> Option<CoreId> {
         let before = self.in_use.fetch_sub(1, SeqCst);
-        debug_assert!(before > 0, "a permit was given back that nobody took");
+        debug_assert!(before > 0, "a permit was released that was not acquired");
         seq_cst_for_loom();
         if !self.has_waiters.load(SeqCst) {
             return None;
         }
-        let mut waiting = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
-        let core = if waiting.is_empty() { None } else { Some(waiting.remove(0)) };
-        self.has_waiters.store(!waiting.is_empty(), SeqCst);
+        let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let core = if waiters.is_empty() { None } else { Some(waiters.remove(0)) };
+        self.has_waiters.store(!waiters.is_empty(), SeqCst);
         core
     }
 
-    /// Whether a core that found no permit waits to be named.
+    /// Reports whether a core waits for a permit.
     pub fn has_waiters(&self) -> bool {
         self.has_waiters.load(SeqCst)
     }
 
-    /// How many are taken.
+    /// Returns how many permits are in use.
     pub fn in_use(&self) -> usize {
         self.in_use.load(SeqCst)
     }
 
-    /// Takes a permit; without one, nobody is remembered.
+    /// Acquires a permit. If none is free, returns false and registers no waiter.
     pub fn try_acquire(&self) -> bool {
-        let mut taken = self.in_use.load(SeqCst);
-        while taken < self.max {
-            match self.in_use.compare_exchange_weak(taken, taken + 1, SeqCst, SeqCst) {
+        let mut in_use = self.in_use.load(SeqCst);
+        while in_use < self.max {
+            match self.in_use.compare_exchange_weak(in_use, in_use + 1, SeqCst, SeqCst) {
                 Ok(_) => return true,
-                Err(now) => taken = now,
+                Err(now) => in_use = now,
             }
         }
         false
@@ -120,7 +121,7 @@ mod tests {
         assert!(!permits.acquire_or_register(2));
         assert!(!permits.acquire_or_register(2));
         assert_eq!(permits.release(), Some(1));
-        // Core 1 found nobody in its queue and gives back what it took.
+        // Core 1 found its accept queue empty and releases its permit.
         assert!(permits.acquire_or_register(1));
         assert_eq!(permits.release(), Some(2));
         assert!(permits.acquire_or_register(2));

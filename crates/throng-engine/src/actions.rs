@@ -4,8 +4,8 @@ use throng_driver::{ConnectSpec, SocketClose};
 
 use crate::{CloseReason, Deadline};
 
-/// Actions that a callback requests for its own connection. The core applies them after the callback
-/// returns.
+/// Actions that a callback requests for its own connection. The core applies them after the
+/// callback returns.
 #[derive(Default)]
 pub(crate) struct Actions {
     pub(crate) close: Option<(CloseReason, SocketClose)>,

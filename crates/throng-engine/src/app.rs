@@ -9,18 +9,18 @@ use crate::{CloseReason, Conn, CoreContext};
 /// State machine over connections: a server or a generator.
 ///
 /// Callbacks never nest. The core carries out what a callback requests (send, close, connect, a
-/// deadline, an effect on another connection) after the callback returns. A panic in a callback about
-/// a connection ends that connection and nothing else. A panic in a callback about the core ends the
-/// core, so these callbacks run foreign code inside [`CoreContext::catch_panic`].
+/// deadline, an effect on another connection) after the callback returns. A panic in a callback
+/// about a connection ends that connection and nothing else. A panic in a callback about the core
+/// ends the core, so these callbacks run foreign code inside [`CoreContext::catch_panic`].
 pub trait App<D: Driver>: Sized {
     /// Protocol of every connection.
     type Session: Session;
     /// App's state of a connection or user. It should be small: there are millions.
     type State;
 
-    /// Continue to receive while the peer does not take what is sent. A server does not, so that a peer
-    /// that never reads cannot make it queue answers without end. A client does, so that two peers never
-    /// wait for each other.
+    /// Continue to receive while the peer does not take what is sent. A server does not, so that a
+    /// peer that never reads cannot make it queue answers without end. A client does, so that two
+    /// peers never wait for each other.
     const READS_WHILE_BLOCKED: bool = false;
 
     /// Returns the scratch memory that the sessions of this core share while they read.
@@ -31,8 +31,8 @@ pub trait App<D: Driver>: Sized {
     /// Runs once, before the core's first turn.
     fn started(&mut self, _cx: &mut CoreContext<D, Self>) {}
 
-    /// Runs when connections wait at listener `number`; again every turn until the app accepts them or
-    /// unwatches the listener.
+    /// Runs when connections wait at listener `number`; again every turn until the app accepts them
+    /// or unwatches the listener.
     fn acceptable(&mut self, _cx: &mut CoreContext<D, Self>, _number: u32) {}
 
     /// Runs when other cores have handed off sockets; [`Driver::take_passed`] returns them.
@@ -75,8 +75,8 @@ pub trait App<D: Driver>: Sized {
     /// Runs after [`CoreContext::notify`] named this connection.
     fn notified(&mut self, _conn: &mut Conn<'_, D, Self>) {}
 
-    /// Runs when the socket is closed, or could not be opened. Decides whether the entry stays in the
-    /// table: a user stays, to connect again; a server's connection does not.
+    /// Runs when the socket is closed, or could not be opened. Decides whether the entry stays in
+    /// the table: a user stays, to connect again; a server's connection does not.
     fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> AfterClose;
 }
 

@@ -1,5 +1,5 @@
-//! What follows a callback: sends its bytes, applies its actions, and closes connections. Nothing here
-//! calls the app; callbacks that follow become effects.
+//! What follows a callback: sends its bytes, applies its actions, and closes connections. Nothing
+//! here calls the app; callbacks that follow become effects.
 
 use throng_base::Key;
 use throng_driver::{ConnectSpec, Driver, Interest, SocketClose, Token};
@@ -72,8 +72,8 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         self.close_now(key, CloseReason::Panicked, SocketClose::Reset);
     }
 
-    /// Removes an entry from the table. Dropping the app's state may run foreign code, so a panic there
-    /// is caught too.
+    /// Removes an entry from the table. Dropping the app's state may run foreign code, so a panic
+    /// there is caught too.
     pub(crate) fn free(&mut self, key: Key) {
         self.timers.cancel(&mut self.table, key);
         let entry = self.table.entries.remove(key);
@@ -158,8 +158,8 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
                     entry.socket = SocketState::Connecting(fd);
                 }
             }
-            // Earlier effects for this connection name its old key and are dropped. The next callback
-            // is `App::closed`.
+            // Earlier effects for this connection name its old key and are dropped. The next
+            // callback is `App::closed`.
             Err(errno) => {
                 let reason = CloseReason::ConnectFailed(errno);
                 self.close_now(key, reason, SocketClose::Finish);

@@ -28,9 +28,9 @@ impl Arrival {
 }
 
 /// Sampler of the receives that request a stamp, because a stamp makes a receive dearer. The first
-/// [`STAMPS_PER_S`] receives of a second all request one, so a core with little work measures all of
-/// them. Of the other receives, which only a busy core has, one in [`SAMPLE_WEIGHT`] requests a stamp
-/// and counts for that many.
+/// [`STAMPS_PER_S`] receives of a second all request one, so a core with little work measures all
+/// of them. Of the other receives, which only a busy core has, one in [`SAMPLE_WEIGHT`] requests a
+/// stamp and counts for that many.
 #[derive(Debug, Default)]
 pub(crate) struct StampSampler {
     /// Saved time; each stamp costs a second divided by [`STAMPS_PER_S`].

@@ -1,9 +1,10 @@
 //! Fairness: limits for the work of one connection in a turn, and a backlog for its further input.
 //!
-//! Bytes alone do not measure work. A kilobyte can inflate to a megabyte, and a kilobyte of one-byte
-//! frames is a hundred messages. So the unit of work is a byte of input, and other work is converted:
+//! Bytes alone do not measure work. A kilobyte can inflate to a megabyte, and a kilobyte of
+//! one-byte frames is a hundred messages. So the unit of work is a byte of input, and other work is
+//! converted:
 //!
-//! work = bytes consumed + work that the session charged ([`Input::charge`]) + events x [`EVENT_WORK_BYTES`]
+//! work = consumed bytes + charged work ([`Input::charge`]) + events x [`EVENT_WORK_BYTES`]
 //!
 //! [`Input::charge`]: throng_proto::Input::charge
 
@@ -35,15 +36,17 @@ impl Budget {
     }
 }
 
-/// Input that was received and not processed, because its connection had used its share of the turn.
-/// Only connections that send more than their share have any, each at most one receive buffer.
+/// Input that was received and not processed, because its connection had used its share of the
+/// turn. Only connections that send more than their share have any, each at most one receive
+/// buffer.
 #[derive(Debug, Default)]
 pub(crate) struct InputBacklog {
     inputs: HashMap<Key, (Box<[u8]>, Arrival)>,
 }
 
 impl InputBacklog {
-    /// Keeps input until the connection's next turn. Empty input means that the session has more events.
+    /// Keeps input until the connection's next turn. Empty input means that the session has more
+    /// events.
     pub(crate) fn keep(&mut self, key: Key, input: &[u8], arrival: Arrival) {
         self.inputs.insert(key, (input.into(), arrival));
     }

@@ -13,8 +13,8 @@ pub enum CloseReason {
     ConnectFailed(Errno),
     /// A receive or a send failed.
     Failed(Errno),
-    /// The peer is too slow: more than `pending_bytes_max` bytes wait for it, or it did not take them
-    /// within `drain_timeout` after the close.
+    /// The peer is too slow: more than `pending_bytes_max` bytes wait for it, or it did not take
+    /// them within `drain_timeout` after the close.
     Overflow,
     /// A callback panicked.
     Panicked,

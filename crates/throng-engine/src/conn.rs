@@ -55,19 +55,20 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         self.io.driver.now()
     }
 
-    /// Returns when the bytes arrived from which the present event was read, as far as the kernel says.
+    /// Returns when the bytes arrived from which the present event was read, as far as the kernel
+    /// says.
     pub fn arrival(&self) -> Arrival {
         self.io.arrival
     }
 
-    /// Starts or stops requesting arrival stamps from the kernel. The socket must have been opened with
-    /// [`SocketOptions::arrival_stamps`](throng_driver::SocketOptions::arrival_stamps).
+    /// Starts or stops requesting arrival stamps from the kernel. The socket must have been opened
+    /// with [`SocketOptions::arrival_stamps`](throng_driver::SocketOptions::arrival_stamps).
     pub fn want_arrival(&mut self, wanted: bool) {
         self.entry.wants_arrival = wanted;
     }
 
-    /// Returns when the answer to a connect of `dialed_at`, which has just succeeded, reached the kernel:
-    /// one round trip later, as the kernel measured it.
+    /// Returns when the answer to a connect of `dialed_at`, which has just succeeded, reached the
+    /// kernel: one round trip later, as the kernel measured it.
     pub fn handshake_arrival(&mut self, dialed_at: Instant) -> Arrival {
         let Some(weight) = self.io.sampler.next_weight() else { return Arrival::NotSampled };
         let rtt = self.entry.socket.fd().and_then(|fd| self.io.driver.handshake_rtt(fd));
@@ -110,14 +111,14 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         }
     }
 
-    /// Sends `parts` now, after the out buffer. The queue of a slow peer holds a pointer to a shared
-    /// part, not a copy.
+    /// Sends `parts` now, after the out buffer. The queue of a slow peer holds a pointer to a
+    /// shared part, not a copy.
     pub fn send_parts(&mut self, parts: &[SendPart<'_>]) {
         self.send_queued(|queue| queue.push_parts(parts));
     }
 
-    /// Sends the bytes that `source` makes, after the out buffer: as many as the kernel takes now, and the
-    /// rest as it takes more. Later sends follow them.
+    /// Sends the bytes that `source` makes, after the out buffer: as many as the kernel takes now,
+    /// and the rest as it takes more. Later sends follow them.
     pub fn send_source(&mut self, source: Box<dyn ByteSource>) {
         self.send_queued(|queue| queue.push_source(source));
     }
@@ -169,8 +170,8 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         self.entry.socket.pending_bytes()
     }
 
-    /// Returns when the kernel last took some of the queued bytes; [`Instant::ZERO`] if it has taken none,
-    /// or none wait.
+    /// Returns when the kernel last took some of the queued bytes; [`Instant::ZERO`] if it has
+    /// taken none, or none wait.
     pub fn taken_at(&self) -> Instant {
         match &self.entry.socket {
             SocketState::Blocked(_, queue) | SocketState::Draining(_, queue) => queue.taken_at,
@@ -199,8 +200,8 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         self.actions.connect = Some(spec);
     }
 
-    /// Closes in order after the callback returns and the kernel has taken all bytes; [`App::closed`]
-    /// follows.
+    /// Closes in order after the callback returns and the kernel has taken all bytes;
+    /// [`App::closed`] follows.
     pub fn close(&mut self) {
         self.actions.close = Some((CloseReason::Requested, SocketClose::Finish));
     }
@@ -215,13 +216,14 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         self.actions.close = Some((reason, SocketClose::Finish));
     }
 
-    /// Shuts down the sending direction after the callback returns and the kernel has taken all bytes.
+    /// Shuts down the sending direction after the callback returns and the kernel has taken all
+    /// bytes.
     pub fn finish(&mut self) {
         self.actions.finish = true;
     }
 
-    /// Removes an entry without a socket from the table after the callback returns. No further callback
-    /// follows.
+    /// Removes an entry without a socket from the table after the callback returns. No further
+    /// callback follows.
     pub fn remove(&mut self) {
         debug_assert!(self.is_detached(), "close an entry that has a socket before its removal");
         self.actions.remove = true;

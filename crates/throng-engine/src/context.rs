@@ -85,8 +85,8 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
     /// Inserts an established socket into the table; [`App::opened`] follows.
     ///
     /// # Errors
-    /// The driver cannot watch the socket (`fs.epoll.max_user_watches`, memory): returns the socket and the
-    /// error.
+    /// The driver cannot watch the socket (`fs.epoll.max_user_watches`, memory): returns the socket
+    /// and the error.
     pub fn adopt(
         &mut self,
         fd: D::Fd,
@@ -131,8 +131,8 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         self.io.effects.push_back(Effect::Close(key, CloseReason::Requested, how));
     }
 
-    /// Runs `f` on one connection, outside the connection's own callbacks. Returns `None` if there is no
-    /// such connection, or if `f` panics, which ends the connection.
+    /// Runs `f` on one connection, outside the connection's own callbacks. Returns `None` if there
+    /// is no such connection, or if `f` panics, which ends the connection.
     pub fn with<R>(&mut self, key: Key, f: impl FnOnce(&mut Conn<'_, D, A>) -> R) -> Option<R> {
         let mut conn = Conn::new(self.table.entries.get_mut(key)?, &mut self.io, key);
         let result = catch_unwind(AssertUnwindSafe(|| f(&mut conn)));
@@ -144,9 +144,9 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         result.ok()
     }
 
-    /// Runs foreign code outside the callbacks of a connection: a state's constructor, or a message's
-    /// `Drop`. Returns `None` if it panics, which is counted and ends nothing. A panic of the app itself in
-    /// a callback about the core is a defect, and ends the core.
+    /// Runs foreign code outside the callbacks of a connection: a state's constructor, or a
+    /// message's `Drop`. Returns `None` if it panics, which is counted and ends nothing. A panic of
+    /// the app itself in a callback about the core is a defect, and ends the core.
     pub fn catch_panic<R>(&mut self, run: impl FnOnce() -> R) -> Option<R> {
         let result = catch_unwind(AssertUnwindSafe(run));
         self.io.counters.panics += u64::from(result.is_err());

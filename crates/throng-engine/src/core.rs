@@ -50,8 +50,8 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         while self.turn() {}
     }
 
-    /// Runs one turn: a wait, a bounded batch of events, then the due timers. Returns false after the app
-    /// has stopped the core.
+    /// Runs one turn: a wait, a bounded batch of events, then the due timers. Returns false after
+    /// the app has stopped the core.
     pub fn turn(&mut self) -> bool {
         self.cx.io.driver.wait(self.next_due(), &mut self.events);
         let begun = self.read_clock();
@@ -164,8 +164,8 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         }
     }
 
-    /// Receives until nothing is left or the share of work is spent. With `until_again`, a short read does
-    /// not mean that nothing is left.
+    /// Receives until nothing is left or the share of work is spent. With `until_again`, a short
+    /// read does not mean that nothing is left.
     fn receive(&mut self, key: Key, until_again: bool) {
         let mut share = Budget::new(self.cx.io.limits.connection_work_bytes_max);
         while !share.is_spent() && !self.cx.io.budget.is_spent() {
@@ -220,8 +220,8 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         self.cx.defer(key);
     }
 
-    /// Gives the session the received bytes, or reports its expired deadline; then passes each event to the
-    /// app. Input that remains when `share` is spent waits in the backlog.
+    /// Gives the session the received bytes, or reports its expired deadline; then passes each
+    /// event to the app. Input that remains when `share` is spent waits in the backlog.
     fn run_session(&mut self, key: Key, received: usize, timed_out: bool, share: &mut Budget) {
         let Self { app, cx, receive, scratch, .. } = self;
         let Some(entry) = cx.table.entries.get_mut(key) else { return };
@@ -322,8 +322,8 @@ impl<D: Driver, A: App<D>> Core<D, A> {
 
     /// Reads from the entries whose input exceeded their share in an earlier turn.
     fn read_deferred(&mut self) {
-        // A new budget: this turn's events cannot use up the work of connections that wait since the
-        // last turn.
+        // A new budget: this turn's events cannot use up the work of connections that wait since
+        // the last turn.
         self.cx.io.budget = Budget::new(self.cx.io.limits.turn_work_bytes_max);
         for _ in 0..self.cx.io.ready.len() {
             if self.cx.io.budget.is_spent() {
@@ -382,7 +382,8 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         }
         let Some(entry) = self.cx.table.entries.get_mut(key) else { return };
         let sequence = entry.timer_sequence;
-        // A connection whose input waits here is not silent: it can time out after that input was read.
+        // A connection whose input waits here is not silent: it can time out after that input was
+        // read.
         let is_live = entry.socket.is_live();
         let is_silent = !(is_live && self.cx.io.backlog.holds(key));
         if is_live && is_silent && entry.session.deadline() <= now {

@@ -7,7 +7,8 @@ use throng_base::Instant;
 pub enum Deadline {
     /// No callback.
     Never,
-    /// Within one [`TICK`](throng_base::wheel::TICK) after this moment: for time-outs and heartbeats.
+    /// Within one [`TICK`](throng_base::wheel::TICK) after this moment: for time-outs and
+    /// heartbeats.
     Coarse(Instant),
     /// At this moment: for pacing.
     Exact(Instant),
@@ -23,8 +24,8 @@ impl Deadline {
     }
 }
 
-/// Deadline in eight bytes: the highest bit is set for a coarse one, the other bits hold the moment.
-/// These bits hold 292 years.
+/// Deadline in eight bytes: the highest bit is set for a coarse one, the other bits hold the
+/// moment. These bits hold 292 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PackedDeadline(u64);
 

@@ -26,8 +26,8 @@ pub enum DeliveryOutcome {
 
 impl<D: Driver, A: App<D>> CoreContext<D, A> {
     /// Sends the frames of `range` to the connection `key`: by one system call if the peer is fast
-    /// enough, else through its queue, as far as `lane` allows. Do not call it inside a connection's
-    /// callback, which may have bytes of its own to send first.
+    /// enough, else through its queue, as far as `lane` allows. Do not call it inside a
+    /// connection's callback, which may have bytes of its own to send first.
     pub fn deliver(
         &mut self,
         key: Key,

@@ -16,7 +16,8 @@ pub(crate) struct Entry<F, S, T> {
     pub(crate) timer: Timer,
     /// The app's deadline.
     pub(crate) deadline: PackedDeadline,
-    /// Number of the valid timer. A timer of the heap or of the due list with another number is stale.
+    /// Number of the valid timer. A timer of the heap or of the due list with another number is
+    /// stale.
     pub(crate) timer_sequence: u32,
     /// The socket may hold bytes that no further event reports.
     pub(crate) has_unread: bool,
@@ -47,9 +48,9 @@ impl<F, S, T> Entry<F, S, T> {
         }
     }
 
-    /// Reports whether more than `bytes_max` bytes wait for the peer. Bytes that one callback added to
-    /// an empty queue are exempt up to eight times that limit, because the peer had no chance to read
-    /// any of them.
+    /// Reports whether more than `bytes_max` bytes wait for the peer. Bytes that one callback added
+    /// to an empty queue are exempt up to eight times that limit, because the peer had no chance to
+    /// read any of them.
     pub(crate) fn overflows(&mut self, queue_was_empty: bool, bytes_max: usize) -> bool {
         let SocketState::Blocked(_, queue) = &mut self.socket else { return false };
         if queue_was_empty {
@@ -102,8 +103,8 @@ impl<F> SocketState<F> {
         matches!(self, Self::Open(_) | Self::Blocked(..))
     }
 
-    /// Reports whether the app has closed the connection and bytes still wait. The only callback that
-    /// follows is [`App::closed`](crate::App::closed).
+    /// Reports whether the app has closed the connection and bytes still wait. The only callback
+    /// that follows is [`App::closed`](crate::App::closed).
     pub(crate) fn is_draining(&self) -> bool {
         matches!(self, Self::Draining(..))
     }

@@ -60,8 +60,8 @@ impl<D: Driver> CoreIo<D> {
         }
     }
 
-    /// Receives into `buffer`. Requests an arrival stamp if the connection measures arrivals and the
-    /// sampler allows it.
+    /// Receives into `buffer`. Requests an arrival stamp if the connection measures arrivals and
+    /// the sampler allows it.
     pub(crate) fn recv(
         &mut self,
         fd: &D::Fd,

@@ -1,13 +1,14 @@
 //! One event loop per core.
 //!
 //! A [`Core`] owns a [`Driver`](throng_driver::Driver), a table of connections, their timers, and an
-//! [`App`]: the server is one app, the generator is another. [`Core::turn`] is one wait, a bounded batch
-//! of events, then the due timers. Nothing here names epoll or a protocol.
+//! app (a type with the trait [`App`]): the server is one app, the generator is another.
+//! [`Core::turn`] is one wait, a bounded batch of events, then the due timers. Nothing here names
+//! epoll or a protocol.
 //!
 //! The path of an input: driver event → receive into the core's one buffer → the connection's
-//! [`Session`](throng_proto::Session) cuts it into events → [`App::event`] → after the callback returns,
-//! its bytes are sent (`send.rs`) and its actions applied (`apply.rs`) → effects on other connections,
-//! until none is left.
+//! [`Session`](throng_proto::Session) cuts it into events → [`App::event`] → after the callback
+//! returns, its bytes are sent (`send.rs`) and its actions applied (`apply.rs`) → effects on other
+//! connections, until none is left.
 
 mod actions;
 mod app;

@@ -5,8 +5,8 @@ use std::time::Duration;
 /// Limits of a core.
 #[derive(Clone, Copy, Debug)]
 pub struct CoreLimits {
-    /// Bytes that may wait for one slow peer. Two things are exempt: the bytes that one callback adds
-    /// while nothing waits, up to eight times this limit, and one shared frame of any length.
+    /// Bytes that may wait for one slow peer. Two things are exempt: the bytes that one callback
+    /// adds while nothing waits, up to eight times this limit, and one shared frame of any length.
     /// Default 1 MiB.
     pub pending_bytes_max: usize,
     /// Time that a closing connection has to deliver the bytes that wait. Default 5 s.
@@ -14,8 +14,8 @@ pub struct CoreLimits {
     /// Size of the core's one receive buffer. Default 64 KiB.
     pub receive_bytes: usize,
     /// Work for one connection at a time, in bytes of input of the same cost: an event costs 1 KiB
-    /// beside its bytes, and an inflated message costs its whole length. Further input waits for the
-    /// next turn; up to `receive_bytes` of it wait in this process. Default 256 KiB.
+    /// beside its bytes, and an inflated message costs its whole length. Further input waits for
+    /// the next turn; up to `receive_bytes` of it wait in this process. Default 256 KiB.
     pub connection_work_bytes_max: usize,
     /// Work for all connections of a turn, in the same unit. The remaining connections wait for the
     /// next turn. Default 4 MiB.

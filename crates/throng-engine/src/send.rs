@@ -18,7 +18,8 @@ pub(crate) enum SendError {
 }
 
 impl<F, S, T> Entry<F, S, T> {
-    /// Sends the core's out buffer and clears it. Bytes that the kernel does not take join the queue.
+    /// Sends the core's out buffer and clears it. Bytes that the kernel does not take join the
+    /// queue.
     pub(crate) fn flush<D: Driver<Fd = F>>(
         &mut self,
         io: &mut CoreIo<D>,
@@ -55,8 +56,8 @@ impl<F, S, T> Entry<F, S, T> {
         result
     }
 
-    /// Sends the core's out buffer, then the parts that `fill` adds to the queue. Bytes that the kernel
-    /// does not take stay in the queue.
+    /// Sends the core's out buffer, then the parts that `fill` adds to the queue. Bytes that the
+    /// kernel does not take stay in the queue.
     pub(crate) fn send_queued<D: Driver<Fd = F>>(
         &mut self,
         io: &mut CoreIo<D>,
@@ -95,8 +96,8 @@ impl<F, S, T> Entry<F, S, T> {
         }
     }
 
-    /// Sends queued bytes after the socket has room again. Returns the reason to close with if the app
-    /// has closed the connection and nothing waits any more.
+    /// Sends queued bytes after the socket has room again. Returns the reason to close with if the
+    /// app has closed the connection and nothing waits any more.
     pub(crate) fn resume<D: Driver<Fd = F>>(
         &mut self,
         io: &mut CoreIo<D>,
@@ -130,8 +131,8 @@ impl<F, S, T> Entry<F, S, T> {
         Ok(None)
     }
 
-    /// Marks the open socket as blocked: `queue` holds the bytes that the kernel did not take, and the
-    /// driver reports when the socket has room again.
+    /// Marks the open socket as blocked: `queue` holds the bytes that the kernel did not take, and
+    /// the driver reports when the socket has room again.
     pub(crate) fn block<D: Driver<Fd = F>>(
         &mut self,
         io: &mut CoreIo<D>,

@@ -1,5 +1,5 @@
-//! The send queue of a slow peer: the connection's own bytes, bytes shared with other connections, and
-//! byte sources.
+//! The send queue of a slow peer: the connection's own bytes, bytes shared with other connections,
+//! and byte sources.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,17 +12,17 @@ use throng_pubsub::{Frames, Lane, Policy};
 
 use crate::CloseReason;
 
-/// Bytes that the kernel has not taken yet, in the order in which they were sent. A shared frame costs a
-/// pointer. A frame that the kernel has taken in part is always finished, whatever the policy. A source
-/// costs only itself until its turn comes.
+/// Bytes that the kernel has not taken yet, in the order in which they were sent. A shared frame
+/// costs a pointer. A frame that the kernel has taken in part is always finished, whatever the
+/// policy. A source costs only itself until its turn comes.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
     segments: VecDeque<Segment>,
     bytes: usize,
-    /// Bytes at the front that count towards no limit: those that one callback or one frame added to an
-    /// empty queue, if they alone exceed the limit. This process chose their size, so a peer that reads
-    /// them is not closed for it. For a callback, whose bytes this connection alone holds, at most
-    /// [`EXEMPT_FACTOR`] times the limit.
+    /// Bytes at the front that count towards no limit: those that one callback or one frame added
+    /// to an empty queue, if they alone exceed the limit. This process chose their size, so a peer
+    /// that reads them is not closed for it. For a callback, whose bytes this connection alone
+    /// holds, at most [`EXEMPT_FACTOR`] times the limit.
     exempt_bytes: usize,
     /// Queued bytes of each topic. There are one or two, so a list.
     lanes: Vec<LaneBytes>,
@@ -206,8 +206,8 @@ impl SendQueue {
         Ok(0)
     }
 
-    /// Adds the frames of `range` as far as the policy of their lane allows. The kernel has taken the first
-    /// `taken` of their bytes already. `bytes_max` is the limit of the whole queue.
+    /// Adds the frames of `range` as far as the policy of their lane allows. The kernel has taken
+    /// the first `taken` of their bytes already. `bytes_max` is the limit of the whole queue.
     pub(crate) fn push_frames(
         &mut self,
         frames: &Frames,
@@ -242,8 +242,8 @@ impl SendQueue {
         result
     }
 
-    /// Returns the bytes to send next: the first segment, or several small ones that are copied together into
-    /// `scratch`.
+    /// Returns the bytes to send next: the first segment, or several small ones that are copied
+    /// together into `scratch`.
     pub(crate) fn chunk<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let Some(first) = self.segments.front() else { return &[] };
         if self.segments.len() == 1 || first.rest().len() >= COPIED_BYTES_MAX {
@@ -282,8 +282,8 @@ impl SendQueue {
         }
     }
 
-    /// Removes frames as the policy demands, and reports whether a frame of `bytes` may be queued. Removes
-    /// nothing if that would not make enough room.
+    /// Removes frames as the policy demands, and reports whether a frame of `bytes` may be queued.
+    /// Removes nothing if that would not make enough room.
     fn make_room(
         &mut self,
         bytes: usize,
@@ -316,10 +316,10 @@ impl SendQueue {
         true
     }
 
-    /// Reports whether a frame of `bytes` fits after `removed` bytes of its lane are removed. One frame
-    /// always fits into an empty queue. A lane's own limit does not apply to the first frame of the lane,
-    /// nor to the latest frame behind one that the kernel has taken in part. Lanes leave a quarter of the
-    /// connection's limit to its own answers.
+    /// Reports whether a frame of `bytes` fits after `removed` bytes of its lane are removed. One
+    /// frame always fits into an empty queue. A lane's own limit does not apply to the first frame
+    /// of the lane, nor to the latest frame behind one that the kernel has taken in part. Lanes
+    /// leave a quarter of the connection's limit to its own answers.
     fn fits(&self, bytes: usize, removed: usize, lane: &Lane, bytes_max: usize) -> bool {
         let (of_lane, of_all) = (self.lane_bytes(lane.id) - removed, self.bytes - removed);
         if of_all == 0 {
@@ -328,7 +328,8 @@ impl SendQueue {
         let fits_lane = of_lane == 0
             || lane.policy == Policy::KeepLatest
             || of_lane + bytes <= lane.queue_bytes_max;
-        // The exempt bytes are at the front. If they are a frame that would be removed, none remain.
+        // The exempt bytes are at the front. If they are a frame that would be removed, none
+        // remain.
         let is_removed =
             removed > 0 && self.segments.front().is_some_and(|first| first.is_removable(lane.id));
         let exempt = if is_removed { 0 } else { self.exempt_bytes };
@@ -341,8 +342,8 @@ impl SendQueue {
         queued.map_or(0, |queued| queued.bytes)
     }
 
-    /// Returns how many bytes of `lane` a policy may remove: all, except those of a first segment that the
-    /// kernel has taken in part.
+    /// Returns how many bytes of `lane` a policy may remove: all, except those of a first segment
+    /// that the kernel has taken in part.
     fn removable_bytes(&self, lane: u32) -> usize {
         let begun = self.segments.front().filter(|first| first.lane == lane && first.is_begun);
         self.lane_bytes(lane) - begun.map_or(0, |first| first.rest().len())
@@ -359,8 +360,8 @@ impl SendQueue {
         self.segments.push_back(Segment { bytes, lane, is_begun });
     }
 
-    /// Removes the oldest frame of `lane` of which the kernel has taken nothing. Returns false if there is
-    /// none.
+    /// Removes the oldest frame of `lane` of which the kernel has taken nothing. Returns false if
+    /// there is none.
     fn remove_oldest(&mut self, lane: u32) -> bool {
         let is_removable = |segment: &Segment| segment.is_removable(lane);
         let Some(at) = self.segments.iter().position(is_removable) else { return false };
@@ -421,8 +422,8 @@ pub(crate) struct SourcePanic;
 
 /// Lane of the connection's own bytes.
 const OWN: u32 = 0;
-/// Multiple of `pending_bytes_max` that one callback may add to an empty queue: an answer of 8 MiB at the
-/// default.
+/// Multiple of `pending_bytes_max` that one callback may add to an empty queue: an answer of 8 MiB
+/// at the default.
 const EXEMPT_FACTOR: usize = 8;
 /// Segments smaller than this are sent together; a source makes this many bytes at a time.
 const COPIED_BYTES_MAX: usize = 16 << 10;

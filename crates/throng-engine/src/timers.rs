@@ -1,5 +1,5 @@
-//! Timers of entries: far deadlines wait in the wheel, and exact ones move to the heap shortly before
-//! they are due.
+//! Timers of entries: far deadlines wait in the wheel, and exact ones move to the heap shortly
+//! before they are due.
 
 use std::collections::VecDeque;
 
@@ -55,8 +55,9 @@ impl TimerQueue {
         self.wheel.set(table, key.index(), wake);
     }
 
-    /// Sets the timer of `key` anew if its session's deadline is earlier than the timer. A timer that is
-    /// too early stays: a deadline that a session postpones with every message costs nothing here.
+    /// Sets the timer of `key` anew if its session's deadline is earlier than the timer. A timer
+    /// that is too early stays: a deadline that a session postpones with every message costs
+    /// nothing here.
     pub(crate) fn hasten<F, S: Session, T>(
         &mut self,
         table: &mut EntryTable<F, S, T>,
@@ -82,7 +83,8 @@ impl TimerQueue {
         }
     }
 
-    /// Returns when the core must be awake for a timer; [`Instant::ZERO`] while expired timers wait.
+    /// Returns when the core must be awake for a timer; [`Instant::ZERO`] while expired timers
+    /// wait.
     pub(crate) fn next_due(&self) -> Instant {
         if self.due.is_empty() {
             self.wheel.next_due().min(self.heap.next_due())

@@ -96,7 +96,7 @@ fn a_lab_keeps_its_files_only_where_nobody_else_may_put_any() {
     symlink("results", place.path("link")).unwrap();
     keep("link").complains(&["link", "it is a link"]);
     fs::set_permissions(place.path("results"), Permissions::from_mode(0o777)).unwrap();
-    keep("results").complains(&["results", "others may write to it: chmod go-w"]);
+    keep("results").complains(&["results", "other users may write to it: chmod go-w"]);
     fs::set_permissions(place.path("results"), Permissions::from_mode(0o755)).unwrap();
     if chown(place.path("results"), Some(NOBODY), None).is_ok() {
         keep("results").complains(&["results", "it belongs to user 65534"]);
@@ -137,7 +137,7 @@ fn control_sockets_of_a_folder_that_others_may_enter_are_not_asked() {
     let server = place.serve(&["ok"]);
     place.throng(&["ctl", "count"]).exits(0);
     fs::set_permissions(place.path("throng"), Permissions::from_mode(0o777)).unwrap();
-    let refused = ["others may enter it", "--control PATH"];
+    let refused = ["other users may enter it", "--control PATH"];
     place.throng(&["ctl", "list"]).exits(2).complains(&refused);
     place.throng(&["ctl", "count"]).exits(2).complains(&refused);
     let control = server.hello["control"].as_str().unwrap();

@@ -86,7 +86,8 @@ fn a_finish_follows_what_waits() {
 fn the_end_of_the_other_side_is_told_once() {
     check(10, |sim| {
         sim.set_faults(Faults { spurious: 0.5, ..narrow() });
-        // Goes on sending for long after the client has finished, so that many events tell the end again.
+        // Goes on sending for long after the client has finished, so that many events tell the end
+        // again.
         let server = Raws::<false>::new(|conn, callback| {
             if *callback == Callback::Finished {
                 conn.send(&a_lot());

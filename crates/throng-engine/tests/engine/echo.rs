@@ -25,7 +25,8 @@ fn stream_of(seed: u64, id: u32) -> Vec<u8> {
     bytes
 }
 
-/// Sends its stream in pieces of random sizes at random moments, whether or not the last piece has been taken.
+/// Sends its stream in pieces of random sizes at random moments, whether or not the last piece has
+/// been taken.
 fn talker(seed: u64) -> Raws<true> {
     let mut prng = Prng::derive(seed, 999);
     let mut sent = std::collections::BTreeMap::new();

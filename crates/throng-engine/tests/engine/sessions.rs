@@ -11,7 +11,8 @@ use throng_sim::{Faults, SimCoresOptions, check};
 
 use crate::scripted::{Callback, Scripted, dial, spawn, to_server};
 
-/// Sends a ping after each 100 ms in which it callback nothing, and says `gone` instead of the third.
+/// Sends a ping after each 100 ms in which it callback nothing, and says `gone` instead of the
+/// third.
 struct Patience {
     deadline: Instant,
     silences: u32,

@@ -199,7 +199,8 @@ fn nowhere() -> ConnectSpec {
 fn a_connect_that_fails_at_once_is_told_once_and_before_anything_else() {
     check(5, |sim| {
         spawn(sim, echo(), CoreLimits::default());
-        // The first takes the one port; the second fails, and a nudge comes between that and its being told.
+        // The first takes the one port; the second fails, and a nudge comes between that and its
+        // being told.
         let app = Raws::<true>::new(|conn, callback| match callback {
             Callback::Notified => conn.connect(to_server()),
             Callback::Opened => conn.send(b"hello"),

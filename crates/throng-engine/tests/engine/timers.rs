@@ -160,7 +160,8 @@ fn more_timers_than_a_turn_takes_are_all_called_at_their_moment() {
 #[test]
 fn a_time_out_does_not_come_before_what_the_other_end_has_sent_in_time() {
     check(10, |sim| {
-        // One event a turn, and slow turns: bytes wait far longer than the time-out until their turn comes.
+        // One event a turn, and slow turns: bytes wait far longer than the time-out until their
+        // turn comes.
         let turn_max = Duration::from_millis(20);
         sim.set_faults(Faults { turn_max, batch_max: 1, ..Faults::none() });
         let server = Scripted::<Raw, false>::new(move |conn, callback| match callback {
