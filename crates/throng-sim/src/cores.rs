@@ -1,4 +1,4 @@
-//! The cores of one simulated process: what they share, and how they are reached.
+//! The cores of one simulated process: their shared state, and the control thread's access to them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,24 +11,25 @@ use throng_driver::{CoreId, MESSAGE_BATCH_MAX, MailboxFull, MessagePriority, Per
 use crate::SimDriver;
 use crate::world::{Action, State, World};
 
-/// How the cores of a simulated process are set up.
+/// Options of the cores of a simulated process.
 #[derive(Clone, Debug)]
 pub struct SimCoresOptions {
-    /// How many. Default 1.
+    /// Number of cores. Default 1.
     pub cores: usize,
-    /// Permits that they share. Default: no limit.
+    /// Permits that the cores share. Default: no limit.
     pub permits: usize,
-    /// Bulk messages that a mailbox holds, those on their way included. Default 4,096.
+    /// Messages that a mailbox may hold before it refuses bulk messages, those in transit included.
+    /// Default 4,096.
     pub mailbox_max: usize,
     /// Sockets that fit into an fd table. Default: no limit.
     pub fds_max: usize,
-    /// Those of them that [`Driver::fd_room`](throng_driver::Driver::fd_room) does not tell of, kept for sockets on their
-    /// way. Default 0.
+    /// Part of `fds_max` that [`Driver::fd_room`](throng_driver::Driver::fd_room) leaves out, a
+    /// reserve for sockets in transit. Default 0.
     pub fds_reserved: usize,
-    /// Whether every core has an fd table of its own. Default true.
+    /// Give every core its own fd table. Default true.
     pub private_fds: bool,
-    /// How long a turn may keep a core of this process busy, beside
-    /// [`Faults::turn_max`](crate::Faults::turn_max): a late process. Default 0.
+    /// Longest turn of a core of this process, in addition to
+    /// [`Faults::turn_max`](crate::Faults::turn_max), for a process that is late. Default 0.
     pub turn_max: Duration,
 }
 
@@ -46,7 +47,7 @@ impl Default for SimCoresOptions {
     }
 }
 
-/// The cores of one simulated process: a source of drivers, and the control thread's way to reach them.
+/// Cores of one simulated process. It returns their drivers, and acts as the control thread.
 pub struct SimCores<M> {
     world: World,
     shared: Rc<SimProcess<M>>,
@@ -58,7 +59,7 @@ impl<M> SimCores<M> {
         Self { world, shared }
     }
 
-    /// The drivers of all cores, in order. To be asked for once.
+    /// Returns the drivers of all cores, in order. Call it once.
     pub fn drivers(&self) -> Vec<SimDriver<M>> {
         let slots = self.shared.slots.iter().enumerate();
         slots
@@ -68,15 +69,15 @@ impl<M> SimCores<M> {
             .collect()
     }
 
-    /// Posts a control message, which is never refused, as the control thread does.
-    pub fn send_message(&self, to: CoreId, mail: M) {
-        let posted = self.shared.send_message(
+    /// Sends a control message, which is never refused, as the control thread does.
+    pub fn send_message(&self, to: CoreId, message: M) {
+        let sent = self.shared.send_message(
             &mut self.world.borrow_mut(),
             to,
-            mail,
+            message,
             MessagePriority::Control,
         );
-        debug_assert!(posted.is_ok(), "control mail was refused");
+        debug_assert!(sent.is_ok(), "a mailbox refused a control message");
     }
 
     /// Wakes a core, as the control thread does.
@@ -84,13 +85,13 @@ impl<M> SimCores<M> {
         self.shared.wake(&mut self.world.borrow_mut(), core);
     }
 
-    /// The permits that the cores share.
+    /// Returns the permits that the cores share.
     pub fn permits(&self) -> &Permits {
         &self.shared.permits
     }
 }
 
-/// What the cores of one process share.
+/// State that the cores of one process share.
 pub(crate) struct SimProcess<M> {
     pub(crate) slots: Vec<usize>,
     pub(crate) permits: Permits,
@@ -100,11 +101,11 @@ pub(crate) struct SimProcess<M> {
     mailbox_max: usize,
 }
 
-/// Mail for one core, on its way or there, by the moment of its arrival.
+/// Messages for one core, in transit or arrived, by the time of their arrival.
 struct Mailbox<M> {
     queue: BTreeMap<(Instant, u64), M>,
     message_count: u64,
-    /// When the last message arrives; nothing overtakes, as in a queue behind a lock.
+    /// Arrival of the last message. No message overtakes another, as in a queue behind a lock.
     last_arrival: Instant,
 }
 
@@ -140,16 +141,16 @@ impl<M> SimProcess<M> {
         &self,
         world: &mut State,
         to: CoreId,
-        mail: M,
-        kind: MessagePriority,
+        message: M,
+        priority: MessagePriority,
     ) -> Result<(), MailboxFull<M>> {
         let mailbox = &mut *self.mailboxes[to].borrow_mut();
-        if kind == MessagePriority::Bulk && mailbox.queue.len() >= self.mailbox_max {
-            return Err(MailboxFull(mail));
+        if priority == MessagePriority::Bulk && mailbox.queue.len() >= self.mailbox_max {
+            return Err(MailboxFull(message));
         }
         mailbox.last_arrival = mailbox.last_arrival.max(world.message_arrival());
         mailbox.message_count += 1;
-        mailbox.queue.insert((mailbox.last_arrival, mailbox.message_count), mail);
+        mailbox.queue.insert((mailbox.last_arrival, mailbox.message_count), message);
         world.schedule(mailbox.last_arrival, Action::Wake { slot: self.slots[to] });
         Ok(())
     }
@@ -160,21 +161,21 @@ impl<M> SimProcess<M> {
     }
 
     pub(crate) fn messages_waiting(&self, now: Instant, core: CoreId) -> usize {
-        let there = ..=(now, u64::MAX);
-        self.mailboxes[core].borrow().queue.range(there).count()
+        let arrived = ..=(now, u64::MAX);
+        self.mailboxes[core].borrow().queue.range(arrived).count()
     }
 
     pub(crate) fn receive_messages(&self, now: Instant, core: CoreId, into: &mut Vec<M>) -> bool {
         let queue = &mut self.mailboxes[core].borrow_mut().queue;
-        let is_there = |queue: &BTreeMap<(Instant, u64), M>| {
+        let has_arrived = |queue: &BTreeMap<(Instant, u64), M>| {
             queue.first_key_value().is_some_and(|((at, _), _)| *at <= now)
         };
         for _ in 0..MESSAGE_BATCH_MAX {
-            if !is_there(queue) {
+            if !has_arrived(queue) {
                 return false;
             }
-            into.extend(queue.pop_first().map(|(_, mail)| mail));
+            into.extend(queue.pop_first().map(|(_, message)| message));
         }
-        is_there(queue)
+        has_arrived(queue)
     }
 }

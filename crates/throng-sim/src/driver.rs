@@ -15,16 +15,16 @@ use crate::socket::Socket;
 use crate::trace::Note;
 use crate::world::{Action, State, World};
 
-/// One core's view of a simulated world. Its cores' mail is of type `M`.
+/// Driver of one core of a simulated world. Its cores send messages of type `M`.
 pub struct SimDriver<M> {
     core: CoreId,
-    /// Where this core stands among all of the world.
+    /// Number of this core among all cores of the world.
     slot: usize,
     world: World,
     shared: Rc<SimProcess<M>>,
 }
 
-/// A socket of a simulated world. One that is dropped is closed in order, and counted, see
+/// Socket of a simulated world. A drop closes it in order, and is counted: see
 /// [`Sim::dropped_sockets`](crate::Sim::dropped_sockets).
 pub struct SimFd {
     socket: Key,
@@ -32,9 +32,9 @@ pub struct SimFd {
     world: World,
 }
 
-/// A driver whose core can take part in a simulation.
+/// Driver whose core can run in a simulation.
 pub trait SimulatedDriver: Driver {
-    /// The number of the core among all cores of the world.
+    /// Returns the number of the core among all cores of the world.
     fn slot(&self) -> usize;
 }
 
@@ -53,7 +53,7 @@ impl<M> SimDriver<M> {
         SimFd { socket, table, world: Rc::clone(&self.world) }
     }
 
-    /// Opens a file in this core's table, if there is room, for the socket that `open` yields.
+    /// Opens an fd in this core's table, if there is room, for the socket that `open` returns.
     fn open(&self, open: impl FnOnce(&mut State) -> Result<Key, Errno>) -> Result<SimFd, Errno> {
         let world = &mut *self.world.borrow_mut();
         let table = world.slots[self.slot].table;
@@ -69,7 +69,7 @@ impl<M> SimDriver<M> {
         Ok(self.fd(socket, table))
     }
 
-    /// Takes what another core sent into this core's table; the reserve of fds makes room for it.
+    /// Adds a socket from another core to this core's table. The reserve of fds has room for it.
     fn install(&self, socket: Key) -> SimFd {
         let world = &mut *self.world.borrow_mut();
         let table = world.slots[self.slot].table;
@@ -95,7 +95,8 @@ impl<M> Driver for SimDriver<M> {
         self.world.borrow().now
     }
 
-    /// Never waits: the scheduler turns a core when something is there for it.
+    /// Collects events without waiting: the scheduler runs a core's turn when there are events for
+    /// it.
     fn wait(&mut self, _deadline: Instant, events: &mut Vec<IoEvent>) {
         self.world.borrow_mut().wait(self.slot, events);
     }
@@ -158,7 +159,7 @@ impl<M> Driver for SimDriver<M> {
     fn reregister(&mut self, fd: &SimFd, token: Token, interest: Interest) -> Result<(), Errno> {
         let world = &mut *self.world.borrow_mut();
         let stream = world.stream(fd.socket).ok_or(Errno::BAD_FD)?;
-        assert_eq!(stream.slot, Some(self.slot), "only what is registered can be changed");
+        assert_eq!(stream.slot, Some(self.slot), "only a registered socket can be changed");
         world.watch(self.slot, fd.socket, token, interest, false);
         Ok(())
     }
@@ -200,7 +201,7 @@ impl<M> Driver for SimDriver<M> {
         let (socket, world) = fd.release();
         let world = &mut *world.borrow_mut();
         if let Some(stream) = world.stream(socket) {
-            assert_eq!(stream.slot, None, "a socket that is passed on must not be registered");
+            assert_eq!(stream.slot, None, "a passed socket must not be registered");
         }
         world.slots[self.slot].passing.push((socket, to));
     }
@@ -230,17 +231,17 @@ impl<M> Driver for SimDriver<M> {
     fn fd_room(&self) -> Option<usize> {
         let world = self.world.borrow();
         let table = &world.tables[world.slots[self.slot].table];
-        let told = table.max.saturating_sub(self.shared.fds_reserved);
-        self.shared.private_fds.then(|| told.saturating_sub(table.open))
+        let usable = table.max.saturating_sub(self.shared.fds_reserved);
+        self.shared.private_fds.then(|| usable.saturating_sub(table.open))
     }
 
     fn send_message(
         &mut self,
         to: CoreId,
-        mail: M,
-        kind: MessagePriority,
+        message: M,
+        priority: MessagePriority,
     ) -> Result<(), MailboxFull<M>> {
-        self.shared.send_message(&mut self.world.borrow_mut(), to, mail, kind)
+        self.shared.send_message(&mut self.world.borrow_mut(), to, message, priority)
     }
 
     fn receive_messages(&mut self, into: &mut Vec<M>) -> bool {
@@ -261,7 +262,7 @@ impl<M> Driver for SimDriver<M> {
 }
 
 impl SimFd {
-    /// Takes the socket out of the table; nothing is left to drop.
+    /// Removes the socket from its table. The drop then does nothing.
     fn release(&mut self) -> (Key, World) {
         let socket = std::mem::replace(&mut self.socket, NO_SOCKET);
         let mut world = self.world.borrow_mut();
@@ -286,7 +287,7 @@ impl Drop for SimFd {
 }
 
 impl State {
-    /// Closes a reference that the cores of `table` had.
+    /// Closes the reference of the cores of `table`.
     fn close(&mut self, socket: Key, table: usize, how: SocketClose) {
         for slot in self.slots.iter_mut().filter(|slot| slot.table == table) {
             slot.unwatch(socket);
@@ -301,12 +302,12 @@ impl State {
         }
     }
 
-    /// Sends the sockets that this core passes on.
+    /// Sends the sockets that this core passes to other cores.
     pub(crate) fn send_passed(&mut self, slot: usize) {
         for (socket, to) in std::mem::take(&mut self.slots[slot].passing) {
             if self.happens(self.faults.pass_loss) {
                 self.slots[slot].pass_failures += 1;
-                // The wait returns at once, so that the core can book it.
+                // The wait returns at once, so that the core can count the failure.
                 self.schedule(self.now, Action::Wake { slot });
                 self.note(Note::PassLost { socket });
                 self.close(socket, self.slots[slot].table, SocketClose::Finish);

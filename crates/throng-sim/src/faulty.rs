@@ -1,4 +1,4 @@
-//! A driver whose system calls fail now and then.
+//! A driver whose system calls fail at random.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::Faults;
 use crate::driver::SimulatedDriver;
 use crate::faults::happens;
 
-/// A driver around another one, simulated or real. A call that fails has not happened below: what was to be received
-/// is still there, what was to be sent has not left.
+/// Decorator of a driver, simulated or real. A call that fails does not reach the inner driver: its
+/// bytes stay unread or unsent.
 pub struct FaultyDriver<D> {
     inner: D,
     faults: Faults,
@@ -22,21 +22,23 @@ pub struct FaultyDriver<D> {
 }
 
 impl<D: Driver> FaultyDriver<D> {
-    /// `inner` with the faults of system calls of `faults`, drawn from `prng`.
+    /// Wraps `inner` with the system call faults of `faults`, drawn from `prng`.
     pub const fn new(inner: D, faults: Faults, prng: Prng) -> Self {
         Self { inner, faults, prng }
     }
 
+    /// Fails with `with` by the chance that `chance` selects.
     fn inject(&mut self, with: Errno, chance: fn(&Faults) -> f64) -> Result<(), Errno> {
         if happens(&mut self.prng, chance(&self.faults)) { Err(with) } else { Ok(()) }
     }
 
-    /// What opens a socket can find both tables full.
+    /// Draws the faults of calls that open a socket: either file table is full.
     fn open_faults(&mut self) -> Result<(), Errno> {
         self.inject(Errno::TABLE_FULL, |faults| faults.table_full)?;
         self.inject(Errno::SYSTEM_FULL, |faults| faults.system_full)
     }
 
+    /// Draws the faults of calls that receive or send.
     fn transfer_faults(&mut self) -> Result<(), Errno> {
         self.inject(Errno::INTR, |faults| faults.interrupted)?;
         self.inject(Errno::NO_MEMORY, |faults| faults.no_memory)
@@ -178,10 +180,10 @@ impl<D: Driver> Driver for FaultyDriver<D> {
     fn send_message(
         &mut self,
         to: CoreId,
-        mail: D::Mail,
-        kind: MessagePriority,
+        message: D::Mail,
+        priority: MessagePriority,
     ) -> Result<(), MailboxFull<D::Mail>> {
-        self.inner.send_message(to, mail, kind)
+        self.inner.send_message(to, message, priority)
     }
 
     fn receive_messages(&mut self, into: &mut Vec<D::Mail>) -> bool {

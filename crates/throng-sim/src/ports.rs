@@ -1,4 +1,4 @@
-//! Which source address and port lead to which target, and which are still in TIME-WAIT.
+//! Local ports of connections, and their TIME-WAIT.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,15 +7,15 @@ use std::ops::RangeInclusive;
 use throng_base::{Instant, Prng};
 use throng_driver::Errno;
 
-/// The pairs of addresses that are taken.
+/// Pairs of local address and target that are in use.
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
-    /// Until when; [`Instant::FAR`] while the connection lives.
+    /// End of the use of each pair; [`Instant::FAR`] while the connection is open.
     bound: BTreeMap<(SocketAddr, SocketAddr), Instant>,
 }
 
 impl Ports {
-    /// Takes `source` for `target`; port 0 takes a free one of `range`.
+    /// Binds `source` for `target`. For port 0, binds a free port of `range`.
     pub(crate) fn bind(
         &mut self,
         source: SocketAddr,
@@ -35,7 +35,7 @@ impl Ports {
             .ok_or(Errno::ADDR_NOT_AVAILABLE)
     }
 
-    /// Gives a pair back, or keeps it until `until`.
+    /// Releases a pair, or keeps it in TIME-WAIT until `until`.
     pub(crate) fn release(
         &mut self,
         source: SocketAddr,

@@ -1,5 +1,5 @@
-//! What a core is told, as epoll tells it: a wake-up puts a socket into the ready list, the wait looks what it is
-//! ready for then, and says nothing when that is nothing.
+//! Readiness, as epoll reports it: a wake-up puts a socket into the ready list. The wait checks the
+//! socket's readiness then, and reports no event if it is not ready.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use throng_driver::{Interest, IoEvent, Ready, Token};
 use crate::trace::Note;
 use crate::world::State;
 
-/// One driver's place in the world.
+/// State of one driver in the world.
 #[derive(Debug, Default)]
 pub(crate) struct DriverSlot {
-    /// The fd table that it uses.
+    /// Fd table of the driver.
     pub(crate) table: usize,
     watches: BTreeMap<Key, Watch>,
     ready: Vec<Key>,
@@ -23,20 +23,21 @@ pub(crate) struct DriverSlot {
     pub(crate) passed: VecDeque<Key>,
     /// Listeners that other cores share with this one.
     pub(crate) shared: VecDeque<Key>,
-    /// Sockets that leave for other slots at the next wait.
+    /// Sockets that the next wait passes to the drivers of other slots.
     pub(crate) passing: Vec<(Key, usize)>,
     pub(crate) pass_failures: u64,
-    /// How long a turn may keep this core busy.
+    /// Longest turn of this core.
     pub(crate) turn_max: Duration,
 }
 
+/// Watch of one socket.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
     token: Token,
     interest: Interest,
-    /// Told again and again while it lasts.
+    /// The readiness is reported in each wait while it lasts.
     is_level_triggered: bool,
-    /// It stands in the ready list.
+    /// The socket is in the ready list.
     is_queued: bool,
 }
 
@@ -45,7 +46,7 @@ impl DriverSlot {
         Self { table, turn_max, ..Self::default() }
     }
 
-    /// Whether a wait would return at once.
+    /// Reports whether a wait would return at once.
     pub(crate) fn has_events(&self) -> bool {
         self.woken || self.has_passed() || !self.ready.is_empty()
     }
@@ -73,7 +74,7 @@ impl DriverSlot {
 }
 
 impl State {
-    /// Starts or changes a watch. What is ready already is told.
+    /// Starts or changes a watch. Reports what is already ready.
     pub(crate) fn watch(
         &mut self,
         slot: usize,
@@ -82,9 +83,9 @@ impl State {
         interest: Interest,
         level: bool,
     ) {
-        let place = &mut self.slots[slot];
-        let queued = place.watches.get(&socket).is_some_and(|watch| watch.is_queued);
-        place.watches.insert(
+        let driver = &mut self.slots[slot];
+        let queued = driver.watches.get(&socket).is_some_and(|watch| watch.is_queued);
+        driver.watches.insert(
             socket,
             Watch { token, interest, is_level_triggered: level, is_queued: queued },
         );
@@ -93,14 +94,14 @@ impl State {
         }
     }
 
-    /// Puts a socket into the ready list of whoever watches it.
+    /// Puts a connection into the ready list of the driver that watches it.
     pub(crate) fn notify(&mut self, socket: Key) {
         if let Some(slot) = self.stream(socket).and_then(|stream| stream.slot) {
             self.slots[slot].make_ready(socket);
         }
     }
 
-    /// A listener has a connect for one of those who watch it.
+    /// Puts a listener into the ready list of one of the drivers that watch it.
     pub(crate) fn notify_one(&mut self, listener: Key) {
         let watching: Vec<usize> =
             (0..self.slots.len()).filter(|slot| self.slots[*slot].is_watching(listener)).collect();
@@ -110,7 +111,7 @@ impl State {
         }
     }
 
-    /// The wait of a driver: a bounded batch, in an order of the seed's choosing.
+    /// Collects the events of a driver's wait: a bounded batch, in an order that the seed decides.
     pub(crate) fn wait(&mut self, slot: usize, events: &mut Vec<IoEvent>) {
         self.note(Note::Turn { slot });
         self.send_passed(slot);
@@ -121,16 +122,16 @@ impl State {
                 self.slots[slot].make_ready(socket);
             }
         }
-        let told_before = events.len();
-        let place = &mut self.slots[slot];
+        let events_before = events.len();
+        let driver = &mut self.slots[slot];
         let special = Ready { readable: true, ..Ready::default() };
-        if std::mem::take(&mut place.woken) {
+        if std::mem::take(&mut driver.woken) {
             events.push(IoEvent { token: Token::WAKE, ready: special });
         }
-        if place.has_passed() {
+        if driver.has_passed() {
             events.push(IoEvent { token: Token::PASSED, ready: special });
         }
-        let mut ready = std::mem::take(&mut place.ready);
+        let mut ready = std::mem::take(&mut driver.ready);
         for last in (1..ready.len()).rev() {
             ready.swap(last, self.prng.below(last as u64 + 1) as usize);
         }
@@ -140,7 +141,7 @@ impl State {
         for socket in ready {
             self.report(slot, socket, events);
         }
-        for event in events[told_before..].iter().copied() {
+        for event in events[events_before..].iter().copied() {
             self.trace.add(self.now, Note::Event { slot, event });
         }
     }
@@ -152,11 +153,11 @@ impl State {
             return;
         };
         let ready = self.poll(socket, interest);
-        let told = ready != Ready::default();
-        if told {
+        let is_ready = ready != Ready::default();
+        if is_ready {
             events.push(IoEvent { token, ready });
         }
-        if told && level {
+        if is_ready && level {
             self.slots[slot].ready.push(socket);
         } else if let Some(watch) = self.slots[slot].watches.get_mut(&socket) {
             watch.is_queued = false;

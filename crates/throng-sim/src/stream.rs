@@ -1,7 +1,7 @@
-//! One end of an established connection: bytes in bounded windows, FIN, RST, and what poll says about them.
+//! One side of an established connection: bytes in bounded windows, FIN, RST, and readiness.
 //!
-//! The rules are those of Linux's TCP as a program sees them: what arrived stays readable after a reset, a
-//! close with unread bytes resets, bytes that arrive for a closed end are answered by a reset, a
+//! The rules are those of TCP on Linux as a program sees them: bytes that arrived stay readable
+//! after a reset; a close with unread bytes resets; a closed side answers bytes by a reset; a send
 //! buffer is writable again when a third of it is free.
 
 use std::collections::VecDeque;
@@ -15,49 +15,52 @@ use crate::socket::Socket;
 use crate::trace::Note;
 use crate::world::{Action, State};
 
+/// One side of a connection.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
     pub(crate) phase: Phase,
-    /// The other end, once it exists; it may be gone again.
+    /// Peer, after it exists. Its socket may be gone again.
     pub(crate) peer: Option<Key>,
-    /// The end that connected; it owns the port.
+    /// This side connected, and owns the port.
     is_client: bool,
-    /// A program, or the accept queue, still has it.
+    /// A program or the accept queue still holds the socket.
     is_open: bool,
-    /// Who is told of its readiness.
+    /// Slot of the driver that gets the socket's readiness.
     pub(crate) slot: Option<usize>,
     pub(crate) error: Option<Errno>,
-    /// What this end has sent and the network has not taken yet.
+    /// Bytes that this side has sent and the network has not taken yet.
     send_buffer: VecDeque<u8>,
     send_buffer_max: usize,
-    /// Bytes on their way to the other end.
+    /// Bytes in transit to the peer.
     in_flight: usize,
-    /// When the last of what is on its way arrives; nothing overtakes.
+    /// Arrival of the last bytes in transit. No segment overtakes another.
     last_arrival: Instant,
-    /// This end sends nothing more; and that is on its way too.
+    /// This side sends nothing more.
     finished: bool,
+    /// The FIN was sent.
     fin_sent: bool,
-    /// This end finished first, so TIME-WAIT is its.
+    /// This side finished first, so TIME-WAIT is on this side.
     closed_first: bool,
-    /// What has arrived and not been received.
+    /// Bytes that have arrived and were not received.
     receive_buffer: VecDeque<u8>,
-    /// How many bytes of it arrived when.
+    /// Number and arrival of the bytes of each segment in the receive buffer.
     arrivals: VecDeque<(usize, Instant)>,
-    /// Its program is told when bytes arrived.
+    /// The program gets arrival stamps.
     pub(crate) is_stamped: bool,
-    /// When its first SYN left; none once a second one has.
+    /// Time of the SYN; `None` after a retransmission.
     pub(crate) syn_sent_at: Option<Instant>,
-    /// What its handshake took, if no segment of it was sent again.
+    /// Duration of the handshake, if no segment of it was retransmitted.
     pub(crate) handshake_rtt: Option<Duration>,
     receive_buffer_max: usize,
-    /// The other end sends nothing more.
+    /// The peer sends nothing more.
     fin_arrived: bool,
-    /// Somebody wants to be told of room in the send buffer.
+    /// The program waits for room in the send buffer.
     wants_space: bool,
 }
 
+/// Phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Connecting,
@@ -67,15 +70,15 @@ pub(crate) enum Phase {
 }
 
 impl Stream {
-    /// What tcp_poll says.
+    /// Returns the readiness, as Linux's `tcp_poll` does.
     pub(crate) fn poll(&mut self, interest: Interest) -> Ready {
         if self.phase == Phase::Connecting {
             return Ready::default();
         }
-        let dead = self.phase == Phase::Dead;
-        let hung_up = dead || (self.finished && self.fin_arrived);
-        let finished = dead || self.fin_arrived;
-        let writable = dead || self.finished || self.has_space();
+        let is_dead = self.phase == Phase::Dead;
+        let hung_up = is_dead || (self.finished && self.fin_arrived);
+        let finished = is_dead || self.fin_arrived;
+        let writable = is_dead || self.finished || self.has_space();
         self.wants_space |= !writable && interest == Interest::ReadWrite;
         Ready {
             readable: finished || !self.receive_buffer.is_empty(),
@@ -89,12 +92,12 @@ impl Stream {
         self.send_buffer_max.saturating_sub(self.send_buffer.len() + self.in_flight)
     }
 
-    /// Enough room to be worth telling: a third.
+    /// Reports whether there is enough room for a readiness event: a third of the buffer.
     fn has_space(&self) -> bool {
         self.send_room() * 3 >= self.send_buffer_max
     }
 
-    /// Forgets when the next `count` bytes arrived; returns when the last of them did.
+    /// Removes the arrivals of the next `count` bytes. Returns the arrival of the last of them.
     fn take_arrivals(&mut self, mut count: usize) -> Instant {
         let mut last = Instant::ZERO;
         while count > 0 {
@@ -108,7 +111,7 @@ impl Stream {
         last
     }
 
-    /// Both directions have ended and nothing is on its way.
+    /// Reports whether both directions have ended and nothing is in transit.
     fn is_over(&self) -> bool {
         self.phase == Phase::Dead || (self.fin_sent && self.in_flight == 0 && self.fin_arrived)
     }
@@ -174,7 +177,7 @@ impl State {
         if taken < bytes.len() {
             stream.wants_space = true;
             if stream.has_space() {
-                // As if memory had been short: room is told a little later.
+                // As if memory had been short: the driver reports room a little later.
                 let at = self.now + self.delay();
                 self.schedule(at, Action::Space { socket });
             }
@@ -184,7 +187,7 @@ impl State {
         Ok(taken)
     }
 
-    /// Receives bytes; returns how many, and when the last of them arrived.
+    /// Receives bytes. Returns how many, and when the last of them arrived.
     pub(crate) fn recv(
         &mut self,
         socket: Key,
@@ -207,7 +210,7 @@ impl State {
         let peer = stream.peer;
         let arrived = stream.take_arrivals(count);
         self.note(Note::Received { socket, bytes: count });
-        // There is room for more of what waits at the other end.
+        // There is room for more bytes of the peer.
         if let Some(peer) = peer {
             self.transmit(peer);
         }
@@ -225,7 +228,7 @@ impl State {
         Ok(())
     }
 
-    /// Ends a stream as `close` does, with or without a linger time of zero.
+    /// Closes a stream as `close` does, with or without a linger time of zero.
     pub(crate) fn close_stream(&mut self, socket: Key, how: SocketClose) {
         let Some(stream) = self.stream_mut(socket) else { return };
         stream.is_open = false;
@@ -237,23 +240,23 @@ impl State {
         if !in_order {
             return self.abort(socket);
         }
-        // An error means that it is dead already, which was looked at.
+        // The phase was checked above, so there is no error.
         let _ = self.finish(socket);
         self.free_if_over(socket);
     }
 
-    /// Ends a stream by RST, or forgets one that is dead.
+    /// Closes a stream by RST, or removes a dead stream.
     pub(crate) fn abort(&mut self, socket: Key) {
         let Some(stream) = self.stream(socket) else { return };
-        let (peer, dead) = (stream.peer, stream.phase == Phase::Dead);
-        if let (Some(peer), false) = (peer, dead) {
+        let (peer, is_dead) = (stream.peer, stream.phase == Phase::Dead);
+        if let (Some(peer), false) = (peer, is_dead) {
             let at = self.arrival(socket);
             self.schedule(at, Action::Reset { to: peer });
         }
         self.free(socket);
     }
 
-    /// When what leaves now arrives: after everything that left before.
+    /// Returns the arrival of a segment that leaves now: after all earlier ones.
     pub(crate) fn arrival(&mut self, socket: Key) -> Instant {
         let at = self.now + self.delay();
         let Some(stream) = self.stream_mut(socket) else { return at };
@@ -261,7 +264,7 @@ impl State {
         stream.last_arrival
     }
 
-    /// Sends what the other end has room for, then the FIN.
+    /// Sends the bytes for which the peer has room, then the FIN.
     fn transmit(&mut self, from: Key) {
         loop {
             let segment_max = self.faults.segment_bytes_max as u64;
@@ -270,7 +273,7 @@ impl State {
             if stream.send_buffer.is_empty() {
                 break;
             }
-            // Who is gone takes everything, and answers by RST.
+            // A peer that is gone takes all bytes, and answers by RST.
             let window = self.stream(to).map_or(usize::MAX, |peer| {
                 peer.receive_buffer_max.saturating_sub(peer.receive_buffer.len() + stream.in_flight)
             });
@@ -306,7 +309,8 @@ impl State {
             _ => false,
         };
         if !taken {
-            // Nobody is there any more: the answer is a reset, and what this end still had to send is lost.
+            // The socket is closed: the answer is a reset, and the bytes that it still had to send
+            // are lost.
             if self.stream(to).is_some_and(|stream| !stream.is_open) {
                 self.free(to);
             }
@@ -323,7 +327,7 @@ impl State {
         self.free_if_over(from);
     }
 
-    /// Tells that the send buffer has room, if somebody waits for it.
+    /// Reports that the send buffer has room, if the program waits for it.
     pub(crate) fn notify_space(&mut self, socket: Key) {
         let Some(stream) = self.stream_mut(socket) else { return };
         if stream.wants_space && stream.has_space() {
@@ -338,7 +342,7 @@ impl State {
             stream.fin_arrived = true;
             self.notify(to);
         }
-        // Linux wakes who finished, too, once the other end has acknowledged it.
+        // Linux also wakes the side that finished, when the peer has acknowledged the FIN.
         self.notify(from);
         self.free_if_over(to);
         self.free_if_over(from);
@@ -370,7 +374,7 @@ impl State {
         }
     }
 
-    /// Forgets a stream that no program has and whose both directions have ended.
+    /// Removes a stream that no program holds and whose directions have both ended.
     fn free_if_over(&mut self, socket: Key) {
         if self.stream(socket).is_some_and(|stream| !stream.is_open && stream.is_over()) {
             self.free(socket);
@@ -380,9 +384,9 @@ impl State {
     fn free(&mut self, socket: Key) {
         let Some(Socket::Stream(stream)) = self.sockets.remove(socket) else { return };
         if stream.is_client {
-            let waits =
+            let has_time_wait =
                 stream.phase == Phase::Established && stream.closed_first && stream.is_over();
-            let until = waits.then(|| self.now + self.faults.time_wait);
+            let until = has_time_wait.then(|| self.now + self.faults.time_wait);
             self.ports.release(stream.local, stream.remote, until);
         }
     }

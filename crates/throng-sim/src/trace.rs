@@ -1,4 +1,4 @@
-//! The last things that happened in a world, printed when a run fails.
+//! The last notes of a world, which a failed run prints.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use throng_base::{Instant, Key};
 use throng_driver::{Errno, IoEvent};
 
-/// What happened; numbers name slots (drivers), keys name sockets.
+/// Note of an event. Numbers name slots (drivers), keys name sockets.
 #[derive(Clone, Copy, Debug)]
-#[expect(dead_code, reason = "notes are read by people, by way of Debug")]
+#[expect(dead_code, reason = "people read the notes, through Debug")]
 pub(crate) enum Note {
     Turn { slot: usize },
     Event { slot: usize, event: IoEvent },
@@ -31,10 +31,10 @@ pub(crate) enum Note {
     PassLost { socket: Key },
 }
 
-/// A bounded memory of notes.
+/// Bounded list of the last notes.
 pub(crate) struct Trace {
     notes: VecDeque<(Instant, Note)>,
-    /// Notes that were forgotten.
+    /// Number of notes that were dropped.
     dropped: u64,
 }
 

@@ -1,4 +1,5 @@
-//! The simulation tells what Linux tells: the same script on both drivers, call by call and event by event.
+//! The simulation behaves like Linux: the same script on both drivers gives the same results and
+//! events.
 
 use std::fmt::{Debug, Write};
 use std::sync::Arc;
@@ -11,10 +12,10 @@ use throng_driver::{
 };
 use throng_sim::{Sim, SimCoresOptions};
 
-/// Both ends of one connection in one core, and everything that was answered.
+/// Both sockets of one connection in one core, and a log of all results.
 struct Stage<'a, D: Driver> {
     driver: D,
-    /// Lets what is on its way arrive.
+    /// Waits until bytes in transit have arrived.
     settle: Box<dyn FnMut() + 'a>,
     listener: Option<D::Fd>,
     ends: [Option<D::Fd>; 2],
@@ -35,7 +36,7 @@ impl<'a, D: Driver> Stage<'a, D> {
         Self { driver, settle, listener: Some(listener), ends: [None, None], log: String::new() }
     }
 
-    fn say(&mut self, what: &str, answer: impl Debug) {
+    fn log_result(&mut self, what: &str, answer: impl Debug) {
         writeln!(self.log, "{what}: {answer:?}").unwrap();
     }
 
@@ -58,13 +59,13 @@ impl<'a, D: Driver> Stage<'a, D> {
         let listener = self.listener.as_ref().unwrap();
         let fd = self.driver.accept(listener).unwrap();
         let again = self.driver.accept(listener).err();
-        self.say("second accept", again);
+        self.log_result("second accept", again);
         self.driver.register(&fd, token(SERVER), Interest::ReadWrite).unwrap();
         self.ends[SERVER] = Some(fd);
         self.events("accepted");
     }
 
-    /// What is told about either end, once everything has arrived.
+    /// Logs the events of both sockets, after everything has arrived.
     fn events(&mut self, when: &str) {
         let mut told = [Ready::default(); 2];
         let mut accepts = false;
@@ -92,21 +93,22 @@ impl<'a, D: Driver> Stage<'a, D> {
             ];
             flags.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect::<Vec<_>>()
         });
-        self.say(&format!("events, {when} (client, server, listener)"), (told, accepts));
+        self.log_result(&format!("events, {when} (client, server, listener)"), (told, accepts));
     }
 
     fn send(&mut self, end: usize, bytes: &[u8]) {
         let sent = self.driver.send(self.ends[end].as_ref().unwrap(), bytes);
-        self.say(&format!("send {end}"), sent);
+        self.log_result(&format!("send {end}"), sent);
     }
 
     fn recv(&mut self, end: usize) {
         let mut buffer = [0; 100];
         let received = self.driver.recv(self.ends[end].as_ref().unwrap(), &mut buffer);
-        self.say(&format!("recv {end}"), received.map(|count| buffer[..count].to_vec()));
+        self.log_result(&format!("recv {end}"), received.map(|count| buffer[..count].to_vec()));
     }
 
-    /// Receives what came between two moments, long after, and says whether the driver knows.
+    /// Receives bytes long after they arrived between two moments, and logs whether their stamp is
+    /// right.
     fn recv_late(&mut self, end: usize, sent_at: Instant, seen_at: Instant) {
         let mut buffer = [0; 100];
         (self.settle)();
@@ -116,17 +118,17 @@ impl<'a, D: Driver> Stage<'a, D> {
             let at = at.expect("the socket asks for stamps");
             (count, sent_at <= at && at <= seen_at)
         });
-        self.say(&format!("recv {end} late, (bytes, arrived in time)"), known);
+        self.log_result(&format!("recv {end} late, (bytes, arrived in time)"), known);
     }
 
     fn error(&mut self, end: usize) {
         let error = self.driver.error(self.ends[end].as_ref().unwrap());
-        self.say(&format!("error {end}"), error);
+        self.log_result(&format!("error {end}"), error);
     }
 
     fn finish(&mut self, end: usize) {
         let finished = self.driver.finish(self.ends[end].as_ref().unwrap());
-        self.say(&format!("finish {end}"), finished);
+        self.log_result(&format!("finish {end}"), finished);
     }
 
     fn close(&mut self, end: usize, how: SocketClose) {
@@ -134,7 +136,7 @@ impl<'a, D: Driver> Stage<'a, D> {
         self.driver.close(fd, how);
     }
 
-    /// Sends until nothing more is taken; how much that is, is the machine's business.
+    /// Sends until the socket takes no more. The number of bytes depends on the machine.
     fn fill(&mut self, end: usize) {
         let mut rounds = 0;
         loop {
@@ -142,7 +144,7 @@ impl<'a, D: Driver> Stage<'a, D> {
             match self.driver.send(self.ends[end].as_ref().unwrap(), &[7; 100_000]) {
                 Ok(_) => rounds = 0,
                 Err(Errno::AGAIN) if rounds < 3 => rounds += 1,
-                Err(errno) => return self.say(&format!("filled {end}"), errno),
+                Err(errno) => return self.log_result(&format!("filled {end}"), errno),
             }
         }
     }
@@ -154,7 +156,7 @@ impl<'a, D: Driver> Stage<'a, D> {
             (self.settle)();
             match self.driver.recv(self.ends[end].as_ref().unwrap(), &mut buffer) {
                 Ok(1..) => {}
-                other => return self.say(&format!("emptied {end}"), other),
+                other => return self.log_result(&format!("emptied {end}"), other),
             }
         }
     }
@@ -171,7 +173,7 @@ fn token(end: usize) -> Token {
     Token::connection(Key::new(end as u32, 0))
 }
 
-/// A script that runs on any driver.
+/// Script that runs on any driver.
 trait Script: Send + Sync + 'static {
     fn run<D: Driver>(&self, stage: &mut Stage<'_, D>);
 }
@@ -184,7 +186,7 @@ fn same_on_both(script: impl Script) {
     script.run(&mut stage);
     let simulated = stage.end();
 
-    // What is on its way arrives at once on a machine that has time. Only one that has none needs the longer waits.
+    // On an idle machine bytes arrive at once. Only a busy machine needs the longer waits.
     let mut linux = String::new();
     for settle in [3, 30, 300, 3_000].map(Duration::from_millis) {
         linux = on_linux(Arc::clone(&script), settle);
@@ -243,7 +245,7 @@ scripts! {
     a_late_receive_knows_when_the_bytes_arrived: |stage| {
         stage.open();
         let rtt = stage.driver.handshake_rtt(stage.ends[CLIENT].as_ref().unwrap());
-        stage.say("a handshake takes time", rtt.is_some_and(|rtt| rtt > Duration::ZERO));
+        stage.log_result("a handshake takes time", rtt.is_some_and(|rtt| rtt > Duration::ZERO));
         for answer in [&b"first"[..], b"second"] {
             let sent_at = stage.driver.now();
             stage.send(SERVER, answer);
@@ -259,7 +261,7 @@ scripts! {
         stage.events("sent");
         let mut buffer = [0; 100];
         let received = stage.driver.recv_stamped(stage.ends[SERVER].as_ref().unwrap(), &mut buffer);
-        stage.say("recv", received);
+        stage.log_result("recv", received);
     }
 
     a_refused_connect: |stage| {
@@ -378,7 +380,7 @@ scripts! {
         stage.events("not watched");
         stage.driver.watch(&listener, 0).unwrap();
         stage.events("watched");
-        // Who waits in the queue of a listener that is closed is reset.
+        // Connections in the queue of a closed listener are reset.
         stage.driver.close(listener, SocketClose::Finish);
         stage.events("closed");
         stage.recv(CLIENT);

@@ -1,4 +1,4 @@
-//! How connections end.
+//! The end of connections.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use throng_sim::{Faults, Sim, SimCoresOptions, SimFd, check};
 
 use crate::scripted::{Callback, LogEntry, Raws, dial, spawn, to_server};
 
-/// So much that no window takes it at once.
+/// Returns more bytes than any window takes at once.
 fn a_lot() -> Vec<u8> {
     let mut bytes = vec![0; 400_000];
     Prng::new(1).fill(&mut bytes);
     bytes
 }
 
-/// Small windows, so that sends block, and no delays that make a run long.
+/// Returns faults with small windows, so that sends block, and no delays that make a run long.
 fn narrow() -> Faults {
     Faults { window_bytes_min: 1_000, window_bytes_max: 9_000, ..Faults::none() }
 }
@@ -26,7 +26,7 @@ fn is_closed(callback: &Callback) -> bool {
     matches!(callback, Callback::Closed(_))
 }
 
-/// Receives, and closes once the other end has finished.
+/// Returns an app that receives, and closes when the peer has finished.
 fn listener() -> Raws<false> {
     Raws::new(|conn, callback| {
         if *callback == Callback::Finished {
@@ -37,7 +37,7 @@ fn listener() -> Raws<false> {
 }
 
 #[test]
-fn a_close_delivers_what_waits() {
+fn a_close_delivers_the_queued_bytes() {
     check(10, |sim| {
         sim.set_faults(narrow());
         let server = spawn(sim, listener(), CoreLimits::default());
@@ -60,7 +60,7 @@ fn a_close_delivers_what_waits() {
 }
 
 #[test]
-fn a_finish_follows_what_waits() {
+fn a_finish_follows_the_queued_bytes() {
     check(10, |sim| {
         sim.set_faults(narrow());
         let server = spawn(sim, listener(), CoreLimits::default());
@@ -83,10 +83,10 @@ fn a_finish_follows_what_waits() {
 }
 
 #[test]
-fn the_end_of_the_other_side_is_told_once() {
+fn the_peers_finish_is_reported_once() {
     check(10, |sim| {
         sim.set_faults(Faults { spurious: 0.5, ..narrow() });
-        // Goes on sending for long after the client has finished, so that many events tell the end
+        // Sends for a long time after the client has finished, so that many events report the end
         // again.
         let server = Raws::<false>::new(|conn, callback| {
             if *callback == Callback::Finished {
@@ -149,7 +149,7 @@ fn a_close_that_waits_is_not_hurried_by_another() {
                 conn.send(&a_lot());
                 conn.close();
             }
-            // Whatever is asked for now comes too late.
+            // Every request now is too late.
             _ => {
                 conn.send(b"too late");
                 conn.set_deadline(Deadline::Never);
@@ -205,14 +205,14 @@ fn a_close_that_waits_keeps_its_reason() {
     });
 }
 
-/// Takes nothing: a program that is stopped, or that is busy for ever.
-fn deaf_peer(sim: &mut Sim) -> SimFd {
+/// Connects a peer that never receives, like a stopped program.
+fn silent_peer(sim: &mut Sim) -> SimFd {
     let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
     driver.connect(&to_server()).unwrap()
 }
 
 #[test]
-fn a_close_that_nobody_takes_is_a_reset_after_the_drain_timeout() {
+fn a_close_that_the_peer_does_not_take_is_a_reset_after_the_drain_timeout() {
     check(5, |sim| {
         sim.set_faults(narrow());
         let server = Raws::<false>::new(|conn, callback| {
@@ -222,7 +222,7 @@ fn a_close_that_nobody_takes_is_a_reset_after_the_drain_timeout() {
             }
         });
         let server = spawn(sim, server.with_listener(), CoreLimits::default());
-        let peer = deaf_peer(sim);
+        let peer = silent_peer(sim);
         let begin = sim.now();
         sim.run_for(Duration::from_secs(20));
         let core = server.borrow();
@@ -242,10 +242,11 @@ fn a_close_that_nobody_takes_is_a_reset_after_the_drain_timeout() {
 }
 
 #[test]
-fn who_does_not_read_is_not_read_and_closed_when_too_much_waits() {
+fn a_peer_that_does_not_read_is_not_read_and_closed_when_too_much_waits() {
     check(5, |sim| {
         sim.set_faults(narrow());
-        // Answers everything tenfold; the client asks for as much as it is let, and reads nothing.
+        // Answers each request with ten times its bytes. The client sends as much as it can, and
+        // reads nothing.
         let server = Raws::<false>::new(|conn, callback| {
             if let Callback::Event(bytes) = callback {
                 conn.send(&bytes.repeat(10));
@@ -260,12 +261,16 @@ fn who_does_not_read_is_not_read_and_closed_when_too_much_waits() {
             sim.run_for(Duration::from_millis(1));
         }
         let core = server.borrow_mut().cx().counters();
-        assert_eq!((core.slots, core.pending_overflows), (1, 0), "it is paused, not closed");
-        // One receive's answers at the most, beside what the windows hold.
+        assert_eq!(
+            (core.slots, core.pending_overflows),
+            (1, 0),
+            "the connection is paused, not closed"
+        );
+        // At most the answers to one receive, beside the bytes in the windows.
         assert!(core.pending_bytes <= 10_000, "{}", core.pending_bytes);
         assert!(core.bytes_received <= 30_000, "{}", core.bytes_received);
 
-        // What is sent without being asked for has its limit.
+        // Bytes without a request have a limit.
         let key = server.borrow_mut().cx().keys()[0];
         server.borrow_mut().cx().with(key, |conn| conn.send(&vec![0; limits.pending_bytes_max]));
         sim.run_for(Duration::from_millis(1));
@@ -278,10 +283,10 @@ fn who_does_not_read_is_not_read_and_closed_when_too_much_waits() {
 }
 
 #[test]
-fn what_one_callback_sends_while_nothing_waits_is_delivered_however_much_it_is() {
+fn bytes_of_one_callback_into_an_empty_queue_are_delivered_beyond_the_limit() {
     check(10, |sim| {
         sim.set_faults(narrow());
-        // Answers are larger than what may wait; the client asks several times in one segment.
+        // The answers are larger than the limit of waiting bytes.
         let server = Raws::<false>::new(|conn, callback| match callback {
             Callback::Opened => {
                 conn.send_now(&a_lot()[..200_000]);
@@ -306,8 +311,8 @@ fn what_one_callback_sends_while_nothing_waits_is_delivered_however_much_it_is()
         let core = server.borrow_mut().cx().counters();
         assert_eq!((core.slots, core.pending_overflows, core.pending_bytes), (1, 0, 0));
 
-        // Behind what waits there is room for so much as there always is.
-        let peer = deaf_peer(sim);
+        // The limit for bytes behind the queue is the usual one.
+        let peer = silent_peer(sim);
         sim.run_for(Duration::from_millis(10));
         let key = *server.borrow_mut().cx().keys().last().unwrap();
         let mut core = server.borrow_mut();

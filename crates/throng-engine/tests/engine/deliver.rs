@@ -1,4 +1,4 @@
-//! Frames that many connections share.
+//! Delivery of shared frames.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn frames(byte: u8, count: usize) -> Frames {
 }
 
 #[test]
-fn a_quick_peer_is_sent_everything_at_once_and_nobody_else_anything() {
+fn a_fast_peer_gets_all_frames_at_once_and_no_other_connection_gets_any() {
     check(5, |sim| {
         let server =
             spawn(sim, Raws::<false>::new(|_, _| ()).with_listener(), CoreLimits::default());
@@ -27,7 +27,11 @@ fn a_quick_peer_is_sent_everything_at_once_and_nobody_else_anything() {
         let connecting = dial(&client, 7);
         let deliver =
             |key| client.borrow_mut().cx().deliver(key, &frames(1, 10), 0..1, &lane(Policy::Close));
-        assert_eq!(deliver(connecting), DeliveryOutcome::Gone, "it is not established yet");
+        assert_eq!(
+            deliver(connecting),
+            DeliveryOutcome::Gone,
+            "the connection is not established yet"
+        );
         sim.run_for(Duration::from_millis(10));
         let key = server.borrow_mut().cx().keys()[0];
         let several = Frames::join([&b"one"[..], b"two", b"three"]);
@@ -35,8 +39,11 @@ fn a_quick_peer_is_sent_everything_at_once_and_nobody_else_anything() {
         let cx = core.cx();
         assert_eq!(cx.deliver(key, &several, 1..3, &lane(Policy::Close)), DeliveryOutcome::Sent);
         assert_eq!(cx.counters().bytes_sent, 8);
-        let nobody = Key::new(77, 0);
-        assert_eq!(cx.deliver(nobody, &several, 0..3, &lane(Policy::Close)), DeliveryOutcome::Gone);
+        let missing = Key::new(77, 0);
+        assert_eq!(
+            cx.deliver(missing, &several, 0..3, &lane(Policy::Close)),
+            DeliveryOutcome::Gone
+        );
         drop(core);
         sim.run_for(Duration::from_millis(10));
         assert_eq!(client.borrow().app().bytes_of(7), b"twothree");
@@ -44,7 +51,7 @@ fn a_quick_peer_is_sent_everything_at_once_and_nobody_else_anything() {
 }
 
 #[test]
-fn what_a_slow_peer_gets_is_decided_once_and_its_books_balance() {
+fn the_policy_decides_once_for_a_slow_peer_and_the_counters_add_up() {
     check(10, |sim| {
         sim.set_faults(Faults {
             window_bytes_min: 200,
@@ -72,12 +79,12 @@ fn what_a_slow_peer_gets_is_decided_once_and_its_books_balance() {
                         (0, 0, false)
                     );
                 }
-                DeliveryOutcome::Gone => panic!("it is there"),
+                DeliveryOutcome::Gone => panic!("the connection is open"),
             }
             assert!(core.cx().counters().pending_bytes <= 1_100);
         }
         assert!(all.dropped_oldest > 15, "{all:?}");
-        // What it is sent of its own keeps its place behind them.
+        // The connection's own bytes keep their place behind the frames.
         server.borrow_mut().cx().with(key, |conn| conn.send(&[99; 50]));
         let mut received = Vec::new();
         for _ in 0..200 {
@@ -144,7 +151,7 @@ fn the_policy_close_and_a_broken_socket_end_a_connection_once() {
 }
 
 #[test]
-fn a_frame_that_is_larger_than_what_may_wait_is_delivered_whole() {
+fn a_frame_larger_than_the_limit_is_delivered_whole() {
     for policy in [Policy::DropNewest, Policy::DropOldest, Policy::KeepLatest, Policy::Close] {
         check(5, |sim| {
             sim.set_faults(Faults {
@@ -163,11 +170,13 @@ fn a_frame_that_is_larger_than_what_may_wait_is_delivered_whole() {
                 let mut core = server.borrow_mut();
                 core.cx().deliver(key, &frames(byte, 9_000), 0..1, &lane(policy))
             };
-            let DeliveryOutcome::Queued(first) = deliver(1) else { panic!("it is taken at once") };
+            let DeliveryOutcome::Queued(first) = deliver(1) else {
+                panic!("the kernel took the frame at once")
+            };
             assert_eq!((first.queued, first.closes), (1, false));
             if policy == Policy::DropNewest {
                 let DeliveryOutcome::Queued(second) = deliver(2) else {
-                    panic!("it is taken at once")
+                    panic!("the kernel took the frame at once")
                 };
                 assert_eq!((second.dropped_newest, second.closes), (1, false));
             }

@@ -1,4 +1,4 @@
-//! Bytes that go to an echo server and back, under every mix of faults.
+//! Bytes to an echo server and back, under every mix of faults.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use throng_base::Prng;
 use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_sim::{Faults, Sim, check};
 
-/// Sends back what it receives.
+/// Returns an app that sends back the bytes that it receives.
 fn echo() -> Raws<false> {
     Raws::new(|conn, callback| match callback {
         Callback::Event(bytes) => conn.send(bytes),
@@ -17,7 +17,7 @@ fn echo() -> Raws<false> {
     .with_listener()
 }
 
-/// What user `id` sends: its own bytes, as many as its own number says.
+/// Returns the bytes that user `id` sends; each user has its own bytes and its own length.
 fn stream_of(seed: u64, id: u32) -> Vec<u8> {
     let mut prng = Prng::derive(seed, u64::from(id));
     let mut bytes = vec![0; prng.below(60_000) as usize + 1];
@@ -25,8 +25,8 @@ fn stream_of(seed: u64, id: u32) -> Vec<u8> {
     bytes
 }
 
-/// Sends its stream in pieces of random sizes at random moments, whether or not the last piece has
-/// been taken.
+/// Returns an app that sends its stream in pieces of random sizes at random moments, even if the
+/// previous piece still waits.
 fn talker(seed: u64) -> Raws<true> {
     let mut prng = Prng::derive(seed, 999);
     let mut sent = std::collections::BTreeMap::new();
@@ -38,11 +38,10 @@ fn talker(seed: u64) -> Raws<true> {
             Callback::Opened | Callback::Deadline => {
                 let sent = sent.entry(id).or_insert(0);
                 let end = (*sent + prng.below(9_000) as usize).min(stream.len());
-                match prng.below(2) {
-                    0 => conn.send(&stream[*sent..end]),
-                    _ => {
-                        conn.send_now(&stream[*sent..end]);
-                    }
+                if prng.below(2) == 0 {
+                    conn.send(&stream[*sent..end]);
+                } else {
+                    conn.send_now(&stream[*sent..end]);
                 }
                 *sent = end;
                 if end < stream.len() {
@@ -61,7 +60,7 @@ fn talker(seed: u64) -> Raws<true> {
                     conn.close();
                 }
             }
-            // The server had no watch for it, or was cut off.
+            // The server could not watch the socket, or was cut off.
             Callback::Finished => conn.close_because(CloseReason::Finished),
             _ => {}
         }
@@ -111,6 +110,6 @@ fn bytes_come_back_as_they_were_sent_over_a_rough_network() {
 }
 
 #[test]
-fn what_came_back_before_a_failure_is_what_was_sent() {
+fn bytes_that_came_back_before_a_failure_are_those_sent() {
     check(25, |sim| exchange(sim, Faults::hostile(), 12));
 }

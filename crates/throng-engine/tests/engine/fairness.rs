@@ -1,4 +1,4 @@
-//! One connection's work does not keep the others of its core waiting.
+//! Fairness: the work of one connection does not delay the other connections of its core.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use throng_sim::{Faults, Sim, SimCoresOptions, SimDriver, SimFd, check};
 
 use crate::scripted::{Callback, Scripted, spawn, to_server};
 
-/// Each byte is a message, which costs as much as `COST` bytes of input.
+/// Protocol in which each byte is a message that costs as much as `COST` bytes of input.
 #[derive(Default)]
 struct Costly<const COST: usize>;
 
@@ -33,7 +33,8 @@ impl<const COST: usize> Session for Costly<COST> {
     }
 }
 
-/// Connects a client for each of `sends`, in order, then has each send its bytes at one moment.
+/// Connects a client for each of `sends`, in order. Then all of them send their bytes at one
+/// moment.
 fn clients(sim: &mut Sim, sends: &[&[u8]]) -> (SimDriver<()>, Vec<SimFd>) {
     let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
     let mut sockets = Vec::new();
@@ -47,8 +48,8 @@ fn clients(sim: &mut Sim, sends: &[&[u8]]) -> (SimDriver<()>, Vec<SimFd>) {
     (driver, sockets)
 }
 
-/// Has connection 0 send `flood` messages and connection 1 a single one, and checks that the server
-/// serves no more than its share of the flood in the turn of the single message.
+/// Sends `flood` messages on connection 0 and one on connection 1. Checks that the server serves no
+/// more than a share of the flood in the turn of the single message.
 #[track_caller]
 fn check_share<const COST: usize>(flood: usize, limits: CoreLimits) {
     check(5, move |sim| {
@@ -68,12 +69,13 @@ fn check_share<const COST: usize>(flood: usize, limits: CoreLimits) {
         };
         let (place, single) = events(1).next().expect("the single message");
         let arrived = events(0).filter(|(before, entry)| {
-            // Only what was there at that moment can have been served before.
+            // Only messages that had arrived at that moment can be served before.
             *before < place && entry.at == single.at
         });
         let before = arrived.count();
         let share = limits.connection_work_bytes_max / (COST + 1_024 + 1);
-        // An event may begin its share with one byte left; a turn may serve it twice.
+        // An event may begin when one byte of the share is left; a turn may serve a connection
+        // twice.
         assert!(before <= 2 * (share + 1), "{before} messages, the share is {share}");
         assert_eq!(app.bytes_of(0), flood);
         for socket in sockets {
@@ -110,7 +112,7 @@ fn a_turn_has_a_share_for_all_connections_together() {
             assert_eq!(core.app().bytes_of(id).len(), 3_000);
         }
         let counters = core.cx().counters();
-        // Each message is a kilobyte of work, and a turn has at most two budgets of 64.
+        // Each message is a kilobyte of work, and a turn has at most two budgets of 64 KiB.
         assert!(counters.turns >= 90_000 / (2 * 65), "{counters:?}");
         assert!(counters.reads_deferred > 0);
         for socket in sockets {
@@ -120,7 +122,7 @@ fn a_turn_has_a_share_for_all_connections_together() {
 }
 
 #[test]
-fn a_flood_arrives_whole_and_in_order_whatever_the_network_does() {
+fn a_flood_arrives_whole_and_in_order_under_all_faults() {
     check(20, |sim| {
         sim.set_faults(Faults::rough());
         let limits = CoreLimits {
@@ -149,7 +151,7 @@ fn a_flood_arrives_whole_and_in_order_whatever_the_network_does() {
         if client.borrow().app().callbacks_of(0).last()
             == Some(&Callback::Closed(CloseReason::Requested))
         {
-            // The end comes after everything that was sent before it.
+            // The end arrives after all bytes that were sent before it.
             assert!(callback.contains(&Callback::Finished) <= (bytes.len() == expected.len()));
         }
     });
@@ -160,10 +162,10 @@ fn a_connection_whose_input_waits_is_not_timed_out() {
     check(5, |sim| {
         sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
         let limits = CoreLimits { connection_work_bytes_max: 1_024, ..CoreLimits::default() };
-        let patience = Duration::from_millis(50);
+        let timeout = Duration::from_millis(50);
         let server = Scripted::<Costly<0>, false>::new(move |conn, callback| match callback {
             Callback::Opened | Callback::Event(_) => {
-                conn.set_deadline(Deadline::Coarse(conn.now() + patience));
+                conn.set_deadline(Deadline::Coarse(conn.now() + timeout));
             }
             Callback::Deadline => conn.reset(),
             _ => {}
@@ -185,7 +187,7 @@ fn a_connection_whose_input_waits_is_not_timed_out() {
 }
 
 #[test]
-fn input_that_waits_goes_with_its_connection() {
+fn waiting_input_is_dropped_with_its_connection() {
     check(5, |sim| {
         sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
         let limits = CoreLimits { connection_work_bytes_max: 10 << 10, ..CoreLimits::default() };
@@ -202,7 +204,7 @@ fn input_that_waits_goes_with_its_connection() {
         let (mut driver, sockets) = clients(sim, &[&[b'f'; 5_000]]);
         sim.run_for(Duration::from_secs(10));
         let core = server.borrow();
-        assert_eq!(core.app().bytes_of(0).len(), 25, "nothing is callback after the end");
+        assert_eq!(core.app().bytes_of(0).len(), 25, "no event follows the close");
         for socket in sockets {
             driver.close(socket, SocketClose::Finish);
         }

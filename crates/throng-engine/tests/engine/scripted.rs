@@ -1,4 +1,4 @@
-//! An app that does what a test says and remembers all it callback.
+//! App that runs a test's reactions and records all callbacks.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -10,10 +10,11 @@ use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext, CoreL
 use throng_proto::{Raw, Session};
 use throng_sim::{FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver, SimFd};
 
-/// The driver of all tests: system calls fail as the world's faults say when the core is made.
+/// Driver of all tests. Its system calls fail with the faults that the world has when the core is
+/// created.
 pub(crate) type TestDriver = FaultyDriver<SimDriver<u64>>;
 
-/// A protocol whose events are bytes.
+/// Protocol whose events are bytes.
 pub(crate) trait ByteSession:
     for<'a> Session<Event<'a> = &'a [u8]> + Default + 'static
 {
@@ -21,7 +22,7 @@ pub(crate) trait ByteSession:
 
 impl<S: for<'a> Session<Event<'a> = &'a [u8]> + Default + 'static> ByteSession for S {}
 
-/// What the engine told about a connection.
+/// Callback about a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Callback {
     Opened,
@@ -33,11 +34,11 @@ pub(crate) enum Callback {
     Closed(CloseReason),
 }
 
-/// One callback.
+/// Recorded callback about a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LogEntry {
     pub(crate) at: Instant,
-    /// Which connection or user: its state.
+    /// State of the connection or user, which identifies it.
     pub(crate) id: u32,
     pub(crate) key: Key,
     pub(crate) callback: Callback,
@@ -48,7 +49,7 @@ pub(crate) type Reaction<S, const READS: bool> =
 pub(crate) type CoreReaction<S, const READS: bool> =
     Box<dyn FnMut(&mut CoreContext<TestDriver, Scripted<S, READS>>, CoreCallback)>;
 
-/// What the engine told about the core.
+/// Callback about the core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum CoreCallback {
     Message(u64),
@@ -57,13 +58,13 @@ pub(crate) enum CoreCallback {
     TurnEnded,
 }
 
-/// An app whose every connection is a number, and which reacts as it is told.
+/// App whose connections are numbers, and which calls a test's reactions.
 pub(crate) struct Scripted<S: ByteSession, const READS: bool> {
     pub(crate) log: Vec<LogEntry>,
     pub(crate) core_log: Vec<(Instant, CoreCallback)>,
     pub(crate) after: AfterClose,
     pub(crate) due: Instant,
-    /// Sockets that could not be adopted.
+    /// Number of sockets that could not be adopted.
     pub(crate) refused: u32,
     react: Reaction<S, READS>,
     core_react: CoreReaction<S, READS>,
@@ -73,7 +74,7 @@ pub(crate) struct Scripted<S: ByteSession, const READS: bool> {
 }
 
 impl<S: ByteSession, const READS: bool> Scripted<S, READS> {
-    /// An app that has no listener.
+    /// Creates an app without a listener.
     pub(crate) fn new(
         react: impl FnMut(&mut Conn<'_, TestDriver, Self>, &Callback) + 'static,
     ) -> Self {
@@ -91,13 +92,13 @@ impl<S: ByteSession, const READS: bool> Scripted<S, READS> {
         }
     }
 
-    /// Listens at the server's address.
+    /// Adds a listener at the server's address.
     pub(crate) fn with_listener(mut self) -> Self {
         self.listen = Some(server_addr());
         self
     }
 
-    /// Reacts to what concerns the core, too.
+    /// Adds a reaction to callbacks about the core.
     pub(crate) fn on_core(
         mut self,
         react: impl FnMut(&mut CoreContext<TestDriver, Self>, CoreCallback) + 'static,
@@ -106,23 +107,23 @@ impl<S: ByteSession, const READS: bool> Scripted<S, READS> {
         self
     }
 
-    /// Keeps entries whose socket has gone.
+    /// Keeps entries whose socket has closed.
     pub(crate) fn keep_entries(mut self) -> Self {
         self.after = AfterClose::Keep;
         self
     }
 
-    /// What was callback of one connection.
+    /// Returns the callbacks about one connection.
     pub(crate) fn callbacks_of(&self, id: u32) -> Vec<Callback> {
         self.log.iter().filter(|entry| entry.id == id).map(|entry| entry.callback.clone()).collect()
     }
 
-    /// Everything that was callback but events, in order.
+    /// Returns all callbacks about connections, in order.
     pub(crate) fn callbacks(&self) -> Vec<Callback> {
         self.log.iter().map(|entry| entry.callback.clone()).collect()
     }
 
-    /// All bytes of one connection's events.
+    /// Returns the bytes of all events of one connection.
     pub(crate) fn bytes_of(&self, id: u32) -> Vec<u8> {
         let events = self.log.iter().filter(|entry| entry.id == id);
         events
@@ -139,8 +140,7 @@ impl<S: ByteSession, const READS: bool> Scripted<S, READS> {
     }
 
     fn record(&mut self, conn: &mut Conn<'_, TestDriver, Self>, callback: Callback) {
-        let entry =
-            LogEntry { at: conn.clock(), id: *conn.state(), key: conn.key(), callback: callback };
+        let entry = LogEntry { at: conn.clock(), id: *conn.state(), key: conn.key(), callback };
         let callback = entry.callback.clone();
         self.log.push(entry);
         (self.react)(conn, &callback);
@@ -164,8 +164,8 @@ impl<S: ByteSession, const READS: bool> App<TestDriver> for Scripted<S, READS> {
         if let Some(addr) = self.listen {
             let options = SocketOptions::default();
             let spec = ListenSpec { addr, backlog: 1_000, reuseport: true, options };
-            let listener = cx.driver().listen(&spec).expect("nobody else listens there");
-            cx.driver().watch(&listener, 0).expect("it is not watched yet");
+            let listener = cx.driver().listen(&spec).expect("the address is free");
+            cx.driver().watch(&listener, 0).expect("the listener is not watched yet");
             self.listener = Some(listener);
         }
     }
@@ -187,8 +187,8 @@ impl<S: ByteSession, const READS: bool> App<TestDriver> for Scripted<S, READS> {
         self.record_core(cx, CoreCallback::Woken);
     }
 
-    fn message(&mut self, cx: &mut CoreContext<TestDriver, Self>, mail: u64) {
-        self.record_core(cx, CoreCallback::Message(mail));
+    fn message(&mut self, cx: &mut CoreContext<TestDriver, Self>, message: u64) {
+        self.record_core(cx, CoreCallback::Message(message));
     }
 
     fn due(&self) -> Instant {
@@ -238,7 +238,7 @@ pub(crate) type Raws<const READS: bool> = Scripted<Raw, READS>;
 pub(crate) type RunningCore<S, const READS: bool> =
     Rc<RefCell<Core<TestDriver, Scripted<S, READS>>>>;
 
-/// Lets an app run on a core of its own, in a process of its own.
+/// Starts an app on the only core of a new process.
 pub(crate) fn spawn<S: ByteSession, const READS: bool>(
     sim: &mut Sim,
     app: Scripted<S, READS>,
@@ -248,7 +248,7 @@ pub(crate) fn spawn<S: ByteSession, const READS: bool>(
     spawn_on(sim, &cores, vec![app], limits).remove(0)
 }
 
-/// Lets one app run on each core of a process.
+/// Starts one app on each core of a process.
 pub(crate) fn spawn_on<S: ByteSession, const READS: bool>(
     sim: &mut Sim,
     cores: &SimCores<u64>,
@@ -264,7 +264,7 @@ pub(crate) fn spawn_on<S: ByteSession, const READS: bool>(
     running
 }
 
-/// Puts a user into a core's table and lets it connect to the server.
+/// Inserts a user into a core's table, and connects it to the server.
 pub(crate) fn dial<S: ByteSession, const READS: bool>(
     core: &RunningCore<S, READS>,
     id: u32,

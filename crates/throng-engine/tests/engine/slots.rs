@@ -1,4 +1,4 @@
-//! Who is meant: keys, places of the table that change hands, and callbacks that panic.
+//! Keys, reused places of the table, and callbacks that panic.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use throng_sim::{Faults, SimCoresOptions, check};
 
 use crate::scripted::{Callback, CoreCallback, Raws, dial, spawn, spawn_on, to_server};
 
-/// Sends back what it receives.
+/// Returns an app that sends back the bytes that it receives.
 fn echo() -> Raws<false> {
     Raws::new(|conn, callback| match callback {
         Callback::Event(bytes) => conn.send(bytes),
@@ -21,17 +21,17 @@ fn echo() -> Raws<false> {
 }
 
 #[test]
-fn a_stale_event_of_a_place_that_changed_hands_reaches_nobody() {
+fn a_stale_event_does_not_reach_the_new_entry_of_its_place() {
     check(20, |sim| {
-        // A core that is busy meets wake-ups and events of sockets in one batch.
+        // A busy core gets wake-ups and events of sockets in one batch.
         sim.set_faults(Faults { turn_max: Duration::from_micros(300), ..Faults::none() });
         spawn(sim, echo(), CoreLimits::default());
         let mut prng = sim.prng();
-        // Users connect again as soon as their connection is gone, which a wake-up sees to.
+        // Users connect again after their connection closes. A wake-up closes connections.
         let app = Raws::<true>::new(|conn, callback| match callback {
             Callback::Opened => {
                 let sent = conn.send_now(b"hello");
-                assert_eq!(sent.taken, 5, "it was said to be open and is not");
+                assert_eq!(sent.taken, 5, "the connection was reported open and is not");
             }
             Callback::Closed(CloseReason::Requested) => conn.connect(to_server()),
             Callback::Event(_) | Callback::Drained => {}
@@ -66,11 +66,12 @@ fn a_stale_event_of_a_place_that_changed_hands_reaches_nobody() {
     });
 }
 
-/// Panics in the callback that `when` chooses, for connection 3.
+/// Runs a server that panics in the callback that `when` selects, for connection 3, and checks that
+/// only this connection ends.
 fn panics(when: fn(&Callback) -> bool) {
     check(3, move |sim| {
         let server = Raws::<false>::new(move |conn, callback| {
-            assert!(*conn.state() != 3 || !when(callback), "as it was told to");
+            assert!(*conn.state() != 3 || !when(callback), "panic of the test");
             match callback {
                 Callback::Opened => {
                     conn.set_deadline(throng_engine::Deadline::Exact(
@@ -149,7 +150,7 @@ fn a_panic_from_outside_its_callbacks_ends_one_connection() {
             let cx = core.cx();
             let key = cx.insert(Raw, 0);
             cx.insert(Raw, 1);
-            let done = cx.with(key, |_| panic!("as it was told to"));
+            let done = cx.with(key, |_| panic!("panic of the test"));
             assert_eq!(done, None::<()>);
         }
         sim.run_for(Duration::from_secs(1));
@@ -188,19 +189,19 @@ fn a_socket_that_cannot_be_watched_leaves_no_entry() {
     });
 }
 
-/// A connect that fails at once: there is no address of that family to leave from.
-fn nowhere() -> ConnectSpec {
+/// Returns a connect that fails at once if another one has taken its port.
+fn from_one_port() -> ConnectSpec {
     let mut spec = to_server();
     spec.source = throng_driver::SourceAddress::Explicit("127.0.0.1:9".parse().unwrap());
     spec
 }
 
 #[test]
-fn a_connect_that_fails_at_once_is_told_once_and_before_anything_else() {
+fn a_connect_that_fails_at_once_is_reported_once_and_before_any_other_callback() {
     check(5, |sim| {
         spawn(sim, echo(), CoreLimits::default());
-        // The first takes the one port; the second fails, and a nudge comes between that and its
-        // being told.
+        // The first connect takes the port, and the second fails. A notification is between the
+        // failure and its report.
         let app = Raws::<true>::new(|conn, callback| match callback {
             Callback::Notified => conn.connect(to_server()),
             Callback::Opened => conn.send(b"hello"),
@@ -209,9 +210,9 @@ fn a_connect_that_fails_at_once_is_told_once_and_before_anything_else() {
         .on_core(|cx, callback| {
             if callback == CoreCallback::Message(0) {
                 let keys: Vec<Key> = (0..2).map(|id| cx.insert(Raw, id)).collect();
-                cx.with(keys[0], |conn| conn.connect(nowhere()));
+                cx.with(keys[0], |conn| conn.connect(from_one_port()));
                 cx.notify(keys[1]);
-                cx.with(keys[1], |conn| conn.connect(nowhere()));
+                cx.with(keys[1], |conn| conn.connect(from_one_port()));
             }
         });
         let cores = sim.cores(&SimCoresOptions::default());

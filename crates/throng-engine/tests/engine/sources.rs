@@ -1,4 +1,4 @@
-//! Bytes that are made as the peer takes them, and bytes that are shared.
+//! Byte sources, and shared bytes.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use throng_sim::{Faults, check};
 
 use crate::scripted::{Callback, Raws, dial, spawn, to_server};
 
-/// Numbers in order, a piece of about as many bytes as is asked for.
+/// Source of numbers in order, in pieces of about the requested size.
 struct Numbers {
     next: u32,
     end: u32,
@@ -26,7 +26,7 @@ impl Numbers {
 
 impl ByteSource for Numbers {
     fn fill(&mut self, bytes: usize, out: &mut Vec<u8>) -> bool {
-        assert_ne!(self.end, 0, "as asked (this is the test's)");
+        assert_ne!(self.end, 0, "panic of the test");
         let end = out.len() + bytes;
         while out.len() < end && self.next < self.end {
             out.extend(format!("{},", self.next).bytes());
@@ -49,7 +49,7 @@ fn slow() -> Faults {
 }
 
 #[test]
-fn a_source_is_sent_in_its_place_however_slow_the_peer_is() {
+fn a_source_is_sent_in_its_place_even_to_a_slow_peer() {
     check(20, |sim| {
         let faults = if sim.seed().is_multiple_of(2) { slow() } else { Faults::none() };
         sim.set_faults(faults);
@@ -86,7 +86,7 @@ fn a_source_is_sent_in_its_place_however_slow_the_peer_is() {
         let client = client.borrow();
         let got = client.app().bytes_of(7);
         assert!(got == want, "{} bytes, {} wanted", got.len(), want.len());
-        // Of a quarter of a megabyte at most a piece waited, and what is behind it.
+        // Of a quarter of a megabyte, at most one piece and the bytes behind it waited.
         assert!(most < 75_000, "{most}");
         let counters = server.borrow_mut().cx().counters();
         assert_eq!((counters.pending_bytes, counters.pending_overflows, counters.slots), (0, 0, 1));
@@ -95,7 +95,7 @@ fn a_source_is_sent_in_its_place_however_slow_the_peer_is() {
 }
 
 #[test]
-fn what_is_not_taken_is_not_made() {
+fn a_source_makes_no_bytes_that_the_peer_does_not_take() {
     check(5, |sim| {
         sim.set_faults(Faults { window_bytes_min: 500, window_bytes_max: 500, ..Faults::none() });
         let made = Rc::new(Cell::new(0));
@@ -107,7 +107,7 @@ fn what_is_not_taken_is_not_made() {
             }
         });
         let server = spawn(sim, server.with_listener(), CoreLimits::default());
-        // Nothing receives at the other end.
+        // The peer receives nothing.
         let mut driver = sim.cores::<()>(&Default::default()).drivers().remove(0);
 
         let peer = driver.connect(&to_server()).unwrap();

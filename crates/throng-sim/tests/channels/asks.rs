@@ -1,4 +1,4 @@
-//! Joins, pushes and leaves, and everything that a server may answer to them.
+//! Joins, pushes and leaves, and all answers of a server to them.
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ fn a_reply_is_known_by_its_ref_while_broadcasts_and_other_replies_come_between()
             let counters = &totals.counters;
             assert_eq!((counters.joins_ok, counters.pushes_sent, counters.pushes_ok), (10, 50, 50));
             assert_eq!(counters.users_finished, 10);
-            // Ten times: the answer to the join, thrice five, the answer to the leave and the close of the channel.
+            // Ten times: the answer to the join, three times five messages, the answer to the
+            // leave, and the close of the channel.
             assert_eq!(counters.messages_received, 10 * (1 + 15 + 2));
             assert_eq!((totals.join.count(), totals.push.count()), (10, 50));
         });
@@ -39,7 +40,7 @@ fn a_reply_is_known_by_its_ref_while_broadcasts_and_other_replies_come_between()
 }
 
 #[test]
-fn each_thing_that_goes_wrong_is_an_error_of_its_own() {
+fn each_fault_is_its_own_kind_of_error() {
     for (steps, kind) in [
         ("join: {topic: \"private:1\"}", "join_refused"),
         ("join: {topic: \"silent:1\", timeout: 2s}", "join_timeout"),
@@ -75,7 +76,7 @@ fn a_refused_upgrade_is_a_failed_connect_with_its_status() {
 }
 
 #[test]
-fn who_continues_after_a_crash_goes_on_without_the_channel() {
+fn a_user_that_continues_after_a_crash_has_no_channel() {
     check(3, |sim| {
         let totals = run(
             sim,
