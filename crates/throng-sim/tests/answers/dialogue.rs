@@ -61,7 +61,8 @@ fn a_user_that_knows_its_own_answer_measures_it_among_those_of_others() {
       - wait: 2500ms ±100%
       - every:
           period: 2s
-          do: [{{send: 'word of {user}.'}}, {{expect: {{text: 'word of {user}.', skip_others: true}}}}]
+          do: [{{send: 'word of {user}.'}}, {{expect: {{text: 'word of {user}.', \
+              skip_others: true}}}}]
 "
             )
         })
@@ -93,7 +94,8 @@ fn a_message_that_arrived_before_the_request_is_not_its_answer_even_if_it_was_re
             Room::new(script),
             late,
             "load: [{arrivals: {rate: 10/s, for: 5s, spacing: even}}]
-user: [connect, send: hello, expect: ready, wait: 90ms, send: question, expect: {text: ok, skip_others: true}, close]
+user: [connect, send: hello, expect: ready, wait: 90ms, send: question, expect: {text: ok, \
+    skip_others: true}, close]
 on_error: stop\n",
         );
         assert_eq!(errors(&stats), 0);

@@ -11,7 +11,8 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 fn scenario(user: &str) -> String {
     format!(
-        "load: [{{arrivals: {{rate: 10/s, for: 1s, spacing: even}}}}, {{hold: {{for: 99s}}}}]\nuser: {user}\non_error: stop\n"
+        "load: [{{arrivals: {{rate: 10/s, for: 1s, spacing: even}}}}, \
+         {{hold: {{for: 99s}}}}]\nuser: {user}\non_error: stop\n"
     )
 }
 
@@ -20,7 +21,8 @@ fn heartbeats_go_on_in_every_step_and_keep_the_phases_of_the_connects() {
     for user in [
         "[connect, join: {topic: a}, stay]",
         "[connect, join: {topic: a}, wait: 95s, close]",
-        "[connect, join: {topic: a}, every: {period: 7s, for: 90s, do: [push: {topic: a, event: echo}]}, close]",
+        "[connect, join: {topic: a}, every: {period: 7s, for: 90s, do: [push: {topic: a, \
+         event: echo}]}, close]",
     ] {
         check(2, |sim| {
             let world = World::start(sim, Script::default(), &scenario(user));

@@ -13,7 +13,8 @@ use crate::world::World;
 const STAY: &str = "
 load: [{arrivals: {rate: 30/s, for: 2s, spacing: even}}, {hold: {for: 1m}}]
 user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, stay]
-probe: [{every: 10s, timeout: 15s, broadcast: {topic: \"rooms:lobby\", event: new_msg, payload: {body: hi}}}]
+probe: [{every: 10s, timeout: 15s, broadcast: {topic: \"rooms:lobby\", event: new_msg, \
+    payload: {body: hi}}}]
 ";
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -111,7 +112,8 @@ probe: [{every: 500ms, timeout: 5s, broadcast: {topic: \"rooms:lobby\", event: n
 fn a_probe_outlives_its_sender_and_one_without_subscribers_is_skipped() {
     let short = "
 load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}, {hold: {for: 25s}}]
-user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, wait: 12s, leave: {topic: \"rooms:lobby\"}, wait: 10s, close]
+user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, wait: 12s, \
+    leave: {topic: \"rooms:lobby\"}, wait: 10s, close]
 probe: [{every: 5s, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
 ";
     check(5, |sim| {
@@ -189,7 +191,8 @@ probe: [{every: 7ms, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
 fn rooms_by_template_get_the_probe_of_their_own_room_only() {
     let rooms = "
 load: [{arrivals: {rate: 40/s, for: 1s, spacing: even}}, {hold: {for: 10s}}]
-user: [connect: {vsn: 1.0.0}, join: {topic: \"rooms:${user.id % 4}\", payload: {user: \"${user.id}\"}}, join: {topic: \"rooms:all\"}, stay]
+user: [connect: {vsn: 1.0.0}, join: {topic: \"rooms:${user.id % 4}\", \
+    payload: {user: \"${user.id}\"}}, join: {topic: \"rooms:all\"}, stay]
 probe: [{every: 5s, broadcast: {topic: \"rooms:3\", event: new_msg}}]
 ";
     check(5, |sim| {

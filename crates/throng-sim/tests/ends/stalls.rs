@@ -200,7 +200,8 @@ fn arrivals_that_the_end_cuts_off_are_neither_finished_nor_failed() {
 #[test]
 fn a_loop_without_an_end_takes_no_turn_after_the_schedule_and_its_users_finish() {
     check(3, |sim| {
-        let scenario = "load: [{arrivals: {rate: 20/s, for: 1s, spacing: even}}, {hold: {for: 4s}}]\n\
+        let scenario = "load: [{arrivals: {rate: 20/s, for: 1s, spacing: even}}, \
+            {hold: {for: 4s}}]\n\
             user: [connect, every: {period: 700ms, do: [send: hi, expect: hi]}]";
         let world = World::start(sim, Speaks::Tcp, 2, scenario);
         let totals = world.finish(sim);
@@ -218,7 +219,8 @@ fn a_loop_without_an_end_takes_no_turn_after_the_schedule_and_its_users_finish()
 #[test]
 fn turns_that_were_due_before_the_end_of_the_schedule_count_though_their_user_went_on() {
     check(3, |sim| {
-        let scenario = "load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}, {hold: {for: 4s}}]\n\
+        let scenario = "load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}, \
+            {hold: {for: 4s}}]\n\
             user: [connect, every: {period: 1s, do: [send: hi, expect: {text: hi, \
             timeout: 60s}]}]";
         let world = World::start(sim, Speaks::Tcp, 2, scenario);
@@ -242,7 +244,8 @@ fn turns_that_were_due_before_the_end_of_the_schedule_count_though_their_user_we
 #[test]
 fn users_that_are_stopped_by_hand_or_by_the_schedule_are_cut_as_well() {
     check(3, |sim| {
-        let scenario = "load: [{ramp: {to: 20, over: 1s}}, {hold: {for: 4s}}, {ramp: {to: 10, over: 1s}}, \
+        let scenario = "load: [{ramp: {to: 20, over: 1s}}, {hold: {for: 4s}}, {ramp: {to: 10, \
+            over: 1s}}, \
             {hold: {for: 3s}}]\n\
             user: [connect: {timeout: 60s}, stay]";
         let world = World::start(sim, Speaks::Ws, 2, scenario);

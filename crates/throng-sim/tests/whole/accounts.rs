@@ -12,7 +12,8 @@ const TALK: &str = "
 load: [{ramp: {to: 60, over: 1s}}, {hold: {for: 4s}}, {ramp: {to: 0, over: 1s}}]
 user:
   - connect
-  - repeat: {times: 3, do: [{send: 'user ${user.id} asks?'}, {expect: {until: '?'}}, {wait: 100ms ±50%}]}
+  - repeat: {times: 3, do: [{send: 'user ${user.id} asks?'}, {expect: {until: '?'}}, \
+      {wait: 100ms ±50%}]}
   - close
 ";
 
@@ -21,7 +22,8 @@ const ASK: &str = "
 load: [{arrivals: {rate: 100/s, for: 4s}}]
 user:
   - connect
-  - repeat: {times: 3, do: [{send: 'user ${user.id} asks?'}, {expect: {until: '?'}}, {wait: 100ms ±50%}]}
+  - repeat: {times: 3, do: [{send: 'user ${user.id} asks?'}, {expect: {until: '?'}}, \
+      {wait: 100ms ±50%}]}
   - close
 ";
 

@@ -10,7 +10,8 @@ use crate::pair::{Pair, Shape};
 /// Scenario of 100 users who each open a connection and hold it for half a second.
 const CROWD: &str = "
 load: [{ramp: {to: 100, over: 1s}}, {hold: {for: 10s}}, {ramp: {to: 0, over: 1s}}]
-user: [{connect: {timeout: 200s}}, {send: hello}, {expect: {bytes: 5, timeout: 200s}}, {wait: 500ms}, close]
+user: [{connect: {timeout: 200s}}, {send: hello}, {expect: {bytes: 5, timeout: 200s}}, \
+    {wait: 500ms}, close]
 ";
 
 #[test]

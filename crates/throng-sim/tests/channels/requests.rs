@@ -24,7 +24,9 @@ fn a_reply_is_known_by_its_ref_while_broadcasts_and_other_replies_come_between()
             let totals = run(
                 sim,
                 &format!(
-                    "user: [connect: {{vsn: {vsn}, deflate: true}}, join: {{topic: a}}, repeat: {{times: 5, do: [push: {{topic: a, event: echo, payload: {{n: \"${{counter}}\"}}}}]}}, leave: {{topic: a}}, close]"
+                    "user: [connect: {{vsn: {vsn}, deflate: true}}, join: {{topic: a}}, \
+                     repeat: {{times: 5, do: [push: {{topic: a, event: echo, \
+                     payload: {{n: \"${{counter}}\"}}}}]}}, leave: {{topic: a}}, close]"
                 ),
             );
             assert_eq!(totals.errors.total(), 0, "{totals:?}");
@@ -80,7 +82,10 @@ fn a_user_that_continues_after_a_crash_has_no_channel() {
     check(3, |sim| {
         let totals = run(
             sim,
-            "user: [connect, join: {topic: a}, join: {topic: b}, push: {topic: a, event: crash}, push: {topic: a, event: echo}, push: {topic: b, event: echo}, wait: 1s, push: {topic: b, event: end, reply: false}, wait: 1s, push: {topic: b, event: echo}, close]\non_error: continue",
+            "user: [connect, join: {topic: a}, join: {topic: b}, push: {topic: a, event: crash}, \
+             push: {topic: a, event: echo}, push: {topic: b, event: echo}, wait: 1s, \
+             push: {topic: b, event: end, reply: false}, wait: 1s, push: {topic: b, event: echo}, \
+             close]\non_error: continue",
         );
         let errors = &totals.errors;
         assert_eq!(
@@ -99,7 +104,8 @@ fn a_user_that_begins_again_has_no_channel_from_before() {
     check(3, |sim| {
         let totals = run(
             sim,
-            "user: [connect, join: {topic: a}, push: {topic: a, event: echo}, push: {topic: a, event: close}]\non_error: restart",
+            "user: [connect, join: {topic: a}, push: {topic: a, event: echo}, push: {topic: a, \
+             event: close}]\non_error: restart",
         );
         let counters = &totals.counters;
         assert!(counters.iterations > 100, "{counters:?}");
