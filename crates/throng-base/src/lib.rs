@@ -1,5 +1,5 @@
-//! The vocabulary of every other crate: time as an argument, the connection table, timers,
-//! a seeded generator of random numbers, and the units that people write.
+//! Basic types of all other crates: time as an argument, the connection table, timers, a seeded
+//! random number generator, and quantities with units.
 //!
 //! Nothing here opens a socket, reads a clock or starts a thread.
 

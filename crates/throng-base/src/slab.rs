@@ -1,9 +1,9 @@
-//! The table in which a core keeps its connections: chunked, so that it grows without copying, and
-//! generational, so that a name that outlived its connection finds nothing.
+//! The table of a core's connections: chunked, so that it grows without copying, and generational,
+//! so that the key of a closed connection finds nothing.
 
 use std::fmt;
 
-/// The name of an occupant: where it lives, and the how-many-eth to live there.
+/// Key of a value: its place in the table, and the generation of that place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     index: u32,
@@ -11,17 +11,17 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key with these parts; what the table never handed out finds nothing.
+    /// Creates a key from its parts. A key that no table returned finds nothing.
     pub const fn new(index: u32, generation: u32) -> Self {
         Self { index, generation }
     }
 
-    /// The place in the table.
+    /// Returns the place in the table.
     pub const fn index(self) -> u32 {
         self.index
     }
 
-    /// The how-many-eth occupant of that place.
+    /// Returns the generation, which counts the occupants of the place.
     pub const fn generation(self) -> u32 {
         self.generation
     }
@@ -33,8 +33,8 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A chunked generational slab. An entry costs eight bytes beside its value, and memory is touched
-/// only as far as the table was ever filled.
+/// Chunked generational slab. An entry costs eight bytes beside its value. Memory is touched only
+/// as far as the table was ever filled.
 pub struct Slab<T> {
     /// Every chunk has room for `CHUNK` entries from the start, so entries never move.
     chunks: Vec<Vec<Entry<T>>>,
@@ -44,31 +44,31 @@ pub struct Slab<T> {
 
 struct Entry<T> {
     generation: u32,
-    /// The next free place while this one is free; meaningless otherwise.
+    /// Next free place, if this one is free; meaningless otherwise.
     next_free: u32,
     value: Option<T>,
 }
 
 impl<T> Slab<T> {
-    /// An empty table; it owns no memory yet.
+    /// Creates an empty table, which owns no memory yet.
     pub const fn new() -> Self {
         Self { chunks: Vec::new(), free: NONE, len: 0 }
     }
 
-    /// How many values it holds.
+    /// Returns the number of values.
     pub const fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether it holds nothing.
+    /// Reports whether the table is empty.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Puts `value` into the place that was left last, or into a new one.
+    /// Inserts `value` into the place that was freed last, or into a new one.
     ///
     /// # Panics
-    /// When 2^32 - 1 places are taken; fd limits end a core long before.
+    /// If 2^32 - 1 places are in use. The fd limit of a core is far below.
     pub fn insert(&mut self, value: T) -> Key {
         self.len += 1;
         if self.free != NONE {
@@ -89,7 +89,7 @@ impl<T> Slab<T> {
         Key { index, generation: 0 }
     }
 
-    /// Takes the value out; its key finds nothing from now on.
+    /// Removes the value. Its key finds nothing from now on.
     pub fn remove(&mut self, key: Key) -> Option<T> {
         self.get(key)?;
         let free = self.free;
@@ -102,7 +102,7 @@ impl<T> Slab<T> {
         value
     }
 
-    /// Gives the occupant a new key; the old one finds nothing from now on.
+    /// Gives the value a new key. The old key finds nothing from now on.
     pub fn renew(&mut self, key: Key) -> Option<Key> {
         self.get(key)?;
         let entry = self.entry(key.index);
@@ -110,35 +110,35 @@ impl<T> Slab<T> {
         Some(Key { index: key.index, generation: entry.generation })
     }
 
-    /// The value named `key`, if it is still there.
+    /// Returns the value of `key`, if it is in the table.
     pub fn get(&self, key: Key) -> Option<&T> {
         let entry = self.chunks.get(chunk_of(key.index))?.get(place_in_chunk(key.index))?;
         if entry.generation == key.generation { entry.value.as_ref() } else { None }
     }
 
-    /// The value named `key`, if it is still there.
+    /// Returns the value of `key` for changes, if it is in the table.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let entry = self.chunks.get_mut(chunk_of(key.index))?.get_mut(place_in_chunk(key.index))?;
         if entry.generation == key.generation { entry.value.as_mut() } else { None }
     }
 
-    /// Whoever lives at `index` now.
+    /// Returns the present value at `index`.
     pub fn at(&mut self, index: u32) -> Option<&mut T> {
         self.chunks.get_mut(chunk_of(index))?.get_mut(place_in_chunk(index))?.value.as_mut()
     }
 
-    /// The key of whoever lives at `index` now.
+    /// Returns the key of the present value at `index`.
     pub fn key_at(&self, index: u32) -> Option<Key> {
         let entry = self.chunks.get(chunk_of(index))?.get(place_in_chunk(index))?;
         entry.value.as_ref().map(|_| Key { index, generation: entry.generation })
     }
 
-    /// The keys of all occupants, in the order of their places.
+    /// Returns the keys of all values, in the order of their places.
     pub fn keys(&self) -> impl Iterator<Item = Key> + '_ {
         (0..self.places()).filter_map(|index| self.key_at(index))
     }
 
-    /// How many places were ever taken.
+    /// Returns how many places were ever in use.
     fn places(&self) -> u32 {
         match self.chunks.last() {
             Some(last) => (self.chunks.len() as u32 - 1) * CHUNK + last.len() as u32,
@@ -165,8 +165,9 @@ const fn place_in_chunk(index: u32) -> usize {
     (index % CHUNK) as usize
 }
 
-/// Entries a chunk: at 100 bytes each a chunk is 100 KB, which wastes little on 50 cores.
+/// Entries in a chunk. At 100 bytes each, a chunk has 100 KB, so 50 cores waste little.
 const CHUNK: u32 = 1024;
+/// No place.
 const NONE: u32 = u32::MAX;
 
 #[cfg(test)]
@@ -177,7 +178,7 @@ mod tests {
     use crate::Prng;
 
     #[test]
-    fn a_key_that_outlived_its_value_finds_nothing() {
+    fn the_key_of_a_removed_value_finds_nothing() {
         let mut slab = Slab::new();
         let old = slab.insert("old");
         assert_eq!(slab.remove(old), Some("old"));
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewed_value_answers_to_its_new_key_alone() {
+    fn only_the_new_key_finds_a_renewed_value() {
         let mut slab = Slab::new();
         let old = slab.insert(1);
         let new = slab.renew(old).unwrap();
@@ -200,12 +201,12 @@ mod tests {
     fn behaves_as_a_map_under_random_use() {
         let (mut slab, mut model, mut prng) = (Slab::new(), HashMap::new(), Prng::new(3));
         let mut keys: Vec<Key> = Vec::new();
-        // An interpreter has hours of work with as many as a compiled program does.
+        // Miri would take hours for as many steps as a compiled program.
         let steps: u64 = if cfg!(miri) { 500 } else { 50_000 };
         for step in 0..steps {
             if prng.below(5) < 3 || keys.is_empty() {
                 let key = slab.insert(step);
-                assert!(model.insert(key, step).is_none(), "a key was handed out twice");
+                assert!(model.insert(key, step).is_none(), "the table returned a key twice");
                 keys.push(key);
             } else {
                 let key = keys.swap_remove(prng.below(keys.len() as u64) as usize);

@@ -1,44 +1,44 @@
 //! Time as an argument.
 //!
-//! A pure crate never reads a clock: whoever drives it passes the moment in. The origin is the
-//! driver's choice (the machine's monotonic clock, or zero in the simulation), so only
-//! differences mean something.
+//! A pure crate never reads a clock: its caller passes the time. The driver chooses the origin (the
+//! machine's monotonic clock, or zero in the simulation), so only differences have a meaning.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
-/// A moment: nanoseconds since the driver's origin. 584 years fit.
+/// Moment: nanoseconds since the driver's origin, up to 584 years.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The origin itself.
+    /// Origin.
     pub const ZERO: Self = Self(0);
-    /// Later than every moment that happens; used as "never".
+    /// Moment after all others, which means "never".
     pub const FAR: Self = Self(u64::MAX);
 
-    /// The moment that lies `nanos` nanoseconds after the origin.
+    /// Returns the moment `nanos` nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// How long after `earlier` this is; zero when it is not after.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Whole microseconds after `earlier`; zero when it is not after. The unit of every histogram.
+    /// Returns the whole microseconds since `earlier`; zero if `earlier` is later. Histograms use
+    /// this unit.
     pub const fn micros_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0) / 1_000
     }
 
-    /// `self - span`, or the origin where that would lie before it.
+    /// Returns `self - span`, or the origin if that is earlier than the origin.
     pub const fn saturating_sub(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(span)))
     }
@@ -76,7 +76,7 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// Durations of more than 584 years count as that.
+/// Returns the nanoseconds of `span`, at most those of 584 years.
 const fn nanos(span: Duration) -> u64 {
     let nanos = span.as_nanos();
     if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_that_is_not_later_is_zero_away() {
+    fn the_time_since_a_later_moment_is_zero() {
         let (early, late) = (Instant::from_nanos(1_000), Instant::from_nanos(5_000));
         assert_eq!(late.micros_since(early), 4);
         assert_eq!(early.micros_since(late), 0);

@@ -1,9 +1,9 @@
-//! The units that people write: `100k`, `1000/s`, `15m`, `64KiB`, `±10%`, and the same written back.
+//! Quantities with units, such as `100k`, `1000/s`, `15m`, `64KiB`, `±10%`: parsing and formatting.
 //!
-//! Reading is exact: a number is kept as digits and a power of ten until its unit is known, so
-//! `0.1s` is a hundred million nanoseconds and not nearly so. Whatever a `show_` function writes,
-//! the `parse_` function of the same name reads as the same value; the `brief_` functions round to
-//! three digits and are for eyes only.
+//! Parsing is exact: a number is digits and a power of ten until its unit is known, so `0.1s` is
+//! exactly a hundred million nanoseconds. The `parse_` function of a quantity reads the output of
+//! its `show_` function as the same value. The `brief_` functions round to three digits and are for
+//! display only.
 
 mod error;
 mod nearest;

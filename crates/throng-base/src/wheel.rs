@@ -1,28 +1,29 @@
-//! The coarse timers: millions of time-outs, each set, moved and cancelled in a few steps.
+//! Coarse timers: millions of time-outs, each set, moved and cancelled in a few steps.
 //!
 //! A hierarchical timing wheel (Varghese and Lauck 1987) of three levels of 256 buckets. Its lists
-//! run through the entries of a table (16 bytes each), so that a timer allocates nothing. A
-//! timer never fires early and at most one [`TICK`] late.
+//! link the entries of a table (16 bytes each), so a timer allocates nothing. A timer never fires
+//! early, and at most one [`TICK`] late.
 
 use std::time::Duration;
 
 use crate::Instant;
 
-/// How coarse the wheel is: 2^23 ns, about 8.4 ms.
+/// Resolution of the wheel: 2^23 ns, about 8.4 ms.
 pub const TICK: Duration = Duration::from_nanos(1 << TICK_BITS);
 
-/// One timer's place in the wheel; lives inside the entry that it belongs to.
+/// A timer's place in the wheel; a field of the timer's entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Timer {
-    /// When it is due; [`Instant::FAR`] when it is not set.
+    /// Time at which the timer is due; [`Instant::FAR`] if it is not set.
     due: Instant,
     next: u32,
-    /// The entry before this one, or the bucket (with the `BUCKET` bit set) that begins with it.
+    /// Previous entry of the list, or the list's bucket (with the `BUCKET` bit set) for its first
+    /// entry.
     before: u32,
 }
 
 impl Timer {
-    /// When it is due; [`Instant::FAR`] when it is not set.
+    /// Returns when the timer is due; [`Instant::FAR`] if it is not set.
     pub const fn due(&self) -> Instant {
         self.due
     }
@@ -38,22 +39,22 @@ impl Default for Timer {
     }
 }
 
-/// A table whose entries contain a [`Timer`].
+/// Table whose entries contain a [`Timer`].
 pub trait Timers {
-    /// The timer of the entry at `index`, which is occupied.
+    /// Returns the timer of the entry at `index`, which exists.
     fn timer(&mut self, index: u32) -> &mut Timer;
 }
 
-/// The wheel: heads of the lists, and which of them are not empty.
+/// Timing wheel: the heads of the lists, and a bit for each list that is not empty.
 pub struct Wheel {
-    /// The tick up to which everything has fired.
+    /// Tick up to which all timers have fired.
     tick: u64,
     heads: Box<[u32; LEVELS * BUCKETS]>,
     occupied: [[u64; BUCKETS / 64]; LEVELS],
 }
 
 impl Wheel {
-    /// An empty wheel that stands at `now`.
+    /// Creates an empty wheel at the time `now`.
     pub fn new(now: Instant) -> Self {
         Self {
             tick: now.as_nanos() >> TICK_BITS,
@@ -62,18 +63,18 @@ impl Wheel {
         }
     }
 
-    /// Sets the timer of entry `index` to `due`, wherever it stood before.
+    /// Sets the timer of entry `index` to `due`. Replaces its previous time.
     pub fn set(&mut self, timers: &mut impl Timers, index: u32, due: Instant) {
         self.cancel(timers, index);
         if due == Instant::FAR {
             return;
         }
         timers.timer(index).due = due;
-        // The present tick's bucket has been emptied already.
+        // The bucket of the present tick is already processed.
         self.link(timers, index, due, self.tick + 1);
     }
 
-    /// Forgets the timer of entry `index`, if it is set.
+    /// Cancels the timer of entry `index`, if it is set.
     pub fn cancel(&mut self, timers: &mut impl Timers, index: u32) {
         let timer = timers.timer(index);
         if !timer.is_linked() {
@@ -90,7 +91,8 @@ impl Wheel {
         }
     }
 
-    /// Moves on to `now` and appends to `due` the entries whose timers are due; these are then not set.
+    /// Moves the wheel to `now`. Appends the entries whose timers are due to `due`, and unsets
+    /// these timers.
     pub fn advance(&mut self, timers: &mut impl Timers, now: Instant, due: &mut Vec<u32>) {
         let target = now.as_nanos() >> TICK_BITS;
         while self.tick < target {
@@ -107,14 +109,15 @@ impl Wheel {
         }
     }
 
-    /// A moment at or before which nothing fires; waiting until then and calling [`Self::advance`]
-    /// makes progress. [`Instant::FAR`] when no timer is set.
+    /// Returns a moment before which no timer fires. A wait until then and a call of
+    /// [`Self::advance`] makes progress. Returns [`Instant::FAR`] if no timer is set.
     pub fn next_due(&self) -> Instant {
         let block = self.tick >> LEVEL_BITS;
         let next = if self.occupied[0] != [0; BUCKETS / 64] {
             self.next_in_block().min((block + 1) << LEVEL_BITS)
         } else {
-            // What was far when it was set may have come nearer than what was set as near: both levels count.
+            // A timer that was far when it was set may now be nearer than one that was set as near,
+            // so check both levels.
             let near = self.distance(1, block).map(|places| (block + places) << LEVEL_BITS);
             let block = block >> LEVEL_BITS;
             let far = self.distance(2, block).map(|places| (block + places) << (2 * LEVEL_BITS));
@@ -126,7 +129,8 @@ impl Wheel {
         Instant::from_nanos(next << TICK_BITS)
     }
 
-    /// The next tick of this block of 256 at which a bucket of the lowest level is not empty; far away if none.
+    /// Returns the next tick of this block of 256 whose bucket of the lowest level is not empty;
+    /// `u64::MAX` if there is none.
     fn next_in_block(&self) -> u64 {
         let position = (self.tick % BUCKETS as u64) as usize;
         let block_start = self.tick - position as u64;
@@ -142,10 +146,12 @@ impl Wheel {
         u64::MAX
     }
 
-    /// How many places after `position` the first bucket of `level` lies that is not empty: 1 to 256.
+    /// Returns how many places after `position` the first bucket of `level` is that is not empty: 1
+    /// to 256.
     fn distance(&self, level: usize, position: u64) -> Option<u64> {
-        // A word at a time, since the loop asks twice a turn: from the place after `position` round to it again, so that
-        // the first word comes a second time for the part that lies before that place.
+        // One word at a time, because the loop calls this twice a turn: from the place after
+        // `position`, and around the ring. The first word comes again at the end, for its bits
+        // before that place.
         let start = ((position + 1) % BUCKETS as u64) as usize;
         let words = &self.occupied[level];
         let after = !0 << (start % 64);
@@ -162,7 +168,7 @@ impl Wheel {
         })
     }
 
-    /// A block of the lowest level begins: spreads what waited for it one level up.
+    /// Begins a block of the lowest level: spreads the timers of its bucket one level up.
     fn cascade(&mut self, timers: &mut impl Timers) {
         let block = self.tick >> LEVEL_BITS;
         if block.is_multiple_of(BUCKETS as u64) {
@@ -178,14 +184,14 @@ impl Wheel {
         while index != NONE {
             let timer = timers.timer(index);
             let (due, next) = (timer.due, timer.next);
-            // `advance` empties the present tick's bucket right after this.
+            // `advance` processes the bucket of the present tick directly after this.
             self.link(timers, index, due, self.tick);
             index = next;
         }
     }
 
     fn link(&mut self, timers: &mut impl Timers, index: u32, due: Instant, earliest: u64) {
-        // Rounded up, so that nothing fires early.
+        // Round up, so that no timer fires early.
         let tick = due.as_nanos().div_ceil(1 << TICK_BITS).max(earliest);
         let distance = tick - self.tick;
         let bucket = if distance < 1 << LEVEL_BITS {
@@ -193,7 +199,7 @@ impl Wheel {
         } else if distance < 1 << (2 * LEVEL_BITS) {
             BUCKETS as u64 + (tick >> LEVEL_BITS) % BUCKETS as u64
         } else {
-            // Farther than the wheel reaches (39 hours): comes round and is linked again.
+            // Beyond the wheel's range (39 hours): the timer comes round and is linked again.
             let tick = tick.min(self.tick + (1 << (3 * LEVEL_BITS)) - 1);
             2 * BUCKETS as u64 + (tick >> (2 * LEVEL_BITS)) % BUCKETS as u64
         } as usize;
@@ -233,7 +239,7 @@ const LEVEL_BITS: u32 = 8;
 const LEVELS: usize = 3;
 const BUCKETS: usize = 1 << LEVEL_BITS;
 const NONE: u32 = u32::MAX;
-/// Marks `Timer::before` as the number of a bucket. Tables are smaller than 2^31 entries.
+/// Bit that marks `Timer::before` as the number of a bucket. Tables have fewer than 2^31 entries.
 const BUCKET: u32 = 1 << 31;
 
 #[cfg(test)]
@@ -249,7 +255,8 @@ mod tests {
         }
     }
 
-    /// Runs random timers over random steps of time beside a plain list: many, and a few, which leave levels empty.
+    /// Compares random timers over random steps of time with a plain list: many timers, and a few,
+    /// which leave levels empty.
     fn check(seed: u64, span_nanos: u64, step_nanos: u64) {
         check_count(seed, 200, span_nanos, step_nanos);
         check_count(seed, 3, span_nanos, step_nanos);
@@ -262,7 +269,7 @@ mod tests {
         let mut wheel = Wheel::new(now);
         let mut model: Vec<Option<Instant>> = vec![None; count];
         let mut due = Vec::new();
-        // An interpreter has hours of work with as many as a compiled program does.
+        // Miri would take hours for as many rounds as a compiled program.
         let rounds = if cfg!(miri) { 20 } else { 2_000 };
         for _ in 0..rounds {
             let index = prng.below(count as u64) as u32;
@@ -297,7 +304,7 @@ mod tests {
     #[test]
     fn the_next_place_is_found_wherever_it_lies() {
         let mut wheel = Wheel::new(Instant::ZERO);
-        // An interpreter is given a few of them.
+        // Miri is slow, so it gets a few of them.
         let step = if cfg!(miri) { 37 } else { 1 };
         assert_eq!(wheel.distance(1, 5), None);
         for bucket in [0, 1, 63, 64, 130, 255] {
@@ -322,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "hours of work for an interpreter")]
+    #[cfg_attr(miri, ignore = "takes hours under miri")]
     fn fires_neither_early_nor_late_over_days() {
         check(3, 200_000_000_000_000, 20_000_000_000_000);
     }
@@ -341,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeper_that_trusts_next_due_makes_progress() {
+    fn a_caller_that_waits_until_next_due_makes_progress() {
         let mut table = Table(vec![Timer::default(); 1]);
         let mut wheel = Wheel::new(Instant::ZERO);
         let at = Instant::ZERO + Duration::from_secs(7_000);

@@ -6,13 +6,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use throng_driver::folder::{check_private, create_private, peer, user};
+use throng_driver::folder::{check_private, create_private, effective_uid, peer};
 
 /// Returns `$XDG_RUNTIME_DIR/throng`, or `/tmp/throng-UID` if that is not set.
 pub(crate) fn folder() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR") {
         Some(dir) if Path::new(&dir).is_dir() => Path::new(&dir).join("throng"),
-        _ => PathBuf::from(format!("/tmp/throng-{}", user())),
+        _ => PathBuf::from(format!("/tmp/throng-{}", effective_uid())),
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn pid_of(path: &Path) -> Option<u32> {
 pub(crate) fn is_answered_by_its_process(path: &Path, stream: &UnixStream) -> bool {
     let Ok(peer) = peer(stream) else { return false };
     let is_named = |pid: u32| peer.pid == 0 || peer.pid == pid || inner_pid(peer.pid) == Some(pid);
-    peer.uid == user() && pid_of(path).is_some_and(is_named)
+    peer.uid == effective_uid() && pid_of(path).is_some_and(is_named)
 }
 
 /// Returns the id that the process `pid` has in its own PID namespace, if that is an inner one: its

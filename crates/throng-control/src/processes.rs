@@ -152,7 +152,7 @@ mod tests {
         symlink(&folder, &link).unwrap();
         is_refused(&link, "it is a link");
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-        is_refused(&folder, "others may enter it");
+        is_refused(&folder, "other users may enter it");
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! When bytes arrived, by the kernel's clock.
+//! Arrival times of bytes, by the kernel's clock.
 //!
-//! A program that reads late sees answers late. The kernel knows when they came: SO_TIMESTAMPING has it
-//! note the arrival of each segment, and `recvmsg` tells that of the last byte it returns. The notes are
-//! of CLOCK_REALTIME, which an administrator may set at any time; [`ArrivalClock`] turns them into moments
-//! of CLOCK_MONOTONIC and distrusts those from before such a step.
+//! A program that reads late sees answers late. The kernel knows when they arrived: with
+//! SO_TIMESTAMPING it records the arrival of each segment, and `recvmsg` returns that of the last
+//! byte. These stamps are of CLOCK_REALTIME, which an administrator may set at any time.
+//! [`ArrivalClock`] converts them to moments of CLOCK_MONOTONIC, and rejects stamps from before
+//! such a step.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -16,10 +17,11 @@ use throng_base::Instant;
 use crate::socket::last_errno;
 use crate::{Clock, Errno};
 
-/// Has the kernel note when segments arrive at `fd`. Where it cannot, receives bring no stamps.
+/// Lets the kernel record when segments arrive at `fd`. Without support in the kernel, receives
+/// return no stamps.
 pub(crate) fn request_stamps(fd: BorrowedFd<'_>) {
     let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
-    // SAFETY: the option takes an int of this size, which lives over the call.
+    // SAFETY: the option takes an int of this size, which lives during the call.
     unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
@@ -31,33 +33,33 @@ pub(crate) fn request_stamps(fd: BorrowedFd<'_>) {
     }
 }
 
-/// Receives into `buffer`, and returns with the count the arrival of the last byte, since the epoch.
+/// Receives into `buffer`. Returns the count, and the arrival of the last byte since the epoch.
 pub(crate) fn recv(
     fd: BorrowedFd<'_>,
     buffer: &mut [u8],
 ) -> Result<(usize, Option<Duration>), Errno> {
     let mut control = [0_u64; CONTROL_WORDS];
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: all of its fields may be zero.
+    // SAFETY: zero is valid for all fields.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
-    // The system call itself: as a point at which a thread may be cancelled, libc's costs more.
-    // SAFETY: the message names a buffer and a control buffer of these lengths, which live over the call.
+    // Not libc's `recvmsg`: it is a cancellation point of threads, and costs more. SAFETY: the
+    // message names a buffer and a control buffer of these lengths, which live during the call.
     let received = unsafe { libc::syscall(libc::SYS_recvmsg, fd.as_raw_fd(), &raw mut message, 0) };
     let Ok(received) = usize::try_from(received) else { return Err(last_errno()) };
-    let told_bytes: usize = message.msg_controllen as _;
-    let length = (told_bytes / size_of::<u64>()).min(CONTROL_WORDS);
+    let control_bytes: usize = message.msg_controllen as _;
+    let length = (control_bytes / size_of::<u64>()).min(CONTROL_WORDS);
     Ok((received, stamp_in(&control[..length])))
 }
 
-/// Returns what the handshake of a connect that has just succeeded took.
+/// Returns how long the handshake of a connect took that has just succeeded.
 pub(crate) fn handshake_rtt(fd: BorrowedFd<'_>) -> Option<Duration> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes, which are there.
+    // SAFETY: the kernel writes at most `length` bytes, the size of `info`.
     let done = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -67,15 +69,15 @@ pub(crate) fn handshake_rtt(fd: BorrowedFd<'_>) -> Option<Duration> {
             &raw mut length,
         )
     };
-    // SAFETY: all of its fields may be zero, and what the kernel has written are numbers.
+    // SAFETY: all fields are numbers, for which zero and every value of the kernel are valid.
     let info = unsafe { info.assume_init() };
     let is_known = done == 0 && info.tcpi_rtt > 0;
     let is_clean = info.tcpi_total_retrans == 0 && info.tcpi_retransmits == 0;
     (is_known && is_clean).then(|| Duration::from_micros(info.tcpi_rtt.into()))
 }
 
-/// Reads the first control message, if it is a stamp: a header of a length, a level and a type, then the
-/// seconds and nanoseconds of the software's stamp.
+/// Reads the first control message if it is a stamp: a header of length, level and type, then the
+/// seconds and nanoseconds of the software stamp.
 fn stamp_in(control: &[u64]) -> Option<Duration> {
     let &[_, header, seconds, nanos, ..] = control else { return None };
     let [level, kind] = halves(header);
@@ -84,7 +86,7 @@ fn stamp_in(control: &[u64]) -> Option<Duration> {
     (is_stamp && seconds > 0).then(|| Duration::new(seconds, nanos))
 }
 
-/// Splits a word into the two ints that lie in it.
+/// Splits a word into its two ints.
 fn halves(word: u64) -> [i32; 2] {
     let bytes = word.to_ne_bytes();
     let int =
@@ -92,7 +94,7 @@ fn halves(word: u64) -> [i32; 2] {
     [int(0), int(4)]
 }
 
-/// What the wall clock says at a moment of the monotonic one.
+/// Time of the wall clock at a moment of the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 struct ClockReading {
     at: Instant,
@@ -100,7 +102,7 @@ struct ClockReading {
 }
 
 impl ClockReading {
-    /// Reads both clocks, again if something came in between.
+    /// Reads both clocks. Repeats the reading if it was interrupted.
     fn now() -> Self {
         let read = |_| {
             let before = Clock.now();
@@ -110,33 +112,34 @@ impl ClockReading {
             let took = after.since(before);
             (took, Self { at: before + took / 2, wall })
         };
-        let mut tries = (0..READINGS_MAX).map(read);
-        let first = tries.next().expect("there is one at least");
-        if first.0 <= READING_MAX {
+        let mut readings = (0..READINGS_MAX).map(read);
+        let first = readings.next().expect("READINGS_MAX is not zero");
+        if first.0 <= READING_TIME_MAX {
             return first.1;
         }
-        let shortest = tries.fold(first, |best, next| if next.0 < best.0 { next } else { best });
+        let shortest = readings.fold(first, |best, next| if next.0 < best.0 { next } else { best });
         shortest.1
     }
 }
 
-/// Turns stamps of the wall clock into moments.
+/// Converter of wall clock stamps to moments.
 #[derive(Debug, Default)]
 pub(crate) struct ArrivalClock {
     last: Option<ClockReading>,
+    /// `last` was read since the last wait.
     is_fresh: bool,
-    /// Stamps from before this time of the wall clock are not trusted: the clock was set then.
+    /// Stamps before this time of the wall clock are rejected: the clock was set then.
     trusted_from: Duration,
-    /// A socket that asks for arrivals as long as this core does. When the first socket of a machine
-    /// begins to ask, and when the last one ends, the kernel rewrites its own code on all CPUs: that
-    /// must not happen with each short connection.
+    /// Socket that requests stamps as long as this core does. When the first socket of a machine
+    /// requests stamps, and when the last one closes, the kernel patches its own code on all CPUs.
+    /// That must not happen with each short connection.
     keeper: Option<OwnedFd>,
 }
 
 impl ArrivalClock {
-    /// Has the kernel go on noting arrivals while no connection asks for it. Without a free fd it does so
-    /// as long as there is one.
-    pub(crate) fn keep_noting(&mut self) {
+    /// Keeps the kernel's stamps on while no connection requests them. Without a free fd for the
+    /// keeper, they are on only while a connection requests them.
+    pub(crate) fn keep_stamps_on(&mut self) {
         if self.keeper.is_none() {
             let flags = SocketFlags::CLOEXEC;
             let keeper = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);
@@ -144,12 +147,12 @@ impl ArrivalClock {
         }
     }
 
-    /// Has the clocks compared again at the next stamp.
+    /// Requests a new comparison of the clocks at the next stamp.
     pub(crate) const fn expire(&mut self) {
         self.is_fresh = false;
     }
 
-    /// Returns the moment of a stamp; none if it is from before the wall clock was set.
+    /// Returns the moment of a stamp, or `None` if the wall clock was set after it.
     pub(crate) fn moment_of(&mut self, stamp: Duration) -> Option<Instant> {
         if !self.is_fresh {
             self.compare(ClockReading::now());
@@ -157,7 +160,8 @@ impl ArrivalClock {
         self.convert(stamp)
     }
 
-    /// Takes a new reading of both clocks, and notices if the wall clock was set since the last one.
+    /// Records a new reading of both clocks. Detects whether the wall clock was set since the last
+    /// one.
     fn compare(&mut self, now: ClockReading) {
         if let Some(last) = self.last {
             let passed = now.at.since(last.at);
@@ -178,7 +182,7 @@ impl ArrivalClock {
         }
         match wall.checked_sub(stamp) {
             Some(age) => Some(at.saturating_sub(age)),
-            // It came after the clocks were compared, in this same turn.
+            // The stamp is later than the comparison, in the same turn.
             None => {
                 let later = stamp - wall;
                 (later < LATER_MAX).then(|| at + later)
@@ -187,16 +191,17 @@ impl ArrivalClock {
     }
 }
 
-/// A stamp takes 64 bytes: a header of 16, and three times of 16 each.
+/// Size of a stamp, 64 bytes: a header of 16, and three times of 16 each.
 const CONTROL_WORDS: usize = 8;
-/// How far apart two readings may be that count as one.
-const READING_MAX: Duration = Duration::from_micros(5);
+/// Longest time that a reading of both clocks may take.
+const READING_TIME_MAX: Duration = Duration::from_micros(5);
+/// Attempts to read both clocks within that time.
 const READINGS_MAX: usize = 4;
-/// The least difference that is a step of the wall clock.
+/// Smallest difference that counts as a step of the wall clock.
 const STEP_MIN: Duration = Duration::from_micros(500);
-/// Daemons that correct a clock let it run faster or slower by up to a tenth; that is no step.
+/// Daemons that correct a clock let it run faster or slower by up to a tenth; this is not a step.
 const SLEW_SHARE: u32 = 10;
-/// No turn takes that long; a stamp from further ahead is from before the clock was set back.
+/// No turn takes this long. A stamp further ahead is from before the clock was set back.
 const LATER_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

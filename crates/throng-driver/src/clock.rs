@@ -2,12 +2,12 @@
 
 use throng_base::Instant;
 
-/// CLOCK_MONOTONIC, the same for every thread and process of the machine.
+/// CLOCK_MONOTONIC; it is the same for every thread and process of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock;
 
 impl Clock {
-    /// The time now: about 25 ns, without a system call.
+    /// Returns the time. It takes about 25 ns and no system call.
     pub fn now(self) -> Instant {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)

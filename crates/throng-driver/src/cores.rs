@@ -1,5 +1,5 @@
-//! The threads of the cores: each with its own fd table where that is possible, its mailbox and its slot
-//! among the others.
+//! The threads of the cores. Each has a mailbox, fds that the other cores use, and its own fd table
+//! where that is possible.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, mpsc};
@@ -13,25 +13,25 @@ use crate::passing::FdChannel;
 use crate::tables::{SharedFd, Tables};
 use crate::{CoreId, EpollDriver, Errno, MailboxSender, Permits, fdtable};
 
-/// How cores are started.
+/// Options of a set of cores.
 #[derive(Clone, Debug)]
 pub struct CoresOptions {
-    /// What the threads are called: `name-0`, `name-1`, …. Default `core`.
+    /// Prefix of the threads' names: `name-0`, `name-1`, …. Default `core`.
     pub name: &'static str,
-    /// How many. Default 1.
+    /// Number of cores. Default 1.
     pub cores: usize,
-    /// Permits that they share. Default: no limit.
+    /// Permits that the cores share. Default: no limit.
     pub permits: usize,
-    /// Bulk messages that a mailbox holds. Default 4,096.
+    /// Messages that a mailbox may hold before it refuses bulk messages. Default 4,096.
     pub mailbox_max: usize,
-    /// Whether every core gets an fd table of its own, so that each holds as many fds as the limit
-    /// allows, and no two wait for one table's lock. Where the machine refuses it (see
-    /// [`fdtable::can_be_private`]) all cores share one. Default false.
+    /// Give every core its own fd table, so that each core holds as many fds as the limit allows,
+    /// and cores do not wait for one table's lock. Where the machine refuses it (see
+    /// [`fdtable::can_be_private`]), all cores share one table. Default false.
     ///
-    /// **With such a table an fd is good on one thread only.** What `run` has captured that owns an
-    /// fd (a `File`, a socket, a logger that writes to one) does not work on a core: its number leads
-    /// nowhere there, and every use fails with EBADF. An fd that another thread opens *later* must
-    /// not come to a core at all: there its number may be a connection's.
+    /// **With its own table, a core's fd works on that core's thread only.** If `run` captures a
+    /// value that owns an fd (a `File`, a socket, a logger that writes to one), that fd does not
+    /// work on a core: every use fails with EBADF. Do not move an fd to a core that another thread
+    /// opened *later*: on the core, its number may belong to a connection.
     pub private_fds: bool,
 }
 
@@ -41,7 +41,8 @@ impl Default for CoresOptions {
     }
 }
 
-/// Cores that run. Dropping it does not stop them: tell them by [`Cores::post`], then [`Cores::join`].
+/// Running cores. A drop does not stop them: send them a message through [`Cores::sender`], then
+/// call [`Cores::join`].
 pub struct Cores<M> {
     shared: Arc<CoreSetState<M>>,
     threads: Vec<JoinHandle<()>>,
@@ -49,39 +50,42 @@ pub struct Cores<M> {
 }
 
 impl<M> Cores<M> {
-    /// A way to post to the cores, for the thread that started them or one that shares its fd table.
-    pub fn post(&self) -> MailboxSender<M> {
+    /// Returns a sender of messages to the cores, for the thread that started them and for threads
+    /// that share its fd table.
+    pub fn sender(&self) -> MailboxSender<M> {
         MailboxSender::new(Arc::clone(&self.shared.mailboxes), self.shared.tables)
     }
 
-    /// The permits that the cores share.
+    /// Returns the permits that the cores share.
     pub fn permits(&self) -> &Permits {
         &self.shared.permits
     }
 
-    /// Whether every core has an fd table of its own.
+    /// Reports whether every core has its own fd table.
     pub fn private_fds(&self) -> bool {
         self.private_fds
     }
 
-    /// Waits until all cores have returned. True when none of them panicked.
+    /// Waits until all cores have ended. Returns true if none of them panicked.
     pub fn join(&mut self) -> bool {
-        let ended: Vec<bool> = self.threads.drain(..).map(|thread| thread.join().is_ok()).collect();
-        ended.into_iter().all(|fine| fine)
+        let results: Vec<bool> =
+            self.threads.drain(..).map(|thread| thread.join().is_ok()).collect();
+        results.into_iter().all(|is_ok| is_ok)
     }
 
-    /// Whether a core has ended.
+    /// Reports whether a core has ended.
     pub fn any_ended(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
 }
 
-/// Starts cores. `run` is called on each core's thread with its driver, after the core has its own fd
-/// table, and runs the core until it is told to stop. With [`CoresOptions::private_fds`] it must use no
-/// fd that was opened elsewhere.
+/// Starts cores. Each core's thread calls `run` with its driver after it has its own fd table;
+/// `run` returns when the core ends. With [`CoresOptions::private_fds`], `run` must not use fds
+/// that were opened elsewhere.
 ///
 /// # Errors
-/// Why the first core could not be set up: EMFILE, ENOMEM, EAGAIN. No core has run then, and all threads have ended.
+/// The first error of a core's setup: EMFILE, ENOMEM, EAGAIN. Then no core has run, and all threads
+/// have ended.
 pub fn spawn<M, F>(options: &CoresOptions, run: F) -> Result<Cores<M>, Errno>
 where
     M: Send + 'static,
@@ -93,20 +97,20 @@ where
     let run = Arc::new(run);
     let (ready, is_ready) = mpsc::channel::<Result<(), Errno>>();
     let mut threads = Vec::with_capacity(options.cores);
-    let mut goes = Vec::with_capacity(options.cores);
+    let mut start_signals = Vec::with_capacity(options.cores);
     let mut started = Ok(());
     for core in 0..options.cores {
         let (shared, run, ready) = (Arc::clone(&shared), Arc::clone(&run), ready.clone());
-        let (go, may_go) = mpsc::channel();
+        let (start, may_start) = mpsc::channel();
         let body = move || {
-            let driver = slot(core, &shared, private_fds);
-            // A core's clones end before its thread is joined, so that what they share is closed in
-            // the table that it was opened in.
+            let driver = set_up(core, &shared, private_fds);
+            // Drop the clone before the thread ends, so that the shared fds are closed in the table
+            // in which they were opened.
             drop(shared);
             let _ = ready.send(driver.as_ref().map(drop).map_err(|errno| *errno));
             drop(ready);
-            // No word means that another core could not be set up.
-            if let (Ok(driver), Ok(())) = (driver, may_go.recv()) {
+            // A closed channel means that the setup of another core failed.
+            if let (Ok(driver), Ok(())) = (driver, may_start.recv()) {
                 run(driver);
             }
         };
@@ -118,42 +122,45 @@ where
                 break;
             }
         }
-        goes.push(go);
+        start_signals.push(start);
     }
     drop(ready);
-    // All cores have their tables before the starter opens anything that they must not copy.
+    // Wait until all cores have their tables: the caller may open fds later that they must not
+    // copy.
     for _ in 0..threads.len() {
         started = started.and(is_ready.recv().unwrap_or(Err(Errno::INVALID)));
     }
     let mut cores = Cores { shared, threads, private_fds };
     if let Err(errno) = started {
-        drop(goes);
+        drop(start_signals);
         cores.join();
         return Err(errno);
     }
-    goes.into_iter().for_each(|go: mpsc::Sender<()>| go.send(()).unwrap_or_default());
+    start_signals
+        .into_iter()
+        .for_each(|start: mpsc::Sender<()>| start.send(()).unwrap_or_default());
     Ok(cores)
 }
 
-/// Virtual; only what is touched counts.
+/// Stack size of a core's thread. It is virtual memory: only touched pages count.
 const STACK_BYTES: usize = 1 << 20;
 
-/// What all cores know.
+/// State that all cores share.
 pub(crate) struct CoreSetState<M> {
     pub(crate) mailboxes: Arc<[Mailbox<M>]>,
     pub(crate) slots: Vec<CoreSlot>,
     pub(crate) permits: Permits,
-    /// Where the fds of the slots are open.
+    /// Fd tables in which the fds of the slots are open.
     tables: Tables,
-    /// Sockets that fit into a core's own fd table; none when the table is shared.
+    /// Sockets that fit into a core's own fd table; `None` if all cores share one table.
     pub(crate) fds_max: Option<usize>,
 }
 
-/// The fds of one core that the others use.
+/// Part of one core that the other cores use.
 pub(crate) struct CoreSlot {
     pub(crate) eventfd: Arc<SharedFd>,
     pub(crate) channel: FdChannel,
-    /// Sockets for this core, where all cores share one fd table.
+    /// Sockets that other cores hand off to this one, where all cores share one fd table.
     pub(crate) handoff: HandoffQueue<OwnedFd>,
 }
 
@@ -173,7 +180,7 @@ impl<M> CoreSetState<M> {
     fn new(options: &CoresOptions, private_fds: bool, limit: usize) -> Result<Self, Errno> {
         let mut slots = Vec::with_capacity(options.cores);
         let mut mailboxes = Vec::with_capacity(options.cores);
-        let tables = Tables::of_new_cores();
+        let tables = Tables::for_new_cores();
         for _ in 0..options.cores {
             let slot = CoreSlot::new(tables)?;
             mailboxes.push(Mailbox::new(options.mailbox_max, Arc::clone(&slot.eventfd)));
@@ -189,22 +196,28 @@ impl<M> CoreSetState<M> {
         })
     }
 
+    /// Returns the fds that stay open in every core's own table.
     fn kept_fds(&self) -> Vec<RawFd> {
         let fds = |slot: &CoreSlot| {
-            [slot.eventfd.as_raw_fd(), slot.channel.into.as_raw_fd(), slot.channel.out.as_raw_fd()]
+            [
+                slot.eventfd.as_raw_fd(),
+                slot.channel.write_end.as_raw_fd(),
+                slot.channel.read_end.as_raw_fd(),
+            ]
         };
         self.slots.iter().flat_map(fds).collect()
     }
 }
 
-fn slot<M: Send>(
+/// Gives the calling thread its fd table, if `private_fds`, and creates its driver.
+fn set_up<M: Send>(
     core: CoreId,
     shared: &Arc<CoreSetState<M>>,
     private_fds: bool,
 ) -> Result<EpollDriver<M>, Errno> {
     if private_fds {
         fdtable::make_private()?;
-        fdtable::disown_all_but(shared.kept_fds())?;
+        fdtable::revoke_all_except(shared.kept_fds())?;
     }
     shared.tables.enter(private_fds);
     EpollDriver::new(core, Arc::clone(shared))

@@ -1,4 +1,4 @@
-//! What an event loop needs from the world below it.
+//! The interface between an event loop and the kernel.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,129 +7,133 @@ use throng_base::{Instant, Key};
 
 use crate::{Errno, Permits};
 
-/// The number of a core, from 0.
+/// Number of a core, from 0.
 pub type CoreId = usize;
 
-/// The world as one core sees it.
+/// One core's interface to the kernel and to the other cores.
 ///
-/// Sockets never block. They are edge-triggered: readiness is told once, and whoever stops before
-/// [`Errno::AGAIN`] must come back by himself. Listeners are level-triggered.
+/// Sockets never block. Connections are edge-triggered: the driver reports readiness once, and a
+/// caller that stops before [`Errno::AGAIN`] must continue without a further event. Listeners are
+/// level-triggered.
 pub trait Driver {
-    /// A socket or listener; it belongs to the core whose fd table it is in.
+    /// Socket or listener. It belongs to the core whose fd table contains it.
     type Fd;
-    /// What cores tell each other.
+    /// Message between cores.
     type Mail;
 
-    /// Which core this is.
+    /// Returns the number of this core.
     fn core(&self) -> CoreId;
-    /// How many cores there are.
+    /// Returns the number of cores.
     fn cores(&self) -> usize;
-    /// The time.
+    /// Returns the time.
     fn now(&self) -> Instant;
 
-    /// Waits for events until `deadline` at the latest and appends a bounded batch of them. A deadline that is
-    /// over, or [`Instant::ZERO`], only looks; [`Instant::FAR`] waits for as long as it takes.
+    /// Waits for events until `deadline` at the latest, and appends a bounded batch of them to
+    /// `events`. Returns at once for a deadline in the past, such as [`Instant::ZERO`]; waits
+    /// without limit for [`Instant::FAR`].
     fn wait(&mut self, deadline: Instant, events: &mut Vec<IoEvent>);
 
-    /// Opens a listening socket. Its connects are told once it is watched.
+    /// Opens a listening socket. The driver reports its connections after [`Self::watch`].
     fn listen(&mut self, spec: &ListenSpec) -> Result<Self::Fd, Errno>;
-    /// Starts telling, under [`Token::listener`] `number`, that `listener` has connects waiting.
+    /// Starts to report, under [`Token::listener`] `number`, that connections wait at `listener`.
     fn watch(&mut self, listener: &Self::Fd, number: u32) -> Result<(), Errno>;
-    /// Stops telling. The connects wait in the kernel's queue.
+    /// Stops to report. Connections wait in the kernel's queue.
     fn unwatch(&mut self, listener: &Self::Fd) -> Result<(), Errno>;
-    /// Takes one connection from the queue, or says [`Errno::AGAIN`].
+    /// Accepts one connection from the queue; [`Errno::AGAIN`] if the queue is empty.
     fn accept(&mut self, listener: &Self::Fd) -> Result<Self::Fd, Errno>;
 
-    /// Begins to connect. Success is told as writable without error; [`Self::error`] says what failed.
+    /// Begins to connect. The socket becomes writable without an error on success; on failure
+    /// [`Self::error`] returns the error.
     fn connect(&mut self, spec: &ConnectSpec) -> Result<Self::Fd, Errno>;
-    /// Takes the error that the socket holds, if any.
+    /// Takes the pending error of the socket, if there is one.
     fn error(&mut self, fd: &Self::Fd) -> Result<(), Errno>;
-    /// The address of this end.
+    /// Returns the local address.
     fn local_addr(&self, fd: &Self::Fd) -> Option<SocketAddr>;
-    /// The address of the other end.
+    /// Returns the peer's address.
     fn peer_addr(&self, fd: &Self::Fd) -> Option<SocketAddr>;
 
-    /// Starts telling readiness of `fd` under `token`.
+    /// Starts to report the readiness of `fd` under `token`.
     fn register(&mut self, fd: &Self::Fd, token: Token, interest: Interest) -> Result<(), Errno>;
-    /// Changes what is told; what is ready already is told again.
+    /// Changes the interest of `fd`. Reports again what is already ready.
     fn reregister(&mut self, fd: &Self::Fd, token: Token, interest: Interest) -> Result<(), Errno>;
-    /// Receives into `buffer`; zero means that the other end has finished.
+    /// Receives into `buffer`. Zero means that the peer has finished sending.
     fn recv(&mut self, fd: &Self::Fd, buffer: &mut [u8]) -> Result<usize, Errno>;
-    /// Receives as [`Self::recv`] does, and returns beside the count when the last of the bytes reached
-    /// this kernel. None where the kernel does not say: the socket was opened without
-    /// [`SocketOptions::arrival_stamps`], or the wall clock was set meanwhile.
+    /// Receives as [`Self::recv`] does, and also returns when the last of the bytes reached this
+    /// kernel. That is `None` if the socket was opened without [`SocketOptions::arrival_stamps`],
+    /// if the wall clock was set meanwhile, or if the kernel gives no stamp.
     fn recv_stamped(
         &mut self,
         fd: &Self::Fd,
         buffer: &mut [u8],
     ) -> Result<(usize, Option<Instant>), Errno>;
-    /// Returns the round trip of the connect's handshake as the kernel measured it. None when a segment
-    /// was sent again, or the kernel does not say. To be asked right after the connect.
+    /// Returns the round trip of the connect's handshake, measured by the kernel. Returns `None` if
+    /// a segment was retransmitted, or the kernel gives no value. Call it directly after the
+    /// connect.
     fn handshake_rtt(&self, fd: &Self::Fd) -> Option<Duration>;
-    /// Hands over as much of `bytes` as the socket takes.
+    /// Sends as much of `bytes` as the socket takes, and returns how much that is.
     fn send(&mut self, fd: &Self::Fd, bytes: &[u8]) -> Result<usize, Errno>;
-    /// Tells the other end that nothing more will be sent.
+    /// Shuts down the sending direction.
     fn finish(&mut self, fd: &Self::Fd) -> Result<(), Errno>;
-    /// Ends the socket.
+    /// Closes the socket.
     fn close(&mut self, fd: Self::Fd, how: SocketClose);
 
-    /// Hands a socket over to another core, which is told by [`Token::PASSED`]. Batches until
-    /// the next wait; what cannot be passed on then is counted in [`Self::pass_failures`]. The socket must not be
-    /// registered here.
+    /// Hands a socket off to another core, which receives [`Token::PASSED`]. Sockets are batched
+    /// until the next wait; [`Self::pass_failures`] counts those that cannot be passed then. The
+    /// socket must not be registered here.
     fn pass(&mut self, fd: Self::Fd, to: CoreId);
-    /// Takes the next socket that another core handed over.
+    /// Takes the next socket that another core handed off to this one.
     fn take_passed(&mut self) -> Option<Self::Fd>;
-    /// Gives another core a reference to `listener`, which that core is told of by [`Token::PASSED`]. Connects are
-    /// refused only once every core that has one has closed it.
+    /// Gives another core a reference to `listener`; that core receives [`Token::PASSED`]. The
+    /// kernel refuses connects only after every core has closed its reference.
     fn share(&mut self, listener: &Self::Fd, to: CoreId) -> Result<(), Errno>;
-    /// Takes the next listener that another core shared with this one; to be asked after [`Self::take_passed`] has
-    /// no more.
+    /// Takes the next listener that another core shared with this one. Call it after
+    /// [`Self::take_passed`] has returned `None`.
     fn take_shared(&mut self) -> Option<Self::Fd>;
-    /// Sockets that were to be passed on and could not be; they have been closed. Counted since the start.
+    /// Returns how many sockets could not be passed since the start. They have been closed.
     fn pass_failures(&self) -> u64;
-    /// How many sockets this core can still open before its fd table is full; none where all cores share one table, since
-    /// nobody knows who else takes fds of it.
+    /// Returns how many sockets this core can still open before its fd table is full. Returns
+    /// `None` where all cores share one table, because other threads use that table too.
     fn fd_room(&self) -> Option<usize>;
 
-    /// Puts `mail` into another core's mailbox and wakes it.
-    fn post(
+    /// Puts `message` into the mailbox of the core `to`, and wakes that core.
+    fn send_message(
         &mut self,
         to: CoreId,
-        mail: Self::Mail,
-        kind: MessagePriority,
+        message: Self::Mail,
+        priority: MessagePriority,
     ) -> Result<(), MailboxFull<Self::Mail>>;
-    /// Appends a bounded batch of what other cores have posted; true when more is left.
-    fn collect(&mut self, into: &mut Vec<Self::Mail>) -> bool;
-    /// How many messages wait in this core's mailbox.
-    fn mail_waiting(&self) -> usize;
-    /// Makes another core's wait return with [`Token::WAKE`].
+    /// Appends a bounded batch of messages from this core's mailbox. Returns true if more are left.
+    fn receive_messages(&mut self, into: &mut Vec<Self::Mail>) -> bool;
+    /// Returns how many messages wait in this core's mailbox.
+    fn messages_waiting(&self) -> usize;
+    /// Makes the wait of another core return with [`Token::WAKE`].
     fn wake(&mut self, core: CoreId);
 
-    /// The permits that all cores share: one for every connection.
+    /// Returns the permits that all cores share: one for every connection.
     fn permits(&self) -> &Permits;
 }
 
-/// Whose readiness an event tells: a connection's, a listener's, or one of the core's own.
+/// Source of an event: a connection, a listener, or the core itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Token(u64);
 
 impl Token {
-    /// Another core woke this one, perhaps with mail.
+    /// Another core woke this one; a message may wait.
     pub const WAKE: Self = Self::special(0);
-    /// Another core handed a socket over.
+    /// Another core handed off a socket, or shared a listener.
     pub const PASSED: Self = Self::special(1);
 
-    /// The listener with this number.
+    /// Returns the token of the listener `number`.
     pub const fn listener(number: u32) -> Self {
         Self::special(number + LISTENERS)
     }
 
-    /// The connection with this key.
+    /// Returns the token of the connection `key`.
     pub const fn connection(key: Key) -> Self {
         Self((key.generation() as u64) << 32 | key.index() as u64)
     }
 
-    /// The key of the connection that is meant, if one is.
+    /// Returns the connection's key, if this is the token of a connection.
     pub const fn as_connection(self) -> Option<Key> {
         if self.0 as u32 == u32::MAX {
             None
@@ -138,7 +142,7 @@ impl Token {
         }
     }
 
-    /// The number of the listener that is meant, if one is.
+    /// Returns the listener's number, if this is the token of a listener.
     pub const fn as_listener(self) -> Option<u32> {
         if self.0 as u32 == u32::MAX {
             ((self.0 >> 32) as u32).checked_sub(LISTENERS)
@@ -147,12 +151,12 @@ impl Token {
         }
     }
 
-    /// The token as the kernel carries it.
+    /// Returns the token as the number that the kernel stores.
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// The token that [`Self::bits`] came from.
+    /// Returns the token of a number from [`Self::bits`].
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
@@ -162,86 +166,90 @@ impl Token {
     }
 }
 
+/// Number of special tokens before those of the listeners.
 const LISTENERS: u32 = 2;
 
-/// Something became ready.
+/// Event: a socket became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoEvent {
-    /// What.
+    /// Source of the event.
     pub token: Token,
-    /// For what.
+    /// Operations for which the source is ready.
     pub ready: Ready,
 }
 
-/// What a socket is ready for.
+/// Operations for which a socket is ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready {
-    /// Bytes, or the end, can be received.
+    /// Bytes, or the end of the stream, can be received.
     pub readable: bool,
-    /// Bytes can be sent; a connect has been decided.
+    /// Bytes can be sent, or a connect has succeeded or failed.
     pub writable: bool,
-    /// The other end has finished sending, so that a short read does not mean that nothing follows.
+    /// The peer has finished sending, so a short read does not mean that nothing follows.
     pub finished: bool,
     /// The socket holds an error, or both directions are closed.
     pub error: bool,
 }
 
-/// What a connection wants to be told.
+/// Readiness that the driver reports for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Bytes to receive, and errors.
     Read,
-    /// The same, and room to send.
+    /// Bytes to receive, room to send, and errors.
     ReadWrite,
 }
 
-/// How a socket ends.
+/// Way to close a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SocketClose {
-    /// In order: what was sent is delivered, then FIN.
+    /// In order: the kernel delivers the bytes that were sent, then FIN.
     #[default]
     Finish,
-    /// At once: RST; leaves no TIME-WAIT behind.
+    /// At once, by RST; leaves no TIME-WAIT.
     Reset,
 }
 
 /// A listening socket to open.
 #[derive(Clone, Debug)]
 pub struct ListenSpec {
-    /// Where. Port 0 lets the kernel choose.
+    /// Address to listen at. The kernel chooses a port for port 0.
     pub addr: SocketAddr,
-    /// Established connections that may wait to be accepted; the kernel clamps it to `net.core.somaxconn`.
+    /// Established connections that may wait until they are accepted. The kernel clamps it to
+    /// `net.core.somaxconn`.
     pub backlog: u32,
-    /// Whether other sockets of this process listen on the same address, each with a queue of its own.
+    /// Allow other sockets of this process to listen at the same address, each with its own queue.
     pub reuseport: bool,
-    /// What the accepted connections inherit.
+    /// Options that the accepted connections inherit.
     pub options: SocketOptions,
 }
 
 /// A connection to open.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectSpec {
-    /// To where.
+    /// Address of the server.
     pub target: SocketAddr,
-    /// From where.
+    /// Local address.
     pub source: SourceAddress,
     /// Options of the socket.
     pub options: SocketOptions,
 }
 
-/// From which address and port a connection leaves.
+/// Local address and port of an outgoing connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceAddress {
     /// The kernel chooses both.
     #[default]
     Any,
-    /// This address; the kernel chooses the port at connect, so that ports are shared between targets.
-    Late(std::net::IpAddr),
-    /// This address and port. Never together with [`Self::Late`] in one run: they block each other.
+    /// This address; the kernel chooses the port at the connect, so that connections to several
+    /// targets share ports.
+    IpOnly(std::net::IpAddr),
+    /// This address and port. Do not mix it with [`Self::IpOnly`] in one run: they block each
+    /// other.
     Explicit(SocketAddr),
 }
 
-/// Options of a socket; what is `None` stays as the kernel has it.
+/// Options of a socket. `None` keeps the kernel's default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
     /// Send small segments at once (TCP_NODELAY).
@@ -250,8 +258,8 @@ pub struct SocketOptions {
     pub sndbuf_bytes: Option<u32>,
     /// Receive buffer in bytes (the kernel doubles it).
     pub rcvbuf_bytes: Option<u32>,
-    /// Have the kernel note when bytes arrive, for [`Driver::recv_stamped`] (SO_TIMESTAMPING). Where it
-    /// cannot, receives bring no stamps.
+    /// Let the kernel record when bytes arrive, for [`Driver::recv_stamped`] (SO_TIMESTAMPING).
+    /// Without support in the kernel, receives return no stamps.
     pub arrival_stamps: bool,
 }
 
@@ -261,16 +269,16 @@ impl Default for SocketOptions {
     }
 }
 
-/// Whether a message may be refused.
+/// Priority of a message, which decides whether a full mailbox refuses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessagePriority {
-    /// Never refused: what keeps the system's state right.
+    /// Never refused: messages that keep the state of the cores consistent.
     Control,
-    /// Refused by a full mailbox: what can be dropped and counted.
+    /// Refused by a full mailbox: messages that can be dropped and counted.
     Bulk,
 }
 
-/// The mailbox was full; here is the message again.
+/// Error: the mailbox is full. It returns the message.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MailboxFull<M>(pub M);
 

@@ -1,4 +1,4 @@
-//! The driver of Linux: epoll, edge-triggered for connections, level-triggered for listeners.
+//! The driver for Linux: epoll, edge-triggered for connections, level-triggered for listeners.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -20,7 +20,8 @@ use crate::passing::{self, BATCH, FdPassing};
 use crate::wait::{WaitTimeout, Waiter};
 use crate::{Clock, Errno, Permits, socket};
 
-/// A socket. Its number means something only in the fd table of the core that opened it, so it cannot leave the thread.
+/// Socket. Its number is valid only in the fd table of the core that opened it, so it cannot leave
+/// the thread.
 #[derive(Debug)]
 pub struct Fd {
     fd: OwnedFd,
@@ -39,7 +40,7 @@ impl AsFd for Fd {
     }
 }
 
-/// One core's view of Linux.
+/// Driver of one core on Linux.
 pub struct EpollDriver<M> {
     core: CoreId,
     shared: Arc<CoreSetState<M>>,
@@ -47,14 +48,14 @@ pub struct EpollDriver<M> {
     waiter: Waiter,
     buffer: Box<[MaybeUninit<libc::epoll_event>]>,
     passing: FdPassing,
-    /// Sockets open in this table, those on their way included.
+    /// Sockets that this core has open, except those that `passing` counts.
     open: usize,
     clock: Clock,
     arrivals: ArrivalClock,
 }
 
 impl<M> EpollDriver<M> {
-    /// The driver of core `core`; called on the core's own thread.
+    /// Creates the driver of the core `core`. Must run on the core's own thread.
     pub(crate) fn new(core: CoreId, shared: Arc<CoreSetState<M>>) -> Result<Self, Errno> {
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let waiter = Waiter::new(set.as_fd(), Token::WAKE.bits())?;
@@ -65,13 +66,14 @@ impl<M> EpollDriver<M> {
             Token::WAKE,
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
-        add(set.as_fd(), &own.channel.out, Token::PASSED, epoll::EventFlags::IN)?;
+        add(set.as_fd(), &own.channel.read_end, Token::PASSED, epoll::EventFlags::IN)?;
         let buffer = (0..BATCH_MAX).map(|_| MaybeUninit::uninit()).collect();
         let passing = FdPassing::new(shared.slots.len(), shared.fds_max.is_none());
         let arrivals = ArrivalClock::default();
         Ok(Self { core, shared, set, waiter, buffer, passing, open: 0, clock: Clock, arrivals })
     }
 
+    /// Counts an open socket.
     fn opened(&mut self, fd: OwnedFd) -> Fd {
         self.open += 1;
         Fd::new(fd)
@@ -98,23 +100,23 @@ impl<M: Send> Driver for EpollDriver<M> {
         let failures = self.passing.failures;
         self.passing.flush(&self.shared.slots);
         let deadline = if self.passing.failures > failures {
-            // The core is to hear of it now, whatever it waits for.
+            // The core must learn of the failure now.
             Instant::ZERO
-        } else if self.passing.is_stuck() {
+        } else if self.passing.has_outgoing() {
             deadline.min(self.now() + FLUSH_AGAIN)
         } else {
             deadline
         };
-        let patience = if deadline == Instant::FAR {
-            WaitTimeout::Endless
+        let timeout = if deadline == Instant::FAR {
+            WaitTimeout::Unlimited
         } else {
             match deadline.since(self.now()) {
-                span if span.is_zero() => WaitTimeout::None,
+                span if span.is_zero() => WaitTimeout::Zero,
                 span => WaitTimeout::For(span),
             }
         };
-        // The one error that can be met is an interruption by a signal, and the loop comes back by itself.
-        let count = self.waiter.wait(self.set.as_fd(), &mut self.buffer, patience).unwrap_or(0);
+        // The only possible error is an interruption by a signal; the loop then waits again.
+        let count = self.waiter.wait(self.set.as_fd(), &mut self.buffer, timeout).unwrap_or(0);
         self.arrivals.expire();
         for event in &self.buffer[..count] {
             // SAFETY: the kernel has written the first `count` events.
@@ -128,7 +130,7 @@ impl<M: Send> Driver for EpollDriver<M> {
     }
 
     fn watch(&mut self, listener: &Fd, number: u32) -> Result<(), Errno> {
-        // Exclusive, so that a connect to a listener that several cores watch wakes one of them.
+        // Exclusive, so that a connection wakes only one of the cores that watch the listener.
         let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
         add(self.set.as_fd(), &listener.fd, Token::listener(number), flags)
     }
@@ -143,7 +145,7 @@ impl<M: Send> Driver for EpollDriver<M> {
 
     fn connect(&mut self, spec: &ConnectSpec) -> Result<Fd, Errno> {
         if spec.options.arrival_stamps {
-            self.arrivals.keep_noting();
+            self.arrivals.keep_stamps_on();
         }
         socket::connect(spec).map(|fd| self.opened(fd))
     }
@@ -200,22 +202,22 @@ impl<M: Send> Driver for EpollDriver<M> {
     }
 
     fn pass(&mut self, fd: Fd, to: CoreId) {
-        // From here on `passing` counts it.
+        // From now on `passing` counts the socket.
         self.open -= 1;
-        self.passing.leave(fd.fd, to);
+        self.passing.enqueue(fd.fd, to);
     }
 
     fn take_passed(&mut self) -> Option<Fd> {
-        if let Some(fd) = self.passing.take() {
+        if let Some(fd) = self.passing.pop() {
             return Some(self.opened(fd));
         }
-        // Sockets in transit may use the reserve. A core that has no room of its own passes them on, and takes no more
-        // before those have left.
-        let taken = self.open + self.passing.held();
+        // Sockets in transit may use the reserve. A core without room passes them on, and takes no
+        // more before these have left.
+        let taken = self.open + self.passing.fds_held();
         let room =
             self.shared.fds_max.map_or(usize::MAX, |max| (max + BATCH).saturating_sub(taken));
         self.passing.receive(&self.shared.slots[self.core], room);
-        self.passing.take().map(|fd| self.opened(fd))
+        self.passing.pop().map(|fd| self.opened(fd))
     }
 
     fn share(&mut self, listener: &Fd, to: CoreId) -> Result<(), Errno> {
@@ -223,7 +225,7 @@ impl<M: Send> Driver for EpollDriver<M> {
     }
 
     fn take_shared(&mut self) -> Option<Fd> {
-        self.passing.take_listener().map(|fd| self.opened(fd))
+        self.passing.pop_listener().map(|fd| self.opened(fd))
     }
 
     fn pass_failures(&self) -> u64 {
@@ -232,19 +234,24 @@ impl<M: Send> Driver for EpollDriver<M> {
 
     fn fd_room(&self) -> Option<usize> {
         let max = self.shared.fds_max?;
-        Some(max.saturating_sub(self.open + self.passing.held()))
+        Some(max.saturating_sub(self.open + self.passing.fds_held()))
     }
 
-    fn post(&mut self, to: CoreId, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
-        self.shared.mailboxes[to].post(mail, kind)
+    fn send_message(
+        &mut self,
+        to: CoreId,
+        message: M,
+        priority: MessagePriority,
+    ) -> Result<(), MailboxFull<M>> {
+        self.shared.mailboxes[to].push(message, priority)
     }
 
-    fn collect(&mut self, into: &mut Vec<M>) -> bool {
-        self.shared.mailboxes[self.core].collect(into)
+    fn receive_messages(&mut self, into: &mut Vec<M>) -> bool {
+        self.shared.mailboxes[self.core].pop_batch(into)
     }
 
-    fn mail_waiting(&self) -> usize {
-        self.shared.mailboxes[self.core].waiting()
+    fn messages_waiting(&self) -> usize {
+        self.shared.mailboxes[self.core].len()
     }
 
     fn wake(&mut self, core: CoreId) {
@@ -256,9 +263,9 @@ impl<M: Send> Driver for EpollDriver<M> {
     }
 }
 
-/// When to try again to pass sockets on that another core's full queue did not take.
+/// Time until the next attempt to pass sockets that another core's full channel did not take.
 const FLUSH_AGAIN: Duration = Duration::from_millis(1);
-/// How many events a wait returns at most.
+/// Most events that a wait returns.
 const BATCH_MAX: usize = 256;
 
 fn add(

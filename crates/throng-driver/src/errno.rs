@@ -1,21 +1,21 @@
-//! The errno table: the numbers that sockets meet, their names, and whose fault they are.
+//! The errno table: errors of sockets, their names, and their causes.
 
 use std::fmt;
 
-/// An error of the kernel.
+/// Error number of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Errno(pub i32);
 
-/// Whose fault an error is, which decides what to do next.
+/// Cause of an error, which decides the reaction to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// Nobody's: try again when told.
+    /// Temporary: try again at the next event.
     Transient,
-    /// The other end's, or the network's: this connection is over, nothing else is.
+    /// The peer or the network: this connection ends, and nothing else.
     Peer,
-    /// A limit of this machine: pause, go on when something is freed.
+    /// A limit of this machine: pause, and continue when resources are free.
     Limit,
-    /// Ours: a wrong address, a wrong option.
+    /// This program: a wrong address or a wrong option.
     Misuse,
 }
 
@@ -24,17 +24,18 @@ macro_rules! table {
         impl Errno {
             $($(#[$meta])* #[doc = $text] pub const $constant: Self = Self(libc::$name);)*
 
-            /// The symbol, `ECONNREFUSED`; `E?` for a number outside the table.
+            /// Returns the symbol, such as `ECONNREFUSED`; `E?` for a number outside the table.
             pub const fn name(self) -> &'static str {
                 match self.0 { $(libc::$name => stringify!($name),)* _ => "E?" }
             }
 
-            /// What it means, in words.
+            /// Returns a description of the error.
             pub const fn text(self) -> &'static str {
                 match self.0 { $(libc::$name => $text,)* _ => "an unexpected error" }
             }
 
-            /// Whose fault it is. What is not in the table is the peer's: it ends one connection, no core.
+            /// Returns the cause. An error outside the table counts as the peer's: it ends one
+            /// connection, not the core.
             pub const fn blame(self) -> Blame {
                 match self.0 { $(libc::$name => Blame::$blame,)* _ => Blame::Peer }
             }
@@ -43,33 +44,34 @@ macro_rules! table {
 }
 
 table! {
-    AGAIN = EAGAIN, Transient, "nothing to do now";
+    AGAIN = EAGAIN, Transient, "no data or no room now";
     INTR = EINTR, Transient, "interrupted by a signal";
-    IN_PROGRESS = EINPROGRESS, Transient, "begun, not decided yet";
+    IN_PROGRESS = EINPROGRESS, Transient, "the connect is in progress";
     CONN_ABORTED = ECONNABORTED, Peer, "the connection ended before it was accepted";
-    CONN_REFUSED = ECONNREFUSED, Peer, "nobody listens there";
-    CONN_RESET = ECONNRESET, Peer, "the other end reset the connection";
-    PIPE = EPIPE, Peer, "the other end takes no more bytes";
-    TIMED_OUT = ETIMEDOUT, Peer, "the other end did not answer";
+    CONN_REFUSED = ECONNREFUSED, Peer, "no process listens at this address";
+    CONN_RESET = ECONNRESET, Peer, "the peer reset the connection";
+    PIPE = EPIPE, Peer, "the peer receives no more bytes";
+    TIMED_OUT = ETIMEDOUT, Peer, "the peer did not answer";
     HOST_UNREACHABLE = EHOSTUNREACH, Peer, "no route to the host";
     NET_UNREACHABLE = ENETUNREACH, Peer, "no route to the network";
     NET_DOWN = ENETDOWN, Peer, "the network is down";
     HOST_DOWN = EHOSTDOWN, Peer, "the host is down";
-    PROTOCOL = EPROTO, Peer, "a protocol error";
+    PROTOCOL = EPROTO, Peer, "protocol error";
     NOT_CONNECTED = ENOTCONN, Peer, "not connected";
     TABLE_FULL = EMFILE, Limit, "the fd table is full (RLIMIT_NOFILE)";
-    SYSTEM_FULL = ENFILE, Limit, "the system has no more open files (fs.file-max)";
+    SYSTEM_FULL = ENFILE, Limit, "the system's file table is full (fs.file-max)";
     NO_BUFFERS = ENOBUFS, Limit, "the kernel has no buffer space";
     NO_MEMORY = ENOMEM, Limit, "the kernel has no memory (net.ipv4.tcp_mem)";
     NO_SPACE = ENOSPC, Limit, "no epoll watches left (fs.epoll.max_user_watches)";
-    ADDR_NOT_AVAILABLE = EADDRNOTAVAIL, Limit, "no port left for this source address, or the address is not this machine's";
-    ADDR_IN_USE = EADDRINUSE, Limit, "the address and port are taken";
-    TOO_MANY_REFS = ETOOMANYREFS, Limit, "too many sockets are on their way between cores";
-    PERMISSION = EPERM, Misuse, "not permitted (a firewall rule, or a capability is missing)";
+    ADDR_NOT_AVAILABLE = EADDRNOTAVAIL, Limit,
+        "no port is left for this source address, or the address does not belong to this machine";
+    ADDR_IN_USE = EADDRINUSE, Limit, "the address and port are in use";
+    TOO_MANY_REFS = ETOOMANYREFS, Limit, "too many sockets are in transit between cores";
+    PERMISSION = EPERM, Misuse, "not permitted (a firewall rule, or a missing capability)";
     ACCESS = EACCES, Misuse, "not permitted";
     BAD_FD = EBADF, Misuse, "not an open socket";
-    INVALID = EINVAL, Misuse, "an argument that the kernel does not take";
-    FAMILY = EAFNOSUPPORT, Misuse, "this machine does not speak that address family";
+    INVALID = EINVAL, Misuse, "invalid argument";
+    FAMILY = EAFNOSUPPORT, Misuse, "the machine does not support this address family";
 }
 
 impl From<rustix::io::Errno> for Errno {

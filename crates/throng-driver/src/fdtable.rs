@@ -1,4 +1,4 @@
-//! File descriptors: how many there can be, and a table of its own for each core.
+//! File descriptors: limits, and private fd tables of cores.
 
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -7,18 +7,18 @@ use rustix::fs::{Mode, OFlags};
 use crate::Errno;
 use crate::socket::last_errno;
 
-/// fds of a core's table that are not connections: standard streams, epoll, listeners, sockets on
-/// their way from one core to another, and the numbers of up to [`PROGRAM_FDS`] fds of the program.
+/// Fds of a core's table that are not connections: standard streams, epoll, listeners, sockets in
+/// transit between cores, and the numbers of up to [`PROGRAM_FDS`] fds of the program.
 pub const RESERVED: usize = 64;
 
-/// Numbers that a private table keeps out of use, because the rest of the program had fds under them
-/// when the core began. What the program has open beyond that leaves less room for connections.
+/// Fd numbers that a private table keeps out of use, because the rest of the program had them open
+/// when the core started. Further fds of the program leave less room for connections.
 pub const PROGRAM_FDS: usize = 16;
 
-/// The most cores of one process: each has an eventfd and a passing socket in the tables of all others.
+/// Most cores of one process: each has an eventfd and a passing socket in the tables of all others.
 pub const CORES_MAX: usize = 1_024;
 
-/// Raises the soft RLIMIT_NOFILE to the hard one and returns it.
+/// Raises the soft RLIMIT_NOFILE to the hard limit. Returns the limit in force.
 pub fn raise_limit() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -28,73 +28,78 @@ pub fn raise_limit() -> usize {
     effective.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// The same, less what the program's own fds take of each private table beyond [`PROGRAM_FDS`].
+/// Raises the limit as [`raise_limit`] does. Returns it, less the program's own fds beyond
+/// [`PROGRAM_FDS`] if the table is private.
 pub fn limit_of_a_table(private: bool) -> usize {
     let beyond = |fds: Vec<RawFd>| fds.len().saturating_sub(STANDARD_STREAMS + PROGRAM_FDS);
     let taken = if private { open_fds().map_or(0, beyond) } else { 0 };
     raise_limit().saturating_sub(taken)
 }
 
-/// How many connections fit into one table whose limit is `limit`, when `cores` cores run.
+/// Returns how many connections fit into one private table with the limit `limit`, when `cores`
+/// cores run.
 pub const fn usable(limit: usize, cores: usize) -> usize {
-    limit.saturating_sub(RESERVED + EACH_CORE * cores)
+    limit.saturating_sub(RESERVED + SHARED_FDS_PER_CORE * cores)
 }
 
-/// The same for a table that all cores share with the rest of their program.
+/// Returns how many connections fit into one table that all cores share with the rest of the
+/// program.
 pub const fn usable_shared(limit: usize, cores: usize) -> usize {
-    limit.saturating_sub(RESERVED + PROGRAM + (EACH_CORE + OWN_OF_CORE) * cores)
+    limit.saturating_sub(RESERVED + RECORDER_FDS + (SHARED_FDS_PER_CORE + OWN_FDS_PER_CORE) * cores)
 }
 
-/// fds that every table holds for each core: its eventfd and both ends of its passing socket.
-const EACH_CORE: usize = 3;
-/// What of a core is otherwise in its own table: its epoll and its listener.
-const OWN_OF_CORE: usize = 2;
-/// The files of a recorder, which it keeps open to read them when no fd is left: some 70, and more in nested control groups.
-const PROGRAM: usize = 128;
+/// Fds that every table holds for each core: its eventfd and both ends of its passing socket.
+const SHARED_FDS_PER_CORE: usize = 3;
+/// Further fds of each core: its epoll instance and its listener.
+const OWN_FDS_PER_CORE: usize = 2;
+/// Files of a recorder, which it keeps open to read them even if no fd is free: about 70, and more
+/// in nested control groups.
+const RECORDER_FDS: usize = 128;
 
-/// Whether this machine lets a thread have an fd table of its own. Tried on a thread that ends at once.
+/// Checks whether a thread of this machine can have its own fd table. Tries it on a thread that
+/// ends at once.
 pub fn can_be_private() -> Result<(), Errno> {
     std::thread::spawn(make_private).join().unwrap_or(Err(Errno::PERMISSION))
 }
 
-/// 0, 1 and 2, which every table keeps.
+/// Fds 0, 1 and 2, which every table keeps.
 const STANDARD_STREAMS: usize = 3;
 
-/// Gives the calling thread an fd table of its own: a copy of the present one.
+/// Gives the calling thread its own fd table, a copy of the present one.
 pub(crate) fn make_private() -> Result<(), Errno> {
-    // SAFETY: the thread goes on with the same numbers open as before, so no object that owns an fd
-    // loses it; closing in one table leaves the other alone, which `disown_all_but` relies on.
+    // SAFETY: the same numbers stay open, so no object loses its fd. A close in one table does not
+    // affect the other; `revoke_all_except` relies on that.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }
         .map_err(Errno::from)
 }
 
-/// Closes, in the calling thread's own table, every fd above the standard streams but those in
-/// `keep`, and keeps their numbers out of use.
+/// Closes every fd of the calling thread's private table, except the standard streams and those in
+/// `keep`, and keeps the closed numbers out of use.
 ///
-/// What stayed open here would live on after its owner closed it: a listener would swallow
-/// connections. And a number that became free would be the next connection's, while whatever this
-/// thread was given that owns an fd still writes to that number. So a placeholder takes it, on which
-/// everything but closing fails with EBADF.
+/// A file that stayed open here would stay open after its owner closed it: a listener would swallow
+/// connections. A free number would go to the next connection, while objects of this thread that
+/// own an fd may still write to that number. So a placeholder takes each number; every operation on
+/// it except close fails with EBADF.
 ///
 /// # Errors
-/// EMFILE, ENFILE: there is no fd left for the placeholder.
-pub(crate) fn disown_all_but(mut keep: Vec<RawFd>) -> Result<(), Errno> {
+/// EMFILE, ENFILE: no fd is free for the placeholder.
+pub(crate) fn revoke_all_except(mut keep: Vec<RawFd>) -> Result<(), Errno> {
     keep.sort_unstable();
     let is_foreign =
         |fd: &RawFd| *fd >= STANDARD_STREAMS as RawFd && keep.binary_search(fd).is_err();
     let Some(open) = open_fds() else {
-        // Without `/proc` nothing says which numbers are in use.
-        close_all_but(&keep);
+        // Without `/proc` the open numbers are unknown.
+        close_all_except(&keep);
         return Ok(());
     };
     let placeholder = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     for fd in open.into_iter().filter(is_foreign) {
-        // SAFETY: only called on a private table, whose other fds belong to owners that live in other
-        // tables; the placeholder is open.
+        // SAFETY: the table is private, and the owners of its other fds are in other tables. The
+        // placeholder is open.
         let done = unsafe { libc::dup3(placeholder.as_raw_fd(), fd, libc::O_CLOEXEC) };
         match done {
             0.. => {}
-            // The limit was lowered after it was opened: no file gets such a number any more.
+            // The limit was lowered after the fd was opened, so no file can get its number.
             _ if last_errno() == Errno::BAD_FD => close_range(fd, fd),
             _ => return Err(last_errno()),
         }
@@ -102,18 +107,18 @@ pub(crate) fn disown_all_but(mut keep: Vec<RawFd>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The numbers that are open in the calling thread's table; none where there is no `/proc`.
+/// Returns the fds that are open in the calling thread's table; `None` without `/proc`.
 fn open_fds() -> Option<Vec<RawFd>> {
     let folder = "/proc/thread-self/fd";
     let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok();
     let listed: Vec<RawFd> = std::fs::read_dir(folder).ok()?.flatten().filter_map(number).collect();
-    // The listing itself had one of them open.
+    // The listing itself had one fd open, which is closed now.
     let is_open = |fd: &RawFd| std::fs::read_link(format!("{folder}/{fd}")).is_ok();
     Some(listed.into_iter().filter(is_open).collect())
 }
 
-/// `keep` is sorted.
-fn close_all_but(keep: &[RawFd]) {
+/// Closes all fds except the standard streams and `keep`, which is sorted.
+fn close_all_except(keep: &[RawFd]) {
     let mut from = STANDARD_STREAMS as RawFd;
     for &fd in keep.iter().filter(|&&fd| fd >= STANDARD_STREAMS as RawFd) {
         close_range(from, fd - 1);
@@ -124,9 +129,9 @@ fn close_all_but(keep: &[RawFd]) {
 
 fn close_range(first: RawFd, last: RawFd) {
     if first <= last {
-        // SAFETY: as in `disown_all_but`.
+        // SAFETY: as in `revoke_all_except`.
         let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-        // Kernels before 5.9 lack the call; the copies then stay open, which costs fds, not correctness of ours.
+        // Kernels before 5.9 lack the call. Then the copies stay open, which costs fds.
         let is_fine = done == 0 || last_errno() == Errno(libc::ENOSYS);
         debug_assert!(is_fine, "close_range({first}, {last}) failed");
     }
@@ -140,11 +145,11 @@ mod tests {
 
     use super::*;
 
-    /// What `look` finds on a thread with a table of its own that kept nothing.
+    /// Runs `look` on a thread with a private table in which no fd was kept.
     fn in_a_private_table<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> T {
         let body = || {
             make_private().unwrap();
-            disown_all_but(Vec::new()).unwrap();
+            revoke_all_except(Vec::new()).unwrap();
             look()
         };
         std::thread::spawn(body).join().unwrap()
@@ -175,25 +180,21 @@ mod tests {
                 (0..200).map(|_| std::io::pipe().unwrap().0.into()).collect();
             let copy = file.try_clone().unwrap();
             let error = (&copy).read(&mut [0]).unwrap_err();
-            assert_eq!(
-                error.raw_os_error(),
-                Some(libc::EBADF),
-                "a copy of it leads nowhere either"
-            );
+            assert_eq!(error.raw_os_error(), Some(libc::EBADF), "a copy of it is closed too");
             opened.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>()
         });
         assert!(!opened.contains(&number), "{number} in {opened:?}");
     }
 
     #[test]
-    fn what_is_kept_works_and_the_rest_is_told_by_its_number() {
+    fn a_kept_fd_works_in_a_private_table() {
         let (kept, mut read) = {
             let (read, write) = std::io::pipe().unwrap();
             (write, read)
         };
         let body = move || {
             make_private().unwrap();
-            disown_all_but(vec![kept.as_raw_fd()]).unwrap();
+            revoke_all_except(vec![kept.as_raw_fd()]).unwrap();
             let mut kept = kept;
             kept.write_all(b"kept").unwrap();
         };

@@ -1,5 +1,5 @@
-//! Folders and files that another user of this machine may have prepared: a link to somewhere else
-//! under a name that is known beforehand, a folder of theirs where ours should be.
+//! Safe use of folders and files at paths that another user of this machine may have prepared: with
+//! a link to another place, or with a folder of that user.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
@@ -11,38 +11,38 @@ use crate::Errno;
 use crate::socket::last_errno;
 
 /// Returns the effective user of this process.
-pub fn user() -> u32 {
+pub fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Makes a folder that only this user may enter (mode 0700).
+/// Creates a folder that only this user may enter (mode 0700).
 ///
 /// # Errors
-/// `AlreadyExists` whatever is at `path`, a link that leads nowhere too.
+/// `AlreadyExists` if anything exists at `path`, even a dangling link.
 pub fn create_private(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// Checks that `path` is a folder that only this user may enter, and no link to one.
+/// Checks that `path` is a folder that only this user may enter, and not a link.
 ///
 /// # Errors
-/// It cannot be looked at, or a sentence about what it is instead.
+/// The folder cannot be read, or the check fails; the error says why.
 pub fn check_private(path: &Path) -> io::Result<()> {
-    check(path, 0o077, "others may enter it: chmod 700")
+    check(path, 0o077, "other users may enter it: chmod 700")
 }
 
-/// Checks that `path` is a folder in which only this user can change anything, and no link to one.
+/// Checks that `path` is a folder in which only this user can change anything, and not a link.
 ///
 /// # Errors
-/// It cannot be looked at, or a sentence about what it is instead.
+/// The folder cannot be read, or the check fails; the error says why.
 pub fn check_own(path: &Path) -> io::Result<()> {
-    check(path, 0o022, "others may write to it: chmod go-w")?;
+    check(path, 0o022, "other users may write to it: chmod go-w")?;
     let above = fs::canonicalize(path)?;
     for folder in above.ancestors().skip(1) {
         let mode = fs::symlink_metadata(folder)?.mode();
-        // In one like `/tmp` only the owner of an entry may rename it.
+        // In a sticky folder such as `/tmp`, only the owner of an entry may rename it.
         if mode & (OTHERS_WRITE | STICKY) == OTHERS_WRITE {
-            let why = format!("everybody may replace it: {} is writable to all", folder.display());
+            let why = format!("any user may replace it: {} is world-writable", folder.display());
             return Err(refuse(path, &why));
         }
     }
@@ -55,7 +55,7 @@ fn check(path: &Path, forbidden: u32, why: &str) -> io::Result<()> {
         return Err(refuse(path, "it is a link; name the folder itself"));
     }
     if !meta.is_dir() {
-        return Err(refuse(path, "it is no folder"));
+        return Err(refuse(path, "it is not a folder"));
     }
     if !is_ours(&meta) {
         return Err(refuse(path, &format!("it belongs to user {}", meta.uid())));
@@ -66,16 +66,16 @@ fn check(path: &Path, forbidden: u32, why: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the file belongs to this user.
+/// Reports whether the file belongs to this user.
 pub fn is_ours(meta: &Metadata) -> bool {
-    meta.uid() == user()
+    meta.uid() == effective_uid()
 }
 
-/// Creates an empty file, mode 0600. What was at `path` before is removed, not opened: a link goes, and
-/// what it leads to stays as it is.
+/// Creates an empty file, mode 0600. Removes a file or link at `path` without opening it, so the
+/// target of a link does not change.
 ///
 /// # Errors
-/// What was there cannot be removed, or is back at once.
+/// The old file cannot be removed, or another process created a new one at once.
 pub fn create_file(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -86,13 +86,13 @@ pub fn create_file(path: &Path) -> io::Result<File> {
 /// Opens a folder so that it can be locked.
 ///
 /// # Errors
-/// It is no folder, a link (`ELOOP` or `ENOTDIR`), or not to be read.
+/// `path` is not a folder, is a link (`ELOOP` or `ENOTDIR`), or cannot be read.
 pub fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(path)
 }
 
-/// Opens a file to read and write, made if it is not there, with the mode that the umask leaves. Waits for nobody
-/// where the file is a FIFO.
+/// Opens a file to read and write. Creates it if it does not exist, with the mode that the umask
+/// leaves. Does not wait if the file is a FIFO.
 ///
 /// # Errors
 /// `ELOOP` for a link.
@@ -102,41 +102,41 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
-/// Whether the error says that the last part of the path is a link.
+/// Reports whether the error says that the last part of the path is a link.
 pub fn is_a_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ELOOP)
 }
 
-/// The process at the other end of a Unix socket.
+/// Peer process of a Unix socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnixPeer {
-    /// Its id; 0 when it is in a PID namespace that this process does not see.
+    /// Process id; 0 if the process is in a PID namespace that this process does not see.
     pub pid: u32,
-    /// Its effective user when it connected, or began to listen.
+    /// Effective user of the process when it connected, or began to listen.
     pub uid: u32,
 }
 
-/// Returns who is at the other end of a connected Unix socket (`SO_PEERCRED`).
+/// Returns the peer process of a connected Unix socket (`SO_PEERCRED`).
 ///
 /// # Errors
-/// `ENOTSOCK`, or `ENODATA` when it is not connected.
+/// `ENOTSOCK`, or `ENODATA` if the socket is not connected.
 pub fn peer(socket: impl AsFd) -> Result<UnixPeer, Errno> {
-    let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the option fills a `ucred` of this size, which lives over the call.
+    // SAFETY: the option fills a `ucred` of this size, which lives during the call.
     let done = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_PEERCRED,
-            std::ptr::from_mut(&mut found).cast(),
+            std::ptr::from_mut(&mut peer).cast(),
             &mut length,
         )
     };
     if done != 0 {
         return Err(last_errno());
     }
-    Ok(UnixPeer { pid: found.pid.unsigned_abs(), uid: found.uid })
+    Ok(UnixPeer { pid: peer.pid.unsigned_abs(), uid: peer.uid })
 }
 
 fn refuse(path: &Path, why: &str) -> io::Error {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_a_file_and_nothing_are_no_folder() {
+    fn a_link_a_file_and_a_missing_path_are_not_folders() {
         let dir = tempdir().unwrap();
         let (real, link, file) =
             (dir.path().join("real"), dir.path().join("link"), dir.path().join("file"));
@@ -199,7 +199,7 @@ mod tests {
         fs::write(&file, "").unwrap();
         for check in [check_private, check_own] {
             refused(check(&link), "it is a link");
-            refused(check(&file), "it is no folder");
+            refused(check(&file), "it is not a folder");
             assert_eq!(
                 check(&dir.path().join("none")).unwrap_err().kind(),
                 io::ErrorKind::NotFound
@@ -212,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_everybody_may_replace_is_not_own() {
+    fn a_folder_that_any_user_may_replace_is_not_own() {
         let dir = tempdir().unwrap();
         let path = dir.path().join("folder");
         create_private(&path).unwrap();
         mode(dir.path(), 0o777);
-        refused(check_own(&path), "everybody may replace it");
+        refused(check_own(&path), "any user may replace it");
         mode(dir.path(), 0o1777);
         assert!(check_own(&path).is_ok(), "as in /tmp");
         mode(dir.path(), 0o700);
@@ -252,9 +252,9 @@ mod tests {
     }
 
     #[test]
-    fn the_other_end_of_a_socket_is_known() {
+    fn the_peer_of_a_socket_is_known() {
         let (one, _other) = UnixStream::pair().unwrap();
-        assert_eq!(peer(&one), Ok(UnixPeer { pid: std::process::id(), uid: user() }));
+        assert_eq!(peer(&one), Ok(UnixPeer { pid: std::process::id(), uid: effective_uid() }));
         assert!(peer(File::open("/dev/null").unwrap()).is_err());
     }
 }

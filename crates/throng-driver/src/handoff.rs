@@ -1,38 +1,38 @@
-//! Where sockets wait for a core that shares its fd table with the one that leaves them.
+//! Handoff of sockets between cores that share one fd table.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// Sockets for one core, handed over by their numbers.
+/// Queue of sockets for one core, by their fd numbers.
 ///
-/// What tells the core is a message of its own, which may be read before or after the sockets are
-/// there. So who leaves sockets puts them down *before* it tells, and who takes them hears what was
-/// told *before* it looks: no socket stays behind whose message has been heard.
+/// A separate notification wakes the core, which may read it before or after the sockets are in the
+/// queue. So a sender pushes sockets *before* it notifies, and the receiver reads the notifications
+/// *before* it drains the queue. Then no socket stays in the queue after its notification was read.
 #[derive(Debug)]
 pub(crate) struct HandoffQueue<T> {
-    waiting: Mutex<VecDeque<T>>,
+    sockets: Mutex<VecDeque<T>>,
 }
 
 impl<T> HandoffQueue<T> {
     pub(crate) fn new() -> Self {
-        Self { waiting: Mutex::new(VecDeque::new()) }
+        Self { sockets: Mutex::new(VecDeque::new()) }
     }
 
-    /// Leaves `sockets`, then tells.
-    pub(crate) fn leave(&self, sockets: impl Iterator<Item = T>, tell: impl FnOnce()) {
+    /// Adds `sockets`, then calls `notify`.
+    pub(crate) fn push(&self, sockets: impl Iterator<Item = T>, notify: impl FnOnce()) {
         self.lock().extend(sockets);
-        tell();
+        notify();
     }
 
-    /// Hears what was told, then takes all that is there.
-    pub(crate) fn take(&self, hear: impl FnOnce(), into: &mut VecDeque<T>) {
-        hear();
+    /// Calls `read_notifications`, then moves all sockets to `into`.
+    pub(crate) fn drain(&self, read_notifications: impl FnOnce(), into: &mut VecDeque<T>) {
+        read_notifications();
         into.append(&mut self.lock());
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<T>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

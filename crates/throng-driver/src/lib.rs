@@ -1,8 +1,8 @@
-//! The kernel interface of one core, and the only crate with `unsafe` in it.
+//! The kernel interface of one core, and the only crate that contains `unsafe`.
 //!
-//! [`Driver`] is what an event loop needs from the world below it: sockets, readiness, waiting, messages
-//! to other cores, permits. [`EpollDriver`] is Linux; `throng-sim` has another one on virtual time.
-//! Nothing here knows a protocol.
+//! [`Driver`] is the interface that an event loop needs: sockets, readiness, waiting, messages to
+//! other cores, permits. [`EpollDriver`] implements it on Linux; `throng-sim` implements it on
+//! virtual time. Nothing here knows a protocol.
 
 mod arrival;
 mod clock;
@@ -34,6 +34,6 @@ pub use driver::{
 };
 pub use epoll::{EpollDriver, Fd};
 pub use errno::{Blame, Errno};
-pub use mailbox::{COLLECT_MAX, MailboxSender};
+pub use mailbox::{MESSAGE_BATCH_MAX, MailboxSender};
 pub use permits::Permits;
 pub use socket::{local_addr, peer_addr};

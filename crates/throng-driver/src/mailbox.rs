@@ -1,7 +1,7 @@
-//! Messages between cores: one bounded queue for each core, and a way to wake it.
+//! Messages between cores: one bounded queue for each core, and a signal that wakes the core.
 //!
-//! A lock that is held for one push or one swap costs less here than a matrix of rings (22,000 of them
-//! at 150 cores), and a core that sleeps is woken once for any number of messages.
+//! A lock that is held for one push or one drain costs less here than a matrix of rings (22,000 of
+//! them at 150 cores). A sleeping core is woken once for any number of messages.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -12,135 +12,137 @@ use crate::sync::{AtomicBool, Mutex, MutexGuard};
 use crate::tables::{SharedFd, Tables};
 use crate::{CoreId, MailboxFull, MessagePriority};
 
-/// What one core receives from the others.
+/// Messages that one core receives from the others.
 pub(crate) struct Mailbox<M, S = Arc<SharedFd>> {
     queue: Mutex<VecDeque<M>>,
-    /// Whether a wake-up is on its way; cleared by the owner before it looks.
+    /// A wake-up is under way. The owner clears it before it reads the queue.
     woken: AtomicBool,
     /// Makes the owner's wait return.
-    owner: S,
+    signal: S,
     bulk_max: usize,
 }
 
-/// What makes a core's wait return.
+/// Signal that makes a core's wait return.
 pub(crate) trait Signal {
-    /// Makes the present wait return, or else the next one.
+    /// Makes the present wait return, or the next one if the core does not wait.
     fn signal(&self);
 }
 
-/// An eventfd. It was made before the cores got fd tables of their own, so that all of them have it
-/// under the same number.
+/// Eventfd. It is opened before the cores get their own fd tables, so it has the same number in all
+/// of them.
 impl Signal for Arc<SharedFd> {
     fn signal(&self) {
         let written = rustix::io::write(self.as_fd(), &1u64.to_ne_bytes());
-        // A full one (2^64 - 2 unread signals) is as good: its owner is awake.
+        // If the counter is full (2^64 - 2 unread signals), the owner is awake anyway.
         let is_fine = matches!(written, Ok(_) | Err(rustix::io::Errno::AGAIN));
         debug_assert!(is_fine, "a core could not be woken: {written:?}");
     }
 }
 
 impl<M, S: Signal> Mailbox<M, S> {
-    /// A mailbox that refuses bulk mail beyond `bulk_max` messages, and whose owner waits for `owner`.
-    pub(crate) fn new(bulk_max: usize, owner: S) -> Self {
+    /// Creates a mailbox that refuses bulk messages beyond `bulk_max` messages and wakes its owner
+    /// by `signal`.
+    pub(crate) fn new(bulk_max: usize, signal: S) -> Self {
         let (queue, woken) = (Mutex::new(VecDeque::new()), AtomicBool::new(false));
-        Self { queue, woken, owner, bulk_max }
+        Self { queue, woken, signal, bulk_max }
     }
 
-    /// Adds a message and wakes the owner.
-    pub(crate) fn post(&self, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
+    /// Adds a message, and wakes the owner.
+    pub(crate) fn push(&self, message: M, priority: MessagePriority) -> Result<(), MailboxFull<M>> {
         {
             let mut queue = self.queue();
-            if kind == MessagePriority::Bulk && queue.len() >= self.bulk_max {
-                return Err(MailboxFull(mail));
+            if priority == MessagePriority::Bulk && queue.len() >= self.bulk_max {
+                return Err(MailboxFull(message));
             }
-            queue.push_back(mail);
+            queue.push_back(message);
         }
         self.wake();
         Ok(())
     }
 
-    /// Wakes the owner, unless a wake-up is on its way already.
+    /// Wakes the owner, unless a wake-up is under way already.
     pub(crate) fn wake(&self) {
         if !self.woken.swap(true, SeqCst) {
-            self.owner.signal();
+            self.signal.signal();
         }
     }
 
-    /// For the owner: moves at most [`COLLECT_MAX`] messages to `into`; true when more is left.
-    pub(crate) fn collect(&self, into: &mut Vec<M>) -> bool {
+    /// Moves at most [`MESSAGE_BATCH_MAX`] messages to `into`, for the owner. Returns true if more
+    /// are left.
+    pub(crate) fn pop_batch(&self, into: &mut Vec<M>) -> bool {
         self.woken.store(false, SeqCst);
         let mut queue = self.queue();
-        let count = queue.len().min(COLLECT_MAX);
+        let count = queue.len().min(MESSAGE_BATCH_MAX);
         into.extend(queue.drain(..count));
         !queue.is_empty()
     }
 
-    /// How many messages wait.
-    pub(crate) fn waiting(&self) -> usize {
+    /// Returns how many messages wait.
+    pub(crate) fn len(&self) -> usize {
         self.queue().len()
     }
 
     fn queue(&self) -> MutexGuard<'_, VecDeque<M>> {
-        // Nothing panics while it holds the lock; a poisoned queue is whole all the same.
+        // No code panics while it holds the lock, so a poisoned queue is consistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How many messages a core takes in one turn.
-pub const COLLECT_MAX: usize = 256;
+/// Most messages that a core receives in one turn.
+pub const MESSAGE_BATCH_MAX: usize = 256;
 
-/// For threads that are no cores: a way to post to them.
+/// Sender of messages to cores, for threads that are not cores.
 ///
 /// A message wakes its core through an fd, which is open in the fd table of the thread that started
-/// the cores and in those of the cores themselves. Used on a core of another engine whose fd table is
-/// its own ([`CoresOptions::private_fds`](crate::CoresOptions)), every method panics: there the same
-/// number is somebody else's socket. A thread that such a core started cannot be told apart, and must
-/// not use it.
+/// the cores and in the cores' own tables. On a core of another engine that has its own fd table
+/// ([`CoresOptions::private_fds`](crate::CoresOptions)), every method panics: there the number
+/// belongs to another socket. Threads that such a core started must not use it either; no check
+/// detects them.
 pub struct MailboxSender<M> {
     mailboxes: Arc<[Mailbox<M>]>,
     tables: Tables,
 }
 
 impl<M> MailboxSender<M> {
-    /// A way to post to the owners of `mailboxes`, whose fds are open in `tables`.
+    /// Creates a sender to the owners of `mailboxes`, whose fds are open in `tables`.
     pub(crate) fn new(mailboxes: Arc<[Mailbox<M>]>, tables: Tables) -> Self {
         Self { mailboxes, tables }
     }
 
-    /// How many cores there are.
+    /// Returns the number of cores.
     pub fn cores(&self) -> usize {
         self.mailboxes.len()
     }
 
-    /// Posts a control message, which is never refused.
+    /// Sends a control message. It is never refused.
     ///
     /// # Panics
-    /// On a core whose fd table is its own and not one of these.
-    pub fn control(&self, to: CoreId, mail: M) {
-        self.tables.assert_here();
-        let posted = self.mailboxes[to].post(mail, MessagePriority::Control);
-        debug_assert!(posted.is_ok(), "control mail was refused");
+    /// On a core of another engine that has its own fd table.
+    pub fn send_control(&self, to: CoreId, message: M) {
+        self.tables.assert_current();
+        let sent = self.mailboxes[to].push(message, MessagePriority::Control);
+        debug_assert!(sent.is_ok(), "a mailbox refused a control message");
     }
 
-    /// Posts a message that can be dropped.
+    /// Sends a bulk message.
     ///
     /// # Errors
-    /// The message again, when the mailbox is full.
+    /// The mailbox is full; the message comes back.
     ///
     /// # Panics
-    /// On a core whose fd table is its own and not one of these.
-    pub fn bulk(&self, to: CoreId, mail: M) -> Result<(), MailboxFull<M>> {
-        self.tables.assert_here();
-        self.mailboxes[to].post(mail, MessagePriority::Bulk)
+    /// On a core of another engine that has its own fd table.
+    pub fn send_bulk(&self, to: CoreId, message: M) -> Result<(), MailboxFull<M>> {
+        self.tables.assert_current();
+        self.mailboxes[to].push(message, MessagePriority::Bulk)
     }
 
-    /// Posts what `mail` makes for each core.
+    /// Sends each core the control message that `message` makes for it.
     ///
     /// # Panics
-    /// On a core whose fd table is its own and not one of these.
-    pub fn each(&self, mut mail: impl FnMut(CoreId) -> M) {
+    /// On a core of another engine that has its own fd table.
+    pub fn send_to_all(&self, mut message: impl FnMut(CoreId) -> M) {
         for core in 0..self.mailboxes.len() {
-            self.control(core, mail(core));
+            self.send_control(core, message(core));
         }
     }
 }
@@ -157,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts the signals since it was last asked.
+    /// Counts the signals since the last `take`.
     #[derive(Default)]
     struct Signals(Cell<u64>);
 
@@ -174,25 +176,25 @@ mod tests {
     #[test]
     fn a_full_mailbox_refuses_bulk_and_takes_control() {
         let mailbox = mailbox(2);
-        assert!(mailbox.post(1, MessagePriority::Bulk).is_ok());
-        assert!(mailbox.post(2, MessagePriority::Bulk).is_ok());
-        assert_eq!(mailbox.post(3, MessagePriority::Bulk), Err(MailboxFull(3)));
-        assert!(mailbox.post(4, MessagePriority::Control).is_ok());
-        let mut mail = Vec::new();
-        assert!(!mailbox.collect(&mut mail));
-        assert_eq!(mail, [1, 2, 4]);
+        assert!(mailbox.push(1, MessagePriority::Bulk).is_ok());
+        assert!(mailbox.push(2, MessagePriority::Bulk).is_ok());
+        assert_eq!(mailbox.push(3, MessagePriority::Bulk), Err(MailboxFull(3)));
+        assert!(mailbox.push(4, MessagePriority::Control).is_ok());
+        let mut messages = Vec::new();
+        assert!(!mailbox.pop_batch(&mut messages));
+        assert_eq!(messages, [1, 2, 4]);
     }
 
     #[test]
     fn a_sleeper_is_woken_once_for_many_messages() {
         let mailbox = mailbox(1_000);
         for n in 0..600 {
-            mailbox.post(n, MessagePriority::Bulk).unwrap();
+            mailbox.push(n, MessagePriority::Bulk).unwrap();
         }
-        assert_eq!(mailbox.owner.0.take(), 1);
-        let mut mail = Vec::new();
-        assert!(mailbox.collect(&mut mail), "a batch is bounded");
-        mailbox.post(600, MessagePriority::Bulk).unwrap();
-        assert_eq!(mailbox.owner.0.take(), 1);
+        assert_eq!(mailbox.signal.0.take(), 1);
+        let mut messages = Vec::new();
+        assert!(mailbox.pop_batch(&mut messages), "a batch is bounded");
+        mailbox.push(600, MessagePriority::Bulk).unwrap();
+        assert_eq!(mailbox.signal.0.take(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! What cores share, in every interleaving of their threads that loom can think of (`make loom`).
+//! Tests of the state that cores share, in every interleaving that loom generates (`make loom`).
 
 use std::collections::VecDeque;
 
@@ -6,11 +6,11 @@ use loom::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use crate::handoff::Lobby;
+use crate::handoff::HandoffQueue;
 use crate::mailbox::{Mailbox, Signal};
-use crate::{MailKind, Permits};
+use crate::{MessagePriority, Permits};
 
-/// An eventfd: what was signalled before a wait makes it return at once.
+/// Model of an eventfd: a signal before a wait makes the wait return at once.
 struct Event {
     is_set: Mutex<bool>,
     set: Condvar,
@@ -21,7 +21,7 @@ impl Event {
         Self { is_set: Mutex::new(false), set: Condvar::new() }
     }
 
-    /// Waits for a signal; loom reports one that never comes as a deadlock.
+    /// Waits for a signal. Loom reports a missing signal as a deadlock.
     fn wait(&self) {
         let mut is_set = self.is_set.lock().unwrap();
         while !*is_set {
@@ -30,7 +30,7 @@ impl Event {
         *is_set = false;
     }
 
-    /// Takes the signal back, if there is one.
+    /// Clears the signal, if there is one.
     fn clear(&self) {
         *self.is_set.lock().unwrap() = false;
     }
@@ -49,8 +49,8 @@ impl Signal for Arc<Event> {
     }
 }
 
-/// Checks a model of three threads. All of their interleavings take minutes or hours; a fault shows,
-/// as a rule, with two switches that are forced upon a thread, and here there may be four.
+/// Checks a model of three threads. All interleavings would take minutes or hours. Most faults show
+/// with two forced switches of a thread; this check allows four.
 fn check(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(4);
@@ -58,30 +58,30 @@ fn check(model: impl Fn() + Send + Sync + 'static) {
 }
 
 #[test]
-fn no_mail_is_left_to_an_owner_that_sleeps() {
+fn no_message_is_left_when_the_owner_sleeps() {
     check(|| {
         let event = Arc::new(Event::new());
         let mailbox = Arc::new(Mailbox::new(10, Arc::clone(&event)));
         let senders: Vec<_> = [1, 2]
             .map(|number| {
                 let mailbox = Arc::clone(&mailbox);
-                thread::spawn(move || mailbox.post(number, MailKind::Control).unwrap())
+                thread::spawn(move || mailbox.push(number, MessagePriority::Control).unwrap())
             })
             .into();
-        let mut mail = Vec::new();
-        while mail.len() < 2 {
-            // As a core does: it sleeps only after it has collected everything.
+        let mut messages = Vec::new();
+        while messages.len() < 2 {
+            // A core too sleeps only after it has received all messages.
             event.wait();
-            assert!(!mailbox.collect(&mut mail), "a batch is larger");
+            assert!(!mailbox.pop_batch(&mut messages), "a batch is larger");
         }
-        mail.sort_unstable();
-        assert_eq!(mail, [1, 2]);
+        messages.sort_unstable();
+        assert_eq!(messages, [1, 2]);
         senders.into_iter().for_each(|sender| sender.join().unwrap());
     });
 }
 
 #[test]
-fn what_one_sender_posts_arrives_in_order() {
+fn messages_of_one_sender_arrive_in_order() {
     loom::model(|| {
         let event = Arc::new(Event::new());
         let mailbox = Arc::new(Mailbox::new(10, Arc::clone(&event)));
@@ -89,22 +89,22 @@ fn what_one_sender_posts_arrives_in_order() {
             let mailbox = Arc::clone(&mailbox);
             thread::spawn(move || {
                 for number in [1, 2] {
-                    mailbox.post(number, MailKind::Bulk).unwrap();
+                    mailbox.push(number, MessagePriority::Bulk).unwrap();
                 }
             })
         };
-        let mut mail = Vec::new();
-        while mail.len() < 2 {
+        let mut messages = Vec::new();
+        while messages.len() < 2 {
             event.wait();
-            mailbox.collect(&mut mail);
+            mailbox.pop_batch(&mut messages);
         }
-        assert_eq!(mail, [1, 2]);
+        assert_eq!(messages, [1, 2]);
         sender.join().unwrap();
     });
 }
 
-/// Cores that want a permit each, of which there is one, as acceptors do it: a core that was refused
-/// sleeps until it is named; a named core that wants none has the next one named.
+/// Cores that each need a permit, where there is only one, as acceptors do it: a core without a
+/// permit sleeps until it is woken; a woken core that needs no permit wakes the next core.
 struct Cores {
     permits: Permits,
     events: Vec<Event>,
@@ -118,76 +118,77 @@ impl Cores {
         Arc::new(Self { permits: Permits::new(1), events, served: AtomicUsize::new(0) })
     }
 
-    fn give(&self) {
-        if let Some(core) = self.permits.give() {
+    fn release(&self) {
+        if let Some(core) = self.permits.release() {
             self.events[core].signal();
         }
     }
 
-    /// Takes a permit, gives it back, and answers to its name until every core has had one.
+    /// Acquires a permit, releases it, and passes wake-ups on until every core has had a permit.
     fn run(&self, core: usize) {
-        while !self.permits.take(core) {
+        while !self.permits.acquire_or_register(core) {
             self.events[core].wait();
         }
-        assert_eq!(self.permits.taken(), 1, "never more than there are");
+        assert_eq!(self.permits.in_use(), 1, "there is only one permit");
         let all = self.events.len() - 1;
         let is_last = self.served.fetch_add(1, SeqCst) + 1 == all;
-        self.give();
+        self.release();
         if is_last {
             self.events.iter().for_each(Event::signal);
         }
         while self.served.load(SeqCst) < all {
             self.events[core].wait();
-            if self.permits.anyone_waits() && self.permits.try_take() {
-                self.give();
+            if self.permits.has_waiters() && self.permits.try_acquire() {
+                self.release();
             }
         }
     }
 }
 
-/// Runs `count` cores beside one, number 0, that has the permit at first and wants no more.
+/// Runs `count` cores, and core 0, which has the permit first and needs no other.
 fn check_cores(count: usize) {
     let cores = Cores::new(count + 1);
-    assert!(cores.permits.take(0));
+    assert!(cores.permits.acquire_or_register(0));
     let threads: Vec<_> = (1..=count)
         .map(|core| {
             let cores = Arc::clone(&cores);
             thread::spawn(move || cores.run(core))
         })
         .collect();
-    cores.give();
+    cores.release();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!(cores.permits.taken(), 0);
+    assert_eq!(cores.permits.in_use(), 0);
 }
 
 #[test]
-fn a_core_that_waits_hears_of_the_permit_that_comes_back() {
+fn a_waiting_core_is_woken_when_the_permit_is_released() {
     loom::model(|| check_cores(1));
 }
 
 #[test]
-fn no_core_waits_for_a_permit_that_is_free() {
+fn no_core_waits_while_a_permit_is_free() {
     check(|| check_cores(2));
 }
 
 #[test]
-fn no_socket_is_left_in_the_lobby_whose_message_was_read() {
+fn no_socket_is_left_in_the_handoff_queue_after_its_message_was_read() {
     check(|| {
-        // A queue of messages that is full is as good as a message: here one holds no more than one.
+        // A full channel wakes the core as well as a new message; here the channel holds one
+        // message.
         let event = Arc::new(Event::new());
-        let handoff = Arc::new(Lobby::new());
+        let handoff = Arc::new(HandoffQueue::new());
         let senders: Vec<_> = [1, 2]
             .map(|socket| {
                 let (handoff, event) = (Arc::clone(&handoff), Arc::clone(&event));
-                thread::spawn(move || handoff.leave([socket].into_iter(), || event.signal()))
+                thread::spawn(move || handoff.push([socket].into_iter(), || event.signal()))
             })
             .into();
         let mut arrived = VecDeque::new();
         while arrived.len() < 2 {
             event.wait();
-            // The wait was for readiness; the messages are read by `take`.
+            // The wait was for readiness; `drain` reads the messages.
             event.signal();
-            handoff.take(|| event.clear(), &mut arrived);
+            handoff.drain(|| event.clear(), &mut arrived);
         }
         senders.into_iter().for_each(|sender| sender.join().unwrap());
     });

@@ -1,9 +1,9 @@
-//! What the kernel says over netlink: about TCP sockets (`sock_diag`), and about the machine's own networks.
+//! Netlink queries: TCP sockets (`sock_diag`), and the networks of this machine.
 //!
-//! It is the one place that tells how full an accept queue is, and the one that tells connections
-//! in SYN-RECV apart. A question about LISTEN alone reads the listeners' table (0.2 ms); any other
-//! state walks every bucket of the connections' table and every socket in it (41 ms at 400,000
-//! sockets, 340 ms at two million), so whoever asks for one must ration it.
+//! Only `sock_diag` reports how full an accept queue is, and which connections are in SYN-RECV. A
+//! query for LISTEN alone reads the listeners' table (0.2 ms). A query for any other state walks
+//! every bucket of the connections' table and every socket in it (41 ms at 400,000 sockets, 340 ms
+//! at two million), so callers must limit such queries.
 
 mod addresses;
 mod wire;
@@ -25,63 +25,63 @@ use wire::PortRange;
 pub use addresses::{Subnet, parse_addresses, subnets};
 pub use wire::{Diag, DiagFormatError, DiagMessage, DiagMessages, parse_diag};
 
-/// A listening socket and its accept queue.
+/// Listening socket and its accept queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenerState {
-    /// Where it listens.
+    /// Address at which the socket listens.
     pub addr: SocketAddr,
-    /// Established connections that nobody has accepted yet.
+    /// Established connections that are not accepted yet.
     pub accept_queue: u32,
-    /// How many may wait: what `listen` asked for, or `net.core.somaxconn` where that is less. The
-    /// kernel refuses when the queue is *longer* than this, so `backlog + 1` can wait.
+    /// Limit of the queue: the argument of `listen`, or `net.core.somaxconn` if that is less. The
+    /// kernel refuses connections when the queue is *longer* than this, so `backlog + 1` can wait.
     pub backlog: u32,
-    /// The socket's inode, as in the links of `/proc/PID/fd`.
+    /// Inode of the socket, as in the links of `/proc/PID/fd`.
     pub inode: u32,
-    /// Who made it.
+    /// User who created the socket.
     pub uid: u32,
 }
 
-/// Which sockets a question is about; the kernel keeps the two apart.
+/// Address family of a query; the kernel keeps separate tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// `AF_INET`.
     V4,
-    /// `AF_INET6`; a dual-stack listener is one of these, and so are its IPv4 connections.
+    /// `AF_INET6`. It includes dual-stack listeners and their IPv4 connections.
     V6,
 }
 
-/// A set of TCP states.
+/// Set of TCP states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct States(u32);
 
 impl States {
-    /// Connections that work.
+    /// Established connections.
     pub const ESTABLISHED: Self = Self(1 << 1);
-    /// Half-open: a SYN has come, and the ACK that would complete the connection has not.
+    /// Half-open: the SYN has arrived, and the ACK that completes the connection has not.
     pub const SYN_RECV: Self = Self(1 << 3);
-    /// Closed by this end first, and kept for a minute.
+    /// Closed by this side first, and kept for a minute.
     pub const TIME_WAIT: Self = Self(1 << 6);
-    /// Closed by the peer, not yet by this end.
+    /// Closed by the peer, and not yet by this side.
     pub const CLOSE_WAIT: Self = Self(1 << 8);
     /// Listeners.
     pub const LISTEN: Self = Self(1 << 10);
-    /// Everything but listeners.
+    /// All states except LISTEN.
     pub const CONNECTIONS: Self = Self(0xfff & !Self::LISTEN.0);
 }
 
-/// Why there is no answer.
+/// Error of a netlink query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiagError {
     /// No netlink socket: a seccomp filter (EPERM, EACCES), no such protocol here (EAFNOSUPPORT,
     /// EPROTONOSUPPORT), or no fd left (EMFILE, ENFILE).
     Open(Errno),
-    /// The question could not be sent.
+    /// The query could not be sent.
     Send(Errno),
-    /// The answer could not be read; EAGAIN means that none came within [`ANSWER_TIMEOUT`].
+    /// The answer could not be read. EAGAIN means that none arrived within [`ANSWER_TIMEOUT`].
     Receive(Errno),
-    /// The kernel answered with an error; ENOENT means that it has no `inet_diag`.
+    /// The kernel answered with an error. ENOENT means that it has no `inet_diag`.
     Refused(Errno),
-    /// The answer makes no sense.
+    /// The answer is malformed.
     Malformed(DiagFormatError),
 }
 
@@ -100,7 +100,8 @@ impl fmt::Display for DiagError {
 impl std::error::Error for DiagError {}
 
 impl DiagError {
-    /// What the kernel says by an error of this number; an emulation of it may send any.
+    /// Returns the error for the number `errno` of an answer. An emulated kernel may send any
+    /// number.
     fn refused(errno: i32) -> Self {
         match errno {
             1..=ERRNO_MAX => Self::Refused(Errno::from_raw_os_error(errno)),
@@ -109,14 +110,14 @@ impl DiagError {
     }
 }
 
-/// The largest number of an error (`MAX_ERRNO`).
+/// Largest error number (`MAX_ERRNO`).
 const ERRNO_MAX: i32 = 4_095;
 
-/// A netlink socket that asks `sock_diag`, in the network namespace of the thread that opened it.
+/// Netlink socket for `sock_diag`, in the network namespace of the thread that opened it.
 ///
-/// The socket is kept between questions, so that a full fd table does not blind whoever wants to
-/// know why the accept queue grows. After an error it is opened anew, since an answer that was not
-/// read to its end would make the kernel refuse the next question.
+/// The socket stays open between queries, so that queries work even if the fd table is full. After
+/// an error it is opened anew, because the kernel refuses a query while an earlier answer is not
+/// read completely.
 #[derive(Debug)]
 pub struct DiagSocket {
     fd: Option<OwnedFd>,
@@ -134,10 +135,10 @@ impl DiagSocket {
         })
     }
 
-    /// Every listener of `family` in this network namespace.
+    /// Returns every listener of `family` in this network namespace.
     pub fn listeners(&mut self, family: Family) -> Result<Vec<ListenerState>, DiagError> {
         let mut found = Vec::new();
-        self.ask(family, States::LISTEN, &[], |diag| {
+        self.query(family, States::LISTEN, &[], |diag| {
             found.push(ListenerState {
                 addr: diag.local,
                 accept_queue: diag.receive_queue,
@@ -149,9 +150,9 @@ impl DiagSocket {
         Ok(found)
     }
 
-    /// How many sockets of `family` are in one of `states` and have one of `ports` as their local
-    /// port; no ports means any port. The filter runs in the kernel, so what does not match costs
-    /// the walk but no copy, unless the ports are scattered over hundreds of ranges.
+    /// Returns how many sockets of `family` are in one of `states` and have one of `ports` as their
+    /// local port; an empty list means any port. The filter runs in the kernel, so other sockets
+    /// cost the walk but no copy, unless the ports are scattered over hundreds of ranges.
     pub fn count(
         &mut self,
         family: Family,
@@ -161,36 +162,36 @@ impl DiagSocket {
         let mut count = 0;
         let ranges = wire::ranges(ports);
         if ranges.len() <= wire::RANGES_MAX {
-            self.ask(family, states, &ranges, |_| count += 1)?;
+            self.query(family, states, &ranges, |_| count += 1)?;
         } else {
             let is_in = |port| ranges.iter().any(|(first, last)| (*first..=*last).contains(&port));
-            let is_meant: Vec<bool> = (0..=u16::MAX).map(is_in).collect();
-            self.ask(family, states, &[], |diag| {
-                count += u64::from(is_meant[usize::from(diag.local.port())]);
+            let has_port: Vec<bool> = (0..=u16::MAX).map(is_in).collect();
+            self.query(family, states, &[], |diag| {
+                count += u64::from(has_port[usize::from(diag.local.port())]);
             })?;
         }
         Ok(count)
     }
 
-    /// Up to `most` sockets of `family` that are in one of `states` and have `port` as their local
-    /// port. It costs what [`Self::count`] does.
+    /// Returns up to `sockets_max` sockets of `family` that are in one of `states` and have `port`
+    /// as their local port. It costs as much as [`Self::count`].
     pub fn sockets(
         &mut self,
         family: Family,
         states: States,
         port: u16,
-        most: usize,
+        sockets_max: usize,
     ) -> Result<Vec<Diag>, DiagError> {
         let mut found = Vec::new();
-        self.ask(family, states, &[(port, port)], |diag| {
-            if found.len() < most {
+        self.query(family, states, &[(port, port)], |diag| {
+            if found.len() < sockets_max {
                 found.push(*diag);
             }
         })?;
         Ok(found)
     }
 
-    fn ask(
+    fn query(
         &mut self,
         family: Family,
         states: States,
@@ -240,9 +241,9 @@ fn connect(protocol: Option<Protocol>) -> Result<OwnedFd, DiagError> {
     Ok(fd)
 }
 
-/// How long to wait for an answer that does not come. The kernel works an answer out inside `send`
-/// and `recv`, so only one that emulates netlink badly makes anybody wait.
+/// Longest wait for an answer. The kernel makes an answer inside `send` and `recv`, so only a
+/// faulty emulation of netlink lets a caller wait.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The kernel fills at most 32 KiB at a time, whatever the buffer.
+/// Most bytes that the kernel writes at a time, whatever the size of the buffer.
 const ANSWER_BYTES_MAX: usize = 32 * 1024;

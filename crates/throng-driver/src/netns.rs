@@ -1,9 +1,9 @@
 //! Network namespaces of single threads.
 //!
-//! The kernel keeps a namespace per thread, and a child process begins in that of the thread which
-//! started it. So a process that wants both ends of a test in namespaces of their own needs a thread
-//! for each, and no helper program: a namespace is gone with the last thread, process or open
-//! `/proc/…/ns/net` in it, however they ended.
+//! The kernel keeps a namespace per thread, and a child process starts in the namespace of the
+//! thread that started it. So a process that needs a namespace each for the server and the
+//! generator needs a thread for each, and no helper program. A namespace ends with its last thread,
+//! process or open `/proc/…/ns/net`, even if these ended by a crash.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -13,25 +13,25 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space}
 
 use crate::Errno;
 
-/// Moves the calling thread into a new network namespace, which has a loopback interface that is down
-/// and sysctls with their defaults.
+/// Moves the calling thread into a new network namespace. Its loopback interface is down, and its
+/// sysctls have their defaults.
 ///
 /// # Errors
-/// `EPERM` without CAP_SYS_ADMIN; `EINVAL` where the kernel has no network namespaces; `ENOSPC` when
-/// `user.max_net_namespaces` is reached.
+/// `EPERM` without CAP_SYS_ADMIN; `EINVAL` where the kernel has no network namespaces; `ENOSPC`
+/// when `user.max_net_namespaces` is reached.
 pub fn unshare() -> Result<(), Errno> {
-    // SAFETY: the fd table stays shared; sockets that are open keep working in the namespace in which
-    // they were made.
+    // SAFETY: the fd table stays shared, and open sockets stay in the namespace in which they were
+    // opened.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.map_err(Errno::from)
 }
 
-/// Moves the calling thread into the network namespace of the process `pid`. True when that is another
-/// one than its own.
+/// Moves the calling thread into the network namespace of the process `pid`. Returns true if that
+/// differs from the thread's own.
 ///
 /// # Errors
-/// `ENOENT` when there is no such process; `EACCES` or `EPERM` when it is another user's.
+/// `ENOENT` if the process does not exist; `EACCES` or `EPERM` if it belongs to another user.
 pub fn enter(pid: u32) -> Result<bool, Errno> {
-    if is_mine(pid)? {
+    if is_current(pid)? {
         return Ok(false);
     }
     let file = File::open(format!("/proc/{pid}/ns/net")).map_err(errno)?;
@@ -39,19 +39,19 @@ pub fn enter(pid: u32) -> Result<bool, Errno> {
     Ok(true)
 }
 
-/// Whether the process `pid` is in the network namespace of the calling thread.
+/// Reports whether the process `pid` is in the network namespace of the calling thread.
 ///
 /// # Errors
-/// As of [`enter`].
-pub fn is_mine(pid: u32) -> Result<bool, Errno> {
-    Ok(name(&format!("/proc/{pid}/ns/net"))? == mine()?)
+/// The errors of [`enter`].
+pub fn is_current(pid: u32) -> Result<bool, Errno> {
+    Ok(name(&format!("/proc/{pid}/ns/net"))? == current()?)
 }
 
-/// The kernel's name of the calling thread's network namespace, `net:[4026531840]`.
+/// Returns the kernel's name of the calling thread's network namespace, such as `net:[4026531840]`.
 ///
 /// # Errors
-/// `ENOENT` where there is no `/proc`.
-pub fn mine() -> Result<PathBuf, Errno> {
+/// `ENOENT` without `/proc`.
+pub fn current() -> Result<PathBuf, Errno> {
     name("/proc/thread-self/ns/net")
 }
 
@@ -69,12 +69,12 @@ mod tests {
 
     #[test]
     fn a_thread_in_its_own_process_s_namespace_need_not_move() {
-        assert_eq!(is_mine(std::process::id()), Ok(true));
+        assert_eq!(is_current(std::process::id()), Ok(true));
         assert_eq!(enter(std::process::id()), Ok(false));
     }
 
     #[test]
-    fn there_is_no_way_into_the_namespace_of_a_process_that_does_not_exist() {
+    fn the_namespace_of_a_missing_process_cannot_be_entered() {
         assert_eq!(enter(u32::MAX), Err(Errno(libc::ENOENT)));
     }
 

@@ -1,8 +1,8 @@
-//! Sockets on their way from one core's fd table to another's.
+//! Passing of sockets from one core's fd table to another's.
 //!
-//! Every core has a seqpacket pair, made before the tables part: all cores write to one end, the
-//! owner reads the other. A message carries up to 32 sockets (SCM_RIGHTS), since one socket a message costs
-//! 3.3 us and 32 of them next to nothing.
+//! Every core has a seqpacket socket pair, opened before the cores get their own fd tables: all
+//! cores write to one end, and the owner reads from the other. A message carries up to 32 sockets
+//! (SCM_RIGHTS): a message costs 3.3 us, and further sockets in it cost next to nothing.
 
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
@@ -18,71 +18,74 @@ use crate::cores::CoreSlot;
 use crate::tables::{SharedFd, Tables};
 use crate::{Blame, CoreId, Errno};
 
-/// Both ends of one core's pair. The fds are open under the same numbers in every core's table.
+/// Socket pair through which one core receives sockets. Both ends have the same numbers in every
+/// core's fd table.
 pub(crate) struct FdChannel {
-    pub(crate) into: SharedFd,
-    pub(crate) out: SharedFd,
+    pub(crate) write_end: SharedFd,
+    pub(crate) read_end: SharedFd,
 }
 
 impl FdChannel {
     pub(crate) fn new(tables: Tables) -> Result<Self, Errno> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (into, out) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        Ok(Self { into: SharedFd::new(into, tables), out: SharedFd::new(out, tables) })
+        Ok(Self { write_end: SharedFd::new(into, tables), read_end: SharedFd::new(out, tables) })
     }
 }
 
-/// One core's sockets that wait to leave, and those that have arrived.
+/// Sockets that one core passes to other cores, and sockets that it has received.
 pub(crate) struct FdPassing {
-    leaving: Vec<Vec<OwnedFd>>,
-    waiting: usize,
-    arrived: VecDeque<OwnedFd>,
+    outgoing: Vec<Vec<OwnedFd>>,
+    outgoing_count: usize,
+    incoming: VecDeque<OwnedFd>,
     listeners: VecDeque<OwnedFd>,
-    /// Whether all cores share one fd table: then a socket is handed over by its number, and needs no second one, which
-    /// a full table would not have.
-    is_one_table: bool,
+    /// All cores share one fd table. Then a socket is handed off by its number, and needs no second
+    /// fd, for which a full table would have no room.
+    shares_table: bool,
     pub(crate) failures: u64,
 }
 
 impl FdPassing {
     pub(crate) fn new(cores: usize, is_one_table: bool) -> Self {
         Self {
-            leaving: (0..cores).map(|_| Vec::new()).collect(),
-            waiting: 0,
-            arrived: VecDeque::new(),
+            outgoing: (0..cores).map(|_| Vec::new()).collect(),
+            outgoing_count: 0,
+            incoming: VecDeque::new(),
             listeners: VecDeque::new(),
-            is_one_table,
+            shares_table: is_one_table,
             failures: 0,
         }
     }
 
-    /// How many sockets of this table wait to leave or to be taken.
-    pub(crate) fn held(&self) -> usize {
-        self.waiting + self.arrived.len()
+    /// Returns how many sockets of this core's table wait to be sent or to be taken.
+    pub(crate) fn fds_held(&self) -> usize {
+        self.outgoing_count + self.incoming.len()
     }
 
-    /// Whether sockets wait that the last flush could not send.
-    pub(crate) fn is_stuck(&self) -> bool {
-        self.waiting > 0
+    /// Reports whether sockets wait that the last flush could not send.
+    pub(crate) fn has_outgoing(&self) -> bool {
+        self.outgoing_count > 0
     }
 
-    pub(crate) fn leave(&mut self, fd: OwnedFd, to: CoreId) {
-        self.leaving[to].push(fd);
-        self.waiting += 1;
+    /// Queues a socket for the core `to`. [`Self::flush`] sends it.
+    pub(crate) fn enqueue(&mut self, fd: OwnedFd, to: CoreId) {
+        self.outgoing[to].push(fd);
+        self.outgoing_count += 1;
     }
 
-    /// Sends what waits, 32 sockets a message. What a full fd channel does not take stays for the next time.
+    /// Sends the queued sockets, 32 in a message. Sockets that a full channel does not take wait
+    /// for the next flush.
     pub(crate) fn flush(&mut self, slots: &[CoreSlot]) {
-        if self.waiting == 0 {
+        if self.outgoing_count == 0 {
             return;
         }
-        for (to, leaving) in self.leaving.iter_mut().enumerate() {
-            if self.is_one_table && !leaving.is_empty() {
-                self.waiting -= leaving.len();
+        for (to, leaving) in self.outgoing.iter_mut().enumerate() {
+            if self.shares_table && !leaving.is_empty() {
+                self.outgoing_count -= leaving.len();
                 let CoreSlot { handoff, channel, .. } = &slots[to];
-                handoff.leave(leaving.drain(..), || {
-                    // A full fd channel is as good: there is something in it that makes the other core look.
-                    let _ = send(channel, std::iter::empty(), LOOK_INTO_THE_LOBBY);
+                handoff.push(leaving.drain(..), || {
+                    // An error means that the channel is full; its messages wake the core as well.
+                    let _ = send(channel, std::iter::empty(), HANDOFF);
                 });
             }
             while !leaving.is_empty() {
@@ -93,19 +96,20 @@ impl FdPassing {
                     Err(errno) if errno == Errno::AGAIN || errno.blame() == Blame::Limit => break,
                     Err(_) => self.failures += count as u64,
                 }
-                // Sent, the other table has its own reference; failed, the connection ends here.
+                // After a send the other table has its own reference; after a failure the
+                // connection ends here.
                 leaving.drain(..count);
-                self.waiting -= count;
+                self.outgoing_count -= count;
             }
         }
     }
 
-    /// Receives at most `room` sockets' worth of messages, so that none is lost to a full table.
+    /// Receives messages with at most `room` sockets, so that a full table loses none.
     pub(crate) fn receive(&mut self, own: &CoreSlot, room: usize) {
-        if self.is_one_table {
-            let mut in_lobby = VecDeque::new();
-            own.handoff.take(|| self.read_messages(own, room), &mut in_lobby);
-            self.arrived.append(&mut in_lobby);
+        if self.shares_table {
+            let mut handed_off = VecDeque::new();
+            own.handoff.drain(|| self.read_messages(own, room), &mut handed_off);
+            self.incoming.append(&mut handed_off);
         } else {
             self.read_messages(own, room);
         }
@@ -113,51 +117,53 @@ impl FdPassing {
 
     fn read_messages(&mut self, own: &CoreSlot, room: usize) {
         for _ in 0..room / BATCH {
-            match receive(own.channel.out.as_fd(), &mut self.arrived, &mut self.listeners) {
+            match receive(own.channel.read_end.as_fd(), &mut self.incoming, &mut self.listeners) {
                 Ok(lost) => self.failures += u64::from(lost),
                 Err(_) => break,
             }
         }
     }
 
-    pub(crate) fn take(&mut self) -> Option<OwnedFd> {
-        self.arrived.pop_front()
+    /// Takes the next received connection.
+    pub(crate) fn pop(&mut self) -> Option<OwnedFd> {
+        self.incoming.pop_front()
     }
 
-    pub(crate) fn take_listener(&mut self) -> Option<OwnedFd> {
+    /// Takes the next received listener.
+    pub(crate) fn pop_listener(&mut self) -> Option<OwnedFd> {
         self.listeners.pop_front()
     }
 }
 
-/// Sends another reference to a listener; this core keeps its own.
+/// Sends another core a reference to a listener. This core keeps its own.
 pub(crate) fn share(listener: BorrowedFd<'_>, to: &FdChannel) -> Result<(), Errno> {
-    send(to, std::iter::once(listener), A_LISTENER)
+    send(to, std::iter::once(listener), LISTENER)
 }
 
-/// Sockets a message.
+/// Most sockets in a message.
 pub(crate) const BATCH: usize = 32;
-/// What a message says instead of a number of connections when it carries one listener.
-const A_LISTENER: u8 = u8::MAX;
-/// What a message says that carries nothing: sockets wait in the handoff queue of the core's slot.
-const LOOK_INTO_THE_LOBBY: u8 = 0;
+/// Content of a message that carries one listener, in place of the number of connections.
+const LISTENER: u8 = u8::MAX;
+/// Content of a message without sockets: sockets wait in the core's handoff queue.
+const HANDOFF: u8 = 0;
 
 fn send<'fd>(
     channel: &FdChannel,
     sockets: impl Iterator<Item = BorrowedFd<'fd>>,
-    what: u8,
+    content: u8,
 ) -> Result<(), Errno> {
     let borrowed: Vec<BorrowedFd<'_>> = sockets.collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !borrowed.is_empty() {
         let pushed = control.push(SendAncillaryMessage::ScmRights(&borrowed));
-        debug_assert!(pushed, "the space is made for a whole batch");
+        debug_assert!(pushed, "the space is large enough for a whole batch");
     }
-    sendmsg(&channel.into, &[IoSlice::new(&[what])], &mut control, SendFlags::NOSIGNAL)?;
+    sendmsg(&channel.write_end, &[IoSlice::new(&[content])], &mut control, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
-/// Receives one message; says how many of its connections the table had no room for.
+/// Receives one message. Returns how many of its connections were lost because the table was full.
 fn receive(
     channel: BorrowedFd<'_>,
     connections: &mut VecDeque<OwnedFd>,
@@ -165,13 +171,17 @@ fn receive(
 ) -> Result<u32, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut what = [0u8];
-    let received =
-        recvmsg(channel, &mut [IoSliceMut::new(&mut what)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut content = [0u8];
+    let received = recvmsg(
+        channel,
+        &mut [IoSliceMut::new(&mut content)],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
     if received.bytes == 0 {
         return Err(Errno::AGAIN);
     }
-    let is_listener = what[0] == A_LISTENER;
+    let is_listener = content[0] == LISTENER;
     let into = if is_listener { listeners } else { connections };
     let before = into.len();
     for message in control.drain() {
@@ -179,7 +189,7 @@ fn receive(
             into.extend(fds);
         }
     }
-    let lost = u32::from(what[0]).saturating_sub((into.len() - before) as u32);
+    let lost = u32::from(content[0]).saturating_sub((into.len() - before) as u32);
     Ok(if is_listener { 0 } else { lost })
 }
 
@@ -194,7 +204,7 @@ mod tests {
     use super::*;
 
     fn slots() -> [CoreSlot; 2] {
-        let tables = Tables::of_new_cores();
+        let tables = Tables::for_new_cores();
         [CoreSlot::new(tables).unwrap(), CoreSlot::new(tables).unwrap()]
     }
 
@@ -205,23 +215,23 @@ mod tests {
         let mut pipes = Vec::new();
         for _ in 0..50 {
             let (read, write) = std::io::pipe().unwrap();
-            from.leave(write.into(), 1);
+            from.enqueue(write.into(), 1);
             pipes.push(read);
         }
         from.flush(&slots);
-        assert_eq!((from.held(), from.failures), (0, 0));
+        assert_eq!((from.fds_held(), from.failures), (0, 0));
 
         let mut to = FdPassing::new(2, false);
         to.receive(&slots[1], 1_000);
         for (n, mut read) in pipes.into_iter().enumerate() {
-            let write = to.take().expect("all of them arrive");
+            let write = to.pop().expect("all of them arrive");
             rustix::io::write(&write, &[n as u8]).unwrap();
             drop(write);
             let mut byte = Vec::new();
             std::io::Read::read_to_end(&mut read, &mut byte).unwrap();
             assert_eq!(byte, [n as u8]);
         }
-        assert!(to.take().is_none());
+        assert!(to.pop().is_none());
     }
 
     #[test]
@@ -229,14 +239,14 @@ mod tests {
         let slots = slots();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut from = FdPassing::new(2, false);
-        from.leave(std::io::pipe().unwrap().0.into(), 1);
+        from.enqueue(std::io::pipe().unwrap().0.into(), 1);
         from.flush(&slots);
         share(listener.as_fd(), &slots[1].channel).unwrap();
 
         let mut to = FdPassing::new(2, false);
         to.receive(&slots[1], 1_000);
-        assert!(to.take().is_some() && to.take().is_none());
-        let copy = to.take_listener().expect("the listener arrives");
+        assert!(to.pop().is_some() && to.pop().is_none());
+        let copy = to.pop_listener().expect("the listener arrives");
         let copy = std::net::TcpListener::from(copy);
         assert_eq!(copy.local_addr().unwrap(), listener.local_addr().unwrap());
         assert_eq!(to.failures, 0);
@@ -248,14 +258,14 @@ mod tests {
         let (mut from, mut to) = (FdPassing::new(2, true), FdPassing::new(2, true));
         let pipes: Vec<_> = (0..40).map(|_| OwnedFd::from(std::io::pipe().unwrap().0)).collect();
         let numbers: Vec<_> = pipes.iter().map(AsRawFd::as_raw_fd).collect();
-        pipes.into_iter().for_each(|pipe| from.leave(pipe, 1));
+        pipes.into_iter().for_each(|pipe| from.enqueue(pipe, 1));
         from.flush(&slots);
-        assert_eq!((from.held(), from.failures), (0, 0));
+        assert_eq!((from.fds_held(), from.failures), (0, 0));
         to.receive(&slots[1], 1_000);
-        let arrived: Vec<_> = std::iter::from_fn(|| to.take()).collect();
+        let arrived: Vec<_> = std::iter::from_fn(|| to.pop()).collect();
         assert_eq!(arrived.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>(), numbers);
         to.receive(&slots[1], 1_000);
-        assert!(to.take().is_none(), "the hatch is empty too");
+        assert!(to.pop().is_none(), "the channel is empty too");
     }
 
     #[test]
@@ -268,17 +278,18 @@ mod tests {
                 let mut from = FdPassing::new(2, true);
                 let begun = Instant::now();
                 while sent.load(SeqCst) < SOCKETS_MAX && begun.elapsed() < ENOUGH {
-                    from.leave(std::io::pipe().unwrap().0.into(), 1);
+                    from.enqueue(std::io::pipe().unwrap().0.into(), 1);
                     from.flush(&slots);
                     sent.fetch_add(1, SeqCst);
-                    // The next one leaves while the other core looks whether there is one.
+                    // The next socket leaves while the other core checks for one.
                     let mut spins = 0;
                     while arrived.load(SeqCst) < sent.load(SeqCst) && begun.elapsed() < ENOUGH {
                         spins += 1;
-                        // Where the cores share a CPU, the other one waits for this one's.
-                        match spins > 10_000 {
-                            true => std::thread::yield_now(),
-                            false => std::hint::spin_loop(),
+                        // If the cores share a CPU, the other core needs this one to yield.
+                        if spins > 10_000 {
+                            std::thread::yield_now();
+                        } else {
+                            std::hint::spin_loop();
                         }
                     }
                 }
@@ -288,14 +299,14 @@ mod tests {
             while !is_over.load(SeqCst) || arrived.load(SeqCst) < sent.load(SeqCst) {
                 let on_its_way = sent.load(SeqCst);
                 let wait = Timespec { tv_sec: 1, tv_nsec: 0 };
-                let channel = &mut [PollFd::new(&slots[1].channel.out, PollFlags::IN)];
-                let is_told = poll(channel, Some(&wait)).unwrap() > 0;
+                let channel = &mut [PollFd::new(&slots[1].channel.read_end, PollFlags::IN)];
+                let is_readable = poll(channel, Some(&wait)).unwrap() > 0;
                 assert!(
-                    is_told || arrived.load(SeqCst) >= on_its_way,
-                    "nothing tells of those after {arrived:?}"
+                    is_readable || arrived.load(SeqCst) >= on_its_way,
+                    "no notification for the sockets after {arrived:?}"
                 );
                 to.receive(&slots[1], 1_000);
-                while to.take().is_some() {
+                while to.pop().is_some() {
                     arrived.fetch_add(1, SeqCst);
                     to.receive(&slots[1], 1_000);
                 }
@@ -303,7 +314,7 @@ mod tests {
         });
     }
 
-    /// No more than these, and no longer than that.
+    /// The test ends after this many sockets, or after [`ENOUGH`].
     const SOCKETS_MAX: usize = 20_000;
     const ENOUGH: Duration = Duration::from_secs(5);
 }

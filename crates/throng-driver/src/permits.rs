@@ -1,9 +1,9 @@
-//! One permit for every connection: the only counter that cores share.
+//! Permits, one for every connection: the counter that all cores share.
 //!
-//! A permit is taken before accept and given back by the close, so `connections_max` is exact over all
-//! cores. A core that found none is remembered; each permit that comes back wakes one such core. A core
-//! that was woken and finds nobody in its queue gives its permit back, which wakes the next:
-//! so no queue waits while a permit is free.
+//! A core acquires a permit before it accepts, and releases it at the close, so `connections_max`
+//! is exact over all cores. A core that finds no free permit registers as a waiter; each release
+//! wakes one waiter. A woken core whose accept queue is empty releases its permit, which wakes the
+//! next waiter. So no accept queue waits while a permit is free.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::SeqCst;
@@ -11,76 +11,77 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::CoreId;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, seq_cst_for_loom};
 
-/// How many connections there may be, and how many there are.
+/// Counter of connections, with a limit.
 #[derive(Debug)]
 pub struct Permits {
     max: usize,
-    taken: AtomicUsize,
-    /// Whether `waiting` holds anybody; spares the lock on every close.
-    anyone_waits: AtomicBool,
-    waiting: Mutex<Vec<CoreId>>,
+    in_use: AtomicUsize,
+    /// `waiters` is not empty. It saves the lock on every close.
+    has_waiters: AtomicBool,
+    waiters: Mutex<Vec<CoreId>>,
 }
 
 impl Permits {
-    /// `max` permits, none taken.
+    /// Creates `max` permits, all of them free.
     pub fn new(max: usize) -> Self {
         Self {
             max,
-            taken: AtomicUsize::new(0),
-            anyone_waits: AtomicBool::new(false),
-            waiting: Mutex::new(Vec::new()),
+            in_use: AtomicUsize::new(0),
+            has_waiters: AtomicBool::new(false),
+            waiters: Mutex::new(Vec::new()),
         }
     }
 
-    /// Takes a permit. Without one, `core` is remembered and will be named by a [`Self::give`].
-    pub fn take(&self, core: CoreId) -> bool {
-        if self.try_take() {
+    /// Acquires a permit. If none is free, returns false and registers `core` as a waiter, which a
+    /// later [`Self::release`] returns.
+    pub fn acquire_or_register(&self, core: CoreId) -> bool {
+        if self.try_acquire() {
             return true;
         }
         {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            if !waiting.contains(&core) {
-                waiting.push(core);
+            let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+            if !waiters.contains(&core) {
+                waiters.push(core);
             }
-            self.anyone_waits.store(true, SeqCst);
+            self.has_waiters.store(true, SeqCst);
         }
         seq_cst_for_loom();
-        // A permit that came back between the two looks has woken nobody.
-        self.try_take()
+        // A permit that was released between the two attempts has woken no waiter.
+        self.try_acquire()
     }
 
-    /// Gives a permit back; returns the core to wake, if one waits.
+    /// Releases a permit. Returns the core to wake, if one waits.
     #[must_use = "the core that waits must be woken"]
-    pub fn give(&self) -> Option<CoreId> {
-        let before = self.taken.fetch_sub(1, SeqCst);
-        debug_assert!(before > 0, "a permit was given back that nobody took");
+    pub fn release(&self) -> Option<CoreId> {
+        let before = self.in_use.fetch_sub(1, SeqCst);
+        debug_assert!(before > 0, "a permit was released that was not acquired");
         seq_cst_for_loom();
-        if !self.anyone_waits.load(SeqCst) {
+        if !self.has_waiters.load(SeqCst) {
             return None;
         }
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let core = if waiting.is_empty() { None } else { Some(waiting.remove(0)) };
-        self.anyone_waits.store(!waiting.is_empty(), SeqCst);
+        let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let core = if waiters.is_empty() { None } else { Some(waiters.remove(0)) };
+        self.has_waiters.store(!waiters.is_empty(), SeqCst);
         core
     }
 
-    /// Whether a core that found no permit waits to be named.
-    pub fn anyone_waits(&self) -> bool {
-        self.anyone_waits.load(SeqCst)
+    /// Reports whether a core waits for a permit.
+    pub fn has_waiters(&self) -> bool {
+        self.has_waiters.load(SeqCst)
     }
 
-    /// How many are taken.
-    pub fn taken(&self) -> usize {
-        self.taken.load(SeqCst)
+    /// Returns how many permits are in use.
+    pub fn in_use(&self) -> usize {
+        self.in_use.load(SeqCst)
     }
 
-    /// Takes a permit; without one, nobody is remembered.
-    pub fn try_take(&self) -> bool {
-        let mut taken = self.taken.load(SeqCst);
-        while taken < self.max {
-            match self.taken.compare_exchange_weak(taken, taken + 1, SeqCst, SeqCst) {
+    /// Acquires a permit. If none is free, returns false and registers no waiter.
+    pub fn try_acquire(&self) -> bool {
+        let mut in_use = self.in_use.load(SeqCst);
+        while in_use < self.max {
+            match self.in_use.compare_exchange_weak(in_use, in_use + 1, SeqCst, SeqCst) {
                 Ok(_) => return true,
-                Err(now) => taken = now,
+                Err(now) => in_use = now,
             }
         }
         false
@@ -100,30 +101,30 @@ mod tests {
                 let (permits, most) = (&permits, &most);
                 scope.spawn(move || {
                     for _ in 0..20_000 {
-                        if permits.take(core) {
-                            most.fetch_max(permits.taken(), SeqCst);
-                            let _ = permits.give();
+                        if permits.acquire_or_register(core) {
+                            most.fetch_max(permits.in_use(), SeqCst);
+                            let _ = permits.release();
                         }
                     }
                 });
             }
         });
-        assert_eq!(permits.taken(), 0);
+        assert_eq!(permits.in_use(), 0);
         assert!(most.load(SeqCst) <= 100);
     }
 
     #[test]
     fn each_permit_that_comes_back_wakes_one_waiter() {
         let permits = Permits::new(1);
-        assert!(permits.take(0));
-        assert!(!permits.take(1));
-        assert!(!permits.take(2));
-        assert!(!permits.take(2));
-        assert_eq!(permits.give(), Some(1));
-        // Core 1 found nobody in its queue and gives back what it took.
-        assert!(permits.take(1));
-        assert_eq!(permits.give(), Some(2));
-        assert!(permits.take(2));
-        assert_eq!(permits.give(), None);
+        assert!(permits.acquire_or_register(0));
+        assert!(!permits.acquire_or_register(1));
+        assert!(!permits.acquire_or_register(2));
+        assert!(!permits.acquire_or_register(2));
+        assert_eq!(permits.release(), Some(1));
+        // Core 1 found its accept queue empty and releases its permit.
+        assert!(permits.acquire_or_register(1));
+        assert_eq!(permits.release(), Some(2));
+        assert!(permits.acquire_or_register(2));
+        assert_eq!(permits.release(), None);
     }
 }

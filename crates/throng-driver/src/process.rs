@@ -1,11 +1,11 @@
-//! What this process has used.
+//! Resource use of this process.
 
 use throng_report::ProcessUse;
 
-/// CPU time and memory of this process now. `rss_bytes_at_start` is the caller's to fill in.
+/// Returns the CPU time and memory of this process. The caller fills in `rss_bytes_at_start`.
 pub fn own_use() -> ProcessUse {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the struct is the kernel's, writable, and valid when all zero.
+    // SAFETY: the struct has the kernel's layout, is writable, and is valid when all zero.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()
@@ -20,9 +20,10 @@ pub fn own_use() -> ProcessUse {
     }
 }
 
-/// Resident memory in bytes; 0 where `/proc` cannot be read.
+/// Returns the resident memory in bytes; 0 if `/proc` cannot be read.
 pub fn rss_bytes() -> u64 {
-    // smaps_rollup would be exact and takes the mmap lock for milliseconds; statm may be a few pages off.
+    // smaps_rollup would be exact, but takes the mmap lock for milliseconds. statm may be a few
+    // pages off.
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 =
         statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Sockets: opened, bound and given their options.
+//! Socket calls: open, bind, set options, send, receive, close.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,12 +12,12 @@ use rustix::net::{
 use crate::arrival;
 use crate::{ConnectSpec, Errno, ListenSpec, SocketClose, SocketOptions, SourceAddress};
 
-/// The local address of a socket.
+/// Returns the local address of a socket.
 pub fn local_addr(fd: impl AsFd) -> Option<SocketAddr> {
     rustix::net::getsockname(fd).ok().and_then(|addr| addr.try_into().ok())
 }
 
-/// The address of a socket's other end.
+/// Returns the peer's address of a socket.
 pub fn peer_addr(fd: impl AsFd) -> Option<SocketAddr> {
     rustix::net::getpeername(fd).ok().flatten().and_then(|addr: SocketAddrAny| addr.try_into().ok())
 }
@@ -31,7 +31,7 @@ pub(crate) fn listen(spec: &ListenSpec) -> Result<OwnedFd, Errno> {
     if spec.addr.is_ipv6() {
         sockopt::set_ipv6_v6only(&fd, true)?;
     }
-    // Accepted sockets inherit these, so that accepting needs no further call.
+    // Accepted sockets inherit the options, so an accept needs no further call.
     set_options(fd.as_fd(), &spec.options)?;
     rustix::net::bind(&fd, &spec.addr)?;
     rustix::net::listen(&fd, i32::try_from(spec.backlog).unwrap_or(i32::MAX))?;
@@ -48,12 +48,13 @@ pub(crate) fn connect(spec: &ConnectSpec) -> Result<OwnedFd, Errno> {
     set_options(fd.as_fd(), &spec.options)?;
     match spec.source {
         SourceAddress::Any => {}
-        SourceAddress::Late(address) => {
+        SourceAddress::IpOnly(address) => {
             bind_address_no_port(fd.as_fd())?;
             rustix::net::bind(&fd, &SocketAddr::new(address, 0))?;
         }
         SourceAddress::Explicit(address) => {
-            // Lets a port in TIME-WAIT be taken again; whether that is safe for this pair, connect decides.
+            // Allows a port in TIME-WAIT; connect decides whether that is safe for this pair of
+            // addresses.
             sockopt::set_socket_reuseaddr(&fd, true)?;
             rustix::net::bind(&fd, &address)?;
         }
@@ -84,7 +85,8 @@ pub(crate) fn finish(fd: BorrowedFd<'_>) -> Result<(), Errno> {
 
 pub(crate) fn close(fd: OwnedFd, how: SocketClose) {
     if how == SocketClose::Reset {
-        // A linger time of zero turns close into RST. Where it fails the connection ends with FIN.
+        // A linger time of zero turns the close into RST. If the call fails, the connection ends
+        // with FIN.
         let _ = sockopt::set_socket_linger(&fd, Some(Duration::ZERO));
     }
     drop(fd);
@@ -112,10 +114,10 @@ fn set_options(fd: BorrowedFd<'_>, options: &SocketOptions) -> Result<(), Errno>
     Ok(())
 }
 
-/// Lets `connect` choose the port, so that a port serves as many connections as there are targets.
+/// Lets `connect` choose the port, so that connections to several targets share a port.
 fn bind_address_no_port(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     let on: libc::c_int = 1;
-    // SAFETY: the option takes an int of this size, which lives over the call.
+    // SAFETY: the option takes an int of this size, which lives during the call.
     let done = unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),

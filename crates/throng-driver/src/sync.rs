@@ -1,5 +1,5 @@
-//! Locks and atomics: the standard library's, or loom's where `make loom` checks every interleaving
-//! of what uses them (`models.rs`).
+//! Locks and atomics: the standard library's, or loom's when `make loom` checks the interleavings
+//! of the code that uses them (`models.rs`).
 
 #[cfg(all(loom, test))]
 pub(crate) use loom::sync::{
@@ -12,8 +12,8 @@ pub(crate) use std::sync::{
     atomic::{AtomicBool, AtomicUsize},
 };
 
-/// Puts back what loom leaves out: it takes `SeqCst` for `AcqRel`, and orders all threads at fences
-/// alone. Between accesses that are `SeqCst` themselves the product needs no fence.
+/// Adds the order that loom lacks: loom treats `SeqCst` accesses as `AcqRel`, and orders all
+/// threads only at fences. Outside loom the accesses are `SeqCst` themselves and need no fence.
 #[inline]
 pub(crate) fn seq_cst_for_loom() {
     #[cfg(all(loom, test))]

@@ -1,8 +1,8 @@
-//! Waiting: until an event or a moment, to within 20 microseconds.
+//! Waiting for an event or a moment, with a precision of 20 microseconds.
 //!
-//! `epoll_wait` counts in milliseconds and is late by 0.67 ms at the median; `epoll_pwait2` with a timer
-//! slack of one nanosecond by 0.02 ms. On kernels before 5.11, which lack it, a timerfd in the same
-//! set wakes the plain call.
+//! `epoll_wait` counts in milliseconds and is late by 0.67 ms at the median; `epoll_pwait2` with a
+//! timer slack of one nanosecond is late by 0.02 ms. Kernels before 5.11 lack it: there a timerfd
+//! in the same set wakes the plain call.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -14,30 +14,30 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
 use crate::Errno;
 use crate::socket::last_errno;
 
-/// How long to wait for events.
+/// Longest time to wait for events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitTimeout {
-    /// Only look.
-    None,
-    /// This long.
+    /// Return at once.
+    Zero,
+    /// Wait at most this long.
     For(Duration),
-    /// Until something happens.
-    Endless,
+    /// Wait until an event.
+    Unlimited,
 }
 
-/// The way of waiting that this kernel has.
+/// Method of waiting that this kernel supports.
 pub(crate) enum Waiter {
     Pwait2,
     TimerFd(OwnedFd),
 }
 
 impl Waiter {
-    /// Chooses the way, and adds a timerfd under `token` to `set` where one is needed.
+    /// Chooses the method, and adds a timerfd under `token` to `set` if the method needs one.
     pub(crate) fn new(set: BorrowedFd<'_>, token: u64) -> Result<Self, Errno> {
-        // Only a hint: without it waits are late by 50 us more.
+        // Only a hint: without it, waits are late by another 50 us.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let mut none = [const { MaybeUninit::uninit() }; 1];
-        if pwait2(set, &mut none, WaitTimeout::None).is_ok() {
+        if pwait2(set, &mut none, WaitTimeout::Zero).is_ok() {
             return Ok(Self::Pwait2);
         }
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
@@ -47,20 +47,20 @@ impl Waiter {
         Ok(Self::TimerFd(timer))
     }
 
-    /// Waits and fills `events` from the front; returns how many.
+    /// Waits, and fills `events` from the front. Returns how many events there are.
     pub(crate) fn wait(
         &self,
         set: BorrowedFd<'_>,
         events: &mut [MaybeUninit<libc::epoll_event>],
-        patience: WaitTimeout,
+        timeout: WaitTimeout,
     ) -> Result<usize, Errno> {
         match self {
-            Self::Pwait2 => pwait2(set, events, patience),
+            Self::Pwait2 => pwait2(set, events, timeout),
             Self::TimerFd(timer) => {
-                if let WaitTimeout::For(span) = patience {
+                if let WaitTimeout::For(span) = timeout {
                     arm(timer, span)?;
                 }
-                plain(set, events, if patience == WaitTimeout::None { 0 } else { -1 })
+                plain(set, events, if timeout == WaitTimeout::Zero { 0 } else { -1 })
             }
         }
     }
@@ -87,16 +87,16 @@ fn timespec(span: Duration) -> Timespec {
 fn pwait2(
     set: BorrowedFd<'_>,
     events: &mut [MaybeUninit<libc::epoll_event>],
-    patience: WaitTimeout,
+    timeout: WaitTimeout,
 ) -> Result<usize, Errno> {
-    let span = match patience {
-        WaitTimeout::None => Some(timespec(Duration::ZERO)),
+    let span = match timeout {
+        WaitTimeout::Zero => Some(timespec(Duration::ZERO)),
         WaitTimeout::For(span) => Some(timespec(span)),
-        WaitTimeout::Endless => None,
+        WaitTimeout::Unlimited => None,
     };
     let timeout = span.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `events` is writable for its length, `timeout` is null or a valid timespec of the kernel's
-    // 64-bit layout, and no signal mask is given.
+    // SAFETY: `events` is writable for its length, `timeout` is null or a valid timespec in the
+    // kernel's 64-bit layout, and there is no signal mask.
     let count = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Longer than a busy machine keeps a thread waiting.
+    /// Longer than a busy machine delays a thread.
     const FOREVER: Duration = Duration::from_secs(20);
 
     fn waits_for_the_span(waiter: &Waiter, set: &OwnedFd) {
@@ -144,7 +144,7 @@ mod tests {
         assert!(begun.elapsed() >= Duration::from_millis(5));
         assert!(begun.elapsed() < FOREVER);
         let begun = Instant::now();
-        waiter.wait(set.as_fd(), &mut events, WaitTimeout::None).unwrap();
+        waiter.wait(set.as_fd(), &mut events, WaitTimeout::Zero).unwrap();
         assert!(begun.elapsed() < FOREVER);
     }
 

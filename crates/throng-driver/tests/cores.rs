@@ -1,4 +1,4 @@
-//! Cores that cannot be set up. Alone in its process, since it lowers the limit of fds.
+//! Failed setup of cores. The test has its own process, because it lowers the fd limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -9,9 +9,9 @@ use throng_driver::{CoresOptions, EpollDriver, Errno, spawn};
 #[test]
 fn none_runs_when_one_cannot_be_set_up_and_no_fd_is_left_behind() {
     let before = open_fds();
-    // Enough for what all cores share, and for the epoll sets of some of them.
-    let most = Some((before + EACH_CORE * CORES + 4) as u64);
-    setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
+    // Enough for the shared fds of all cores, and for the epoll sets of some of them.
+    let limit = Some((before + FDS_PER_CORE * CORES + 4) as u64);
+    setrlimit(Resource::Nofile, Rlimit { current: limit, maximum: limit }).unwrap();
     let ran = Arc::new(AtomicUsize::new(0));
     let runs = Arc::clone(&ran);
     let options = CoresOptions { cores: CORES, private_fds: false, ..CoresOptions::default() };
@@ -29,5 +29,5 @@ fn open_fds() -> usize {
 }
 
 const CORES: usize = 8;
-/// Its eventfd and both ends of its passing socket.
-const EACH_CORE: usize = 3;
+/// A core's eventfd and both ends of its passing socket.
+const FDS_PER_CORE: usize = 3;

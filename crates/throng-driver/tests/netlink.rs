@@ -1,5 +1,5 @@
-//! Netlink against the kernel that the test runs on: real listeners, real accept queues, and real
-//! half-open connections in network namespaces of the test's own.
+//! Netlink queries to a real kernel: listeners, accept queues, and half-open connections in network
+//! namespaces of the test.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use throng_driver::netlink::{DiagSocket, Family, ListenerState, States};
 
-/// Longer than anything here takes, on a machine that is busy too.
+/// Longer than any step here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Connections that have been made, and wait in the accept queue.
+/// Connections that wait in the accept queue.
 const WAITING: usize = 3;
 
 fn listener_of(family: Family, addr: SocketAddr) -> ListenerState {
@@ -23,7 +23,8 @@ fn listener_of(family: Family, addr: SocketAddr) -> ListenerState {
     mine[0]
 }
 
-/// A client's `connect` may return a little before its last ACK has reached the server's side.
+/// Waits until `read` returns `expected`: a client's `connect` may return a little before its last
+/// ACK has reached the server.
 #[track_caller]
 fn eventually<T: PartialEq + std::fmt::Debug>(expected: T, mut read: impl FnMut() -> T) {
     let began = Instant::now();
@@ -78,14 +79,15 @@ fn connections_are_counted_by_local_port() {
     eventually(2, || count(&[port(&two)]));
     assert_eq!(count(&[port(&idle)]), 0);
     assert_eq!(count(&[port(&idle), port(&two), port(&one)]), 42);
-    // More ranges of ports than one question holds: every other one, the two servers' own among them.
+    // More ranges of ports than one question holds: every other one, the two servers' own among
+    // them.
     let many: Vec<u16> = (1..=u16::MAX)
         .filter(|port| port % 2 == 0 || [port_of_one, port_of_two].contains(port))
         .filter(|other| *other != port(&idle))
         .collect();
     assert!(count(&many) >= 42);
-    assert_eq!(count(&[port_of_one; 9]), 40, "a port that is named twice is one");
-    // Without a filter the clients' ends count too.
+    assert_eq!(count(&[port_of_one; 9]), 40, "a repeated port counts once");
+    // Without a filter the clients' sockets count too.
     assert!(count(&[]) >= 84);
     drop(clients);
 }
@@ -104,25 +106,25 @@ fn an_answer_of_many_datagrams_is_read_to_its_end() {
     }
 }
 
-/// The SYN-ACKs of a server are held back by a token bucket on its side of a veth pair, so its
-/// connections stay in SYN-RECV while the clients retry: it lets one pass in seven seconds.
+/// A token bucket on the server's side of a veth pair delays its SYN-ACKs, so its connections stay
+/// in SYN-RECV while the clients retry: one SYN-ACK passes in seven seconds.
 #[test]
 fn half_open_connections_are_counted_in_syn_recv() {
-    let may = Command::new("unshare").args(["-rn", "tc", "-V"]).stdout(Stdio::null()).status();
-    if !may.is_ok_and(|status| status.success()) {
+    let can_run = Command::new("unshare").args(["-rn", "tc", "-V"]).stdout(Stdio::null()).status();
+    if !can_run.is_ok_and(|status| status.success()) {
         eprintln!("skipped: no network namespaces or no tc here");
         return;
     }
     let server = play("server", &["-rn"]).output().expect("server");
-    let said = String::from_utf8_lossy(&server.stdout);
-    assert!(server.status.success(), "{said}{}", String::from_utf8_lossy(&server.stderr));
-    print!("{said}");
+    let output = String::from_utf8_lossy(&server.stdout);
+    assert!(server.status.success(), "{output}{}", String::from_utf8_lossy(&server.stderr));
+    print!("{output}");
 }
 
 const CLIENTS: u64 = 20;
 
-/// The test above in its two other processes, each in a network namespace of its own; nothing
-/// outlives them.
+/// Runs the two other processes of the test above, each in its own network namespace, which ends
+/// with the process.
 #[test]
 fn in_a_namespace() {
     match env::var("THRONG_TEST_ROLE").as_deref() {
@@ -159,7 +161,8 @@ fn serve_half_open() {
 
     run("ip link set lo up");
     run(&format!(
-        "ip link add s0 address 02:00:00:00:00:01 type veth peer name c0 address 02:00:00:00:00:02 netns {}",
+        "ip link add s0 address 02:00:00:00:00:01 type veth \
+         peer name c0 address 02:00:00:00:00:02 netns {}",
         client.id()
     ));
     run("ip link set s0 addrgenmode none up");
@@ -182,7 +185,7 @@ fn serve_half_open() {
     client.kill().expect("kill");
     client.wait().expect("wait");
     drop(server);
-    // A token or two let a SYN-ACK through before the bucket is empty.
+    // The bucket's first tokens let one or two SYN-ACKs pass.
     assert!((CLIENTS - 2..=CLIENTS).contains(&seen), "{seen} of {CLIENTS}");
     assert_eq!(other, 0);
     assert!(any >= CLIENTS - 3, "{any}");

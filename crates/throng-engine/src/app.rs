@@ -1,106 +1,90 @@
-//! What sits on the engine.
+//! The interface between the engine and its application.
 
 use throng_base::Instant;
-use throng_driver::{Driver, Errno};
+use throng_driver::Driver;
 use throng_proto::Session;
 
-use crate::{Conn, CoreContext};
+use crate::{CloseReason, Conn, CoreContext};
 
-/// A state machine over connections: a server, or a generator.
+/// State machine over connections: a server or a generator.
 ///
-/// Callbacks never nest. What one asks for (send, close, connect, a deadline, something for another
-/// connection) is done after it has returned. A callback about a connection that panics ends that connection, nothing
-/// else; one about the core ends the core, so what is not the app's own code runs in [`Desk::shield`] there.
+/// Callbacks never nest. The core carries out what a callback requests (send, close, connect, a
+/// deadline, an effect on another connection) after the callback returns. A panic in a callback
+/// about a connection ends that connection and nothing else. A panic in a callback about the core
+/// ends the core, so these callbacks run foreign code inside [`CoreContext::catch_panic`].
 pub trait App<D: Driver>: Sized {
-    /// The protocol of every connection.
+    /// Protocol of every connection.
     type Session: Session;
-    /// What the app keeps for a connection or user. Small: there are millions.
+    /// App's state of a connection or user. It should be small: there are millions.
     type State;
 
-    /// Whether to receive while the other end does not take what is to be sent. A server does not, so that a peer
-    /// that never reads cannot make it queue answers without end; a client does, so that two
-    /// ends never wait for each other.
+    /// Continue to receive while the peer does not take what is sent. A server does not, so that a
+    /// peer that never reads cannot make it queue answers without end. A client does, so that two
+    /// peers never wait for each other.
     const READS_WHILE_BLOCKED: bool = false;
 
-    /// What the sessions of this core share while they read.
+    /// Returns the scratch memory that the sessions of this core share while they read.
     fn scratch(&self) -> <Self::Session as Session>::Scratch {
         Default::default()
     }
 
-    /// The core begins.
-    fn started(&mut self, _desk: &mut CoreContext<D, Self>) {}
+    /// Runs once, before the core's first turn.
+    fn started(&mut self, _cx: &mut CoreContext<D, Self>) {}
 
-    /// Listener `number` has connects waiting. Told again every turn until they are accepted or it is unwatched.
-    fn acceptable(&mut self, _desk: &mut CoreContext<D, Self>, _number: u32) {}
+    /// Runs when connections wait at listener `number`; again every turn until the app accepts them
+    /// or unwatches the listener.
+    fn acceptable(&mut self, _cx: &mut CoreContext<D, Self>, _number: u32) {}
 
-    /// Other cores have handed sockets over; [`Driver::take_passed`] yields them.
-    fn passed(&mut self, _desk: &mut CoreContext<D, Self>) {}
+    /// Runs when other cores have handed off sockets; [`Driver::take_passed`] returns them.
+    fn passed(&mut self, _cx: &mut CoreContext<D, Self>) {}
 
-    /// Another core woke this one; perhaps a permit has come back.
-    fn woken(&mut self, _desk: &mut CoreContext<D, Self>) {}
+    /// Runs when another core woke this one; a permit may be free.
+    fn woken(&mut self, _cx: &mut CoreContext<D, Self>) {}
 
-    /// A message from another core or from the control thread.
-    fn mail(&mut self, _desk: &mut CoreContext<D, Self>, _mail: D::Mail) {}
+    /// Receives a message from another core or from the control thread.
+    fn message(&mut self, _cx: &mut CoreContext<D, Self>, _message: D::Mail) {}
 
-    /// When [`Self::run_due`] is wanted: the app's own timers, exact.
+    /// Returns when [`Self::run_due`] is due. These are the app's own timers, and exact.
     fn due(&self) -> Instant {
         Instant::FAR
     }
 
-    /// The moment of [`Self::due`] has come.
-    fn run_due(&mut self, _desk: &mut CoreContext<D, Self>) {}
+    /// Runs at the moment that [`Self::due`] returns.
+    fn run_due(&mut self, _cx: &mut CoreContext<D, Self>) {}
 
-    /// The last thing of every turn.
-    fn turn_ended(&mut self, _desk: &mut CoreContext<D, Self>) {}
+    /// Runs at the end of every turn.
+    fn turn_ended(&mut self, _cx: &mut CoreContext<D, Self>) {}
 
-    /// The connection is established.
+    /// Runs when the connection is established.
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>);
 
-    /// The protocol has something to say.
+    /// Receives an event of the protocol.
     fn event(&mut self, conn: &mut Conn<'_, D, Self>, event: <Self::Session as Session>::Event<'_>);
 
-    /// The other end has finished sending. Closes unless overridden.
+    /// Runs when the peer has finished sending. Closes the connection by default.
     fn finished(&mut self, conn: &mut Conn<'_, D, Self>) {
         conn.close_because(CloseReason::Finished);
     }
 
-    /// What had been queued for a slow peer has been taken by the kernel.
+    /// Runs when the kernel has taken all bytes that waited for a slow peer.
     fn drained(&mut self, _conn: &mut Conn<'_, D, Self>) {}
 
-    /// The deadline that [`Conn::set_deadline`] set has come. It is not set any more.
+    /// Runs at the deadline that [`Conn::set_deadline`] set. Each deadline fires once.
     fn deadline(&mut self, _conn: &mut Conn<'_, D, Self>) {}
 
-    /// [`Desk::nudge`] named this connection.
+    /// Runs after [`CoreContext::notify`] named this connection.
     fn notified(&mut self, _conn: &mut Conn<'_, D, Self>) {}
 
-    /// The socket is gone, or could not be opened. Says whether the entry stays in the
-    /// table: a user stays, to connect again; a server's connection goes.
+    /// Runs when the socket is closed, or could not be opened. Decides whether the entry stays in
+    /// the table: a user stays, to connect again; a server's connection does not.
     fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> AfterClose;
 }
 
-/// What becomes of an entry whose socket has gone.
+/// Fate of an entry whose socket has closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterClose {
-    /// It leaves the table.
+    /// The entry leaves the table.
     Free,
-    /// It stays, without a socket.
+    /// The entry stays, without a socket.
     Keep,
-}
-
-/// Why a socket is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CloseReason {
-    /// This end asked for it.
-    Asked,
-    /// The other end finished sending and this end followed.
-    Finished,
-    /// It could not be opened.
-    ConnectFailed(Errno),
-    /// Receiving or sending failed.
-    Failed(Errno),
-    /// The other end did not take what was queued for it: more than `pending_bytes_max`, or not within
-    /// `drain_timeout` of the close.
-    Overflow,
-    /// A callback panicked.
-    Panicked,
 }

@@ -1,64 +1,66 @@
-//! When the bytes of the present event arrived, and which receives ask.
+//! Arrival times of received bytes, and the choice of receives that request one.
 
 use throng_base::Instant;
 
-/// What the kernel said of the bytes that the present event was read from.
+/// Arrival of the bytes from which the present event was read, as far as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// The last of the bytes reached this kernel at this moment. Where a busy core asks for a sample only,
-    /// the receive stands for `weight` receives.
+    /// The last of the bytes reached this kernel at the moment `at`. On a busy core, which requests
+    /// stamps for a sample of receives only, the receive stands for `weight` receives.
     Stamped {
-        /// The moment.
+        /// Moment of the arrival.
         at: Instant,
-        /// Receives that this one stands for.
+        /// Number of receives that this one stands for.
         weight: u32,
     },
-    /// Another receive of a busy core stands for this one.
-    Sampled,
-    /// The kernel does not say, or was not asked. Stands for `weight` receives.
+    /// No stamp was requested; another receive of a busy core stands for this one.
+    NotSampled,
+    /// The kernel gave no stamp, or none was requested. Stands for `weight` receives.
     Unknown {
-        /// Receives that this one stands for.
+        /// Number of receives that this one stands for.
         weight: u32,
     },
 }
 
 impl Arrival {
-    /// Nothing is known of the moment.
+    /// Unknown arrival of a single receive.
     pub const UNKNOWN: Self = Self::Unknown { weight: 1 };
 }
 
-/// Chooses the receives that ask for a stamp, which makes them dearer. Up to [`STAMPS_PER_S`] of a second all do, so that a core with little to do measures everything. Of the rest,
-/// which only a busy core has, one in [`SAMPLE_WEIGHT`] does and counts for as many.
+/// Sampler of the receives that request a stamp, because a stamp makes a receive dearer. The first
+/// [`STAMPS_PER_S`] receives of a second all request one, so a core with little work measures all
+/// of them. Of the other receives, which only a busy core has, one in [`SAMPLE_WEIGHT`] requests a
+/// stamp and counts for that many.
 #[derive(Debug, Default)]
 pub(crate) struct StampSampler {
-    /// Receives that may ask, in parts of a second's nanoseconds.
+    /// Saved time; each stamp costs a second divided by [`STAMPS_PER_S`].
     saved_ns: u64,
     saved_at: Instant,
-    passed_over: u32,
+    skipped: u32,
 }
 
 impl StampSampler {
-    /// Begins a turn at `now`.
+    /// Adds the time since the last turn to the saved time.
     pub(crate) fn begin_turn(&mut self, now: Instant) {
         let passed_ns = now.since(self.saved_at).as_nanos().min(SECOND_NS.into()) as u64;
         self.saved_ns = (self.saved_ns + passed_ns).min(SECOND_NS);
         self.saved_at = now;
     }
 
-    /// Returns for how many receives the next one stands; none if it asks for no stamp.
+    /// Returns how many receives the next one stands for, or `None` if it requests no stamp.
     pub(crate) const fn next_weight(&mut self) -> Option<u32> {
         if let Some(rest) = self.saved_ns.checked_sub(SECOND_NS / STAMPS_PER_S) {
             self.saved_ns = rest;
             return Some(1);
         }
-        self.passed_over = (self.passed_over + 1) % SAMPLE_WEIGHT;
-        if self.passed_over == 0 { Some(SAMPLE_WEIGHT) } else { None }
+        self.skipped = (self.skipped + 1) % SAMPLE_WEIGHT;
+        if self.skipped == 0 { Some(SAMPLE_WEIGHT) } else { None }
     }
 }
 
-/// Receives of a second on a core that all ask.
+/// Receives a second on one core that all request a stamp.
 const STAMPS_PER_S: u64 = 500;
-/// One in so many of the others asks.
+/// One in this many of the other receives requests a stamp.
 const SAMPLE_WEIGHT: u32 = 64;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -82,7 +84,7 @@ mod tests {
                 asked += turn.len() as u32;
             }
             assert!(weights.abs_diff(40 * receives) < SAMPLE_WEIGHT, "{weights} of {receives}");
-            // Ten seconds, and what was saved before.
+            // Ten seconds, plus the time that was saved before.
             let all = (40 * receives).min(5_500);
             assert!(
                 asked >= all.min(5_000) && asked <= all + 40 * receives / SAMPLE_WEIGHT + 1,

@@ -1,9 +1,10 @@
-//! Fairness: how much work one connection may have done in a turn, and what waits when it wants more.
+//! Fairness: limits for the work of one connection in a turn, and a backlog for its further input.
 //!
-//! Bytes alone do not measure work. A kilobyte can inflate to a megabyte, and a kilobyte of one-byte
-//! frames is a hundred messages. So work is counted in bytes that cost the same to read:
+//! Bytes alone do not measure work. A kilobyte can inflate to a megabyte, and a kilobyte of
+//! one-byte frames is a hundred messages. So the unit of work is a byte of input, and other work is
+//! converted:
 //!
-//! work = bytes consumed + work that the session charged ([`Input::charge`]) + events x [`EVENT_WORK_BYTES`]
+//! work = consumed bytes + charged work ([`Input::charge`]) + events x [`EVENT_WORK_BYTES`]
 //!
 //! [`Input::charge`]: throng_proto::Input::charge
 
@@ -13,42 +14,44 @@ use throng_base::Key;
 
 use crate::Arrival;
 
-/// Work that is left of a turn's share, or of a connection's.
+/// Work that remains for a turn, or for a connection in a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    left_bytes: usize,
+    remaining_bytes: usize,
 }
 
 impl Budget {
     pub(crate) const fn new(bytes: usize) -> Self {
-        Self { left_bytes: bytes }
+        Self { remaining_bytes: bytes }
     }
 
-    /// Takes the work from what is left.
+    /// Subtracts work of `bytes`.
     pub(crate) const fn spend(&mut self, bytes: usize) {
-        self.left_bytes = self.left_bytes.saturating_sub(bytes);
+        self.remaining_bytes = self.remaining_bytes.saturating_sub(bytes);
     }
 
-    /// Whether nothing is left.
+    /// Reports whether no work remains.
     pub(crate) const fn is_spent(&self) -> bool {
-        self.left_bytes == 0
+        self.remaining_bytes == 0
     }
 }
 
-/// Input that was received and not processed, because its connection had used its share of the turn.
-/// Only connections that send more than their share own any, each at most one receive buffer's worth.
+/// Input that was received and not processed, because its connection had used its share of the
+/// turn. Only connections that send more than their share have any, each at most one receive
+/// buffer.
 #[derive(Debug, Default)]
 pub(crate) struct InputBacklog {
     inputs: HashMap<Key, (Box<[u8]>, Arrival)>,
 }
 
 impl InputBacklog {
-    /// Keeps input until the connection's next turn. Empty input says that the session has more events.
+    /// Keeps input until the connection's next turn. Empty input means that the session has more
+    /// events.
     pub(crate) fn keep(&mut self, key: Key, input: &[u8], arrival: Arrival) {
         self.inputs.insert(key, (input.into(), arrival));
     }
 
-    /// Moves the input of `key` to the front of `buffer` and returns its length and its arrival.
+    /// Moves the input of `key` to the front of `buffer`. Returns its length and its arrival.
     pub(crate) fn take(&mut self, key: Key, buffer: &mut [u8]) -> Option<(usize, Arrival)> {
         if self.inputs.is_empty() {
             return None;
@@ -58,12 +61,12 @@ impl InputBacklog {
         Some((input.len(), arrival))
     }
 
-    /// Whether input of `key` waits.
+    /// Reports whether input of `key` waits.
     pub(crate) fn holds(&self, key: Key) -> bool {
         !self.inputs.is_empty() && self.inputs.contains_key(&key)
     }
 
-    /// Drops the input of a connection that is gone.
+    /// Drops the input of a closed connection.
     pub(crate) fn forget(&mut self, key: Key) {
         if !self.inputs.is_empty() {
             self.inputs.remove(&key);
@@ -71,7 +74,7 @@ impl InputBacklog {
     }
 }
 
-/// The work of an event beside its bytes: about a microsecond, in which a kilobyte is inflated.
+/// Work of an event beside its bytes: about a microsecond, the time to inflate a kilobyte.
 pub(crate) const EVENT_WORK_BYTES: usize = 1 << 10;
 
 #[cfg(test)]
@@ -99,7 +102,7 @@ mod tests {
         assert_eq!(backlog.take(one, &mut buffer), Some((4, arrival)));
         assert_eq!(&buffer[..4], b"rest");
         backlog.keep(one, b"", arrival);
-        assert!(backlog.holds(one), "an empty input is input, too");
+        assert!(backlog.holds(one), "empty input is input too");
         backlog.forget(one);
         assert!(!backlog.holds(one));
     }

@@ -1,31 +1,33 @@
-//! Fan-out: frames that many connections share, written to one of them.
+//! Fan-out: the delivery of shared frames to one connection.
 
 use std::ops::Range;
 
 use throng_base::Key;
-use throng_driver::{Driver, Errno, Interest, SocketClose, Token};
+use throng_driver::{Driver, Errno, SocketClose};
 use throng_pubsub::{Frames, Lane};
 
-use crate::entry::SocketState;
+use crate::entry::{Entry, SocketState};
+use crate::io::CoreIo;
+use crate::send::send;
 use crate::send_queue::{QueueOutcome, SendQueue};
-use crate::{App, CloseReason, CoreContext, apply};
+use crate::{App, CloseReason, CoreContext};
 
-/// What became of frames that were to be delivered.
+/// Outcome of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome {
-    /// The kernel has taken all of them.
+    /// The kernel has taken all frames.
     Sent,
-    /// The peer is slow, and the policy of the topic has had its say. [`Queued::closes`]: the connection has been
-    /// closed.
+    /// The peer is slow; the topic's policy decided what is queued and what is dropped. If
+    /// [`QueueOutcome::closes`] is set, the connection has been closed.
     Queued(QueueOutcome),
-    /// There is no connection any more, or none yet, or it has failed.
+    /// The entry has no established connection, or the send failed.
     Gone,
 }
 
 impl<D: Driver, A: App<D>> CoreContext<D, A> {
-    /// Writes the frames of `range` to the connection `key`: one call to the kernel when it is quick enough, and a place in
-    /// its queue otherwise, as far as `lane` allows. Not for callbacks of a connection, which may have something
-    /// of their own to send first.
+    /// Sends the frames of `range` to the connection `key`: by one system call if the peer is fast
+    /// enough, else through its queue, as far as `lane` allows. Do not call it inside a
+    /// connection's callback, which may have bytes of its own to send first.
     pub fn deliver(
         &mut self,
         key: Key,
@@ -33,56 +35,59 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         range: Range<usize>,
         lane: &Lane,
     ) -> DeliveryOutcome {
-        let Self { table, io, .. } = self;
-        let Some(entry) = table.0.get_mut(key) else { return DeliveryOutcome::Gone };
+        let Some(entry) = self.table.entries.get_mut(key) else { return DeliveryOutcome::Gone };
+        match entry.deliver(&mut self.io, key, frames, range, lane) {
+            Ok(outcome) => {
+                if matches!(outcome, DeliveryOutcome::Queued(queued) if queued.closes) {
+                    self.close_now(key, CloseReason::Overflow, SocketClose::Reset);
+                }
+                outcome
+            }
+            Err(errno) => {
+                self.close_now(key, CloseReason::Failed(errno), SocketClose::Finish);
+                DeliveryOutcome::Gone
+            }
+        }
+    }
+}
+
+impl<F, S, T> Entry<F, S, T> {
+    fn deliver<D: Driver<Fd = F>>(
+        &mut self,
+        io: &mut CoreIo<D>,
+        key: Key,
+        frames: &Frames,
+        range: Range<usize>,
+        lane: &Lane,
+    ) -> Result<DeliveryOutcome, Errno> {
         let bytes_max = io.limits.pending_bytes_max;
-        let queued = match &mut entry.link {
+        let queued = match &mut self.socket {
             SocketState::Open(fd) => {
                 let bytes = &frames.bytes()[frames.span(range.clone())];
-                let taken = match io.driver.send(fd, bytes) {
-                    Ok(taken) => taken,
-                    Err(Errno::AGAIN | Errno::INTR) => 0,
-                    Err(errno) => {
-                        let reason = CloseReason::Failed(errno);
-                        apply::close_now(self, key, reason, SocketClose::Finish);
-                        return DeliveryOutcome::Gone;
-                    }
-                };
-                io.counters.bytes_sent += taken as u64;
+                let taken = send(&mut io.driver, &mut io.counters, fd, bytes)?;
                 if taken == bytes.len() {
-                    return DeliveryOutcome::Sent;
+                    return Ok(DeliveryOutcome::Sent);
                 }
-                io.counters.sends_blocked += 1;
-                let mut pending = Box::<SendQueue>::default();
-                let queued = pending.push_frames(frames, range, taken, lane, bytes_max);
-                if !pending.is_empty() {
-                    io.counters.pending_bytes += pending.bytes() as u64;
-                    let token = Token::connection(key);
-                    let registered = io.driver.reregister(fd, token, Interest::ReadWrite);
-                    entry.block(pending);
-                    if let Err(errno) = registered {
-                        let reason = CloseReason::Failed(errno);
-                        apply::close_now(self, key, reason, SocketClose::Finish);
-                        return DeliveryOutcome::Gone;
-                    }
+                let mut queue = Box::<SendQueue>::default();
+                let queued = queue.push_frames(frames, range, taken, lane, bytes_max);
+                if !queue.is_empty() {
+                    io.counters.pending_bytes += queue.bytes() as u64;
+                    self.block(io, key, queue)?;
                 }
                 queued
             }
-            SocketState::Blocked(_, pending) => {
-                io.counters.pending_bytes -= pending.bytes() as u64;
-                let queued = pending.push_frames(frames, range, 0, lane, bytes_max);
-                io.counters.pending_bytes += pending.bytes() as u64;
+            SocketState::Blocked(_, queue) => {
+                io.counters.pending_bytes -= queue.bytes() as u64;
+                let queued = queue.push_frames(frames, range, 0, lane, bytes_max);
+                io.counters.pending_bytes += queue.bytes() as u64;
                 queued
             }
             SocketState::Detached | SocketState::Connecting(_) | SocketState::Draining(..) => {
-                return DeliveryOutcome::Gone;
+                return Ok(DeliveryOutcome::Gone);
             }
         };
-        // Whatever the policy, no frame is queued that there is no room for.
-        debug_assert!(!entry.link.overflows(bytes_max), "more than {bytes_max} bytes wait");
-        if queued.closes {
-            apply::close_now(self, key, CloseReason::Overflow, SocketClose::Reset);
-        }
-        DeliveryOutcome::Queued(queued)
+        // No policy queues a frame for which there is no room.
+        debug_assert!(!self.overflows(false, bytes_max), "more than {bytes_max} bytes wait");
+        Ok(DeliveryOutcome::Queued(queued))
     }
 }

@@ -1,30 +1,41 @@
 //! One event loop per core.
 //!
 //! A [`Core`] owns a [`Driver`](throng_driver::Driver), a table of connections, their timers, and an
-//! [`App`]: the server is one app, the generator is another. [`Core::turn`] is one wait, a bounded batch
-//! of events, then what is due. Nothing here names epoll or a protocol.
+//! app (a type with the trait [`App`]): the server is one app, the generator is another.
+//! [`Core::turn`] is one wait, a bounded batch of events, then the due timers. Nothing here names
+//! epoll or a protocol.
 //!
-//! The way of an input: driver event → receive into the core's one buffer → the connection's
-//! [`Session`](throng_proto::Session) cuts it into events → [`App::event`] → what the app appended is sent and what it
-//! asked for is done, after it has returned (`settle.rs`) → effects on other connections, until none is left.
+//! The path of an input: driver event → receive into the core's one buffer → the connection's
+//! [`Session`](throng_proto::Session) cuts it into events → [`App::event`] → after the callback
+//! returns, its bytes are sent (`send.rs`) and its actions applied (`apply.rs`) → effects on other
+//! connections, until none is left.
 
+mod actions;
 mod app;
 mod apply;
 mod arrival;
 mod budget;
+mod close_reason;
 mod conn;
 mod context;
 mod core;
+mod deadline;
 mod deliver;
 mod entry;
+mod io;
+mod limits;
+mod send;
 mod send_queue;
+mod table;
 mod timers;
 
-pub use app::{AfterClose, App, CloseReason};
+pub use app::{AfterClose, App};
 pub use arrival::Arrival;
+pub use close_reason::CloseReason;
 pub use conn::{Conn, SendOutcome};
 pub use context::CoreContext;
-pub use core::{Core, CoreLimits};
+pub use core::Core;
+pub use deadline::Deadline;
 pub use deliver::DeliveryOutcome;
-pub use entry::Deadline;
+pub use limits::CoreLimits;
 pub use send_queue::{ByteSource, QueueOutcome, SendPart};

@@ -1,5 +1,5 @@
-//! What waits for a peer that does not read: its own bytes, bytes that it shares with others, and
-//! sources of bytes.
+//! The send queue of a slow peer: the connection's own bytes, bytes shared with other connections,
+//! and byte sources.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,58 +12,61 @@ use throng_pubsub::{Frames, Lane, Policy};
 
 use crate::CloseReason;
 
-/// Everything that the kernel has not taken yet, in the order in which it was sent. A shared frame costs a pointer; one that
-/// has been begun is finished, whatever a policy says. A source costs itself until its turn comes.
+/// Bytes that the kernel has not taken yet, in the order in which they were sent. A shared frame
+/// costs a pointer. A frame that the kernel has taken in part is always finished, whatever the
+/// policy. A source costs only itself until its turn comes.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
     segments: VecDeque<Segment>,
     bytes: usize,
-    /// The first so many of them count towards no limit: what one callback or one frame has added while nothing waited, if that
-    /// alone was more than may wait. It is this end that chose its size, so a peer that reads is not to be closed for it.
-    /// Of a callback's bytes, which this connection alone holds, it is at most [`EXCUSED_TIMES`] the limit.
-    excused: usize,
-    /// What waits of each topic. One or two, so a list.
-    lanes: Vec<QueuedPart>,
-    pub(crate) then: AfterFlush,
-    /// When the kernel last took some of it.
+    /// Bytes at the front that count towards no limit: those that one callback or one frame added
+    /// to an empty queue, if they alone exceed the limit. This process chose their size, so a peer
+    /// that reads them is not closed for it. For a callback, whose bytes this connection alone
+    /// holds, at most [`EXEMPT_FACTOR`] times the limit.
+    exempt_bytes: usize,
+    /// Queued bytes of each topic. There are one or two, so a list.
+    lanes: Vec<LaneBytes>,
+    pub(crate) after_flush: AfterFlush,
+    /// Time at which the kernel last took some of the queue.
     pub(crate) taken_at: Instant,
 }
 
-/// What happens once everything that waits has left.
+/// What follows when the kernel has taken the whole queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum AfterFlush {
     /// The connection goes on.
     #[default]
     GoOn,
-    /// Nothing more is sent.
+    /// The sending direction is shut down.
     Finish,
     /// The connection is closed, for this reason.
     Close(CloseReason),
 }
 
-/// What became of frames that could not be sent at once.
+/// Outcome of queueing frames that the kernel did not take at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueOutcome {
-    /// Frames that the kernel has taken whole.
+    /// Frames that the kernel has taken completely.
     pub sent: usize,
-    /// Frames that wait now, in whole or in part.
+    /// Frames that are queued now, in whole or in part.
     pub queued: usize,
-    /// Frames that were not queued.
+    /// New frames that were dropped.
     pub dropped_newest: usize,
-    /// Frames that had waited and made room.
+    /// Queued frames that were dropped to make room.
     pub dropped_oldest: usize,
-    /// Frames that had waited and that newer ones took the place of.
+    /// Queued frames that newer ones replaced.
     pub replaced: usize,
     /// The policy closes the connection.
     pub closes: bool,
 }
 
+/// Part of the queue.
 #[derive(Debug)]
 struct Segment {
     bytes: Bytes,
-    /// The lane; 0 for the connection's own.
+    /// Lane of the segment; [`OWN`] for the connection's own bytes.
     lane: u32,
-    /// The kernel has taken some of it.
+    /// The kernel has taken a part of it.
     is_begun: bool,
 }
 
@@ -71,36 +74,37 @@ struct Segment {
 enum Bytes {
     Own { bytes: Vec<u8>, taken: usize },
     Shared { bytes: Arc<[u8]>, start: usize, end: usize },
-    Late(QueuedSource),
+    Source(QueuedSource),
 }
 
-/// Makes bytes when the kernel has room for them, so that what a slow peer does not read takes no
+/// Source that makes bytes when the kernel has room for them, so that bytes for a slow peer take no
 /// memory.
 pub trait ByteSource {
-    /// Appends the next piece, of about `bytes` bytes. False when it was the last one.
+    /// Appends the next piece, of about `bytes` bytes. Returns false for the last piece.
     fn fill(&mut self, bytes: usize, out: &mut Vec<u8>) -> bool;
 }
 
-/// A source, with a `Debug` of its own.
+/// Source with a `Debug` implementation.
 struct QueuedSource(Box<dyn ByteSource>);
 
-/// A piece of what is sent together.
+/// Part of a message that [`Conn::send_parts`](crate::Conn::send_parts) sends.
 #[derive(Clone, Copy, Debug)]
 pub enum SendPart<'a> {
-    /// Bytes for this connection alone: copied where they have to wait.
+    /// Bytes for this connection alone; a copy of them is queued.
     Own(&'a [u8]),
-    /// Bytes that many connections share: a pointer where they have to wait.
+    /// Bytes that many connections share; a pointer to them is queued.
     Shared(&'a Arc<[u8]>),
 }
 
+/// Queued bytes of one lane.
 #[derive(Debug)]
-struct QueuedPart {
+struct LaneBytes {
     lane: u32,
     bytes: usize,
 }
 
 impl SendPart<'_> {
-    /// How many bytes it is.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::Own(bytes) => bytes.len(),
@@ -108,32 +112,32 @@ impl SendPart<'_> {
         }
     }
 
-    /// Whether it is none.
+    /// Reports whether the part has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl SendQueue {
-    /// How many bytes wait.
+    /// Returns how many bytes are queued.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether nothing waits, no source either.
+    /// Reports whether the queue is empty, of sources too.
     pub(crate) fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
 
-    /// Whether more waits than may: `bytes_max`, and what is excused.
+    /// Reports whether more is queued than `bytes_max` and the exempt bytes.
     pub(crate) const fn overflows(&self, bytes_max: usize) -> bool {
-        self.bytes - self.excused > bytes_max
+        self.bytes - self.exempt_bytes > bytes_max
     }
 
-    /// All that waits was added by one callback, while nothing waited.
-    pub(crate) fn excuse(&mut self, bytes_max: usize) {
+    /// Exempts the queued bytes from the limit: one callback added all of them to an empty queue.
+    pub(crate) fn exempt(&mut self, bytes_max: usize) {
         if self.bytes > bytes_max {
-            self.excused = self.bytes.min(bytes_max.saturating_mul(EXCUSED_TIMES));
+            self.exempt_bytes = self.bytes.min(bytes_max.saturating_mul(EXEMPT_FACTOR));
         }
     }
 
@@ -155,7 +159,7 @@ impl SendQueue {
         }
     }
 
-    /// Adds what is sent together.
+    /// Adds the parts of a message.
     pub(crate) fn push_parts(&mut self, parts: &[SendPart<'_>]) {
         for part in parts {
             match part {
@@ -173,23 +177,22 @@ impl SendQueue {
 
     /// Adds a source.
     pub(crate) fn push_source(&mut self, source: Box<dyn ByteSource>) {
-        let bytes = Bytes::Late(QueuedSource(source));
+        let bytes = Bytes::Source(QueuedSource(source));
         self.segments.push_back(Segment { bytes, lane: OWN, is_begun: false });
     }
 
-    /// Has bytes made if it is a source's turn, and says how many: to be called before
-    /// [`Self::chunk`].
+    /// Makes bytes if a source is at the front. Returns how many. Call it before [`Self::chunk`].
     ///
     /// # Errors
-    /// The source has panicked.
-    pub(crate) fn make(&mut self) -> Result<usize, SourcePanic> {
+    /// The source panicked.
+    pub(crate) fn fill_from_source(&mut self) -> Result<usize, SourcePanic> {
         let mut made = Vec::new();
-        while let Some(Segment { bytes: Bytes::Late(QueuedSource(source)), .. }) =
+        while let Some(Segment { bytes: Bytes::Source(QueuedSource(source)), .. }) =
             self.segments.front_mut()
         {
             let fill = || source.fill(COPIED_BYTES_MAX, &mut made);
-            let is_over = !catch_unwind(AssertUnwindSafe(fill)).map_err(|_| SourcePanic)?;
-            if is_over {
+            let is_last = !catch_unwind(AssertUnwindSafe(fill)).map_err(|_| SourcePanic)?;
+            if is_last {
                 self.segments.pop_front();
             }
             if !made.is_empty() {
@@ -203,8 +206,8 @@ impl SendQueue {
         Ok(0)
     }
 
-    /// Adds the frames of `range`, of whose bytes the kernel has taken `taken` already, as far as the policy of
-    /// their lane allows. `bytes_max` is what may wait in all.
+    /// Adds the frames of `range` as far as the policy of their lane allows. The kernel has taken
+    /// the first `taken` of their bytes already. `bytes_max` is the limit of the whole queue.
     pub(crate) fn push_frames(
         &mut self,
         frames: &Frames,
@@ -233,13 +236,14 @@ impl SendQueue {
             let is_first = self.is_empty();
             self.push_shared(frames.bytes(), rest, lane.id, is_begun > 0);
             if is_first && self.bytes > bytes_max {
-                self.excused = self.bytes;
+                self.exempt_bytes = self.bytes;
             }
         }
         result
     }
 
-    /// What is to be handed to the kernel next: the first segment, or several small ones, copied together in `scratch`.
+    /// Returns the bytes to send next: the first segment, or several small ones that are copied
+    /// together into `scratch`.
     pub(crate) fn chunk<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let Some(first) = self.segments.front() else { return &[] };
         if self.segments.len() == 1 || first.rest().len() >= COPIED_BYTES_MAX {
@@ -250,7 +254,7 @@ impl SendQueue {
             let room = COPIED_BYTES_MAX - scratch.len();
             let rest = segment.rest();
             if rest.is_empty() {
-                // A source: its turn comes once everything before it is taken.
+                // A source: its turn comes after everything before it is sent.
                 break;
             }
             scratch.extend_from_slice(&rest[..rest.len().min(room)]);
@@ -261,25 +265,25 @@ impl SendQueue {
         scratch
     }
 
-    /// The kernel has taken `count` bytes.
-    pub(crate) fn took(&mut self, mut count: usize) {
+    /// Removes the first `count` bytes, which the kernel has taken.
+    pub(crate) fn advance(&mut self, mut count: usize) {
         self.bytes -= count;
-        self.excused = self.excused.saturating_sub(count);
+        self.exempt_bytes = self.exempt_bytes.saturating_sub(count);
         while count > 0 {
             let Some(first) = self.segments.front_mut() else { break };
             let here = count.min(first.rest().len());
             first.took(here);
             count -= here;
-            let (lane, is_over) = (first.lane, first.rest().is_empty());
-            self.forget(lane, here);
-            if is_over {
+            let (lane, is_empty) = (first.lane, first.rest().is_empty());
+            self.subtract(lane, here);
+            if is_empty {
                 self.segments.pop_front();
             }
         }
     }
 
-    /// Whether a frame of `bytes` may be queued, after what its policy removes for it. Nothing is removed where that would
-    /// not make room.
+    /// Removes frames as the policy demands, and reports whether a frame of `bytes` may be queued.
+    /// Removes nothing if that would not make enough room.
     fn make_room(
         &mut self,
         bytes: usize,
@@ -288,7 +292,7 @@ impl SendQueue {
         result: &mut QueueOutcome,
     ) -> bool {
         let removable = match lane.policy {
-            Policy::DropOldest | Policy::KeepLatest => self.removable(lane.id),
+            Policy::DropOldest | Policy::KeepLatest => self.removable_bytes(lane.id),
             Policy::DropNewest | Policy::Close => 0,
         };
         if !self.fits(bytes, removable, lane, bytes_max) {
@@ -312,62 +316,66 @@ impl SendQueue {
         true
     }
 
-    /// Whether a frame of `bytes` fits once so many bytes of its lane are `removed`. One frame always fits where nothing
-    /// else waits; into an empty lane, whatever the lane's own limit; and the latest behind one that is begun. Lanes
-    /// leave a quarter of the connection's room to its own answers.
+    /// Reports whether a frame of `bytes` fits after `removed` bytes of its lane are removed. One
+    /// frame always fits into an empty queue. A lane's own limit does not apply to the first frame
+    /// of the lane, nor to the latest frame behind one that the kernel has taken in part. Lanes
+    /// leave a quarter of the connection's limit to its own answers.
     fn fits(&self, bytes: usize, removed: usize, lane: &Lane, bytes_max: usize) -> bool {
-        let (of_lane, of_all) = (self.bytes_of(lane.id) - removed, self.bytes - removed);
+        let (of_lane, of_all) = (self.lane_bytes(lane.id) - removed, self.bytes - removed);
         if of_all == 0 {
             return true;
         }
         let fits_lane = of_lane == 0
             || lane.policy == Policy::KeepLatest
             || of_lane + bytes <= lane.queue_bytes_max;
-        // What is excused stands first. Where that is a frame which would be removed, nothing of the rest is.
+        // The exempt bytes are at the front. If they are a frame that would be removed, none
+        // remain.
         let is_removed =
             removed > 0 && self.segments.front().is_some_and(|first| first.is_removable(lane.id));
-        let excused = if is_removed { 0 } else { self.excused };
-        fits_lane && of_all - excused + bytes <= bytes_max - bytes_max / 4
+        let exempt = if is_removed { 0 } else { self.exempt_bytes };
+        fits_lane && of_all - exempt + bytes <= bytes_max - bytes_max / 4
     }
 
-    /// Bytes of `lane` that wait.
-    fn bytes_of(&self, lane: u32) -> usize {
-        let waiting = self.lanes.iter().find(|waiting| waiting.lane == lane);
-        waiting.map_or(0, |waiting| waiting.bytes)
+    /// Returns how many bytes of `lane` are queued.
+    fn lane_bytes(&self, lane: u32) -> usize {
+        let queued = self.lanes.iter().find(|queued| queued.lane == lane);
+        queued.map_or(0, |queued| queued.bytes)
     }
 
-    /// Those of them that belong to frames which have not been begun: all, unless the first segment is of the lane.
-    fn removable(&self, lane: u32) -> usize {
+    /// Returns how many bytes of `lane` a policy may remove: all, except those of a first segment
+    /// that the kernel has taken in part.
+    fn removable_bytes(&self, lane: u32) -> usize {
         let begun = self.segments.front().filter(|first| first.lane == lane && first.is_begun);
-        self.bytes_of(lane) - begun.map_or(0, |first| first.rest().len())
+        self.lane_bytes(lane) - begun.map_or(0, |first| first.rest().len())
     }
 
     fn push_shared(&mut self, bytes: &Arc<[u8]>, rest: Range<usize>, lane: u32, is_begun: bool) {
         let Range { start, end } = rest;
         self.bytes += end - start;
-        match self.lanes.iter_mut().find(|waiting| waiting.lane == lane) {
-            Some(waiting) => waiting.bytes += end - start,
-            None => self.lanes.push(QueuedPart { lane, bytes: end - start }),
+        match self.lanes.iter_mut().find(|queued| queued.lane == lane) {
+            Some(queued) => queued.bytes += end - start,
+            None => self.lanes.push(LaneBytes { lane, bytes: end - start }),
         }
         let bytes = Bytes::Shared { bytes: Arc::clone(bytes), start, end };
         self.segments.push_back(Segment { bytes, lane, is_begun });
     }
 
-    /// Removes the oldest frame of `lane` that has not been begun. False when there is none.
+    /// Removes the oldest frame of `lane` of which the kernel has taken nothing. Returns false if
+    /// there is none.
     fn remove_oldest(&mut self, lane: u32) -> bool {
-        let is_it = |segment: &Segment| segment.is_removable(lane);
-        let Some(at) = self.segments.iter().position(is_it) else { return false };
+        let is_removable = |segment: &Segment| segment.is_removable(lane);
+        let Some(at) = self.segments.iter().position(is_removable) else { return false };
         if let Some(segment) = self.segments.remove(at) {
             self.bytes -= segment.rest().len();
-            // A frame that stands first is all that may have been excused.
-            self.excused = if at == 0 { 0 } else { self.excused };
-            self.forget(lane, segment.rest().len());
+            // If the first frame is removed, it was all of the exempt bytes.
+            self.exempt_bytes = if at == 0 { 0 } else { self.exempt_bytes };
+            self.subtract(lane, segment.rest().len());
         }
         true
     }
 
-    fn forget(&mut self, lane: u32, bytes: usize) {
-        if let Some(at) = self.lanes.iter().position(|waiting| waiting.lane == lane) {
+    fn subtract(&mut self, lane: u32, bytes: usize) {
+        if let Some(at) = self.lanes.iter().position(|queued| queued.lane == lane) {
             self.lanes[at].bytes -= bytes;
             if self.lanes[at].bytes == 0 {
                 self.lanes.swap_remove(at);
@@ -377,7 +385,7 @@ impl SendQueue {
 }
 
 impl Segment {
-    /// Whether a policy of `lane` may remove it.
+    /// Reports whether a policy of `lane` may remove the segment.
     fn is_removable(&self, lane: u32) -> bool {
         self.lane == lane && !self.is_begun
     }
@@ -386,7 +394,7 @@ impl Segment {
         match &self.bytes {
             Bytes::Own { bytes, taken } => &bytes[*taken..],
             Bytes::Shared { bytes, start, end } => &bytes[*start..*end],
-            Bytes::Late(_) => &[],
+            Bytes::Source(_) => &[],
         }
     }
 
@@ -395,7 +403,9 @@ impl Segment {
         match &mut self.bytes {
             Bytes::Own { taken, .. } => *taken += count,
             Bytes::Shared { start, .. } => *start += count,
-            Bytes::Late(_) => debug_assert!(count == 0, "what was not made was taken"),
+            Bytes::Source(_) => {
+                debug_assert!(count == 0, "the kernel took bytes that were not made")
+            }
         }
     }
 }
@@ -406,16 +416,16 @@ impl fmt::Debug for QueuedSource {
     }
 }
 
-/// A source has panicked.
+/// Error: a source panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SourcePanic;
 
-/// The lane of the connection's own bytes.
+/// Lane of the connection's own bytes.
 const OWN: u32 = 0;
-/// How many times `pending_bytes_max` one callback may add for one connection while nothing waits
-/// for it: an answer of 8 MiB at the default.
-const EXCUSED_TIMES: usize = 8;
-/// Segments smaller than this are handed to the kernel together; sources make so much at a time.
+/// Multiple of `pending_bytes_max` that one callback may add to an empty queue: an answer of 8 MiB
+/// at the default.
+const EXEMPT_FACTOR: usize = 8;
+/// Segments smaller than this are sent together; a source makes this many bytes at a time.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 
 #[cfg(test)]

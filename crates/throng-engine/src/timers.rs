@@ -1,22 +1,21 @@
-//! When entries are called: far deadlines wait in the wheel, exact ones move to the heap just before.
+//! Timers of entries: far deadlines wait in the wheel, and exact ones move to the heap shortly
+//! before they are due.
 
 use std::collections::VecDeque;
 
 use throng_base::heap::Heap;
 use throng_base::wheel::{TICK, Wheel};
 use throng_base::{Instant, Key};
-use throng_driver::Driver;
 use throng_proto::Session;
 
-use crate::App;
-use crate::context::EntryTable;
-use crate::entry::PackedDeadline;
+use crate::deadline::PackedDeadline;
+use crate::table::EntryTable;
 
-/// The deadlines of one core's entries.
+/// Deadlines of one core's entries.
 pub(crate) struct TimerQueue {
     wheel: Wheel,
     heap: Heap,
-    /// Expired, waiting for their turn; entries with a stale number are dropped.
+    /// Expired timers that wait for their turn; a timer with a stale sequence number is dropped.
     due: VecDeque<(u32, u32)>,
     expired: Vec<u32>,
     sequence: u32,
@@ -33,18 +32,18 @@ impl TimerQueue {
         }
     }
 
-    /// Sets the deadline of `key` from what its app wants and what its session needs.
-    pub(crate) fn set<D: Driver, A: App<D>>(
+    /// Sets the timer of `key` to the earlier of its app's and its session's deadline.
+    pub(crate) fn set<F, S: Session, T>(
         &mut self,
-        table: &mut EntryTable<D, A>,
+        table: &mut EntryTable<F, S, T>,
         key: Key,
         now: Instant,
     ) {
-        let Some(entry) = table.0.get_mut(key) else { return };
+        let Some(entry) = table.entries.get_mut(key) else { return };
         self.sequence = self.sequence.wrapping_add(1);
-        entry.sequence = self.sequence;
+        entry.timer_sequence = self.sequence;
         let (exact, coarse) = entry.deadlines();
-        // The wheel is at most one tick late, so one tick is left for the heap.
+        // The wheel is at most one tick late, so one tick remains for the heap.
         let wake = if exact <= now + NEAR {
             self.heap.push(exact, key.index(), self.sequence);
             coarse
@@ -56,34 +55,36 @@ impl TimerQueue {
         self.wheel.set(table, key.index(), wake);
     }
 
-    /// Sets the deadline of `key` if its session needs a timer earlier than the one that is set. One that is
-    /// set too early is left: what a session puts off with every message costs nothing here.
-    pub(crate) fn hasten<D: Driver, A: App<D>>(
+    /// Sets the timer of `key` anew if its session's deadline is earlier than the timer. A timer
+    /// that is too early stays: a deadline that a session postpones with every message costs
+    /// nothing here.
+    pub(crate) fn hasten<F, S: Session, T>(
         &mut self,
-        table: &mut EntryTable<D, A>,
+        table: &mut EntryTable<F, S, T>,
         key: Key,
         now: Instant,
     ) {
-        if let Some(entry) = table.0.get_mut(key)
+        if let Some(entry) = table.entries.get_mut(key)
             && entry.session.deadline() < entry.timer.due()
-            && entry.link.is_live()
+            && entry.socket.is_live()
         {
             self.set(table, key, now);
         }
     }
 
-    /// Forgets the deadline of `key`.
-    pub(crate) fn cancel<D: Driver, A: App<D>>(&mut self, table: &mut EntryTable<D, A>, key: Key) {
-        if let Some(entry) = table.0.get_mut(key) {
-            entry.wanted = PackedDeadline::NEVER;
-            // No timer has this number until the counter has gone round.
+    /// Cancels the timer of `key`.
+    pub(crate) fn cancel<F, S, T>(&mut self, table: &mut EntryTable<F, S, T>, key: Key) {
+        if let Some(entry) = table.entries.get_mut(key) {
+            entry.deadline = PackedDeadline::NEVER;
+            // No timer has this number until the counter wraps around.
             self.sequence = self.sequence.wrapping_add(1);
-            entry.sequence = self.sequence;
+            entry.timer_sequence = self.sequence;
             self.wheel.cancel(table, key.index());
         }
     }
 
-    /// When the core must be awake for a timer; [`Instant::ZERO`] while expired ones wait.
+    /// Returns when the core must be awake for a timer; [`Instant::ZERO`] while expired timers
+    /// wait.
     pub(crate) fn next_due(&self) -> Instant {
         if self.due.is_empty() {
             self.wheel.next_due().min(self.heap.next_due())
@@ -92,21 +93,21 @@ impl TimerQueue {
         }
     }
 
-    /// Collects what has expired by `now`.
-    pub(crate) fn advance<D: Driver, A: App<D>>(
+    /// Collects the timers that have expired by `now`.
+    pub(crate) fn advance<F, S: Session, T>(
         &mut self,
-        table: &mut EntryTable<D, A>,
+        table: &mut EntryTable<F, S, T>,
         now: Instant,
     ) {
         self.wheel.advance(table, now, &mut self.expired);
         let mut expired = std::mem::take(&mut self.expired);
         for index in expired.drain(..) {
-            let Some(entry) = table.0.at(index) else { continue };
+            let Some(entry) = table.entries.at(index) else { continue };
             let (exact, coarse) = entry.deadlines();
             if exact.min(coarse) <= now {
-                self.due.push_back((index, entry.sequence));
-            } else if let Some(key) = table.0.key_at(index) {
-                // An exact one moves to the heap; what a session has put off is set anew.
+                self.due.push_back((index, entry.timer_sequence));
+            } else if let Some(key) = table.entries.key_at(index) {
+                // An exact deadline moves to the heap; a postponed one goes back to the wheel.
                 self.set(table, key, now);
             }
         }
@@ -116,19 +117,16 @@ impl TimerQueue {
         }
     }
 
-    /// The next entry that is to be called.
-    pub(crate) fn pop<D: Driver, A: App<D>>(
-        &mut self,
-        table: &mut EntryTable<D, A>,
-    ) -> Option<Key> {
+    /// Returns the next entry whose timer has expired.
+    pub(crate) fn pop<F, S, T>(&mut self, table: &mut EntryTable<F, S, T>) -> Option<Key> {
         while let Some((index, sequence)) = self.due.pop_front() {
-            if table.0.at(index).is_some_and(|entry| entry.sequence == sequence) {
-                return table.0.key_at(index);
+            if table.entries.at(index).is_some_and(|entry| entry.timer_sequence == sequence) {
+                return table.entries.key_at(index);
             }
         }
         None
     }
 }
 
-/// Exact deadlines nearer than this are kept in the heap.
+/// Exact deadlines nearer than this are in the heap.
 const NEAR: std::time::Duration = TICK.saturating_mul(2);

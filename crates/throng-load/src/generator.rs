@@ -224,7 +224,7 @@ impl Generator {
                 self.stats.resting -= 1;
             }
             if conn.is_detached() {
-                conn.leave();
+                conn.remove();
             } else if self.resets[usize::from(conn.state().class)] {
                 conn.reset();
             } else {
@@ -312,7 +312,7 @@ impl<D: Driver<Mail = GeneratorMessage>> App<D> for Generator {
         Scratch::new(limits, self.config.seed ^ self.stats.core_id as u64)
     }
 
-    fn mail(&mut self, cx: &mut CoreContext<D, Self>, mail: GeneratorMessage) {
+    fn message(&mut self, cx: &mut CoreContext<D, Self>, mail: GeneratorMessage) {
         match mail {
             GeneratorMessage::Collect(blank, reply) => {
                 let stats = self.take_stats(cx, blank);

@@ -214,7 +214,7 @@ impl RunningLoad {
         })
         .map_err(LoadError::Start)?;
         let (reply, replies) = mpsc::channel();
-        let post = cores.post();
+        let post = cores.sender();
         let collector = Collector::new(post.cores(), phases, classes, probe.as_ref());
         let rss_bytes_at_start = process::rss_bytes();
         Ok(Self {
@@ -234,7 +234,7 @@ impl RunningLoad {
     /// previous counters; a later call includes what it measured.
     pub fn snapshot(&mut self) -> LoadInterval {
         for (core, blank) in self.collector.request_stats() {
-            self.mailbox.control(core, GeneratorMessage::Collect(blank, self.reply.clone()));
+            self.mailbox.send_control(core, GeneratorMessage::Collect(blank, self.reply.clone()));
         }
         let give_up_at = WallClock::now() + COLLECT_TIMEOUT;
         while self.collector.is_waiting() {
@@ -290,29 +290,30 @@ impl RunningLoad {
     /// Pauses the schedule: no user starts until [`Self::resume`].
     pub fn pause(&self) {
         self.is_paused.store(true, Relaxed);
-        self.mailbox.each(|_| GeneratorMessage::Pause);
+        self.mailbox.send_to_all(|_| GeneratorMessage::Pause);
     }
 
     /// Resumes the schedule where it stopped.
     pub fn resume(&self) {
         self.is_paused.store(false, Relaxed);
-        self.mailbox.each(|_| GeneratorMessage::Resume);
+        self.mailbox.send_to_all(|_| GeneratorMessage::Resume);
     }
 
     /// Ends the run: starts no more users and stops all users.
     pub fn ramp_down(&self) {
-        self.mailbox.each(|_| GeneratorMessage::RampDown);
+        self.mailbox.send_to_all(|_| GeneratorMessage::RampDown);
     }
 
     /// Ends the cores at once. Returns true if none of them panicked.
     pub fn join(mut self) -> bool {
-        self.mailbox.each(|_| GeneratorMessage::Stop);
+        self.mailbox.send_to_all(|_| GeneratorMessage::Stop);
         self.cores.join()
     }
 
     fn send_shares(&self, count: u64, mail: impl Fn(u64) -> GeneratorMessage) {
         let cores = self.mailbox.cores() as u64;
-        self.mailbox.each(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
+        self.mailbox
+            .send_to_all(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
     }
 }
 

@@ -116,7 +116,7 @@ impl SourceAddresses {
         match &self.plan {
             SourcePlan::Any => SourceAddress::Any,
             SourcePlan::Late(addresses) => {
-                SourceAddress::Late(addresses[(index % addresses.len() as u64) as usize])
+                SourceAddress::IpOnly(addresses[(index % addresses.len() as u64) as usize])
             }
             SourcePlan::Explicit(addresses, ports) => {
                 // All addresses at one port, then the next port: a port is reused as late as

@@ -116,7 +116,7 @@ impl<F> Acceptor<F> {
 
     /// Returns a permit and wakes the core that waits for it.
     pub(crate) fn release_permit<D: Driver>(&mut self, driver: &mut D) {
-        match driver.permits().give() {
+        match driver.permits().release() {
             Some(core) if core == self.core => self.permit_signaled = true,
             Some(core) => driver.wake(core),
             None => {}
@@ -188,7 +188,7 @@ where
             return AcceptStep::HandoffsMax;
         }
         let driver = cx.driver();
-        if !driver.permits().take(self.acceptor.core) {
+        if !driver.permits().acquire_or_register(self.acceptor.core) {
             return AcceptStep::Pause(PauseReason::Permits);
         }
         let errno = match driver.accept(listener) {
@@ -264,7 +264,7 @@ where
         // User code makes the handler's state. If it panics here, there is no connection to end
         // yet.
         let now = cx.now();
-        let made = cx.shield(|| (self.handler.session(now), Slot::default()));
+        let made = cx.catch_panic(|| (self.handler.session(now), Slot::default()));
         let Some((session, slot)) = made else {
             self.events.emit_panic(cx.now(), || handler_panic::<H>(self.acceptor.core));
             self.refuse(cx.driver(), fd);
@@ -320,7 +320,7 @@ where
             return self.accept(cx);
         }
         let driver = cx.driver();
-        if driver.permits().anyone_waits() && driver.permits().try_take() {
+        if driver.permits().has_waiters() && driver.permits().try_acquire() {
             self.acceptor.release_permit(driver);
         }
     }

@@ -126,7 +126,7 @@ where
         server.open = self.connections(cx) as u64;
         server.paused_cores = u64::from(self.acceptor.is_paused());
         self.fanout.report(&mut server);
-        cx.shield(|| self.handler.count(&mut server));
+        cx.catch_panic(|| self.handler.count(&mut server));
         if let Some(registry) = &mut self.registry {
             server.registry_mailbox_most = registry.take_mailbox_most();
         }
@@ -170,7 +170,7 @@ where
         }));
         if let Err(panic) = acted {
             // Counts the panic as any other.
-            cx.shield(|| resume_unwind(panic));
+            cx.catch_panic(|| resume_unwind(panic));
             self.events.emit_panic(cx.now(), || handler_panic::<H>(cx.core()));
         }
     }
@@ -189,7 +189,7 @@ where
     /// Sends a message to the registry of `dispatch`.
     pub(crate) fn send_to_registry(&self, driver: &mut D, kind: CoreMessageKind<H::Message>) {
         // A control message is never refused.
-        let _ = driver.post(REGISTRY_CORE, CoreMessage(kind), MessagePriority::Control);
+        let _ = driver.send_message(REGISTRY_CORE, CoreMessage(kind), MessagePriority::Control);
     }
 
     /// Calls [`Handler::message`] for an open connection, or [`Handler::undelivered`].
@@ -209,7 +209,7 @@ where
     fn open_spawned(&mut self, cx: &mut CoreContext<D, Self>) {
         while let Some(state) = self.spawned.pop() {
             let now = cx.now();
-            let Some(session) = cx.shield(|| self.handler.session(now)) else { continue };
+            let Some(session) = cx.catch_panic(|| self.handler.session(now)) else { continue };
             self.detached_count += 1;
             let slot = Slot { is_detached: true, ..Slot::new(state) };
             let key = cx.insert(session, slot);
@@ -235,14 +235,14 @@ where
         kind: &CoreMessageKind<H::Message>,
     ) {
         let Some(registry) = &mut self.registry else { return };
-        registry.count_message(|| cx.driver().mail_waiting());
+        registry.count_message(|| cx.driver().messages_waiting());
         let go = match *kind {
             CoreMessageKind::PlacementRequest(acceptor) => registry.request_placement(acceptor),
             CoreMessageKind::ConnectionEnded(core) => registry.connection_ended(core),
             _ => None,
         };
         if let Some(go) = go {
-            let _ = cx.post(
+            let _ = cx.send_message(
                 go.acceptor,
                 CoreMessage(CoreMessageKind::Placement(go.to)),
                 MessagePriority::Control,
@@ -336,7 +336,11 @@ where
         self.acceptor.permit_signaled = true;
     }
 
-    fn mail(&mut self, cx: &mut CoreContext<D, Self>, CoreMessage(kind): CoreMessage<H::Message>) {
+    fn message(
+        &mut self,
+        cx: &mut CoreContext<D, Self>,
+        CoreMessage(kind): CoreMessage<H::Message>,
+    ) {
         match kind {
             CoreMessageKind::Connection(key, message) => self.deliver_message(cx, key, message),
             CoreMessageKind::Handler(message) => {
@@ -444,8 +448,8 @@ where
         self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
         let core = conn.core();
         let why = match reason {
-            CloseReason::Asked if conn.state().is_idle => DisconnectReason::Idle,
-            CloseReason::Asked => DisconnectReason::Local,
+            CloseReason::Requested if conn.state().is_idle => DisconnectReason::Idle,
+            CloseReason::Requested => DisconnectReason::Local,
             CloseReason::Finished => DisconnectReason::PeerFinished,
             CloseReason::Failed(errno) | CloseReason::ConnectFailed(errno) => {
                 self.counters.resets += 1;

@@ -337,15 +337,17 @@ where
 
     fn send_message(&mut self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
         let message = CoreMessage(CoreMessageKind::Connection(to.key(), message));
-        self.post(to.core(), message, MessagePriority::Bulk).map_err(|full| match full.0.0 {
-            CoreMessageKind::Connection(_, message) => message,
-            _ => unreachable!("a full mailbox returns the message it refused"),
+        self.send_message(to.core(), message, MessagePriority::Bulk).map_err(|full| {
+            match full.0.0 {
+                CoreMessageKind::Connection(_, message) => message,
+                _ => unreachable!("a full mailbox returns the message it refused"),
+            }
         })
     }
 
     fn send_unbounded(&mut self, to: ConnectionId, message: H::Message) {
         // A control message is never refused.
-        let _ = self.post(
+        let _ = self.send_message(
             to.core(),
             CoreMessage(CoreMessageKind::Connection(to.key(), message)),
             MessagePriority::Control,

@@ -248,7 +248,7 @@ where
                 let weight = publication.weight();
                 let mail = CoreMessage(CoreMessageKind::Publish(publication, except));
                 if let Err(MailboxFull(CoreMessage(refused))) =
-                    cx.driver().post(core, mail, MessagePriority::Bulk)
+                    cx.driver().send_message(core, mail, MessagePriority::Bulk)
                 {
                     if let CoreMessageKind::Publish(publication, except) = refused {
                         outbox.queue.push_front(Outgoing { publication, except });
@@ -276,7 +276,7 @@ where
     D: Driver<Mail = CoreMessage<H::Message>>,
 {
     let render = |out: &mut Vec<u8>| handler.render(publication, dialect, out);
-    cx.shield(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
+    cx.catch_panic(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
 }
 
 /// Deliveries in one batch at most, before other work of the core: about a millisecond, at 8 us

@@ -28,7 +28,7 @@ impl<H: Handler> ServerHandle<H> {
     /// Returns the message if `mailbox_max` messages wait for that core.
     pub fn send_message(&self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
         self.mailboxes
-            .bulk(to.core(), CoreMessage(CoreMessageKind::Connection(to.key(), message)))
+            .send_bulk(to.core(), CoreMessage(CoreMessageKind::Connection(to.key(), message)))
             .map_err(|full| match full.0.0 {
                 CoreMessageKind::Connection(_, message) => message,
                 _ => unreachable!("a full mailbox returns the message it refused"),
@@ -44,12 +44,12 @@ impl<H: Handler> ServerHandle<H> {
         &self,
         publication: impl Into<Arc<Publication>>,
     ) -> Result<(), Arc<Publication>> {
-        self.mailboxes.bulk(0, CoreMessage(CoreMessageKind::Relay(publication.into()))).map_err(
-            |full| match full.0.0 {
+        self.mailboxes
+            .send_bulk(0, CoreMessage(CoreMessageKind::Relay(publication.into())))
+            .map_err(|full| match full.0.0 {
                 CoreMessageKind::Relay(publication) => publication,
                 _ => unreachable!("a full mailbox returns the message it refused"),
-            },
-        )
+            })
     }
 }
 

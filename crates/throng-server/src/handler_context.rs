@@ -76,6 +76,6 @@ where
 
     fn post(&mut self, core: CoreId, kind: CoreMessageKind<H::Message>) {
         // A control message is never refused.
-        let _ = self.post(core, CoreMessage(kind), MessagePriority::Control);
+        let _ = self.send_message(core, CoreMessage(kind), MessagePriority::Control);
     }
 }

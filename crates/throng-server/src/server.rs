@@ -91,7 +91,7 @@ impl<H: Handler> RunningServer<H> {
         };
         let cores = cores::spawn(&cores_options, run).map_err(StartError::Cores)?;
         let mut server = Self {
-            mailboxes: cores.post(),
+            mailboxes: cores.sender(),
             private_fds: cores.private_fds(),
             cores: Mutex::new(Some(cores)),
             accept: options.accept,
@@ -149,7 +149,7 @@ impl<H: Handler> RunningServer<H> {
         let _steering = lock(&self.steering);
         self.is_suspended.store(true, SeqCst);
         let (reply, answers) = channel();
-        self.mailboxes.each(|_| CoreMessage::suspend(reply.clone()));
+        self.mailboxes.send_to_all(|_| CoreMessage::suspend(reply.clone()));
         drop(reply);
         let _: Vec<CoreId> = answers_until(&answers, self.size.cores, STEERING_MAX);
     }
@@ -174,10 +174,10 @@ impl<H: Handler> RunningServer<H> {
         let open = self.open();
         let at_ms = (Clock.now() - self.epoch).as_millis() as u64;
         let _ = self.event_sender.try_send(RunEvent::new(at_ms, RunEventKind::Draining { open }));
-        self.mailboxes.each(|_| CoreMessage::drain());
+        self.mailboxes.send_to_all(|_| CoreMessage::drain());
         let ended = poll_until(timeout, || self.is_empty());
         if !ended {
-            self.mailboxes.each(|_| CoreMessage::close_all());
+            self.mailboxes.send_to_all(|_| CoreMessage::close_all());
             poll_until(CLOSE_MAX, || self.is_empty());
         }
         ended
@@ -186,14 +186,14 @@ impl<H: Handler> RunningServer<H> {
     /// Reports whether every permit has been returned. A connection in flight from one core to
     /// another holds a permit, and no core counts it.
     fn is_empty(&self) -> bool {
-        lock(&self.cores).as_ref().is_none_or(|cores| cores.permits().taken() == 0)
+        lock(&self.cores).as_ref().is_none_or(|cores| cores.permits().in_use() == 0)
     }
 
     /// Stops the cores and closes all connections at once; [`Handler::close`] is not called.
     /// Returns false if a core had already ended, which is a defect.
     pub fn stop(&self) -> bool {
         let Some(mut cores) = lock(&self.cores).take() else { return true };
-        self.mailboxes.each(|_| CoreMessage::stop());
+        self.mailboxes.send_to_all(|_| CoreMessage::stop());
         cores.join()
     }
 
@@ -253,7 +253,7 @@ impl<H: Handler> RunningServer<H> {
         let mut last = lock(&self.last_reports);
         let (reply, answers) = channel();
         if lock(&self.cores).is_some() {
-            self.mailboxes.each(|_| CoreMessage::collect(reply.clone()));
+            self.mailboxes.send_to_all(|_| CoreMessage::collect(reply.clone()));
         }
         drop(reply);
         let mut silent = self.size.cores as u64;
@@ -278,7 +278,7 @@ impl<H: Handler> RunningServer<H> {
             AcceptTopology::Shared | AcceptTopology::Dispatch => self.listen_once(),
         };
         listening.map_err(|errno| {
-            self.mailboxes.each(|_| CoreMessage::suspend(channel().0));
+            self.mailboxes.send_to_all(|_| CoreMessage::suspend(channel().0));
             StartError::Listen(self.addr, errno)
         })
     }
@@ -286,10 +286,10 @@ impl<H: Handler> RunningServer<H> {
     /// Opens a listening socket on every core. Core 0 finds the port for all.
     fn listen_each(&self) -> Result<SocketAddr, Errno> {
         let (reply, answers) = channel();
-        self.mailboxes.control(0, CoreMessage::listen(self.addr, reply.clone()));
+        self.mailboxes.send_control(0, CoreMessage::listen(self.addr, reply.clone()));
         let addr = listen_reports(&answers, 1)?.unwrap_or(self.addr);
         for core in 1..self.size.cores {
-            self.mailboxes.control(core, CoreMessage::listen(addr, reply.clone()));
+            self.mailboxes.send_control(core, CoreMessage::listen(addr, reply.clone()));
         }
         listen_reports(&answers, self.size.cores - 1)?;
         Ok(addr)
@@ -301,10 +301,10 @@ impl<H: Handler> RunningServer<H> {
         let (reply, answers) = channel();
         let others = self.size.cores - 1;
         (1..=others).for_each(|core| {
-            self.mailboxes.control(core, CoreMessage::expect_listener(reply.clone()))
+            self.mailboxes.send_control(core, CoreMessage::expect_listener(reply.clone()))
         });
         listen_reports(&answers, others)?;
-        self.mailboxes.control(0, CoreMessage::listen_for_all(self.addr, reply));
+        self.mailboxes.send_control(0, CoreMessage::listen_for_all(self.addr, reply));
         Ok(listen_reports(&answers, others + 1)?.unwrap_or(self.addr))
     }
 }

@@ -105,7 +105,7 @@ fn served_before(sim: &mut Sim, limits: CoreLimits, flood: &Flood, hostile: usiz
     let app = ServerApp::new(Arc::new(ServerConfig::default()), answerer.clone());
     sim.spawn(Core::new(cores.drivers().remove(0), app, limits));
     let (reply, answers) = channel::<ListenReport>();
-    cores.post(0, CoreMessage::listen(addr(), reply));
+    cores.send_message(0, CoreMessage::listen(addr(), reply));
     assert!(sim.run_until(A_MOMENT, |_| answers.try_recv().is_ok()));
 
     let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);

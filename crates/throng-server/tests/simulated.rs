@@ -189,17 +189,18 @@ impl Simulated {
             assert!(listens, "the cores listen");
         };
         if self.accept == AcceptTopology::Reuseport {
-            self.cores.post(0, CoreMessage::listen(addr(), reply.clone()));
+            self.cores.send_message(0, CoreMessage::listen(addr(), reply.clone()));
             answered(sim, 1);
-            others
-                .for_each(|core| self.cores.post(core, CoreMessage::listen(addr(), reply.clone())));
+            others.for_each(|core| {
+                self.cores.send_message(core, CoreMessage::listen(addr(), reply.clone()))
+            });
             answered(sim, self.running.len() - 1);
         } else {
             others.for_each(|core| {
-                self.cores.post(core, CoreMessage::expect_listener(reply.clone()))
+                self.cores.send_message(core, CoreMessage::expect_listener(reply.clone()))
             });
             answered(sim, self.running.len() - 1);
-            self.cores.post(0, CoreMessage::listen_for_all(addr(), reply.clone()));
+            self.cores.send_message(0, CoreMessage::listen_for_all(addr(), reply.clone()));
             answered(sim, self.running.len());
         }
     }
@@ -207,7 +208,7 @@ impl Simulated {
     fn suspend(&self, sim: &mut Sim) {
         let (reply, answers) = channel();
         (0..self.running.len())
-            .for_each(|core| self.cores.post(core, CoreMessage::suspend(reply.clone())));
+            .for_each(|core| self.cores.send_message(core, CoreMessage::suspend(reply.clone())));
         let mut left = self.running.len();
         assert!(sim.run_until(PATIENCE, |_| {
             left -= answers.try_iter().count();
@@ -219,7 +220,7 @@ impl Simulated {
     fn counters(&self, sim: &mut Sim) -> ServerCounters {
         let (reply, answers) = channel();
         (0..self.running.len())
-            .for_each(|core| self.cores.post(core, CoreMessage::collect(reply.clone())));
+            .for_each(|core| self.cores.send_message(core, CoreMessage::collect(reply.clone())));
         let (mut sum, mut left) = (ServerCounters::default(), self.running.len());
         assert!(sim.run_until(PATIENCE, |_| {
             for report in answers.try_iter() {
@@ -233,8 +234,8 @@ impl Simulated {
 
     /// Checks that nothing is open, no permit is taken, and every accepted connection has closed.
     fn assert_balanced(&self, sim: &mut Sim) {
-        let gone = sim.run_until(PATIENCE, |_| self.cores.permits().taken() == 0);
-        assert!(gone, "{} permits were never given back", self.cores.permits().taken());
+        let gone = sim.run_until(PATIENCE, |_| self.cores.permits().in_use() == 0);
+        assert!(gone, "{} permits were never given back", self.cores.permits().in_use());
         assert_eq!(self.watcher.open.get(), 0);
         let counters = self.counters(sim);
         assert_eq!((counters.open, counters.accepted), (0, counters.closed));
@@ -276,7 +277,7 @@ fn runs_to_the_end(
         let mut is_exact = true;
         let room = options.fds_max.saturating_sub(options.fds_reserved + 1);
         let done = sim.run_until(PATIENCE, |_| {
-            is_exact &= server.cores.permits().taken() <= options.permits;
+            is_exact &= server.cores.permits().in_use() <= options.permits;
             is_exact &= server.running.iter().all(|core| core.borrow_mut().cx().len() <= room);
             users.borrow().app().served == USERS * ROUNDS as usize
         });
@@ -294,7 +295,7 @@ const ROUNDS: u32 = 5;
 fn connections_max_is_exact_and_no_connection_is_stuck() {
     for accept in TOPOLOGIES {
         let options = SimCoresOptions { cores: 3, permits: 7, ..SimCoresOptions::default() };
-        runs_to_the_end(accept, &options, Faults::draw, 0.0);
+        runs_to_the_end(accept, &options, Faults::random, 0.0);
     }
 }
 
@@ -304,7 +305,10 @@ fn a_single_permit_goes_round() {
     // message woke it before and it took the permit out of turn.
     for accept in TOPOLOGIES {
         check(8 * RUNS, |sim| {
-            sim.set_faults(Faults { mail_delay_max: Duration::from_millis(3), ..Faults::none() });
+            sim.set_faults(Faults {
+                message_delay_max: Duration::from_millis(3),
+                ..Faults::none()
+            });
             let options = SimCoresOptions { cores: 3, permits: 1, ..SimCoresOptions::default() };
             let server = Simulated::start(sim, accept, &options, None);
             let users = users(sim, 1, 0.0);
@@ -352,7 +356,7 @@ fn full_private_tables_leave_no_connection_stuck_while_others_have_room() {
             fds_reserved: 64,
             ..SimCoresOptions::default()
         };
-        runs_to_the_end(accept, &options, Faults::draw, 0.0);
+        runs_to_the_end(accept, &options, Faults::random, 0.0);
     }
 }
 
@@ -365,7 +369,7 @@ fn a_full_shared_table_leaves_no_connection_stuck() {
             private_fds: false,
             ..SimCoresOptions::default()
         };
-        runs_to_the_end(accept, &options, Faults::draw, 0.0);
+        runs_to_the_end(accept, &options, Faults::random, 0.0);
     }
 }
 
@@ -373,7 +377,7 @@ fn a_full_shared_table_leaves_no_connection_stuck() {
 fn panics_take_their_connection_and_no_permit() {
     for accept in TOPOLOGIES {
         let options = SimCoresOptions { cores: 3, permits: 7, ..SimCoresOptions::default() };
-        runs_to_the_end(accept, &options, Faults::draw, 0.2);
+        runs_to_the_end(accept, &options, Faults::random, 0.2);
     }
 }
 
@@ -381,7 +385,7 @@ fn panics_take_their_connection_and_no_permit() {
 fn a_server_that_is_suspended_and_resumed_serves_every_client() {
     for accept in TOPOLOGIES {
         check(RUNS, |sim| {
-            let faults = Faults::draw(&mut sim.prng());
+            let faults = Faults::random(&mut sim.prng());
             sim.set_faults(faults);
             let options = SimCoresOptions { cores: 3, permits: 9, ..SimCoresOptions::default() };
             let server = Simulated::start(sim, accept, &options, None);

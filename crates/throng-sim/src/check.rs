@@ -1,15 +1,16 @@
-//! Many runs of one test, each with a seed of its own, and the seed of the one that fails.
+//! Runs of one test with many seeds, and the report of the seed that fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::Sim;
 
-/// Runs `test` in `runs` worlds, of the seeds 0, 1, 2, ….
+/// Runs `test` in `runs` worlds, with the seeds 0, 1, 2, ….
 ///
-/// `THRONG_SIM_RUNS=5000` in the environment runs so many instead; `THRONG_SIM_SEED=17` runs that one alone.
+/// `THRONG_SIM_RUNS=5000` in the environment sets the number of runs; `THRONG_SIM_SEED=17` runs
+/// that seed alone.
 ///
 /// # Panics
-/// As the first run did that failed, after its seed and the last things that happened in its world were printed.
+/// With the panic of the first run that fails. Before, it prints the run's seed and its last notes.
 pub fn check(runs: u64, test: impl Fn(&mut Sim)) {
     match number("THRONG_SIM_SEED") {
         Some(seed) => run(seed, &test),
@@ -26,7 +27,7 @@ fn run(seed: u64, test: &impl Fn(&mut Sim)) {
     }
 }
 
-/// A number from the environment; what is no number is the same as nothing.
+/// Returns a number from the environment; `None` if the variable is not set, or not a number.
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The cores of one simulated process: what they share, and how they are reached.
+//! The cores of one simulated process: their shared state, and the control thread's access to them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -6,29 +6,30 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{COLLECT_MAX, CoreId, MailboxFull, MessagePriority, Permits};
+use throng_driver::{CoreId, MESSAGE_BATCH_MAX, MailboxFull, MessagePriority, Permits};
 
 use crate::SimDriver;
 use crate::world::{Action, State, World};
 
-/// How the cores of a simulated process are set up.
+/// Options of the cores of a simulated process.
 #[derive(Clone, Debug)]
 pub struct SimCoresOptions {
-    /// How many. Default 1.
+    /// Number of cores. Default 1.
     pub cores: usize,
-    /// Permits that they share. Default: no limit.
+    /// Permits that the cores share. Default: no limit.
     pub permits: usize,
-    /// Bulk messages that a mailbox holds, those on their way included. Default 4,096.
+    /// Messages that a mailbox may hold before it refuses bulk messages, those in transit included.
+    /// Default 4,096.
     pub mailbox_max: usize,
     /// Sockets that fit into an fd table. Default: no limit.
     pub fds_max: usize,
-    /// Those of them that [`Driver::fd_room`](throng_driver::Driver::fd_room) does not tell of, kept for sockets on their
-    /// way. Default 0.
+    /// Part of `fds_max` that [`Driver::fd_room`](throng_driver::Driver::fd_room) leaves out, a
+    /// reserve for sockets in transit. Default 0.
     pub fds_reserved: usize,
-    /// Whether every core has an fd table of its own. Default true.
+    /// Give every core its own fd table. Default true.
     pub private_fds: bool,
-    /// How long a turn may keep a core of this process busy, beside
-    /// [`Faults::turn_max`](crate::Faults::turn_max): a late process. Default 0.
+    /// Longest turn of a core of this process, in addition to
+    /// [`Faults::turn_max`](crate::Faults::turn_max), for a process that is late. Default 0.
     pub turn_max: Duration,
 }
 
@@ -46,33 +47,37 @@ impl Default for SimCoresOptions {
     }
 }
 
-/// The cores of one simulated process: a source of drivers, and the control thread's way to reach them.
+/// Cores of one simulated process. It returns their drivers, and acts as the control thread.
 pub struct SimCores<M> {
     world: World,
-    shared: Rc<Shared<M>>,
+    shared: Rc<SimProcess<M>>,
 }
 
 impl<M> SimCores<M> {
     pub(crate) fn new(world: World, options: &SimCoresOptions) -> Self {
-        let shared = Rc::new(Shared::new(&mut world.borrow_mut(), options));
+        let shared = Rc::new(SimProcess::new(&mut world.borrow_mut(), options));
         Self { world, shared }
     }
 
-    /// The drivers of all cores, in order. To be asked for once.
+    /// Returns the drivers of all cores, in order. Call it once.
     pub fn drivers(&self) -> Vec<SimDriver<M>> {
-        let seats = self.shared.seats.iter().enumerate();
-        seats
-            .map(|(core, seat)| {
-                SimDriver::new(core, *seat, Rc::clone(&self.world), Rc::clone(&self.shared))
+        let slots = self.shared.slots.iter().enumerate();
+        slots
+            .map(|(core, slot)| {
+                SimDriver::new(core, *slot, Rc::clone(&self.world), Rc::clone(&self.shared))
             })
             .collect()
     }
 
-    /// Posts a control message, which is never refused, as the control thread does.
-    pub fn post(&self, to: CoreId, mail: M) {
-        let posted =
-            self.shared.post(&mut self.world.borrow_mut(), to, mail, MessagePriority::Control);
-        debug_assert!(posted.is_ok(), "control mail was refused");
+    /// Sends a control message, which is never refused, as the control thread does.
+    pub fn send_message(&self, to: CoreId, message: M) {
+        let sent = self.shared.send_message(
+            &mut self.world.borrow_mut(),
+            to,
+            message,
+            MessagePriority::Control,
+        );
+        debug_assert!(sent.is_ok(), "a mailbox refused a control message");
     }
 
     /// Wakes a core, as the control thread does.
@@ -80,15 +85,15 @@ impl<M> SimCores<M> {
         self.shared.wake(&mut self.world.borrow_mut(), core);
     }
 
-    /// The permits that the cores share.
+    /// Returns the permits that the cores share.
     pub fn permits(&self) -> &Permits {
         &self.shared.permits
     }
 }
 
-/// What the cores of one process share.
-pub(crate) struct Shared<M> {
-    pub(crate) seats: Vec<usize>,
+/// State that the cores of one process share.
+pub(crate) struct SimProcess<M> {
+    pub(crate) slots: Vec<usize>,
     pub(crate) permits: Permits,
     pub(crate) private_fds: bool,
     pub(crate) fds_reserved: usize,
@@ -96,29 +101,34 @@ pub(crate) struct Shared<M> {
     mailbox_max: usize,
 }
 
-/// Mail for one core, on its way or there, by the moment of its arrival.
+/// Messages for one core, in transit or arrived, by the time of their arrival.
 struct Mailbox<M> {
     queue: BTreeMap<(Instant, u64), M>,
-    posted: u64,
-    /// When the last message arrives; nothing overtakes, as in a queue behind a lock.
-    last: Instant,
+    message_count: u64,
+    /// Arrival of the last message. No message overtakes another, as in a queue behind a lock.
+    last_arrival: Instant,
 }
 
-impl<M> Shared<M> {
+impl<M> SimProcess<M> {
     fn new(world: &mut State, options: &SimCoresOptions) -> Self {
         use crate::readiness::DriverSlot;
         use crate::world::Table;
         let tables = if options.private_fds { options.cores } else { 1 };
         let first_table = world.tables.len();
-        let first_seat = world.seats.len();
+        let first_slot = world.slots.len();
         let table = || Table { open: 0, max: options.fds_max };
         world.tables.extend(std::iter::repeat_with(table).take(tables));
-        let seat = |core| DriverSlot::new(first_table + core % tables, options.turn_max);
-        world.seats.extend((0..options.cores).map(seat));
-        let mailbox =
-            || RefCell::new(Mailbox { queue: BTreeMap::new(), posted: 0, last: Instant::ZERO });
+        let slot = |core| DriverSlot::new(first_table + core % tables, options.turn_max);
+        world.slots.extend((0..options.cores).map(slot));
+        let mailbox = || {
+            RefCell::new(Mailbox {
+                queue: BTreeMap::new(),
+                message_count: 0,
+                last_arrival: Instant::ZERO,
+            })
+        };
         Self {
-            seats: (first_seat..first_seat + options.cores).collect(),
+            slots: (first_slot..first_slot + options.cores).collect(),
             permits: Permits::new(options.permits),
             private_fds: options.private_fds,
             fds_reserved: options.fds_reserved,
@@ -127,45 +137,45 @@ impl<M> Shared<M> {
         }
     }
 
-    pub(crate) fn post(
+    pub(crate) fn send_message(
         &self,
         world: &mut State,
         to: CoreId,
-        mail: M,
-        kind: MessagePriority,
+        message: M,
+        priority: MessagePriority,
     ) -> Result<(), MailboxFull<M>> {
         let mailbox = &mut *self.mailboxes[to].borrow_mut();
-        if kind == MessagePriority::Bulk && mailbox.queue.len() >= self.mailbox_max {
-            return Err(MailboxFull(mail));
+        if priority == MessagePriority::Bulk && mailbox.queue.len() >= self.mailbox_max {
+            return Err(MailboxFull(message));
         }
-        mailbox.last = mailbox.last.max(world.mail_arrival());
-        mailbox.posted += 1;
-        mailbox.queue.insert((mailbox.last, mailbox.posted), mail);
-        world.schedule(mailbox.last, Action::Wake { seat: self.seats[to] });
+        mailbox.last_arrival = mailbox.last_arrival.max(world.message_arrival());
+        mailbox.message_count += 1;
+        mailbox.queue.insert((mailbox.last_arrival, mailbox.message_count), message);
+        world.schedule(mailbox.last_arrival, Action::Wake { slot: self.slots[to] });
         Ok(())
     }
 
     pub(crate) fn wake(&self, world: &mut State, core: CoreId) {
-        let at = world.mail_arrival();
-        world.schedule(at, Action::Wake { seat: self.seats[core] });
+        let at = world.message_arrival();
+        world.schedule(at, Action::Wake { slot: self.slots[core] });
     }
 
-    pub(crate) fn waiting(&self, now: Instant, core: CoreId) -> usize {
-        let there = ..=(now, u64::MAX);
-        self.mailboxes[core].borrow().queue.range(there).count()
+    pub(crate) fn messages_waiting(&self, now: Instant, core: CoreId) -> usize {
+        let arrived = ..=(now, u64::MAX);
+        self.mailboxes[core].borrow().queue.range(arrived).count()
     }
 
-    pub(crate) fn collect(&self, now: Instant, core: CoreId, into: &mut Vec<M>) -> bool {
+    pub(crate) fn receive_messages(&self, now: Instant, core: CoreId, into: &mut Vec<M>) -> bool {
         let queue = &mut self.mailboxes[core].borrow_mut().queue;
-        let is_there = |queue: &BTreeMap<(Instant, u64), M>| {
+        let has_arrived = |queue: &BTreeMap<(Instant, u64), M>| {
             queue.first_key_value().is_some_and(|((at, _), _)| *at <= now)
         };
-        for _ in 0..COLLECT_MAX {
-            if !is_there(queue) {
+        for _ in 0..MESSAGE_BATCH_MAX {
+            if !has_arrived(queue) {
                 return false;
             }
-            into.extend(queue.pop_first().map(|(_, mail)| mail));
+            into.extend(queue.pop_first().map(|(_, message)| message));
         }
-        is_there(queue)
+        has_arrived(queue)
     }
 }

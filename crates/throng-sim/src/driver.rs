@@ -10,21 +10,21 @@ use throng_driver::{
     MessagePriority, Permits, SocketClose, Token,
 };
 
-use crate::cores::Shared;
+use crate::cores::SimProcess;
 use crate::socket::Socket;
 use crate::trace::Note;
 use crate::world::{Action, State, World};
 
-/// One core's view of a simulated world. Its cores' mail is of type `M`.
+/// Driver of one core of a simulated world. Its cores send messages of type `M`.
 pub struct SimDriver<M> {
     core: CoreId,
-    /// Where this core stands among all of the world.
-    seat: usize,
+    /// Number of this core among all cores of the world.
+    slot: usize,
     world: World,
-    shared: Rc<Shared<M>>,
+    shared: Rc<SimProcess<M>>,
 }
 
-/// A socket of a simulated world. One that is dropped is closed in order, and counted, see
+/// Socket of a simulated world. A drop closes it in order, and is counted: see
 /// [`Sim::dropped_sockets`](crate::Sim::dropped_sockets).
 pub struct SimFd {
     socket: Key,
@@ -32,31 +32,31 @@ pub struct SimFd {
     world: World,
 }
 
-/// A driver whose core can take part in a simulation.
+/// Driver whose core can run in a simulation.
 pub trait SimulatedDriver: Driver {
-    /// The number of the core among all cores of the world.
-    fn seat(&self) -> usize;
+    /// Returns the number of the core among all cores of the world.
+    fn slot(&self) -> usize;
 }
 
 impl<M> SimulatedDriver for SimDriver<M> {
-    fn seat(&self) -> usize {
-        self.seat
+    fn slot(&self) -> usize {
+        self.slot
     }
 }
 
 impl<M> SimDriver<M> {
-    pub(crate) fn new(core: CoreId, seat: usize, world: World, shared: Rc<Shared<M>>) -> Self {
-        Self { core, seat, world, shared }
+    pub(crate) fn new(core: CoreId, slot: usize, world: World, shared: Rc<SimProcess<M>>) -> Self {
+        Self { core, slot, world, shared }
     }
 
     fn fd(&self, socket: Key, table: usize) -> SimFd {
         SimFd { socket, table, world: Rc::clone(&self.world) }
     }
 
-    /// Opens a file in this core's table, if there is room, for the socket that `open` yields.
+    /// Opens an fd in this core's table, if there is room, for the socket that `open` returns.
     fn open(&self, open: impl FnOnce(&mut State) -> Result<Key, Errno>) -> Result<SimFd, Errno> {
         let world = &mut *self.world.borrow_mut();
-        let table = world.seats[self.seat].table;
+        let table = world.slots[self.slot].table;
         if world.tables[table].open >= world.tables[table].max {
             return Err(Errno::TABLE_FULL);
         }
@@ -69,10 +69,10 @@ impl<M> SimDriver<M> {
         Ok(self.fd(socket, table))
     }
 
-    /// Takes what another core sent into this core's table; the reserve of fds makes room for it.
-    fn arrived(&self, socket: Key) -> SimFd {
+    /// Adds a socket from another core to this core's table. The reserve of fds has room for it.
+    fn install(&self, socket: Key) -> SimFd {
         let world = &mut *self.world.borrow_mut();
-        let table = world.seats[self.seat].table;
+        let table = world.slots[self.slot].table;
         world.tables[table].open += 1;
         world.files += 1;
         self.fd(socket, table)
@@ -88,16 +88,17 @@ impl<M> Driver for SimDriver<M> {
     }
 
     fn cores(&self) -> usize {
-        self.shared.seats.len()
+        self.shared.slots.len()
     }
 
     fn now(&self) -> Instant {
         self.world.borrow().now
     }
 
-    /// Never waits: the scheduler turns a core when something is there for it.
+    /// Collects events without waiting: the scheduler runs a core's turn when there are events for
+    /// it.
     fn wait(&mut self, _deadline: Instant, events: &mut Vec<IoEvent>) {
-        self.world.borrow_mut().wait(self.seat, events);
+        self.world.borrow_mut().wait(self.slot, events);
     }
 
     fn listen(&mut self, spec: &ListenSpec) -> Result<SimFd, Errno> {
@@ -106,22 +107,22 @@ impl<M> Driver for SimDriver<M> {
 
     fn watch(&mut self, listener: &SimFd, number: u32) -> Result<(), Errno> {
         let world = &mut *self.world.borrow_mut();
-        if world.seats[self.seat].is_watching(listener.socket) {
+        if world.slots[self.slot].is_watching(listener.socket) {
             return Err(Errno(17)); // EEXIST
         }
         let token = Token::listener(number);
-        world.watch(self.seat, listener.socket, token, Interest::Read, true);
+        world.watch(self.slot, listener.socket, token, Interest::Read, true);
         Ok(())
     }
 
     fn unwatch(&mut self, listener: &SimFd) -> Result<(), Errno> {
-        let watched = self.world.borrow_mut().seats[self.seat].unwatch(listener.socket);
+        let watched = self.world.borrow_mut().slots[self.slot].unwatch(listener.socket);
         if watched { Ok(()) } else { Err(Errno(2)) } // ENOENT
     }
 
     fn accept(&mut self, listener: &SimFd) -> Result<SimFd, Errno> {
         let fd = self.open(|world| world.accept(listener.socket))?;
-        self.world.borrow_mut().note(Note::Accept { seat: self.seat, socket: fd.socket });
+        self.world.borrow_mut().note(Note::Accept { slot: self.slot, socket: fd.socket });
         Ok(fd)
     }
 
@@ -149,17 +150,17 @@ impl<M> Driver for SimDriver<M> {
     fn register(&mut self, fd: &SimFd, token: Token, interest: Interest) -> Result<(), Errno> {
         let world = &mut *self.world.borrow_mut();
         let stream = world.stream_mut(fd.socket).ok_or(Errno::BAD_FD)?;
-        assert_eq!(stream.seat, None, "a socket is registered once");
-        stream.seat = Some(self.seat);
-        world.watch(self.seat, fd.socket, token, interest, false);
+        assert_eq!(stream.slot, None, "a socket is registered once");
+        stream.slot = Some(self.slot);
+        world.watch(self.slot, fd.socket, token, interest, false);
         Ok(())
     }
 
     fn reregister(&mut self, fd: &SimFd, token: Token, interest: Interest) -> Result<(), Errno> {
         let world = &mut *self.world.borrow_mut();
         let stream = world.stream(fd.socket).ok_or(Errno::BAD_FD)?;
-        assert_eq!(stream.seat, Some(self.seat), "only what is registered can be changed");
-        world.watch(self.seat, fd.socket, token, interest, false);
+        assert_eq!(stream.slot, Some(self.slot), "only a registered socket can be changed");
+        world.watch(self.slot, fd.socket, token, interest, false);
         Ok(())
     }
 
@@ -196,54 +197,59 @@ impl<M> Driver for SimDriver<M> {
     }
 
     fn pass(&mut self, mut fd: SimFd, to: CoreId) {
-        let to = self.shared.seats[to];
+        let to = self.shared.slots[to];
         let (socket, world) = fd.release();
         let world = &mut *world.borrow_mut();
         if let Some(stream) = world.stream(socket) {
-            assert_eq!(stream.seat, None, "a socket that is passed on must not be registered");
+            assert_eq!(stream.slot, None, "a passed socket must not be registered");
         }
-        world.seats[self.seat].leaving.push((socket, to));
+        world.slots[self.slot].passing.push((socket, to));
     }
 
     fn take_passed(&mut self) -> Option<SimFd> {
-        let socket = self.world.borrow_mut().seats[self.seat].passed.pop_front()?;
-        Some(self.arrived(socket))
+        let socket = self.world.borrow_mut().slots[self.slot].passed.pop_front()?;
+        Some(self.install(socket))
     }
 
     fn share(&mut self, listener: &SimFd, to: CoreId) -> Result<(), Errno> {
         let world = &mut *self.world.borrow_mut();
         world.listener(listener.socket).ok_or(Errno::INVALID)?.refs += 1;
-        let (at, seat) = (world.mail_arrival(), self.shared.seats[to]);
-        world.schedule(at, Action::Shared { seat, listener: listener.socket });
+        let (at, slot) = (world.message_arrival(), self.shared.slots[to]);
+        world.schedule(at, Action::Shared { slot, listener: listener.socket });
         Ok(())
     }
 
     fn take_shared(&mut self) -> Option<SimFd> {
-        let socket = self.world.borrow_mut().seats[self.seat].shared.pop_front()?;
-        Some(self.arrived(socket))
+        let socket = self.world.borrow_mut().slots[self.slot].shared.pop_front()?;
+        Some(self.install(socket))
     }
 
     fn pass_failures(&self) -> u64 {
-        self.world.borrow().seats[self.seat].pass_failures
+        self.world.borrow().slots[self.slot].pass_failures
     }
 
     fn fd_room(&self) -> Option<usize> {
         let world = self.world.borrow();
-        let table = &world.tables[world.seats[self.seat].table];
-        let told = table.max.saturating_sub(self.shared.fds_reserved);
-        self.shared.private_fds.then(|| told.saturating_sub(table.open))
+        let table = &world.tables[world.slots[self.slot].table];
+        let usable = table.max.saturating_sub(self.shared.fds_reserved);
+        self.shared.private_fds.then(|| usable.saturating_sub(table.open))
     }
 
-    fn post(&mut self, to: CoreId, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
-        self.shared.post(&mut self.world.borrow_mut(), to, mail, kind)
+    fn send_message(
+        &mut self,
+        to: CoreId,
+        message: M,
+        priority: MessagePriority,
+    ) -> Result<(), MailboxFull<M>> {
+        self.shared.send_message(&mut self.world.borrow_mut(), to, message, priority)
     }
 
-    fn collect(&mut self, into: &mut Vec<M>) -> bool {
-        self.shared.collect(self.world.borrow().now, self.core, into)
+    fn receive_messages(&mut self, into: &mut Vec<M>) -> bool {
+        self.shared.receive_messages(self.world.borrow().now, self.core, into)
     }
 
-    fn mail_waiting(&self) -> usize {
-        self.shared.waiting(self.world.borrow().now, self.core)
+    fn messages_waiting(&self) -> usize {
+        self.shared.messages_waiting(self.world.borrow().now, self.core)
     }
 
     fn wake(&mut self, core: CoreId) {
@@ -256,7 +262,7 @@ impl<M> Driver for SimDriver<M> {
 }
 
 impl SimFd {
-    /// Takes the socket out of the table; nothing is left to drop.
+    /// Removes the socket from its table. The drop then does nothing.
     fn release(&mut self) -> (Key, World) {
         let socket = std::mem::replace(&mut self.socket, NO_SOCKET);
         let mut world = self.world.borrow_mut();
@@ -281,10 +287,10 @@ impl Drop for SimFd {
 }
 
 impl State {
-    /// Closes a reference that the cores of `table` had.
+    /// Closes the reference of the cores of `table`.
     fn close(&mut self, socket: Key, table: usize, how: SocketClose) {
-        for seat in self.seats.iter_mut().filter(|seat| seat.table == table) {
-            seat.unwatch(socket);
+        for slot in self.slots.iter_mut().filter(|slot| slot.table == table) {
+            slot.unwatch(socket);
         }
         if let Some(listener) = self.listener(socket) {
             listener.refs -= 1;
@@ -296,20 +302,20 @@ impl State {
         }
     }
 
-    /// Sends the sockets that this core passes on.
-    pub(crate) fn pass_leaving(&mut self, seat: usize) {
-        for (socket, to) in std::mem::take(&mut self.seats[seat].leaving) {
+    /// Sends the sockets that this core passes to other cores.
+    pub(crate) fn send_passed(&mut self, slot: usize) {
+        for (socket, to) in std::mem::take(&mut self.slots[slot].passing) {
             if self.happens(self.faults.pass_loss) {
-                self.seats[seat].pass_failures += 1;
-                // The wait returns at once, so that the core can book it.
-                self.schedule(self.now, Action::Wake { seat });
+                self.slots[slot].pass_failures += 1;
+                // The wait returns at once, so that the core can count the failure.
+                self.schedule(self.now, Action::Wake { slot });
                 self.note(Note::PassLost { socket });
-                self.close(socket, self.seats[seat].table, SocketClose::Finish);
+                self.close(socket, self.slots[slot].table, SocketClose::Finish);
                 continue;
             }
             self.note(Note::Passed { socket, to });
-            let at = self.mail_arrival();
-            self.schedule(at, Action::Passed { seat: to, socket });
+            let at = self.message_arrival();
+            self.schedule(at, Action::Passed { slot: to, socket });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What goes wrong, and how often.
+//! Faults of a simulated world, and their chances.
 
 use std::time::Duration;
 
@@ -6,71 +6,75 @@ use throng_base::Prng;
 
 /// Faults and limits of a simulated world. Chances are between 0 and 1.
 ///
-/// The network's part is in force in every [`Sim`](crate::Sim); the part of the system calls only for drivers
-/// that are wrapped in [`Faulty`](crate::Faulty).
+/// The network's faults apply in every [`Sim`](crate::Sim); the faults of system calls apply only
+/// to drivers inside a [`FaultyDriver`](crate::FaultyDriver).
 #[derive(Clone, Debug)]
 pub struct Faults {
-    /// The shortest way from one end to the other.
+    /// Shortest delay of one direction of the network.
     pub delay_min: Duration,
-    /// The longest way.
+    /// Longest delay of one direction of the network.
     pub delay_max: Duration,
-    /// The largest segment that arrives at once; every size from one byte on happens.
+    /// Largest segment. Each segment has a random size from one byte on.
     pub segment_bytes_max: usize,
-    /// The most that a send buffer, and a receive buffer, hold; each connection draws its own size below it.
+    /// Largest size of a send buffer, and of a receive buffer. Each connection has random sizes.
     pub window_bytes_max: usize,
-    /// The least that they hold.
+    /// Smallest size of these buffers.
     pub window_bytes_min: usize,
-    /// The chance that a send is taken only in part although there is room.
+    /// Chance that a send is taken only in part although there is room.
     pub partial_send: f64,
-    /// The chance that a SYN is lost; it is sent again 1 s, 3 s, 7 s, … after the first.
+    /// Chance that a SYN is lost. It is sent again 1 s, 3 s, 7 s, … after the first.
     pub syn_loss: f64,
-    /// The chance that a connect is refused although somebody listens.
+    /// Chance that a connect is refused although there is a listener.
     pub refuse: f64,
-    /// The chance that a connection is cut: both ends get a reset, somewhere within [`Self::cut_within`].
+    /// Chance that a connection is cut: both peers get a reset, at a random time within
+    /// [`Self::cut_within`].
     pub cut: f64,
-    /// After how long at most a connection is cut that is to be cut.
+    /// Longest time after which a connection is cut.
     pub cut_within: Duration,
-    /// The longest that mail, a wake-up or a passed socket takes to another core.
-    pub mail_delay_max: Duration,
-    /// The chance that a socket which is passed on is lost.
+    /// Longest delay of a message, a wake-up or a passed socket to another core.
+    pub message_delay_max: Duration,
+    /// Chance that a passed socket is lost.
     pub pass_loss: f64,
-    /// The longest that a turn keeps its core.
+    /// Longest duration of a turn.
     pub turn_max: Duration,
-    /// The chance that a turn takes longer, up to [`Self::stall_max`]: a core that the machine has taken away.
+    /// Chance that a turn takes longer, up to [`Self::stall_max`], as when the machine takes the
+    /// CPU away.
     pub stall: f64,
-    /// The longest stall.
+    /// Longest duration of such a turn.
     pub stall_max: Duration,
-    /// Most events that a wait returns; each wait draws its own number below it.
+    /// Most events that a wait returns. Each wait has a random limit up to it.
     pub batch_max: usize,
-    /// The chance that a wait wakes a core's socket for which nothing has changed.
+    /// Chance of a spurious event in a wait, for a socket whose state has not changed.
     pub spurious: f64,
-    /// Files that the whole machine can open.
+    /// Limit of open files of the whole machine.
     pub files_max: usize,
-    /// The ports from which connects leave, for each source address and target.
+    /// Local ports of connects, for each pair of source address and target.
     pub ports: std::ops::RangeInclusive<u16>,
-    /// How long a port stays taken after its connection was closed in order from this end.
+    /// Time that a port stays in TIME-WAIT after its connection was closed in order by this side
+    /// first.
     pub time_wait: Duration,
 
-    /// Chance of a call: accept and connect find the fd table full.
+    /// Chance that an accept or connect finds the fd table full.
     pub table_full: f64,
-    /// Chance of a call: accept and connect find the system's table full.
+    /// Chance that an accept or connect finds the system's file table full.
     pub system_full: f64,
-    /// Chance of a call: the connection has ended when it is accepted.
+    /// Chance that a connection has ended when it is accepted.
     pub accept_aborted: f64,
-    /// Chance of a call: no port is left for a connect.
+    /// Chance that no port is left for a connect.
     pub no_port: f64,
-    /// Chance of a call: no watch is left for a new socket.
+    /// Chance that no epoll watch is left for a new socket.
     pub no_watch: f64,
-    /// Chance of a receive: the kernel does not say when its bytes arrived.
+    /// Chance that a receive returns no arrival stamp.
     pub no_stamp: f64,
-    /// Chance of a call: receive and send are interrupted.
+    /// Chance that a receive or send is interrupted.
     pub interrupted: f64,
-    /// Chance of a call: a receive or send fails because the system is out of memory.
+    /// Chance that a receive or send fails because the system is out of memory.
     pub no_memory: f64,
 }
 
 impl Faults {
-    /// Nothing goes wrong: 50 us one way, large windows, turns that cost no time.
+    /// Returns a world without faults: 50 us in each direction, large windows, turns that take no
+    /// time.
     pub const fn none() -> Self {
         Self {
             delay_min: Duration::from_micros(50),
@@ -83,7 +87,7 @@ impl Faults {
             refuse: 0.0,
             cut: 0.0,
             cut_within: Duration::from_secs(1),
-            mail_delay_max: Duration::ZERO,
+            message_delay_max: Duration::ZERO,
             pass_loss: 0.0,
             turn_max: Duration::ZERO,
             stall: 0.0,
@@ -104,7 +108,8 @@ impl Faults {
         }
     }
 
-    /// Everything is late, small, out of turn or only partly done, and nothing is lost: no byte, no connection.
+    /// Returns a world in which everything is late, small, reordered or partial, but no byte and no
+    /// connection is lost.
     pub const fn rough() -> Self {
         Self {
             delay_min: Duration::from_micros(1),
@@ -114,7 +119,7 @@ impl Faults {
             window_bytes_min: 16,
             partial_send: 0.3,
             syn_loss: 0.05,
-            mail_delay_max: Duration::from_millis(3),
+            message_delay_max: Duration::from_millis(3),
             turn_max: Duration::from_micros(500),
             stall: 0.01,
             batch_max: 5,
@@ -124,7 +129,7 @@ impl Faults {
         }
     }
 
-    /// As [`Self::rough`], and connections are refused and cut, and system calls fail.
+    /// Returns [`Self::rough`] with refused and cut connections, and failing system calls.
     pub const fn hostile() -> Self {
         Self {
             refuse: 0.05,
@@ -141,8 +146,8 @@ impl Faults {
         }
     }
 
-    /// One of the three, by the generator: a test that draws its faults meets every mix.
-    pub fn draw(prng: &mut Prng) -> Self {
+    /// Returns one of the three at random, so that a test runs under every mix.
+    pub fn random(prng: &mut Prng) -> Self {
         match prng.below(3) {
             0 => Self::none(),
             1 => Self::rough(),
@@ -157,12 +162,12 @@ impl Default for Faults {
     }
 }
 
-/// Whether something of this chance happens. What cannot happen draws nothing.
+/// Draws whether an event with this chance happens. A chance of zero draws no number.
 pub(crate) fn happens(prng: &mut Prng, chance: f64) -> bool {
     chance > 0.0 && prng.unit() < chance
 }
 
-/// A span between the two.
-pub(crate) fn span(prng: &mut Prng, least: Duration, most: Duration) -> Duration {
+/// Returns a random duration between `least` and `most`.
+pub(crate) fn random_span(prng: &mut Prng, least: Duration, most: Duration) -> Duration {
     Duration::from_nanos(prng.between(least.as_nanos() as u64, most.as_nanos() as u64))
 }

@@ -1,4 +1,4 @@
-//! A driver whose system calls fail now and then.
+//! A driver whose system calls fail at random.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::Faults;
 use crate::driver::SimulatedDriver;
 use crate::faults::happens;
 
-/// A driver around another one, simulated or real. A call that fails has not happened below: what was to be received
-/// is still there, what was to be sent has not left.
+/// Decorator of a driver, simulated or real. A call that fails does not reach the inner driver: its
+/// bytes stay unread or unsent.
 pub struct FaultyDriver<D> {
     inner: D,
     faults: Faults,
@@ -22,30 +22,32 @@ pub struct FaultyDriver<D> {
 }
 
 impl<D: Driver> FaultyDriver<D> {
-    /// `inner` with the faults of system calls of `faults`, drawn from `prng`.
+    /// Wraps `inner` with the system call faults of `faults`, drawn from `prng`.
     pub const fn new(inner: D, faults: Faults, prng: Prng) -> Self {
         Self { inner, faults, prng }
     }
 
-    fn fails(&mut self, with: Errno, chance: fn(&Faults) -> f64) -> Result<(), Errno> {
+    /// Fails with `with` by the chance that `chance` selects.
+    fn inject(&mut self, with: Errno, chance: fn(&Faults) -> f64) -> Result<(), Errno> {
         if happens(&mut self.prng, chance(&self.faults)) { Err(with) } else { Ok(()) }
     }
 
-    /// What opens a socket can find both tables full.
-    fn opens(&mut self) -> Result<(), Errno> {
-        self.fails(Errno::TABLE_FULL, |faults| faults.table_full)?;
-        self.fails(Errno::SYSTEM_FULL, |faults| faults.system_full)
+    /// Draws the faults of calls that open a socket: either file table is full.
+    fn open_faults(&mut self) -> Result<(), Errno> {
+        self.inject(Errno::TABLE_FULL, |faults| faults.table_full)?;
+        self.inject(Errno::SYSTEM_FULL, |faults| faults.system_full)
     }
 
-    fn transfers(&mut self) -> Result<(), Errno> {
-        self.fails(Errno::INTR, |faults| faults.interrupted)?;
-        self.fails(Errno::NO_MEMORY, |faults| faults.no_memory)
+    /// Draws the faults of calls that receive or send.
+    fn transfer_faults(&mut self) -> Result<(), Errno> {
+        self.inject(Errno::INTR, |faults| faults.interrupted)?;
+        self.inject(Errno::NO_MEMORY, |faults| faults.no_memory)
     }
 }
 
 impl<D: SimulatedDriver> SimulatedDriver for FaultyDriver<D> {
-    fn seat(&self) -> usize {
-        self.inner.seat()
+    fn slot(&self) -> usize {
+        self.inner.slot()
     }
 }
 
@@ -54,9 +56,9 @@ impl<D: Driver> Driver for FaultyDriver<D> {
     type Mail = D::Mail;
 
     fn accept(&mut self, listener: &D::Fd) -> Result<D::Fd, Errno> {
-        self.opens()?;
+        self.open_faults()?;
         let fd = self.inner.accept(listener)?;
-        match self.fails(Errno::CONN_ABORTED, |faults| faults.accept_aborted) {
+        match self.inject(Errno::CONN_ABORTED, |faults| faults.accept_aborted) {
             Ok(()) => Ok(fd),
             Err(errno) => {
                 self.inner.close(fd, SocketClose::Reset);
@@ -66,18 +68,18 @@ impl<D: Driver> Driver for FaultyDriver<D> {
     }
 
     fn connect(&mut self, spec: &ConnectSpec) -> Result<D::Fd, Errno> {
-        self.opens()?;
-        self.fails(Errno::ADDR_NOT_AVAILABLE, |faults| faults.no_port)?;
+        self.open_faults()?;
+        self.inject(Errno::ADDR_NOT_AVAILABLE, |faults| faults.no_port)?;
         self.inner.connect(spec)
     }
 
     fn register(&mut self, fd: &D::Fd, token: Token, interest: Interest) -> Result<(), Errno> {
-        self.fails(Errno::NO_SPACE, |faults| faults.no_watch)?;
+        self.inject(Errno::NO_SPACE, |faults| faults.no_watch)?;
         self.inner.register(fd, token, interest)
     }
 
     fn recv(&mut self, fd: &D::Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        self.transfers()?;
+        self.transfer_faults()?;
         self.inner.recv(fd, buffer)
     }
 
@@ -86,7 +88,7 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         fd: &D::Fd,
         buffer: &mut [u8],
     ) -> Result<(usize, Option<Instant>), Errno> {
-        self.transfers()?;
+        self.transfer_faults()?;
         self.inner.recv_stamped(fd, buffer)
     }
 
@@ -95,7 +97,7 @@ impl<D: Driver> Driver for FaultyDriver<D> {
     }
 
     fn send(&mut self, fd: &D::Fd, bytes: &[u8]) -> Result<usize, Errno> {
-        self.transfers()?;
+        self.transfer_faults()?;
         self.inner.send(fd, bytes)
     }
 
@@ -175,21 +177,21 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         self.inner.fd_room()
     }
 
-    fn post(
+    fn send_message(
         &mut self,
         to: CoreId,
-        mail: D::Mail,
-        kind: MessagePriority,
+        message: D::Mail,
+        priority: MessagePriority,
     ) -> Result<(), MailboxFull<D::Mail>> {
-        self.inner.post(to, mail, kind)
+        self.inner.send_message(to, message, priority)
     }
 
-    fn collect(&mut self, into: &mut Vec<D::Mail>) -> bool {
-        self.inner.collect(into)
+    fn receive_messages(&mut self, into: &mut Vec<D::Mail>) -> bool {
+        self.inner.receive_messages(into)
     }
 
-    fn mail_waiting(&self) -> usize {
-        self.inner.mail_waiting()
+    fn messages_waiting(&self) -> usize {
+        self.inner.messages_waiting()
     }
 
     fn wake(&mut self, core: CoreId) {

@@ -1,26 +1,27 @@
-//! A [`Driver`](throng_driver::Driver) on virtual time: servers and generators, whole, in one thread, with
-//! everything that can go wrong between them going wrong, and one seed that decides all of it.
+//! A [`Driver`](throng_driver::Driver) on virtual time: whole servers and generators in one thread,
+//! with faults everywhere between them, and one seed that decides everything.
 //!
-//! A [`Sim`] is the world: a clock, a network, the machine's files. [`Sim::cores`] makes the [`SimDriver`]s of one
-//! process; a [`Core`](throng_engine::Core) on each of them is given to [`Sim::spawn`]; then
-//! [`Sim::run_until`] turns whichever core has something to do, in an order of the seed's choosing, and moves the
-//! clock when none has. [`Faults`] say how slow, small and broken the world is; [`Faulty`] is a
-//! decorator that makes system calls fail. [`check`] runs a test under many seeds, and prints the one that failed.
+//! A [`Sim`] is the world: a clock, a network, and the machine's files. [`Sim::cores`] creates the
+//! [`SimDriver`]s of one process; [`Sim::spawn`] starts a [`Core`](throng_engine::Core) on each of
+//! them. Then [`Sim::run_until`] runs turns of the cores that have work, in an order that the seed
+//! decides, and moves the clock when no core has work. [`Faults`] say how slow, small and broken
+//! the world is; [`FaultyDriver`] is a decorator that makes system calls fail. [`check`] runs a
+//! test under many seeds, and prints the seed of a failure.
 //!
-//! What is modelled is what a program sees of Linux's TCP: accept queues that drop a SYN when they are full,
-//! SO_REUSEPORT groups, windows, edge-triggered readiness, half-close, resets, ports and TIME-WAIT, fd tables.
-//! Packets, congestion and the cost of a system call are not.
+//! The model is TCP on Linux as a program sees it: accept queues that drop a SYN when they are
+//! full, SO_REUSEPORT groups, windows, edge-triggered readiness, half-close, resets, ports and
+//! TIME-WAIT, fd tables. It does not model packets, congestion and the cost of a system call.
 //!
 //! ```
 //! use std::net::SocketAddr;
 //! use std::time::Duration;
 //!
-//! use throng_driver::{ConnectSpec, Driver, ListenSpec, SocketOptions, Source};
-//! use throng_engine::{After, App, CloseReason, Conn, Core, Desk, Limits};
+//! use throng_driver::{ConnectSpec, Driver, ListenSpec, SocketOptions, SourceAddress};
+//! use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext, CoreLimits};
 //! use throng_proto::Raw;
 //! use throng_sim::{Faults, SimCoresOptions, SimDriver, SimFd, check};
 //!
-//! /// Sends back what it receives, to everybody.
+//! /// Sends back the bytes that it receives.
 //! #[derive(Default)]
 //! struct Echo(Option<SimFd>);
 //!
@@ -28,17 +29,17 @@
 //!     type Session = Raw;
 //!     type State = ();
 //!
-//!     fn started(&mut self, context: &mut Desk<SimDriver<()>, Self>) {
+//!     fn started(&mut self, cx: &mut CoreContext<SimDriver<()>, Self>) {
 //!         let (addr, options) = (server_addr(), SocketOptions::default());
 //!         let spec = ListenSpec { addr, backlog: 128, reuseport: false, options };
-//!         let listener = context.driver().listen(&spec).unwrap();
-//!         context.driver().watch(&listener, 0).unwrap();
+//!         let listener = cx.driver().listen(&spec).unwrap();
+//!         cx.driver().watch(&listener, 0).unwrap();
 //!         self.0 = Some(listener);
 //!     }
 //!
-//!     fn acceptable(&mut self, context: &mut Desk<SimDriver<()>, Self>, _number: u32) {
-//!         while let Ok(fd) = context.driver().accept(self.0.as_ref().unwrap()) {
-//!             assert!(context.adopt(fd, Raw, ()).is_ok());
+//!     fn acceptable(&mut self, cx: &mut CoreContext<SimDriver<()>, Self>, _number: u32) {
+//!         while let Ok(fd) = cx.driver().accept(self.0.as_ref().unwrap()) {
+//!             assert!(cx.adopt(fd, Raw, ()).is_ok());
 //!         }
 //!     }
 //!
@@ -48,24 +49,24 @@
 //!         conn.send(bytes);
 //!     }
 //!
-//!     fn closed(&mut self, _: &mut Conn<'_, SimDriver<()>, Self>, _: CloseReason) -> After {
-//!         After::Free
+//!     fn closed(&mut self, _: &mut Conn<'_, SimDriver<()>, Self>, _: CloseReason) -> AfterClose {
+//!         AfterClose::Free
 //!     }
 //! }
 //!
-//! /// Says hello and keeps what comes back.
+//! /// Sends hello, and keeps the answer.
 //! #[derive(Default)]
-//! struct Caller(Vec<u8>);
+//! struct Client(Vec<u8>);
 //!
-//! impl App<SimDriver<u8>> for Caller {
+//! impl App<SimDriver<u8>> for Client {
 //!     type Session = Raw;
 //!     type State = ();
 //!
-//!     fn started(&mut self, context: &mut Desk<SimDriver<u8>, Self>) {
-//!         let user = context.insert(Raw, ());
-//!         let (source, options) = (Source::Any, SocketOptions::default());
+//!     fn started(&mut self, cx: &mut CoreContext<SimDriver<u8>, Self>) {
+//!         let user = cx.insert(Raw, ());
+//!         let (source, options) = (SourceAddress::Any, SocketOptions::default());
 //!         let spec = ConnectSpec { target: server_addr(), source, options };
-//!         context.with(user, |conn| conn.connect(spec));
+//!         cx.with(user, |conn| conn.connect(spec));
 //!     }
 //!
 //!     fn opened(&mut self, conn: &mut Conn<'_, SimDriver<u8>, Self>) {
@@ -76,7 +77,11 @@
 //!         self.0.extend_from_slice(bytes);
 //!     }
 //!
-//!     fn closed(&mut self, _: &mut Conn<'_, SimDriver<u8>, Self>, reason: CloseReason) -> After {
+//!     fn closed(
+//!         &mut self,
+//!         _: &mut Conn<'_, SimDriver<u8>, Self>,
+//!         reason: CloseReason,
+//!     ) -> AfterClose {
 //!         panic!("{reason:?}");
 //!     }
 //! }
@@ -89,10 +94,11 @@
 //!     sim.set_faults(Faults::rough());
 //!     let [server] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();
 //!     let [client] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();
-//!     sim.spawn(Core::new(server, Echo::default(), Limits::default()));
-//!     let client = sim.spawn(Core::new(client, Caller::default(), Limits::default()));
-//!     let greeted = sim.run_until(Duration::from_secs(130), |_| client.borrow().app().0 == b"hello");
-//!     assert!(greeted);
+//!     sim.spawn(Core::new(server, Echo::default(), CoreLimits::default()));
+//!     let client = sim.spawn(Core::new(client, Client::default(), CoreLimits::default()));
+//!     let limit = Duration::from_secs(130);
+//!     let is_answered = sim.run_until(limit, |_| client.borrow().app().0 == b"hello");
+//!     assert!(is_answered);
 //! });
 //! ```
 

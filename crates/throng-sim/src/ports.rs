@@ -1,4 +1,4 @@
-//! Which source address and port lead to which target, and which are still in TIME-WAIT.
+//! Local ports of connections, and their TIME-WAIT.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,16 +7,16 @@ use std::ops::RangeInclusive;
 use throng_base::{Instant, Prng};
 use throng_driver::Errno;
 
-/// The pairs of addresses that are taken.
+/// Pairs of local address and target that are in use.
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
-    /// Until when; [`Instant::FAR`] while the connection lives.
-    taken: BTreeMap<(SocketAddr, SocketAddr), Instant>,
+    /// End of the use of each pair; [`Instant::FAR`] while the connection is open.
+    bound: BTreeMap<(SocketAddr, SocketAddr), Instant>,
 }
 
 impl Ports {
-    /// Takes `source` for `target`; port 0 takes a free one of `range`.
-    pub(crate) fn take(
+    /// Binds `source` for `target`. For port 0, binds a free port of `range`.
+    pub(crate) fn bind(
         &mut self,
         source: SocketAddr,
         target: SocketAddr,
@@ -25,31 +25,36 @@ impl Ports {
         prng: &mut Prng,
     ) -> Result<SocketAddr, Errno> {
         if source.port() != 0 {
-            return self.take_pair(source, target, now).ok_or(Errno::ADDR_NOT_AVAILABLE);
+            return self.bind_pair(source, target, now).ok_or(Errno::ADDR_NOT_AVAILABLE);
         }
         let (first, count) = (*range.start(), range.len() as u64);
         let offset = prng.below(count);
         (0..count)
             .map(|n| first + ((offset + n) % count) as u16)
-            .find_map(|port| self.take_pair(SocketAddr::new(source.ip(), port), target, now))
+            .find_map(|port| self.bind_pair(SocketAddr::new(source.ip(), port), target, now))
             .ok_or(Errno::ADDR_NOT_AVAILABLE)
     }
 
-    /// Gives a pair back, or keeps it until `until`.
-    pub(crate) fn give(&mut self, source: SocketAddr, target: SocketAddr, until: Option<Instant>) {
+    /// Releases a pair, or keeps it in TIME-WAIT until `until`.
+    pub(crate) fn release(
+        &mut self,
+        source: SocketAddr,
+        target: SocketAddr,
+        until: Option<Instant>,
+    ) {
         match until {
-            Some(until) => self.taken.insert((source, target), until),
-            None => self.taken.remove(&(source, target)),
+            Some(until) => self.bound.insert((source, target), until),
+            None => self.bound.remove(&(source, target)),
         };
     }
 
-    fn take_pair(
+    fn bind_pair(
         &mut self,
         source: SocketAddr,
         target: SocketAddr,
         now: Instant,
     ) -> Option<SocketAddr> {
-        let until = self.taken.entry((source, target)).or_insert(Instant::ZERO);
+        let until = self.bound.entry((source, target)).or_insert(Instant::ZERO);
         if *until > now {
             return None;
         }
@@ -69,13 +74,13 @@ mod tests {
         let targets: [SocketAddr; 2] =
             ["127.0.0.1:80".parse().unwrap(), "127.0.0.1:81".parse().unwrap()];
         let mut take = |ports: &mut Ports, n: usize, at: u64| {
-            ports.take(source, targets[n], &(5..=6), Instant::from_nanos(at), &mut prng)
+            ports.bind(source, targets[n], &(5..=6), Instant::from_nanos(at), &mut prng)
         };
         let first = take(&mut ports, 0, 0).unwrap();
         assert_ne!(take(&mut ports, 0, 0).unwrap(), first);
         assert_eq!(take(&mut ports, 0, 0), Err(Errno::ADDR_NOT_AVAILABLE));
         assert!(take(&mut ports, 1, 0).is_ok());
-        ports.give(first, targets[0], Some(Instant::from_nanos(10)));
+        ports.release(first, targets[0], Some(Instant::from_nanos(10)));
         assert_eq!(take(&mut ports, 0, 9), Err(Errno::ADDR_NOT_AVAILABLE));
         assert_eq!(take(&mut ports, 0, 10), Ok(first));
     }

@@ -1,5 +1,5 @@
-//! What a core is told, as epoll tells it: a wake-up puts a socket into the ready list, the wait looks what it is
-//! ready for then, and says nothing when that is nothing.
+//! Readiness, as epoll reports it: a wake-up puts a socket into the ready list. The wait checks the
+//! socket's readiness then, and reports no event if it is not ready.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use throng_driver::{Interest, IoEvent, Ready, Token};
 use crate::trace::Note;
 use crate::world::State;
 
-/// One driver's place in the world.
+/// State of one driver in the world.
 #[derive(Debug, Default)]
 pub(crate) struct DriverSlot {
-    /// The fd table that it uses.
+    /// Fd table of the driver.
     pub(crate) table: usize,
     watches: BTreeMap<Key, Watch>,
     ready: Vec<Key>,
@@ -23,21 +23,22 @@ pub(crate) struct DriverSlot {
     pub(crate) passed: VecDeque<Key>,
     /// Listeners that other cores share with this one.
     pub(crate) shared: VecDeque<Key>,
-    /// Sockets that leave for other seats at the next wait.
-    pub(crate) leaving: Vec<(Key, usize)>,
+    /// Sockets that the next wait passes to the drivers of other slots.
+    pub(crate) passing: Vec<(Key, usize)>,
     pub(crate) pass_failures: u64,
-    /// How long a turn may keep this core busy.
+    /// Longest turn of this core.
     pub(crate) turn_max: Duration,
 }
 
+/// Watch of one socket.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
     token: Token,
     interest: Interest,
-    /// Told again and again while it lasts.
-    level: bool,
-    /// It stands in the ready list.
-    queued: bool,
+    /// The readiness is reported in each wait while it lasts.
+    is_level_triggered: bool,
+    /// The socket is in the ready list.
+    is_queued: bool,
 }
 
 impl DriverSlot {
@@ -45,7 +46,7 @@ impl DriverSlot {
         Self { table, turn_max, ..Self::default() }
     }
 
-    /// Whether a wait would return at once.
+    /// Reports whether a wait would return at once.
     pub(crate) fn has_events(&self) -> bool {
         self.woken || self.has_passed() || !self.ready.is_empty()
     }
@@ -65,7 +66,7 @@ impl DriverSlot {
 
     fn make_ready(&mut self, socket: Key) {
         if let Some(watch) = self.watches.get_mut(&socket)
-            && !std::mem::replace(&mut watch.queued, true)
+            && !std::mem::replace(&mut watch.is_queued, true)
         {
             self.ready.push(socket);
         }
@@ -73,89 +74,93 @@ impl DriverSlot {
 }
 
 impl State {
-    /// Starts or changes a watch. What is ready already is told.
+    /// Starts or changes a watch. Reports what is already ready.
     pub(crate) fn watch(
         &mut self,
-        seat: usize,
+        slot: usize,
         socket: Key,
         token: Token,
         interest: Interest,
         level: bool,
     ) {
-        let place = &mut self.seats[seat];
-        let queued = place.watches.get(&socket).is_some_and(|watch| watch.queued);
-        place.watches.insert(socket, Watch { token, interest, level, queued });
+        let driver = &mut self.slots[slot];
+        let queued = driver.watches.get(&socket).is_some_and(|watch| watch.is_queued);
+        driver.watches.insert(
+            socket,
+            Watch { token, interest, is_level_triggered: level, is_queued: queued },
+        );
         if self.poll(socket, interest) != Ready::default() {
-            self.seats[seat].make_ready(socket);
+            self.slots[slot].make_ready(socket);
         }
     }
 
-    /// Puts a socket into the ready list of whoever watches it.
-    pub(crate) fn tell(&mut self, socket: Key) {
-        if let Some(seat) = self.stream(socket).and_then(|stream| stream.seat) {
-            self.seats[seat].make_ready(socket);
+    /// Puts a connection into the ready list of the driver that watches it.
+    pub(crate) fn notify(&mut self, socket: Key) {
+        if let Some(slot) = self.stream(socket).and_then(|stream| stream.slot) {
+            self.slots[slot].make_ready(socket);
         }
     }
 
-    /// A listener has a connect for one of those who watch it.
-    pub(crate) fn tell_one(&mut self, listener: Key) {
+    /// Puts a listener into the ready list of one of the drivers that watch it.
+    pub(crate) fn notify_one(&mut self, listener: Key) {
         let watching: Vec<usize> =
-            (0..self.seats.len()).filter(|seat| self.seats[*seat].is_watching(listener)).collect();
+            (0..self.slots.len()).filter(|slot| self.slots[*slot].is_watching(listener)).collect();
         if !watching.is_empty() {
-            let seat = watching[self.prng.below(watching.len() as u64) as usize];
-            self.seats[seat].make_ready(listener);
+            let slot = watching[self.prng.below(watching.len() as u64) as usize];
+            self.slots[slot].make_ready(listener);
         }
     }
 
-    /// The wait of a driver: a bounded batch, in an order of the seed's choosing.
-    pub(crate) fn wait(&mut self, seat: usize, events: &mut Vec<IoEvent>) {
-        self.note(Note::Turn { seat });
-        self.pass_leaving(seat);
+    /// Collects the events of a driver's wait: a bounded batch, in an order that the seed decides.
+    pub(crate) fn wait(&mut self, slot: usize, events: &mut Vec<IoEvent>) {
+        self.note(Note::Turn { slot });
+        self.send_passed(slot);
         if self.happens(self.faults.spurious) {
-            let watches = &self.seats[seat].watches;
+            let watches = &self.slots[slot].watches;
             let nth = self.prng.below(watches.len() as u64) as usize;
             if let Some(&socket) = watches.keys().nth(nth) {
-                self.seats[seat].make_ready(socket);
+                self.slots[slot].make_ready(socket);
             }
         }
-        let told_before = events.len();
-        let place = &mut self.seats[seat];
+        let events_before = events.len();
+        let driver = &mut self.slots[slot];
         let special = Ready { readable: true, ..Ready::default() };
-        if std::mem::take(&mut place.woken) {
+        if std::mem::take(&mut driver.woken) {
             events.push(IoEvent { token: Token::WAKE, ready: special });
         }
-        if place.has_passed() {
+        if driver.has_passed() {
             events.push(IoEvent { token: Token::PASSED, ready: special });
         }
-        let mut ready = std::mem::take(&mut place.ready);
+        let mut ready = std::mem::take(&mut driver.ready);
         for last in (1..ready.len()).rev() {
             ready.swap(last, self.prng.below(last as u64 + 1) as usize);
         }
         let batch = self.prng.between(1, self.faults.batch_max as u64) as usize;
         let rest = ready.split_off(batch.min(ready.len()));
-        self.seats[seat].ready = rest;
+        self.slots[slot].ready = rest;
         for socket in ready {
-            self.report(seat, socket, events);
+            self.report(slot, socket, events);
         }
-        for event in events[told_before..].iter().copied() {
-            self.trace.add(self.now, Note::Told { seat, event });
+        for event in events[events_before..].iter().copied() {
+            self.trace.add(self.now, Note::Event { slot, event });
         }
     }
 
-    fn report(&mut self, seat: usize, socket: Key, events: &mut Vec<IoEvent>) {
-        let Some(&Watch { token, interest, level, .. }) = self.seats[seat].watches.get(&socket)
+    fn report(&mut self, slot: usize, socket: Key, events: &mut Vec<IoEvent>) {
+        let Some(&Watch { token, interest, is_level_triggered: level, .. }) =
+            self.slots[slot].watches.get(&socket)
         else {
             return;
         };
         let ready = self.poll(socket, interest);
-        let told = ready != Ready::default();
-        if told {
+        let is_ready = ready != Ready::default();
+        if is_ready {
             events.push(IoEvent { token, ready });
         }
-        if told && level {
-            self.seats[seat].ready.push(socket);
-        } else if let Some(watch) = self.seats[seat].watches.get_mut(&socket) {
-            watch.queued = false;
+        if is_ready && level {
+            self.slots[slot].ready.push(socket);
+        } else if let Some(watch) = self.slots[slot].watches.get_mut(&socket) {
+            watch.is_queued = false;
         }
     }
 }

@@ -10,30 +10,30 @@ use throng_engine::{App, Core};
 use crate::Faults;
 use crate::cores::{SimCores, SimCoresOptions};
 use crate::driver::SimulatedDriver;
-use crate::faults::span;
+use crate::faults::random_span;
 use crate::world::{State, World};
 
-/// A simulated world and the cores that run in it. One seed decides everything that happens.
+/// Simulated world, and the cores that run in it. One seed decides everything that happens.
 pub struct Sim {
     world: World,
     seed: u64,
     prng: Prng,
-    members: Vec<Member>,
-    /// Turns since the clock moved last.
-    turns_at_once: u32,
+    cores: Vec<CoreHandle>,
+    /// Turns since the clock last moved.
+    turns_since_advance: u32,
 }
 
-/// A core, and until when its last turn keeps it busy.
-struct Member {
+/// Core, and the end of its last turn.
+struct CoreHandle {
     core: Rc<RefCell<dyn Turn>>,
     busy_until: Instant,
 }
 
-/// A core without its types.
+/// Core without its type parameters.
 trait Turn {
     fn turn(&mut self) -> bool;
     fn next_due(&self) -> Instant;
-    fn seat(&mut self) -> usize;
+    fn slot(&mut self) -> usize;
 }
 
 impl<D: SimulatedDriver, A: App<D>> Turn for Core<D, A> {
@@ -45,49 +45,49 @@ impl<D: SimulatedDriver, A: App<D>> Turn for Core<D, A> {
         Core::next_due(self)
     }
 
-    fn seat(&mut self) -> usize {
-        self.cx().driver().seat()
+    fn slot(&mut self) -> usize {
+        self.cx().driver().slot()
     }
 }
 
 impl Sim {
-    /// An empty world without faults.
+    /// Creates an empty world without faults.
     pub fn new(seed: u64) -> Self {
         Self {
             world: Rc::new(RefCell::new(State::new(seed))),
             seed,
             prng: Prng::derive(seed, 1),
-            members: Vec::new(),
-            turns_at_once: 0,
+            cores: Vec::new(),
+            turns_since_advance: 0,
         }
     }
 
-    /// What decides everything.
+    /// Returns the seed, which decides everything.
     pub const fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// A generator of random numbers for the test's own use; each call yields another sequence.
+    /// Returns a generator of random numbers for the test. Each call returns another sequence.
     pub fn prng(&mut self) -> Prng {
         Prng::new(self.prng.bits())
     }
 
-    /// Changes the faults from now on.
+    /// Sets the faults from now on.
     pub fn set_faults(&self, faults: Faults) {
         self.world.borrow_mut().faults = faults;
     }
 
-    /// The faults that are in force.
+    /// Returns the faults in force.
     pub fn faults(&self) -> Faults {
         self.world.borrow().faults.clone()
     }
 
-    /// Makes room for the cores of one process, which send each other mail of type `M`.
+    /// Creates the cores of one process, which send each other messages of type `M`.
     pub fn cores<M>(&self, options: &SimCoresOptions) -> SimCores<M> {
         SimCores::new(Rc::clone(&self.world), options)
     }
 
-    /// Lets a core run. It stays the test's to look at between steps.
+    /// Starts a core. The test can inspect it between steps.
     pub fn spawn<D, A>(&mut self, core: Core<D, A>) -> Rc<RefCell<Core<D, A>>>
     where
         D: SimulatedDriver + 'static,
@@ -95,12 +95,12 @@ impl Sim {
     {
         let core = Rc::new(RefCell::new(core));
         let busy_until = self.now();
-        self.members.push(Member { core: Rc::clone(&core) as Rc<RefCell<dyn Turn>>, busy_until });
+        self.cores.push(CoreHandle { core: Rc::clone(&core) as Rc<RefCell<dyn Turn>>, busy_until });
         core
     }
 
-    /// Stops a core as SIGSTOP stops a process: its sockets stay, what arrives for them waits, and
-    /// it has no turn until [`Self::thaw`].
+    /// Stops a core as SIGSTOP stops a process: its sockets stay open, arriving bytes wait, and it
+    /// has no turn until [`Self::thaw`].
     pub fn freeze<D, A>(&mut self, core: &Rc<RefCell<Core<D, A>>>)
     where
         D: SimulatedDriver + 'static,
@@ -109,7 +109,7 @@ impl Sim {
         self.set_busy(core, Instant::FAR);
     }
 
-    /// Lets a frozen core go on.
+    /// Continues a frozen core.
     pub fn thaw<D, A>(&mut self, core: &Rc<RefCell<Core<D, A>>>)
     where
         D: SimulatedDriver + 'static,
@@ -124,46 +124,47 @@ impl Sim {
         D: SimulatedDriver,
         A: App<D>,
     {
-        let place = Rc::as_ptr(core).cast::<()>();
-        for member in &mut self.members {
-            if Rc::as_ptr(&member.core).cast::<()>() == place {
-                member.busy_until = until;
+        let address = Rc::as_ptr(core).cast::<()>();
+        for handle in &mut self.cores {
+            if Rc::as_ptr(&handle.core).cast::<()>() == address {
+                handle.busy_until = until;
             }
         }
     }
 
-    /// The time in the world.
+    /// Returns the time of the world.
     pub fn now(&self) -> Instant {
         self.world.borrow().now
     }
 
-    /// Cores that have not stopped.
+    /// Returns how many cores have not stopped.
     pub fn running(&self) -> usize {
-        self.members.len()
+        self.cores.len()
     }
 
-    /// Sockets that some program, or an accept queue, or the network still has.
+    /// Returns how many sockets a program, an accept queue or the network still holds.
     pub fn sockets(&self) -> usize {
         self.world.borrow().sockets.len() as usize
     }
 
-    /// Files that are open in all fd tables.
+    /// Returns how many files are open in all fd tables.
     pub fn files(&self) -> usize {
         self.world.borrow().files
     }
 
-    /// Sockets that were dropped instead of closed by their driver: a leak of the books, since the start. What
-    /// a core still holds when it ends counts too.
+    /// Returns how many sockets were dropped instead of closed by their driver since the start: a
+    /// leak in the program. Sockets that a core still holds when it ends count too.
     pub fn dropped_sockets(&self) -> u64 {
         self.world.borrow().dropped
     }
 
-    /// Lets the world go on for `span`. Returns early when nothing will ever happen again.
+    /// Runs the world for `span`. Returns early when no event remains.
     pub fn run_for(&mut self, span: Duration) {
         self.run_until(span, |_| false);
     }
 
-    /// Lets the world go on until `done` says so after a step, for `limit` at most. True when it did.
+    /// Runs the world until `done` returns true after a step, for at most `limit`. Returns whether
+    /// `done` returned true.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&Self) -> bool) -> bool {
         let end = self.now() + limit;
         loop {
@@ -176,15 +177,15 @@ impl Sim {
         }
     }
 
-    /// One turn of a core that has something to do, or one move of the clock; false when the world has
-    /// come to `end`, or to its own.
+    /// Runs one turn of a core that has work, or moves the clock once. Returns false when the clock
+    /// reaches `end`, or when no event remains.
     fn step(&mut self, end: Instant) -> bool {
         let now = self.now();
         self.world.borrow_mut().advance(now);
         let mut next = self.world.borrow().next_action();
         let mut ready = Vec::new();
-        for (index, member) in self.members.iter().enumerate() {
-            let due = self.wakes_at(member).max(member.busy_until);
+        for (index, handle) in self.cores.iter().enumerate() {
+            let due = self.wake_time(handle).max(handle.busy_until);
             if due <= now {
                 ready.push(index);
             }
@@ -195,52 +196,52 @@ impl Sim {
             self.turn(index, now);
             return true;
         }
-        self.turns_at_once = 0;
-        let is_more = next <= end;
-        // A world in which nothing will happen stays at the moment of the last event.
+        self.turns_since_advance = 0;
+        let is_within = next <= end;
+        // Without further events, the clock stays at the last event.
         if next != Instant::FAR {
             self.world.borrow_mut().advance(next.min(end));
         }
-        is_more && next != Instant::FAR
+        is_within && next != Instant::FAR
     }
 
-    /// When a core's wait returns.
-    fn wakes_at(&self, member: &Member) -> Instant {
-        let mut core = member.core.borrow_mut();
-        if self.world.borrow().seats[core.seat()].has_events() {
+    /// Returns when a core's wait returns.
+    fn wake_time(&self, handle: &CoreHandle) -> Instant {
+        let mut core = handle.core.borrow_mut();
+        if self.world.borrow().slots[core.slot()].has_events() {
             return Instant::ZERO;
         }
         core.next_due()
     }
 
     fn turn(&mut self, index: usize, now: Instant) {
-        self.turns_at_once += 1;
+        self.turns_since_advance += 1;
         assert!(
-            self.turns_at_once < TURNS_AT_ONCE_MAX,
-            "the cores turn and turn and the clock stands still"
+            self.turns_since_advance < TURNS_PER_MOMENT_MAX,
+            "the cores run turns without end and the clock does not move"
         );
-        let goes_on = self.members[index].core.borrow_mut().turn();
-        if !goes_on {
-            self.members.swap_remove(index);
+        let is_running = self.cores[index].core.borrow_mut().turn();
+        if !is_running {
+            self.cores.swap_remove(index);
             return;
         }
-        let seat = self.members[index].core.borrow_mut().seat();
+        let slot = self.cores[index].core.borrow_mut().slot();
         let world = &mut *self.world.borrow_mut();
-        // The next thing a core does is to wait, and before it waits it sends what it passes on.
-        world.pass_leaving(seat);
-        let turn_max = world.faults.turn_max + world.seats[seat].turn_max;
-        let mut busy = span(&mut world.prng, Duration::ZERO, turn_max);
+        // A core waits next, and before it waits it sends the sockets that it passes.
+        world.send_passed(slot);
+        let turn_max = world.faults.turn_max + world.slots[slot].turn_max;
+        let mut busy = random_span(&mut world.prng, Duration::ZERO, turn_max);
         if world.happens(world.faults.stall) {
-            busy = span(&mut world.prng, busy, world.faults.stall_max);
+            busy = random_span(&mut world.prng, busy, world.faults.stall_max);
         }
-        self.members[index].busy_until = now + busy;
+        self.cores[index].busy_until = now + busy;
     }
 
-    /// The last things that happened, one a line.
+    /// Returns the last notes, one in each line.
     pub fn trace(&self) -> String {
         self.world.borrow().trace.to_string()
     }
 }
 
-/// No test has that much to do at one moment.
-const TURNS_AT_ONCE_MAX: u32 = 100_000;
+/// More turns than any test needs at one moment.
+const TURNS_PER_MOMENT_MAX: u32 = 100_000;

@@ -1,4 +1,4 @@
-//! Sockets, and how a connection comes about: SYN, accept queue, accept.
+//! Sockets, and the establishment of connections: SYN, accept queue, accept.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +11,7 @@ use crate::stream::{Phase, Stream};
 use crate::trace::Note;
 use crate::world::{Action, State};
 
-/// The sockets that listen at an address; more than one with SO_REUSEPORT.
+/// Sockets that listen at each address; more than one with SO_REUSEPORT.
 pub(crate) type Listeners = BTreeMap<SocketAddr, Vec<Key>>;
 
 #[derive(Debug)]
@@ -20,15 +20,15 @@ pub(crate) enum Socket {
     Stream(Box<Stream>),
 }
 
-/// A socket that listens.
+/// Listening socket.
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) addr: SocketAddr,
     reuseport: bool,
     backlog: usize,
-    /// Cores that have it.
+    /// Number of cores that hold the listener.
     pub(crate) refs: usize,
-    /// Established connections that wait to be accepted.
+    /// Accept queue: established connections that are not accepted yet.
     queue: VecDeque<Key>,
 }
 
@@ -54,7 +54,8 @@ impl State {
         }
     }
 
-    /// What a socket is ready for, of what interests; a send buffer without room is noted.
+    /// Returns the readiness of a socket for `interest`. Records that a full send buffer is of
+    /// interest.
     pub(crate) fn poll(&mut self, socket: Key, interest: Interest) -> Ready {
         match self.sockets.get_mut(socket) {
             Some(Socket::Listener(listener)) => {
@@ -76,7 +77,10 @@ impl State {
             free.ok_or(Errno::ADDR_IN_USE)?;
         }
         let group = self.listeners.get(&addr).cloned().unwrap_or_default();
-        let shares = |key: &Key| matches!(self.sockets.get(*key), Some(Socket::Listener(other)) if other.reuseport);
+        let shares = |key: &Key| {
+            let other = self.sockets.get(*key);
+            matches!(other, Some(Socket::Listener(other)) if other.reuseport)
+        };
         let is_free = group.is_empty() || (spec.reuseport && group.iter().all(shares));
         if !is_free {
             return Err(Errno::ADDR_IN_USE);
@@ -93,7 +97,7 @@ impl State {
         Ok(socket)
     }
 
-    /// Ends a listener. Who waited in its queue is reset.
+    /// Closes a listener, and resets the connections in its queue.
     pub(crate) fn close_listener(&mut self, socket: Key) {
         let Some(Socket::Listener(listener)) = self.sockets.remove(socket) else { return };
         if let Some(group) = self.listeners.get_mut(&listener.addr) {
@@ -114,11 +118,11 @@ impl State {
     pub(crate) fn connect(&mut self, spec: &ConnectSpec) -> Result<Key, Errno> {
         let source = match spec.source {
             SourceAddress::Any => SocketAddr::new(loopback(spec.target), 0),
-            SourceAddress::Late(ip) => SocketAddr::new(ip, 0),
+            SourceAddress::IpOnly(ip) => SocketAddr::new(ip, 0),
             SourceAddress::Explicit(addr) => addr,
         };
         let (range, now) = (self.faults.ports.clone(), self.now);
-        let source = self.ports.take(source, spec.target, &range, now, &mut self.prng)?;
+        let source = self.ports.bind(source, spec.target, &range, now, &mut self.prng)?;
         let mut stream = self.new_stream(source, spec.target, Phase::Connecting, None);
         (stream.is_stamped, stream.syn_sent_at) = (spec.options.arrival_stamps, Some(now));
         let client = self.sockets.insert(Socket::Stream(Box::new(stream)));
@@ -128,7 +132,8 @@ impl State {
         Ok(client)
     }
 
-    /// Sends the SYN again 1 s after the first, 2 s after the second, and so on, and then gives up, as Linux does.
+    /// Sends the SYN again 1 s after the first, 2 s after the second, and so on, then gives up, as
+    /// Linux does.
     fn retry_syn(&mut self, client: Key, attempt: u32) {
         if let Some(stream) = self.stream_mut(client) {
             stream.syn_sent_at = None;
@@ -154,14 +159,16 @@ impl State {
             let errno = Errno::CONN_REFUSED;
             return self.schedule(answer, Action::SynFailed { client, errno });
         };
-        let full = self.listener(listener).is_some_and(|it| it.queue.len() > it.backlog);
+        let full =
+            self.listener(listener).is_some_and(|listener| listener.queue.len() > listener.backlog);
         if full {
             self.note(Note::QueueFull { socket: client, listener });
             return self.retry_syn(client, attempt);
         }
         let child = self.new_stream(to, from, Phase::Established, Some(client));
         let child = self.sockets.insert(Socket::Stream(Box::new(child)));
-        // The answer leaves on the child's way, so that nothing that the child sends arrives before it.
+        // The answer uses the child's arrival order, so that no byte of the child arrives before
+        // it.
         let at = self.arrival(child);
         self.schedule(at, Action::SynAnswered { client });
         if let Some(stream) = self.stream_mut(client) {
@@ -170,11 +177,12 @@ impl State {
         if let Some(listener) = self.listener(listener) {
             listener.queue.push_back(child);
         }
-        self.tell_one(listener);
+        self.notify_one(listener);
         self.note(Note::Established { socket: client, child });
     }
 
-    /// The listener for a pair of addresses; within a group of SO_REUSEPORT, the pair decides.
+    /// Returns the listener for a pair of addresses. In a SO_REUSEPORT group, a hash of the pair
+    /// selects it.
     fn listener_for(&self, from: SocketAddr, to: SocketAddr) -> Option<Key> {
         let any = match to.ip() {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -200,7 +208,7 @@ impl State {
         }
         stream.phase = Phase::Established;
         stream.handshake_rtt = stream.syn_sent_at.map(|sent_at| now.since(sent_at));
-        self.tell(client);
+        self.notify(client);
         if self.happens(self.faults.cut) {
             let within = self.faults.cut_within.as_nanos() as u64;
             let at = self.now + Duration::from_nanos(self.prng.below(within));
@@ -213,11 +221,12 @@ impl State {
         stream.phase = Phase::Dead;
         stream.error = Some(errno);
         self.note(Note::ConnectFailed { socket: client, errno });
-        self.tell(client);
+        self.notify(client);
     }
 }
 
-/// The address from which a connect leaves that asks for none: the target's own, or the loopback's.
+/// Returns the local address of a connect that requests none: the target's own, or the loopback
+/// address.
 fn loopback(target: SocketAddr) -> IpAddr {
     match target.ip() {
         IpAddr::V4(ip) if ip.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -225,5 +234,5 @@ fn loopback(target: SocketAddr) -> IpAddr {
     }
 }
 
-/// How often a SYN is sent again: Linux's `tcp_syn_retries`.
+/// Retransmissions of a SYN: Linux's `tcp_syn_retries`.
 const SYN_RETRIES: u32 = 6;

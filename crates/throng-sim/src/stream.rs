@@ -1,7 +1,7 @@
-//! One end of an established connection: bytes in bounded windows, FIN, RST, and what poll says about them.
+//! One side of an established connection: bytes in bounded windows, FIN, RST, and readiness.
 //!
-//! The rules are those of Linux's TCP as a program sees them: what arrived stays readable after a reset, a
-//! close with unread bytes resets, bytes that arrive for a closed end are answered by a reset, a
+//! The rules are those of TCP on Linux as a program sees them: bytes that arrived stay readable
+//! after a reset; a close with unread bytes resets; a closed side answers bytes by a reset; a send
 //! buffer is writable again when a third of it is free.
 
 use std::collections::VecDeque;
@@ -15,49 +15,52 @@ use crate::socket::Socket;
 use crate::trace::Note;
 use crate::world::{Action, State};
 
+/// One side of a connection.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
     pub(crate) phase: Phase,
-    /// The other end, once it exists; it may be gone again.
+    /// Peer, after it exists. Its socket may be gone again.
     pub(crate) peer: Option<Key>,
-    /// The end that connected; it owns the port.
-    began: bool,
-    /// A program, or the accept queue, still has it.
-    held: bool,
-    /// Who is told of its readiness.
-    pub(crate) seat: Option<usize>,
+    /// This side connected, and owns the port.
+    is_client: bool,
+    /// A program or the accept queue still holds the socket.
+    is_open: bool,
+    /// Slot of the driver that gets the socket's readiness.
+    pub(crate) slot: Option<usize>,
     pub(crate) error: Option<Errno>,
-    /// What this end has sent and the network has not taken yet.
-    queue: VecDeque<u8>,
-    queue_max: usize,
-    /// Bytes on their way to the other end.
-    flying: usize,
-    /// When the last of what is on its way arrives; nothing overtakes.
+    /// Bytes that this side has sent and the network has not taken yet.
+    send_buffer: VecDeque<u8>,
+    send_buffer_max: usize,
+    /// Bytes in transit to the peer.
+    in_flight: usize,
+    /// Arrival of the last bytes in transit. No segment overtakes another.
     last_arrival: Instant,
-    /// This end sends nothing more; and that is on its way too.
+    /// This side sends nothing more.
     finished: bool,
+    /// The FIN was sent.
     fin_sent: bool,
-    /// This end finished first, so TIME-WAIT is its.
-    finished_first: bool,
-    /// What has arrived and not been received.
-    arrived: VecDeque<u8>,
-    /// How many bytes of it arrived when.
+    /// This side finished first, so TIME-WAIT is on this side.
+    closed_first: bool,
+    /// Bytes that have arrived and were not received.
+    receive_buffer: VecDeque<u8>,
+    /// Number and arrival of the bytes of each segment in the receive buffer.
     arrivals: VecDeque<(usize, Instant)>,
-    /// Its program is told when bytes arrived.
+    /// The program gets arrival stamps.
     pub(crate) is_stamped: bool,
-    /// When its first SYN left; none once a second one has.
+    /// Time of the SYN; `None` after a retransmission.
     pub(crate) syn_sent_at: Option<Instant>,
-    /// What its handshake took, if no segment of it was sent again.
+    /// Duration of the handshake, if no segment of it was retransmitted.
     pub(crate) handshake_rtt: Option<Duration>,
-    arrived_max: usize,
-    /// The other end sends nothing more.
+    receive_buffer_max: usize,
+    /// The peer sends nothing more.
     fin_arrived: bool,
-    /// Somebody wants to be told of room in the send buffer.
+    /// The program waits for room in the send buffer.
     wants_space: bool,
 }
 
+/// Phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Connecting,
@@ -67,35 +70,35 @@ pub(crate) enum Phase {
 }
 
 impl Stream {
-    /// What tcp_poll says.
+    /// Returns the readiness, as Linux's `tcp_poll` does.
     pub(crate) fn poll(&mut self, interest: Interest) -> Ready {
         if self.phase == Phase::Connecting {
             return Ready::default();
         }
-        let dead = self.phase == Phase::Dead;
-        let hung_up = dead || (self.finished && self.fin_arrived);
-        let finished = dead || self.fin_arrived;
-        let writable = dead || self.finished || self.has_space();
+        let is_dead = self.phase == Phase::Dead;
+        let hung_up = is_dead || (self.finished && self.fin_arrived);
+        let finished = is_dead || self.fin_arrived;
+        let writable = is_dead || self.finished || self.has_space();
         self.wants_space |= !writable && interest == Interest::ReadWrite;
         Ready {
-            readable: finished || !self.arrived.is_empty(),
+            readable: finished || !self.receive_buffer.is_empty(),
             writable: writable && interest == Interest::ReadWrite,
             finished,
             error: hung_up || self.error.is_some(),
         }
     }
 
-    fn room(&self) -> usize {
-        self.queue_max.saturating_sub(self.queue.len() + self.flying)
+    fn send_room(&self) -> usize {
+        self.send_buffer_max.saturating_sub(self.send_buffer.len() + self.in_flight)
     }
 
-    /// Enough room to be worth telling: a third.
+    /// Reports whether there is enough room for a readiness event: a third of the buffer.
     fn has_space(&self) -> bool {
-        self.room() * 3 >= self.queue_max
+        self.send_room() * 3 >= self.send_buffer_max
     }
 
-    /// Forgets when the next `count` bytes arrived; returns when the last of them did.
-    fn arrived_until(&mut self, mut count: usize) -> Instant {
+    /// Removes the arrivals of the next `count` bytes. Returns the arrival of the last of them.
+    fn take_arrivals(&mut self, mut count: usize) -> Instant {
         let mut last = Instant::ZERO;
         while count > 0 {
             let Some((bytes, at)) = self.arrivals.front_mut() else { break };
@@ -108,9 +111,9 @@ impl Stream {
         last
     }
 
-    /// Both directions have ended and nothing is on its way.
+    /// Reports whether both directions have ended and nothing is in transit.
     fn is_over(&self) -> bool {
-        self.phase == Phase::Dead || (self.fin_sent && self.flying == 0 && self.fin_arrived)
+        self.phase == Phase::Dead || (self.fin_sent && self.in_flight == 0 && self.fin_arrived)
     }
 }
 
@@ -129,23 +132,23 @@ impl State {
             remote,
             phase,
             peer,
-            began: peer.is_none(),
-            held: true,
-            seat: None,
+            is_client: peer.is_none(),
+            is_open: true,
+            slot: None,
             error: None,
-            queue: VecDeque::new(),
-            queue_max: window(),
-            flying: 0,
+            send_buffer: VecDeque::new(),
+            send_buffer_max: window(),
+            in_flight: 0,
             last_arrival: Instant::ZERO,
             finished: false,
             fin_sent: false,
-            finished_first: false,
-            arrived: VecDeque::new(),
+            closed_first: false,
+            receive_buffer: VecDeque::new(),
             arrivals: VecDeque::new(),
             is_stamped: false,
             syn_sent_at: None,
             handshake_rtt: None,
-            arrived_max: window(),
+            receive_buffer_max: window(),
             fin_arrived: false,
             wants_space: false,
         }
@@ -165,26 +168,26 @@ impl State {
         if bytes.is_empty() {
             return Ok(0);
         }
-        if stream.phase == Phase::Connecting || stream.room() == 0 {
+        if stream.phase == Phase::Connecting || stream.send_room() == 0 {
             stream.wants_space = true;
             return Err(Errno::AGAIN);
         }
-        let taken = limit.min(stream.room());
-        stream.queue.extend(&bytes[..taken]);
+        let taken = limit.min(stream.send_room());
+        stream.send_buffer.extend(&bytes[..taken]);
         if taken < bytes.len() {
             stream.wants_space = true;
             if stream.has_space() {
-                // As if memory had been short: room is told a little later.
+                // As if memory had been short: the driver reports room a little later.
                 let at = self.now + self.delay();
                 self.schedule(at, Action::Space { socket });
             }
         }
         self.note(Note::Sent { socket, bytes: taken, of: bytes.len() });
-        self.pump(socket);
+        self.transmit(socket);
         Ok(taken)
     }
 
-    /// Receives bytes; returns how many, and when the last of them arrived.
+    /// Receives bytes. Returns how many, and when the last of them arrived.
     pub(crate) fn recv(
         &mut self,
         socket: Key,
@@ -192,7 +195,7 @@ impl State {
     ) -> Result<(usize, Instant), Errno> {
         let now = self.now;
         let stream = self.stream_mut(socket).ok_or(Errno::BAD_FD)?;
-        if stream.arrived.is_empty() {
+        if stream.receive_buffer.is_empty() {
             return match stream {
                 Stream { fin_arrived: true, .. } => Ok((0, now)),
                 Stream { error: Some(_), .. } => Err(stream.error.take().unwrap_or(Errno::PIPE)),
@@ -200,16 +203,16 @@ impl State {
                 _ => Err(Errno::AGAIN),
             };
         }
-        let count = buffer.len().min(stream.arrived.len());
-        for (place, byte) in buffer.iter_mut().zip(stream.arrived.drain(..count)) {
+        let count = buffer.len().min(stream.receive_buffer.len());
+        for (place, byte) in buffer.iter_mut().zip(stream.receive_buffer.drain(..count)) {
             *place = byte;
         }
         let peer = stream.peer;
-        let arrived = stream.arrived_until(count);
+        let arrived = stream.take_arrivals(count);
         self.note(Note::Received { socket, bytes: count });
-        // There is room for more of what waits at the other end.
+        // There is room for more bytes of the peer.
         if let Some(peer) = peer {
-            self.pump(peer);
+            self.transmit(peer);
         }
         Ok((count, arrived))
     }
@@ -220,40 +223,40 @@ impl State {
             return Err(Errno::NOT_CONNECTED);
         }
         stream.finished = true;
-        stream.finished_first |= !stream.fin_arrived;
-        self.pump(socket);
+        stream.closed_first |= !stream.fin_arrived;
+        self.transmit(socket);
         Ok(())
     }
 
-    /// Ends a stream as `close` does, with or without a linger time of zero.
+    /// Closes a stream as `close` does, with or without a linger time of zero.
     pub(crate) fn close_stream(&mut self, socket: Key, how: SocketClose) {
         let Some(stream) = self.stream_mut(socket) else { return };
-        stream.held = false;
-        stream.seat = None;
+        stream.is_open = false;
+        stream.slot = None;
         let in_order = how == SocketClose::Finish
             && stream.phase == Phase::Established
-            && stream.arrived.is_empty();
+            && stream.receive_buffer.is_empty();
         self.note(Note::Closed { socket, reset: !in_order });
         if !in_order {
             return self.abort(socket);
         }
-        // An error means that it is dead already, which was looked at.
+        // The phase was checked above, so there is no error.
         let _ = self.finish(socket);
         self.free_if_over(socket);
     }
 
-    /// Ends a stream by RST, or forgets one that is dead.
+    /// Closes a stream by RST, or removes a dead stream.
     pub(crate) fn abort(&mut self, socket: Key) {
         let Some(stream) = self.stream(socket) else { return };
-        let (peer, dead) = (stream.peer, stream.phase == Phase::Dead);
-        if let (Some(peer), false) = (peer, dead) {
+        let (peer, is_dead) = (stream.peer, stream.phase == Phase::Dead);
+        if let (Some(peer), false) = (peer, is_dead) {
             let at = self.arrival(socket);
             self.schedule(at, Action::Reset { to: peer });
         }
         self.free(socket);
     }
 
-    /// When what leaves now arrives: after everything that left before.
+    /// Returns the arrival of a segment that leaves now: after all earlier ones.
     pub(crate) fn arrival(&mut self, socket: Key) -> Instant {
         let at = self.now + self.delay();
         let Some(stream) = self.stream_mut(socket) else { return at };
@@ -261,28 +264,28 @@ impl State {
         stream.last_arrival
     }
 
-    /// Sends what the other end has room for, then the FIN.
-    fn pump(&mut self, from: Key) {
+    /// Sends the bytes for which the peer has room, then the FIN.
+    fn transmit(&mut self, from: Key) {
         loop {
             let segment_max = self.faults.segment_bytes_max as u64;
             let Some(stream) = self.stream(from) else { return };
             let Stream { phase: Phase::Established, peer: Some(to), .. } = *stream else { return };
-            if stream.queue.is_empty() {
+            if stream.send_buffer.is_empty() {
                 break;
             }
-            // Who is gone takes everything, and answers by RST.
+            // A peer that is gone takes all bytes, and answers by RST.
             let window = self.stream(to).map_or(usize::MAX, |peer| {
-                peer.arrived_max.saturating_sub(peer.arrived.len() + stream.flying)
+                peer.receive_buffer_max.saturating_sub(peer.receive_buffer.len() + stream.in_flight)
             });
             if window == 0 {
                 return;
             }
-            let count = stream.queue.len().min(window);
+            let count = stream.send_buffer.len().min(window);
             let count = count.min(self.prng.between(1, segment_max) as usize);
             let at = self.arrival(from);
             let Some(stream) = self.stream_mut(from) else { return };
-            stream.flying += count;
-            let bytes = stream.queue.drain(..count).collect();
+            stream.in_flight += count;
+            let bytes = stream.send_buffer.drain(..count).collect();
             self.schedule(at, Action::Segment { from, to, bytes });
         }
         let Some(stream) = self.stream_mut(from) else { return };
@@ -298,37 +301,38 @@ impl State {
     pub(crate) fn segment_arrived(&mut self, from: Key, to: Key, bytes: &[u8]) {
         let now = self.now;
         let taken = match self.stream_mut(to) {
-            Some(stream) if stream.held && stream.phase == Phase::Established => {
-                stream.arrived.extend(bytes);
+            Some(stream) if stream.is_open && stream.phase == Phase::Established => {
+                stream.receive_buffer.extend(bytes);
                 stream.arrivals.push_back((bytes.len(), now));
                 true
             }
             _ => false,
         };
         if !taken {
-            // Nobody is there any more: the answer is a reset, and what this end still had to send is lost.
-            if self.stream(to).is_some_and(|stream| !stream.held) {
+            // The socket is closed: the answer is a reset, and the bytes that it still had to send
+            // are lost.
+            if self.stream(to).is_some_and(|stream| !stream.is_open) {
                 self.free(to);
             }
             let at = self.now + self.delay();
             return self.schedule(at, Action::Reset { to: from });
         }
         self.note(Note::Arrived { socket: to, bytes: bytes.len() });
-        self.tell(to);
+        self.notify(to);
         if let Some(sender) = self.stream_mut(from) {
-            sender.flying -= bytes.len();
+            sender.in_flight -= bytes.len();
         }
-        self.tell_space(from);
-        self.pump(from);
+        self.notify_space(from);
+        self.transmit(from);
         self.free_if_over(from);
     }
 
-    /// Tells that the send buffer has room, if somebody waits for it.
-    pub(crate) fn tell_space(&mut self, socket: Key) {
+    /// Reports that the send buffer has room, if the program waits for it.
+    pub(crate) fn notify_space(&mut self, socket: Key) {
         let Some(stream) = self.stream_mut(socket) else { return };
         if stream.wants_space && stream.has_space() {
             stream.wants_space = false;
-            self.tell(socket);
+            self.notify(socket);
         }
     }
 
@@ -336,10 +340,10 @@ impl State {
         self.note(Note::FinArrived { socket: to });
         if let Some(stream) = self.stream_mut(to) {
             stream.fin_arrived = true;
-            self.tell(to);
+            self.notify(to);
         }
-        // Linux wakes who finished, too, once the other end has acknowledged it.
-        self.tell(from);
+        // Linux also wakes the side that finished, when the peer has acknowledged the FIN.
+        self.notify(from);
         self.free_if_over(to);
         self.free_if_over(from);
     }
@@ -355,9 +359,9 @@ impl State {
             _ => Errno::CONN_RESET,
         });
         stream.phase = Phase::Dead;
-        stream.queue.clear();
+        stream.send_buffer.clear();
         self.note(Note::ResetArrived { socket: to });
-        self.tell(to);
+        self.notify(to);
         self.free_if_over(to);
     }
 
@@ -370,20 +374,20 @@ impl State {
         }
     }
 
-    /// Forgets a stream that no program has and whose both directions have ended.
+    /// Removes a stream that no program holds and whose directions have both ended.
     fn free_if_over(&mut self, socket: Key) {
-        if self.stream(socket).is_some_and(|stream| !stream.held && stream.is_over()) {
+        if self.stream(socket).is_some_and(|stream| !stream.is_open && stream.is_over()) {
             self.free(socket);
         }
     }
 
     fn free(&mut self, socket: Key) {
         let Some(Socket::Stream(stream)) = self.sockets.remove(socket) else { return };
-        if stream.began {
-            let waits =
-                stream.phase == Phase::Established && stream.finished_first && stream.is_over();
-            let until = waits.then(|| self.now + self.faults.time_wait);
-            self.ports.give(stream.local, stream.remote, until);
+        if stream.is_client {
+            let has_time_wait =
+                stream.phase == Phase::Established && stream.closed_first && stream.is_over();
+            let until = has_time_wait.then(|| self.now + self.faults.time_wait);
+            self.ports.release(stream.local, stream.remote, until);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The last things that happened in a world, printed when a run fails.
+//! The last notes of a world, which a failed run prints.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,19 +7,19 @@ use std::net::SocketAddr;
 use throng_base::{Instant, Key};
 use throng_driver::{Errno, IoEvent};
 
-/// What happened; numbers name seats (drivers), keys name sockets.
+/// Note of an event. Numbers name slots (drivers), keys name sockets.
 #[derive(Clone, Copy, Debug)]
-#[expect(dead_code, reason = "notes are read by people, by way of Debug")]
+#[expect(dead_code, reason = "people read the notes, through Debug")]
 pub(crate) enum Note {
-    Turn { seat: usize },
-    Told { seat: usize, event: IoEvent },
+    Turn { slot: usize },
+    Event { slot: usize, event: IoEvent },
     Listen { socket: Key, addr: SocketAddr },
     Connect { socket: Key, from: SocketAddr, to: SocketAddr },
     SynLost { socket: Key, attempt: u32 },
     QueueFull { socket: Key, listener: Key },
     Established { socket: Key, child: Key },
     ConnectFailed { socket: Key, errno: Errno },
-    Accept { seat: usize, socket: Key },
+    Accept { slot: usize, socket: Key },
     Sent { socket: Key, bytes: usize, of: usize },
     Received { socket: Key, bytes: usize },
     Arrived { socket: Key, bytes: usize },
@@ -31,22 +31,22 @@ pub(crate) enum Note {
     PassLost { socket: Key },
 }
 
-/// A bounded memory of notes.
+/// Bounded list of the last notes.
 pub(crate) struct Trace {
     notes: VecDeque<(Instant, Note)>,
-    /// Notes that were forgotten.
-    before: u64,
+    /// Number of notes that were dropped.
+    dropped: u64,
 }
 
 impl Trace {
     pub(crate) fn new() -> Self {
-        Self { notes: VecDeque::with_capacity(NOTES_MAX), before: 0 }
+        Self { notes: VecDeque::with_capacity(NOTES_MAX), dropped: 0 }
     }
 
     pub(crate) fn add(&mut self, now: Instant, note: Note) {
         if self.notes.len() == NOTES_MAX {
             self.notes.pop_front();
-            self.before += 1;
+            self.dropped += 1;
         }
         self.notes.push_back((now, note));
     }
@@ -54,7 +54,7 @@ impl Trace {
 
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "after {} earlier notes:", self.before)?;
+        writeln!(f, "after {} earlier notes:", self.dropped)?;
         self.notes.iter().try_for_each(|(at, note)| writeln!(f, "{at:>14?}  {note:?}"))
     }
 }

@@ -1,4 +1,5 @@
-//! The simulation tells what Linux tells: the same script on both drivers, call by call and event by event.
+//! The simulation behaves like Linux: the same script on both drivers gives the same results and
+//! events.
 
 use std::fmt::{Debug, Write};
 use std::sync::Arc;
@@ -11,10 +12,10 @@ use throng_driver::{
 };
 use throng_sim::{Sim, SimCoresOptions};
 
-/// Both ends of one connection in one core, and everything that was answered.
-struct Stage<'a, D: Driver> {
+/// Both sockets of one connection in one core, and a log of all results.
+struct ScriptRun<'a, D: Driver> {
     driver: D,
-    /// Lets what is on its way arrive.
+    /// Waits until bytes in transit have arrived.
     settle: Box<dyn FnMut() + 'a>,
     listener: Option<D::Fd>,
     ends: [Option<D::Fd>; 2],
@@ -24,7 +25,7 @@ struct Stage<'a, D: Driver> {
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
-impl<'a, D: Driver> Stage<'a, D> {
+impl<'a, D: Driver> ScriptRun<'a, D> {
     fn new(mut driver: D, settle: impl FnMut() + 'a) -> Self {
         let addr = "127.0.0.1:0".parse().unwrap();
         let options = SocketOptions::default();
@@ -35,7 +36,7 @@ impl<'a, D: Driver> Stage<'a, D> {
         Self { driver, settle, listener: Some(listener), ends: [None, None], log: String::new() }
     }
 
-    fn say(&mut self, what: &str, answer: impl Debug) {
+    fn log_result(&mut self, what: &str, answer: impl Debug) {
         writeln!(self.log, "{what}: {answer:?}").unwrap();
     }
 
@@ -58,13 +59,13 @@ impl<'a, D: Driver> Stage<'a, D> {
         let listener = self.listener.as_ref().unwrap();
         let fd = self.driver.accept(listener).unwrap();
         let again = self.driver.accept(listener).err();
-        self.say("second accept", again);
+        self.log_result("second accept", again);
         self.driver.register(&fd, token(SERVER), Interest::ReadWrite).unwrap();
         self.ends[SERVER] = Some(fd);
         self.events("accepted");
     }
 
-    /// What is told about either end, once everything has arrived.
+    /// Logs the events of both sockets, after everything has arrived.
     fn events(&mut self, when: &str) {
         let mut told = [Ready::default(); 2];
         let mut accepts = false;
@@ -92,21 +93,22 @@ impl<'a, D: Driver> Stage<'a, D> {
             ];
             flags.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect::<Vec<_>>()
         });
-        self.say(&format!("events, {when} (client, server, listener)"), (told, accepts));
+        self.log_result(&format!("events, {when} (client, server, listener)"), (told, accepts));
     }
 
     fn send(&mut self, end: usize, bytes: &[u8]) {
         let sent = self.driver.send(self.ends[end].as_ref().unwrap(), bytes);
-        self.say(&format!("send {end}"), sent);
+        self.log_result(&format!("send {end}"), sent);
     }
 
     fn recv(&mut self, end: usize) {
         let mut buffer = [0; 100];
         let received = self.driver.recv(self.ends[end].as_ref().unwrap(), &mut buffer);
-        self.say(&format!("recv {end}"), received.map(|count| buffer[..count].to_vec()));
+        self.log_result(&format!("recv {end}"), received.map(|count| buffer[..count].to_vec()));
     }
 
-    /// Receives what came between two moments, long after, and says whether the driver knows.
+    /// Receives bytes long after they arrived between two moments, and logs whether their stamp is
+    /// right.
     fn recv_late(&mut self, end: usize, sent_at: Instant, seen_at: Instant) {
         let mut buffer = [0; 100];
         (self.settle)();
@@ -116,17 +118,17 @@ impl<'a, D: Driver> Stage<'a, D> {
             let at = at.expect("the socket asks for stamps");
             (count, sent_at <= at && at <= seen_at)
         });
-        self.say(&format!("recv {end} late, (bytes, arrived in time)"), known);
+        self.log_result(&format!("recv {end} late, (bytes, arrived in time)"), known);
     }
 
     fn error(&mut self, end: usize) {
         let error = self.driver.error(self.ends[end].as_ref().unwrap());
-        self.say(&format!("error {end}"), error);
+        self.log_result(&format!("error {end}"), error);
     }
 
     fn finish(&mut self, end: usize) {
         let finished = self.driver.finish(self.ends[end].as_ref().unwrap());
-        self.say(&format!("finish {end}"), finished);
+        self.log_result(&format!("finish {end}"), finished);
     }
 
     fn close(&mut self, end: usize, how: SocketClose) {
@@ -134,7 +136,7 @@ impl<'a, D: Driver> Stage<'a, D> {
         self.driver.close(fd, how);
     }
 
-    /// Sends until nothing more is taken; how much that is, is the machine's business.
+    /// Sends until the socket takes no more. The number of bytes depends on the machine.
     fn fill(&mut self, end: usize) {
         let mut rounds = 0;
         loop {
@@ -142,7 +144,7 @@ impl<'a, D: Driver> Stage<'a, D> {
             match self.driver.send(self.ends[end].as_ref().unwrap(), &[7; 100_000]) {
                 Ok(_) => rounds = 0,
                 Err(Errno::AGAIN) if rounds < 3 => rounds += 1,
-                Err(errno) => return self.say(&format!("filled {end}"), errno),
+                Err(errno) => return self.log_result(&format!("filled {end}"), errno),
             }
         }
     }
@@ -154,7 +156,7 @@ impl<'a, D: Driver> Stage<'a, D> {
             (self.settle)();
             match self.driver.recv(self.ends[end].as_ref().unwrap(), &mut buffer) {
                 Ok(1..) => {}
-                other => return self.say(&format!("emptied {end}"), other),
+                other => return self.log_result(&format!("emptied {end}"), other),
             }
         }
     }
@@ -171,20 +173,20 @@ fn token(end: usize) -> Token {
     Token::connection(Key::new(end as u32, 0))
 }
 
-/// A script that runs on any driver.
+/// Script that runs on any driver.
 trait Script: Send + Sync + 'static {
-    fn run<D: Driver>(&self, stage: &mut Stage<'_, D>);
+    fn run<D: Driver>(&self, run: &mut ScriptRun<'_, D>);
 }
 
 fn same_on_both(script: impl Script) {
     let script = Arc::new(script);
     let mut sim = Sim::new(1);
     let driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
-    let mut stage = Stage::new(driver, || sim.run_for(Duration::from_millis(1)));
-    script.run(&mut stage);
-    let simulated = stage.end();
+    let mut run = ScriptRun::new(driver, || sim.run_for(Duration::from_millis(1)));
+    script.run(&mut run);
+    let simulated = run.end();
 
-    // What is on its way arrives at once on a machine that has time. Only one that has none needs the longer waits.
+    // On an idle machine bytes arrive at once. Only a busy machine needs the longer waits.
     let mut linux = String::new();
     for settle in [3, 30, 300, 3_000].map(Duration::from_millis) {
         linux = on_linux(Arc::clone(&script), settle);
@@ -199,9 +201,9 @@ fn on_linux(script: Arc<impl Script>, settle: Duration) -> String {
     let (log, linux) = std::sync::mpsc::channel();
     let options = CoresOptions { name: "linux", private_fds: false, ..CoresOptions::default() };
     let mut cores = throng_driver::spawn::<(), _>(&options, move |driver| {
-        let mut stage = Stage::new(driver, move || std::thread::sleep(settle));
-        script.run(&mut stage);
-        log.send(stage.end()).unwrap();
+        let mut run = ScriptRun::new(driver, move || std::thread::sleep(settle));
+        script.run(&mut run);
+        log.send(run.end()).unwrap();
     })
     .unwrap();
     assert!(cores.join(), "the script failed on Linux");
@@ -209,12 +211,12 @@ fn on_linux(script: Arc<impl Script>, settle: Duration) -> String {
 }
 
 macro_rules! scripts {
-    ($($name:ident: |$stage:ident| $body:block)*) => { $(
+    ($($name:ident: |$run:ident| $body:block)*) => { $(
         #[test]
         fn $name() {
             struct This;
             impl Script for This {
-                fn run<D: Driver>(&self, $stage: &mut Stage<'_, D>) $body
+                fn run<D: Driver>(&self, $run: &mut ScriptRun<'_, D>) $body
             }
             same_on_both(This);
         }
@@ -222,180 +224,181 @@ macro_rules! scripts {
 }
 
 scripts! {
-    bytes_and_the_end: |stage| {
-        stage.open();
-        stage.recv(SERVER);
-        stage.send(CLIENT, b"hello");
-        stage.events("sent");
-        stage.events("nothing new");
-        stage.recv(SERVER);
-        stage.recv(SERVER);
-        stage.send(SERVER, b"hi");
-        stage.events("answered");
-        stage.recv(CLIENT);
-        stage.close(CLIENT, SocketClose::Finish);
-        stage.events("closed");
-        stage.recv(SERVER);
-        stage.recv(SERVER);
-        stage.error(SERVER);
+    bytes_and_the_end: |run| {
+        run.open();
+        run.recv(SERVER);
+        run.send(CLIENT, b"hello");
+        run.events("sent");
+        run.events("nothing new");
+        run.recv(SERVER);
+        run.recv(SERVER);
+        run.send(SERVER, b"hi");
+        run.events("answered");
+        run.recv(CLIENT);
+        run.close(CLIENT, SocketClose::Finish);
+        run.events("closed");
+        run.recv(SERVER);
+        run.recv(SERVER);
+        run.error(SERVER);
     }
 
-    a_late_receive_knows_when_the_bytes_arrived: |stage| {
-        stage.open();
-        let rtt = stage.driver.handshake_rtt(stage.ends[CLIENT].as_ref().unwrap());
-        stage.say("a handshake takes time", rtt.is_some_and(|rtt| rtt > Duration::ZERO));
+    a_late_receive_knows_when_the_bytes_arrived: |run| {
+        run.open();
+        let rtt = run.driver.handshake_rtt(run.ends[CLIENT].as_ref().unwrap());
+        run.log_result("a handshake takes time", rtt.is_some_and(|rtt| rtt > Duration::ZERO));
         for answer in [&b"first"[..], b"second"] {
-            let sent_at = stage.driver.now();
-            stage.send(SERVER, answer);
-            stage.events("answered");
-            let seen_at = stage.driver.now();
-            stage.recv_late(CLIENT, sent_at, seen_at);
+            let sent_at = run.driver.now();
+            run.send(SERVER, answer);
+            run.events("answered");
+            let seen_at = run.driver.now();
+            run.recv_late(CLIENT, sent_at, seen_at);
         }
     }
 
-    a_socket_without_stamps_receives_none: |stage| {
-        stage.open();
-        stage.send(CLIENT, b"hello");
-        stage.events("sent");
+    a_socket_without_stamps_receives_none: |run| {
+        run.open();
+        run.send(CLIENT, b"hello");
+        run.events("sent");
         let mut buffer = [0; 100];
-        let received = stage.driver.recv_stamped(stage.ends[SERVER].as_ref().unwrap(), &mut buffer);
-        stage.say("recv", received);
+        let received = run.driver.recv_stamped(run.ends[SERVER].as_ref().unwrap(), &mut buffer);
+        run.log_result("recv", received);
     }
 
-    a_refused_connect: |stage| {
-        stage.open();
-        stage.close(CLIENT, SocketClose::Finish);
-        stage.close(SERVER, SocketClose::Finish);
-        let listener = stage.listener.take().unwrap();
-        let target = stage.driver.local_addr(&listener).unwrap();
-        stage.driver.close(listener, SocketClose::Finish);
+    a_refused_connect: |run| {
+        run.open();
+        run.close(CLIENT, SocketClose::Finish);
+        run.close(SERVER, SocketClose::Finish);
+        let listener = run.listener.take().unwrap();
+        let target = run.driver.local_addr(&listener).unwrap();
+        run.driver.close(listener, SocketClose::Finish);
         let options = SocketOptions::default();
-        let fd = stage.driver.connect(&ConnectSpec { target, source: SourceAddress::Any, options }).unwrap();
-        stage.driver.register(&fd, token(CLIENT), Interest::ReadWrite).unwrap();
-        stage.ends[CLIENT] = Some(fd);
-        stage.events("refused");
-        stage.error(CLIENT);
-        stage.error(CLIENT);
-        stage.recv(CLIENT);
-        stage.send(CLIENT, b"x");
+        let spec = ConnectSpec { target, source: SourceAddress::Any, options };
+        let fd = run.driver.connect(&spec).unwrap();
+        run.driver.register(&fd, token(CLIENT), Interest::ReadWrite).unwrap();
+        run.ends[CLIENT] = Some(fd);
+        run.events("refused");
+        run.error(CLIENT);
+        run.error(CLIENT);
+        run.recv(CLIENT);
+        run.send(CLIENT, b"x");
     }
 
-    a_reset: |stage| {
-        stage.open();
-        stage.close(CLIENT, SocketClose::Reset);
-        stage.events("reset");
-        stage.recv(SERVER);
-        stage.recv(SERVER);
-        stage.send(SERVER, b"x");
-        stage.error(SERVER);
+    a_reset: |run| {
+        run.open();
+        run.close(CLIENT, SocketClose::Reset);
+        run.events("reset");
+        run.recv(SERVER);
+        run.recv(SERVER);
+        run.send(SERVER, b"x");
+        run.error(SERVER);
     }
 
-    what_arrived_is_readable_after_a_reset: |stage| {
-        stage.open();
-        stage.send(CLIENT, b"hello");
-        stage.events("sent");
-        stage.close(CLIENT, SocketClose::Reset);
-        stage.events("reset");
-        stage.recv(SERVER);
-        stage.recv(SERVER);
-        stage.recv(SERVER);
+    what_arrived_is_readable_after_a_reset: |run| {
+        run.open();
+        run.send(CLIENT, b"hello");
+        run.events("sent");
+        run.close(CLIENT, SocketClose::Reset);
+        run.events("reset");
+        run.recv(SERVER);
+        run.recv(SERVER);
+        run.recv(SERVER);
     }
 
-    a_close_with_unread_bytes_is_a_reset: |stage| {
-        stage.open();
-        stage.send(SERVER, b"unread");
-        stage.send(CLIENT, b"hello");
-        stage.events("sent");
-        stage.close(CLIENT, SocketClose::Finish);
-        stage.events("closed");
-        stage.recv(SERVER);
-        stage.recv(SERVER);
-        stage.recv(SERVER);
+    a_close_with_unread_bytes_is_a_reset: |run| {
+        run.open();
+        run.send(SERVER, b"unread");
+        run.send(CLIENT, b"hello");
+        run.events("sent");
+        run.close(CLIENT, SocketClose::Finish);
+        run.events("closed");
+        run.recv(SERVER);
+        run.recv(SERVER);
+        run.recv(SERVER);
     }
 
-    bytes_for_a_closed_end_are_answered_by_a_reset: |stage| {
-        stage.open();
-        stage.close(CLIENT, SocketClose::Finish);
-        stage.events("closed");
-        stage.recv(SERVER);
-        stage.send(SERVER, b"anybody?");
-        stage.events("answered");
-        stage.send(SERVER, b"anybody?");
-        stage.send(SERVER, b"anybody?");
-        stage.recv(SERVER);
-        stage.error(SERVER);
+    bytes_for_a_closed_end_are_answered_by_a_reset: |run| {
+        run.open();
+        run.close(CLIENT, SocketClose::Finish);
+        run.events("closed");
+        run.recv(SERVER);
+        run.send(SERVER, b"anybody?");
+        run.events("answered");
+        run.send(SERVER, b"anybody?");
+        run.send(SERVER, b"anybody?");
+        run.recv(SERVER);
+        run.error(SERVER);
     }
 
-    half_closed: |stage| {
-        stage.open();
-        stage.send(CLIENT, b"question");
-        stage.finish(CLIENT);
-        stage.events("finished");
-        stage.recv(SERVER);
-        stage.recv(SERVER);
-        stage.send(CLIENT, b"more");
-        stage.send(SERVER, b"answer");
-        stage.events("answered");
-        stage.recv(CLIENT);
-        stage.finish(SERVER);
-        stage.events("both finished");
-        stage.recv(CLIENT);
-        stage.recv(SERVER);
-        stage.error(CLIENT);
-        stage.error(SERVER);
+    half_closed: |run| {
+        run.open();
+        run.send(CLIENT, b"question");
+        run.finish(CLIENT);
+        run.events("finished");
+        run.recv(SERVER);
+        run.recv(SERVER);
+        run.send(CLIENT, b"more");
+        run.send(SERVER, b"answer");
+        run.events("answered");
+        run.recv(CLIENT);
+        run.finish(SERVER);
+        run.events("both finished");
+        run.recv(CLIENT);
+        run.recv(SERVER);
+        run.error(CLIENT);
+        run.error(SERVER);
     }
 
-    a_reset_after_the_end: |stage| {
-        stage.open();
-        stage.finish(CLIENT);
-        stage.events("finished");
-        stage.recv(SERVER);
-        stage.close(CLIENT, SocketClose::Reset);
-        stage.events("reset");
-        stage.recv(SERVER);
-        stage.error(SERVER);
-        stage.error(SERVER);
-        stage.send(SERVER, b"x");
+    a_reset_after_the_end: |run| {
+        run.open();
+        run.finish(CLIENT);
+        run.events("finished");
+        run.recv(SERVER);
+        run.close(CLIENT, SocketClose::Reset);
+        run.events("reset");
+        run.recv(SERVER);
+        run.error(SERVER);
+        run.error(SERVER);
+        run.send(SERVER, b"x");
     }
 
-    a_full_window_and_room_again: |stage| {
-        stage.open();
-        stage.fill(CLIENT);
-        stage.events("full");
-        stage.empty(SERVER);
-        stage.events("empty");
-        stage.send(CLIENT, b"room");
-        stage.events("sent");
-        stage.recv(SERVER);
+    a_full_window_and_room_again: |run| {
+        run.open();
+        run.fill(CLIENT);
+        run.events("full");
+        run.empty(SERVER);
+        run.events("empty");
+        run.send(CLIENT, b"room");
+        run.events("sent");
+        run.recv(SERVER);
     }
 
-    a_listener_is_told_again_and_again: |stage| {
-        stage.connect();
-        stage.events("waits");
-        stage.events("still waits");
-        let listener = stage.listener.take().unwrap();
-        stage.driver.unwatch(&listener).unwrap();
-        stage.events("not watched");
-        stage.driver.watch(&listener, 0).unwrap();
-        stage.events("watched");
-        // Who waits in the queue of a listener that is closed is reset.
-        stage.driver.close(listener, SocketClose::Finish);
-        stage.events("closed");
-        stage.recv(CLIENT);
+    a_listener_is_told_again_and_again: |run| {
+        run.connect();
+        run.events("waits");
+        run.events("still waits");
+        let listener = run.listener.take().unwrap();
+        run.driver.unwatch(&listener).unwrap();
+        run.events("not watched");
+        run.driver.watch(&listener, 0).unwrap();
+        run.events("watched");
+        // Connections in the queue of a closed listener are reset.
+        run.driver.close(listener, SocketClose::Finish);
+        run.events("closed");
+        run.recv(CLIENT);
     }
 
-    registering_again_tells_again: |stage| {
-        stage.open();
-        stage.send(CLIENT, b"hello");
-        stage.events("sent");
-        stage.events("nothing new");
-        let fd = stage.ends[SERVER].take().unwrap();
-        stage.driver.reregister(&fd, token(SERVER), Interest::Read).unwrap();
-        stage.ends[SERVER] = Some(fd);
-        stage.events("registered for reading");
-        let fd = stage.ends[SERVER].take().unwrap();
-        stage.driver.reregister(&fd, token(SERVER), Interest::ReadWrite).unwrap();
-        stage.ends[SERVER] = Some(fd);
-        stage.events("registered for both");
+    registering_again_tells_again: |run| {
+        run.open();
+        run.send(CLIENT, b"hello");
+        run.events("sent");
+        run.events("nothing new");
+        let fd = run.ends[SERVER].take().unwrap();
+        run.driver.reregister(&fd, token(SERVER), Interest::Read).unwrap();
+        run.ends[SERVER] = Some(fd);
+        run.events("registered for reading");
+        let fd = run.ends[SERVER].take().unwrap();
+        run.driver.reregister(&fd, token(SERVER), Interest::ReadWrite).unwrap();
+        run.ends[SERVER] = Some(fd);
+        run.events("registered for both");
     }
 }

@@ -1,4 +1,4 @@
-//! The simulated network by itself: queues, retries, limits, and one seed that decides everything.
+//! The simulated network alone: queues, retries, limits, and one seed that decides everything.
 
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ fn driver(sim: &Sim) -> SimDriver<()> {
     drivers(sim, SimCoresOptions::default()).remove(0)
 }
 
-/// Whether the connect has been decided, and how.
-fn decided(driver: &mut SimDriver<()>, fd: &SimFd) -> Option<Result<(), Errno>> {
+/// Returns the result of the connect, if there is one.
+fn connect_result(driver: &mut SimDriver<()>, fd: &SimFd) -> Option<Result<(), Errno>> {
     let mut events = Vec::new();
     driver.wait(Instant::ZERO, &mut events);
     if events.iter().any(|event| event.ready.writable) { Some(driver.error(fd)) } else { None }
@@ -43,21 +43,21 @@ fn a_full_accept_queue_drops_the_syn_which_is_sent_again_after_1_and_2_more_seco
     let mut sim = Sim::new(1);
     let (mut server, mut client) = (driver(&sim), driver(&sim));
     let listener = listen(&mut server, 1, false);
-    // Linux lets one more in than the backlog says.
+    // Linux accepts one connection more than the backlog.
     let waiting: Vec<SimFd> = (0..2).map(|_| connect(&mut client).unwrap()).collect();
     sim.run_for(Duration::from_millis(1));
     let late = connect(&mut client).unwrap();
     client.register(&late, Token::connection(Key::new(0, 0)), Interest::ReadWrite).unwrap();
     for second in [1, 2] {
         sim.run_for(Duration::from_millis(990) * second);
-        assert_eq!(decided(&mut client, &late), None);
+        assert_eq!(connect_result(&mut client, &late), None);
         if second == 2 {
             let accepted = server.accept(&listener).unwrap();
             server.close(accepted, SocketClose::Reset);
         }
         sim.run_for(Duration::from_millis(20) * second);
     }
-    assert_eq!(decided(&mut client, &late), Some(Ok(())));
+    assert_eq!(connect_result(&mut client, &late), Some(Ok(())));
     drop(waiting);
 }
 
@@ -70,13 +70,13 @@ fn a_connect_whose_every_syn_is_lost_times_out_after_127_seconds() {
     let fd = connect(&mut client).unwrap();
     client.register(&fd, Token::connection(Key::new(0, 0)), Interest::ReadWrite).unwrap();
     sim.run_for(Duration::from_millis(126_999));
-    assert_eq!(decided(&mut client, &fd), None);
+    assert_eq!(connect_result(&mut client, &fd), None);
     sim.run_for(Duration::from_millis(2));
-    assert_eq!(decided(&mut client, &fd), Some(Err(Errno::TIMED_OUT)));
+    assert_eq!(connect_result(&mut client, &fd), Some(Err(Errno::TIMED_OUT)));
 }
 
 #[test]
-fn connects_are_spread_over_the_listeners_of_a_group_and_over_nobody_else() {
+fn connects_are_spread_over_the_listeners_of_a_group_only() {
     let mut sim = Sim::new(1);
     let options = SimCoresOptions { cores: 4, ..SimCoresOptions::default() };
     let mut servers = drivers(&sim, options);
@@ -112,10 +112,10 @@ fn a_shared_listener_refuses_only_when_the_last_core_has_closed_it() {
     let fd = connect(&mut client).unwrap();
     client.register(&fd, Token::connection(Key::new(0, 0)), Interest::ReadWrite).unwrap();
     sim.run_for(Duration::from_millis(1));
-    assert_eq!(decided(&mut client, &fd), Some(Ok(())));
+    assert_eq!(connect_result(&mut client, &fd), Some(Ok(())));
     servers[1].close(second, SocketClose::Finish);
     sim.run_for(Duration::from_millis(1));
-    assert_eq!(decided(&mut client, &fd), Some(Err(Errno::CONN_RESET)));
+    assert_eq!(connect_result(&mut client, &fd), Some(Err(Errno::CONN_RESET)));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn fd_tables_the_system_and_ports_run_out() {
 }
 
 #[test]
-fn a_socket_that_is_passed_on_works_where_it_arrives() {
+fn a_passed_socket_works_on_its_new_core() {
     let mut sim = Sim::new(1);
     let options = SimCoresOptions { cores: 2, ..SimCoresOptions::default() };
     let mut servers = drivers(&sim, options);

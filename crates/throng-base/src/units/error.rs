@@ -1,50 +1,50 @@
-//! What can be wrong with a quantity, and where in its text.
+//! Errors in the text of a quantity, and their position.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Why a text is not the quantity it should be.
+/// Error of a text that is not a valid quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
-    /// The bytes of the text that are at fault.
+    /// Bytes of the text that are wrong.
     pub span: Range<usize>,
-    /// What would have been right, with examples: `a duration such as 250ms, 15m or 1h30m`.
+    /// Description of a valid text, with examples: `a duration such as 250ms, 15m or 1h30m`.
     pub expected: &'static str,
-    /// What is wrong with the bytes at `span`.
+    /// Problem of the bytes at `span`.
     pub problem: Problem,
 }
 
-/// The kinds of mistake.
+/// Problem in the text of a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// Nothing is there.
+    /// The text is empty.
     Empty,
-    /// Digits should begin here.
+    /// The text is not a number.
     NotANumber,
-    /// The number stands without the unit that it needs.
+    /// The number needs a unit and has none.
     UnitMissing,
-    /// The unit has no meaning here; sometimes it is clear which one was meant.
+    /// The unit is not valid here.
     UnitUnknown {
-        /// As it was written.
+        /// Unit in the text.
         unit: String,
-        /// The unit that was probably meant.
+        /// Unit that was probably meant.
         meant: Option<&'static str>,
     },
-    /// The parts of a duration stand in the wrong order, or one unit is there twice.
+    /// The parts of a duration are in the wrong order, or a unit is repeated.
     Order,
-    /// A fraction where only whole numbers make sense.
+    /// The number is a fraction where a whole number is needed.
     NotWhole,
-    /// More than the quantity can hold.
+    /// The number exceeds the range of the quantity.
     TooLarge,
-    /// The quantity was complete before this.
+    /// There is text after the end of the quantity.
     Surplus,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("nothing is written here"),
-            Self::NotANumber => f.write_str("a number should begin here"),
+            Self::Empty => f.write_str("a value is missing here"),
+            Self::NotANumber => f.write_str("a number must begin here"),
             Self::UnitMissing => f.write_str("the unit is missing"),
             Self::UnitUnknown { unit, meant: None } => write!(f, "`{unit}` is not a unit here"),
             Self::UnitUnknown { unit, meant: Some(meant) } => {
@@ -53,7 +53,7 @@ impl fmt::Display for Problem {
             Self::Order => f.write_str("the units must go from large to small, each once"),
             Self::NotWhole => f.write_str("this is not a whole number"),
             Self::TooLarge => f.write_str("this is too large"),
-            Self::Surplus => f.write_str("nothing more belongs here"),
+            Self::Surplus => f.write_str("unexpected text after the value"),
         }
     }
 }

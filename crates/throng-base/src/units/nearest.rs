@@ -1,8 +1,7 @@
-//! Which known name an unknown one was probably meant to be.
+//! Suggestion of a known name for an unknown one.
 
-/// The candidate that is nearest to `name`, if one is near: at most a third of the longer name's
-/// letters differ. Upper and lower case count as the same; of two equally near candidates the first
-/// is taken.
+/// Returns the candidate that is nearest to `name`, if at most a third of the longer name's letters
+/// differ. Ignores case. Of two equally near candidates it returns the first.
 ///
 /// ```
 /// use throng_base::units::nearest;
@@ -24,10 +23,10 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// Beyond this many edits two long names have nothing to do with each other.
+/// Most edits between two similar names, even if they are long.
 const DISTANCE_MAX: usize = 3;
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`
+/// Returns how many insertions, deletions, replacements and swaps of neighbours turn `a` into `b`
 /// (Damerau-Levenshtein, where no piece is edited twice).
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = vec![0; b.len() + 1];

@@ -1,11 +1,11 @@
-//! From text to quantity.
+//! Parsing of quantities.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use super::{Problem, UnitError};
 
-/// A whole number: `250`, `1_000`, `100k`, `2.5M`, `1G` (powers of a thousand).
+/// Parses a whole number: `250`, `1_000`, `100k`, `2.5M`, `1G` (powers of a thousand).
 pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     let mut scan = Scan::new(text, "a whole number such as 250, 1_000, 100k or 2.5M");
     let number = scan.number()?;
@@ -16,8 +16,8 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     Ok(whole)
 }
 
-/// A length of time: `250ms`, `15m`, `1h30m`, `10us`, `1.5s`; units d, h, m, s, ms, us (or µs), ns,
-/// from large to small. What is finer than a nanosecond is cut off.
+/// Parses a duration: `250ms`, `15m`, `1h30m`, `10us`, `1.5s`; units d, h, m, s, ms, us (or µs),
+/// ns, from large to small. Truncates to whole nanoseconds.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let mut scan = Scan::new(text, "a duration such as 250ms, 15m or 1h30m");
     let duration = scan.duration()?;
@@ -25,7 +25,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Ok(duration)
 }
 
-/// A number of bytes: `512`, `512B`, `1kB`, `1MB` (thousands), `64KiB`, `1MiB` (1024s).
+/// Parses a number of bytes: `512`, `512B`, `1kB`, `1MB` (thousands), `64KiB`, `1MiB` (1024s).
 pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     let mut scan = Scan::new(text, "a number of bytes such as 512, 64KiB or 1MB");
     let number = scan.number()?;
@@ -36,7 +36,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     Ok(whole)
 }
 
-/// How often, as turns per second: `1000/s`, `5k/s`, `600/m`, `3600/h`.
+/// Parses a rate and returns it per second: `1000/s`, `5k/s`, `600/m`, `3600/h`.
 pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     let mut scan = Scan::new(text, "a rate such as 1000/s, 5k/s or 600/m");
     let number = scan.number()?;
@@ -54,7 +54,8 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     Ok(number.times(factor) / seconds as f64)
 }
 
-/// How much a network carries, in bits a second: `25Gbit`, `100Mbit/s`, `100kbit`; powers of a thousand.
+/// Parses a network's bit rate, in bits a second: `25Gbit`, `100Mbit/s`, `100kbit`; powers of a
+/// thousand.
 pub fn parse_bit_rate(text: &str) -> Result<f64, UnitError> {
     let mut scan = Scan::new(text, "a bit rate such as 25Gbit or 100Mbit/s");
     let number = scan.number()?;
@@ -71,7 +72,7 @@ pub fn parse_bit_rate(text: &str) -> Result<f64, UnitError> {
     Ok(number.times(factor))
 }
 
-/// A share of a whole: `0.01%` is 0.0001. More than `100%` is a number like any other.
+/// Parses a share: `0.01%` is 0.0001. It may be more than `100%`.
 pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     let mut scan = Scan::new(text, "a share such as 0.01% or 10%");
     let share = scan.share()?;
@@ -79,7 +80,8 @@ pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     Ok(share)
 }
 
-/// A length of time and by which share it may vary either way: `1s ±10%`, `1s +-10%`, or plain `1s`.
+/// Parses a duration with its jitter, a share in both directions: `1s ±10%`, `1s +-10%`, or plain
+/// `1s`.
 pub fn parse_jitter(text: &str) -> Result<(Duration, f64), UnitError> {
     let mut scan = Scan::new(text, "a duration with an optional spread, such as 1s or 1s ±10%");
     let duration = scan.duration()?;
@@ -89,14 +91,14 @@ pub fn parse_jitter(text: &str) -> Result<(Duration, f64), UnitError> {
     Ok((duration, spread))
 }
 
-/// A position in a text, and what the whole text should have been.
+/// Scanner: a position in a text, and the description of a valid text.
 struct Scan<'a> {
     text: &'a str,
     at: usize,
     expected: &'static str,
 }
 
-/// A number without its unit: `digits / 10^scale`, where it stood, and its nearest float.
+/// Number without its unit: `digits / 10^scale`, its place in the text, and its nearest float.
 struct Number {
     digits: u128,
     scale: u32,
@@ -105,12 +107,14 @@ struct Number {
 }
 
 impl Number {
-    /// `self * factor`. A whole number is exact: a thousand times the nearest float of its thousandth may not be.
+    /// Returns `self * factor`. A whole product is exact, while the product of the nearest float
+    /// may not be.
     fn times(&self, factor: u128) -> f64 {
         let (product, divisor) = (self.digits * factor, 10u128.pow(self.scale));
-        match product.is_multiple_of(divisor) {
-            true => (product / divisor) as f64,
-            false => self.float * factor as f64,
+        if product.is_multiple_of(divisor) {
+            (product / divisor) as f64
+        } else {
+            self.float * factor as f64
         }
     }
 }
@@ -132,7 +136,8 @@ impl<'a> Scan<'a> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// From here to the end of what is written; an empty rest is the place behind the last character.
+    /// Returns the span from here to the last character; an empty rest is the place after that
+    /// character.
     fn rest_span(&self) -> Range<usize> {
         let end = self.text.trim_end().len();
         self.at.min(end)..end
@@ -147,7 +152,7 @@ impl<'a> Scan<'a> {
         found
     }
 
-    /// Nothing but spaces may follow.
+    /// Checks that only spaces follow.
     fn end(&mut self) -> Result<(), UnitError> {
         self.skip_spaces();
         if self.rest().is_empty() {
@@ -157,7 +162,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Digits with `_` between them and at most one `.` among them.
+    /// Parses digits, with `_` between them and at most one `.`.
     fn number(&mut self) -> Result<Number, UnitError> {
         self.skip_spaces();
         let rest = self.rest();
@@ -187,7 +192,7 @@ impl<'a> Scan<'a> {
         Ok(Number { digits, scale: fraction.len() as u32, span, float })
     }
 
-    /// The letters that follow (none, perhaps) and where they stand.
+    /// Takes the letters that follow, perhaps none, and returns them with their span.
     fn word(&mut self) -> (&'a str, Range<usize>) {
         self.skip_spaces();
         let rest = self.rest();
@@ -211,7 +216,7 @@ impl<'a> Scan<'a> {
         Err(self.error(at, Problem::UnitUnknown { unit: unit.to_owned(), meant }))
     }
 
-    /// `number * factor`, where that is a whole number.
+    /// Returns `number * factor`, if that is a whole number.
     fn whole(&self, number: &Number, factor: u128) -> Result<u64, UnitError> {
         let product = number.digits * factor;
         let divisor = 10u128.pow(number.scale);
@@ -255,7 +260,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// A unit, how many of the base unit it is, and what else people write for it (in lower case).
+/// Unit, its factor to the base unit, and common other spellings (in lower case).
 type Unit = (&'static str, u128, &'static [&'static str]);
 
 const THOUSANDS: [Unit; 3] = [
@@ -264,7 +269,7 @@ const THOUSANDS: [Unit; 3] = [
     ("G", 1_000_000_000, &["b", "bn", "billion"]),
 ];
 
-/// Nanoseconds. Both characters for micro are read.
+/// Units of time, in nanoseconds. Both characters for micro are valid.
 const TIMES: [Unit; 9] = [
     ("ns", 1, &["nsec", "nanos"]),
     ("us", 1_000, &["usec", "micros"]),
@@ -277,7 +282,7 @@ const TIMES: [Unit; 9] = [
     ("d", 86_400_000_000_000, &["day", "days"]),
 ];
 
-/// Seconds.
+/// Units of rates, in seconds.
 const PER: [Unit; 3] =
     [("s", 1, &["sec", "second"]), ("m", 60, &["min", "minute"]), ("h", 3_600, &["hr", "hour"])];
 
@@ -301,8 +306,10 @@ const BYTES: [Unit; 9] = [
     ("TiB", 1 << 40, &["t"]),
 ];
 
-/// No unit is finer than a thousand-millionth of another that matters, so digits after this many are noise.
+/// Digits after the point that count. No unit that matters is smaller than a billionth of another,
+/// so further digits are noise.
 const FRACTION_DIGITS_MAX: usize = 15;
 
-/// Keeps every product with a unit (the largest is below 2^47) inside a u128.
+/// Limit of the digits, so that every product with a unit (the largest is below 2^47) fits into a
+/// u128.
 const DIGITS_MAX: u128 = 1 << 80;

@@ -1,8 +1,8 @@
-//! From quantity to text.
+//! Formatting of quantities.
 
 use std::time::Duration;
 
-/// The exact duration: `250ms`, `1.5s`, `1h30m`; zero is `0s`.
+/// Formats the exact duration: `250ms`, `1.5s`, `1h30m`; zero is `0s`.
 pub fn show_duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     if nanos == 0 {
@@ -26,12 +26,12 @@ pub fn show_duration(duration: Duration) -> String {
     text
 }
 
-/// The exact count: `100k`, `2.5M`, and plain digits where a suffix would not shorten it.
+/// Formats the exact count: `100k`, `2.5M`, and plain digits if a suffix would not shorten it.
 pub fn show_count(count: u64) -> String {
     with_suffix(count, &[("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)])
 }
 
-/// The exact number of bytes: `64KiB`, `1.5MiB`, `1MB`, `512`.
+/// Formats the exact number of bytes: `64KiB`, `1.5MiB`, `1MB`, `512`.
 pub fn show_bytes(bytes: u64) -> String {
     if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 9) {
         let binary = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
@@ -44,7 +44,8 @@ pub fn show_bytes(bytes: u64) -> String {
     with_suffix(bytes, &[("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)])
 }
 
-/// The exact rate of `per_second`: `1k/s`, `0.3/s`; slow ones per minute or hour where that is whole.
+/// Formats the exact rate: `1k/s`, `0.3/s`; slow rates per minute or hour if that is a whole
+/// number.
 pub fn show_rate(per_second: f64) -> String {
     let whole = |value: f64| value >= 0.0 && value.fract() == 0.0 && value < WHOLE_MAX;
     if whole(per_second) {
@@ -59,13 +60,13 @@ pub fn show_rate(per_second: f64) -> String {
     format!("{per_second}/s")
 }
 
-/// The share in per cent: 0.0001 is `0.01%`. Twelve digits are kept.
+/// Formats the share in per cent, with up to twelve decimal places: 0.0001 is `0.01%`.
 pub fn show_share(share: f64) -> String {
     let percent = format!("{:.12}", share * 100.0);
     format!("{}%", percent.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The duration in three digits: `1.23ms`, `45.6s`, `12m5s`.
+/// Formats the duration in three digits: `1.23ms`, `45.6s`, `12m5s`.
 pub fn brief_duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     if nanos >= MINUTE {
@@ -84,7 +85,7 @@ pub fn brief_duration(duration: Duration) -> String {
     format!("{}{unit}", decimal(rounded, size))
 }
 
-/// The count in three digits: `950`, `12.3k`, `1.05M`.
+/// Formats the count in three digits: `950`, `12.3k`, `1.05M`.
 pub fn brief_count(count: f64) -> String {
     if !count.is_finite() || count < 0.0 {
         return format!("{count}");
@@ -100,15 +101,15 @@ pub fn brief_count(count: f64) -> String {
         }
         scaled /= 1_000.0;
     }
-    unreachable!("the last suffix takes everything")
+    unreachable!("the last suffix fits every count")
 }
 
-/// The rate in three digits: `12.5/s`, `1.2k/s`.
+/// Returns the rate in three digits: `12.5/s`, `1.2k/s`.
 pub fn brief_rate(per_second: f64) -> String {
     format!("{}/s", brief_count(per_second))
 }
 
-/// The number of bytes in three digits: `950 B`, `12.3 MiB`.
+/// Returns the number of bytes in three digits: `950 B`, `12.3 MiB`.
 pub fn brief_bytes(bytes: f64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let (mut scaled, mut unit) = (bytes, 0);
@@ -120,7 +121,7 @@ pub fn brief_bytes(bytes: f64) -> String {
     format!("{} {}", digits(scaled), UNITS[unit])
 }
 
-/// The microseconds in three digits, for a column of latencies: `85 µs`, `3.40 ms`, `1.20 s`.
+/// Returns the microseconds in three digits, for a column of latencies: `85 µs`, `3.40 ms`, `1.20 s`.
 pub fn brief_micros(us: u64) -> String {
     match us {
         0..1000 => format!("{us} µs"),
@@ -129,12 +130,12 @@ pub fn brief_micros(us: u64) -> String {
     }
 }
 
-/// The share in per cent, in three digits: `1.20 %`.
+/// Returns the share in per cent, in three digits: `1.20 %`.
 pub fn brief_share(share: f64) -> String {
     format!("{} %", digits(share * 100.0))
 }
 
-/// Three digits, zeros kept: `3.40`, `12.3`, `123`.
+/// Returns three digits, zeros kept: `3.40`, `12.3`, `123`.
 fn digits(n: f64) -> String {
     match n.abs() {
         n_abs if n_abs == 0.0 || n_abs >= 99.95 => format!("{n:.0}"),
@@ -144,7 +145,7 @@ fn digits(n: f64) -> String {
     }
 }
 
-/// The largest unit below a minute that `nanos` reaches.
+/// Returns the largest unit below a minute that is not larger than `nanos`, and its size.
 fn small_unit(nanos: u128) -> (&'static str, u128) {
     [("s", SECOND), ("ms", 1_000_000), ("us", 1_000)]
         .into_iter()
@@ -152,7 +153,8 @@ fn small_unit(nanos: u128) -> (&'static str, u128) {
         .unwrap_or(("ns", 1))
 }
 
-/// The value of the third digit of `nanos`, which has one to three of them before the point in units of `size`.
+/// Returns the value of the third digit of `nanos`, which has one to three digits before the point
+/// in units of `size`.
 fn three_digits(nanos: u128, size: u128) -> u128 {
     let step = if nanos >= size * 100 {
         size
@@ -164,7 +166,7 @@ fn three_digits(nanos: u128, size: u128) -> u128 {
     step.max(1)
 }
 
-/// `value / size` with as many decimal places as it takes.
+/// Formats `value / size` with as many decimal places as needed.
 fn decimal(value: u128, size: u128) -> String {
     let mut text = format!("{}", value / size);
     let mut rest = value % size;
@@ -179,7 +181,8 @@ fn decimal(value: u128, size: u128) -> String {
     text
 }
 
-/// With the largest suffix that leaves at most one digit behind the point, or plain.
+/// Formats `value` with the largest suffix that leaves at most one decimal place, or without a
+/// suffix.
 fn with_suffix(value: u64, suffixes: &[(&str, u64)]) -> String {
     for &(suffix, size) in suffixes {
         if value >= size && value.is_multiple_of(size / 10) {
@@ -193,5 +196,5 @@ const SECOND: u128 = 1_000_000_000;
 const MINUTE: u128 = 60 * SECOND;
 const HOUR: u128 = 60 * MINUTE;
 
-/// Floats up to here hold every whole number.
+/// Largest value up to which floats represent every whole number.
 const WHOLE_MAX: f64 = (1u64 << 53) as f64;

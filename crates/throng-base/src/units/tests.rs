@@ -73,9 +73,9 @@ fn mistakes_are_named_and_placed() {
         assert!(error.to_string().contains(says), "{text}: {error}");
     }
     let duration = |text, at, says| check(parse_duration(text), text, at, says);
-    duration("", "", "nothing is written");
-    duration("soon", "soon", "a number should begin");
-    duration("-1s", "-1s", "a number should begin");
+    duration("", "", "a value is missing");
+    duration("soon", "soon", "a number must begin");
+    duration("-1s", "-1s", "a number must begin");
     duration("5", "5", "the unit is missing");
     duration("5 min", "min", "did you mean `m`?");
     duration("15M", "M", "did you mean `m`?");
@@ -83,14 +83,14 @@ fn mistakes_are_named_and_placed() {
     duration("30m1h", "1h", "from large to small");
     duration("1s1s", "1s", "each once");
     duration("999999999999h", "999999999999h", "too large");
-    duration("1s!", "!", "nothing more");
-    duration("1.2.3s", "1.2.3", "a number should begin");
+    duration("1s!", "!", "unexpected text");
+    duration("1.2.3s", "1.2.3", "a number must begin");
     let count = |text, at, says| check(parse_count(text), text, at, says);
     count("1.5", "1.5", "not a whole number");
     count("100K", "K", "did you mean `k`?");
     count("100m", "m", "did you mean `M`?");
     count("18446744073709551616", "18446744073709551616", "too large");
-    count("1G2", "2", "nothing more");
+    count("1G2", "2", "unexpected text");
     check(parse_bytes("64kib"), "64kib", "kib", "did you mean `KiB`?");
     check(parse_rate("1000"), "1000", "", "the unit is missing");
     check(parse_rate("1000/"), "1000/", "", "the unit is missing");
@@ -105,7 +105,7 @@ fn mistakes_are_named_and_placed() {
 }
 
 #[test]
-fn quantities_are_shown_the_way_people_write_them() {
+fn quantities_are_shown_in_their_usual_form() {
     for (nanos, text) in [
         (0, "0s"),
         (250_000_000, "250ms"),
@@ -167,7 +167,12 @@ fn brief_forms_have_three_digits() {
 
 proptest! {
     #[test]
-    fn what_is_shown_reads_as_the_same(nanos: u64, count: u64, shift in 0u32..64, whole in 0u64..1 << 53) {
+    fn shown_text_is_parsed_as_the_same_value(
+        nanos: u64,
+        count: u64,
+        shift in 0u32..64,
+        whole in 0u64..1 << 53,
+    ) {
         for nanos in [nanos, nanos >> shift] {
             let duration = Duration::from_nanos(nanos);
             prop_assert_eq!(parse_duration(&show_duration(duration)), Ok(duration));

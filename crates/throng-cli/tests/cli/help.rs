@@ -124,10 +124,10 @@ fn the_reference_of_commands_names_every_flag() {
     const DOCUMENT: &str = "/../../docs/reference/commands.md";
     let path = format!("{}{DOCUMENT}", env!("CARGO_MANIFEST_DIR"));
     let document = std::fs::read_to_string(path).unwrap();
-    let place = Place::new();
+    let place = TestDir::new();
     for command in ["serve", "run", "report", "doctor", "ctl", "lab", "plan", "completions", "man"]
     {
-        let help = place.throng(&[command, "--help"]).exits(0).stdout;
+        let help = place.throng(&[command, "--help"]).exits_with(0).stdout;
         let flags = help.lines().map(str::trim_start).filter(|line| line.starts_with("--"));
         for flag in flags {
             let end = flag.find(|c: char| !c.is_ascii_lowercase() && c != '-');

@@ -97,7 +97,7 @@ fn a_lab_keeps_its_files_only_in_a_folder_without_other_writers() {
     symlink("results", place.path("link")).unwrap();
     keep("link").stderr_contains(&["link", "it is a link"]);
     fs::set_permissions(place.path("results"), Permissions::from_mode(0o777)).unwrap();
-    keep("results").stderr_contains(&["results", "others may write to it: chmod go-w"]);
+    keep("results").stderr_contains(&["results", "other users may write to it: chmod go-w"]);
     fs::set_permissions(place.path("results"), Permissions::from_mode(0o755)).unwrap();
     if chown(place.path("results"), Some(NOBODY), None).is_ok() {
         keep("results").stderr_contains(&["results", "it belongs to user 65534"]);
@@ -138,7 +138,7 @@ fn control_sockets_in_a_folder_that_others_may_enter_are_not_used() {
     let server = place.serve(&["ok"]);
     place.throng(&["ctl", "count"]).exits_with(0);
     fs::set_permissions(place.path("throng"), Permissions::from_mode(0o777)).unwrap();
-    let refused = ["others may enter it", "--control PATH"];
+    let refused = ["other users may enter it", "--control PATH"];
     place.throng(&["ctl", "list"]).exits_with(2).stderr_contains(&refused);
     place.throng(&["ctl", "count"]).exits_with(2).stderr_contains(&refused);
     let control = server.hello["control"].as_str().unwrap();

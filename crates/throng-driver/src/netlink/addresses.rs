@@ -1,5 +1,5 @@
-//! The networks that this machine has an address in (`RTM_GETADDR`), as `linux/if_addr.h` and
-//! `linux/rtnetlink.h` lay them out.
+//! Networks in which this machine has an address (`RTM_GETADDR`), in the layout of
+//! `linux/if_addr.h` and `linux/rtnetlink.h`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,10 +7,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::wire::{DiagFormatError, NetlinkMessage, dump_header, take_part, u16_at};
+use super::wire::{DiagFormatError, NetlinkMessage, dump_header, take_message, u16_at};
 use super::{ANSWER_BYTES_MAX, DiagError, connect};
 
-/// A network: all addresses that begin like `address`.
+/// Network: all addresses with the same first `prefix` bits as `address`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subnet {
     address: IpAddr,
@@ -18,7 +18,8 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// The network of `address` whose first `prefix` bits are its own; none when the address has fewer.
+    /// Returns the network of `address` with a prefix of `prefix` bits; `None` if the address has
+    /// fewer bits.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         let address = match address {
             IpAddr::V4(v4) => {
@@ -35,14 +36,14 @@ impl Subnet {
         Some(Self { address, prefix })
     }
 
-    /// Whether `address` is in it.
+    /// Reports whether the network contains `address`.
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4()
             && Self::new(address, self.prefix).as_ref() == Some(self)
     }
 }
 
-/// `10.0.1.0/24`.
+/// Formats the network as `10.0.1.0/24`.
 impl fmt::Display for Subnet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
@@ -52,13 +53,13 @@ impl fmt::Display for Subnet {
 /// Returns the networks in which the calling thread's network namespace has an address.
 ///
 /// # Errors
-/// There is no netlink here, or it answers with an error.
+/// Netlink is not available, or it answers with an error.
 pub fn subnets() -> Result<Vec<Subnet>, DiagError> {
     const SEQUENCE: u32 = 1;
     // Protocol 0 is NETLINK_ROUTE.
     let fd = connect(None)?;
     let mut request = dump_header(RTM_GETADDR, ADDRESS_BYTES, SEQUENCE);
-    // No family in particular.
+    // Any family.
     request.extend_from_slice(&[0; ADDRESS_BYTES]);
     send(&fd, &request, SendFlags::empty()).map_err(DiagError::Send)?;
     let mut found = Vec::new();
@@ -76,8 +77,8 @@ pub fn subnets() -> Result<Vec<Subnet>, DiagError> {
     }
 }
 
-/// Adds the networks of one datagram that answers the question numbered `sequence`. True when the answer
-/// is complete.
+/// Adds the networks of one datagram that answers the query `sequence`. Returns true when the
+/// answer is complete.
 ///
 /// # Errors
 /// [`DiagError::Malformed`], or [`DiagError::Refused`] with the kernel's error.
@@ -87,7 +88,7 @@ pub fn parse_addresses(
     found: &mut Vec<Subnet>,
 ) -> Result<bool, DiagError> {
     while !datagram.is_empty() {
-        match take_part(&mut datagram, sequence).map_err(DiagError::Malformed)? {
+        match take_message(&mut datagram, sequence).map_err(DiagError::Malformed)? {
             NetlinkMessage::Body(RTM_NEWADDR, body) => {
                 address(body, found).map_err(DiagError::Malformed)?;
             }
@@ -99,7 +100,7 @@ pub fn parse_addresses(
     Ok(false)
 }
 
-/// `struct ifaddrmsg` and its attributes.
+/// Reads a `struct ifaddrmsg` and its attributes.
 fn address(body: &[u8], found: &mut Vec<Subnet>) -> Result<(), DiagFormatError> {
     let header = body.get(..ADDRESS_BYTES).ok_or(DiagFormatError::TooShort)?;
     let (family, prefix) = (header[0], header[1]);
@@ -109,13 +110,14 @@ fn address(body: &[u8], found: &mut Vec<Subnet>) -> Result<(), DiagFormatError> 
         let value = rest.get(..length).ok_or(DiagFormatError::Truncated)?;
         let value = value.get(ATTRIBUTE_BYTES..).ok_or(DiagFormatError::TooShort)?;
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        // On a link between two, the network is the other end's, and this end's address is alone.
+        // On a point-to-point link, the network is the peer's, and the local address is a network
+        // of its own.
         let (address, prefix) = match kind {
             IFA_ADDRESS => (ip(family, value), prefix),
             IFA_LOCAL => (ip(family, value), 32),
             _ => continue,
         };
-        // A prefix of no bits would be everything there is.
+        // A prefix of zero bits would contain all addresses.
         let network = address.filter(|_| prefix > 0).and_then(|ip| Subnet::new(ip, prefix));
         if let Some(network) = network.filter(|network| !found.contains(network)) {
             found.push(network);
@@ -136,9 +138,9 @@ const RTM_NEWADDR: u16 = 20;
 const RTM_GETADDR: u16 = 22;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
-/// `struct ifaddrmsg`.
+/// Size of `struct ifaddrmsg`.
 const ADDRESS_BYTES: usize = 8;
-/// `struct rtattr`.
+/// Size of `struct rtattr`.
 const ATTRIBUTE_BYTES: usize = 4;
 
 #[cfg(test)]
@@ -168,7 +170,7 @@ mod tests {
         assert!(subnet("0.0.0.0", 0).contains("8.8.8.8".parse().unwrap()));
     }
 
-    /// An answer about one address; `attributes` are pairs of a kind and a value.
+    /// Returns an answer about one address; `attributes` are pairs of a kind and a value.
     fn answer(prefix: u8, attributes: &[(u16, [u8; 4])]) -> Vec<u8> {
         let mut body = vec![libc::AF_INET as u8, prefix, 0, 0, 1, 0, 0, 0];
         for (kind, value) in attributes {
@@ -215,7 +217,7 @@ mod tests {
     const NLMSG_ERROR: u16 = 2;
 
     #[test]
-    #[cfg_attr(miri, ignore = "there is no kernel to ask")]
+    #[cfg_attr(miri, ignore = "miri has no netlink")]
     fn this_machine_has_an_address_of_its_own() {
         match subnets() {
             Ok(found) => {

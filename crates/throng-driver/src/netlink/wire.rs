@@ -1,55 +1,56 @@
-//! `inet_diag` on the wire: `struct inet_diag_req_v2` out, `struct inet_diag_msg` in, as
-//! `linux/inet_diag.h` and `linux/netlink.h` lay them out. Pure: bytes to values.
+//! Wire format of `inet_diag`: encodes `struct inet_diag_req_v2` and decodes `struct
+//! inet_diag_msg`, in the layout of `linux/inet_diag.h` and `linux/netlink.h`. Pure functions,
+//! without I/O.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use super::{Family, States};
 
-/// One socket, as the kernel describes it.
+/// Kernel's description of one socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Diag {
-    /// The TCP state's number: 1 is ESTABLISHED, 3 SYN-RECV, 10 LISTEN.
+    /// Number of the TCP state: 1 is ESTABLISHED, 3 SYN-RECV, 10 LISTEN.
     pub state: u8,
-    /// This end.
+    /// Local address.
     pub local: SocketAddr,
-    /// The other end; port 0 for a listener.
+    /// Peer's address; port 0 for a listener.
     pub peer: SocketAddr,
-    /// Bytes that nobody has read; for a listener, connections that nobody has accepted.
+    /// Bytes that are not read yet; for a listener, connections that are not accepted yet.
     pub receive_queue: u32,
     /// Bytes that the peer has not acknowledged; for a listener, its backlog.
     pub send_queue: u32,
-    /// Who made it.
+    /// User who created the socket.
     pub uid: u32,
-    /// Its inode; 0 for a connection in SYN-RECV or TIME-WAIT, which is no socket.
+    /// Inode; 0 for a connection in SYN-RECV or TIME-WAIT, which has no socket.
     pub inode: u32,
 }
 
-/// One message of an answer.
+/// Message of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiagMessage {
     /// A socket.
     Socket(Diag),
     /// The answer is complete.
     Done,
-    /// There is no answer, or no more of it: an errno.
+    /// The answer ends with this errno.
     Failed(i32),
-    /// Something to skip: padding, or the rest of an answer to an earlier question.
+    /// A message to skip: padding, or the rest of an answer to an earlier query.
     Other,
 }
 
-/// What is wrong with an answer.
+/// Format error of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiagFormatError {
     /// The kernel sent nothing at all.
     Empty,
-    /// A message says that it is longer than what came.
+    /// A message is longer than the rest of the datagram.
     Truncated,
-    /// A message is shorter than its own kind.
+    /// A message is too short for its type.
     TooShort,
-    /// A socket of neither IPv4 nor IPv6.
+    /// A socket's address family is neither IPv4 nor IPv6.
     Family(u8),
-    /// An error of a number that no error has.
+    /// The errno is not a valid error number.
     Errno(i32),
 }
 
@@ -58,19 +59,20 @@ impl fmt::Display for DiagFormatError {
         match self {
             Self::Empty => f.write_str("empty"),
             Self::Truncated => f.write_str("cut short"),
-            Self::TooShort => f.write_str("a message too short for its kind"),
+            Self::TooShort => f.write_str("a message is too short for its type"),
             Self::Family(family) => write!(f, "unknown address family {family}"),
-            Self::Errno(errno) => write!(f, "no error has the number {errno}"),
+            Self::Errno(errno) => write!(f, "invalid error number {errno}"),
         }
     }
 }
 
-/// The messages of one datagram that answers the question numbered `sequence`.
+/// Returns the messages of one datagram that answers the query `sequence`.
 pub fn parse_diag(datagram: &[u8], sequence: u32) -> DiagMessages<'_> {
     DiagMessages { rest: datagram, sequence }
 }
 
-/// See [`parse_diag`]. Ends after the first message that makes no sense.
+/// Iterator over the messages of a datagram, from [`parse_diag`]. Ends after the first malformed
+/// message.
 #[derive(Clone, Debug)]
 pub struct DiagMessages<'a> {
     rest: &'a [u8],
@@ -94,7 +96,7 @@ impl Iterator for DiagMessages<'_> {
 
 impl DiagMessages<'_> {
     fn take(&mut self) -> Result<DiagMessage, DiagFormatError> {
-        match take_part(&mut self.rest, self.sequence)? {
+        match take_message(&mut self.rest, self.sequence)? {
             NetlinkMessage::Body(SOCK_DIAG_BY_FAMILY, body) => {
                 socket(body).map(DiagMessage::Socket)
             }
@@ -105,17 +107,17 @@ impl DiagMessages<'_> {
     }
 }
 
-/// One netlink message, whatever the protocol.
+/// Netlink message of any protocol.
 pub(super) enum NetlinkMessage<'a> {
-    /// Its type and what is in it.
+    /// Message type and body.
     Body(u16, &'a [u8]),
     Done,
     Failed(i32),
     Other,
 }
 
-/// Takes the first message of `rest`, which is part of the answer to the question numbered `sequence`.
-pub(super) fn take_part<'a>(
+/// Takes the first message of `rest`, a part of the answer to the query `sequence`.
+pub(super) fn take_message<'a>(
     rest: &mut &'a [u8],
     sequence: u32,
 ) -> Result<NetlinkMessage<'a>, DiagFormatError> {
@@ -139,7 +141,7 @@ pub(super) fn take_part<'a>(
     }
 }
 
-/// The header of a question that is a dump of everything that matches; `body_bytes` follow it.
+/// Returns the header of a dump query, which `body_bytes` bytes follow.
 pub(super) fn dump_header(kind: u16, body_bytes: usize, sequence: u32) -> Vec<u8> {
     let length = HEADER_BYTES + body_bytes;
     let mut bytes = Vec::with_capacity(length);
@@ -151,7 +153,7 @@ pub(super) fn dump_header(kind: u16, body_bytes: usize, sequence: u32) -> Vec<u8
     bytes
 }
 
-/// `struct inet_diag_msg`; the attributes after it are not asked for.
+/// Decodes a `struct inet_diag_msg`. The query requests no attributes.
 fn socket(body: &[u8]) -> Result<Diag, DiagFormatError> {
     let body = body.get(..DIAG_BYTES).ok_or(DiagFormatError::TooShort)?;
     let family = body[0];
@@ -181,13 +183,13 @@ fn socket(body: &[u8]) -> Result<Diag, DiagFormatError> {
     })
 }
 
-/// The kernel sends errors as negative numbers.
+/// Decodes an errno, which the kernel sends as a negative number.
 fn errno(body: &[u8]) -> Result<i32, DiagFormatError> {
     Ok(u32_at(body, 0)?.cast_signed().saturating_neg())
 }
 
-/// The question: a dump of all sockets of `family` in one of `states`, filtered by local port: at most
-/// [`RANGES_MAX`] ranges, none for all ports.
+/// Returns the query: a dump of all sockets of `family` in one of `states`, filtered by local port.
+/// `ports` has at most [`RANGES_MAX`] ranges; none means all ports.
 pub(super) fn request(
     family: Family,
     states: States,
@@ -204,7 +206,7 @@ pub(super) fn request(
     };
     bytes.extend_from_slice(&[family as u8, libc::IPPROTO_TCP as u8, 0, 0]);
     bytes.extend_from_slice(&states.0.to_ne_bytes());
-    // A dump takes the id of a socket as a wildcard where it is zero.
+    // A socket id of zeros is a wildcard in a dump.
     bytes.resize(HEADER_BYTES + REQUEST_BYTES, 0);
 
     if !filter.is_empty() {
@@ -215,7 +217,7 @@ pub(super) fn request(
     bytes
 }
 
-/// Ports from the first to the second.
+/// First and last port of a range.
 pub(super) type PortRange = (u16, u16);
 
 /// Returns the fewest ranges that hold exactly `ports`.
@@ -232,10 +234,11 @@ pub(super) fn ranges(ports: &[u16]) -> Vec<PortRange> {
     ranges
 }
 
-/// A program in the kernel's filter language that accepts local ports of the given ranges; empty accepts all.
+/// Returns a program in the kernel's filter language that accepts the local ports of `ranges`;
+/// empty accepts all.
 ///
-/// For each range `port >= first`, `port <= last`, and, but for the last range, a jump to the end of the
-/// program. An offset that leads exactly to the end accepts, one that leads four bytes past it rejects.
+/// Each range is `port >= first`, `port <= last` and, except for the last range, a jump to the end
+/// of the program. An offset exactly to the end accepts; an offset to four bytes past it rejects.
 fn port_filter(ranges: &[PortRange]) -> Vec<u8> {
     debug_assert!(ranges.len() <= RANGES_MAX, "the offsets have 16 bits");
     let mut code = Vec::with_capacity(ranges.len() * (2 * TEST_BYTES + OP_BYTES));
@@ -269,21 +272,21 @@ pub(super) fn u32_at(bytes: &[u8], at: usize) -> Result<u32, DiagFormatError> {
     Ok(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
-/// `struct nlmsghdr`.
+/// Size of `struct nlmsghdr`.
 const HEADER_BYTES: usize = 16;
-/// `struct inet_diag_req_v2`.
+/// Size of `struct inet_diag_req_v2`.
 const REQUEST_BYTES: usize = 56;
-/// `struct inet_diag_msg`.
+/// Size of `struct inet_diag_msg`.
 const DIAG_BYTES: usize = 72;
-/// `struct rtattr`.
+/// Size of `struct rtattr`.
 const ATTRIBUTE_BYTES: usize = 4;
-/// `struct inet_diag_bc_op`.
+/// Size of `struct inet_diag_bc_op`.
 const OP_BYTES: usize = 4;
-/// A test for a port: the op and the operand in the `no` of a second one.
+/// Size of a test for a port: an op, and a second op whose `no` holds the operand.
 const TEST_BYTES: usize = 2 * OP_BYTES;
 
-/// Ranges of ports that the kernel is asked to filter by. A filter's 16-bit offsets would span 3,000, but the
-/// kernel takes a second to check such a filter: the time grows with the square.
+/// Most ranges of ports in a kernel filter. The 16-bit offsets would allow 3,000, but the kernel
+/// takes a second to check such a filter: the time grows with the square.
 pub(super) const RANGES_MAX: usize = 300;
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -291,7 +294,7 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const INET_DIAG_REQ_BYTECODE: u16 = 1;
 
-/// `enum` of `inet_diag_bc_op::code`.
+/// Values of `inet_diag_bc_op::code`.
 const JMP: u8 = 1;
 const S_GE: u8 = 2;
 const S_LE: u8 = 3;
@@ -302,7 +305,7 @@ mod tests {
 
     use super::*;
 
-    /// A message as the kernel would send it.
+    /// Returns a message in the kernel's format.
     fn message(kind: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
         let mut bytes = ((HEADER_BYTES + body.len()) as u32).to_ne_bytes().to_vec();
         bytes.extend_from_slice(&kind.to_ne_bytes());
@@ -313,7 +316,7 @@ mod tests {
         bytes
     }
 
-    /// A listener on 127.0.0.1:5555 with 3 of 128 waiting.
+    /// Returns a listener at 127.0.0.1:5555, where 3 connections wait and the backlog is 128.
     fn listener(family: i32) -> Vec<u8> {
         let mut body = vec![family as u8, 10, 0, 0];
         body.extend_from_slice(&5555_u16.to_be_bytes());
@@ -354,7 +357,7 @@ mod tests {
         check(whole[..40].to_vec(), Err(DiagFormatError::Truncated));
     }
 
-    /// Runs a filter the way the kernel does.
+    /// Runs a filter as the kernel does.
     fn accepts(filter: &[u8], port: u16) -> bool {
         let mut at = 0;
         while at < filter.len() {

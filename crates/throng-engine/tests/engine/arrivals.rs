@@ -1,4 +1,4 @@
-//! When bytes arrived, as an app is told, however late its core is.
+//! Arrival times that apps receive, even if their core is late.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,12 +10,12 @@ use throng_engine::{Arrival, CoreLimits};
 use throng_proto::Raw;
 use throng_sim::{Faults, Sim, SimCoresOptions, check};
 
-use crate::scripted::{Heard, Raws, Running, Scripted, spawn, spawn_on, to_server};
+use crate::scripted::{Callback, Raws, RunningCore, Scripted, spawn, spawn_on, to_server};
 
-/// One way through the simulated network.
+/// Delay of one direction of the simulated network.
 const DELAY: Duration = Duration::from_micros(50);
 
-/// What a client measured of one answer.
+/// Measurement of one answer by a client.
 #[derive(Clone, Copy, Debug)]
 struct Measurement {
     sent_at: Instant,
@@ -25,23 +25,24 @@ struct Measurement {
 
 type Measurements = Rc<RefCell<Vec<Measurement>>>;
 
-/// A core that is late by up to 20 ms, whose clients each ask an echo server a hundred times.
-fn late_clients(sim: &mut Sim, clients: u32) -> (Running<Raw, true>, Measurements) {
-    let server: Raws<false> = Scripted::new(|conn, heard| {
-        if let Heard::Event(bytes) = heard {
+/// Runs a core that is late by up to 20 ms, whose clients each send a hundred requests to an echo
+/// server.
+fn late_clients(sim: &mut Sim, clients: u32) -> (RunningCore<Raw, true>, Measurements) {
+    let server: Raws<false> = Scripted::new(|conn, callback| {
+        if let Callback::Event(bytes) = callback {
             conn.send(bytes);
         }
     });
-    spawn(sim, server.listening(), CoreLimits::default());
+    spawn(sim, server.with_listener(), CoreLimits::default());
     let measured = Measurements::default();
     let log = Rc::clone(&measured);
     let mut sent_at = vec![Instant::ZERO; clients as usize];
     let mut asked = vec![0; clients as usize];
-    let client: Raws<true> = Scripted::new(move |conn, heard| {
+    let client: Raws<true> = Scripted::new(move |conn, callback| {
         let id = *conn.state() as usize;
-        match heard {
-            Heard::Opened => conn.want_arrival(true),
-            Heard::Event(_) => {
+        match callback {
+            Callback::Opened => conn.want_arrival(true),
+            Callback::Event(_) => {
                 let (sent_at, seen_at) = (sent_at[id], conn.clock());
                 let arrival = conn.arrival();
                 log.borrow_mut().push(Measurement { sent_at, seen_at, arrival });
@@ -69,7 +70,7 @@ fn late_clients(sim: &mut Sim, clients: u32) -> (Running<Raw, true>, Measurement
 }
 
 #[test]
-fn an_arrival_is_when_the_bytes_came_and_not_when_a_late_core_read_them() {
+fn an_arrival_is_the_time_of_the_bytes_and_not_of_the_late_read() {
     check(5, |sim| {
         let (_client, measured) = late_clients(sim, 3);
         let measured = measured.borrow();
@@ -84,30 +85,30 @@ fn an_arrival_is_when_the_bytes_came_and_not_when_a_late_core_read_them() {
 }
 
 #[test]
-fn a_busy_core_asks_for_a_sample_whose_weights_add_up() {
+fn a_busy_core_takes_a_sample_whose_weights_add_up() {
     check(3, |sim| {
         let (_client, measured) = late_clients(sim, 100);
-        let (mut weights, mut sampled) = (0, 0);
+        let (mut weights, mut not_sampled) = (0, 0);
         for one in measured.borrow().iter() {
             match one.arrival {
                 Arrival::Stamped { at, weight } => {
-                    // Segments that leave at one moment arrive one after the other.
+                    // Segments that leave at the same moment arrive one after the other.
                     assert!(at.since(one.sent_at + 2 * DELAY) < Duration::from_micros(1));
                     weights += weight;
                 }
-                Arrival::Sampled => sampled += 1,
+                Arrival::NotSampled => not_sampled += 1,
                 Arrival::Unknown { .. } => panic!("the kernel knows: {one:?}"),
             }
         }
         let answers = measured.borrow().len() as u32;
         assert_eq!(answers, 10_000);
         assert!(weights.abs_diff(answers) < 64, "{weights} of {answers}");
-        assert!(sampled > 0, "so many a second are too many to ask for all");
+        assert!(not_sampled > 0, "the rate is too high to request a stamp for each answer");
     });
 }
 
 #[test]
-fn a_kernel_that_does_not_say_is_unknown() {
+fn an_arrival_without_a_stamp_is_unknown() {
     check(3, |sim| {
         sim.set_faults(Faults { no_stamp: 1.0, ..Faults::none() });
         let (_client, measured) = late_clients(sim, 3);
@@ -119,14 +120,14 @@ fn a_kernel_that_does_not_say_is_unknown() {
 }
 
 #[test]
-fn the_handshake_takes_a_round_trip_however_late_the_core_is() {
+fn the_handshake_takes_a_round_trip_even_if_the_core_is_late() {
     check(3, |sim| {
         let rtts = Rc::new(RefCell::new(Vec::new()));
         let server: Raws<false> = Scripted::new(|_, _| ());
-        spawn(sim, server.listening(), CoreLimits::default());
+        spawn(sim, server.with_listener(), CoreLimits::default());
         let log = Rc::clone(&rtts);
-        let client: Raws<true> = Scripted::new(move |conn, heard| {
-            if *heard == Heard::Opened {
+        let client: Raws<true> = Scripted::new(move |conn, callback| {
+            if *callback == Callback::Opened {
                 let dialed_at = Instant::from_nanos(1_000);
                 log.borrow_mut().push(conn.handshake_arrival(dialed_at));
             }

@@ -1,4 +1,4 @@
-//! Frames that many connections share.
+//! Delivery of shared frames.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use throng_engine::{CloseReason, CoreLimits, DeliveryOutcome, QueueOutcome};
 use throng_pubsub::{Frames, Lane, Policy};
 use throng_sim::{Faults, SimCoresOptions, check};
 
-use crate::scripted::{Heard, Raws, dial, spawn, to_server};
+use crate::scripted::{Callback, Raws, dial, spawn, to_server};
 
 fn lane(policy: Policy) -> Lane {
     Lane { id: 1, policy, queue_bytes_max: 1_000 }
@@ -19,14 +19,19 @@ fn frames(byte: u8, count: usize) -> Frames {
 }
 
 #[test]
-fn a_quick_peer_is_sent_everything_at_once_and_nobody_else_anything() {
+fn a_fast_peer_gets_all_frames_at_once_and_no_other_connection_gets_any() {
     check(5, |sim| {
-        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), CoreLimits::default());
+        let server =
+            spawn(sim, Raws::<false>::new(|_, _| ()).with_listener(), CoreLimits::default());
         let client = spawn(sim, Raws::<true>::new(|_, _| ()), CoreLimits::default());
         let connecting = dial(&client, 7);
         let deliver =
             |key| client.borrow_mut().cx().deliver(key, &frames(1, 10), 0..1, &lane(Policy::Close));
-        assert_eq!(deliver(connecting), DeliveryOutcome::Gone, "it is not established yet");
+        assert_eq!(
+            deliver(connecting),
+            DeliveryOutcome::Gone,
+            "the connection is not established yet"
+        );
         sim.run_for(Duration::from_millis(10));
         let key = server.borrow_mut().cx().keys()[0];
         let several = Frames::join([&b"one"[..], b"two", b"three"]);
@@ -34,8 +39,11 @@ fn a_quick_peer_is_sent_everything_at_once_and_nobody_else_anything() {
         let cx = core.cx();
         assert_eq!(cx.deliver(key, &several, 1..3, &lane(Policy::Close)), DeliveryOutcome::Sent);
         assert_eq!(cx.counters().bytes_sent, 8);
-        let nobody = Key::new(77, 0);
-        assert_eq!(cx.deliver(nobody, &several, 0..3, &lane(Policy::Close)), DeliveryOutcome::Gone);
+        let missing = Key::new(77, 0);
+        assert_eq!(
+            cx.deliver(missing, &several, 0..3, &lane(Policy::Close)),
+            DeliveryOutcome::Gone
+        );
         drop(core);
         sim.run_for(Duration::from_millis(10));
         assert_eq!(client.borrow().app().bytes_of(7), b"twothree");
@@ -43,7 +51,7 @@ fn a_quick_peer_is_sent_everything_at_once_and_nobody_else_anything() {
 }
 
 #[test]
-fn what_a_slow_peer_gets_is_decided_once_and_its_books_balance() {
+fn the_policy_decides_once_for_a_slow_peer_and_the_counters_add_up() {
     check(10, |sim| {
         sim.set_faults(Faults {
             window_bytes_min: 200,
@@ -51,7 +59,8 @@ fn what_a_slow_peer_gets_is_decided_once_and_its_books_balance() {
             partial_send: 0.5,
             ..Faults::none()
         });
-        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), CoreLimits::default());
+        let server =
+            spawn(sim, Raws::<false>::new(|_, _| ()).with_listener(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peer = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_millis(10));
@@ -70,12 +79,12 @@ fn what_a_slow_peer_gets_is_decided_once_and_its_books_balance() {
                         (0, 0, false)
                     );
                 }
-                DeliveryOutcome::Gone => panic!("it is there"),
+                DeliveryOutcome::Gone => panic!("the connection is open"),
             }
             assert!(core.cx().counters().pending_bytes <= 1_100);
         }
         assert!(all.dropped_oldest > 15, "{all:?}");
-        // What it is sent of its own keeps its place behind them.
+        // The connection's own bytes keep their place behind the frames.
         server.borrow_mut().cx().with(key, |conn| conn.send(&[99; 50]));
         let mut received = Vec::new();
         for _ in 0..200 {
@@ -105,7 +114,8 @@ fn the_policy_close_and_a_broken_socket_end_a_connection_once() {
             window_bytes_max: 1_000,
             ..Faults::none()
         });
-        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), CoreLimits::default());
+        let server =
+            spawn(sim, Raws::<false>::new(|_, _| ()).with_listener(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let slow = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_millis(10));
@@ -123,8 +133,8 @@ fn the_policy_close_and_a_broken_socket_end_a_connection_once() {
         assert_eq!(closes, 1);
         assert_eq!(deliver(key), DeliveryOutcome::Gone);
         sim.run_for(Duration::from_millis(10));
-        let heard = server.borrow().app().heard();
-        assert_eq!(heard, [Heard::Opened, Heard::Closed(CloseReason::Overflow)]);
+        let callback = server.borrow().app().callbacks();
+        assert_eq!(callback, [Callback::Opened, Callback::Closed(CloseReason::Overflow)]);
         let error = (0..9).find_map(|_| driver.recv(&slow, &mut [0; 1_000]).err());
         assert_eq!(error, Some(Errno::CONN_RESET));
 
@@ -141,7 +151,7 @@ fn the_policy_close_and_a_broken_socket_end_a_connection_once() {
 }
 
 #[test]
-fn a_frame_that_is_larger_than_what_may_wait_is_delivered_whole() {
+fn a_frame_larger_than_the_limit_is_delivered_whole() {
     for policy in [Policy::DropNewest, Policy::DropOldest, Policy::KeepLatest, Policy::Close] {
         check(5, |sim| {
             sim.set_faults(Faults {
@@ -151,7 +161,7 @@ fn a_frame_that_is_larger_than_what_may_wait_is_delivered_whole() {
                 ..Faults::none()
             });
             let limits = CoreLimits { pending_bytes_max: 2_000, ..CoreLimits::default() };
-            let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), limits);
+            let server = spawn(sim, Raws::<false>::new(|_, _| ()).with_listener(), limits);
             let client = spawn(sim, Raws::<true>::new(|_, _| ()), CoreLimits::default());
             dial(&client, 7);
             sim.run_for(Duration::from_millis(10));
@@ -160,11 +170,13 @@ fn a_frame_that_is_larger_than_what_may_wait_is_delivered_whole() {
                 let mut core = server.borrow_mut();
                 core.cx().deliver(key, &frames(byte, 9_000), 0..1, &lane(policy))
             };
-            let DeliveryOutcome::Queued(first) = deliver(1) else { panic!("it is taken at once") };
+            let DeliveryOutcome::Queued(first) = deliver(1) else {
+                panic!("the kernel took the frame at once")
+            };
             assert_eq!((first.queued, first.closes), (1, false));
             if policy == Policy::DropNewest {
                 let DeliveryOutcome::Queued(second) = deliver(2) else {
-                    panic!("it is taken at once")
+                    panic!("the kernel took the frame at once")
                 };
                 assert_eq!((second.dropped_newest, second.closes), (1, false));
             }

@@ -1,23 +1,23 @@
-//! Bytes that go to an echo server and back, under every mix of faults.
+//! Bytes to an echo server and back, under every mix of faults.
 
 use std::time::Duration;
 
-use crate::scripted::{Heard, Raws, dial, spawn};
+use crate::scripted::{Callback, Raws, dial, spawn};
 use throng_base::Prng;
 use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_sim::{Faults, Sim, check};
 
-/// Sends back what it receives.
+/// Returns an app that sends back the bytes that it receives.
 fn echo() -> Raws<false> {
-    Raws::new(|conn, heard| match heard {
-        Heard::Event(bytes) => conn.send(bytes),
-        Heard::Finished => conn.close_because(CloseReason::Finished),
+    Raws::new(|conn, callback| match callback {
+        Callback::Event(bytes) => conn.send(bytes),
+        Callback::Finished => conn.close_because(CloseReason::Finished),
         _ => {}
     })
-    .listening()
+    .with_listener()
 }
 
-/// What user `id` sends: its own bytes, as many as its own number says.
+/// Returns the bytes that user `id` sends; each user has its own bytes and its own length.
 fn stream_of(seed: u64, id: u32) -> Vec<u8> {
     let mut prng = Prng::derive(seed, u64::from(id));
     let mut bytes = vec![0; prng.below(60_000) as usize + 1];
@@ -25,23 +25,23 @@ fn stream_of(seed: u64, id: u32) -> Vec<u8> {
     bytes
 }
 
-/// Sends its stream in pieces of random sizes at random moments, whether or not the last piece has been taken.
+/// Returns an app that sends its stream in pieces of random sizes at random moments, even if the
+/// previous piece still waits.
 fn talker(seed: u64) -> Raws<true> {
     let mut prng = Prng::derive(seed, 999);
     let mut sent = std::collections::BTreeMap::new();
     let mut received = std::collections::BTreeMap::<u32, usize>::new();
-    Raws::new(move |conn, heard| {
+    Raws::new(move |conn, callback| {
         let id = *conn.state();
         let stream = stream_of(seed, id);
-        match heard {
-            Heard::Opened | Heard::Deadline => {
+        match callback {
+            Callback::Opened | Callback::Deadline => {
                 let sent = sent.entry(id).or_insert(0);
                 let end = (*sent + prng.below(9_000) as usize).min(stream.len());
-                match prng.below(2) {
-                    0 => conn.send(&stream[*sent..end]),
-                    _ => {
-                        conn.send_now(&stream[*sent..end]);
-                    }
+                if prng.below(2) == 0 {
+                    conn.send(&stream[*sent..end]);
+                } else {
+                    conn.send_now(&stream[*sent..end]);
                 }
                 *sent = end;
                 if end < stream.len() {
@@ -53,15 +53,15 @@ fn talker(seed: u64) -> Raws<true> {
                     });
                 }
             }
-            Heard::Event(bytes) => {
+            Callback::Event(bytes) => {
                 let received = received.entry(id).or_insert(0);
                 *received += bytes.len();
                 if *received == stream.len() {
                     conn.close();
                 }
             }
-            // The server had no watch for it, or was cut off.
-            Heard::Finished => conn.close_because(CloseReason::Finished),
+            // The server could not watch the socket, or was cut off.
+            Callback::Finished => conn.close_because(CloseReason::Finished),
             _ => {}
         }
     })
@@ -80,13 +80,13 @@ fn exchange(sim: &mut Sim, faults: Faults, users: u32) {
 
     for id in 0..users {
         let core = client.borrow();
-        let heard = core.app().heard_of(id);
-        let closes: Vec<&Heard> =
-            heard.iter().filter(|heard| matches!(heard, Heard::Closed(_))).collect();
+        let callback = core.app().callbacks_of(id);
+        let closes: Vec<&Callback> =
+            callback.iter().filter(|callback| matches!(callback, Callback::Closed(_))).collect();
         assert_eq!(closes.len(), 1, "user {id} was closed {closes:?}");
         let (sent, got) = (stream_of(seed, id), core.app().bytes_of(id));
         assert!(sent.starts_with(&got), "user {id} received other bytes than it sent");
-        if *closes[0] == Heard::Closed(CloseReason::Asked) {
+        if *closes[0] == Callback::Closed(CloseReason::Requested) {
             assert_eq!(got.len(), sent.len(), "user {id} closed early");
         }
     }
@@ -110,6 +110,6 @@ fn bytes_come_back_as_they_were_sent_over_a_rough_network() {
 }
 
 #[test]
-fn what_came_back_before_a_failure_is_what_was_sent() {
+fn bytes_that_came_back_before_a_failure_are_those_sent() {
     check(25, |sim| exchange(sim, Faults::hostile(), 12));
 }

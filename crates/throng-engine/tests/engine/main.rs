@@ -1,11 +1,12 @@
-//! The engine on virtual time: what apps are told, and when, whatever the network does.
+//! The engine on virtual time: the callbacks of apps, their order and times, under all network
+//! faults.
 
 mod arrivals;
 mod closing;
 mod deliver;
 mod echo;
 mod fairness;
-mod mail;
+mod messages;
 mod scripted;
 mod sessions;
 mod slots;

@@ -1,4 +1,4 @@
-//! An app that does what a test says and remembers all it heard.
+//! App that runs a test's reactions and records all callbacks.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -10,68 +10,74 @@ use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext, CoreL
 use throng_proto::{Raw, Session};
 use throng_sim::{FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver, SimFd};
 
-/// The driver of all tests: system calls fail as the world's faults say when the core is made.
-pub(crate) type Sut = FaultyDriver<SimDriver<u64>>;
+/// Driver of all tests. Its system calls fail with the faults that the world has when the core is
+/// created.
+pub(crate) type TestDriver = FaultyDriver<SimDriver<u64>>;
 
-/// A protocol whose events are bytes.
-pub(crate) trait Bytes: for<'a> Session<Event<'a> = &'a [u8]> + Default + 'static {}
+/// Protocol whose events are bytes.
+pub(crate) trait ByteSession:
+    for<'a> Session<Event<'a> = &'a [u8]> + Default + 'static
+{
+}
 
-impl<S: for<'a> Session<Event<'a> = &'a [u8]> + Default + 'static> Bytes for S {}
+impl<S: for<'a> Session<Event<'a> = &'a [u8]> + Default + 'static> ByteSession for S {}
 
-/// What the engine told about a connection.
+/// Callback about a connection.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Heard {
+pub(crate) enum Callback {
     Opened,
     Event(Vec<u8>),
     Finished,
     Drained,
     Deadline,
-    Nudged,
+    Notified,
     Closed(CloseReason),
 }
 
-/// One callback.
+/// Recorded callback about a connection.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct LogEntry {
     pub(crate) at: Instant,
-    /// Which connection or user: its state.
+    /// State of the connection or user, which identifies it.
     pub(crate) id: u32,
     pub(crate) key: Key,
-    pub(crate) heard: Heard,
+    pub(crate) callback: Callback,
 }
 
 pub(crate) type Reaction<S, const READS: bool> =
-    Box<dyn FnMut(&mut Conn<'_, Sut, Scripted<S, READS>>, &Heard)>;
-pub(crate) type DeskReaction<S, const READS: bool> =
-    Box<dyn FnMut(&mut CoreContext<Sut, Scripted<S, READS>>, DeskHeard)>;
+    Box<dyn FnMut(&mut Conn<'_, TestDriver, Scripted<S, READS>>, &Callback)>;
+pub(crate) type CoreReaction<S, const READS: bool> =
+    Box<dyn FnMut(&mut CoreContext<TestDriver, Scripted<S, READS>>, CoreCallback)>;
 
-/// What the engine told about the core.
+/// Callback about the core.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum DeskHeard {
-    Mail(u64),
+pub(crate) enum CoreCallback {
+    Message(u64),
     Woken,
     Due,
     TurnEnded,
 }
 
-/// An app whose every connection is a number, and which reacts as it is told.
-pub(crate) struct Scripted<S: Bytes, const READS: bool> {
-    pub(crate) log: Vec<Entry>,
-    pub(crate) core_log: Vec<(Instant, DeskHeard)>,
+/// App whose connections are numbers, and which calls a test's reactions.
+pub(crate) struct Scripted<S: ByteSession, const READS: bool> {
+    pub(crate) log: Vec<LogEntry>,
+    pub(crate) core_log: Vec<(Instant, CoreCallback)>,
     pub(crate) after: AfterClose,
     pub(crate) due: Instant,
-    /// Sockets that could not be adopted.
+    /// Number of sockets that could not be adopted.
     pub(crate) refused: u32,
     react: Reaction<S, READS>,
-    desk_react: DeskReaction<S, READS>,
+    core_react: CoreReaction<S, READS>,
     listen: Option<SocketAddr>,
     listener: Option<SimFd>,
     next_id: u32,
 }
 
-impl<S: Bytes, const READS: bool> Scripted<S, READS> {
-    /// An app that has no listener.
-    pub(crate) fn new(react: impl FnMut(&mut Conn<'_, Sut, Self>, &Heard) + 'static) -> Self {
+impl<S: ByteSession, const READS: bool> Scripted<S, READS> {
+    /// Creates an app without a listener.
+    pub(crate) fn new(
+        react: impl FnMut(&mut Conn<'_, TestDriver, Self>, &Callback) + 'static,
+    ) -> Self {
         Self {
             log: Vec::new(),
             core_log: Vec::new(),
@@ -79,92 +85,92 @@ impl<S: Bytes, const READS: bool> Scripted<S, READS> {
             due: Instant::FAR,
             refused: 0,
             react: Box::new(react),
-            desk_react: Box::new(|_, _| ()),
+            core_react: Box::new(|_, _| ()),
             listen: None,
             listener: None,
             next_id: 0,
         }
     }
 
-    /// Listens at the server's address.
-    pub(crate) fn listening(mut self) -> Self {
+    /// Adds a listener at the server's address.
+    pub(crate) fn with_listener(mut self) -> Self {
         self.listen = Some(server_addr());
         self
     }
 
-    /// Reacts to what concerns the core, too.
-    pub(crate) fn on_desk(
+    /// Adds a reaction to callbacks about the core.
+    pub(crate) fn on_core(
         mut self,
-        react: impl FnMut(&mut CoreContext<Sut, Self>, DeskHeard) + 'static,
+        react: impl FnMut(&mut CoreContext<TestDriver, Self>, CoreCallback) + 'static,
     ) -> Self {
-        self.desk_react = Box::new(react);
+        self.core_react = Box::new(react);
         self
     }
 
-    /// Keeps entries whose socket has gone.
-    pub(crate) fn keeping(mut self) -> Self {
+    /// Keeps entries whose socket has closed.
+    pub(crate) fn keep_entries(mut self) -> Self {
         self.after = AfterClose::Keep;
         self
     }
 
-    /// What was heard of one connection.
-    pub(crate) fn heard_of(&self, id: u32) -> Vec<Heard> {
-        self.log.iter().filter(|entry| entry.id == id).map(|entry| entry.heard.clone()).collect()
+    /// Returns the callbacks about one connection.
+    pub(crate) fn callbacks_of(&self, id: u32) -> Vec<Callback> {
+        self.log.iter().filter(|entry| entry.id == id).map(|entry| entry.callback.clone()).collect()
     }
 
-    /// Everything that was heard but events, in order.
-    pub(crate) fn heard(&self) -> Vec<Heard> {
-        self.log.iter().map(|entry| entry.heard.clone()).collect()
+    /// Returns all callbacks about connections, in order.
+    pub(crate) fn callbacks(&self) -> Vec<Callback> {
+        self.log.iter().map(|entry| entry.callback.clone()).collect()
     }
 
-    /// All bytes of one connection's events.
+    /// Returns the bytes of all events of one connection.
     pub(crate) fn bytes_of(&self, id: u32) -> Vec<u8> {
         let events = self.log.iter().filter(|entry| entry.id == id);
         events
-            .filter_map(|entry| match &entry.heard {
-                Heard::Event(bytes) => Some(bytes.clone()),
+            .filter_map(|entry| match &entry.callback {
+                Callback::Event(bytes) => Some(bytes.clone()),
                 _ => None,
             })
             .flatten()
             .collect()
     }
 
-    pub(crate) fn count(&self, what: impl Fn(&Heard) -> bool) -> usize {
-        self.log.iter().filter(|entry| what(&entry.heard)).count()
+    pub(crate) fn count(&self, what: impl Fn(&Callback) -> bool) -> usize {
+        self.log.iter().filter(|entry| what(&entry.callback)).count()
     }
 
-    fn hear(&mut self, conn: &mut Conn<'_, Sut, Self>, heard: Heard) {
-        let entry = Entry { at: conn.clock(), id: *conn.state(), key: conn.key(), heard };
-        let heard = entry.heard.clone();
+    fn record(&mut self, conn: &mut Conn<'_, TestDriver, Self>, callback: Callback) {
+        let entry = LogEntry { at: conn.clock(), id: *conn.state(), key: conn.key(), callback };
+        let callback = entry.callback.clone();
         self.log.push(entry);
-        (self.react)(conn, &heard);
+        (self.react)(conn, &callback);
     }
 
-    fn desk_hear(&mut self, cx: &mut CoreContext<Sut, Self>, heard: DeskHeard) {
-        if heard != DeskHeard::TurnEnded {
-            self.core_log.push((cx.driver().now(), heard));
+    fn record_core(&mut self, cx: &mut CoreContext<TestDriver, Self>, callback: CoreCallback) {
+        if callback != CoreCallback::TurnEnded {
+            self.core_log.push((cx.driver().now(), callback));
         }
-        (self.desk_react)(cx, heard);
+        (self.core_react)(cx, callback);
     }
 }
 
-impl<S: Bytes, const READS: bool> App<Sut> for Scripted<S, READS> {
+impl<S: ByteSession, const READS: bool> App<TestDriver> for Scripted<S, READS> {
     type Session = S;
     type State = u32;
 
     const READS_WHILE_BLOCKED: bool = READS;
 
-    fn started(&mut self, cx: &mut CoreContext<Sut, Self>) {
+    fn started(&mut self, cx: &mut CoreContext<TestDriver, Self>) {
         if let Some(addr) = self.listen {
             let options = SocketOptions::default();
             let spec = ListenSpec { addr, backlog: 1_000, reuseport: true, options };
-            let listener = cx.driver().listen(&spec).expect("nobody else listens there");
-            cx.driver().watch(&listener, 0).expect("it is not watched yet");
+            let listener = cx.driver().listen(&spec).expect("the address is free");
+            cx.driver().watch(&listener, 0).expect("the listener is not watched yet");
             self.listener = Some(listener);
         }
     }
 
-    fn acceptable(&mut self, cx: &mut CoreContext<Sut, Self>, _number: u32) {
+    fn acceptable(&mut self, cx: &mut CoreContext<TestDriver, Self>, _number: u32) {
         let Some(listener) = &self.listener else { return };
         while let Ok(fd) = cx.driver().accept(listener) {
             match cx.adopt(fd, S::default(), self.next_id) {
@@ -177,77 +183,78 @@ impl<S: Bytes, const READS: bool> App<Sut> for Scripted<S, READS> {
         }
     }
 
-    fn woken(&mut self, cx: &mut CoreContext<Sut, Self>) {
-        self.desk_hear(cx, DeskHeard::Woken);
+    fn woken(&mut self, cx: &mut CoreContext<TestDriver, Self>) {
+        self.record_core(cx, CoreCallback::Woken);
     }
 
-    fn mail(&mut self, cx: &mut CoreContext<Sut, Self>, mail: u64) {
-        self.desk_hear(cx, DeskHeard::Mail(mail));
+    fn message(&mut self, cx: &mut CoreContext<TestDriver, Self>, message: u64) {
+        self.record_core(cx, CoreCallback::Message(message));
     }
 
     fn due(&self) -> Instant {
         self.due
     }
 
-    fn run_due(&mut self, cx: &mut CoreContext<Sut, Self>) {
+    fn run_due(&mut self, cx: &mut CoreContext<TestDriver, Self>) {
         self.due = Instant::FAR;
-        self.desk_hear(cx, DeskHeard::Due);
+        self.record_core(cx, CoreCallback::Due);
     }
 
-    fn turn_ended(&mut self, cx: &mut CoreContext<Sut, Self>) {
-        self.desk_hear(cx, DeskHeard::TurnEnded);
+    fn turn_ended(&mut self, cx: &mut CoreContext<TestDriver, Self>) {
+        self.record_core(cx, CoreCallback::TurnEnded);
     }
 
-    fn opened(&mut self, conn: &mut Conn<'_, Sut, Self>) {
-        self.hear(conn, Heard::Opened);
+    fn opened(&mut self, conn: &mut Conn<'_, TestDriver, Self>) {
+        self.record(conn, Callback::Opened);
     }
 
-    fn event(&mut self, conn: &mut Conn<'_, Sut, Self>, event: &[u8]) {
-        self.hear(conn, Heard::Event(event.to_vec()));
+    fn event(&mut self, conn: &mut Conn<'_, TestDriver, Self>, event: &[u8]) {
+        self.record(conn, Callback::Event(event.to_vec()));
     }
 
-    fn finished(&mut self, conn: &mut Conn<'_, Sut, Self>) {
-        self.hear(conn, Heard::Finished);
+    fn finished(&mut self, conn: &mut Conn<'_, TestDriver, Self>) {
+        self.record(conn, Callback::Finished);
     }
 
-    fn drained(&mut self, conn: &mut Conn<'_, Sut, Self>) {
-        self.hear(conn, Heard::Drained);
+    fn drained(&mut self, conn: &mut Conn<'_, TestDriver, Self>) {
+        self.record(conn, Callback::Drained);
     }
 
-    fn deadline(&mut self, conn: &mut Conn<'_, Sut, Self>) {
-        self.hear(conn, Heard::Deadline);
+    fn deadline(&mut self, conn: &mut Conn<'_, TestDriver, Self>) {
+        self.record(conn, Callback::Deadline);
     }
 
-    fn notified(&mut self, conn: &mut Conn<'_, Sut, Self>) {
-        self.hear(conn, Heard::Nudged);
+    fn notified(&mut self, conn: &mut Conn<'_, TestDriver, Self>) {
+        self.record(conn, Callback::Notified);
     }
 
-    fn closed(&mut self, conn: &mut Conn<'_, Sut, Self>, reason: CloseReason) -> AfterClose {
-        self.hear(conn, Heard::Closed(reason));
+    fn closed(&mut self, conn: &mut Conn<'_, TestDriver, Self>, reason: CloseReason) -> AfterClose {
+        self.record(conn, Callback::Closed(reason));
         self.after
     }
 }
 
 pub(crate) type Raws<const READS: bool> = Scripted<Raw, READS>;
-pub(crate) type Running<S, const READS: bool> = Rc<RefCell<Core<Sut, Scripted<S, READS>>>>;
+pub(crate) type RunningCore<S, const READS: bool> =
+    Rc<RefCell<Core<TestDriver, Scripted<S, READS>>>>;
 
-/// Lets an app run on a core of its own, in a process of its own.
-pub(crate) fn spawn<S: Bytes, const READS: bool>(
+/// Starts an app on the only core of a new process.
+pub(crate) fn spawn<S: ByteSession, const READS: bool>(
     sim: &mut Sim,
     app: Scripted<S, READS>,
     limits: CoreLimits,
-) -> Running<S, READS> {
+) -> RunningCore<S, READS> {
     let cores = sim.cores(&SimCoresOptions::default());
     spawn_on(sim, &cores, vec![app], limits).remove(0)
 }
 
-/// Lets one app run on each core of a process.
-pub(crate) fn spawn_on<S: Bytes, const READS: bool>(
+/// Starts one app on each core of a process.
+pub(crate) fn spawn_on<S: ByteSession, const READS: bool>(
     sim: &mut Sim,
     cores: &SimCores<u64>,
     apps: Vec<Scripted<S, READS>>,
     limits: CoreLimits,
-) -> Vec<Running<S, READS>> {
+) -> Vec<RunningCore<S, READS>> {
     let faults = sim.faults();
     let mut running = Vec::new();
     for (driver, app) in cores.drivers().into_iter().zip(apps) {
@@ -257,8 +264,11 @@ pub(crate) fn spawn_on<S: Bytes, const READS: bool>(
     running
 }
 
-/// Puts a user into a core's table and lets it connect to the server.
-pub(crate) fn dial<S: Bytes, const READS: bool>(core: &Running<S, READS>, id: u32) -> Key {
+/// Inserts a user into a core's table, and connects it to the server.
+pub(crate) fn dial<S: ByteSession, const READS: bool>(
+    core: &RunningCore<S, READS>,
+    id: u32,
+) -> Key {
     let mut core = core.borrow_mut();
     let key = core.cx().insert(S::default(), id);
     core.cx().with(key, |conn| conn.connect(to_server()));

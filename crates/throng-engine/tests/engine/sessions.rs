@@ -1,4 +1,4 @@
-//! Protocols with deadlines of their own.
+//! Protocols with their own deadlines.
 
 use std::time::Duration;
 
@@ -9,10 +9,11 @@ use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_proto::{Input, Session};
 use throng_sim::{Faults, SimCoresOptions, check};
 
-use crate::scripted::{Heard, Scripted, dial, spawn, to_server};
+use crate::scripted::{Callback, Scripted, dial, spawn, to_server};
 
-/// Sends a ping after each 100 ms in which it heard nothing, and says `gone` instead of the third.
-struct Patience {
+/// Protocol that sends a ping after each 100 ms without input. Instead of the third ping it reports
+/// the event `gone`.
+struct Heartbeat {
     deadline: Instant,
     silences: u32,
     is_gone: bool,
@@ -21,13 +22,13 @@ struct Patience {
 
 const SILENCE: Duration = Duration::from_millis(100);
 
-impl Default for Patience {
+impl Default for Heartbeat {
     fn default() -> Self {
         Self { deadline: Instant::ZERO, silences: 0, is_gone: false, panics: false }
     }
 }
 
-impl Session for Patience {
+impl Session for Heartbeat {
     type Event<'a> = &'a [u8];
     type Scratch = ();
 
@@ -54,7 +55,7 @@ impl Session for Patience {
     }
 
     fn handle_timeout(&mut self, now: Instant, out: &mut Vec<u8>) {
-        assert!(!self.panics, "as it was told to");
+        assert!(!self.panics, "panic of the test");
         assert!(now >= self.deadline, "called before its time");
         self.silences += 1;
         self.deadline = now + SILENCE;
@@ -68,39 +69,42 @@ impl Session for Patience {
 }
 
 #[test]
-fn a_session_is_called_at_its_deadlines_and_its_events_are_told() {
+fn a_session_runs_at_its_deadlines_and_its_events_are_reported() {
     check(5, |sim| {
-        let server = Scripted::<Patience, false>::new(|conn, heard| {
-            if *heard == Heard::Event(b"gone".to_vec()) {
+        let server = Scripted::<Heartbeat, false>::new(|conn, callback| {
+            if *callback == Callback::Event(b"gone".to_vec()) {
                 conn.close();
             }
         });
-        let server = spawn(sim, server.listening(), CoreLimits::default());
+        let server = spawn(sim, server.with_listener(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peer = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_secs(1));
         let core = server.borrow();
         let log = &core.app().log;
-        let gone =
-            [Heard::Opened, Heard::Event(b"gone".to_vec()), Heard::Closed(CloseReason::Asked)];
-        assert_eq!(core.app().heard_of(0), gone);
-        // The first deadline is at once, then two silences.
+        let gone = [
+            Callback::Opened,
+            Callback::Event(b"gone".to_vec()),
+            Callback::Closed(CloseReason::Requested),
+        ];
+        assert_eq!(core.app().callbacks_of(0), gone);
+        // The first deadline is at once; two silent intervals follow.
         let took = log[1].at.since(log[0].at);
         assert!(2 * SILENCE <= took && took <= 2 * SILENCE + 3 * TICK, "{took:?}");
-        let mut heard = [0; 20];
-        let received = driver.recv(&peer, &mut heard).unwrap();
-        assert_eq!(&heard[..received], b"pingping");
+        let mut callback = [0; 20];
+        let received = driver.recv(&peer, &mut callback).unwrap();
+        assert_eq!(&callback[..received], b"pingping");
         driver.close(peer, Default::default());
     });
 }
 
 #[test]
-fn a_session_that_hears_something_is_not_timed_out() {
+fn a_session_with_input_does_not_time_out() {
     check(5, |sim| {
-        let server = Scripted::<Patience, false>::new(|_, _| ());
-        let server = spawn(sim, server.listening(), CoreLimits::default());
-        let client = Scripted::<throng_proto::Raw, true>::new(|conn, heard| {
-            if matches!(heard, Heard::Opened | Heard::Deadline) {
+        let server = Scripted::<Heartbeat, false>::new(|_, _| ());
+        let server = spawn(sim, server.with_listener(), CoreLimits::default());
+        let client = Scripted::<throng_proto::Raw, true>::new(|conn, callback| {
+            if matches!(callback, Callback::Opened | Callback::Deadline) {
                 conn.send(b"x");
                 conn.set_deadline(Deadline::Exact(conn.now() + Duration::from_millis(60)));
             }
@@ -108,7 +112,7 @@ fn a_session_that_hears_something_is_not_timed_out() {
         let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         sim.run_for(Duration::from_secs(5));
-        // The first byte is there before the first tick.
+        // The first byte arrives before the first tick.
         assert_eq!(client.borrow().app().bytes_of(0), b"");
         assert_eq!(server.borrow().app().bytes_of(0).len(), 84);
     });
@@ -119,8 +123,8 @@ fn exact_deadlines_are_exact_beside_those_of_a_session() {
     check(20, |sim| {
         let mut prng = sim.prng();
         let mut wanted = None;
-        let client = Scripted::<Patience, true>::new(move |conn, heard| match heard {
-            Heard::Opened | Heard::Deadline => {
+        let client = Scripted::<Heartbeat, true>::new(move |conn, callback| match callback {
+            Callback::Opened | Callback::Deadline => {
                 if let Some(wanted) = wanted {
                     assert_eq!(conn.clock(), wanted);
                 }
@@ -130,18 +134,18 @@ fn exact_deadlines_are_exact_beside_those_of_a_session() {
             }
             _ => {}
         });
-        let server = Scripted::<throng_proto::Raw, false>::new(|conn, heard| {
-            if let Heard::Event(_) = heard {
+        let server = Scripted::<throng_proto::Raw, false>::new(|conn, callback| {
+            if let Callback::Event(_) = callback {
                 conn.send(b"pong");
             }
         });
-        spawn(sim, server.listening(), CoreLimits::default());
+        spawn(sim, server.with_listener(), CoreLimits::default());
         let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         sim.run_for(Duration::from_secs(20));
         let core = client.borrow();
-        assert!(core.app().count(|heard| *heard == Heard::Deadline) > 80);
-        assert!(core.app().bytes_of(0).len() > 400, "the session goes on beside");
+        assert!(core.app().count(|callback| *callback == Callback::Deadline) > 80);
+        assert!(core.app().bytes_of(0).len() > 400, "the session's own deadlines fire too");
     });
 }
 
@@ -149,24 +153,27 @@ fn exact_deadlines_are_exact_beside_those_of_a_session() {
 fn a_session_that_panics_ends_its_connection_alone() {
     check(3, |sim| {
         sim.set_faults(Faults::rough());
-        let server = Scripted::<Patience, false>::new(|conn, heard| {
-            if *heard == Heard::Opened && *conn.state() == 0 {
+        let server = Scripted::<Heartbeat, false>::new(|conn, callback| {
+            if *callback == Callback::Opened && *conn.state() == 0 {
                 conn.session().0.panics = true;
             }
         });
-        let server = spawn(sim, server.listening(), CoreLimits::default());
+        let server = spawn(sim, server.with_listener(), CoreLimits::default());
         let client = Scripted::<throng_proto::Raw, true>::new(|_, _| ());
         let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         dial(&client, 1);
         sim.run_for(Duration::from_secs(70));
         let core = server.borrow();
-        assert_eq!(core.app().heard_of(0), [Heard::Opened, Heard::Closed(CloseReason::Panicked)]);
+        assert_eq!(
+            core.app().callbacks_of(0),
+            [Callback::Opened, Callback::Closed(CloseReason::Panicked)]
+        );
         assert_eq!(core.app().bytes_of(1), b"gone");
     });
 }
 
-/// Every byte is a message.
+/// Protocol in which every byte is a message.
 #[derive(Default)]
 struct Bytewise;
 
@@ -186,44 +193,44 @@ impl Session for Bytewise {
 }
 
 #[test]
-fn a_flood_of_questions_with_large_answers_is_cut_off_at_the_limit() {
+fn a_flood_of_requests_with_large_answers_is_cut_off_at_the_limit() {
     check(3, |sim| {
-        let server = Scripted::<Bytewise, false>::new(|conn, heard| {
-            if let Heard::Event(_) = heard {
+        let server = Scripted::<Bytewise, false>::new(|conn, callback| {
+            if let Callback::Event(_) = callback {
                 conn.send(&[0; 10_000]);
             }
         });
-        let server = spawn(sim, server.listening(), CoreLimits::default());
+        let server = spawn(sim, server.with_listener(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peer = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_millis(1));
         assert_eq!(driver.send(&peer, &[1; 60_000]), Ok(60_000));
         sim.run_for(Duration::from_secs(1));
         let core = server.borrow();
-        let answered = core.app().count(|heard| matches!(heard, Heard::Event(_)));
+        let answered = core.app().count(|callback| matches!(callback, Callback::Event(_)));
         assert!((100..250).contains(&answered), "{answered}");
-        let heard = core.app().heard();
-        assert_eq!(heard.last(), Some(&Heard::Closed(CloseReason::Overflow)));
+        let callback = core.app().callbacks();
+        assert_eq!(callback.last(), Some(&Callback::Closed(CloseReason::Overflow)));
         driver.close(peer, Default::default());
     });
 }
 
 #[test]
-fn events_of_one_segment_share_what_may_wait() {
+fn events_of_one_segment_share_the_limit_of_waiting_bytes() {
     check(5, |sim| {
         sim.set_faults(Faults {
             window_bytes_min: 1_000,
             window_bytes_max: 9_000,
             ..Faults::none()
         });
-        // Each byte is answered by a lot, and all of them are there at once.
-        let server = Scripted::<Bytewise, false>::new(|conn, heard| {
-            if let Heard::Event(_) = heard {
+        // Each byte has a large answer, and all bytes arrive at once.
+        let server = Scripted::<Bytewise, false>::new(|conn, callback| {
+            if let Callback::Event(_) = callback {
                 conn.send(&vec![0; 400_000]);
             }
         });
         let limits = CoreLimits { pending_bytes_max: 1_000_000, ..CoreLimits::default() };
-        let server = spawn(sim, server.listening(), limits);
+        let server = spawn(sim, server.with_listener(), limits);
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peer = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_millis(10));
@@ -231,8 +238,9 @@ fn events_of_one_segment_share_what_may_wait() {
         sim.run_for(Duration::from_millis(100));
         let core = server.borrow_mut().cx().counters();
         assert_eq!((core.slots, core.pending_overflows, core.pending_bytes), (0, 1, 0));
-        let answered = server.borrow().app().count(|heard| matches!(heard, Heard::Event(_)));
-        assert_eq!(answered, 3, "what nobody will get is not made");
+        let answered =
+            server.borrow().app().count(|callback| matches!(callback, Callback::Event(_)));
+        assert_eq!(answered, 3, "no answer is made after the overflow");
         drop(peer);
     });
 }

@@ -1,4 +1,4 @@
-//! Who is meant: keys, places of the table that change hands, and callbacks that panic.
+//! Keys, reused places of the table, and callbacks that panic.
 
 use std::time::Duration;
 
@@ -8,38 +8,38 @@ use throng_engine::{CloseReason, CoreLimits};
 use throng_proto::Raw;
 use throng_sim::{Faults, SimCoresOptions, check};
 
-use crate::scripted::{DeskHeard, Heard, Raws, dial, spawn, spawn_on, to_server};
+use crate::scripted::{Callback, CoreCallback, Raws, dial, spawn, spawn_on, to_server};
 
-/// Sends back what it receives.
+/// Returns an app that sends back the bytes that it receives.
 fn echo() -> Raws<false> {
-    Raws::new(|conn, heard| match heard {
-        Heard::Event(bytes) => conn.send(bytes),
-        Heard::Finished => conn.close(),
+    Raws::new(|conn, callback| match callback {
+        Callback::Event(bytes) => conn.send(bytes),
+        Callback::Finished => conn.close(),
         _ => {}
     })
-    .listening()
+    .with_listener()
 }
 
 #[test]
-fn a_stale_event_of_a_place_that_changed_hands_reaches_nobody() {
+fn a_stale_event_does_not_reach_the_new_entry_of_its_place() {
     check(20, |sim| {
-        // A core that is busy meets wake-ups and events of sockets in one batch.
+        // A busy core gets wake-ups and events of sockets in one batch.
         sim.set_faults(Faults { turn_max: Duration::from_micros(300), ..Faults::none() });
         spawn(sim, echo(), CoreLimits::default());
         let mut prng = sim.prng();
-        // Users connect again as soon as their connection is gone, which a wake-up sees to.
-        let app = Raws::<true>::new(|conn, heard| match heard {
-            Heard::Opened => {
+        // Users connect again after their connection closes. A wake-up closes connections.
+        let app = Raws::<true>::new(|conn, callback| match callback {
+            Callback::Opened => {
                 let sent = conn.send_now(b"hello");
-                assert_eq!(sent.taken, 5, "it was said to be open and is not");
+                assert_eq!(sent.taken, 5, "the connection was reported open and is not");
             }
-            Heard::Closed(CloseReason::Asked) => conn.connect(to_server()),
-            Heard::Event(_) | Heard::Drained => {}
+            Callback::Closed(CloseReason::Requested) => conn.connect(to_server()),
+            Callback::Event(_) | Callback::Drained => {}
             other => panic!("{other:?}"),
         })
-        .keeping()
-        .on_desk(move |cx, heard| {
-            if heard == DeskHeard::Woken {
+        .keep_entries()
+        .on_core(move |cx, callback| {
+            if callback == CoreCallback::Woken {
                 for key in cx.keys() {
                     if prng.below(2) == 0 {
                         cx.close(key, SocketClose::Reset);
@@ -60,37 +60,38 @@ fn a_stale_event_of_a_place_that_changed_hands_reaches_nobody() {
         sim.run_for(Duration::from_secs(1));
         assert_eq!(client.borrow_mut().cx().counters().panics, 0);
         let core = client.borrow();
-        assert!(core.app().count(|heard| *heard == Heard::Opened) > 100);
+        assert!(core.app().count(|callback| *callback == Callback::Opened) > 100);
         let open = sim.sockets() - 1;
         assert_eq!(open, 20, "ten connections, both ends of each");
     });
 }
 
-/// Panics in the callback that `when` chooses, for connection 3.
-fn panics(when: fn(&Heard) -> bool) {
+/// Runs a server that panics in the callback that `when` selects, for connection 3, and checks that
+/// only this connection ends.
+fn panics(when: fn(&Callback) -> bool) {
     check(3, move |sim| {
-        let server = Raws::<false>::new(move |conn, heard| {
-            assert!(*conn.state() != 3 || !when(heard), "as it was told to");
-            match heard {
-                Heard::Opened => {
+        let server = Raws::<false>::new(move |conn, callback| {
+            assert!(*conn.state() != 3 || !when(callback), "panic of the test");
+            match callback {
+                Callback::Opened => {
                     conn.set_deadline(throng_engine::Deadline::Exact(
                         conn.now() + Duration::from_millis(10),
                     ));
                 }
-                Heard::Event(bytes) => conn.send(bytes),
-                Heard::Finished => conn.close(),
+                Callback::Event(bytes) => conn.send(bytes),
+                Callback::Finished => conn.close(),
                 _ => {}
             }
         });
-        let server = spawn(sim, server.listening(), CoreLimits::default());
-        let client = Raws::<true>::new(|conn, heard| match heard {
-            Heard::Opened => {
+        let server = spawn(sim, server.with_listener(), CoreLimits::default());
+        let client = Raws::<true>::new(|conn, callback| match callback {
+            Callback::Opened => {
                 conn.send(b"hello");
                 conn.set_deadline(throng_engine::Deadline::Exact(
                     conn.now() + Duration::from_secs(1),
                 ));
             }
-            Heard::Deadline | Heard::Finished => conn.close(),
+            Callback::Deadline | Callback::Finished => conn.close(),
             _ => {}
         });
         let client = spawn(sim, client, CoreLimits::default());
@@ -102,8 +103,9 @@ fn panics(when: fn(&Heard) -> bool) {
         assert_eq!((counters.panics, counters.slots, counters.pending_bytes), (1, 0, 0));
         let core = server.borrow();
         for id in 0..10 {
-            let heard = core.app().heard_of(id);
-            let closes = heard.iter().filter(|heard| matches!(heard, Heard::Closed(_))).count();
+            let callback = core.app().callbacks_of(id);
+            let closes =
+                callback.iter().filter(|callback| matches!(callback, Callback::Closed(_))).count();
             assert_eq!(closes, 1);
             if id != 3 {
                 assert_eq!(core.app().bytes_of(id), b"hello");
@@ -116,27 +118,27 @@ fn panics(when: fn(&Heard) -> bool) {
 
 #[test]
 fn a_panic_when_opened_ends_one_connection() {
-    panics(|heard| *heard == Heard::Opened);
+    panics(|callback| *callback == Callback::Opened);
 }
 
 #[test]
 fn a_panic_in_an_event_ends_one_connection() {
-    panics(|heard| matches!(heard, Heard::Event(_)));
+    panics(|callback| matches!(callback, Callback::Event(_)));
 }
 
 #[test]
 fn a_panic_at_a_deadline_ends_one_connection() {
-    panics(|heard| *heard == Heard::Deadline);
+    panics(|callback| *callback == Callback::Deadline);
 }
 
 #[test]
 fn a_panic_when_finished_ends_one_connection() {
-    panics(|heard| *heard == Heard::Finished);
+    panics(|callback| *callback == Callback::Finished);
 }
 
 #[test]
 fn a_panic_when_closed_leaves_nothing_behind() {
-    panics(|heard| matches!(heard, Heard::Closed(_)));
+    panics(|callback| matches!(callback, Callback::Closed(_)));
 }
 
 #[test]
@@ -148,14 +150,14 @@ fn a_panic_from_outside_its_callbacks_ends_one_connection() {
             let cx = core.cx();
             let key = cx.insert(Raw, 0);
             cx.insert(Raw, 1);
-            let done = cx.with(key, |_| panic!("as it was told to"));
+            let done = cx.with(key, |_| panic!("panic of the test"));
             assert_eq!(done, None::<()>);
         }
         sim.run_for(Duration::from_secs(1));
         let counters = core.borrow_mut().cx().counters();
         assert_eq!((counters.panics, counters.slots), (1, 1));
-        let closed = Heard::Closed(CloseReason::Panicked);
-        assert_eq!(core.borrow().app().heard_of(0), [closed]);
+        let closed = Callback::Closed(CloseReason::Panicked);
+        assert_eq!(core.borrow().app().callbacks_of(0), [closed]);
     });
 }
 
@@ -167,8 +169,8 @@ fn a_socket_that_cannot_be_watched_leaves_no_entry() {
             spawn(sim, echo(), CoreLimits::default())
         };
         sim.set_faults(Faults::none());
-        let client = Raws::<true>::new(|conn, heard| {
-            if *heard == Heard::Finished {
+        let client = Raws::<true>::new(|conn, callback| {
+            if *callback == Callback::Finished {
                 conn.close();
             }
         });
@@ -178,44 +180,48 @@ fn a_socket_that_cannot_be_watched_leaves_no_entry() {
         assert_eq!(server.borrow().app().refused, 1);
         assert_eq!(server.borrow().app().log, []);
         assert!(server.borrow_mut().cx().is_empty());
-        let closed = Heard::Closed(CloseReason::Asked);
-        assert_eq!(client.borrow().app().heard_of(0), [Heard::Opened, Heard::Finished, closed]);
+        let closed = Callback::Closed(CloseReason::Requested);
+        assert_eq!(
+            client.borrow().app().callbacks_of(0),
+            [Callback::Opened, Callback::Finished, closed]
+        );
         assert_eq!(sim.files(), 1);
     });
 }
 
-/// A connect that fails at once: there is no address of that family to leave from.
-fn nowhere() -> ConnectSpec {
+/// Returns a connect that fails at once if another one has taken its port.
+fn from_one_port() -> ConnectSpec {
     let mut spec = to_server();
     spec.source = throng_driver::SourceAddress::Explicit("127.0.0.1:9".parse().unwrap());
     spec
 }
 
 #[test]
-fn a_connect_that_fails_at_once_is_told_once_and_before_anything_else() {
+fn a_connect_that_fails_at_once_is_reported_once_and_before_any_other_callback() {
     check(5, |sim| {
         spawn(sim, echo(), CoreLimits::default());
-        // The first takes the one port; the second fails, and a nudge comes between that and its being told.
-        let app = Raws::<true>::new(|conn, heard| match heard {
-            Heard::Nudged => conn.connect(to_server()),
-            Heard::Opened => conn.send(b"hello"),
+        // The first connect takes the port, and the second fails. A notification is between the
+        // failure and its report.
+        let app = Raws::<true>::new(|conn, callback| match callback {
+            Callback::Notified => conn.connect(to_server()),
+            Callback::Opened => conn.send(b"hello"),
             _ => {}
         })
-        .on_desk(|cx, heard| {
-            if heard == DeskHeard::Mail(0) {
+        .on_core(|cx, callback| {
+            if callback == CoreCallback::Message(0) {
                 let keys: Vec<Key> = (0..2).map(|id| cx.insert(Raw, id)).collect();
-                cx.with(keys[0], |conn| conn.connect(nowhere()));
+                cx.with(keys[0], |conn| conn.connect(from_one_port()));
                 cx.notify(keys[1]);
-                cx.with(keys[1], |conn| conn.connect(nowhere()));
+                cx.with(keys[1], |conn| conn.connect(from_one_port()));
             }
         });
         let cores = sim.cores(&SimCoresOptions::default());
         let client = spawn_on(sim, &cores, vec![app], CoreLimits::default()).remove(0);
-        cores.post(0, 0);
+        cores.send_message(0, 0);
         sim.run_for(Duration::from_secs(1));
         let core = client.borrow();
         let failed = CloseReason::ConnectFailed(throng_driver::Errno::ADDR_NOT_AVAILABLE);
-        assert_eq!(core.app().heard_of(1), [Heard::Closed(failed)]);
+        assert_eq!(core.app().callbacks_of(1), [Callback::Closed(failed)]);
         assert_eq!(core.app().bytes_of(0), b"hello");
         assert_eq!(sim.dropped_sockets(), 0);
     });

@@ -1,4 +1,4 @@
-//! Bytes that are made as the peer takes them, and bytes that are shared.
+//! Byte sources, and shared bytes.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,9 +9,9 @@ use throng_driver::{Driver, SocketClose};
 use throng_engine::{ByteSource, CloseReason, CoreLimits, SendPart};
 use throng_sim::{Faults, check};
 
-use crate::scripted::{Heard, Raws, dial, spawn, to_server};
+use crate::scripted::{Callback, Raws, dial, spawn, to_server};
 
-/// Numbers in order, a piece of about as many bytes as is asked for.
+/// Source of numbers in order, in pieces of about the requested size.
 struct Numbers {
     next: u32,
     end: u32,
@@ -26,7 +26,7 @@ impl Numbers {
 
 impl ByteSource for Numbers {
     fn fill(&mut self, bytes: usize, out: &mut Vec<u8>) -> bool {
-        assert_ne!(self.end, 0, "as asked (this is the test's)");
+        assert_ne!(self.end, 0, "panic of the test");
         let end = out.len() + bytes;
         while out.len() < end && self.next < self.end {
             out.extend(format!("{},", self.next).bytes());
@@ -49,7 +49,7 @@ fn slow() -> Faults {
 }
 
 #[test]
-fn a_source_is_sent_in_its_place_however_slow_the_peer_is() {
+fn a_source_is_sent_in_its_place_even_to_a_slow_peer() {
     check(20, |sim| {
         let faults = if sim.seed().is_multiple_of(2) { slow() } else { Faults::none() };
         sim.set_faults(faults);
@@ -57,8 +57,8 @@ fn a_source_is_sent_in_its_place_however_slow_the_peer_is() {
         let (end, parted) = (40_000, Arc::clone(&shared));
         let made = Rc::new(Cell::new(0));
         let counted = Rc::clone(&made);
-        let server = Raws::<false>::new(move |conn, heard| {
-            if *heard == Heard::Opened {
+        let server = Raws::<false>::new(move |conn, callback| {
+            if *callback == Callback::Opened {
                 conn.send(b"before ");
                 let made = Rc::clone(&counted);
                 conn.send_source(Box::new(Numbers { next: 0, end, made }));
@@ -72,7 +72,7 @@ fn a_source_is_sent_in_its_place_however_slow_the_peer_is() {
             }
         });
         let limits = CoreLimits { pending_bytes_max: 100_000, ..CoreLimits::default() };
-        let server = spawn(sim, server.listening(), limits);
+        let server = spawn(sim, server.with_listener(), limits);
         let client = spawn(sim, Raws::<true>::new(|_, _| ()), CoreLimits::default());
         dial(&client, 7);
         let mut most = 0;
@@ -86,7 +86,7 @@ fn a_source_is_sent_in_its_place_however_slow_the_peer_is() {
         let client = client.borrow();
         let got = client.app().bytes_of(7);
         assert!(got == want, "{} bytes, {} wanted", got.len(), want.len());
-        // Of a quarter of a megabyte at most a piece waited, and what is behind it.
+        // Of a quarter of a megabyte, at most one piece and the bytes behind it waited.
         assert!(most < 75_000, "{most}");
         let counters = server.borrow_mut().cx().counters();
         assert_eq!((counters.pending_bytes, counters.pending_overflows, counters.slots), (0, 0, 1));
@@ -95,19 +95,19 @@ fn a_source_is_sent_in_its_place_however_slow_the_peer_is() {
 }
 
 #[test]
-fn what_is_not_taken_is_not_made() {
+fn a_source_makes_no_bytes_that_the_peer_does_not_take() {
     check(5, |sim| {
         sim.set_faults(Faults { window_bytes_min: 500, window_bytes_max: 500, ..Faults::none() });
         let made = Rc::new(Cell::new(0));
         let counted = Rc::clone(&made);
-        let server = Raws::<false>::new(move |conn, heard| {
-            if *heard == Heard::Opened {
+        let server = Raws::<false>::new(move |conn, callback| {
+            if *callback == Callback::Opened {
                 let made = Rc::clone(&counted);
                 conn.send_source(Box::new(Numbers { next: 0, end: 1_000_000, made }));
             }
         });
-        let server = spawn(sim, server.listening(), CoreLimits::default());
-        // Nothing receives at the other end.
+        let server = spawn(sim, server.with_listener(), CoreLimits::default());
+        // The peer receives nothing.
         let mut driver = sim.cores::<()>(&Default::default()).drivers().remove(0);
 
         let peer = driver.connect(&to_server()).unwrap();
@@ -124,19 +124,19 @@ fn what_is_not_taken_is_not_made() {
 #[test]
 fn a_source_that_panics_ends_its_connection_alone() {
     check(10, |sim| {
-        let server = Raws::<false>::new(|conn, heard| match heard {
-            Heard::Opened => conn.send(b"hello"),
-            Heard::Event(_) => {
+        let server = Raws::<false>::new(|conn, callback| match callback {
+            Callback::Opened => conn.send(b"hello"),
+            Callback::Event(_) => {
                 let made = Rc::default();
                 conn.send_source(Box::new(Numbers { next: 0, end: 0, made }));
             }
             _ => {}
         });
-        let server = spawn(sim, server.listening(), CoreLimits::default());
+        let server = spawn(sim, server.with_listener(), CoreLimits::default());
         let client = spawn(
             sim,
-            Raws::<true>::new(|conn, heard| {
-                if *heard == Heard::Event(b"hello".to_vec()) && *conn.state() == 7 {
+            Raws::<true>::new(|conn, callback| {
+                if *callback == Callback::Event(b"hello".to_vec()) && *conn.state() == 7 {
                     conn.send(b"?");
                 }
             }),
@@ -145,8 +145,8 @@ fn a_source_that_panics_ends_its_connection_alone() {
         dial(&client, 7);
         dial(&client, 8);
         sim.run_for(Duration::from_secs(1));
-        let closed = Heard::Closed(CloseReason::Panicked);
-        assert_eq!(server.borrow().app().count(|heard| *heard == closed), 1);
+        let closed = Callback::Closed(CloseReason::Panicked);
+        assert_eq!(server.borrow().app().count(|callback| *callback == closed), 1);
         let counters = server.borrow_mut().cx().counters();
         assert_eq!((counters.panics, counters.slots, counters.pending_bytes), (1, 1, 0));
     });

@@ -1,4 +1,4 @@
-//! Deadlines of entries, and the core's own.
+//! Deadlines of entries, and of the core.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use throng_engine::{CoreLimits, Deadline};
 use throng_proto::Raw;
 use throng_sim::{Faults, Sim, SimCoresOptions, check};
 
-use crate::scripted::{DeskHeard, Heard, Raws, Scripted, spawn, spawn_on, to_server};
+use crate::scripted::{Callback, CoreCallback, Raws, Scripted, spawn, spawn_on, to_server};
 
-/// What each entry's deadline is, as far as the app knows.
-type Wanted = Rc<RefCell<BTreeMap<u32, Deadline>>>;
+/// Deadline of each entry, as the app set it.
+type Deadlines = Rc<RefCell<BTreeMap<u32, Deadline>>>;
 
-/// A deadline some microseconds to some seconds ahead, or behind, or none.
-fn draw(prng: &mut Prng, now: Instant) -> Deadline {
+/// Returns a random deadline: microseconds to seconds ahead, in the past, or none.
+fn random_deadline(prng: &mut Prng, now: Instant) -> Deadline {
     let reach = [1_000, 10_000_000, 40_000_000, 5_000_000_000][prng.below(4) as usize];
     let at =
         (now + Duration::from_nanos(prng.below(reach))).saturating_sub(Duration::from_nanos(500));
@@ -29,12 +29,12 @@ fn draw(prng: &mut Prng, now: Instant) -> Deadline {
     }
 }
 
-fn entries_are_called_when_they_want(sim: &mut Sim) {
-    let wanted = Wanted::default();
+fn deadlines_fire_on_time(sim: &mut Sim) {
+    let wanted = Deadlines::default();
     let (mut prng, mut other) = (sim.prng(), sim.prng());
     let (mine, theirs) = (Rc::clone(&wanted), Rc::clone(&wanted));
-    let app = Raws::<false>::new(move |conn, heard| {
-        if *heard != Heard::Deadline {
+    let app = Raws::<false>::new(move |conn, callback| {
+        if *callback != Callback::Deadline {
             return;
         }
         let (id, now) = (*conn.state(), conn.clock());
@@ -43,23 +43,23 @@ fn entries_are_called_when_they_want(sim: &mut Sim) {
             Some(Deadline::Coarse(at)) => {
                 assert!(at <= now && now <= at + TICK, "{id}: {at:?}, not {now:?}");
             }
-            none => panic!("{id} was called at {now:?} and wanted {none:?}"),
+            none => panic!("{id} was called at {now:?}, its deadline was {none:?}"),
         }
-        // One that is over is as good as one that is due now.
-        let next = not_before(draw(&mut prng, now), now);
+        // A deadline in the past fires at once, like one that is due now.
+        let next = not_before(random_deadline(&mut prng, now), now);
         if next != Deadline::Never {
             mine.borrow_mut().insert(id, next);
             conn.set_deadline(next);
         }
     })
-    .on_desk(move |cx, heard| {
-        if heard != DeskHeard::Mail(0) {
+    .on_core(move |cx, callback| {
+        if callback != CoreCallback::Message(0) {
             return;
         }
         let (now, keys) = (cx.now(), cx.keys());
         let key = keys[other.below(keys.len() as u64) as usize];
         let id = *cx.state(key).unwrap();
-        let next = not_before(draw(&mut other, now), now);
+        let next = not_before(random_deadline(&mut other, now), now);
         cx.with(key, |conn| conn.set_deadline(next));
         match next {
             Deadline::Never => theirs.borrow_mut().remove(&id),
@@ -73,13 +73,13 @@ fn entries_are_called_when_they_want(sim: &mut Sim) {
     }
     let mut prng = sim.prng();
     for _ in 0..500 {
-        cores.post(0, 0);
+        cores.send_message(0, 0);
         sim.run_for(Duration::from_nanos(prng.below(20_000_000)));
     }
     sim.run_for(Duration::from_secs(1));
     let (now, wanted) = (sim.now(), wanted.borrow());
     let late = wanted.values().filter(|wanted| wanted.moment() + TICK < now).count();
-    assert_eq!(late, 0, "all that was due was called");
+    assert_eq!(late, 0, "all due deadlines fired");
     assert!(core.borrow().app().log.len() > 100);
 }
 
@@ -93,11 +93,11 @@ fn not_before(deadline: Deadline, now: Instant) -> Deadline {
 
 #[test]
 fn exact_deadlines_are_called_at_their_moment_coarse_ones_within_a_tick_cancelled_ones_never() {
-    check(40, entries_are_called_when_they_want);
+    check(40, deadlines_fire_on_time);
 }
 
 #[test]
-fn a_deadline_that_is_over_is_called_at_once() {
+fn a_deadline_in_the_past_fires_at_once() {
     check(1, |sim| {
         let core = spawn(sim, Raws::<false>::new(|_, _| ()), CoreLimits::default());
         let now = sim.now();
@@ -115,7 +115,7 @@ fn a_deadline_that_is_over_is_called_at_once() {
 }
 
 #[test]
-fn an_entry_that_left_is_not_called_and_neither_is_its_heir() {
+fn neither_a_removed_entry_nor_its_successor_is_called() {
     check(10, |sim| {
         let core = spawn(sim, Raws::<false>::new(|_, _| ()), CoreLimits::default());
         let mut prng = sim.prng();
@@ -124,19 +124,17 @@ fn an_entry_that_left_is_not_called_and_neither_is_its_heir() {
             let cx = core.cx();
             let key = cx.insert(Raw, id);
             let at = cx.now() + Duration::from_nanos(prng.below(30_000_000));
-            let deadline = match prng.below(2) {
-                0 => Deadline::Exact(at),
-                _ => Deadline::Coarse(at),
-            };
+            let deadline =
+                if prng.below(2) == 0 { Deadline::Exact(at) } else { Deadline::Coarse(at) };
             cx.with(key, |conn| conn.set_deadline(deadline));
             cx.remove(key);
-            // Takes the place over, and wants nothing.
+            // Takes the same place, without a deadline.
             cx.insert(Raw, id + 1_000);
             drop(core);
             sim.run_for(Duration::from_nanos(prng.below(3_000_000)));
         }
         sim.run_for(Duration::from_secs(1));
-        assert_eq!(core.borrow().app().heard(), []);
+        assert_eq!(core.borrow().app().callbacks(), []);
     });
 }
 
@@ -158,17 +156,18 @@ fn more_timers_than_a_turn_takes_are_all_called_at_their_moment() {
 }
 
 #[test]
-fn a_time_out_does_not_come_before_what_the_other_end_has_sent_in_time() {
+fn a_time_out_does_not_fire_before_input_that_was_sent_in_time() {
     check(10, |sim| {
-        // One event a turn, and slow turns: bytes wait far longer than the time-out until their turn comes.
+        // One event a turn, and slow turns: bytes wait far longer than the time-out before the core
+        // reads them.
         let turn_max = Duration::from_millis(20);
         sim.set_faults(Faults { turn_max, batch_max: 1, ..Faults::none() });
-        let server = Scripted::<Raw, false>::new(move |conn, heard| match heard {
-            Heard::Opened => conn.set_deadline(Deadline::Coarse(conn.now() + 5 * turn_max)),
-            Heard::Event(_) => conn.set_deadline(Deadline::Never),
+        let server = Scripted::<Raw, false>::new(move |conn, callback| match callback {
+            Callback::Opened => conn.set_deadline(Deadline::Coarse(conn.now() + 5 * turn_max)),
+            Callback::Event(_) => conn.set_deadline(Deadline::Never),
             _ => {}
         });
-        let server = spawn(sim, server.listening(), CoreLimits::default());
+        let server = spawn(sim, server.with_listener(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peers: Vec<_> = (0..40).map(|_| driver.connect(&to_server()).unwrap()).collect();
         sim.run_for(Duration::from_millis(1));
@@ -177,8 +176,8 @@ fn a_time_out_does_not_come_before_what_the_other_end_has_sent_in_time() {
         }
         sim.run_for(Duration::from_secs(5));
         let core = server.borrow();
-        assert_eq!(core.app().count(|heard| matches!(heard, Heard::Event(_))), 40);
-        assert_eq!(core.app().count(|heard| *heard == Heard::Deadline), 0);
+        assert_eq!(core.app().count(|callback| matches!(callback, Callback::Event(_))), 40);
+        assert_eq!(core.app().count(|callback| *callback == Callback::Deadline), 0);
         peers.into_iter().for_each(|peer| driver.close(peer, Default::default()));
     });
 }

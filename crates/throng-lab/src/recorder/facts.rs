@@ -143,7 +143,7 @@ pub(crate) fn boot_id() -> Option<String> {
 
 /// Returns the name of the calling thread's network namespace.
 pub(crate) fn net_namespace() -> Option<String> {
-    Some(netns::mine().ok()?.to_string_lossy().into_owned())
+    Some(netns::current().ok()?.to_string_lossy().into_owned())
 }
 
 impl Inbox {

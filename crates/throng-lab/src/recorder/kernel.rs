@@ -150,7 +150,7 @@ impl KernelProbe for LiveKernel {
         if matches!(self.server, ServerSource::Watched(_)) || !self.process.set_pid(pid) {
             return;
         }
-        if netns::is_mine(pid) == Ok(false) {
+        if netns::is_current(pid) == Ok(false) {
             self.sampler = Sampler::new(options(&self.ports));
             self.sampler.exclude(pid);
             self.server = ServerSource::OtherNamespace(ServerKernel::new(pid, self.ports.clone()));

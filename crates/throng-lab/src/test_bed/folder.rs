@@ -174,7 +174,7 @@ mod tests {
         let place = tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let error = WorkFolder::create_in(place.path(), "connscale", numbers()).unwrap_err();
-        assert!(error.to_string().contains("everybody may replace it"), "{error}");
+        assert!(error.to_string().contains("any user may replace it"), "{error}");
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 

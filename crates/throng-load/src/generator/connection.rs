@@ -211,7 +211,7 @@ impl Generator {
                 user.pc += 1;
                 user.state = UserState::Yielding;
                 // Data that was sent before the close has not arrived.
-                if !matches!(reason, CloseReason::Asked | CloseReason::Finished) {
+                if !matches!(reason, CloseReason::Requested | CloseReason::Finished) {
                     return self.connection_lost(conn, ErrorKind::of(reason));
                 }
             }

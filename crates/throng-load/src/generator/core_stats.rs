@@ -342,7 +342,7 @@ impl ErrorKind {
     /// Returns the error for an unexpected end of a connection.
     pub(super) fn of(reason: CloseReason) -> Self {
         match reason {
-            CloseReason::Finished | CloseReason::Asked => Self::ClosedByPeer,
+            CloseReason::Finished | CloseReason::Requested => Self::ClosedByPeer,
             CloseReason::Failed(Errno::CONN_RESET) => Self::ResetByPeer,
             CloseReason::Failed(Errno::PIPE) => Self::SendFailed,
             CloseReason::Failed(_) | CloseReason::ConnectFailed(_) => Self::SocketError,

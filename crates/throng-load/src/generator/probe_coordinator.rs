@@ -356,7 +356,7 @@ fn send_to_core<D: Driver<Mail = GeneratorMessage>>(
     message: ProbeMessage,
 ) {
     // Control messages are never refused.
-    let _ = cx.post(core, GeneratorMessage::Probe(message), MessagePriority::Control);
+    let _ = cx.send_message(core, GeneratorMessage::Probe(message), MessagePriority::Control);
 }
 
 /// The core that coordinates probes.

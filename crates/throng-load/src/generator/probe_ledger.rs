@@ -74,7 +74,7 @@ pub struct ProbeTally {
 impl ProbeTally {
     fn record(&mut self, due_at: Instant, timing: AnswerTiming) {
         timing.record(due_at, &mut self.latency, &mut self.arrival);
-        if timing.arrival != Arrival::Sampled {
+        if timing.arrival != Arrival::NotSampled {
             let us = timing.arrived_at().micros_since(due_at);
             let (first, last) = self.first_and_last_us.unwrap_or((us, us));
             self.first_and_last_us = Some((first.min(us), last.max(us)));

@@ -41,7 +41,7 @@ impl Generator {
         let user = conn.state();
         self.begin_iteration(user);
         self.count_stopped_user(user, now);
-        conn.leave();
+        conn.remove();
     }
 
     fn begin_iteration(&mut self, user: &mut User) {
@@ -399,7 +399,7 @@ impl Generator {
             return StepOutcome::Next;
         }
         conn.state().state = UserState::Stopping;
-        conn.leave();
+        conn.remove();
         StepOutcome::Wait
     }
 

@@ -28,7 +28,7 @@ impl AnswerTiming {
     pub(super) fn arrived_at(self) -> Instant {
         match self.arrival {
             Arrival::Stamped { at, .. } => at,
-            Arrival::Sampled | Arrival::Unknown { .. } => self.seen_at,
+            Arrival::NotSampled | Arrival::Unknown { .. } => self.seen_at,
         }
     }
 
@@ -40,7 +40,7 @@ impl AnswerTiming {
         match self.arrival {
             Arrival::Stamped { at, weight } => arrived.record_n(at.micros_since(from), weight),
             Arrival::Unknown { weight } => arrived.record_n(seen_us, weight),
-            Arrival::Sampled => {}
+            Arrival::NotSampled => {}
         }
     }
 
@@ -48,7 +48,7 @@ impl AnswerTiming {
     pub(super) fn by_own_clock(self) -> u64 {
         match self.arrival {
             Arrival::Unknown { weight } => weight.into(),
-            Arrival::Stamped { .. } | Arrival::Sampled => 0,
+            Arrival::Stamped { .. } | Arrival::NotSampled => 0,
         }
     }
 }
@@ -80,6 +80,6 @@ mod tests {
         check(Arrival::Stamped { at: at(101), weight: 1 }, &[1]);
         check(Arrival::Stamped { at: at(101), weight: 3 }, &[1, 1, 1]);
         check(Arrival::Unknown { weight: 2 }, &[7, 7]);
-        check(Arrival::Sampled, &[]);
+        check(Arrival::NotSampled, &[]);
     }
 }

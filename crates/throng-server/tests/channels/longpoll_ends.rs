@@ -138,7 +138,7 @@ fn a_drain_closes_connections_with_their_answers_until_the_server_listens_again(
         let ada = Poller::new(&mut world, "");
         let poll = ada.begin_poll(&mut world);
         world.wait(Duration::from_secs(1));
-        world.cores.post(0, CoreMessage::drain());
+        world.cores.send_message(0, CoreMessage::drain());
         let Got::Answer(head, body) = world.next(poll) else { panic!("no answer") };
         assert!(head.contains("\r\nconnection: close") && body.contains("410"), "{head}: {body}");
         assert_eq!(world.next(poll), Got::End);
@@ -166,7 +166,7 @@ fn messages_of_an_answer_that_finds_no_connection_wait_for_the_next_poll() {
     check(20, |sim| {
         // The connection ends before the session can know of it.
         let mail_delay_max = Duration::from_millis(30);
-        sim.set_faults(Faults { mail_delay_max, ..Faults::none() });
+        sim.set_faults(Faults { message_delay_max: mail_delay_max, ..Faults::none() });
         let mut world = World::new(sim, &puppets(), 3);
         let ada = Poller::new(&mut world, "");
         let bob = ada.with_a_websocket(&mut world);

@@ -56,7 +56,7 @@ pub(crate) fn transcript(channels: &Channels, text: &str) {
                 continue;
             }
             if name == "drain" {
-                world.cores.post(0, CoreMessage::drain());
+                world.cores.send_message(0, CoreMessage::drain());
                 continue;
             }
             let client = *names.entry(name.to_owned()).or_insert_with(|| {
@@ -145,7 +145,7 @@ impl<'s> World<'s> {
     pub(crate) fn listen(&mut self) {
         let (reply, answers) = channel::<ListenReport>();
         for core in 0..self.count {
-            self.cores.post(core, CoreMessage::listen(addr(), reply.clone()));
+            self.cores.send_message(core, CoreMessage::listen(addr(), reply.clone()));
             let listens = || answers.try_iter().any(|(_, listens)| listens.is_ok());
             assert!(self.sim.run_until(PATIENCE, |_| listens()));
         }
@@ -255,7 +255,8 @@ impl<'s> World<'s> {
 
     fn report(&mut self) -> CoreReport {
         let (reply, answers) = channel();
-        (0..self.count).for_each(|core| self.cores.post(core, CoreMessage::collect(reply.clone())));
+        (0..self.count)
+            .for_each(|core| self.cores.send_message(core, CoreMessage::collect(reply.clone())));
         let mut reports = Vec::new();
         self.sim.run_until(PATIENCE, |_| {
             reports.extend(answers.try_iter());
@@ -426,7 +427,7 @@ pub(crate) fn rough(prng: &mut Prng) -> Faults {
         delay_max: Duration::from_millis(5),
         segment_bytes_max: 1 + prng.below(100) as usize,
         partial_send: 0.3,
-        mail_delay_max: Duration::from_millis(3),
+        message_delay_max: Duration::from_millis(3),
         turn_max: Duration::from_micros(500),
         batch_max: 3,
         spurious: 0.1,

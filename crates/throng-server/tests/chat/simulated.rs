@@ -54,7 +54,7 @@ impl<'a> World<'a> {
             .collect();
         for core in 0..running.len() {
             let (reply, answers) = channel::<ListenReport>();
-            cores.post(core, CoreMessage::listen(addr(), reply));
+            cores.send_message(core, CoreMessage::listen(addr(), reply));
             assert!(sim.run_until(SHORTLY, |_| answers.try_recv().is_ok()));
         }
         let driver = sim.cores(&SimCoresOptions::default()).drivers().remove(0);
@@ -119,7 +119,7 @@ impl<'a> World<'a> {
 
     fn counters(&mut self) -> ServerCounters {
         let (reply, answers) = channel();
-        self.cores.post(0, CoreMessage::collect(reply));
+        self.cores.send_message(0, CoreMessage::collect(reply));
         self.run_for(SHORTLY);
         answers.recv().unwrap().server
     }

@@ -23,7 +23,7 @@ fn with_two_cores(world: &mut World<'_>) -> (usize, usize) {
 fn a_full_mailbox_delays_publications_and_loses_none() {
     check(10, |sim| {
         sim.set_faults(Faults {
-            mail_delay_max: Duration::from_millis(20),
+            message_delay_max: Duration::from_millis(20),
             stall: 0.2,
             turn_max: Duration::from_millis(1),
             ..Faults::none()
@@ -54,7 +54,10 @@ fn what_does_not_fit_falls_under_the_policy_and_is_counted() {
     for policy in [Policy::DropNewest, Policy::DropOldest] {
         check(3, |sim| {
             // The other core takes two messages in half a second: the publisher's outbox fills.
-            sim.set_faults(Faults { mail_delay_max: Duration::from_millis(500), ..Faults::none() });
+            sim.set_faults(Faults {
+                message_delay_max: Duration::from_millis(500),
+                ..Faults::none()
+            });
             let rules =
                 TopicRules { policy, backlog_bytes_max: usize::MAX, ..TopicRules::default() };
             let mut world = World::new(sim, 2, 2, rules);

@@ -196,7 +196,7 @@ impl<'a> World<'a> {
         let mut world = Self { sim, cores, running, driver, peers: Vec::new() };
         let (reply, answers) = channel::<ListenReport>();
         for core in 0..world.running.len() {
-            world.cores.post(core, CoreMessage::listen(addr(), reply.clone()));
+            world.cores.send_message(core, CoreMessage::listen(addr(), reply.clone()));
             let mut listens = false;
             world.until("it listens", |_| {
                 listens |= answers.try_iter().any(|(_, answer)| answer.is_ok());
@@ -271,7 +271,7 @@ impl<'a> World<'a> {
     pub(crate) fn counters(&mut self) -> ServerCounters {
         let (reply, answers) = channel();
         (0..self.running.len())
-            .for_each(|core| self.cores.post(core, CoreMessage::collect(reply.clone())));
+            .for_each(|core| self.cores.send_message(core, CoreMessage::collect(reply.clone())));
         let (mut sum, mut left) = (ServerCounters::default(), self.running.len());
         self.until("the cores answer", |_| {
             for report in answers.try_iter() {

@@ -1,4 +1,4 @@
-//! Latencies by the kernel's clock are true however late the generator reads.
+//! Latencies by the kernel's clock are right even if the generator reads late.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use throng_sim::{Faults, check};
 use crate::room::{Reply, Room, To};
 use crate::run::play;
 
-/// Both ways through the simulated network.
+/// Round trip of the simulated network.
 const ROUND_TRIP: Duration = Duration::from_micros(100);
-/// How long the server takes for an answer.
+/// Time that the server takes for an answer.
 const SERVICE: Duration = Duration::from_micros(970);
-/// How long a turn of the generator may take.
+/// Longest turn of the generator.
 const LATE: Duration = Duration::from_millis(13);
 
 fn echo() -> Room {
     Room::new(|text, _| vec![Reply { after: SERVICE, to: To::Sender, text: text.to_owned() }])
 }
 
-/// A closed loop: each question begins when the answer before it was seen. So few a second that the kernel is
-/// asked for the arrival of each.
+/// Scenario of a closed loop: each request begins after the previous answer. The rate is so low
+/// that each receive requests a stamp.
 const CLOSED: &str = "
 load: [{ramp: {to: 2, over: 1s}}, {hold: {for: 20s}}]
 user: [connect, repeat: {for: 1h, do: [send: hi, expect: hi]}]
 ";
 
-/// Questions by the clock.
+/// Scenario of requests at fixed times.
 const PACED: &str = "
 load: [{ramp: {to: 5, over: 1s}}, {hold: {for: 20s}}]
 user: [connect, every: {period: 50ms, do: [send: hi, expect: hi]}]
@@ -36,7 +36,7 @@ fn micros(span: Duration) -> u64 {
     span.as_micros() as u64
 }
 
-/// Every value is `us`, to the precision of a histogram.
+/// Asserts that every value is `us`, to the precision of a histogram.
 #[track_caller]
 fn all_are(histogram: &Histogram, us: u64) {
     let ends = [histogram.percentile(0.0), histogram.max()];
@@ -52,20 +52,20 @@ fn a_late_generator_measures_a_prompt_server_by_the_kernels_clock() {
         assert_eq!(seen.count(), arrived.count());
         all_are(arrived, micros(ROUND_TRIP + SERVICE));
         let late = seen.percentile(50.0);
-        assert!(late > 4 * micros(ROUND_TRIP + SERVICE), "it read late: {late}");
+        assert!(late > 4 * micros(ROUND_TRIP + SERVICE), "the generator read late: {late}");
     });
 }
 
 #[test]
-fn what_the_generator_sends_late_is_in_the_latency_and_in_its_lag() {
+fn a_late_send_is_in_the_latency_and_in_the_lag() {
     check(4, |sim| {
         let stats = play(sim, echo(), LATE, PACED);
         let (lag, arrived) = (&stats.lag, &stats.arrival.message);
-        assert!(lag.percentile(50.0) > 1_000, "it sent late: {}", lag.percentile(50.0));
+        assert!(lag.percentile(50.0) > 1_000, "the generator sent late: {}", lag.percentile(50.0));
         let least = micros(ROUND_TRIP + SERVICE);
         assert!(arrived.percentile(0.0) >= least - 2, "{}", arrived.percentile(0.0));
         assert!(arrived.max() <= lag.max() + least + 20, "{} {}", arrived.max(), lag.max());
-        assert!(stats.message.max() > arrived.max(), "it read late, too");
+        assert!(stats.message.max() > arrived.max(), "the generator read late too");
     });
 }
 
@@ -86,7 +86,7 @@ fn a_connect_takes_a_round_trip_by_the_kernels_clock() {
 }
 
 #[test]
-fn without_stamps_both_clocks_are_the_generators_own() {
+fn without_stamps_both_latencies_use_the_generators_clock() {
     check(3, |sim| {
         sim.set_faults(Faults { no_stamp: 1.0, ..Faults::none() });
         let stats = play(sim, echo(), LATE, CLOSED);

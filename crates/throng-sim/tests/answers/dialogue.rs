@@ -1,4 +1,4 @@
-//! Which message answers which question, where others come in between.
+//! The match of answers to requests, with other messages in between.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::run::play;
 
 const ON_TIME: Duration = Duration::ZERO;
 
-/// Says everything to everyone after `delay`.
+/// Returns a room that sends every text to all members after `delay`.
 fn room(delay: Duration) -> Room {
     Room::new(move |text, _| vec![Reply { after: delay, to: To::Everyone, text: text.to_owned() }])
 }
@@ -23,8 +23,8 @@ fn errors(stats: &CoreStats) -> u64 {
     stats.errors.iter().sum()
 }
 
-/// 40 users in one room, each of which says something every two seconds and waits until it hears a
-/// message, anybody's.
+/// Scenario of 40 users in one room. Each sends a text every two seconds, and waits for a message
+/// of any user.
 const ANY_MESSAGE: &str = "
 load: [{ramp: {to: 40, over: 2s}}, {hold: {for: 30s}}]
 user:
@@ -36,7 +36,7 @@ user:
 ";
 
 #[test]
-fn answers_that_may_be_somebody_elses_are_counted() {
+fn answers_that_may_belong_to_other_users_are_counted() {
     check(3, |sim| {
         let stats = play(sim, room(Duration::from_secs(2)), ON_TIME, ANY_MESSAGE);
         let counters = &stats.counters;
@@ -44,7 +44,7 @@ fn answers_that_may_be_somebody_elses_are_counted() {
         let doubtful = counters.answers_doubtful as f64 / counters.messages_answered as f64;
         assert!(doubtful > 0.9, "{doubtful} {counters:?}");
         assert!(counters.messages_unasked > 10 * counters.messages_answered, "{counters:?}");
-        // None of them was there before its question.
+        // No answer arrived before its request.
         assert!(stats.message.percentile(10.0) > 0);
         assert_eq!(counters.answers_out_of_step, 0);
     });
@@ -61,7 +61,8 @@ fn a_user_that_knows_its_own_answer_measures_it_among_those_of_others() {
       - wait: 2500ms ±100%
       - every:
           period: 2s
-          do: [{{send: 'word of {user}.'}}, {{expect: {{text: 'word of {user}.', skip_others: true}}}}]
+          do: [{{send: 'word of {user}.'}}, {{expect: {{text: 'word of {user}.', \
+              skip_others: true}}}}]
 "
             )
         })
@@ -79,9 +80,9 @@ fn a_user_that_knows_its_own_answer_measures_it_among_those_of_others() {
 }
 
 #[test]
-fn what_came_before_the_question_is_not_its_answer_even_if_it_was_read_after_it() {
-    // The server speaks first, 1 s after the greeting of the user: at the moment of its question, or a
-    // little before it. The generator is too late to see which.
+fn a_message_that_arrived_before_the_request_is_not_its_answer_even_if_it_was_read_later() {
+    // The server sends first, 1 s after the greeting of the user: at the moment of the user's
+    // request, or a little before it. The generator is too late to see which.
     let script = |text: &str, _| match text {
         "hello" => vec![reply(900, "ready"), reply(990, "ok")],
         _ => vec![reply(300, "ok")],
@@ -93,11 +94,12 @@ fn what_came_before_the_question_is_not_its_answer_even_if_it_was_read_after_it(
             Room::new(script),
             late,
             "load: [{arrivals: {rate: 10/s, for: 5s, spacing: even}}]
-user: [connect, send: hello, expect: ready, wait: 90ms, send: question, expect: {text: ok, skip_others: true}, close]
+user: [connect, send: hello, expect: ready, wait: 90ms, send: question, expect: {text: ok, \
+    skip_others: true}, close]
 on_error: stop\n",
         );
         assert_eq!(errors(&stats), 0);
-        // Both answers of a user are measured, and no answer of a question is earlier than it can be.
+        // Both answers of a user are measured, and no answer is earlier than possible.
         let least = stats.arrival.message.percentile(0.0);
         assert!(least >= 299_000, "{least}");
     });
@@ -105,7 +107,7 @@ on_error: stop\n",
 
 #[test]
 fn messages_that_are_sent_ahead_are_each_answered_from_their_own_moment() {
-    // Two questions are on their way at any time; each is answered after 100 ms.
+    // Two requests are in flight at any time; each has its answer after 100 ms.
     check(3, |sim| {
         let stats = play(
             sim,
@@ -124,13 +126,13 @@ user:
         );
         assert_eq!((errors(&stats), stats.counters.messages_answered), (0, 22));
         assert_eq!(stats.counters.answers_out_of_step, 0);
-        // The second counts from the first, as two messages in a row do.
+        // The second latency counts from the first answer, as for two messages in a row.
         assert!(stats.message.max().abs_diff(150_100) < 1_000, "{}", stats.message.max());
         assert!(stats.message.percentile(90.0).abs_diff(100_100) < 1_000);
     });
 }
 
-/// 50 questions in a row, each given up after a second.
+/// Scenario of 50 requests in a row, each with a time-out of a second.
 const PATIENT: &str = "
 load: [{arrivals: {rate: 1/s, for: 1s, spacing: even}}, {hold: {for: 60s}}]
 user: [connect, repeat: {times: 50, do: [send: hi, expect: {text: hi, timeout: 1s}]}, close]
@@ -138,8 +140,8 @@ on_error: continue
 ";
 
 #[test]
-fn a_late_answer_is_not_taken_for_the_answer_to_the_next_question() {
-    // Every fifth answer comes after the user has given it up, in the midst of the next question.
+fn a_late_answer_does_not_match_the_next_request() {
+    // Every fifth answer arrives after the user's time-out, during the next request.
     let script =
         |text: &str, heard: usize| vec![reply(if heard % 5 == 4 { 1_300 } else { 400 }, text)];
     check(3, move |sim| {
@@ -147,7 +149,7 @@ fn a_late_answer_is_not_taken_for_the_answer_to_the_next_question() {
         let counters = &stats.counters;
         let given_up = stats.errors[ErrorKind::ExpectTimeout as usize];
         assert_eq!((given_up, errors(&stats)), (10, 10), "{counters:?}");
-        // The last of them comes after the end.
+        // The last of them arrives after the end.
         assert_eq!((counters.messages_answered, counters.messages_unasked), (40, 9));
         assert_eq!((counters.answers_out_of_step, counters.answers_doubtful), (0, 0));
         all_took(&stats, 400, 40);
@@ -179,8 +181,8 @@ fn all_took(stats: &CoreStats, ms: u64, count: u64) {
 }
 
 #[test]
-fn a_server_that_speaks_unasked_does_not_fill_the_memory_of_who_asks_first() {
-    // 100 messages of a kilobyte for each question, and a think time in which they pile up.
+fn unrequested_messages_do_not_fill_the_memory_of_a_user_that_sends_first() {
+    // 100 messages of a kilobyte for each request, and a think time in which they accumulate.
     let script = |_: &str, _| {
         let noise = (0..100).map(|_| reply(200, &"x".repeat(1_000)));
         std::iter::once(reply(10, "ok")).chain(noise).collect()
@@ -197,6 +199,6 @@ on_error: stop\n",
         assert_eq!(errors(&stats), 0, "{stats:?}");
         let counters = &stats.counters;
         assert_eq!((counters.messages_answered, counters.messages_unasked), (10, 1_000));
-        assert_eq!(counters.answers_doubtful, 0, "noise is not like the answer");
+        assert_eq!(counters.answers_doubtful, 0, "the noise differs from the answer");
     });
 }

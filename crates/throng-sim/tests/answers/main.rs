@@ -1,4 +1,4 @@
-//! An answer belongs to its question, and a late generator does not make it late.
+//! Answers belong to their requests, and a late generator does not make them late.
 
 mod clocks;
 mod dialogue;

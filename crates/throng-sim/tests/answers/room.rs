@@ -1,4 +1,4 @@
-//! A WebSocket server that answers as a test says, at the moment that it says.
+//! WebSocket server that sends the answers of a test at the times of the test.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
 use throng_proto::websocket::{Scratch, ServerEvent, WebSocketLimits, WebSocketServer};
 use throng_sim::{SimDriver, SimFd};
 
-/// What the server sends when it has heard something.
+/// Reply of the server to a text.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) after: Duration,
@@ -18,14 +18,14 @@ pub(crate) struct Reply {
     pub(crate) text: String,
 }
 
-/// Who gets it.
+/// Receivers of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum To {
     Sender,
     Everyone,
 }
 
-/// Whose replies depend on the text and on how many texts this server has heard before it.
+/// Function from a text, and the number of texts before it, to the replies.
 pub(crate) type Script = Box<dyn FnMut(&str, usize) -> Vec<Reply>>;
 
 pub(crate) struct Room {
@@ -33,7 +33,7 @@ pub(crate) struct Room {
     heard: usize,
     listener: Option<SimFd>,
     members: Vec<Key>,
-    /// What is to be sent, by its moment and a number that keeps the order.
+    /// Replies to send, by their time and a number that keeps the order.
     queue: BTreeMap<(Instant, usize), (Option<Key>, String)>,
 }
 
@@ -48,7 +48,7 @@ impl Room {
         }
     }
 
-    fn hear(&mut self, now: Instant, from: Key, text: &str) {
+    fn schedule_replies(&mut self, now: Instant, from: Key, text: &str) {
         for reply in (self.script)(text, self.heard) {
             let to = (reply.to == To::Sender).then_some(from);
             self.queue.insert(
@@ -112,7 +112,7 @@ impl App<SimDriver<()>> for Room {
             }
             ServerEvent::Text(text) => {
                 let (now, key) = (conn.now(), conn.key());
-                self.hear(now, key, text);
+                self.schedule_replies(now, key, text);
             }
             ServerEvent::Closed { .. } | ServerEvent::Failed(_) => {
                 let key = conn.key();

@@ -1,4 +1,4 @@
-//! A generator that plays a scenario against a [`Room`].
+//! Generator that runs a scenario against a [`Room`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use throng_sim::{Sim, SimCoresOptions};
 
 use crate::room::{Room, room_addr};
 
-/// Plays `scenario` (without its target) to its end on one core, whose turns take up to `turn_max`.
-/// Returns what it counted and measured.
+/// Runs `scenario` (without its target) to its end on one core, whose turns take up to `turn_max`.
+/// Returns its counters and histograms.
 pub(crate) fn play(sim: &mut Sim, room: Room, turn_max: Duration, scenario: &str) -> CoreStats {
     let [driver] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();
     sim.spawn(Core::new(driver, room, CoreLimits::default()));

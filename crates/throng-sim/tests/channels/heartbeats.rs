@@ -1,4 +1,4 @@
-//! Heartbeats, as phoenix.js sends them.
+//! Heartbeats, in the way of phoenix.js.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 fn scenario(user: &str) -> String {
     format!(
-        "load: [{{arrivals: {{rate: 10/s, for: 1s, spacing: even}}}}, {{hold: {{for: 99s}}}}]\nuser: {user}\non_error: stop\n"
+        "load: [{{arrivals: {{rate: 10/s, for: 1s, spacing: even}}}}, \
+         {{hold: {{for: 99s}}}}]\nuser: {user}\non_error: stop\n"
     )
 }
 
@@ -20,14 +21,15 @@ fn heartbeats_go_on_in_every_step_and_keep_the_phases_of_the_connects() {
     for user in [
         "[connect, join: {topic: a}, stay]",
         "[connect, join: {topic: a}, wait: 95s, close]",
-        "[connect, join: {topic: a}, every: {period: 7s, for: 90s, do: [push: {topic: a, event: echo}]}, close]",
+        "[connect, join: {topic: a}, every: {period: 7s, for: 90s, do: [push: {topic: a, \
+         event: echo}]}, close]",
     ] {
         check(2, |sim| {
             let world = World::start(sim, Script::default(), &scenario(user));
             let totals = world.finish(sim, LIMIT);
             assert_eq!(totals.errors.total(), 0, "{totals:?}");
             let counters = &totals.counters;
-            // At about 30, 60 and 90 s of each connection, where the last lives as long.
+            // At about 30, 60 and 90 s of each connection, if it lasts that long.
             assert!((20..=30).contains(&counters.heartbeats_sent), "{user}: {counters:?}");
             assert_eq!(counters.heartbeats_answered, counters.heartbeats_sent, "{user}");
             let server = world.server.borrow();
@@ -36,7 +38,11 @@ fn heartbeats_go_on_in_every_step_and_keep_the_phases_of_the_connects() {
             // The connects were spread over a second, and so are the first ten heartbeats.
             let spread = moments[9].since(moments[0]);
             assert!(spread > Duration::from_millis(700), "{user}: {spread:?}");
-            assert_eq!(server.app().goodbyes, [Some(1000); 10], "{user}: everybody says goodbye");
+            assert_eq!(
+                server.app().goodbyes,
+                [Some(1000); 10],
+                "{user}: every user closes with 1000"
+            );
         });
     }
 }
@@ -47,7 +53,7 @@ fn a_heartbeat_that_is_not_answered_ends_the_connection_when_the_next_is_due() {
         let script = Script { heartbeats_answered: 1, ..Script::default() };
         let world = World::start(sim, script, &scenario("[connect, join: {topic: a}, stay]"));
         sim.run_for(Duration::from_secs(85));
-        // One at 30 s, answered; one at 60 s, not.
+        // The heartbeat at 30 s is answered; the one at 60 s is not.
         assert_eq!(world.totals().counters.heartbeats_sent, 20);
         assert_eq!(world.totals().counters.connected, 10);
         sim.run_for(Duration::from_secs(10));

@@ -1,8 +1,8 @@
-//! The real generator against a server of Phoenix Channels that misbehaves by the script, on virtual time: what it did
-//! wrong must be found, exactly and under its own name.
+//! The real generator against a scripted server of Phoenix Channels that misbehaves, on virtual
+//! time. The generator must report each fault exactly, and under its own name.
 
-mod asks;
 mod heartbeats;
 mod probes;
+mod requests;
 mod server;
 mod world;

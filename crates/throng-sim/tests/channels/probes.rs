@@ -1,4 +1,4 @@
-//! Deliveries that are missing, doubled or out of order are found, each of them and no other.
+//! Missing, duplicate and reordered deliveries: the probes find each of them, and no other.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,11 +9,12 @@ use throng_sim::{Faults, check};
 use crate::server::{Deliver, Script};
 use crate::world::World;
 
-/// Sixty users who stay, and a probe every ten seconds.
+/// Scenario of sixty users who stay, and a probe every ten seconds.
 const STAY: &str = "
 load: [{arrivals: {rate: 30/s, for: 2s, spacing: even}}, {hold: {for: 1m}}]
 user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, stay]
-probe: [{every: 10s, timeout: 15s, broadcast: {topic: \"rooms:lobby\", event: new_msg, payload: {body: hi}}}]
+probe: [{every: 10s, timeout: 15s, broadcast: {topic: \"rooms:lobby\", event: new_msg, \
+    payload: {body: hi}}}]
 ";
 
 const LIMIT: Duration = Duration::from_secs(300);
@@ -30,7 +31,7 @@ fn sum(probes: &BTreeMap<u32, ProbeCounters>) -> ProbeCounters {
 }
 
 #[test]
-fn everybody_gets_every_probe_whatever_the_network_does() {
+fn every_user_gets_every_probe_under_all_network_faults() {
     check(10, |sim| {
         sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
         let world = World::start(sim, Script::default(), STAY);
@@ -47,7 +48,7 @@ fn everybody_gets_every_probe_whatever_the_network_does() {
 }
 
 #[test]
-fn what_was_planted_is_found_and_nothing_else() {
+fn the_planted_faults_are_found_and_no_others() {
     let script = || Script {
         deliver: |number, user| match (number, user) {
             (1, 0..7) => Deliver::Never,
@@ -66,7 +67,8 @@ fn what_was_planted_is_found_and_nothing_else() {
         assert_eq!(of(&probes, |probe| probe.expected), [60; 6], "{totals:?}");
         assert_eq!(of(&probes, |probe| probe.missing), [7, 0, 0, 0, 1, 0], "{totals:?}");
         assert_eq!(of(&probes, |probe| probe.duplicates), [0, 10, 0, 0, 0, 0], "{totals:?}");
-        // Those of probe 3 come behind probe 4; that of probe 4 comes with probe 5, which itself does not come.
+        // The deliveries of probe 3 arrive behind probe 4. That of probe 4 arrives with probe 5,
+        // which itself is lost.
         assert_eq!(of(&probes, |probe| probe.out_of_order), [0, 0, 4, 0, 0, 0], "{totals:?}");
         assert_eq!(of(&probes, |probe| probe.delivered), [53, 60, 60, 60, 59, 60]);
         assert_eq!(of(&probes, |probe| probe.left + probe.late + probe.unexpected), [0; 6]);
@@ -74,7 +76,7 @@ fn what_was_planted_is_found_and_nothing_else() {
 }
 
 #[test]
-fn who_comes_and_goes_is_neither_missing_nor_waited_for() {
+fn users_who_join_and_leave_are_neither_missing_nor_awaited() {
     let talk = "
 load: [{ramp: {to: 40, over: 5s}}, {hold: {for: 40s}}, {ramp: {to: 0, over: 5s}}]
 users:
@@ -107,10 +109,11 @@ probe: [{every: 500ms, timeout: 5s, broadcast: {topic: \"rooms:lobby\", event: n
 }
 
 #[test]
-fn a_probe_outlives_its_sender_and_one_without_hearers_is_skipped() {
+fn a_probe_outlives_its_sender_and_one_without_subscribers_is_skipped() {
     let short = "
 load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}, {hold: {for: 25s}}]
-user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, wait: 12s, leave: {topic: \"rooms:lobby\"}, wait: 10s, close]
+user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, wait: 12s, \
+    leave: {topic: \"rooms:lobby\"}, wait: 10s, close]
 probe: [{every: 5s, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
 ";
     check(5, |sim| {
@@ -126,7 +129,8 @@ probe: [{every: 5s, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
 
 #[test]
 fn a_user_that_waits_for_its_close_to_be_answered_leaves_the_probe_to_another() {
-    // A second each way: at 10 s those who leave have said so, and have heard nothing yet.
+    // A delay of a second in each direction: at 10 s the leaving users have sent their close, and
+    // have no answer yet.
     let far = "
 load: [{arrivals: {rate: 1000/s, for: 20ms, spacing: even}}, {hold: {for: 15s}}]
 users:
@@ -165,7 +169,7 @@ probe: [{every: 10ms, timeout: 1s, broadcast: {topic: \"rooms:lobby\", event: ne
 }
 
 #[test]
-fn a_probe_that_the_end_of_the_run_overtakes_was_sent_or_skipped_and_not_both() {
+fn a_probe_at_the_end_of_the_run_is_sent_or_skipped_and_not_both() {
     let fast = "
 load: [{arrivals: {rate: 30/s, for: 1s, spacing: even}}, {hold: {for: 1m}}]
 user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, stay]
@@ -173,7 +177,7 @@ probe: [{every: 7ms, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
 ";
     check(20, |sim| {
         let mail_delay_max = Duration::from_millis(2);
-        sim.set_faults(Faults { mail_delay_max, ..Faults::none() });
+        sim.set_faults(Faults { message_delay_max: mail_delay_max, ..Faults::none() });
         let world = World::start(sim, Script::default(), fast);
         sim.run_for(Duration::from_millis(3_000 + sim.seed() % 7));
         world.ramp_down();
@@ -184,10 +188,11 @@ probe: [{every: 7ms, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
 }
 
 #[test]
-fn rooms_by_template_hear_the_probe_of_their_own_room_alone() {
+fn rooms_by_template_get_the_probe_of_their_own_room_only() {
     let rooms = "
 load: [{arrivals: {rate: 40/s, for: 1s, spacing: even}}, {hold: {for: 10s}}]
-user: [connect: {vsn: 1.0.0}, join: {topic: \"rooms:${user.id % 4}\", payload: {user: \"${user.id}\"}}, join: {topic: \"rooms:all\"}, stay]
+user: [connect: {vsn: 1.0.0}, join: {topic: \"rooms:${user.id % 4}\", \
+    payload: {user: \"${user.id}\"}}, join: {topic: \"rooms:all\"}, stay]
 probe: [{every: 5s, broadcast: {topic: \"rooms:3\", event: new_msg}}]
 ";
     check(5, |sim| {

@@ -1,17 +1,17 @@
-//! A server of channels that does what it is asked: pushes name what goes wrong.
+//! Scripted server of channels. The event of a push selects the server's behaviour.
 //!
-//! | push | what it does |
+//! | push | behaviour of the server |
 //! |---|---|
-//! | `echo` | a broadcast, an answer to somebody else's ref, then the answer |
+//! | `echo` | sends a broadcast, an answer to an unknown ref, then the answer |
 //! | `refuse` | answers error |
-//! | `silent` | nothing |
-//! | `crash` | the channel crashes |
-//! | `end` | the channel is closed |
-//! | `close` | closes with 1011 |
-//! | `garbage` | sends what is no message |
-//! | anything else | a broadcast to everybody in the topic, the sender included, as [`Script::deliver`] says; then the answer |
+//! | `silent` | does nothing |
+//! | `crash` | crashes the channel |
+//! | `end` | closes the channel |
+//! | `close` | closes the connection with 1011 |
+//! | `garbage` | sends an invalid message |
+//! | other | broadcasts to all members of the topic as [`Script::deliver`] says; then the answer |
 //!
-//! Joins of `private:…` are refused, those of `silent:…` are not answered.
+//! The server refuses joins of `private:…`, and does not answer those of `silent:…`.
 
 use std::net::SocketAddr;
 
@@ -22,23 +22,23 @@ use throng_proto::phoenix::{self, PhoenixPayload, Vsn, names};
 use throng_proto::websocket::{ServerEvent, WebSocketLimits, WebSocketServer};
 use throng_sim::{SimDriver, SimFd};
 
-/// What becomes of one delivery.
+/// Outcome of one delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deliver {
     Once,
     Never,
     Twice,
-    /// After that of the next broadcast.
+    /// Delivered after the next broadcast.
     BehindNext,
 }
 
-/// What goes wrong by itself.
+/// Faults of the server.
 pub(crate) struct Script {
-    /// What becomes of probe `number` on its way to user `user`.
+    /// Outcome of the delivery of probe `number` to user `user`.
     pub(crate) deliver: fn(number: u32, user: u64) -> Deliver,
-    /// Heartbeats of each client that are answered; later ones are not.
+    /// Number of heartbeats of each client that the server answers.
     pub(crate) heartbeats_answered: u32,
-    /// Upgrades are answered with this status.
+    /// Status of the answer to upgrades.
     pub(crate) status: Option<u16>,
 }
 
@@ -48,18 +48,18 @@ impl Default for Script {
     }
 }
 
-/// The server's app.
+/// App of the server.
 pub(crate) struct Scripted {
     script: Script,
     listener: Option<SimFd>,
-    /// Broadcasts that are delivered at the end of the turn: topic, payload, number of the probe.
+    /// Broadcasts to deliver at the end of the turn: topic, payload, number of the probe.
     published: Vec<(String, String, u32)>,
     pub(crate) heartbeats: Vec<Instant>,
     /// Close codes of the clients.
     pub(crate) goodbyes: Vec<Option<u16>>,
 }
 
-/// One client.
+/// Client of the server.
 #[derive(Default)]
 pub(crate) struct Client {
     user: u64,
@@ -81,7 +81,7 @@ impl Scripted {
         }
     }
 
-    fn told(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, text: &str) {
+    fn handle_text(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, text: &str) {
         let now = conn.now();
         let vsn = conn.state().vsn.unwrap_or(Vsn::V1);
         let message = phoenix::decode_text(vsn, text).expect("the generator sends messages");
@@ -99,11 +99,11 @@ impl Scripted {
                 self.heartbeats.push(now);
                 conn.state().heartbeats += 1;
                 if conn.state().heartbeats <= self.script.heartbeats_answered {
-                    say(conn, &answer("ok", "{}"));
+                    send_text(conn, &answer("ok", "{}"));
                 }
             }
             names::JOIN if topic.starts_with("private:") => {
-                say(conn, &answer("error", "{\"reason\":\"unauthorized\"}"));
+                send_text(conn, &answer("error", "{\"reason\":\"unauthorized\"}"));
             }
             names::JOIN if topic.starts_with("silent:") => {}
             names::JOIN => {
@@ -111,30 +111,30 @@ impl Scripted {
                 let client = conn.state();
                 client.user = user.unwrap_or(0);
                 client.joined.push((topic.to_owned(), reference.unwrap().to_owned()));
-                say(conn, &answer("ok", "{}"));
+                send_text(conn, &answer("ok", "{}"));
             }
             names::LEAVE => {
                 let client = conn.state();
                 let place = client.joined.iter().position(|(joined, _)| joined == topic).unwrap();
                 let (_, join_ref) = client.joined.remove(place);
-                say(conn, &answer("ok", "{}"));
+                send_text(conn, &answer("ok", "{}"));
                 let mut out = Vec::new();
                 phoenix::channel_closed(vsn, Some(&join_ref), topic, &mut out);
-                say(conn, &out);
+                send_text(conn, &out);
             }
             "echo" => {
                 let mut out = Vec::new();
                 let noise = PhoenixPayload::Json("{\"ref\":\"1\",\"status\":\"error\"}");
                 phoenix::broadcast(vsn, topic, "new_msg", noise, &mut out).unwrap();
-                say(conn, &out);
+                send_text(conn, &out);
                 out.clear();
                 let nobodys = Some("4000000000");
                 let no = PhoenixPayload::EMPTY;
                 phoenix::reply(vsn, join_ref, nobodys, topic, "error", no, &mut out).unwrap();
-                say(conn, &out);
-                say(conn, &answer("ok", payload));
+                send_text(conn, &out);
+                send_text(conn, &answer("ok", payload));
             }
-            "refuse" => say(conn, &answer("error", "{}")),
+            "refuse" => send_text(conn, &answer("error", "{}")),
             "silent" => {}
             "crash" | "end" => {
                 let mut out = Vec::new();
@@ -145,13 +145,13 @@ impl Scripted {
                     "crash" => phoenix::channel_crashed(vsn, Some(join_ref), topic, &mut out),
                     _ => phoenix::channel_closed(vsn, Some(join_ref), topic, &mut out),
                 };
-                say(conn, &out);
+                send_text(conn, &out);
             }
             "close" => {
                 let (session, out) = conn.session();
                 session.close(1011, "asked", out);
             }
-            "garbage" => say(conn, b"hello"),
+            "garbage" => send_text(conn, b"hello"),
             _ => {
                 let digits: String = payload
                     .split_once("throng_probe\":\"")
@@ -159,7 +159,7 @@ impl Scripted {
                     .unwrap_or_default();
                 let number = digits.parse().unwrap_or(0);
                 self.published.push((topic.to_owned(), payload.to_owned(), number));
-                say(conn, &answer("ok", "{}"));
+                send_text(conn, &answer("ok", "{}"));
             }
         }
     }
@@ -185,14 +185,14 @@ impl Scripted {
                 let mut out = Vec::new();
                 let payload = PhoenixPayload::Json(&payload);
                 phoenix::broadcast(vsn, &topic, "new_msg", payload, &mut out).unwrap();
-                say(conn, &out);
+                send_text(conn, &out);
             }
         });
     }
 }
 
 /// Sends `message` to the client.
-fn say(conn: &mut Conn<'_, SimDriver<()>, Scripted>, message: &[u8]) {
+fn send_text(conn: &mut Conn<'_, SimDriver<()>, Scripted>, message: &[u8]) {
     let (session, out) = conn.session();
     session.text(std::str::from_utf8(message).unwrap(), None, out);
 }
@@ -233,7 +233,7 @@ impl App<SimDriver<()>> for Scripted {
                 let upgrade = session.check_upgrade(&request).unwrap();
                 session.accept(&upgrade, None, &[], true, out);
             }
-            ServerEvent::Text(text) => self.told(conn, text),
+            ServerEvent::Text(text) => self.handle_text(conn, text),
             ServerEvent::Closed { code, .. } => {
                 self.goodbyes.push(code);
                 conn.close();

@@ -19,14 +19,15 @@ use crate::server::{Script, Scripted, server_addr};
 
 type LoadCore = Rc<RefCell<Core<SimDriver<GeneratorMessage>, Generator>>>;
 
-/// Both ends.
+/// Server and generator.
 pub(crate) struct World {
     pub(crate) server: Rc<RefCell<Core<SimDriver<()>, Scripted>>>,
     load: Vec<LoadCore>,
 }
 
 impl World {
-    /// Starts a server and a generator of three cores that plays `scenario` (without its target and protocol).
+    /// Starts a server, and a generator of three cores that runs `scenario` (without its target and
+    /// protocol).
     pub(crate) fn start(sim: &mut Sim, script: Script, scenario: &str) -> Self {
         let [driver] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();
         let server = sim.spawn(Core::new(driver, Scripted::new(script), CoreLimits::default()));
@@ -62,17 +63,19 @@ impl World {
             let mut core = core.borrow_mut();
             let cx = core.cx();
             let own = cx.core();
-            assert!(cx.post(own, GeneratorMessage::RampDown, MessagePriority::Control).is_ok());
+            assert!(
+                cx.send_message(own, GeneratorMessage::RampDown, MessagePriority::Control).is_ok()
+            );
         }
     }
 
-    /// Runs to the end of the schedule, until everybody has left; what was counted and measured.
+    /// Runs to the end of the schedule, until all users have left. Returns counters and histograms.
     pub(crate) fn finish(&self, sim: &mut Sim, limit: Duration) -> Totals {
         let finished = |core: &LoadCore| core.borrow().app().is_finished();
         let over = sim.run_until(limit, |_| self.load.iter().all(finished));
         let totals = self.totals();
         assert!(over, "{totals:?}");
-        // What the network still has.
+        // Deliver the segments in transit.
         sim.run_for(Duration::from_secs(30));
         assert_eq!((totals.counters.connected, totals.counters.joined), (0, 0), "{totals:?}");
         let counters = &totals.counters;
@@ -84,7 +87,7 @@ impl World {
         totals
     }
 
-    /// What was counted and measured so far.
+    /// Returns the counters and histograms so far.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for core in &self.load {
@@ -117,7 +120,7 @@ impl World {
     }
 }
 
-/// Over all cores.
+/// Sums over all cores.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) counters: LoadCounters,

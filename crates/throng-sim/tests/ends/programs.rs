@@ -1,5 +1,5 @@
-//! Random scenarios against a server that stands still now and then, ended at random: whatever
-//! users do, everything that they begin comes to one end.
+//! Random scenarios against a server that stalls at times, ended at random: everything that users
+//! begin has exactly one outcome.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use throng_sim::{Faults, Sim, check};
 
 use crate::world::{Speaks, World};
 
-/// Draws the parts of a scenario.
+/// Generator of random parts of a scenario.
 struct Author {
     prng: Prng,
     speaks: Speaks,
@@ -30,7 +30,7 @@ impl Author {
         format!("{}ms", self.prng.between(least, most))
     }
 
-    /// A load of one of the two models.
+    /// Returns a load of one of the two models.
     fn load(&mut self) -> String {
         let mut phases = Vec::new();
         if self.below(2) == 0 {
@@ -63,7 +63,7 @@ impl Author {
         text
     }
 
-    /// The steps of a class, from its first connect to its end.
+    /// Returns the steps of a class, from its first connect to its end.
     fn steps(&mut self) -> String {
         let mut steps = Vec::new();
         for connection in 0..self.prng.between(1, 2) {
@@ -78,7 +78,7 @@ impl Author {
                 steps.push(self.talk(2));
             }
         }
-        // A user that begins again at once would fill the time with itself.
+        // A user that restarts at once would fill the run.
         steps.push(format!("wait: {}", self.ms(100, 900)));
         match self.below(5) {
             0 => steps.push("stay".to_owned()),
@@ -99,7 +99,7 @@ impl Author {
         steps.join(", ")
     }
 
-    /// A question, a wait, or a loop of them.
+    /// Returns a request, a wait, or a loop of them.
     fn talk(&mut self, depth: u64) -> String {
         match self.below(if depth == 0 { 2 } else { 4 }) {
             0 => format!("wait: {} ±30%", self.ms(10, 1_000)),
@@ -120,7 +120,7 @@ impl Author {
     fn turn(&mut self, depth: u64) -> String {
         let count = self.prng.between(1, 2);
         let steps: Vec<_> = (0..count).map(|_| self.talk(depth)).collect();
-        // A loop without a question would never wait for anything.
+        // A loop without a request would never wait.
         format!("{}, {}", steps.join(", "), self.ask())
     }
 
@@ -142,8 +142,8 @@ impl Author {
     }
 }
 
-/// A random scenario, a server that stands still twice at most, and somebody who steers. Returns
-/// what was counted.
+/// Runs a random scenario against a server that stalls at most twice, with random control messages.
+/// Returns the counters.
 fn play(sim: &mut Sim, speaks: Speaks) -> LoadCounters {
     let mut author = Author { prng: sim.prng(), speaks };
     let scenario = format!("{}\n{}", author.load(), author.classes());
@@ -160,9 +160,9 @@ fn play(sim: &mut Sim, speaks: Speaks) -> LoadCounters {
         world.run_to(sim, at_ms);
         world.freeze(sim);
         match author.below(8) {
-            0 => world.tell(|| GeneratorMessage::StopUsers(2)),
-            1 => world.tell(|| GeneratorMessage::AddUsers(3)),
-            2 => world.tell(|| GeneratorMessage::RampDown),
+            0 => world.send_to_all(|| GeneratorMessage::StopUsers(2)),
+            1 => world.send_to_all(|| GeneratorMessage::AddUsers(3)),
+            2 => world.send_to_all(|| GeneratorMessage::RampDown),
             _ => {}
         }
         if author.below(3) > 0 {
@@ -181,7 +181,7 @@ fn play(sim: &mut Sim, speaks: Speaks) -> LoadCounters {
     }
 }
 
-/// Plays many, and returns what was counted in all of them: a sum of zeros closes, too.
+/// Runs many scenarios and returns their summed counters, because a sum of zeros would also add up.
 fn play_all(speaks: Speaks) -> LoadCounters {
     let sum = RefCell::new(LoadCounters::default());
     check(RUNS, |sim| {
@@ -203,7 +203,7 @@ fn play_all(speaks: Speaks) -> LoadCounters {
     c
 }
 
-/// Whether one seed alone is played.
+/// Reports whether only one seed runs.
 fn is_single() -> bool {
     std::env::var_os("THRONG_SIM_SEED").is_some()
 }
@@ -211,21 +211,21 @@ fn is_single() -> bool {
 const RUNS: u64 = 60;
 
 #[test]
-fn every_sum_closes_whatever_users_do_over_tcp() {
+fn every_sum_adds_up_for_random_users_over_tcp() {
     let c = play_all(Speaks::Tcp);
     let sums = [c.messages_failed, c.messages_waiting, c.sends_waiting];
     assert!(sums.iter().all(|sum| *sum > 0) || is_single(), "{c:?}");
 }
 
 #[test]
-fn every_sum_closes_whatever_users_do_over_websockets() {
+fn every_sum_adds_up_for_random_users_over_websockets() {
     let c = play_all(Speaks::Ws);
     let sums = [c.messages_failed, c.messages_waiting, c.upgrades_failed, c.upgrades_waiting];
     assert!(sums.iter().all(|sum| *sum > 0) || is_single(), "{c:?}");
 }
 
 #[test]
-fn every_sum_closes_whatever_users_do_in_channels() {
+fn every_sum_adds_up_for_random_users_in_channels() {
     let c = play_all(Speaks::Phoenix);
     let sums = [c.joins_waiting, c.pushes_failed, c.pushes_waiting, c.pushes_without_reply];
     assert!(sums.iter().all(|sum| *sum > 0) || is_single(), "{c:?}");

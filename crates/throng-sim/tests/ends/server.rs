@@ -1,5 +1,5 @@
-//! Servers that answer everything at once: an echo over TCP and over WebSockets, and `ok` to
-//! everything that is asked in Phoenix Channels.
+//! Servers that answer at once: an echo over TCP and over WebSockets, and `ok` to every request of
+//! Phoenix Channels.
 
 use std::net::SocketAddr;
 
@@ -12,26 +12,26 @@ use throng_sim::{SimDriver, SimFd};
 
 type D = SimDriver<()>;
 
-/// Connects that may wait to be accepted: few, so that a frozen server has a full queue soon.
+/// Accept queue: small, so that a frozen server soon has a full one.
 const BACKLOG: u32 = 3;
 
 pub(crate) fn server_addr() -> SocketAddr {
     "127.0.0.1:4000".parse().unwrap()
 }
 
-fn listen(desk_driver: &mut D) -> SimFd {
+fn listen(driver: &mut D) -> SimFd {
     let (addr, options) = (server_addr(), SocketOptions::default());
     let spec = ListenSpec { addr, backlog: BACKLOG, reuseport: false, options };
-    let listener = desk_driver.listen(&spec).unwrap();
-    desk_driver.watch(&listener, 0).unwrap();
+    let listener = driver.listen(&spec).unwrap();
+    driver.watch(&listener, 0).unwrap();
     listener
 }
 
-/// Sends back what it receives.
+/// App that sends back the bytes that it receives.
 #[derive(Default)]
 pub(crate) struct Echo {
     listener: Option<SimFd>,
-    /// Bytes that came.
+    /// Received bytes.
     pub(crate) bytes: u64,
 }
 
@@ -61,17 +61,17 @@ impl App<D> for Echo {
     }
 }
 
-/// Sends back each message, or answers it with `ok` where it is one of Phoenix Channels.
+/// App that sends back each message, or answers it with `ok` for Phoenix Channels.
 #[derive(Default)]
 pub(crate) struct Answerer {
     listener: Option<SimFd>,
-    /// Messages that came, heartbeats apart.
+    /// Received messages, without heartbeats.
     pub(crate) messages: u64,
 }
 
 impl App<D> for Answerer {
     type Session = WebSocketServer;
-    /// Whether it speaks Phoenix Channels.
+    /// The protocol is Phoenix Channels.
     type State = bool;
 
     fn started(&mut self, cx: &mut CoreContext<D, Self>) {

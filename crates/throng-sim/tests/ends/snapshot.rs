@@ -1,4 +1,4 @@
-//! What a control thread collects from cores that are slow to answer.
+//! Snapshots of cores that answer slowly.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -11,7 +11,8 @@ use throng_sim::{Faults, Sim, check};
 
 use crate::world::{Speaks, World};
 
-/// The control thread: it asks all cores each second, and waits half a second for them.
+/// Control thread: it requests a snapshot of all cores each second, and waits half a second for
+/// them.
 struct Control {
     collector: Collector,
     reply: Sender<Box<CoreStats>>,
@@ -26,24 +27,24 @@ impl Control {
         Self { collector, reply, replies }
     }
 
-    /// Asks all cores, of which core 1 has no turn for `frozen_ms`.
+    /// Requests a snapshot of all cores, while core 1 is frozen for `frozen_ms`.
     fn snapshot(&mut self, sim: &mut Sim, world: &World, frozen_ms: u64) -> LoadInterval {
         if frozen_ms > 0 {
             sim.freeze(&world.load[1]);
         }
         for (core, blank) in self.collector.request_stats() {
-            world.cores.post(core, GeneratorMessage::Collect(blank, self.reply.clone()));
+            world.cores.send_message(core, GeneratorMessage::Collect(blank, self.reply.clone()));
         }
         let before_thaw = frozen_ms.min(PATIENCE_MS);
-        self.hear(sim, before_thaw);
+        self.receive(sim, before_thaw);
         if frozen_ms < PATIENCE_MS {
             sim.thaw(&world.load[1]);
-            self.hear(sim, PATIENCE_MS - before_thaw);
+            self.receive(sim, PATIENCE_MS - before_thaw);
         }
         self.collector.interval()
     }
 
-    fn hear(&mut self, sim: &mut Sim, ms: u64) {
+    fn receive(&mut self, sim: &mut Sim, ms: u64) {
         let Self { collector, replies, .. } = self;
         sim.run_until(Duration::from_millis(ms), |_| {
             replies.try_iter().for_each(|stats| collector.add_stats(stats));
@@ -54,17 +55,17 @@ impl Control {
 
 const PATIENCE_MS: u64 = 500;
 
-/// 1,000 connects a second, like clockwork, on three cores.
+/// Scenario of 1,000 connects a second, at a constant rate.
 const SCENARIO: &str = "
 load: [{arrivals: {rate: 1000/s, for: 12s, spacing: even}}]
 user: [connect, close]
 ";
 
-/// Returns the best rate of connects of a run in which core 1 has no turn for so long from second
-/// `n` on, and how often a core was silent.
+/// Returns the highest rate of connects of a run, and how often a core was silent. Core 1 is frozen
+/// for `frozen_ms` of each second.
 fn rate_most(sim: &mut Sim, frozen_ms: fn(second: u64) -> u64) -> (f64, u64) {
-    // Answers to connects that were begun before come while the core has no turn, and are taken up
-    // before its mail.
+    // Answers to earlier connects arrive while the core is frozen, and are processed before its
+    // messages.
     let delay = Duration::from_millis(200);
     sim.set_faults(Faults { delay_min: delay, delay_max: delay, ..Faults::none() });
     let world = World::start(sim, Speaks::Tcp, 3, SCENARIO);
@@ -84,7 +85,7 @@ fn rate_most(sim: &mut Sim, frozen_ms: fn(second: u64) -> u64) -> (f64, u64) {
 }
 
 #[test]
-fn a_core_that_hands_over_late_makes_no_rate_higher_than_it_was() {
+fn a_late_answer_of_a_core_does_not_raise_the_rate() {
     check(5, |sim| {
         let (rate, silent) = rate_most(sim, |second| if second % 2 == 1 { 250 } else { 0 });
         assert_eq!(silent, 0);

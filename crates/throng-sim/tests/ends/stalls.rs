@@ -1,5 +1,5 @@
-//! A server that stands still for the last seconds of a run, with users in every state: what each
-//! of them waits for, and for how long, is known exactly.
+//! A server that stalls for the last seconds of a run, with users in every state: what each of them
+//! waits for, and for how long, is known exactly.
 
 use throng_load::generator::GeneratorMessage;
 use throng_report::Histogram;
@@ -7,7 +7,7 @@ use throng_sim::{Sim, check};
 
 use crate::world::{Speaks, Totals, World};
 
-/// 20 users for 10 s, of which the server stands still for the last four.
+/// Runs 20 users for 10 s; the server stalls for the last four.
 fn stalled(sim: &mut Sim, speaks: Speaks, users: &str) -> Totals {
     let load = "load: [{ramp: {to: 20, over: 1s}}, {hold: {for: 9s}}]";
     let world = World::start(sim, speaks, 2, &format!("{load}\n{users}"));
@@ -16,33 +16,34 @@ fn stalled(sim: &mut Sim, speaks: Speaks, users: &str) -> Totals {
     world.finish(sim)
 }
 
-/// How many values of `histogram` are below one second, how many below two, and so on.
+/// Returns how many values of `histogram` are below one second, how many below two, and so on.
 fn by_second(histogram: &Histogram) -> [u32; 5] {
     let mut found = [0; 5];
     for (us, n) in histogram.iter() {
-        // A cell is a thousandth wide, and is named by its upper end.
+        // A cell is a thousandth wide, and its value is its upper bound.
         found[(us.saturating_sub(5_000) / 1_000_000) as usize] += n;
     }
     found
 }
 
 #[test]
-fn a_connect_that_nobody_answers_counts_as_waiting() {
+fn a_connect_without_an_answer_counts_as_waiting() {
     check(3, |sim| {
         let totals =
             stalled(sim, Speaks::Tcp, "user: [connect: {timeout: 30s}, wait: 100ms, close]");
         let c = &totals.counters;
-        // Those that fit into the accept queue are established; nobody is accepted again.
+        // The connections that fit into the accept queue are established; none is accepted any
+        // more.
         assert_eq!((c.connects_waiting, c.connects_failed, c.users_cut), (20, 0, 20), "{c:?}");
         assert_eq!((c.users_waiting, c.users_failed), (0, 0));
         assert!(totals.unanswered.connect.percentile(1.0) > 3_000_000, "{totals:?}");
-        assert!(totals.connect.max() < 10_000, "what was answered was answered at once");
+        assert!(totals.connect.max() < 10_000, "every answer was immediate");
         assert!(totals.unanswered.tcp.is_empty(), "TCP is the connect itself");
     });
 }
 
 #[test]
-fn an_upgrade_that_nobody_answers_counts_as_waiting_apart() {
+fn an_upgrade_without_an_answer_counts_as_waiting_separately() {
     check(3, |sim| {
         let totals =
             stalled(sim, Speaks::Ws, "user: [connect: {timeout: 30s}, wait: 100ms, close: reset]");
@@ -56,7 +57,7 @@ fn an_upgrade_that_nobody_answers_counts_as_waiting_apart() {
 }
 
 #[test]
-fn a_join_and_a_push_that_nobody_answers_count_as_what_they_are() {
+fn a_join_and_a_push_without_an_answer_count_separately() {
     check(3, |sim| {
         let user = "user: [connect, repeat: {times: 100, do: [join: {topic: a, timeout: 30s}, \
             leave: {topic: a, timeout: 30s}, wait: 100ms]}]";
@@ -138,7 +139,7 @@ fn a_time_out_that_restarts_its_user_costs_the_turns_that_came_due_meanwhile() {
         let ages = &totals.unanswered.message;
         let times_out = ages.iter().filter(|(us, _)| (1_990_000..2_020_000).contains(us));
         assert_eq!(times_out.map(|(_, n)| n).sum::<u32>(), 10, "{totals:?}");
-        // They rest and connect again: four find room in the accept queue, and wait for their first
+        // They pause and connect again: four fit into the accept queue, and wait for their first
         // answer.
         assert_eq!((c.connects_waiting, c.messages_waiting), (6, 4), "{c:?}");
         assert_eq!((c.turns_started, c.turns_intended), (104, 104 + 40 + c.turns_waiting), "{c:?}");
@@ -161,12 +162,12 @@ fn a_time_out_that_continues_begins_the_late_turns_and_loses_none() {
         assert_eq!((c.messages_failed, c.messages_waiting), (20, 10), "{c:?}");
         assert_eq!((c.turns_intended, c.turns_failed), (200, 0), "{c:?}");
         assert_eq!((c.turns_started, c.turns_waiting), (120, 80), "{c:?}");
-        assert_eq!((c.users_failed, c.users_cut), (10, 0), "an error was there before the end");
+        assert_eq!((c.users_failed, c.users_cut), (10, 0), "the errors were before the end");
     });
 }
 
 #[test]
-fn who_cannot_send_because_nobody_reads_is_counted_and_timed() {
+fn a_user_whose_peer_does_not_read_is_counted_and_timed() {
     check(3, |sim| {
         let user = "user: [connect, every: {rate: 10/s, do: [send: {random: 100KiB}]}]";
         let totals = stalled(sim, Speaks::Tcp, user);
@@ -199,7 +200,8 @@ fn arrivals_that_the_end_cuts_off_are_neither_finished_nor_failed() {
 #[test]
 fn a_loop_without_an_end_takes_no_turn_after_the_schedule_and_its_users_finish() {
     check(3, |sim| {
-        let scenario = "load: [{arrivals: {rate: 20/s, for: 1s, spacing: even}}, {hold: {for: 4s}}]\n\
+        let scenario = "load: [{arrivals: {rate: 20/s, for: 1s, spacing: even}}, \
+            {hold: {for: 4s}}]\n\
             user: [connect, every: {period: 700ms, do: [send: hi, expect: hi]}]";
         let world = World::start(sim, Speaks::Tcp, 2, scenario);
         let totals = world.finish(sim);
@@ -210,14 +212,15 @@ fn a_loop_without_an_end_takes_no_turn_after_the_schedule_and_its_users_finish()
         let due: u64 = (0..20).map(|user| (4_999_800 - 50_000 * user) / 700_000 + 1).sum();
         assert_eq!(c.turns_started, due, "{c:?}");
         let took = (sim.now() - world.start_at).as_millis();
-        assert!((5_000..6_100).contains(&took), "between two turns nobody is busy: {took} ms");
+        assert!((5_000..6_100).contains(&took), "no user is busy between two turns: {took} ms");
     });
 }
 
 #[test]
 fn turns_that_were_due_before_the_end_of_the_schedule_count_though_their_user_went_on() {
     check(3, |sim| {
-        let scenario = "load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}, {hold: {for: 4s}}]\n\
+        let scenario = "load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}, \
+            {hold: {for: 4s}}]\n\
             user: [connect, every: {period: 1s, do: [send: hi, expect: {text: hi, \
             timeout: 60s}]}]";
         let world = World::start(sim, Speaks::Tcp, 2, scenario);
@@ -227,7 +230,7 @@ fn turns_that_were_due_before_the_end_of_the_schedule_count_though_their_user_we
         world.thaw(sim);
         let totals = world.finish(sim);
         let c = &totals.counters;
-        // The answers come at eight seconds; what was due by five had waited since then.
+        // The answers arrive at eight seconds; the turns due by five had waited since then.
         assert_eq!((c.messages_waiting, c.users_finished, c.users_cut), (0, 10, 0), "{c:?}");
         assert_eq!(
             (c.turns_intended, c.turns_started, c.turns_waiting),
@@ -241,13 +244,14 @@ fn turns_that_were_due_before_the_end_of_the_schedule_count_though_their_user_we
 #[test]
 fn users_that_are_stopped_by_hand_or_by_the_schedule_are_cut_as_well() {
     check(3, |sim| {
-        let scenario = "load: [{ramp: {to: 20, over: 1s}}, {hold: {for: 4s}}, {ramp: {to: 10, over: 1s}}, \
+        let scenario = "load: [{ramp: {to: 20, over: 1s}}, {hold: {for: 4s}}, {ramp: {to: 10, \
+            over: 1s}}, \
             {hold: {for: 3s}}]\n\
             user: [connect: {timeout: 60s}, stay]";
         let world = World::start(sim, Speaks::Ws, 2, scenario);
         world.freeze(sim);
         world.run_to(sim, 3_000);
-        world.tell(|| GeneratorMessage::StopUsers(3));
+        world.send_to_all(|| GeneratorMessage::StopUsers(3));
         world.run_to(sim, 3_100);
         assert_eq!(world.totals().counters.users_cut, 6, "three of each core");
         world.run_to(sim, 7_000);
@@ -271,7 +275,7 @@ fn a_user_who_stays_or_whose_last_loop_has_no_end_has_finished_when_the_run_ends
             let class = &totals.classes[class];
             (class.users_started, class.users_finished, class.users_cut)
         };
-        // A thinker has steps left: the end of the program.
+        // A user who thinks has a step left: the end of the program.
         assert_eq!([of(0), of(1), of(2)], [(10, 10, 0), (10, 0, 10), (10, 10, 0)], "{totals:?}");
     });
 }

@@ -19,12 +19,12 @@ use crate::server::{Answerer, Echo, server_addr};
 
 pub(crate) type LoadCore = Rc<RefCell<Core<SimDriver<GeneratorMessage>, Generator>>>;
 
-/// Both ends.
+/// Server and generator.
 pub(crate) struct World {
     server: Server,
     pub(crate) cores: SimCores<GeneratorMessage>,
     pub(crate) load: Vec<LoadCore>,
-    /// When the schedule begins.
+    /// Start of the schedule.
     pub(crate) start_at: Instant,
 }
 
@@ -33,7 +33,7 @@ enum Server {
     WebSocket(Rc<RefCell<Core<SimDriver<()>, Answerer>>>),
 }
 
-/// What is spoken.
+/// Protocol of server and generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speaks {
     Tcp,
@@ -42,7 +42,7 @@ pub(crate) enum Speaks {
 }
 
 impl World {
-    /// Starts a server, and a generator of `cores` cores that plays `scenario` (without its target
+    /// Starts a server, and a generator of `cores` cores that runs `scenario` (without its target
     /// and protocol).
     pub(crate) fn start(sim: &mut Sim, speaks: Speaks, cores: usize, scenario: &str) -> Self {
         let [driver] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();
@@ -81,13 +81,13 @@ impl World {
         Self { server, cores: sim_cores, load, start_at }
     }
 
-    /// Lets the world go on until `ms` milliseconds after the beginning of the schedule.
+    /// Runs the world until `ms` milliseconds after the start of the schedule.
     pub(crate) fn run_to(&self, sim: &mut Sim, ms: u64) {
         let until = self.start_at + Duration::from_millis(ms);
         sim.run_for(until - sim.now());
     }
 
-    /// The server stands still.
+    /// Freezes the server.
     pub(crate) fn freeze(&self, sim: &mut Sim) {
         match &self.server {
             Server::Tcp(core) => sim.freeze(core),
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// The server goes on.
+    /// Continues the server.
     pub(crate) fn thaw(&self, sim: &mut Sim) {
         match &self.server {
             Server::Tcp(core) => sim.thaw(core),
@@ -103,13 +103,13 @@ impl World {
         }
     }
 
-    /// Tells every core of the generator.
-    pub(crate) fn tell(&self, mail: impl Fn() -> GeneratorMessage) {
+    /// Sends a message to every core of the generator.
+    pub(crate) fn send_to_all(&self, message: impl Fn() -> GeneratorMessage) {
         for core in &self.load {
             let mut core = core.borrow_mut();
             let cx = core.cx();
             let own = cx.core();
-            assert!(cx.post(own, mail(), MessagePriority::Control).is_ok());
+            assert!(cx.send_message(own, message(), MessagePriority::Control).is_ok());
         }
     }
 
@@ -117,7 +117,7 @@ impl World {
         self.load.iter().all(|core| core.borrow().app().is_finished())
     }
 
-    /// Runs until everybody has left; what was counted and measured. All sums must close.
+    /// Runs until all users have left. Checks all sums. Returns counters and histograms.
     pub(crate) fn finish(&self, sim: &mut Sim) -> Totals {
         let over = sim.run_until(Duration::from_secs(3_000), |_| self.is_over());
         let totals = self.totals();
@@ -126,7 +126,7 @@ impl World {
         totals
     }
 
-    /// What was counted and measured so far.
+    /// Returns the counters and histograms so far.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for core in &self.load {
@@ -137,7 +137,7 @@ impl World {
     }
 }
 
-/// Over all cores.
+/// Sums over all cores.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) counters: LoadCounters,
@@ -177,7 +177,8 @@ impl Totals {
         self.unanswered.merge(&stats.unanswered);
     }
 
-    /// Asserts that whatever was begun has come to one end, and that every end is in its histogram.
+    /// Asserts that everything that was begun has one outcome, and that every outcome is in its
+    /// histogram.
     #[track_caller]
     pub(crate) fn close(&self) {
         let c = &self.counters;
@@ -229,7 +230,7 @@ impl Totals {
         assert_eq!(self.waits(), self.unanswered_count(), "{self:?}");
     }
 
-    /// Waits that had no answer, by the counters.
+    /// Returns the number of waits without an answer, by the counters.
     fn waits(&self) -> u64 {
         let c = &self.counters;
         let waiting = c.connects_waiting
@@ -243,7 +244,7 @@ impl Totals {
         waiting + timed_out + connects + c.turns_waiting + c.turns_failed
     }
 
-    /// The same, by the histograms.
+    /// Returns the number of waits without an answer, by the histograms.
     fn unanswered_count(&self) -> u64 {
         let UnansweredWaits { connect, message, join, push, .. } = &self.unanswered;
         [connect, message, join, push].iter().map(|histogram| histogram.count()).sum()

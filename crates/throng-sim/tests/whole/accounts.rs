@@ -1,4 +1,4 @@
-//! What both ends counted agrees, whatever happened between them.
+//! The counters of server and generator agree, under all faults.
 
 use std::time::Duration;
 
@@ -7,31 +7,34 @@ use throng_sim::{Faults, Sim, check};
 
 use crate::pair::{Pair, Shape};
 
-/// 60 users who come and go for five seconds, each with three questions.
+/// Scenario of 60 users who connect and disconnect for five seconds, each with three requests.
 const TALK: &str = "
 load: [{ramp: {to: 60, over: 1s}}, {hold: {for: 4s}}, {ramp: {to: 0, over: 1s}}]
 user:
   - connect
-  - repeat: {times: 3, do: [{send: 'user ${user.id} asks?'}, {expect: {until: '?'}}, {wait: 100ms ±50%}]}
+  - repeat: {times: 3, do: [{send: 'user ${user.id} asks?'}, {expect: {until: '?'}}, \
+      {wait: 100ms ±50%}]}
   - close
 ";
 
-/// Arrivals with three questions each; all of them end by themselves.
+/// Scenario of arrivals with three requests each, which all finish.
 const ASK: &str = "
 load: [{arrivals: {rate: 100/s, for: 4s}}]
 user:
   - connect
-  - repeat: {times: 3, do: [{send: 'user ${user.id} asks?'}, {expect: {until: '?'}}, {wait: 100ms ±50%}]}
+  - repeat: {times: 3, do: [{send: 'user ${user.id} asks?'}, {expect: {until: '?'}}, \
+      {wait: 100ms ±50%}]}
   - close
 ";
 
-/// Arrivals that send much at once and take it back.
+/// Scenario of arrivals that send many bytes at once and receive them back.
 const BULK: &str = "
 load: [{arrivals: {rate: 50/s, for: 3s}}]
 user: [connect, {send: {random: 20KiB}}, {expect: {bytes: 20480, timeout: 60s}}, close]
 ";
 
-/// A network without losses, so slow and narrow that everything happens in pieces.
+/// Returns a network without losses that is slow and has small windows, so all transfers are
+/// partial.
 fn rough() -> Faults {
     Faults { syn_loss: 0.0, window_bytes_min: 500, ..Faults::rough() }
 }
@@ -41,8 +44,8 @@ fn any_accept(sim: &mut Sim) -> AcceptTopology {
         [sim.prng().below(3) as usize]
 }
 
-/// Everything is closed, given back, and told once.
-fn books_are_closed(sim: &mut Sim, pair: &Pair) {
+/// Asserts that all sockets are closed, all permits are free, and all counters agree.
+fn check_accounts(sim: &mut Sim, pair: &Pair) {
     let load = pair.load_counters();
     assert_eq!(load.users_active, 0);
     assert_eq!(load.connected, 0);
@@ -55,7 +58,7 @@ fn books_are_closed(sim: &mut Sim, pair: &Pair) {
     assert_eq!(load.messages_expected, ends, "{load:?}");
     let server = pair.server_counters(sim);
     assert_eq!((server.open, server.accepted), (0, server.closed));
-    assert_eq!(pair.server.permits().taken(), 0, "every permit came back");
+    assert_eq!(pair.server.permits().in_use(), 0, "every permit is free again");
     for core in &pair.server_cores {
         let counters = core.borrow_mut().cx().counters();
         assert_eq!((counters.slots, counters.pending_bytes, counters.panics), (0, 0, 0));
@@ -67,9 +70,9 @@ fn books_are_closed(sim: &mut Sim, pair: &Pair) {
     assert_eq!(sim.dropped_sockets(), 0);
 }
 
-/// Who closes by a reset leaves by one too, so that no port stays in TIME-WAIT.
+/// Users who close by a reset also leave by a reset at the end, so that no port stays in TIME-WAIT.
 #[test]
-fn users_that_the_end_finds_leave_as_they_close() {
+fn users_at_the_end_of_the_run_leave_as_they_close() {
     for (close, expected) in [("close: reset", 40), ("close", 0)] {
         check(10, |sim| {
             let scenario = format!(
@@ -88,9 +91,9 @@ fn without_an_error(sim: &mut Sim, faults: Faults, scenario: &str) {
     let accept = any_accept(sim);
     let pair = Pair::start(sim, accept, Shape::default(), scenario);
     pair.finish(sim, Duration::from_secs(300));
-    books_are_closed(sim, &pair);
+    check_accounts(sim, &pair);
     let load = pair.load_counters();
-    assert_eq!((pair.errors(), load.users_failed), (0, 0), "{accept:?} {:?}", pair.slates());
+    assert_eq!((pair.errors(), load.users_failed), (0, 0), "{accept:?} {:?}", pair.core_stats());
     assert!(load.users_finished >= 100, "{load:?}");
     let server = pair.server_counters(sim);
     assert_eq!(
@@ -102,29 +105,29 @@ fn without_an_error(sim: &mut Sim, faults: Faults, scenario: &str) {
 }
 
 #[test]
-fn both_ends_agree_on_a_calm_network() {
+fn server_and_generator_agree_on_a_calm_network() {
     check(6, |sim| without_an_error(sim, Faults::none(), ASK));
 }
 
 #[test]
-fn both_ends_agree_on_a_rough_network() {
+fn server_and_generator_agree_on_a_rough_network() {
     check(15, |sim| without_an_error(sim, rough(), ASK));
 }
 
 #[test]
-fn what_is_sent_in_bulk_comes_back_on_a_rough_network() {
+fn bulk_bytes_come_back_on_a_rough_network() {
     check(8, |sim| without_an_error(sim, rough(), BULK));
 }
 
 #[test]
-fn both_ends_close_their_books_on_a_hostile_network() {
+fn accounts_close_on_a_hostile_network() {
     check(30, |sim| {
         sim.set_faults(Faults::hostile());
         let accept = any_accept(sim);
         let pair = Pair::start(sim, accept, Shape::default(), TALK);
         pair.finish(sim, Duration::from_secs(300));
-        books_are_closed(sim, &pair);
-        assert!(pair.errors() > 0, "nothing went wrong");
+        check_accounts(sim, &pair);
+        assert!(pair.errors() > 0, "there was no fault");
         assert!(pair.load_counters().users_finished > 50, "{:?}", pair.load_counters());
     });
 }
@@ -146,6 +149,6 @@ fn a_server_that_is_suspended_and_resumed_serves_again() {
             assert!(pair.server_counters(sim).accepted > accepted, "{accept:?} accepts no more");
         }
         pair.finish(sim, Duration::from_secs(300));
-        books_are_closed(sim, &pair);
+        check_accounts(sim, &pair);
     });
 }

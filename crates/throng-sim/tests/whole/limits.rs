@@ -1,4 +1,4 @@
-//! Limits hold, and nobody waits who need not.
+//! Limits hold, and no connection waits while there is room.
 
 use std::time::Duration;
 
@@ -7,14 +7,15 @@ use throng_sim::{Faults, check};
 
 use crate::pair::{Pair, Shape};
 
-/// 100 users who want a connection each, and hold it for half a second.
+/// Scenario of 100 users who each open a connection and hold it for half a second.
 const CROWD: &str = "
 load: [{ramp: {to: 100, over: 1s}}, {hold: {for: 10s}}, {ramp: {to: 0, over: 1s}}]
-user: [{connect: {timeout: 200s}}, {send: hello}, {expect: {bytes: 5, timeout: 200s}}, {wait: 500ms}, close]
+user: [{connect: {timeout: 200s}}, {send: hello}, {expect: {bytes: 5, timeout: 200s}}, \
+    {wait: 500ms}, close]
 ";
 
 #[test]
-fn there_are_never_more_connections_than_permits_and_everybody_gets_one_in_turn() {
+fn connections_never_exceed_the_permits_and_every_user_gets_one_in_turn() {
     for accept in [AcceptTopology::Reuseport, AcceptTopology::Shared, AcceptTopology::Dispatch] {
         check(8, |sim| {
             sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
@@ -23,26 +24,28 @@ fn there_are_never_more_connections_than_permits_and_everybody_gets_one_in_turn(
             let mut most = 0;
             sim.run_until(Duration::from_secs(13), |_| {
                 most = most.max(pair.open());
-                assert!(pair.open() <= 10 && pair.server.permits().taken() <= 10);
+                assert!(pair.open() <= 10 && pair.server.permits().in_use() <= 10);
                 false
             });
             assert_eq!(most, 10, "{accept:?}: the limit was never reached");
-            // Ten at a time for half a second each and some waiting: a permit that waits for nobody would show.
+            // Ten at a time, for half a second each, while others wait: an unused permit would
+            // show.
             let served = pair.load_counters().messages_answered;
             assert!(served > 120, "{accept:?}: only {served} were served");
             pair.finish(sim, Duration::from_secs(600));
-            assert_eq!(pair.server.permits().taken(), 0);
-            assert_eq!(pair.errors(), 0, "{accept:?}: {:?}", pair.slates());
+            assert_eq!(pair.server.permits().in_use(), 0);
+            assert_eq!(pair.errors(), 0, "{accept:?}: {:?}", pair.core_stats());
         });
     }
 }
 
 #[test]
-fn full_fd_tables_are_no_error_for_anybody() {
+fn full_fd_tables_cause_no_error() {
     for accept in [AcceptTopology::Reuseport, AcceptTopology::Shared, AcceptTopology::Dispatch] {
         check(8, |sim| {
             sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
-            // Three tables of 15, one place of each for the listener; the hash spreads connects unevenly.
+            // Three tables of 15 fds, one in each for the listener; the hash spreads connects
+            // unevenly.
             let shape = Shape { fds_max: 15, connections_max: 42, ..Shape::default() };
             let pair = Pair::start(sim, accept, shape, CROWD);
             let mut most = 0;
@@ -52,14 +55,14 @@ fn full_fd_tables_are_no_error_for_anybody() {
             });
             assert!(most >= 40, "{accept:?}: only {most} at a time");
             pair.finish(sim, Duration::from_secs(600));
-            assert_eq!(pair.errors(), 0, "{accept:?}: {:?}", pair.slates());
-            assert_eq!(pair.server.permits().taken(), 0);
+            assert_eq!(pair.errors(), 0, "{accept:?}: {:?}", pair.core_stats());
+            assert_eq!(pair.server.permits().in_use(), 0);
         });
     }
 }
 
 #[test]
-fn a_connection_of_which_nothing_is_heard_is_closed_after_the_idle_timeout() {
+fn a_silent_connection_is_closed_after_the_idle_timeout() {
     check(5, |sim| {
         let idle_timeout = Some(Duration::from_secs(2));
         let shape = Shape { idle_timeout, ..Shape::default() };

@@ -1,4 +1,4 @@
-//! The real server and the real generator against each other, on virtual time.
+//! The real server and the real generator, on virtual time.
 
 mod accounts;
 mod latency;

@@ -23,7 +23,7 @@ type LoadDriver = FaultyDriver<SimDriver<LoadMail>>;
 pub(crate) type ServerCore = Rc<RefCell<Core<ServerDriver, ServerApp<Echo, ServerDriver>>>>;
 pub(crate) type LoadCore = Rc<RefCell<Core<LoadDriver, Generator>>>;
 
-/// Both ends.
+/// Server and generator.
 pub(crate) struct Pair {
     pub(crate) server: SimCores<CoreMessage<Infallible>>,
     pub(crate) server_cores: Vec<ServerCore>,
@@ -33,12 +33,12 @@ pub(crate) struct Pair {
     shape: Shape,
 }
 
-/// How large both are.
+/// Sizes of server and generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) server_cores: usize,
     pub(crate) connections_max: usize,
-    /// Of each fd table of the server.
+    /// Sockets that fit into each fd table of the server.
     pub(crate) fds_max: usize,
     pub(crate) backlog: u32,
     pub(crate) idle_timeout: Option<Duration>,
@@ -59,7 +59,7 @@ impl Default for Shape {
 }
 
 impl Pair {
-    /// Starts a server, and then a generator that plays `scenario` (without its target).
+    /// Starts a server, then a generator that runs `scenario` (without its target).
     pub(crate) fn start(
         sim: &mut Sim,
         accept: AcceptTopology,
@@ -110,7 +110,7 @@ impl Pair {
         pair
     }
 
-    /// Has the server listen, as its control thread does.
+    /// Makes the server listen, as its control thread does.
     pub(crate) fn listen(&self, sim: &mut Sim) {
         let (reply, answers) = channel::<ListenReport>();
         let hear = |sim: &mut Sim, count: usize| {
@@ -126,24 +126,24 @@ impl Pair {
         let cores = self.shape.server_cores;
         if self.accept == AcceptTopology::Reuseport {
             for core in 0..cores {
-                self.server.post(core, CoreMessage::listen(server_addr(), reply.clone()));
+                self.server.send_message(core, CoreMessage::listen(server_addr(), reply.clone()));
                 hear(sim, 1);
             }
         } else {
             (1..cores).for_each(|core| {
-                self.server.post(core, CoreMessage::expect_listener(reply.clone()))
+                self.server.send_message(core, CoreMessage::expect_listener(reply.clone()))
             });
             hear(sim, cores - 1);
-            self.server.post(0, CoreMessage::listen_for_all(server_addr(), reply.clone()));
+            self.server.send_message(0, CoreMessage::listen_for_all(server_addr(), reply.clone()));
             hear(sim, cores);
         }
     }
 
-    /// Has the server close its listeners.
+    /// Makes the server close its listeners.
     pub(crate) fn suspend(&self, sim: &mut Sim) {
         let (reply, answers) = channel();
         (0..self.shape.server_cores)
-            .for_each(|core| self.server.post(core, CoreMessage::suspend(reply.clone())));
+            .for_each(|core| self.server.send_message(core, CoreMessage::suspend(reply.clone())));
         let mut heard = 0;
         sim.run_until(Duration::from_secs(10), |_| {
             heard += answers.try_iter().count();
@@ -152,12 +152,12 @@ impl Pair {
         assert_eq!(heard, self.shape.server_cores);
     }
 
-    /// Runs until the schedule is over, everybody has left, and the server knows.
+    /// Runs until the schedule is over, all users have left, and the server knows it.
     pub(crate) fn finish(&self, sim: &mut Sim, limit: Duration) {
         let over = sim.run_until(limit, |_| self.is_over());
         let server = self.server_counters(sim);
         assert!(over, "{:?} {server:?}", self.load_counters());
-        // What the network still has.
+        // Deliver the segments in transit.
         sim.run_for(Duration::from_secs(200));
     }
 
@@ -166,32 +166,33 @@ impl Pair {
         self.load_cores.iter().all(finished) && self.open() == 0
     }
 
-    /// Connections in the tables of the server's cores.
+    /// Returns the number of connections in the tables of the server's cores.
     pub(crate) fn open(&self) -> usize {
         self.server_cores.iter().map(|core| core.borrow_mut().cx().len()).sum()
     }
 
-    pub(crate) fn slates(&self) -> Vec<CoreStats> {
+    pub(crate) fn core_stats(&self) -> Vec<CoreStats> {
         self.load_cores.iter().map(|core| core.borrow().app().stats().clone()).collect()
     }
 
     pub(crate) fn load_counters(&self) -> LoadCounters {
         let mut sum = LoadCounters::default();
-        self.slates().iter().for_each(|stats| sum.merge(&stats.counters));
+        self.core_stats().iter().for_each(|stats| sum.merge(&stats.counters));
         sum
     }
 
-    /// Errors of established connections, and connects that timed out.
+    /// Returns the errors of established connections, and connects that timed out.
     pub(crate) fn errors(&self) -> u64 {
-        self.slates().iter().flat_map(|stats| stats.errors).sum::<u64>()
+        self.core_stats().iter().flat_map(|stats| stats.errors).sum::<u64>()
             + self.load_counters().connects_failed
     }
 
-    /// What the server says that it counted.
+    /// Returns the server's counters.
     pub(crate) fn server_counters(&self, sim: &mut Sim) -> ServerCounters {
         let (reply, answers) = channel();
         let cores = self.shape.server_cores;
-        (0..cores).for_each(|core| self.server.post(core, CoreMessage::collect(reply.clone())));
+        (0..cores)
+            .for_each(|core| self.server.send_message(core, CoreMessage::collect(reply.clone())));
         let mut reports = Vec::new();
         sim.run_until(Duration::from_secs(10), |_| {
             reports.extend(answers.try_iter());

@@ -99,7 +99,7 @@ fn find(given: Option<&Path>, targets: &[SocketAddr]) -> Result<Option<ObservedS
     }
     // An address of this network namespace differs from the same address in another.
     let is_local = targets.iter().any(|target| is_local(target.ip()));
-    let is_reached = |pid| !is_local || netns::is_mine(pid) != Ok(false);
+    let is_reached = |pid| !is_local || netns::is_current(pid) != Ok(false);
     let servers = processes()
         .into_iter()
         .filter(|process| process.role == ProcessRole::Server && is_reached(process.pid));

@@ -1,4 +1,4 @@
-//! Joins, pushes and leaves, and everything that a server may answer to them.
+//! Joins, pushes and leaves, and all answers of a server to them.
 
 use std::time::Duration;
 
@@ -24,14 +24,17 @@ fn a_reply_is_known_by_its_ref_while_broadcasts_and_other_replies_come_between()
             let totals = run(
                 sim,
                 &format!(
-                    "user: [connect: {{vsn: {vsn}, deflate: true}}, join: {{topic: a}}, repeat: {{times: 5, do: [push: {{topic: a, event: echo, payload: {{n: \"${{counter}}\"}}}}]}}, leave: {{topic: a}}, close]"
+                    "user: [connect: {{vsn: {vsn}, deflate: true}}, join: {{topic: a}}, \
+                     repeat: {{times: 5, do: [push: {{topic: a, event: echo, \
+                     payload: {{n: \"${{counter}}\"}}}}]}}, leave: {{topic: a}}, close]"
                 ),
             );
             assert_eq!(totals.errors.total(), 0, "{totals:?}");
             let counters = &totals.counters;
             assert_eq!((counters.joins_ok, counters.pushes_sent, counters.pushes_ok), (10, 50, 50));
             assert_eq!(counters.users_finished, 10);
-            // Ten times: the answer to the join, thrice five, the answer to the leave and the close of the channel.
+            // Ten times: the answer to the join, three times five messages, the answer to the
+            // leave, and the close of the channel.
             assert_eq!(counters.messages_received, 10 * (1 + 15 + 2));
             assert_eq!((totals.join.count(), totals.push.count()), (10, 50));
         });
@@ -39,7 +42,7 @@ fn a_reply_is_known_by_its_ref_while_broadcasts_and_other_replies_come_between()
 }
 
 #[test]
-fn each_thing_that_goes_wrong_is_an_error_of_its_own() {
+fn each_fault_is_its_own_kind_of_error() {
     for (steps, kind) in [
         ("join: {topic: \"private:1\"}", "join_refused"),
         ("join: {topic: \"silent:1\", timeout: 2s}", "join_timeout"),
@@ -75,11 +78,14 @@ fn a_refused_upgrade_is_a_failed_connect_with_its_status() {
 }
 
 #[test]
-fn who_continues_after_a_crash_goes_on_without_the_channel() {
+fn a_user_that_continues_after_a_crash_has_no_channel() {
     check(3, |sim| {
         let totals = run(
             sim,
-            "user: [connect, join: {topic: a}, join: {topic: b}, push: {topic: a, event: crash}, push: {topic: a, event: echo}, push: {topic: b, event: echo}, wait: 1s, push: {topic: b, event: end, reply: false}, wait: 1s, push: {topic: b, event: echo}, close]\non_error: continue",
+            "user: [connect, join: {topic: a}, join: {topic: b}, push: {topic: a, event: crash}, \
+             push: {topic: a, event: echo}, push: {topic: b, event: echo}, wait: 1s, \
+             push: {topic: b, event: end, reply: false}, wait: 1s, push: {topic: b, event: echo}, \
+             close]\non_error: continue",
         );
         let errors = &totals.errors;
         assert_eq!(
@@ -98,7 +104,8 @@ fn a_user_that_begins_again_has_no_channel_from_before() {
     check(3, |sim| {
         let totals = run(
             sim,
-            "user: [connect, join: {topic: a}, push: {topic: a, event: echo}, push: {topic: a, event: close}]\non_error: restart",
+            "user: [connect, join: {topic: a}, push: {topic: a, event: echo}, push: {topic: a, \
+             event: close}]\non_error: restart",
         );
         let counters = &totals.counters;
         assert!(counters.iterations > 100, "{counters:?}");

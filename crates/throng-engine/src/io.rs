@@ -1,0 +1,96 @@
+//! State of a core that every callback may use: the driver, the out buffer, effects and counters.
+
+use std::collections::VecDeque;
+
+use throng_base::{Instant, Key};
+use throng_driver::{CoreId, Driver, Errno, MailboxFull, MessagePriority, SocketClose};
+use throng_report::CoreCounters;
+
+use crate::arrival::{Arrival, StampSampler};
+use crate::budget::{Budget, InputBacklog};
+use crate::{CloseReason, CoreLimits};
+
+/// Part of a core's state that the callback of one connection may use too, beside its own entry.
+pub(crate) struct CoreIo<D: Driver> {
+    pub(crate) driver: D,
+    /// Time at which the core began to process the present event.
+    pub(crate) now: Instant,
+    /// Bytes that the present callback sends.
+    pub(crate) out: Vec<u8>,
+    pub(crate) effects: VecDeque<Effect>,
+    /// Entries that may have more to read.
+    pub(crate) ready: VecDeque<Key>,
+    /// Input of these entries that was received and not processed.
+    pub(crate) backlog: InputBacklog,
+    /// Work that remains for all connections of this turn.
+    pub(crate) budget: Budget,
+    pub(crate) sampler: StampSampler,
+    /// Arrival of the bytes from which the present event was read.
+    pub(crate) arrival: Arrival,
+    pub(crate) counters: CoreCounters,
+    pub(crate) limits: CoreLimits,
+    pub(crate) stopped: bool,
+}
+
+/// Work that the core does after the present callback returns.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    Opened(Key),
+    Notified(Key),
+    Drained(Key),
+    Close(Key, CloseReason, SocketClose),
+    Closed(Key, CloseReason),
+}
+
+impl<D: Driver> CoreIo<D> {
+    pub(crate) fn new(driver: D, now: Instant, limits: CoreLimits) -> Self {
+        Self {
+            driver,
+            now,
+            out: Vec::new(),
+            effects: VecDeque::new(),
+            ready: VecDeque::new(),
+            backlog: InputBacklog::default(),
+            budget: Budget::new(limits.turn_work_bytes_max),
+            sampler: StampSampler::default(),
+            arrival: Arrival::UNKNOWN,
+            counters: CoreCounters::default(),
+            limits,
+            stopped: false,
+        }
+    }
+
+    /// Receives into `buffer`. Requests an arrival stamp if the connection measures arrivals and
+    /// the sampler allows it.
+    pub(crate) fn recv(
+        &mut self,
+        fd: &D::Fd,
+        buffer: &mut [u8],
+        wants_arrival: bool,
+    ) -> Result<(usize, Arrival), Errno> {
+        if !wants_arrival {
+            return Ok((self.driver.recv(fd, buffer)?, Arrival::UNKNOWN));
+        }
+        let Some(weight) = self.sampler.next_weight() else {
+            return Ok((self.driver.recv(fd, buffer)?, Arrival::NotSampled));
+        };
+        let (received, at) = self.driver.recv_stamped(fd, buffer)?;
+        let arrival = at.map_or(Arrival::Unknown { weight }, |at| Arrival::Stamped { at, weight });
+        Ok((received, arrival))
+    }
+
+    /// Puts `message` into the mailbox of the core `to`, and counts it if the mailbox refuses it.
+    pub(crate) fn send_message(
+        &mut self,
+        to: CoreId,
+        message: D::Mail,
+        priority: MessagePriority,
+    ) -> Result<(), MailboxFull<D::Mail>> {
+        let sent = self.driver.send_message(to, message, priority);
+        self.counters.mail_dropped += u64::from(sent.is_err());
+        sent
+    }
+}
+
+/// Capacity that the out buffer keeps between callbacks.
+pub(crate) const OUT_KEPT_BYTES: usize = 256 << 10;
