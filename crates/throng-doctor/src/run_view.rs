@@ -24,6 +24,8 @@ pub struct RunView<'a> {
     pub(crate) thresholds: &'a MissedThresholds,
     /// Intervals while the load is on, with the one of zero length at the beginning.
     samples: &'a [Sample],
+    /// All intervals, with those in which users leave.
+    all: &'a [Sample],
     /// True if facts of another kernel or network namespace were recorded for the server.
     has_server_kernel: bool,
 }
@@ -91,7 +93,7 @@ impl<'a> RunView<'a> {
         let samples = &all[..end];
         let has_server_kernel =
             samples.iter().any(|sample| !sample.interval.server_kernel.is_empty());
-        Self { header: &history.header, summary, thresholds, samples, has_server_kernel }
+        Self { header: &history.header, summary, thresholds, samples, all, has_server_kernel }
     }
 
     /// Returns the view of a run without thresholds.
@@ -155,6 +157,12 @@ impl<'a> RunView<'a> {
     /// not known.
     pub fn growth(&self, end: Endpoint, counter: &str) -> Option<Growth> {
         self.growth_of(counter, |sample| self.value(end, sample, counter))
+    }
+
+    /// Returns the growth of a counter over the whole run, until the last user has left. It is for
+    /// counters that move when something ends.
+    pub fn growth_to_the_end(&self, end: Endpoint, counter: &str) -> Option<Growth> {
+        Self { samples: self.all, ..*self }.growth(end, counter)
     }
 
     /// Returns the growth of one of the generator's own counters.

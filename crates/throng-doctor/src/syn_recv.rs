@@ -13,7 +13,7 @@ use throng_base::time::Instant;
 /// `ListenDrops` has grown.
 ///
 /// The last cost says little about the next one if the machine has become busy: a walk over 1.4
-/// million sockets took 16 s while all CPUs were busy. Above [`SOCKETS_MAX`] sockets there is
+/// million sockets took 16 s while all CPUs were busy. Above 500,000 sockets there is
 /// therefore no count.
 #[derive(Clone, Debug, Default)]
 pub struct SynRecvMeter {

@@ -26,7 +26,7 @@ mod sync;
 mod tables;
 mod wait;
 
-pub use clock::Clock;
+pub use clock::{Clock, utc_now};
 pub use cores::{Cores, CoresOptions, spawn};
 pub use driver::{
     ConnectSpec, CoreId, Driver, Interest, IoEvent, ListenSpec, MailboxFull, MessagePriority,

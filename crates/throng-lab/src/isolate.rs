@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The namespaces have no names, and the veth pair is created inside them: the host never sees it.
-//! They live as long as the lab's two [`Namespace`] threads and the processes started in them.
+//! They live as long as the lab's two namespace threads and the processes started in them.
 //! These processes end when their standard input closes, and the kernel closes it however the lab
 //! ends. So a crash leaves nothing to clean up.
 

@@ -109,7 +109,7 @@ impl LabReport {
         }
     }
 
-    /// Renders the report as text of [`WIDTH`] columns. `program` is the name of this program, as
+    /// Renders the report as text for a terminal. `program` is the name of this program, as
     /// the user typed it.
     pub fn text(&self, program: &str) -> String {
         let mut text = wrap(&self.head(), WIDTH);

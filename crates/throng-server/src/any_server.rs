@@ -7,23 +7,23 @@ use throng_report::{RunEvent, ServerSnapshot};
 
 use crate::{Handler, RunningServer, StartError};
 
-/// The operations of a [`Server`] that do not depend on its handler.
+/// The operations of a [`RunningServer`] that do not depend on its handler.
 pub trait AnyServer: Send + Sync {
-    /// Returns the address it listens on; see [`Server::addr`].
+    /// Returns the address it listens on; see [`RunningServer::addr`].
     fn addr(&self) -> SocketAddr;
-    /// Returns the counters; see [`Server::snapshot`].
+    /// Returns the counters; see [`RunningServer::snapshot`].
     fn snapshot(&self) -> ServerSnapshot;
-    /// Returns the events since the last call; see [`Server::events`].
+    /// Returns the events since the last call; see [`RunningServer::events`].
     fn events(&self) -> Vec<RunEvent>;
-    /// Returns the number of open connections; see [`Server::open`].
+    /// Returns the number of open connections; see [`RunningServer::open`].
     fn open(&self) -> u64;
-    /// Stops accepting; see [`Server::suspend`].
+    /// Stops accepting; see [`RunningServer::suspend`].
     fn suspend(&self);
-    /// Accepts again; see [`Server::resume`].
+    /// Accepts again; see [`RunningServer::resume`].
     fn resume(&self) -> Result<(), StartError>;
-    /// Stops accepting and waits until all connections have ended; see [`Server::drain`].
+    /// Stops accepting and waits until all connections have ended; see [`RunningServer::drain`].
     fn drain(&self, timeout: Duration) -> bool;
-    /// Stops the cores; see [`Server::stop`].
+    /// Stops the cores; see [`RunningServer::stop`].
     fn stop(&self) -> bool;
 }
 

@@ -2,13 +2,13 @@
 //! phoenix.js and other Phoenix clients.
 //!
 //! A [`Channel`] is an application's code for a topic. [`Channels`] maps topics to channels. Each
-//! core of a [`Server`](crate::Server) has a handler made from it.
+//! core of a [`RunningServer`](crate::RunningServer) has a handler made from it.
 //!
 //! ```
 //! use throng_server::channels::{
 //!     Channel, Channels, JoinRefusal, Joining, PhoenixPayload, Socket,
 //! };
-//! use throng_server::{Server, ServerOptions};
+//! use throng_server::{RunningServer, ServerOptions};
 //!
 //! /// A chat room: every message goes to all members.
 //! struct Room {
@@ -34,7 +34,7 @@
 //! }
 //!
 //! let channels = Channels::new("/socket").channel::<Room>("rooms:*")?;
-//! let server = Server::start(ServerOptions::default(), move |core| channels.handler(core))?;
+//! let server = RunningServer::start(ServerOptions::default(), move |core| channels.handler(core))?;
 //! println!("ws://{}/socket/websocket", server.addr());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

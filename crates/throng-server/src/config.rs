@@ -9,7 +9,7 @@ use throng_report::RunEvent;
 
 use crate::AcceptTopology;
 
-/// The options as the cores use them. [`Server`](crate::Server) makes it from its options; the
+/// The options as the cores use them. [`RunningServer`](crate::RunningServer) makes it from its options; the
 /// simulation makes its own.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {

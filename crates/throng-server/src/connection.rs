@@ -217,8 +217,8 @@ impl<H: Handler> Connection<'_, H> {
         self.ops.is_detached()
     }
 
-    /// Reports whether the server drains: between [`Server::drain`](crate::Server::drain) and
-    /// [`Server::resume`](crate::Server::resume).
+    /// Reports whether the server drains: between [`RunningServer::drain`](crate::RunningServer::drain) and
+    /// [`RunningServer::resume`](crate::RunningServer::resume).
     pub const fn is_draining(&self) -> bool {
         self.is_draining
     }

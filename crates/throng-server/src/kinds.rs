@@ -1,7 +1,7 @@
 //! The kinds of ready-made servers, in one table. `throng serve`, its help and its tests are made
 //! from it.
 //!
-//! To add a kind, write its file below `kinds/`, with a [`Handler`](crate::Handler) and a `start`
+//! To add a kind, write its file below `kinds/`, with a [`Handler`] and a `start`
 //! function, and add its row to [`KINDS`].
 
 mod channels;

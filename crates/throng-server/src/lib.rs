@@ -2,7 +2,7 @@
 //! and limits that hold.
 //!
 //! ```
-//! use throng_server::{Connection, Handler, Raw, Server, ServerOptions};
+//! use throng_server::{Connection, Handler, Raw, RunningServer, ServerOptions};
 //!
 //! struct Shout;
 //!
@@ -17,7 +17,7 @@
 //!     }
 //! }
 //!
-//! let server = Server::start(ServerOptions::default(), |_core| Shout)?;
+//! let server = RunningServer::start(ServerOptions::default(), |_core| Shout)?;
 //! # use std::io::{Read, Write};
 //! # let mut client = std::net::TcpStream::connect(server.addr())?;
 //! # client.write_all(b"hello")?;

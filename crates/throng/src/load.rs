@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use throng_driver::netlink;
+use throng_driver::{netlink, utc_now};
 use throng_lab::recorder::{Outcome, Recorder, RecorderOptions, RunProbes};
 use throng_load::run::{LoadOptions, LoadPlan, RunningLoad};
 use throng_load::scenario::{Scenario, Target, needs_no_permission};
@@ -154,6 +154,7 @@ fn refuse_foreign(plan: &LoadPlan) -> Result {
 
 fn header(plan: &LoadPlan, scenario: ScenarioSource) -> RunHeader {
     RunHeader {
+        started: utc_now(),
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args().collect(),
         scenario,

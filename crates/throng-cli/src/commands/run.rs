@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use clap::Args;
 use throng_base::units::show_duration;
@@ -191,7 +191,7 @@ impl Run {
             CalibrationResult::Unknown(why) => Some(why),
             CalibrationResult::Interrupted(by) => return Err(by),
         };
-        plan.header.started = text::rfc3339(SystemTime::now());
+        plan.header.started = throng_driver::utc_now();
         Ok(unknown)
     }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -110,10 +111,25 @@ impl Bench {
             self.target()
         );
         std::fs::write(self.path("hold.yaml"), scenario).unwrap();
+        self.wait_for_ports();
         let mut command =
             self.throng(&["run", "hold.yaml", "--no-calibrate", "--no-record", "--json", "-"]);
         command.args(&self.flags).args(flags);
         Came::from(command.output().unwrap())
+    }
+
+    /// Waits until the ports of an earlier run are free: its connections have ended, and the kernel
+    /// uses a port in TIME-WAIT again after a second (`net.ipv4.tcp_tw_reuse`).
+    fn wait_for_ports(&self) {
+        let port = self.target().rsplit_once(':').expect("an address has a port").1;
+        let port: u16 = port.parse().expect("a port is a number");
+        let is_free = || connection_states(port).all(|state| state == TIME_WAIT);
+        let polls = (0..POLLS_MAX).take_while(|_| !is_free());
+        polls.for_each(|_| std::thread::sleep(POLL));
+        assert!(is_free(), "the connections of an earlier run have not ended");
+        if connection_states(port).next().is_some() {
+            std::thread::sleep(2 * TW_REUSE_AFTER);
+        }
     }
 
     /// Asserts that the preflight names the limit `id` first, that a run holds as many connections
@@ -243,3 +259,33 @@ pub(crate) fn enter_namespace(lines: &str) -> bool {
     }
     output.status.success()
 }
+
+/// Returns the state of each TCP connection of this thread's network namespace with `port` at
+/// either end, listeners left out.
+fn connection_states(port: u16) -> impl Iterator<Item = u8> {
+    let tables = ["tcp", "tcp6"].map(|name| {
+        std::fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default()
+    });
+    let states = |line: &str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let ports = [fields.next()?, fields.next()?];
+        let state = u8::from_str_radix(fields.next()?, 16).ok()?;
+        let has_port = |address: &str| {
+            let hex = address.rsplit_once(':').map_or("", |(_, hex)| hex);
+            u16::from_str_radix(hex, 16) == Ok(port)
+        };
+        (state != LISTEN && ports.into_iter().any(has_port)).then_some(state)
+    };
+    let found: Vec<u8> = tables.iter().flat_map(|table| table.lines().filter_map(states)).collect();
+    found.into_iter()
+}
+
+const POLL: Duration = Duration::from_millis(20);
+const POLLS_MAX: u32 = 3_000;
+
+/// States as `/proc/net/tcp` writes them.
+const LISTEN: u8 = 0x0a;
+const TIME_WAIT: u8 = 0x06;
+
+/// Time for which the kernel keeps a port in TIME-WAIT from a new connection to the same peer.
+const TW_REUSE_AFTER: Duration = Duration::from_secs(1);

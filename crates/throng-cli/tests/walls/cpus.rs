@@ -72,6 +72,9 @@ fn costly_handler(stage: &mut Stage) -> Provoked {
 }
 
 fn cpu_hog(stage: &mut Stage) -> Provoked {
+    if let Some(quota) = machine::quota() {
+        return Err(format!("the quota of this test is {quota} CPUs, and the hogs share it"));
+    }
     let addr = stage.serve_by(FIRST, &["echo"]);
     stage.keep(Hogs::new(2 * available_parallelism().map_or(2, usize::from)));
     stage.run_by(&["nice", "-n", "10"], &asking(&addr.to_string(), 200, 10), &[])

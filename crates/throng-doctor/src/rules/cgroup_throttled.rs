@@ -4,7 +4,7 @@ use throng_report::{Finding, Side};
 
 use super::{CPU_SHORTAGE_SYMPTOMS, Rule};
 use crate::cpus::whole_percent;
-use crate::impact::impact;
+use crate::impact::impact_of_waiting;
 use crate::run_view::{Endpoint, Growth, RunView};
 
 pub(super) const RULE: Rule =
@@ -12,7 +12,7 @@ pub(super) const RULE: Rule =
 
 /// The kernel sums the time for which runnable threads had to wait for the quota.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let impact = impact(run)?;
+    let impact = impact_of_waiting(run)?;
     let server = throttled(run, Endpoint::Server, "process.server.throttled_us");
     let client = throttled(run, Endpoint::Client, "process.client.throttled_us");
     let (whose, side, growth) = match (server, client) {
@@ -110,6 +110,14 @@ mod tests {
         assert!(both.speaks(&RULE).text.contains("of generator and server"));
         let client = slow().growing("process.client.throttled_us", 0, 400_000, 2);
         assert_eq!(client.speaks(&RULE).side, Side::Client);
+    }
+
+    #[test]
+    fn refused_connects_are_no_work_of_a_quota() {
+        let refused = Run::quiet().loaded(|load, second| {
+            load.connect_failed.0.insert("ECONNREFUSED".into(), 100 * second);
+        });
+        refused.growing("process.client.throttled_us", 0, 400_000, 2).is_silent(&RULE);
     }
 
     #[test]

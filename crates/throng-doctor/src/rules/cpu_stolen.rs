@@ -4,7 +4,7 @@ use throng_report::{Evidence, Finding};
 
 use super::{CPU_SHORTAGE_SYMPTOMS, Rule};
 use crate::cpus::{CpuUse, lasting, mean, whole_percent};
-use crate::impact::impact;
+use crate::impact::impact_of_waiting;
 use crate::kernels::machines;
 use crate::run_view::{Endpoint, RunView};
 
@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule { id: "cpu_stolen", explains: CPU_SHORTAGE_SY
 
 /// A virtual machine counts the time in which it was ready to run and did not get a CPU.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let impact = impact(run)?;
+    let impact = impact_of_waiting(run)?;
     let machines = machines(run);
     let found = machines.iter().filter_map(|machine| {
         let used = CpuUse::of(run, machine.endpoint);

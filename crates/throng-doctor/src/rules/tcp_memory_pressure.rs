@@ -21,11 +21,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// hits it first. Drops at single sockets with full buffers (`PruneCalled`, `TCPRcvQDrop`) are
 /// evidence only while TCP's memory is short.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let pressure: Vec<_> = PRESSURE
-        .iter()
-        .filter_map(|name| run.growth(kernel.endpoint, name))
-        .filter(|growth| growth.counter != PRESSURE[1] || growth.by() <= growth.began_ms)
-        .collect();
+    let began = run.growth(kernel.endpoint, PRESSURES_BEGUN);
+    let lasted = run
+        .growth_to_the_end(kernel.endpoint, PRESSURE_MS)
+        .filter(|growth| growth.by() <= growth.began_ms);
+    let pressure: Vec<_> = began.into_iter().chain(lasted).collect();
     let pages = run.peak(kernel.endpoint, "sockstat.tcp.mem_pages");
     let from = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_mem_pressure_pages");
     let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_mem_max_pages");
@@ -88,10 +88,12 @@ fn remedy(run: &RunView<'_>, kernel: &Kernel, most: Option<i64>, held: Option<i6
     )
 }
 
-/// Counters of memory pressure. The first grows when it begins. The second grows when it ends, by
-/// the milliseconds that it lasted: a growth beyond the run's own length includes time before the
-/// run.
-const PRESSURE: [&str; 2] = ["TcpExt.TCPMemoryPressures", "TcpExt.TCPMemoryPressuresChrono"];
+/// The counter that grows when memory pressure begins.
+const PRESSURES_BEGUN: &str = "TcpExt.TCPMemoryPressures";
+
+/// The counter that grows when memory pressure ends, which may be when the users leave, by the
+/// milliseconds that it lasted. A growth beyond the run's own length includes time before the run.
+const PRESSURE_MS: &str = "TcpExt.TCPMemoryPressuresChrono";
 
 /// Counters of what the kernel frees or drops under memory pressure.
 const LOST: [&str; 4] =
@@ -148,6 +150,20 @@ mod tests {
             .with("sysctl.net.ipv4.tcp_mem_pressure_pages", 300)
             .with("sockstat.tcp.mem_pages", 900);
         run.speaks(&RULE);
+    }
+
+    #[test]
+    fn pressure_that_lasts_until_the_users_have_left_is_reported() {
+        let run = slow(Run::quiet()).changed(|interval, second| {
+            let load = interval.load.as_mut().unwrap();
+            if second > 8 {
+                load.phase = throng_report::LEAVING.into();
+            }
+            let ended_ms = if second == 10 { 9_500 } else { 0 };
+            interval.kernel.insert(PRESSURE_MS.to_owned(), ended_ms);
+        });
+        let found = run.speaks(&RULE);
+        assert!(found.evidence.iter().any(|evidence| evidence.counter == PRESSURE_MS), "{found}");
     }
 
     #[test]

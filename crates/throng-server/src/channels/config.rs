@@ -246,7 +246,7 @@ impl Channels {
         self
     }
 
-    /// Makes the handler of one core of a [`Server`](crate::Server).
+    /// Makes the handler of one core of a [`RunningServer`](crate::RunningServer).
     pub fn handler(&self, core: CoreId) -> ChannelHandler {
         ChannelHandler::new(self.config.clone(), core)
     }

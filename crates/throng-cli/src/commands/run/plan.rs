@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::SystemTime;
 
 use throng_doctor::preflight::Preflight;
 use throng_driver::netlink;
@@ -13,7 +12,7 @@ use throng_load::scenario::{Diagnostics, Reach, Scenario, Target, needs_no_permi
 use throng_report::Threshold;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
-use super::{Run, calibrate, preflight, sources, text};
+use super::{Run, calibrate, preflight, sources};
 use crate::{Failure, output};
 
 /// Everything that is decided before the first connect.
@@ -112,7 +111,7 @@ fn header(
 ) -> RunHeader {
     let capacity = load.capacity.connections();
     RunHeader {
-        started: text::rfc3339(SystemTime::now()),
+        started: throng_driver::utc_now(),
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args().collect(),
         scenario: ScenarioSource { path: path.display().to_string(), source },

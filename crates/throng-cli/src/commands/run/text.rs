@@ -1,7 +1,5 @@
 //! The text before and after a run.
 
-use std::time::{Duration, SystemTime};
-
 use serde_json::{Value, json};
 use throng_base::units::{show_count, show_duration};
 use throng_load::program::{Broadcast, Probe};
@@ -129,50 +127,4 @@ pub(super) fn unreached(summary: &Summary) -> Option<String> {
 /// Lists counts by name: `ECONNREFUSED 12, timeout 3`.
 fn by_name(tally: &Tally) -> String {
     tally.0.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
-}
-
-/// Formats a time as RFC 3339: `2026-11-21T06:06:57Z`.
-pub(crate) fn rfc3339(time: SystemTime) -> String {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    let (days, seconds) = ((since.as_secs() / 86_400) as i64, since.as_secs() % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-/// Returns the date of a day counted from 1970-01-01. The calendar's years begin in March, so the
-/// leap day comes last.
-fn date(days: i64) -> (i64, i64, i64) {
-    let day = days + DAYS_FROM_0000_03_01;
-    let era = day.div_euclid(DAYS_OF_400_YEARS);
-    let of_era = day.rem_euclid(DAYS_OF_400_YEARS);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year_of_era + next, month, day)
-}
-
-const DAYS_FROM_0000_03_01: i64 = 719_468;
-const DAYS_OF_400_YEARS: i64 = 146_097;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn moments_are_shown_as_rfc_3339() {
-        for (seconds, text) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (951_868_799, "2000-02-29T23:59:59Z"),
-            (1_709_251_199, "2024-02-29T23:59:59Z"),
-            (1_709_251_200, "2024-03-01T00:00:00Z"),
-            (4_107_542_399, "2100-02-28T23:59:59Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-        ] {
-            assert_eq!(rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)), text);
-        }
-    }
 }

@@ -41,7 +41,7 @@ pub(super) struct Flags {
     message_timeout: Option<Duration>,
     /// Pages that may connect: host (pages of this host, see --host), connection (the same scheme
     /// and port too), off (all pages), or a list of origins such as
-    /// https://example.com,//*.example.org [default: host]
+    /// `https://example.com,//*.example.org` [default: host]
     #[arg(long, value_name = "WHOSE", value_parser = check_origin,
         help_heading = "WebSocket options")]
     check_origin: Option<CheckOrigin>,

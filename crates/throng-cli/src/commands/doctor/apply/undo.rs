@@ -4,12 +4,10 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use throng_driver::folder::{check_private, create_private};
 
 use super::Change;
-use crate::commands::run::text::rfc3339;
 
 /// The folder of undo files until the next boot, which undoes the changes too.
 pub(super) const UNDO_FOLDER: &str = "/run/throng";
@@ -27,7 +25,7 @@ impl UndoFile {
     /// # Errors
     /// A sentence with the path.
     pub(super) fn write(folder: &Path, changes: &[Change<'_>]) -> io::Result<Self> {
-        let now = rfc3339(SystemTime::now());
+        let now = throng_driver::utc_now();
         let name = format!("undo-{}-{}.conf", now.replace(':', ""), std::process::id());
         let path = folder.join(name);
         let write = || {
