@@ -26,6 +26,7 @@ mod port_conflict;
 mod ports_exhausted;
 mod retransmission;
 mod retransmits;
+mod rule;
 mod server_closes_early;
 mod server_cpu_saturated;
 mod server_lost;
@@ -40,34 +41,8 @@ mod tcp_memory_pressure;
 mod time_wait_exhausted;
 mod wrong_answers;
 
-use throng_report::Finding;
-
-use crate::run_view::RunView;
-
-/// A named cause and the function that looks for it.
-#[derive(Clone, Copy, Debug)]
-pub struct Rule {
-    /// Id of the finding, and name of the rule's file.
-    pub id: &'static str,
-    /// Ids of findings that are mere consequences when this rule found something too: such a
-    /// finding is ranked after this one.
-    pub explains: &'static [&'static str],
-    /// Looks for the cause in a run.
-    pub find: fn(&RunView<'_>) -> Option<Finding>,
-}
-
-/// Ids of findings that follow when a program gets too few CPUs, or gets them late.
-const CPU_SHORTAGE_SYMPTOMS: &[&str] = &[
-    "generator_saturated",
-    "cpu_contended",
-    "server_cpu_saturated",
-    "hot_core",
-    "server_stalled",
-    "server_slow",
-    "slow_consumers",
-    "half_open",
-    "accept_queue_overflow",
-];
+use rule::CPU_SHORTAGE_SYMPTOMS;
+pub use rule::Rule;
 
 /// Id of the finding that other programs use CPUs which the run could use. It is a caveat in the
 /// verdict, unless it explains what happened.

@@ -1,7 +1,7 @@
 //! One event loop per core.
 //!
-//! A [`Core`] owns a [`Driver`](throng_driver::Driver), a table of connections, their timers, and an
-//! app (a type with the trait [`App`]): the server is one app, the generator is another.
+//! A [`Core`] owns a [`Driver`](throng_driver::Driver), a table of connections, their timers, and
+//! an app (a type with the trait [`App`]): the server is one app, the generator is another.
 //! [`Core::turn`] is one wait, a bounded batch of events, then the due timers. Nothing here names
 //! epoll or a protocol.
 //!

@@ -2,9 +2,9 @@
 //!
 //! A [`Scenario`](scenario::Scenario) is read from YAML and compiled into a
 //! [`Program`](program::Program). A [`LoadPlan`](run::LoadPlan) checks it against the [`capacity`]
-//! of this machine and chooses [`source`] addresses. A [`RunningLoad`](run::RunningLoad) runs the plan: each core
-//! runs a [`Generator`](generator::Generator), which starts users by its share of the [`schedule`]
-//! and takes them through the program.
+//! of this machine and chooses [`source`] addresses. A [`RunningLoad`](run::RunningLoad) runs the
+//! plan: each core runs a [`Generator`](generator::Generator), which starts users by its share of
+//! the [`schedule`] and takes them through the program.
 
 pub mod capacity;
 pub mod generator;

@@ -248,7 +248,8 @@ fn constants_are_documented_as_they_are() {
     );
     assert!(document.contains(&part), "{part}");
     rule(
-        "answers that [may be another's](scenario.md#an-answer-belongs-to-its-question): `doubtful` and `out_of_step`",
+        "answers that [may be another's](scenario.md#an-answer-belongs-to-its-question): \
+         `doubtful` and `out_of_step`",
         validity::DOUBTFUL_DEGRADED * 100.0,
         validity::DOUBTFUL_INVALID * 100.0,
         "%",

@@ -34,7 +34,8 @@
 //! }
 //!
 //! let channels = Channels::new("/socket").channel::<Room>("rooms:*")?;
-//! let server = RunningServer::start(ServerOptions::default(), move |core| channels.handler(core))?;
+//! let make = move |core| channels.handler(core);
+//! let server = RunningServer::start(ServerOptions::default(), make)?;
 //! println!("ws://{}/socket/websocket", server.addr());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -9,8 +9,8 @@ use throng_report::RunEvent;
 
 use crate::AcceptTopology;
 
-/// The options as the cores use them. [`RunningServer`](crate::RunningServer) makes it from its options; the
-/// simulation makes its own.
+/// The options as the cores use them. [`RunningServer`](crate::RunningServer) makes it from its
+/// options; the simulation makes its own.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// The way accepted connections reach their core.

@@ -217,7 +217,8 @@ impl<H: Handler> Connection<'_, H> {
         self.ops.is_detached()
     }
 
-    /// Reports whether the server drains: between [`RunningServer::drain`](crate::RunningServer::drain) and
+    /// Reports whether the server drains: between
+    /// [`RunningServer::drain`](crate::RunningServer::drain) and
     /// [`RunningServer::resume`](crate::RunningServer::resume).
     pub const fn is_draining(&self) -> bool {
         self.is_draining

@@ -97,8 +97,9 @@ pub trait Handler: Sized + 'static {
     /// Adds this core's own counters of the handler.
     fn count(&self, _counters: &mut ServerCounters) {}
 
-    /// Called when the server drains ([`RunningServer::drain`](crate::RunningServer::drain)). Send the protocol's
-    /// goodbye here (WebSocket close 1001), so that the peer closes first. Does nothing by default.
+    /// Called when the server drains ([`RunningServer::drain`](crate::RunningServer::drain)). Send
+    /// the protocol's goodbye here (WebSocket close 1001), so that the peer closes first. Does
+    /// nothing by default.
     fn draining(&mut self, _conn: &mut Connection<'_, Self>) {}
 
     /// Called when the connection has ended. Sends have no effect.

@@ -1,7 +1,7 @@
 //! The kinds of ready-made servers, in one table. `throng serve`, its help and its tests are made
 //! from it.
 //!
-//! To add a kind, write its file below `kinds/`, with a [`Handler`] and a `start`
+//! To add a kind, write its file below `kinds/`, with a [`Handler`](crate::Handler) and a `start`
 //! function, and add its row to [`KINDS`].
 
 mod channels;
@@ -11,12 +11,11 @@ mod hold;
 mod ok;
 mod options;
 mod pingpong;
+mod start;
 
 use std::sync::Arc;
 
-use throng_driver::CoreId;
-
-use crate::{AnyServer, Handler, RunningServer, ServerOptions, StartError};
+use crate::{AnyServer, StartError};
 
 pub use chat::Chat;
 pub use echo::Echo;
@@ -109,19 +108,6 @@ impl ServerKind {
     pub fn named(name: &str) -> Option<&'static Self> {
         KINDS.iter().find(|kind| kind.name == name)
     }
-}
-
-/// Starts a server whose handlers use no fd that another thread opened, as is true of all kinds:
-/// every core may have an fd table of its own.
-fn start_server<H: Handler>(
-    options: &ServerOptions,
-    make: impl Fn(CoreId) -> H + Send + Sync + 'static,
-) -> Result<Arc<dyn AnyServer>, StartError>
-where
-    RunningServer<H>: Send + Sync,
-{
-    let options = ServerOptions { private_fds: true, ..options.clone() };
-    RunningServer::start(options, make).map(|server| Arc::new(server) as Arc<dyn AnyServer>)
 }
 
 #[cfg(test)]

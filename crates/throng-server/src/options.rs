@@ -165,8 +165,8 @@ impl Size {
     }
 }
 
-/// Returns the fewest cores, `cpus` at least, whose tables hold `requested` connections, or the number
-/// of cores that holds the most: every core costs every table a few fds.
+/// Returns the fewest cores, `cpus` at least, whose tables hold `requested` connections, or the
+/// number of cores that holds the most: every core costs every table a few fds.
 fn cores_for(requested: usize, cpus: usize, room: impl Fn(usize) -> usize) -> usize {
     let mut cores = cpus;
     while room(cores) < requested && room(cores + 1) > room(cores) {

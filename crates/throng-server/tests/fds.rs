@@ -147,7 +147,10 @@ fn the_server() {
         let snapshot = snapshot(&server);
         events.extend(server.events());
         let counters = &snapshot.counters;
-        let is_full = |kind: &RunEventKind| matches!(kind, RunEventKind::FdTableFull { errno, .. } if errno == "EMFILE");
+        let is_full = |kind: &RunEventKind| match kind {
+            RunEventKind::FdTableFull { errno, .. } => errno == "EMFILE",
+            _ => false,
+        };
         let is_resumed = |kind: &RunEventKind| matches!(kind, RunEventKind::AcceptResumed { .. });
         let number = match what.as_str() {
             "room" => snapshot.connections_max,

@@ -321,10 +321,10 @@ scripts! {
         run.close(CLIENT, SocketClose::Finish);
         run.events("closed");
         run.recv(SERVER);
-        run.send(SERVER, b"anybody?");
+        run.send(SERVER, b"hello?");
         run.events("answered");
-        run.send(SERVER, b"anybody?");
-        run.send(SERVER, b"anybody?");
+        run.send(SERVER, b"hello?");
+        run.send(SERVER, b"hello?");
         run.recv(SERVER);
         run.error(SERVER);
     }

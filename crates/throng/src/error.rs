@@ -37,8 +37,8 @@ pub enum Error {
     Scenario(Box<Diagnostics>),
     /// The target of a load could not be understood.
     Target(String),
-    /// The target is an address that belongs to others; [`Load::i_am_allowed`](crate::Load::i_am_allowed)
-    /// loads it all the same.
+    /// The target is an address that belongs to others.
+    /// [`Load::i_am_allowed`](crate::Load::i_am_allowed) loads it all the same.
     Forbidden(String),
     /// The load could not start.
     Load(LoadError),

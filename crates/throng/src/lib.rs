@@ -25,7 +25,8 @@
 //! ";
 //! # let target = format!("tcp://{}", server.addr());
 //! let outcome = Load::new(load).target(&target).run()?;
-//! println!("{} connects, p99 {} us", outcome.summary.connect.ok, outcome.summary.connect.latency_us.p99);
+//! let connect = &outcome.summary.connect;
+//! println!("{} connects, p99 {} us", connect.ok, connect.latency_us.p99);
 //! println!("{}", outcome.diagnosis.verdict);
 //! # assert!(outcome.summary.connect.ok >= 100);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

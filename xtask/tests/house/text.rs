@@ -19,6 +19,9 @@ const WORDS: &[(&str, &str)] = &[
     ("anyhow", "leave it out"),
 ];
 
+/// Names with such a word that stay: a wall, a phase in run files, a user of Unix.
+const KEPT: &[&str] = &["nobody listens", "everybody leaves", "NOBODY"];
+
 #[test]
 fn no_line_is_wider_than_a_hundred_columns() {
     let mut wide = Vec::new();
@@ -71,8 +74,11 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+/// Whether a line is too wide. A snapshot of what a terminal shows is as wide as that.
 fn is_wide(line: &str) -> bool {
-    line.chars().count() > COLUMNS_MAX
+    let is_snapshot =
+        ["|", "= help:", "v1 >>"].iter().any(|mark| line.trim_start().starts_with(mark));
+    line.chars().count() > COLUMNS_MAX && !is_snapshot
 }
 
 /// Whether there is a place before the limit at which a line can end: a long link or name has none.
@@ -82,7 +88,8 @@ fn can_be_cut(line: &str) -> bool {
 }
 
 fn hard_words(line: &str) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    let lower = line.to_lowercase();
+    let lower =
+        KEPT.iter().fold(line.to_owned(), |line, kept| line.replace(kept, "")).to_lowercase();
     WORDS.iter().filter(move |(word, _)| {
         lower.match_indices(word).any(|(at, _)| {
             let before = lower[..at].chars().next_back();

@@ -121,7 +121,8 @@ pub fn brief_bytes(bytes: f64) -> String {
     format!("{} {}", digits(scaled), UNITS[unit])
 }
 
-/// Returns the microseconds in three digits, for a column of latencies: `85 µs`, `3.40 ms`, `1.20 s`.
+/// Returns the microseconds in three digits, for a column of latencies: `85 µs`, `3.40 ms`,
+/// `1.20 s`.
 pub fn brief_micros(us: u64) -> String {
     match us {
         0..1000 => format!("{us} µs"),

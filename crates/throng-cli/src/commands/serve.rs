@@ -24,7 +24,12 @@ use crate::{Exit, Failure, output, quantity};
 
 /// The command `throng serve`.
 #[derive(Debug, Args)]
-#[command(about = about(), long_about = None, after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", limits::help()))]
+#[command(
+    about = about(),
+    long_about = None,
+    after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\n{}", limits::help())
+)]
 pub(crate) struct Serve {
     /// The kind of server
     #[arg(value_parser = kind())]

@@ -19,7 +19,7 @@ fn run(server: &str, scenario: &str, heartbeats: u64) -> Value {
     let server = place.serve(&[server]);
     place.write("scenario.yaml", &scenario.replace("ADDRESS", &server.addr));
     let run = place.start(&["run", "scenario.yaml", "--json", "out.json"]);
-    eventually("three probes have reached everybody", || {
+    eventually("three probes have reached all users", || {
         let path = place.path("run.jsonl");
         let lines = if path.exists() { run_file(&path) } else { Vec::new() };
         let probes = lines.iter().filter_map(|line| line["load"]["probes"].as_array()).flatten();
@@ -93,7 +93,7 @@ thresholds: [broadcast.missing == 0, join.ok == 1000, push.ok == 500, joined_mos
 fn a_chat_reaches_all_connected_users() {
     let scenario = format!(
         "target: ws://ADDRESS/
-{LOAD}    broadcast: {{text: hello everybody}}
+{LOAD}    broadcast: {{text: hello all}}
 user: [connect, stay]
 thresholds: [broadcast.missing == 0, errors == 0]
 "

@@ -109,6 +109,6 @@ fn flags_of_a_watch_are_refused_without_it() {
         .exits_with(2)
         .stderr_contains(&["--watch"]);
     place.throng(&["doctor", "--watch", "--for", "10"]).exits_with(2).stderr_contains(&["--for"]);
-    let nobody = ["doctor", "--watch", "--pid", "4294967295"];
-    place.throng(&nobody).exits_with(2).stderr_contains(&["process 4294967295"]);
+    let no_process = ["doctor", "--watch", "--pid", "4294967295"];
+    place.throng(&no_process).exits_with(2).stderr_contains(&["process 4294967295"]);
 }

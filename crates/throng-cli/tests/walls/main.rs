@@ -13,8 +13,8 @@
 //!    [`Stage::linked`] has a namespace for each, with a link between them. The function sets the
 //!    limit (`stage.at_server("echo 8 > /proc/sys/...")`, or a prefix such as `taskset`), starts
 //!    the server (`stage.serve`, or one of [`foreign`]), and returns `stage.run(scenario)`. A wall
-//!    takes 4 to 8 seconds. If this machine cannot have the wall, it returns `Err(reason)`, and the wall
-//!    is skipped.
+//!    takes 4 to 8 seconds. If this machine cannot have the wall, it returns `Err(reason)`, and the
+//!    wall is skipped.
 //! 2. Add a [`Wall`] to `WALLS` of its group: its name, its description, and the id of the finding
 //!    that must come first.
 //! 3. Run it alone: `THRONG_WALLS=name cargo test -p throng-cli --test walls -- --nocapture`.

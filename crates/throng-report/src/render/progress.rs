@@ -7,8 +7,8 @@ use crate::{Histogram, Interval, LoadCounters, LoadInterval, ProbeReport};
 /// at the end.
 ///
 /// ```text
-///    12.0 s  ramp to 100k  connected 12k  connects 998/s of 1k/s  p99 1.20 ms  messages 2k/s  p99 800 µs  errors 3
-///    13.0 s  arrivals 1k/s  connected 13k  connects 1k/s of 1k/s  p99 2.10 ms  joined 12k  joins 1k/s  p99 3.40 ms  broadcast 1: 10k of 10k by 54.1 ms  errors 0
+///    12.0 s  ramp to 100k  connected 12k  connects 998/s of 1k/s  p99 1.20 ms  messages 2k/s  …
+///    13.0 s  arrivals 1k/s  connected 13k  joined 12k  joins 1k/s  p99 3.40 ms  errors 0
 /// ```
 ///
 /// `connected` is as of the end of the interval. It is left out if fewer than half of the
@@ -213,8 +213,8 @@ mod tests {
         });
         load.probes.push(ProbeReport { number: 5, ..Default::default() });
         let line = progress_line(&now, None);
-        let shown = "connected 10  connects 0/s of 0/s  joined 9  joins 9/s  p99 900 µs  pushes 2/s  \
-                     broadcast 4: 6 of 8 by 5.20 ms, 1 missing  errors 0";
+        let shown = "connected 10  connects 0/s of 0/s  joined 9  joins 9/s  p99 900 µs  \
+                     pushes 2/s  broadcast 4: 6 of 8 by 5.20 ms, 1 missing  errors 0";
         assert!(line.ends_with(shown), "{line}");
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use throng_pubsub::Rulebook;
 
-use super::{KindOptions, start_server};
+use super::KindOptions;
+use super::start::start_server;
 use crate::channels::{Channels, defaults, demo};
 use crate::{AnyServer, ServerOptions, StartError};
 

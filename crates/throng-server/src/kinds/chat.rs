@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use throng_proto::websocket::WebSocketLimits;
 
-use super::{KindOptions, start_server};
+use super::KindOptions;
+use super::start::start_server;
 use crate::{
     AnyServer, Message, Peer, ServerOptions, StartError, WebSocketHandler, WebSocketOptions,
     WebSockets,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use throng_proto::Raw;
 
-use super::{KindOptions, start_server};
+use super::KindOptions;
+use super::start::start_server;
 use crate::{AnyServer, Connection, Handler, StartError};
 
 /// A handler that answers every packet with `ok`.

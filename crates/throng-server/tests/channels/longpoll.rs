@@ -113,7 +113,7 @@ fn who_may_not_connect_is_answered_403_in_the_body() {
             );
             answer(&mut world, client)["status"].clone()
         };
-        assert_eq!(get("vsn=2.0.0&as=nobody", ""), 403);
+        assert_eq!(get("vsn=2.0.0&as=stranger", ""), 403);
         assert_eq!(get("vsn=2.0.0&as=too-many", ""), 403);
         assert_eq!(get("vsn=9.0.0", ""), 403);
         assert_eq!(get("vsn=2.0.0", "origin: http://evil.org\n"), 403);

@@ -125,7 +125,7 @@ pub(crate) fn puppets() -> Channels {
         .and_then(|channels| channels.channel::<Exact>("exact"))
         .unwrap()
         .connect(|connect| match connect.param("as").as_deref() {
-            Some("nobody") => Err(ConnectRefusal::default()),
+            Some("stranger") => Err(ConnectRefusal::default()),
             Some("too-many") => Err(ConnectRefusal::status(429).with_body("later")),
             Some(name) => Ok(ConnectGrant::default()
                 .with_id(format!("user:{name}"))

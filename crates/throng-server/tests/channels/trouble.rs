@@ -196,7 +196,7 @@ fn a_client_that_may_not_connect_gets_the_reason() {
         ask(&channels, &upgrade("/socket/websocket?vsn=2.0.7", ""), 101, "");
         ask(&channels, &upgrade("/socket/websocket?vsn=3.0.0", ""), 403, "");
         ask(&channels, &upgrade("/socket/websocket?vsn=2", ""), 403, "");
-        ask(&channels, &upgrade("/socket/websocket?as=nobody", ""), 403, "");
+        ask(&channels, &upgrade("/socket/websocket?as=stranger", ""), 403, "");
         ask(&channels, &upgrade("/socket/websocket?as=too-many", ""), 429, "later");
         ask(&channels, &upgrade("/socket/elsewhere", ""), 404, "");
         ask(&channels, &upgrade(path, "origin: http://example.com\n"), 101, "");
@@ -234,7 +234,7 @@ fn what_happens_is_counted() {
             world.next(client);
         }
         let refused = world.connect();
-        world.request(refused, &upgrade("/socket/websocket?vsn=2.0.0&as=nobody", ""));
+        world.request(refused, &upgrade("/socket/websocket?vsn=2.0.0&as=stranger", ""));
         world.answer(refused);
         let bad = world.open("/socket/websocket?vsn=2.0.0", "");
         world.text(bad, "no json");
@@ -256,7 +256,7 @@ fn what_happens_is_counted() {
 #[test]
 fn a_token_may_hide_among_the_subprotocols() {
     let channels = puppets().auth_token(true).connect(|connect| match connect.auth_token() {
-        Some("secret ?>") => Ok(ConnectGrant::default().with_assigns("somebody".to_owned())),
+        Some("secret ?>") => Ok(ConnectGrant::default().with_assigns("ann".to_owned())),
         Some(_) => Err(ConnectRefusal::status(401)),
         None => Ok(ConnectGrant::default()),
     });

@@ -33,7 +33,7 @@ type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
 /// a < ["1","1","rooms:lobby","phx_reply",{}]    the next message that it gets is this text
 /// a >> 00 01 "x"                                it sends these bytes
 /// a << 00 01 "x"                                the next message that it gets are these bytes
-/// a x 1011                                      the server closes it with this code, and then the connection
+/// a x 1011                                      the server sends this close code, then closes
 /// a close                                       it closes its connection
 /// wait 60s                                      time passes
 /// drain                                         the server is about to end

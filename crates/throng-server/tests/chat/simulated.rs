@@ -225,16 +225,16 @@ fn a_client_that_is_idle_for_too_long_gets_a_close_frame_whatever_the_others_sen
         let mut users = vec![world.join().0, world.join().0];
         for _ in 0..3 {
             world.run_for(Duration::from_secs(3));
-            world.chat(&mut users, b"is anybody there?");
+            world.chat(&mut users, b"are you there?");
         }
         let mut silent = users.pop().unwrap();
         // A pong without a ping.
         world.send(&silent, &[0x8a, 0x80, 0, 0, 0, 0]);
         for _ in 0..3 {
             world.run_for(Duration::from_secs(3));
-            world.chat(&mut users, b"is anybody there?");
+            world.chat(&mut users, b"are you there?");
             world.receive(&mut silent);
-            assert_eq!(wire::take(&mut silent.received), Some((1, b"is anybody there?".to_vec())));
+            assert_eq!(wire::take(&mut silent.received), Some((1, b"are you there?".to_vec())));
         }
         assert_eq!(wire::take(&mut silent.received), None, "the pong was published");
         world.run_for(Duration::from_secs(2));
