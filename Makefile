@@ -38,9 +38,11 @@ test: clients
 	$(CARGO) test --locked --workspace --no-run --quiet
 	$(or $(CARGO_TARGET_DIR),target)/debug/xtask test $(ONLY)
 
+lint: export RUSTDOCFLAGS := -D warnings
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets --quiet -- -D warnings
+	$(CARGO) doc --locked --workspace --no-deps --quiet
 
 # Side by side with its peers, in one run: see bench/README.md.
 bench: $(THRONG)

@@ -6,7 +6,7 @@
 //! event. A full disk costs lines, which the recorder counts.
 //!
 //! ```no_run
-//! # fn load() -> throng_load::run::Load { unimplemented!() }
+//! # fn load() -> throng_load::run::RunningLoad { unimplemented!() }
 //! use throng_lab::recorder::{Recorder, RecorderOptions, RunProbes};
 //!
 //! let options = RecorderOptions { run_file: Some("run.jsonl".into()), ..Default::default() };

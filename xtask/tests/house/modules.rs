@@ -200,11 +200,8 @@ impl Modules {
             self.0.keys().map(|name| (name, self.reached(name))).collect();
         let mut circles = BTreeSet::new();
         for (name, from_it) in &reached {
-            let mut circle: Vec<String> = from_it
-                .iter()
-                .filter(|other| reached[*other].contains(*name))
-                .map(|other| shown(other))
-                .collect();
+            let mut circle: Vec<String> =
+                from_it.iter().filter(|other| reached[*other].contains(*name)).map(shown).collect();
             circle.sort();
             if circle.len() > CIRCLE_MAX {
                 circles.insert(circle);

@@ -117,7 +117,11 @@ fn a_run_is_recorded_neither_through_a_link_nor_over_another_file() {
     symlink("victim", place.path("run.jsonl")).unwrap();
     let record = |args: &[&str]| place.throng(&[&["run", "few.yaml"], args].concat()).exits_with(2);
     record(&[]).stderr_contains(&["run.jsonl", "it is a link", "was not started"]);
-    record(&["--record", "victim"]).stderr_contains(&["victim", "no run", "another name"]);
+    record(&["--record", "victim"]).stderr_contains(&[
+        "victim",
+        "does not hold a run",
+        "another name",
+    ]);
     is_unharmed(&victim);
 }
 
