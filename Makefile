@@ -12,26 +12,29 @@ all: $(THRONG)
 $(THRONG): FORCE page
 	$(CARGO) build --release --locked -p throng-cli
 
-# The chat page of `throng serve channels`, where there is npm; a build without it serves a page that says what is missing.
+# The chat page of `throng serve channels`, if there is npm. A build without it serves a page that
+# says what is missing.
 page:
-	@if command -v npm >/dev/null; then $(MAKE) --silent --no-print-directory page/dist/index.html || echo "page: npm could not bundle it"; \
+	@if command -v npm >/dev/null; then \
+		$(MAKE) --silent --no-print-directory page/dist/index.html || echo "page: npm could not bundle it"; \
 	else echo "page: npm is not here, the page is left out"; fi
 
 page/dist/index.html: page/package-lock.json page/build.js $(wildcard page/src/*)
-	cd page && npm ci --ignore-scripts --prefer-offline --no-audit --no-fund --loglevel=error && npm run --silent build
+	cd page && npm ci --ignore-scripts --prefer-offline --no-audit --no-fund --loglevel=error \
+		&& npm run --silent build
 
 # The real clients that tests start: npm's phoenix, a browser, a Python client, tsung.
 clients: page
 	@sh $(CLIENTS)/install.sh
 
-# What throng does, in one screen and under a minute: three ways to accept connections, side by side, with as much load as
-# this machine has room for. It succeeds only when the result is valid.
+# Shows in a minute and on one screen what throng does: three ways to accept connections, side by
+# side, with as much load as this machine has room for. Succeeds only if the result is valid.
 demo: $(THRONG)
 	@$(THRONG) lab demo --keep target/demo
 
-# Everything that must hold before a change lands: each test binary runs by itself, then the doc tests, `make lint` and
-# `make loom`; the failures are listed at the end. Generated cases are the same in every run here; `cargo test` alone makes new ones each
-# time. One suite alone: make test ONLY=walls
+# Everything that must hold before a change lands: each test binary by itself, then the doc tests,
+# `make lint` and `make loom`. Failures are listed at the end. Generated cases are the same in every
+# run here; `cargo test` alone makes new ones each time. One suite alone: make test ONLY=walls
 test: export PROPTEST_RNG_SEED ?= 1
 test: export CARGO := $(CARGO)
 test: clients
@@ -48,8 +51,9 @@ lint:
 bench: $(THRONG)
 	$(CARGO) run --release --locked --quiet -p xtask -- bench $(BENCH)
 
-# Every Autobahn case against both of our ends, the compressed ones included: about ten minutes. The report is left
-# in target/conformance; `make test` runs a part of it. Python 3.10 is needed, the rest is installed under target/.
+# Every Autobahn case against both of our ends, the compressed ones included: about ten minutes. The
+# report is left in target/conformance. `make test` runs a part of it. Needs Python 3.10; the rest is
+# installed under target/.
 conformance:
 	$(CARGO) run --release --locked --quiet -p xtask -- conformance --keep conformance/verdicts.txt
 
@@ -66,14 +70,14 @@ fuzz:
 			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0); \
 	done
 
-# What cores share, in every interleaving that loom can think of: `crates/throng-driver/src/models.rs`. A part of
-# `make test`.
+# Everything that cores share, in every interleaving of their threads:
+# `crates/throng-driver/src/models.rs`. A part of `make test`.
 loom: export RUSTFLAGS := --cfg loom
 loom:
 	$(CARGO) test --release --locked --quiet --target-dir target/loom -p throng-driver --lib models::
 
-# The crates without a system call, by an interpreter that finds undefined behaviour, in them and in what they
-# are built on. It needs Miri, a component of a nightly toolchain.
+# The crates without a system call, under an interpreter that finds undefined behaviour. Needs Miri,
+# a component of a nightly toolchain.
 MIRI_CASES ?= 4
 MIRI := $(CARGO) +nightly miri test --locked --quiet --target-dir target/miri
 
