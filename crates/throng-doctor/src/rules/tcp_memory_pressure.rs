@@ -23,7 +23,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     let began = run.growth(kernel.endpoint, PRESSURES_BEGUN);
     let lasted = run
-        .growth_to_the_end(kernel.endpoint, PRESSURE_MS)
+        .growth(kernel.endpoint, PRESSURE_MS)
+        .or_else(|| run.growth_to_the_end(kernel.endpoint, PRESSURE_MS))
         .filter(|growth| growth.by() <= growth.began_ms);
     let pressure: Vec<_> = began.into_iter().chain(lasted).collect();
     let pages = run.peak(kernel.endpoint, "sockstat.tcp.mem_pages");
