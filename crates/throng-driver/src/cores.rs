@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 
 use rustix::event::EventfdFlags;
 
-use crate::handoff::HandoffQueue;
+use crate::fd_queue::FdQueue;
+use crate::handoff::FdChannel;
 use crate::mailbox::Mailbox;
-use crate::passing::FdChannel;
 use crate::tables::{SharedFd, Tables};
 use crate::{CoreId, EpollDriver, Errno, MailboxSender, Permits, fdtable};
 
@@ -161,7 +161,7 @@ pub(crate) struct CoreSlot {
     pub(crate) eventfd: Arc<SharedFd>,
     pub(crate) channel: FdChannel,
     /// Sockets that other cores hand off to this one, where all cores share one fd table.
-    pub(crate) handoff: HandoffQueue<OwnedFd>,
+    pub(crate) fd_queue: FdQueue<OwnedFd>,
 }
 
 impl CoreSlot {
@@ -171,7 +171,7 @@ impl CoreSlot {
         Ok(Self {
             eventfd: Arc::new(SharedFd::new(eventfd, tables)),
             channel: FdChannel::new(tables)?,
-            handoff: HandoffQueue::new(),
+            fd_queue: FdQueue::new(),
         })
     }
 }

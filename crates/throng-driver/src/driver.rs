@@ -19,7 +19,7 @@ pub trait Driver {
     /// Socket or listener. It belongs to the core whose fd table contains it.
     type Fd;
     /// Message between cores.
-    type Mail;
+    type Message;
 
     /// Returns the number of this core.
     fn core(&self) -> CoreId;
@@ -80,7 +80,7 @@ pub trait Driver {
     /// Hands a socket off to another core, which receives [`Token::PASSED`]. Sockets are batched
     /// until the next wait; [`Self::pass_failures`] counts those that cannot be passed then. The
     /// socket must not be registered here.
-    fn pass(&mut self, fd: Self::Fd, to: CoreId);
+    fn hand_off(&mut self, fd: Self::Fd, to: CoreId);
     /// Takes the next socket that another core handed off to this one.
     fn take_passed(&mut self) -> Option<Self::Fd>;
     /// Gives another core a reference to `listener`; that core receives [`Token::PASSED`]. The
@@ -99,11 +99,11 @@ pub trait Driver {
     fn send_message(
         &mut self,
         to: CoreId,
-        message: Self::Mail,
+        message: Self::Message,
         priority: MessagePriority,
-    ) -> Result<(), MailboxFull<Self::Mail>>;
+    ) -> Result<(), MailboxFull<Self::Message>>;
     /// Appends a bounded batch of messages from this core's mailbox. Returns true if more are left.
-    fn receive_messages(&mut self, into: &mut Vec<Self::Mail>) -> bool;
+    fn receive_messages(&mut self, into: &mut Vec<Self::Message>) -> bool;
     /// Returns how many messages wait in this core's mailbox.
     fn messages_waiting(&self) -> usize;
     /// Makes the wait of another core return with [`Token::WAKE`].

@@ -16,7 +16,7 @@ use crate::driver::{
     ConnectSpec, CoreId, Driver, Interest, IoEvent, ListenSpec, MailboxFull, MessagePriority,
     Ready, SocketClose, Token,
 };
-use crate::passing::{self, BATCH, FdPassing};
+use crate::handoff::{self, BATCH, FdHandoff};
 use crate::wait::{WaitTimeout, Waiter};
 use crate::{Clock, Errno, Permits, socket};
 
@@ -47,8 +47,8 @@ pub struct EpollDriver<M> {
     set: OwnedFd,
     waiter: Waiter,
     buffer: Box<[MaybeUninit<libc::epoll_event>]>,
-    passing: FdPassing,
-    /// Sockets that this core has open, except those that `passing` counts.
+    handoff: FdHandoff,
+    /// Sockets that this core has open, except those that `handoff` counts.
     open: usize,
     clock: Clock,
     arrivals: ArrivalClock,
@@ -68,9 +68,9 @@ impl<M> EpollDriver<M> {
         )?;
         add(set.as_fd(), &own.channel.read_end, Token::PASSED, epoll::EventFlags::IN)?;
         let buffer = (0..BATCH_MAX).map(|_| MaybeUninit::uninit()).collect();
-        let passing = FdPassing::new(shared.slots.len(), shared.fds_max.is_none());
+        let handoff = FdHandoff::new(shared.slots.len(), shared.fds_max.is_none());
         let arrivals = ArrivalClock::default();
-        Ok(Self { core, shared, set, waiter, buffer, passing, open: 0, clock: Clock, arrivals })
+        Ok(Self { core, shared, set, waiter, buffer, handoff, open: 0, clock: Clock, arrivals })
     }
 
     /// Counts an open socket.
@@ -82,7 +82,7 @@ impl<M> EpollDriver<M> {
 
 impl<M: Send> Driver for EpollDriver<M> {
     type Fd = Fd;
-    type Mail = M;
+    type Message = M;
 
     fn core(&self) -> CoreId {
         self.core
@@ -97,12 +97,12 @@ impl<M: Send> Driver for EpollDriver<M> {
     }
 
     fn wait(&mut self, deadline: Instant, events: &mut Vec<IoEvent>) {
-        let failures = self.passing.failures;
-        self.passing.flush(&self.shared.slots);
-        let deadline = if self.passing.failures > failures {
+        let failures = self.handoff.failures;
+        self.handoff.flush(&self.shared.slots);
+        let deadline = if self.handoff.failures > failures {
             // The core must learn of the failure now.
             Instant::ZERO
-        } else if self.passing.has_outgoing() {
+        } else if self.handoff.has_outgoing() {
             deadline.min(self.now() + FLUSH_AGAIN)
         } else {
             deadline
@@ -201,40 +201,40 @@ impl<M: Send> Driver for EpollDriver<M> {
         socket::close(fd.fd, how);
     }
 
-    fn pass(&mut self, fd: Fd, to: CoreId) {
-        // From now on `passing` counts the socket.
+    fn hand_off(&mut self, fd: Fd, to: CoreId) {
+        // From now on `handoff` counts the socket.
         self.open -= 1;
-        self.passing.enqueue(fd.fd, to);
+        self.handoff.enqueue(fd.fd, to);
     }
 
     fn take_passed(&mut self) -> Option<Fd> {
-        if let Some(fd) = self.passing.pop() {
+        if let Some(fd) = self.handoff.pop() {
             return Some(self.opened(fd));
         }
         // Sockets in transit may use the reserve. A core without room passes them on, and takes no
         // more before these have left.
-        let taken = self.open + self.passing.fds_held();
+        let taken = self.open + self.handoff.fds_held();
         let room =
             self.shared.fds_max.map_or(usize::MAX, |max| (max + BATCH).saturating_sub(taken));
-        self.passing.receive(&self.shared.slots[self.core], room);
-        self.passing.pop().map(|fd| self.opened(fd))
+        self.handoff.receive(&self.shared.slots[self.core], room);
+        self.handoff.pop().map(|fd| self.opened(fd))
     }
 
     fn share(&mut self, listener: &Fd, to: CoreId) -> Result<(), Errno> {
-        passing::share(listener.as_fd(), &self.shared.slots[to].channel)
+        handoff::share(listener.as_fd(), &self.shared.slots[to].channel)
     }
 
     fn take_shared(&mut self) -> Option<Fd> {
-        self.passing.pop_listener().map(|fd| self.opened(fd))
+        self.handoff.pop_listener().map(|fd| self.opened(fd))
     }
 
     fn pass_failures(&self) -> u64 {
-        self.passing.failures
+        self.handoff.failures
     }
 
     fn fd_room(&self) -> Option<usize> {
         let max = self.shared.fds_max?;
-        Some(max.saturating_sub(self.open + self.passing.fds_held()))
+        Some(max.saturating_sub(self.open + self.handoff.fds_held()))
     }
 
     fn send_message(

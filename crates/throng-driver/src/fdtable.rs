@@ -15,7 +15,7 @@ pub const RESERVED: usize = 64;
 /// when the core started. Further fds of the program leave less room for connections.
 pub const PROGRAM_FDS: usize = 16;
 
-/// Most cores of one process: each has an eventfd and a passing socket in the tables of all others.
+/// Most cores of one process: each has an eventfd and a handoff socket in the tables of all others.
 pub const CORES_MAX: usize = 1_024;
 
 /// Raises the soft RLIMIT_NOFILE to the hard limit. Returns the limit in force.
@@ -48,7 +48,7 @@ pub const fn usable_shared(limit: usize, cores: usize) -> usize {
     limit.saturating_sub(RESERVED + RECORDER_FDS + (SHARED_FDS_PER_CORE + OWN_FDS_PER_CORE) * cores)
 }
 
-/// Fds that every table holds for each core: its eventfd and both ends of its passing socket.
+/// Fds that every table holds for each core: its eventfd and both ends of its handoff socket.
 const SHARED_FDS_PER_CORE: usize = 3;
 /// Further fds of each core: its epoll instance and its listener.
 const OWN_FDS_PER_CORE: usize = 2;

@@ -6,7 +6,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use crate::handoff::HandoffQueue;
+use crate::fd_queue::FdQueue;
 use crate::mailbox::{Mailbox, Signal};
 use crate::{MessagePriority, Permits};
 
@@ -176,11 +176,11 @@ fn no_socket_is_left_in_the_handoff_queue_after_its_message_was_read() {
         // A full channel wakes the core as well as a new message; here the channel holds one
         // message.
         let event = Arc::new(Event::new());
-        let handoff = Arc::new(HandoffQueue::new());
+        let fd_queue = Arc::new(FdQueue::new());
         let senders: Vec<_> = [1, 2]
             .map(|socket| {
-                let (handoff, event) = (Arc::clone(&handoff), Arc::clone(&event));
-                thread::spawn(move || handoff.push([socket].into_iter(), || event.signal()))
+                let (fd_queue, event) = (Arc::clone(&fd_queue), Arc::clone(&event));
+                thread::spawn(move || fd_queue.push([socket].into_iter(), || event.signal()))
             })
             .into();
         let mut arrived = VecDeque::new();
@@ -188,7 +188,7 @@ fn no_socket_is_left_in_the_handoff_queue_after_its_message_was_read() {
             event.wait();
             // The wait was for readiness; `drain` reads the messages.
             event.signal();
-            handoff.drain(|| event.clear(), &mut arrived);
+            fd_queue.drain(|| event.clear(), &mut arrived);
         }
         senders.into_iter().for_each(|sender| sender.join().unwrap());
     });

@@ -42,7 +42,7 @@ pub trait App<D: Driver>: Sized {
     fn woken(&mut self, _cx: &mut CoreContext<D, Self>) {}
 
     /// Receives a message from another core or from the control thread.
-    fn message(&mut self, _cx: &mut CoreContext<D, Self>, _message: D::Mail) {}
+    fn message(&mut self, _cx: &mut CoreContext<D, Self>, _message: D::Message) {}
 
     /// Returns when [`Self::run_due`] is due. These are the app's own timers, and exact.
     fn due(&self) -> Instant {

@@ -241,9 +241,9 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     pub fn send_message(
         &mut self,
         to: CoreId,
-        message: D::Mail,
+        message: D::Message,
         priority: MessagePriority,
-    ) -> Result<(), MailboxFull<D::Mail>> {
+    ) -> Result<(), MailboxFull<D::Message>> {
         self.io.send_message(to, message, priority)
     }
 }

@@ -169,9 +169,9 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
     pub fn send_message(
         &mut self,
         to: CoreId,
-        message: D::Mail,
+        message: D::Message,
         priority: MessagePriority,
-    ) -> Result<(), MailboxFull<D::Mail>> {
+    ) -> Result<(), MailboxFull<D::Message>> {
         self.io.send_message(to, message, priority)
     }
 

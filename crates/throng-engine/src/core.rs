@@ -22,7 +22,7 @@ pub struct Core<D: Driver, A: App<D>> {
     receive: Box<[u8]>,
     scratch: <A::Session as Session>::Scratch,
     events: Vec<IoEvent>,
-    messages: Vec<D::Mail>,
+    messages: Vec<D::Message>,
     /// The mailbox may hold messages.
     has_messages: bool,
 }

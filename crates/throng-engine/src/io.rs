@@ -83,9 +83,9 @@ impl<D: Driver> CoreIo<D> {
     pub(crate) fn send_message(
         &mut self,
         to: CoreId,
-        message: D::Mail,
+        message: D::Message,
         priority: MessagePriority,
-    ) -> Result<(), MailboxFull<D::Mail>> {
+    ) -> Result<(), MailboxFull<D::Message>> {
         let sent = self.driver.send_message(to, message, priority);
         self.counters.mail_dropped += u64::from(sent.is_err());
         sent

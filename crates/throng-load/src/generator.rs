@@ -185,7 +185,7 @@ impl Generator {
         self.stats.finished
     }
 
-    fn start_user<D: Driver<Mail = GeneratorMessage>>(
+    fn start_user<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         id: u64,
@@ -202,7 +202,7 @@ impl Generator {
 
     /// Stops the user at `index` of the core's table. With `id`, only if this user still has that
     /// index.
-    fn stop_user<D: Driver<Mail = GeneratorMessage>>(
+    fn stop_user<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         index: u32,
@@ -235,7 +235,7 @@ impl Generator {
 
     /// Begins the end of the run. In the open model, unless `at_once`, users in `stay` leave and
     /// busy users may finish. Otherwise all users leave.
-    fn end_run<D: Driver<Mail = GeneratorMessage>>(
+    fn end_run<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         at_once: bool,
@@ -267,7 +267,10 @@ impl Generator {
 
     /// Ends the schedule. Sends no more probes; users leave once every delivery of the last probe
     /// has arrived or is missing.
-    fn end_schedule<D: Driver<Mail = GeneratorMessage>>(&mut self, cx: &mut CoreContext<D, Self>) {
+    fn end_schedule<D: Driver<Message = GeneratorMessage>>(
+        &mut self,
+        cx: &mut CoreContext<D, Self>,
+    ) {
         self.awaits_probes = true;
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.end();
@@ -278,7 +281,7 @@ impl Generator {
     }
 
     /// Completes the gauges and returns the stats. `blank` becomes the new stats.
-    fn take_stats<D: Driver<Mail = GeneratorMessage>>(
+    fn take_stats<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         blank: Box<CoreStats>,
@@ -297,7 +300,7 @@ impl Generator {
     }
 }
 
-impl<D: Driver<Mail = GeneratorMessage>> App<D> for Generator {
+impl<D: Driver<Message = GeneratorMessage>> App<D> for Generator {
     type Session = UserSession;
     type State = User;
 
@@ -471,7 +474,7 @@ impl<D: Driver<Mail = GeneratorMessage>> App<D> for Generator {
 }
 
 /// Reports whether both ends of a connection are the same socket.
-fn is_self_connected<D: Driver<Mail = GeneratorMessage>>(conn: &Conn<'_, D, Generator>) -> bool {
+fn is_self_connected<D: Driver<Message = GeneratorMessage>>(conn: &Conn<'_, D, Generator>) -> bool {
     conn.local_addr().is_some_and(|local| conn.peer_addr() == Some(local))
 }
 

@@ -53,7 +53,7 @@ pub(crate) enum PauseReason {
 impl<H, D> ServerApp<H, D>
 where
     H: Handler,
-    D: Driver<Mail = CoreMessage<H::Message>>,
+    D: Driver<Message = CoreMessage<H::Message>>,
 {
     /// Watches the listener, and reports the end of a pause.
     pub(crate) fn resume_accepting(&mut self, cx: &mut CoreContext<D, Self>) {

@@ -142,7 +142,7 @@ impl<F> Acceptor<F> {
 impl<H, D> ServerApp<H, D>
 where
     H: Handler,
-    D: Driver<Mail = CoreMessage<H::Message>>,
+    D: Driver<Message = CoreMessage<H::Message>>,
 {
     /// Accepts a batch, then watches the listener unless there is a reason not to.
     pub(crate) fn accept(&mut self, cx: &mut CoreContext<D, Self>) {
@@ -289,7 +289,7 @@ where
         self.acceptor.handoffs += 1;
         self.acceptor.last_handoff_to = to;
         // Failed handoffs are counted at the end of the turn.
-        driver.pass(fd, to);
+        driver.hand_off(fd, to);
     }
 
     /// Ends the turn: counts closes and failed handoffs, and resumes accepting if they or other

@@ -92,7 +92,7 @@ impl<C> Slot<C> {
 impl<H, D> ServerApp<H, D>
 where
     H: Handler,
-    D: Driver<Mail = CoreMessage<H::Message>>,
+    D: Driver<Message = CoreMessage<H::Message>>,
 {
     /// Makes the app of a core. It listens when it receives [`CoreMessage::listen`].
     pub fn new(config: Arc<ServerConfig>, handler: H) -> Self {
@@ -298,7 +298,7 @@ where
 impl<H, D> App<D> for ServerApp<H, D>
 where
     H: Handler,
-    D: Driver<Mail = CoreMessage<H::Message>>,
+    D: Driver<Message = CoreMessage<H::Message>>,
 {
     type Session = H::Session;
     type State = Slot<H::State>;

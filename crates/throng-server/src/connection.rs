@@ -258,7 +258,7 @@ pub(crate) trait ConnectionOps<H: Handler> {
 impl<H, D> ConnectionOps<H> for Conn<'_, D, ServerApp<H, D>>
 where
     H: Handler,
-    D: Driver<Mail = CoreMessage<H::Message>>,
+    D: Driver<Message = CoreMessage<H::Message>>,
 {
     fn id(&self) -> ConnectionId {
         ConnectionId::new(self.core(), self.key())

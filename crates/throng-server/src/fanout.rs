@@ -190,7 +190,7 @@ impl FanoutCounters {
 impl<H, D> ServerApp<H, D>
 where
     H: Handler,
-    D: Driver<Mail = CoreMessage<H::Message>>,
+    D: Driver<Message = CoreMessage<H::Message>>,
 {
     /// Sends publications to other cores, then delivers one batch on this core.
     pub(crate) fn fan_out(&mut self, cx: &mut CoreContext<D, Self>) {
@@ -273,7 +273,7 @@ fn render_frame<H, D>(
 ) -> Arc<[u8]>
 where
     H: Handler,
-    D: Driver<Mail = CoreMessage<H::Message>>,
+    D: Driver<Message = CoreMessage<H::Message>>,
 {
     let render = |out: &mut Vec<u8>| handler.render(publication, dialect, out);
     cx.catch_panic(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()

@@ -64,7 +64,7 @@ pub(crate) trait CoreOps<H: Handler> {
 impl<H, D> CoreOps<H> for CoreContext<D, ServerApp<H, D>>
 where
     H: Handler,
-    D: Driver<Mail = CoreMessage<H::Message>>,
+    D: Driver<Message = CoreMessage<H::Message>>,
 {
     fn core(&self) -> CoreId {
         self.core()

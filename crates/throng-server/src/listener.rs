@@ -15,7 +15,7 @@ use crate::{AcceptTopology, Handler};
 impl<H, D> ServerApp<H, D>
 where
     H: Handler,
-    D: Driver<Mail = CoreMessage<H::Message>>,
+    D: Driver<Message = CoreMessage<H::Message>>,
 {
     /// Opens the listening socket and starts to accept.
     pub(crate) fn listen(

@@ -81,7 +81,7 @@ impl<M> SimDriver<M> {
 
 impl<M> Driver for SimDriver<M> {
     type Fd = SimFd;
-    type Mail = M;
+    type Message = M;
 
     fn core(&self) -> CoreId {
         self.core
@@ -196,14 +196,14 @@ impl<M> Driver for SimDriver<M> {
         fd.close(how);
     }
 
-    fn pass(&mut self, mut fd: SimFd, to: CoreId) {
+    fn hand_off(&mut self, mut fd: SimFd, to: CoreId) {
         let to = self.shared.slots[to];
         let (socket, world) = fd.release();
         let world = &mut *world.borrow_mut();
         if let Some(stream) = world.stream(socket) {
             assert_eq!(stream.slot, None, "a passed socket must not be registered");
         }
-        world.slots[self.slot].passing.push((socket, to));
+        world.slots[self.slot].handoffs.push((socket, to));
     }
 
     fn take_passed(&mut self) -> Option<SimFd> {
@@ -304,7 +304,7 @@ impl State {
 
     /// Sends the sockets that this core passes to other cores.
     pub(crate) fn send_passed(&mut self, slot: usize) {
-        for (socket, to) in std::mem::take(&mut self.slots[slot].passing) {
+        for (socket, to) in std::mem::take(&mut self.slots[slot].handoffs) {
             if self.happens(self.faults.pass_loss) {
                 self.slots[slot].pass_failures += 1;
                 // The wait returns at once, so that the core can count the failure.

@@ -53,7 +53,7 @@ impl<D: SimulatedDriver> SimulatedDriver for FaultyDriver<D> {
 
 impl<D: Driver> Driver for FaultyDriver<D> {
     type Fd = D::Fd;
-    type Mail = D::Mail;
+    type Message = D::Message;
 
     fn accept(&mut self, listener: &D::Fd) -> Result<D::Fd, Errno> {
         self.open_faults()?;
@@ -153,8 +153,8 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         self.inner.close(fd, how);
     }
 
-    fn pass(&mut self, fd: D::Fd, to: CoreId) {
-        self.inner.pass(fd, to);
+    fn hand_off(&mut self, fd: D::Fd, to: CoreId) {
+        self.inner.hand_off(fd, to);
     }
 
     fn take_passed(&mut self) -> Option<D::Fd> {
@@ -180,13 +180,13 @@ impl<D: Driver> Driver for FaultyDriver<D> {
     fn send_message(
         &mut self,
         to: CoreId,
-        message: D::Mail,
+        message: D::Message,
         priority: MessagePriority,
-    ) -> Result<(), MailboxFull<D::Mail>> {
+    ) -> Result<(), MailboxFull<D::Message>> {
         self.inner.send_message(to, message, priority)
     }
 
-    fn receive_messages(&mut self, into: &mut Vec<D::Mail>) -> bool {
+    fn receive_messages(&mut self, into: &mut Vec<D::Message>) -> bool {
         self.inner.receive_messages(into)
     }
 

@@ -24,7 +24,7 @@ pub(crate) struct DriverSlot {
     /// Listeners that other cores share with this one.
     pub(crate) shared: VecDeque<Key>,
     /// Sockets that the next wait passes to the drivers of other slots.
-    pub(crate) passing: Vec<(Key, usize)>,
+    pub(crate) handoffs: Vec<(Key, usize)>,
     pub(crate) pass_failures: u64,
     /// Longest turn of this core.
     pub(crate) turn_max: Duration,

@@ -154,7 +154,7 @@ fn a_passed_socket_works_on_its_new_core() {
     sim.run_for(Duration::from_millis(1));
     client.send(&fd, b"hello").unwrap();
     let accepted = servers[0].accept(&listener).unwrap();
-    servers[0].pass(accepted, 1);
+    servers[0].hand_off(accepted, 1);
     let mut events = Vec::new();
     servers[0].wait(Instant::ZERO, &mut events);
     sim.run_for(Duration::from_millis(1));

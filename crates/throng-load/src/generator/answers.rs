@@ -14,7 +14,7 @@ use crate::program::{MatchProgress, Matcher, Op};
 
 impl Generator {
     /// Begins an `expect` step on TCP.
-    pub(super) fn expect_bytes<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn expect_bytes<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         matcher: u32,
@@ -48,7 +48,7 @@ impl Generator {
 
     /// Feeds bytes to the `expect` that waits for them. Keeps what follows the answer for the next
     /// one.
-    fn match_bytes<D: Driver<Mail = GeneratorMessage>>(
+    fn match_bytes<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         matcher: u32,
@@ -81,7 +81,7 @@ impl Generator {
     }
 
     /// Handles bytes that arrive on a TCP stream.
-    pub(super) fn bytes_received<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn bytes_received<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         bytes: &[u8],
@@ -107,7 +107,7 @@ impl Generator {
     }
 
     /// Completes the present step: its answer is whole now, or was before the step began.
-    pub(super) fn answered<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn answered<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         timing: AnswerTiming,
@@ -124,7 +124,7 @@ impl Generator {
     }
 
     /// Completes the present step without recording a latency, because it would mean nothing.
-    pub(super) fn answered_unmeasured<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn answered_unmeasured<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         timing: AnswerTiming,
@@ -133,7 +133,7 @@ impl Generator {
         self.complete_answer(conn, (from, timing), false);
     }
 
-    fn complete_answer<D: Driver<Mail = GeneratorMessage>>(
+    fn complete_answer<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         latency: (Instant, AnswerTiming),

@@ -17,7 +17,7 @@ use crate::scenario::OnError;
 
 impl Generator {
     /// Counts a successful connect and continues with the next step.
-    pub(super) fn connect_succeeded<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn connect_succeeded<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         timing: AnswerTiming,
@@ -50,7 +50,7 @@ impl Generator {
     /// Resets a socket that the kernel connected to itself (RFC 793 section 3.4, simultaneous
     /// open): no server listens, and the kernel chose the target's own port as the source. An RST
     /// avoids TIME-WAIT, which would keep the server from listening on that port again.
-    pub(super) fn reset_self_connection<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn reset_self_connection<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -63,7 +63,7 @@ impl Generator {
     }
 
     /// Clears the user's state that belonged to the connection: session, channels, refs, probes.
-    fn clear_connection_state<D: Driver<Mail = GeneratorMessage>>(
+    fn clear_connection_state<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -83,7 +83,7 @@ impl Generator {
 
     /// Applies `on_error` to a user whose connection is gone after an error: continues with the
     /// next step, rests before a restart, or stops.
-    pub(super) fn apply_on_error<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn apply_on_error<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> AfterClose {
@@ -120,7 +120,7 @@ impl Generator {
     }
 
     /// Continues the user's program after its connection is gone.
-    fn continue_without_connection<D: Driver<Mail = GeneratorMessage>>(
+    fn continue_without_connection<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> AfterClose {
@@ -142,7 +142,7 @@ impl Generator {
     }
 
     /// Lets a user rest before its next iteration, so that it does not hammer a failing target.
-    pub(super) fn rest_after_error<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn rest_after_error<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -163,7 +163,7 @@ impl Generator {
 
     /// Handles the end of a connection, or of an attempt to open one. Counts the error if it was
     /// unexpected, and decides how the user continues.
-    pub(super) fn connection_ended<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn connection_ended<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         reason: CloseReason,

@@ -76,7 +76,7 @@ impl Generator {
     }
 
     /// Adds a sample of a mismatch in the user's present step.
-    pub(super) fn sample_mismatch<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn sample_mismatch<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         got: &[u8],
@@ -90,7 +90,7 @@ impl Generator {
     }
 
     /// Adds a sample of a time-out in the user's present step.
-    pub(super) fn sample_timeout<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn sample_timeout<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {

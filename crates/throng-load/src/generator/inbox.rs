@@ -85,7 +85,7 @@ impl Inbox {
 impl Generator {
     /// Handles bytes of a stream that arrive while no step waits. `of_answer` is true if they came
     /// together with the previous answer.
-    pub(super) fn unasked_bytes_received<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn unasked_bytes_received<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         bytes: &[u8],
@@ -112,7 +112,7 @@ impl Generator {
     }
 
     /// Handles a message that arrives while no step waits.
-    pub(super) fn unasked_message_received<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn unasked_message_received<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         message: IncomingMessage<'_>,
@@ -273,7 +273,7 @@ impl Generator {
 
     /// Handles the time-out of an `expect`. If a message was set aside, it was the answer after
     /// all. Its latency is not measured, because it is uncertain which request it answers.
-    pub(super) fn expect_timed_out<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn expect_timed_out<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -290,7 +290,7 @@ impl Generator {
     }
 
     /// Handles an inbox overflow: more has arrived than a user keeps.
-    fn inbox_overflowed<D: Driver<Mail = GeneratorMessage>>(
+    fn inbox_overflowed<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {

@@ -59,7 +59,7 @@ impl Incidents {
     }
 
     /// Notes a connection that the target closed unexpectedly.
-    pub(super) fn connection_lost(&mut self, at: Instant) {
+    pub(super) fn count_lost_connection(&mut self, at: Instant) {
         self.lost.get_or_insert(at);
         self.is_away = true;
     }
@@ -198,11 +198,11 @@ mod tests {
         let mut core = Incidents::default();
         core.connect_succeeded(at(100));
         assert_eq!(outage_of_all(&[core], at(0)), None);
-        core.connection_lost(at(4_200));
+        core.count_lost_connection(at(4_200));
         core.connect_refused(at(4_900));
         core.connect_refused(at(5_400));
         let mut other = Incidents::default();
-        other.connection_lost(at(4_150));
+        other.count_lost_connection(at(4_150));
         other.connect_refused(at(5_500));
         other.connect_succeeded(at(5_700));
         core.connect_succeeded(at(5_650));
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(outage_of_all(&[core, other], at(0)), Some(expected));
         // The target comes back in the next interval.
         let mut away = Incidents::default();
-        away.connection_lost(at(10));
+        away.count_lost_connection(at(10));
         let mut next = away.for_next_interval();
         next.connect_succeeded(at(40));
         assert_eq!(outage_of_all(&[next], at(0)).and_then(|outage| outage.back_ms), Some(40));

@@ -45,7 +45,7 @@ pub(super) enum MissedTurns {
 
 impl Generator {
     /// Counts all users as stopped, when all users begin to leave.
-    pub(super) fn count_stopped_users<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn count_stopped_users<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
     ) {

@@ -19,7 +19,7 @@ use crate::program::{
 
 impl Generator {
     /// Sends a join, push or leave and waits for its reply.
-    pub(super) fn send_request<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn send_request<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         index: u32,
@@ -69,7 +69,7 @@ impl Generator {
     }
 
     /// Appends the request to the output. Returns whether the probe is delivered in its topic.
-    fn write_request<D: Driver<Mail = GeneratorMessage>>(
+    fn write_request<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         request: &ChannelRequest,
@@ -126,7 +126,7 @@ impl Generator {
     }
 
     /// Sends the encoded probe as a push to `topic`. Returns false if the user has not joined it.
-    pub(super) fn push_probe<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn push_probe<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         topic: &str,
@@ -156,7 +156,7 @@ impl Generator {
     }
 
     /// Sends a heartbeat. If the last one is unanswered, closes the connection.
-    pub(super) fn heartbeat_due<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn heartbeat_due<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -180,7 +180,7 @@ impl Generator {
         self.set_heartbeat(conn, now);
     }
 
-    fn set_heartbeat<D: Driver<Mail = GeneratorMessage>>(
+    fn set_heartbeat<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         from: Instant,
@@ -192,7 +192,7 @@ impl Generator {
     }
 
     /// Handles a message of the server.
-    pub(super) fn phoenix_message_received<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn phoenix_message_received<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         message: IncomingMessage<'_>,
@@ -236,7 +236,7 @@ impl Generator {
 
     /// Handles a reply. Its ref says which request it answers, whatever else has arrived in
     /// between.
-    fn reply_received<D: Driver<Mail = GeneratorMessage>>(
+    fn reply_received<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         reply: &PushReply<'_>,
@@ -281,7 +281,7 @@ impl Generator {
         self.stats.samples.extend(sample);
     }
 
-    fn request_answered<D: Driver<Mail = GeneratorMessage>>(
+    fn request_answered<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         index: u32,
@@ -324,7 +324,7 @@ impl Generator {
     }
 
     /// Fails a request whose reply has not arrived in time.
-    pub(super) fn request_timed_out<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn request_timed_out<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -339,7 +339,7 @@ impl Generator {
     }
 
     /// Handles the end of a channel by the server. Ignores channels that the user has left.
-    fn channel_ended<D: Driver<Mail = GeneratorMessage>>(
+    fn channel_ended<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         join_ref: u32,
@@ -363,7 +363,7 @@ impl Generator {
     }
 
     /// Removes a channel from the user.
-    fn remove_channel<D: Driver<Mail = GeneratorMessage>>(
+    fn remove_channel<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         join_ref: u32,
@@ -380,7 +380,7 @@ impl Generator {
         Some(channel)
     }
 
-    fn vsn_of<D: Driver<Mail = GeneratorMessage>>(&self, conn: &mut Conn<'_, D, Self>) -> Vsn {
+    fn vsn_of<D: Driver<Message = GeneratorMessage>>(&self, conn: &mut Conn<'_, D, Self>) -> Vsn {
         self.config.program.handshake(conn.state().handshake.into()).vsn
     }
 }

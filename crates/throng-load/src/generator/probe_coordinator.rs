@@ -86,7 +86,7 @@ impl Generator {
     }
 
     /// Opens, sends and expires the probes that are due.
-    pub(super) fn run_probes<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn run_probes<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
     ) {
@@ -111,7 +111,7 @@ impl Generator {
     }
 
     /// Handles a message about probes from another core.
-    pub(super) fn probe_message_received<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn probe_message_received<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         message: ProbeMessage,
@@ -149,7 +149,7 @@ impl Generator {
     }
 
     /// Requests all cores to open probe `number`.
-    fn begin_probe<D: Driver<Mail = GeneratorMessage>>(
+    fn begin_probe<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         number: u32,
@@ -174,7 +174,7 @@ impl Generator {
     }
 
     /// Notes that core `core` has opened probe `number`. After the last core, the probe is sent.
-    fn probe_opened<D: Driver<Mail = GeneratorMessage>>(
+    fn probe_opened<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         number: u32,
@@ -209,7 +209,7 @@ impl Generator {
 
     /// Sends a probe that is due through a user of this core. If this core has none, asks the next
     /// core.
-    fn send_probe<D: Driver<Mail = GeneratorMessage>>(
+    fn send_probe<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         order: ProbeOrder,
@@ -234,7 +234,7 @@ impl Generator {
         }
     }
 
-    fn report_probe_done<D: Driver<Mail = GeneratorMessage>>(
+    fn report_probe_done<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         number: u32,
@@ -269,7 +269,7 @@ impl Generator {
     }
 
     /// Drops a probe that no user can send: no delivery is expected.
-    fn drop_probe<D: Driver<Mail = GeneratorMessage>>(
+    fn drop_probe<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         number: u32,
@@ -284,7 +284,7 @@ impl Generator {
     }
 
     /// Returns a user that can send a probe: the sender of the last one, if it still can.
-    fn probe_sender<D: Driver<Mail = GeneratorMessage>>(
+    fn probe_sender<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
     ) -> Option<Key> {
@@ -302,7 +302,7 @@ impl Generator {
     }
 
     /// Writes probe `number` to the user's connection. Returns false if the user cannot send it.
-    fn write_probe<D: Driver<Mail = GeneratorMessage>>(
+    fn write_probe<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         number: u32,
@@ -350,7 +350,7 @@ impl Generator {
     }
 }
 
-fn send_to_core<D: Driver<Mail = GeneratorMessage>>(
+fn send_to_core<D: Driver<Message = GeneratorMessage>>(
     cx: &mut CoreContext<D, Generator>,
     core: CoreId,
     message: ProbeMessage,

@@ -23,7 +23,7 @@ pub(super) enum StepOutcome {
 
 impl Generator {
     /// Starts the user's program. Latencies count from the user's intended moment.
-    pub(super) fn begin_program<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn begin_program<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -33,7 +33,7 @@ impl Generator {
 
     /// Cancels the start of a user that was due when all users began to leave. Counts its iteration
     /// as cut off before the first step.
-    pub(super) fn cancel_start<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn cancel_start<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -56,7 +56,7 @@ impl Generator {
     }
 
     /// Runs the user's ops from `pc` on, until one has to wait.
-    pub(super) fn advance<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn advance<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -71,7 +71,7 @@ impl Generator {
         conn.set_deadline(Deadline::Exact(now));
     }
 
-    fn step<D: Driver<Mail = GeneratorMessage>>(
+    fn step<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> StepOutcome {
@@ -128,7 +128,7 @@ impl Generator {
         }
     }
 
-    fn connect<D: Driver<Mail = GeneratorMessage>>(
+    fn connect<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         timeout: Duration,
@@ -166,7 +166,7 @@ impl Generator {
         StepOutcome::Wait
     }
 
-    fn send<D: Driver<Mail = GeneratorMessage>>(
+    fn send<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         render: impl FnOnce(&mut Self, &mut Conn<'_, D, Self>),
@@ -200,7 +200,7 @@ impl Generator {
 
     /// Checks whether the user can send. Returns `None` if it can. Skips the step if there is no
     /// connection, and blocks the user while the server has not accepted what was sent before.
-    pub(super) fn check_can_send<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn check_can_send<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> Option<StepOutcome> {
@@ -215,7 +215,7 @@ impl Generator {
     }
 
     /// Appends the message of a `send` to the output.
-    fn write_message<D: Driver<Mail = GeneratorMessage>>(
+    fn write_message<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         template: u32,
@@ -241,7 +241,7 @@ impl Generator {
     }
 
     /// Appends random bytes to the output: raw on TCP, as one binary message on a WebSocket.
-    fn write_random<D: Driver<Mail = GeneratorMessage>>(
+    fn write_random<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         bytes: usize,
@@ -259,7 +259,7 @@ impl Generator {
     }
 
     /// Begins the next turn of a loop, or leaves the loop.
-    fn begin_turn<D: Driver<Mail = GeneratorMessage>>(
+    fn begin_turn<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         index: u32,
@@ -291,7 +291,7 @@ impl Generator {
     }
 
     /// Continues after a wait. If the user waited for a turn of `every`, begins that turn.
-    pub(super) fn end_wait<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn end_wait<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -323,7 +323,7 @@ impl Generator {
 
     /// Sets the next op's intended moment to `due` and waits until then. The op's latency counts
     /// from `due`.
-    fn wait_until<D: Driver<Mail = GeneratorMessage>>(
+    fn wait_until<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         due: Instant,
@@ -339,7 +339,7 @@ impl Generator {
         StepOutcome::Wait
     }
 
-    fn close<D: Driver<Mail = GeneratorMessage>>(
+    fn close<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         how: CloseAction,
@@ -372,7 +372,7 @@ impl Generator {
         StepOutcome::Wait
     }
 
-    fn end_program<D: Driver<Mail = GeneratorMessage>>(
+    fn end_program<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> StepOutcome {
@@ -424,7 +424,7 @@ impl Generator {
     }
 
     /// Counts and skips a step that needs a connection, after an earlier error has closed it.
-    pub(super) fn skip_unconnected_step<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn skip_unconnected_step<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> StepOutcome {
@@ -432,7 +432,7 @@ impl Generator {
     }
 
     /// Counts an error and skips the present step: an earlier error has taken away what it needs.
-    pub(super) fn skip_step<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn skip_step<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         kind: ErrorKind,
@@ -453,7 +453,7 @@ impl Generator {
 
     /// Fails the present step on a connection that is still open: counts the error, then continues
     /// with the next step or closes the connection, as `on_error` says.
-    pub(super) fn fail_step<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn fail_step<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         kind: ErrorKind,
@@ -485,14 +485,14 @@ impl Generator {
     }
 
     /// Counts the unexpected end of a connection and applies `on_error`.
-    pub(super) fn connection_lost<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn connection_lost<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         kind: ErrorKind,
     ) -> AfterClose {
         self.count_error(kind);
         if matches!(kind, ErrorKind::ClosedByPeer | ErrorKind::ResetByPeer) {
-            self.stats.incidents.connection_lost(conn.now());
+            self.stats.incidents.count_lost_connection(conn.now());
         }
         conn.state().clear_unanswered();
         self.apply_on_error(conn)

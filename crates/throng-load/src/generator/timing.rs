@@ -20,7 +20,7 @@ pub(super) struct AnswerTiming {
 
 impl AnswerTiming {
     /// Returns the timing of the present event.
-    pub(super) fn of<D: Driver<Mail = GeneratorMessage>>(conn: &Conn<'_, D, Generator>) -> Self {
+    pub(super) fn of<D: Driver<Message = GeneratorMessage>>(conn: &Conn<'_, D, Generator>) -> Self {
         Self { seen_at: conn.now(), arrival: conn.arrival() }
     }
 

@@ -16,7 +16,7 @@ use crate::program::{IncomingMessage, Op, Protocol, TemplateVars};
 
 impl Generator {
     /// Sends the upgrade request once TCP is established.
-    pub(super) fn send_upgrade_request<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn send_upgrade_request<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -69,7 +69,7 @@ impl Generator {
     }
 
     /// Handles an event of the WebSocket.
-    pub(super) fn websocket_event<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn websocket_event<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         event: ClientEvent<'_>,
@@ -97,7 +97,7 @@ impl Generator {
                 if conn.state().state == UserState::Closing {
                     return conn.close();
                 }
-                self.stats.incidents.connection_lost(conn.now());
+                self.stats.incidents.count_lost_connection(conn.now());
                 self.sample_close(code, reason);
                 self.stats.count_close(code);
                 self.close_after_error(conn);
@@ -117,7 +117,7 @@ impl Generator {
     }
 
     /// Handles an event for a stopped user whose connection is still open.
-    fn event_while_leaving<D: Driver<Mail = GeneratorMessage>>(
+    fn event_while_leaving<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         event: ClientEvent<'_>,
@@ -135,7 +135,7 @@ impl Generator {
     }
 
     /// Handles an answer to the upgrade that violates the protocol. `head` is its beginning.
-    pub(super) fn upgrade_violated<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn upgrade_violated<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         violation: Violation,
@@ -150,7 +150,7 @@ impl Generator {
     }
 
     /// Completes the connect after a successful upgrade.
-    fn upgraded<D: Driver<Mail = GeneratorMessage>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    fn upgraded<D: Driver<Message = GeneratorMessage>>(&mut self, conn: &mut Conn<'_, D, Self>) {
         let now = conn.now();
         let handshake = self.config.program.handshake(conn.state().handshake.into());
         if let Some(heartbeat) = handshake.heartbeat {
@@ -167,7 +167,7 @@ impl Generator {
 
     /// Fails a connect after TCP was established: the server refused the upgrade or violated the
     /// protocol.
-    fn fail_upgrade<D: Driver<Mail = GeneratorMessage>>(
+    fn fail_upgrade<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         why: ConnectFailure,
@@ -181,7 +181,7 @@ impl Generator {
     }
 
     /// Closes an upgraded connection after an error that has been counted.
-    pub(super) fn close_after_error<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn close_after_error<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -190,7 +190,7 @@ impl Generator {
     }
 
     /// Closes the connection. On a WebSocket, sends a close frame first.
-    pub(super) fn close_connection<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn close_connection<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -200,7 +200,7 @@ impl Generator {
 
     /// Sends a close frame on an open WebSocket. Returns true if the server's answer must be waited
     /// for.
-    pub(super) fn send_close_frame<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn send_close_frame<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> bool {
@@ -216,7 +216,7 @@ impl Generator {
     }
 
     /// Appends the encoded text of the buffers to the output as a text message.
-    pub(super) fn write_text<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn write_text<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -228,7 +228,7 @@ impl Generator {
     }
 
     /// Appends the encoded text of the buffers to the output as a binary message.
-    pub(super) fn write_binary<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn write_binary<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -239,7 +239,7 @@ impl Generator {
         }
     }
 
-    fn message_received<D: Driver<Mail = GeneratorMessage>>(
+    fn message_received<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         message: IncomingMessage<'_>,
@@ -279,7 +279,7 @@ impl Generator {
     }
 
     /// Counts `message` if it is a delivery of a probe, and reports whether it is.
-    pub(super) fn receive_probe<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn receive_probe<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         message: &[u8],
@@ -293,7 +293,7 @@ impl Generator {
     }
 
     /// Begins an `expect` step on a WebSocket. Looks at messages that arrived early first.
-    pub(super) fn expect_message<D: Driver<Mail = GeneratorMessage>>(
+    pub(super) fn expect_message<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         pattern: u32,
