@@ -1,9 +1,9 @@
 //! Rules: each file looks for one cause that may have stopped a run.
 //!
-//! A rule is a pure function over a [`RunView`](crate::RunView). It returns at most one finding. It returns one
-//! only when something happened to the run that its cause explains: a number that is merely large
-//! is no finding. A rule does not guess what was not measured. Each rule has a test where it must
-//! return a finding and a test where it must return none.
+//! A rule is a pure function over a [`RunView`](crate::RunView). It returns at most one finding. It
+//! returns one only when something happened to the run that its cause explains: a number that is
+//! merely large is no finding. A rule does not guess what was not measured. Each rule has a test
+//! where it must return a finding and a test where it must return none.
 
 mod accept_backlog;
 mod accept_queue_overflow;

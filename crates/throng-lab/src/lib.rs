@@ -16,6 +16,7 @@ mod fast_connect;
 mod fast_receive;
 pub mod handshake;
 mod haskell_chat;
+pub mod header;
 pub mod isolate;
 mod knee;
 mod lab;

@@ -123,6 +123,15 @@ pub struct PeerState<S> {
     own: S,
     /// The WebSocket was opened, so its end is reported.
     was_opened: bool,
+    /// The reason for the end, where the connection itself does not know it.
+    ended_by: Option<EndedBy>,
+}
+
+/// A reason to end a WebSocket by a close of the connection.
+#[derive(Clone, Copy, Debug)]
+enum EndedBy {
+    CloseFrame,
+    IdleTimeout,
 }
 
 impl<W: WebSocketHandler> Peer<'_, W> {
@@ -138,8 +147,7 @@ impl<W: WebSocketHandler> Peer<'_, W> {
 
     /// Sends a message once the handler returns. Everything that one call sends leaves together.
     pub fn send<'m>(&mut self, message: impl Into<Message<'m>>) {
-        let is_deflated = self.conn.protocol().is_deflated();
-        let deflater = self.deflater.as_deref_mut().filter(|_| is_deflated);
+        let deflater = self.deflater.as_deref_mut();
         let (session, out) = self.conn.session();
         match message.into() {
             Message::Text(text) => session.text(text, deflater, out),
@@ -247,6 +255,10 @@ impl<W: WebSocketHandler> WebSockets<W> {
         call(&mut self.handler, &mut peer);
         let sent = peer.conn.sent;
         conn.sent += sent;
+        // Nothing follows a close frame, whatever the handler subscribed to after it.
+        if !conn.protocol().is_open() {
+            conn.unsubscribe_all();
+        }
     }
 
     /// Opens the WebSocket, or answers why it stays closed.
@@ -306,6 +318,8 @@ impl<W: WebSocketHandler> Handler for WebSockets<W> {
     fn event(&mut self, conn: &mut Connection<'_, Self>, event: ServerEvent<'_>) {
         match event {
             ServerEvent::Request(request) => self.upgrade(conn, &request),
+            // The client may send until it has read our close frame.
+            ServerEvent::Text(_) | ServerEvent::Binary(_) if !conn.protocol().is_open() => {}
             ServerEvent::Text(text) => {
                 self.call(conn, |handler, peer| handler.message(peer, Message::Text(text)));
             }
@@ -313,7 +327,10 @@ impl<W: WebSocketHandler> Handler for WebSockets<W> {
                 self.call(conn, |handler, peer| handler.message(peer, Message::Binary(bytes)));
             }
             ServerEvent::Ping(_) | ServerEvent::Pong(_) => {}
-            ServerEvent::Closed { .. } => conn.close(),
+            ServerEvent::Closed { .. } => {
+                conn.state().ended_by.get_or_insert(EndedBy::CloseFrame);
+                conn.close();
+            }
             ServerEvent::Failed(violation) => {
                 conn.unsubscribe_all();
                 linger::count(violation, &mut self.counters);
@@ -339,12 +356,18 @@ impl<W: WebSocketHandler> Handler for WebSockets<W> {
             Some(left) if !left.is_zero() => conn.set_timeout(left),
             _ => {
                 self.counters.idle_timeouts += 1;
+                conn.state().ended_by = Some(EndedBy::IdleTimeout);
                 send_close(conn, PROTOCOL_ERROR, "idle timeout: no bytes received");
             }
         }
     }
 
     fn close(&mut self, conn: &mut Connection<'_, Self>, why: DisconnectReason) {
+        let why = match conn.state().ended_by {
+            Some(EndedBy::CloseFrame) => DisconnectReason::PeerFinished,
+            Some(EndedBy::IdleTimeout) => DisconnectReason::Idle,
+            None => why,
+        };
         if conn.state().was_opened {
             self.call(conn, |handler, peer| handler.closed(peer, why));
         }

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use throng::{DisconnectReason, Message, Peer, Request, Server, UpgradeRefusal, WebSocketHandler};
+use throng::{
+    DisconnectReason, Message, Peer, Request, Server, UpgradeRefusal, WebSocketHandler,
+    WebSocketOptions,
+};
 
 struct Chat;
 
@@ -63,9 +66,9 @@ fn line(peer: &mut Peer<'_, Chat>, text: &str) -> (Arc<str>, String) {
 
 fn main() -> throng::Result {
     let address = std::env::args().nth(1).unwrap_or("127.0.0.1:5555".into());
+    let options = WebSocketOptions { deflate: true, ..WebSocketOptions::default() };
     Server::bind(address)
-        .web_socket_options(|options| options.deflate = true)
-        .web_socket(|| Chat)
+        .web_socket_with(options, || Chat)
         .on_listening(|address| println!("listening on ws://{address}/room?name=ann"))
         .run()
 }

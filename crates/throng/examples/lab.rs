@@ -9,13 +9,8 @@ fn main() -> throng::Result {
     for bytes in [16, 1_024, 16_384] {
         let server =
             Server::bind("127.0.0.1:0").on_bytes(|conn, bytes| conn.send(bytes)).start()?;
-        let outcome = Load::new(scenario(bytes))
-            .target(format!("tcp://{}", server.addr()))
-            .record(
-                std::env::temp_dir()
-                    .join(format!("throng-lab-{bytes}-{}.jsonl", std::process::id())),
-            )
-            .run()?;
+        let outcome =
+            Load::new(scenario(bytes)).target(format!("tcp://{}", server.addr())).run()?;
         let (summary, latency) = (&outcome.summary, outcome.summary.message.latency_us);
         table.row([
             bytes.to_string(),

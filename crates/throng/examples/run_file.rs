@@ -1,4 +1,4 @@
-//! Reads a run file and prints what came of the run, second by second:
+//! Reads a run file and prints its measurements, second by second:
 //! `cargo run --example run_file -- run.jsonl`.
 
 use std::fs::File;

@@ -24,6 +24,8 @@ pub enum Error {
     },
     /// The server could not start.
     Start(StartError),
+    /// A core of the server has ended by itself, by a panic outside of its handler.
+    CoreEnded,
     /// The process could not take over SIGINT and SIGTERM.
     Signals(io::Error),
     /// A file could not be read.
@@ -38,7 +40,7 @@ pub enum Error {
     /// The target of a load could not be understood.
     Target(String),
     /// The target is an address that belongs to others.
-    /// [`Load::i_am_allowed`](crate::Load::i_am_allowed) loads it all the same.
+    /// [`Load::i_am_allowed`](crate::Load::i_am_allowed) loads it.
     Forbidden(String),
     /// The load could not start.
     Load(LoadError),
@@ -53,6 +55,7 @@ impl fmt::Display for Error {
                 write!(f, "cannot listen on `{address}`: {error}; write HOST:PORT")
             }
             Self::Start(error) => error.fmt(f),
+            Self::CoreEnded => f.write_str("a core of the server has panicked and ended"),
             Self::Signals(error) => write!(f, "cannot handle SIGINT and SIGTERM: {error}"),
             Self::Read { path, error } => write!(f, "cannot read {path}: {error}"),
             Self::Scenario(mistakes) => f.write_str(&mistakes.render(false)),

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use throng_driver::{netlink, utc_now};
+use throng_lab::header;
 use throng_lab::recorder::{Outcome, Recorder, RecorderOptions, RunProbes};
 use throng_load::run::{LoadOptions, LoadPlan, RunningLoad};
 use throng_load::scenario::{Scenario, Target, needs_no_permission};
@@ -118,7 +119,7 @@ impl Load {
         }
         let recorder = Recorder::create(RecorderOptions {
             run_file: self.run_file,
-            header: header(&plan, ScenarioSource { path: name, source }),
+            header: run_header(&plan, ScenarioSource { path: name, source }),
             thresholds: scenario.thresholds,
             ..RecorderOptions::default()
         })?;
@@ -152,7 +153,7 @@ fn refuse_foreign(plan: &LoadPlan) -> Result {
     if is_ours { Ok(()) } else { Err(Error::Forbidden(plan.target.to_string())) }
 }
 
-fn header(plan: &LoadPlan, scenario: ScenarioSource) -> RunHeader {
+fn run_header(plan: &LoadPlan, scenario: ScenarioSource) -> RunHeader {
     RunHeader {
         started: utc_now(),
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -162,7 +163,8 @@ fn header(plan: &LoadPlan, scenario: ScenarioSource) -> RunHeader {
         users_planned: plan.capacity.demand.connections,
         planned_ms: u64::try_from(plan.length.as_millis()).ok(),
         capacity: Some(plan.capacity.connections()),
-        target_is_here: plan.targets.iter().all(|target| target.ip().is_loopback()),
+        target_is_here: plan.targets.iter().all(|target| header::is_local(target.ip())),
+        machine: header::machine(),
         ..RunHeader::default()
     }
 }

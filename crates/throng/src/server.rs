@@ -24,7 +24,6 @@ pub struct Server {
     /// An error is reported by [`Service::start`], so that a server is one statement.
     listen: Result<SocketAddr>,
     options: ServerOptions,
-    web_socket: WebSocketOptions,
     drain_timeout: Duration,
 }
 
@@ -50,7 +49,6 @@ impl Server {
                 Error::Address { address, error }
             }),
             options: ServerOptions::default(),
-            web_socket: WebSocketOptions::default(),
             drain_timeout: DRAIN_TIMEOUT,
         }
     }
@@ -85,13 +83,6 @@ impl Server {
         self
     }
 
-    /// Sets the options of WebSockets: limits, origins, compression, rules for slow clients.
-    #[must_use]
-    pub fn web_socket_options(mut self, set: impl FnOnce(&mut WebSocketOptions)) -> Self {
-        set(&mut self.web_socket);
-        self
-    }
-
     /// Waits at most this long for connections to end when [`Service::run`] drains. Default 10 s.
     #[must_use]
     pub fn drain_timeout(mut self, drain_timeout: Duration) -> Self {
@@ -110,16 +101,30 @@ impl Server {
 
     /// Answers WebSockets: `make` makes the handler of each core.
     pub fn web_socket<W: WebSocketHandler>(
-        mut self,
+        self,
         make: impl Fn() -> W + Send + Sync + 'static,
     ) -> Service<WebSockets<W>> {
-        let mut options = std::mem::take(&mut self.web_socket);
-        options.idle_timeout = options.idle_timeout.or(self.options.idle_timeout.take());
+        self.web_socket_with(WebSocketOptions::default(), make)
+    }
+
+    /// Answers WebSockets with these limits, origins, compression and rules for slow clients.
+    pub fn web_socket_with<W: WebSocketHandler>(
+        mut self,
+        mut options: WebSocketOptions,
+        make: impl Fn() -> W + Send + Sync + 'static,
+    ) -> Service<WebSockets<W>> {
+        // The handler applies the timeout itself: it sends a close frame first.
+        let idle_timeout = self.options.idle_timeout.take();
+        options.idle_timeout = options.idle_timeout.or(idle_timeout);
         self.handler(move |_core| WebSockets::new(options.clone(), make()))
     }
 
-    /// Serves Phoenix Channels.
-    pub fn channels(self, channels: Channels) -> Service<ChannelHandler> {
+    /// Serves Phoenix Channels. Their limits and origins are methods of `channels`.
+    pub fn channels(mut self, mut channels: Channels) -> Service<ChannelHandler> {
+        // As of a WebSocket. A long-poll that waits is not idle.
+        if let Some(timeout) = self.options.idle_timeout.take() {
+            channels = channels.timeout(timeout);
+        }
         let channels = Arc::new(channels);
         self.handler(move |core| channels.handler(core))
     }
@@ -145,15 +150,14 @@ impl<H: Handler> Service<H> {
     /// closes those that have not ended after the drain timeout. A second signal ends the process.
     ///
     /// # Errors
-    /// The server could not start.
+    /// The server could not start, or a core has ended by itself, which is a defect.
     pub fn run(self) -> Result {
         let signals = Signals::install().map_err(Error::Signals)?;
         let drain_timeout = self.server.drain_timeout;
         let running = self.start()?;
         signals.wait();
         running.drain(drain_timeout);
-        running.stop();
-        Ok(())
+        if running.stop() { Ok(()) } else { Err(Error::CoreEnded) }
     }
 
     /// Starts the server and returns at once. It stops when it is dropped.

@@ -1,5 +1,6 @@
-//! The rules of the house that a machine can check: which crate may know which, where `unsafe` and the outside world
-//! may be touched, that every file is part of the build, and that links in the documents lead somewhere.
+//! The rules of the house that a machine can check: which crate may depend on which, where `unsafe`
+//! and the outside world may be touched, circles of modules, names of types, words and width, that
+//! every file is part of the build, and that links in the documents lead somewhere.
 
 mod modules;
 mod names;
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Who may depend on whom, of this workspace. `report` and `base` are open to all.
+/// The crates of this workspace that each crate may depend on. `report` and `base` are open to all.
 const EDGES: &[(&str, &[&str])] = &[
     ("throng-base", &[]),
     ("throng-proto", &[]),

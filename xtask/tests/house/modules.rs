@@ -188,7 +188,10 @@ impl Modules {
                     child.push(ident.clone());
                     self.add(&folder.join(format!("{ident}.rs")), &folder.join(&ident), child);
                 }
-                other => module.visit_item(other),
+                other => {
+                    module.items.extend(defined(other));
+                    module.visit_item(other);
+                }
             }
         }
         self.0.insert(name, module);
@@ -290,10 +293,6 @@ impl Module {
 }
 
 impl<'ast> Visit<'ast> for Module {
-    fn visit_ident(&mut self, ident: &'ast syn::Ident) {
-        self.items.insert(ident.to_string());
-    }
-
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
         for path in leaves(&item.tree, &[]) {
             self.paths.insert(path.1.clone());
@@ -316,6 +315,21 @@ impl<'ast> Visit<'ast> for Module {
 
     // `pub(in path)` names no module that this one needs.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
+}
+
+/// The name of the type, trait, function or constant that an item defines.
+fn defined(item: &Item) -> Option<String> {
+    let ident = match item {
+        Item::Const(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Fn(item) => &item.sig.ident,
+        Item::Static(item) => &item.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        _ => return None,
+    };
+    Some(ident.to_string())
 }
 
 /// The names that a `use` brings, each with its whole path; a glob's name is `*`.

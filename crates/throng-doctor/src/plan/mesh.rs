@@ -109,6 +109,7 @@ impl Mesh {
             (Some(nodes), short) => {
                 let others = match short {
                     1 => String::new(),
+                    2 => format!(", and 1 more limit is below {nodes}"),
                     _ => format!(", and {} more limits are below {nodes}", short - 1),
                 };
                 format!("{nodes} nodes do not fit: {limit} is enough for {most}{others}")
@@ -176,7 +177,7 @@ mod tests {
         let found = mesh(scalaris(), Some(10_000), Some(1), &limits);
         assert_eq!(found.rows[0].needs, Some(30_015));
         assert_eq!(found.rows[0].note, "raise it to 30015");
-        let verdict = "10000 nodes do not fit: fds (1024) is enough for 336, and 1 more limits are \
+        let verdict = "10000 nodes do not fit: fds (1024) is enough for 336, and 1 more limit is \
                        below 10000";
         assert_eq!(found.verdict(), verdict);
     }

@@ -10,7 +10,6 @@ use throng_report::ServerSnapshot;
 
 use super::Run;
 use super::plan::RunPlan;
-use super::sources::is_local;
 use crate::Failure;
 
 /// The sources of data about the server.
@@ -98,7 +97,7 @@ fn find(given: Option<&Path>, targets: &[SocketAddr]) -> Result<Option<ObservedS
         };
     }
     // An address of this network namespace differs from the same address in another.
-    let is_local = targets.iter().any(|target| is_local(target.ip()));
+    let is_local = targets.iter().any(|target| throng_lab::header::is_local(target.ip()));
     let is_reached = |pid| !is_local || netns::is_current(pid) != Ok(false);
     let servers = processes()
         .into_iter()
@@ -121,7 +120,8 @@ impl ObservedServer {
         self.snapshot.listen.parse().is_ok_and(|listen: SocketAddr| {
             listen.port() == target.port()
                 && (listen.ip() == target.ip()
-                    || accepts(listen.ip(), target.ip()) && is_local(target.ip()))
+                    || accepts(listen.ip(), target.ip())
+                        && throng_lab::header::is_local(target.ip()))
         })
     }
 }

@@ -1,18 +1,18 @@
 //! Resolves the flags into a plan, or refuses the run with the reason.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 
 use throng_doctor::preflight::Preflight;
 use throng_driver::netlink;
 use throng_lab::ceiling::Traffic;
+use throng_lab::header;
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Diagnostics, Reach, Scenario, Target, needs_no_permission};
 use throng_report::Threshold;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
-use super::{Run, calibrate, preflight, sources};
+use super::{Run, calibrate, preflight};
 use crate::{Failure, output};
 
 /// Everything that is decided before the first connect.
@@ -56,7 +56,7 @@ impl RunPlan {
         let preflight = preflight::check(&load, typed.cores);
         // A dry run shows the plan, whether it can run or not.
         preflight::refuse(&preflight, typed.force || typed.dry_run)?;
-        let header = header(path, source, &target, &load, &preflight);
+        let header = run_header(path, source, &target, &load, &preflight);
         let traffic = calibrate::traffic(&scenario);
         Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight, traffic })
     }
@@ -102,7 +102,7 @@ fn rendered(mistakes: &Diagnostics) -> Failure {
     Failure::rendered(mistakes.render(output::stderr_has_colors()))
 }
 
-fn header(
+fn run_header(
     path: &Path,
     source: String,
     target: &Target,
@@ -119,26 +119,8 @@ fn header(
         users_planned: load.capacity.demand.connections,
         planned_ms: u64::try_from(load.length.as_millis()).ok(),
         capacity: Some(preflight.holds().map_or(capacity, |holds| holds.min(capacity))),
-        target_is_here: load.targets.iter().all(|target| sources::is_local(target.ip())),
-        machine: machine(),
+        target_is_here: load.targets.iter().all(|target| header::is_local(target.ip())),
+        machine: header::machine(),
         ..RunHeader::default()
     }
-}
-
-fn machine() -> BTreeMap<String, String> {
-    let facts =
-        throng_doctor::MachineFacts::read(&throng_doctor::ProcRoot::default(), std::process::id());
-    let mut machine: BTreeMap<String, String> = BTreeMap::new();
-    let mut add = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            machine.insert(name.to_owned(), value);
-        }
-    };
-    add("kernel", facts.kernel.known().cloned());
-    add("memory_bytes", facts.memory.known().map(|memory| memory.total_bytes.to_string()));
-    add("cpus", std::thread::available_parallelism().ok().map(|cpus| cpus.to_string()));
-    for (name, value) in &facts.sysctls {
-        add(name, value.known().cloned());
-    }
-    machine
 }

@@ -10,7 +10,6 @@ use throng_load::program::Protocol;
 use throng_load::run::LoadPlan;
 use throng_load::scenario::Reach;
 
-use super::sources;
 use crate::Failure;
 
 /// Checks the run against this machine's limits. `cores` is the value of the flag.
@@ -44,7 +43,7 @@ pub(super) fn warnings(found: &Preflight) -> impl Iterator<Item = String> {
 
 fn requirements(load: &LoadPlan, cores: Option<usize>) -> Requirements {
     let demand = load.capacity.demand;
-    let is_here = load.targets.iter().all(|target| sources::is_local(target.ip()));
+    let is_here = load.targets.iter().all(|target| throng_lab::header::is_local(target.ip()));
     let on_loopback = load.targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
     let role = if is_here { MachineRole::Both } else { MachineRole::Client };
     let chosen = if load.sources.is_explicit() {

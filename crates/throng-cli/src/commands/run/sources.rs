@@ -1,6 +1,6 @@
 //! `--source` and `--source-ports`: the local addresses and ports of connections.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use crate::Failure;
@@ -68,7 +68,7 @@ pub(crate) fn addresses(networks: &[Network]) -> Result<Vec<IpAddr>, Failure> {
             all.len()
         )));
     }
-    match all.iter().find(|address| !is_local(**address)) {
+    match all.iter().find(|address| !throng_lab::header::is_local(**address)) {
         None => Ok(all),
         Some(foreign) => Err(Failure::new(format!(
             "--source {foreign} is not an address of this machine\n  as root, \
@@ -76,11 +76,6 @@ pub(crate) fn addresses(networks: &[Network]) -> Result<Vec<IpAddr>, Failure> {
             if foreign.is_ipv4() { 32 } else { 128 },
         ))),
     }
-}
-
-/// Reports whether a socket can be bound to `address` here. Sends nothing.
-pub(crate) fn is_local(address: IpAddr) -> bool {
-    UdpSocket::bind((address, 0)).is_ok()
 }
 
 impl Network {
