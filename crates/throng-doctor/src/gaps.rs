@@ -44,11 +44,11 @@ fn open_gap<'a>(run: &RunView<'a>) -> Option<Gap<'a>> {
     let from_ms = to_ms.saturating_sub(run.summary.users.waiting_us_most / 1000);
     let answered = |sample: &Sample| sample.load().map_or(0, answers);
     let before = run.samples().iter().rev().find(|sample| sample.interval.at_ms <= from_ms);
-    let is_still = run
-        .samples()
-        .iter()
-        .filter(|sample| sample.interval.at_ms >= from_ms + FIRST_SECOND_MS)
-        .all(|now| answered(now) == answered(sample));
+    let mut within =
+        run.samples().iter().filter(|sample| sample.interval.at_ms >= from_ms + FIRST_SECOND_MS);
+    // One sample alone cannot show that nothing was answered.
+    let is_still =
+        within.clone().count() > 1 && within.all(|now| answered(now) == answered(sample));
     (before.is_some() && is_still).then_some(Gap {
         gap: AnswerGap { from_ms, to_ms },
         is_open: true,

@@ -14,6 +14,7 @@ pub(super) const RULE: Rule = Rule {
         "half_open",
         "retransmits",
         "server_slow",
+        "server_stalled",
         "syn_queue_overflow",
     ],
     find,
@@ -25,7 +26,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let symptom = accept_backlog(run)
         .or_else(|| retransmission::by_connects(run).map(|symptom| symptom.evidence))?;
     let mut servers = run.samples().iter().filter_map(|sample| sample.interval.server.as_ref());
-    let limit = servers.next_back()?.connections_max;
+    let server = servers.next_back()?;
+    let limit = server.connections_max;
     let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
     let mut found = Finding::new(
         RULE.id,
@@ -40,7 +42,16 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     found.evidence.push(paused);
     found.evidence.push(symptom);
     let wanted = run.header.users_planned.max(limit.saturating_mul(2));
-    Some(found.remedied_by(format!("throng serve --connections-max {wanted}")))
+    Some(found.remedied_by(remedy(&server.handler, wanted)))
+}
+
+/// Returns the command for a ready-made server, and the option for a server of the library.
+fn remedy(handler: &str, wanted: u64) -> String {
+    match handler {
+        "bytes" | "custom" | "websocket" => format!("raise connections_max to {wanted}"),
+        "" => format!("throng serve KIND --connections-max {wanted}"),
+        kind => format!("throng serve {kind} --connections-max {wanted}"),
+    }
 }
 
 /// Returns evidence that the server paused accepting at its own limit, during the run or before it.
@@ -86,7 +97,7 @@ mod tests {
             found.first_sentence(),
             "The server is full with 600 connections: its limit is 600"
         );
-        assert_eq!(found.remedy, "throng serve --connections-max 1200");
+        assert_eq!(found.remedy, "throng serve KIND --connections-max 1200");
         assert_eq!(found.side, Side::Server);
     }
 
