@@ -71,7 +71,7 @@ impl<F, S, T> Entry<F, S, T> {
                 io.out.clear();
                 fill(&mut queue);
                 io.counters.pending_bytes += queue.bytes() as u64;
-                let is_drained = send_queued(fd, io, &mut queue);
+                let is_drained = empty_queue(fd, io, &mut queue);
                 if is_drained.is_err() {
                     io.counters.pending_bytes -= queue.bytes() as u64;
                 }
@@ -108,7 +108,7 @@ impl<F, S, T> Entry<F, S, T> {
             return Ok(None);
         };
         // No callback is under way, so the out buffer is empty.
-        if !send_queued(fd, io, queue)? {
+        if !empty_queue(fd, io, queue)? {
             return Ok(None);
         }
         match queue.after_flush {
@@ -167,7 +167,7 @@ pub(crate) fn send<D: Driver>(
 }
 
 /// Sends queued bytes until the kernel takes no more. Returns true when the queue is empty.
-fn send_queued<D: Driver>(
+fn empty_queue<D: Driver>(
     fd: &D::Fd,
     io: &mut CoreIo<D>,
     queue: &mut SendQueue,

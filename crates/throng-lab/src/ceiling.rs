@@ -25,7 +25,6 @@ use throng_report::{Histogram, Interval, LoadCounters, Summary};
 
 use crate::error::LabError;
 use crate::measure::{rate_within, steps};
-use crate::names::CALIBRATION;
 use crate::options::LabOptions;
 use crate::test_bed::{LoadSpec, NextStep, ServerEndpoint, ServerSpec, TestBed};
 pub use traffic::Traffic;
@@ -104,7 +103,7 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
         stop: Arc::clone(&options.stop),
         ..LabOptions::default()
     };
-    let test_bed = TestBed::new(CALIBRATION, &lab)?;
+    let test_bed = TestBed::new("calibration", &lab)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = options.cores.map_or(cpus, |cores| cores.min(cpus));
     let parts = Parts::new(options.protocol, options.traffic, options.length);

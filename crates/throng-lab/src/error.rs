@@ -7,7 +7,6 @@ use throng_base::units::show_count;
 use throng_doctor::preflight::Preflight;
 
 use crate::isolate::IsolateError;
-use crate::names::LABS;
 
 /// The reason why a lab has no result.
 #[derive(Debug)]
@@ -18,6 +17,8 @@ pub enum LabError {
         name: String,
         /// The most similar name of a lab.
         nearest: Option<&'static str>,
+        /// The names of all labs.
+        labs: Vec<&'static str>,
     },
     /// The lab has no arrival rate that [`crate::LabOptions::rate`] could set.
     NoRate {
@@ -50,11 +51,11 @@ impl From<IsolateError> for LabError {
 impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown { name, nearest } => {
+            Self::Unknown { name, nearest, labs } => {
                 write!(f, "there is no lab `{name}`")?;
                 match nearest {
                     Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
-                    None => write!(f, "; the labs are {}", LABS.join(", ")),
+                    None => write!(f, "; the labs are {}", labs.join(", ")),
                 }
             }
             Self::NoRate { name, takes_rate } => write!(

@@ -23,7 +23,6 @@ mod lab;
 mod machine;
 mod measure;
 mod message_window;
-mod names;
 mod options;
 mod phoenix_2m;
 mod progress;

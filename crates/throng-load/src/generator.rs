@@ -11,6 +11,7 @@ mod core_stats;
 mod departures;
 mod encode_buffers;
 mod error_samples;
+mod failures;
 mod inbox;
 mod incidents;
 mod marker;

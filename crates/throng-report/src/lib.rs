@@ -19,6 +19,7 @@
 //! ```
 
 pub mod arrival;
+mod counters;
 mod diagnosis;
 pub mod events;
 pub mod exit;
@@ -37,6 +38,7 @@ pub mod validity;
 pub mod watch;
 
 pub use arrival::{ArrivalLatencies, Latencies};
+pub use counters::*;
 pub use diagnosis::Diagnosis;
 pub use events::{RunEvent, RunEventKind, SERVER_SILENT};
 pub use exit::RunExit;

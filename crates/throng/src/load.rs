@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use throng_driver::{netlink, utc_now};
-use throng_lab::header;
+use throng_driver::netlink;
+use throng_lab::header::run_header;
 use throng_lab::recorder::{Outcome, Recorder, RecorderOptions, RunProbes};
 use throng_load::run::{LoadOptions, LoadPlan, RunningLoad};
 use throng_load::scenario::{Scenario, Target, needs_no_permission};
 use throng_report::Interval;
-use throng_report::runfile::{RunHeader, ScenarioSource};
+use throng_report::runfile::ScenarioSource;
 
 use crate::{Error, Result};
 
@@ -151,22 +151,6 @@ fn refuse_foreign(plan: &LoadPlan) -> Result {
     let own = netlink::subnets().unwrap_or_default();
     let is_ours = plan.targets.iter().all(|target| needs_no_permission(target.ip(), &own));
     if is_ours { Ok(()) } else { Err(Error::Forbidden(plan.target.to_string())) }
-}
-
-fn run_header(plan: &LoadPlan, scenario: ScenarioSource) -> RunHeader {
-    RunHeader {
-        started: utc_now(),
-        throng_version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args().collect(),
-        scenario,
-        target: plan.target.to_string(),
-        users_planned: plan.capacity.demand.connections,
-        planned_ms: u64::try_from(plan.length.as_millis()).ok(),
-        capacity: Some(plan.capacity.connections()),
-        target_is_here: plan.targets.iter().all(|target| header::is_local(target.ip())),
-        machine: header::machine(),
-        ..RunHeader::default()
-    }
 }
 
 impl std::fmt::Debug for Load {

@@ -353,7 +353,11 @@ pub(crate) fn is_for_tests(attributes: &[Attribute]) -> bool {
         attribute.path().is_ident("cfg")
             && attribute.parse_args::<syn::Meta>().is_ok_and(|meta| match meta {
                 syn::Meta::Path(path) => path.is_ident("test") || path.is_ident("loom"),
-                syn::Meta::List(list) => list.path.is_ident("all"),
+                syn::Meta::List(list) => {
+                    let words = list.tokens.into_iter().map(|token| token.to_string());
+                    list.path.is_ident("all")
+                        && words.into_iter().any(|w| w == "test" || w == "loom")
+                }
                 syn::Meta::NameValue(_) => false,
             })
     })

@@ -12,8 +12,6 @@ use std::path::{Path, PathBuf};
 
 use throng_driver::folder;
 
-use crate::names::{CALIBRATION, LABS};
-
 /// A folder that belongs to this lab alone, and is removed with it.
 #[derive(Debug)]
 pub(super) struct WorkFolder {
@@ -36,7 +34,7 @@ impl WorkFolder {
     ) -> io::Result<Self> {
         for _ in 0..TRIES_MAX {
             let random = random().map_err(|_| io::Error::other("no random number"))?;
-            let path = place.join(format!("throng-{lab}-{random:016x}"));
+            let path = place.join(format!("{PREFIX}{lab}-{random:016x}"));
             match folder::create_private(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made?,
@@ -102,15 +100,18 @@ fn remove_abandoned(place: &Path) {
     }
 }
 
-/// Reports whether `name` is a work folder's name: `throng-connscale-0123456789abcdef`.
+/// Reports whether `name` is a work folder's name: `throng-lab-connscale-0123456789abcdef`.
 fn is_work_folder_name(name: &str) -> bool {
-    let Some((lab, random)) = name.strip_prefix("throng-").and_then(|rest| rest.rsplit_once('-'))
+    let Some((lab, random)) = name.strip_prefix(PREFIX).and_then(|rest| rest.rsplit_once('-'))
     else {
         return false;
     };
     let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_random && (lab == CALIBRATION || LABS.contains(&lab))
+    is_random && !lab.is_empty()
 }
+
+/// The beginning of every work folder's name.
+const PREFIX: &str = "throng-lab-";
 
 /// The most names to try. A random name is only taken if another process creates it on purpose, or
 /// is about to remove the folder.
@@ -137,12 +138,12 @@ mod tests {
     #[test]
     fn only_names_that_labs_give_are_theirs() {
         for name in ["connscale", "stressgrid-100k", "calibration"] {
-            assert!(is_work_folder_name(&format!("throng-{name}-0123456789abcdef")), "{name}");
+            assert!(is_work_folder_name(&format!("throng-lab-{name}-0123456789abcdef")), "{name}");
         }
         for name in [
-            "throng-connscale",
-            "throng-connscale-4711-0",
-            "throng-connscale-0123456789abcdeg",
+            "throng-lab-connscale",
+            "throng-lab-connscale-4711-0",
+            "throng-lab-connscale-0123456789abcdeg",
             "throng-0-0123456789abcdef",
             "connscale-0123456789abcdef",
         ] {
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn an_existing_path_is_never_used() {
         let place = tempdir().unwrap();
-        let path = |number: u64| place.path().join(format!("throng-connscale-{number:016x}"));
+        let path = |number: u64| place.path().join(format!("throng-lab-connscale-{number:016x}"));
         let victim = tempdir().unwrap();
         fs::create_dir(path(1)).unwrap();
         fs::set_permissions(path(1), fs::Permissions::from_mode(0o777)).unwrap();
@@ -182,11 +183,11 @@ mod tests {
     fn folders_of_ended_labs_are_removed_and_those_of_running_labs_stay() {
         let place = tempdir().unwrap();
         let live = WorkFolder::create_in(place.path(), "calibration", numbers()).unwrap();
-        let dead = place.path().join("throng-calibration-00000000000000ff");
+        let dead = place.path().join("throng-lab-calibration-00000000000000ff");
         fs::create_dir_all(dead.join("inside")).unwrap();
         let other = place.path().join("throng-another-00000000000000ff");
         fs::create_dir(&other).unwrap();
-        let link = place.path().join("throng-connscale-00000000000000ff");
+        let link = place.path().join("throng-lab-connscale-00000000000000ff");
         symlink(&other, &link).unwrap();
         remove_abandoned(place.path());
         assert!(!dead.exists());
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn folders_of_another_user_stay() {
         let place = tempdir().unwrap();
-        let theirs = place.path().join("throng-calibration-00000000000000ff");
+        let theirs = place.path().join("throng-lab-calibration-00000000000000ff");
         fs::create_dir(&theirs).unwrap();
         if chown(&theirs, Some(65_534), None).is_err() {
             return println!("skipped: only root gives a folder to another user");
@@ -208,7 +209,7 @@ mod tests {
     #[test]
     fn a_folder_that_another_lab_is_about_to_remove_is_left_to_it() {
         let place = tempdir().unwrap();
-        let path = place.path().join("throng-connscale-0000000000000001");
+        let path = place.path().join("throng-lab-connscale-0000000000000001");
         assert!(WorkFolder::claim(path.clone()).unwrap().is_none(), "it is gone already");
         fs::create_dir(&path).unwrap();
         let lock = folder::open(&path).unwrap();

@@ -1,19 +1,15 @@
 //! The beginning and the end of a user's connection, and what the user does after it.
 
-use std::time::Duration;
-
 use throng_base::Instant;
 use throng_driver::{Driver, Errno};
 use throng_engine::{AfterClose, CloseReason, Conn, Deadline};
 
 use super::core_stats::ConnectFailure;
-use super::outcomes::MissedTurns;
 use super::session::UserSession;
 use super::timing::AnswerTiming;
 use super::user::{ConnStatus, IterationOutcome, User, UserState};
-use super::{ErrorKind, Generator, GeneratorMessage, RESTART_JITTER, RESTART_PAUSE, RunPhase};
+use super::{ErrorKind, Generator, GeneratorMessage};
 use crate::program::Protocol;
-use crate::scenario::OnError;
 
 impl Generator {
     /// Counts a successful connect and continues with the next step.
@@ -81,88 +77,8 @@ impl Generator {
         }
     }
 
-    /// Applies `on_error` to a user whose connection is gone after an error: continues with the
-    /// next step, rests before a restart, or stops.
-    pub(super) fn apply_on_error<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-    ) -> AfterClose {
-        let now = conn.now();
-        let user = conn.state();
-        self.count_step_failure(user, now, false);
-        user.iteration = IterationOutcome::Erred;
-        let on_error = self.on_error(user.class);
-        if on_error == OnError::Continue {
-            // A step that needed the connection is over. A wait continues.
-            let needs_connection = matches!(
-                user.state,
-                UserState::Connecting
-                    | UserState::Upgrading
-                    | UserState::ClosingFailedConnect
-                    | UserState::Expecting
-                    | UserState::AwaitingReply
-                    | UserState::Blocked
-                    | UserState::Staying
-            );
-            user.pc += u32::from(needs_connection);
-            if needs_connection {
-                user.state = UserState::Yielding;
-            }
-            return self.continue_without_connection(conn);
-        }
-        self.count_missed_turns(user, now, MissedTurns::Failed);
-        self.count_iteration_end(user);
-        if on_error == OnError::Restart && self.run_phase == RunPhase::Running {
-            self.rest_after_error(conn);
-            return AfterClose::Keep;
-        }
-        AfterClose::Free
-    }
-
-    /// Continues the user's program after its connection is gone.
-    fn continue_without_connection<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-    ) -> AfterClose {
-        let now = conn.now();
-        let user = conn.state();
-        match user.state {
-            // Closing the socket has cleared the deadline.
-            UserState::Waiting => {
-                let until = user.intended;
-                conn.set_deadline(Deadline::Exact(until));
-            }
-            UserState::Staying => {}
-            _ => {
-                user.intended = now;
-                self.advance(conn);
-            }
-        }
-        if conn.state().state == UserState::Stopping { AfterClose::Free } else { AfterClose::Keep }
-    }
-
-    /// Lets a user rest before its next iteration, so that it does not hammer a failing target.
-    pub(super) fn rest_after_error<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-    ) {
-        let now = conn.now();
-        let user = conn.state();
-        user.state = UserState::Resting;
-        let nanos = crate::program::jittered(
-            RESTART_PAUSE.as_nanos() as u64,
-            RESTART_JITTER,
-            &mut user.prng,
-        );
-        user.intended = now + Duration::from_nanos(nanos);
-        let until = user.intended;
-        self.stats.resting += 1;
-        // The next connect's latency counts from this moment, so the deadline is exact.
-        conn.set_deadline(Deadline::Exact(until));
-    }
-
-    /// Handles the end of a connection, or of an attempt to open one. Counts the error if it was
-    /// unexpected, and decides how the user continues.
+    /// Handles the end of a connection, or of an attempt to open one. Finds out whether it was
+    /// expected: then the user continues, else [`Self::apply_on_error`] decides.
     pub(super) fn connection_ended<D: Driver<Message = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,

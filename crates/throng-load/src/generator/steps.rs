@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::{ConnectSpec, Driver, SocketOptions};
-use throng_engine::{AfterClose, Conn, Deadline};
+use throng_engine::{Conn, Deadline};
 
 use super::outcomes::MissedTurns;
 use super::session::UserSession;
 use super::user::{ConnStatus, IterationOutcome, LoopCounter, User, UserState};
-use super::{ErrorKind, Generator, GeneratorMessage, RunPhase};
-use crate::program::{
-    CloseAction, Frame, Loop, OnError, Op, Protocol, TemplateVars, Turns, jittered,
-};
+use super::{Generator, GeneratorMessage, RunPhase};
+use crate::program::{CloseAction, Frame, Loop, Op, Protocol, TemplateVars, Turns, jittered};
 use crate::scenario::Model;
 
 /// Result of a step: run the next op, or wait.
@@ -417,85 +415,6 @@ impl Generator {
                 self.stats.counters.users_failed += 1;
             }
         }
-    }
-
-    pub(super) fn on_error(&self, class: u16) -> OnError {
-        self.config.program.classes()[usize::from(class)].on_error
-    }
-
-    /// Counts and skips a step that needs a connection, after an earlier error has closed it.
-    pub(super) fn skip_unconnected_step<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-    ) -> StepOutcome {
-        self.skip_step(conn, ErrorKind::NotConnected)
-    }
-
-    /// Counts an error and skips the present step: an earlier error has taken away what it needs.
-    pub(super) fn skip_step<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        kind: ErrorKind,
-    ) -> StepOutcome {
-        self.count_error(kind);
-        let user = conn.state();
-        if let Op::ExpectBytes { .. } | Op::ExpectMessage { .. } = self.config.program.op(user.pc) {
-            self.stats.counters.messages_failed += 1;
-        }
-        user.iteration = IterationOutcome::Erred;
-        user.pc += 1;
-        StepOutcome::Next
-    }
-
-    pub(super) fn count_error(&mut self, kind: ErrorKind) {
-        self.stats.errors[kind as usize] += 1;
-    }
-
-    /// Fails the present step on a connection that is still open: counts the error, then continues
-    /// with the next step or closes the connection, as `on_error` says.
-    pub(super) fn fail_step<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        kind: ErrorKind,
-    ) {
-        self.count_error(kind);
-        let now = conn.now();
-        let user = conn.state();
-        self.count_step_failure(user, now, kind.is_timeout());
-        user.iteration = IterationOutcome::Erred;
-        let continues = self.on_error(user.class) == OnError::Continue;
-        if let Op::ExpectBytes { timeout_ns, .. } | Op::ExpectMessage { timeout_ns, .. } =
-            self.config.program.op(user.pc)
-            && continues
-            && kind == ErrorKind::ExpectTimeout
-        {
-            user.allow_late_answers(now, now + Duration::from_nanos(timeout_ns));
-        } else {
-            user.inbox = None;
-        }
-        user.clear_unanswered();
-        if continues {
-            user.pc += 1;
-            user.intended = now;
-            return self.advance(conn);
-        }
-        user.state = UserState::ClosingAfterError;
-        conn.set_deadline(Deadline::Never);
-        self.close_connection(conn);
-    }
-
-    /// Counts the unexpected end of a connection and applies `on_error`.
-    pub(super) fn connection_lost<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        kind: ErrorKind,
-    ) -> AfterClose {
-        self.count_error(kind);
-        if matches!(kind, ErrorKind::ClosedByPeer | ErrorKind::ResetByPeer) {
-            self.stats.incidents.count_lost_connection(conn.now());
-        }
-        conn.state().clear_unanswered();
-        self.apply_on_error(conn)
     }
 }
 

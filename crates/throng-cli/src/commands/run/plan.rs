@@ -1,12 +1,11 @@
 //! Resolves the flags into a plan, or refuses the run with the reason.
 
 use std::net::SocketAddr;
-use std::path::Path;
 
 use throng_doctor::preflight::Preflight;
 use throng_driver::netlink;
 use throng_lab::ceiling::Traffic;
-use throng_lab::header;
+use throng_lab::header::run_header;
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Diagnostics, Reach, Scenario, Target, needs_no_permission};
 use throng_report::Threshold;
@@ -56,7 +55,12 @@ impl RunPlan {
         let preflight = preflight::check(&load, typed.cores);
         // A dry run shows the plan, whether it can run or not.
         preflight::refuse(&preflight, typed.force || typed.dry_run)?;
-        let header = run_header(path, source, &target, &load, &preflight);
+        let scenario_source = ScenarioSource { path: name, source };
+        let mut header = run_header(&load, scenario_source);
+        // The plan's capacity counts ports and fds only.
+        header.capacity = header
+            .capacity
+            .map(|capacity| preflight.holds().map_or(capacity, |holds| holds.min(capacity)));
         let traffic = calibrate::traffic(&scenario);
         Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight, traffic })
     }
@@ -100,27 +104,4 @@ fn check_sources(options: &LoadOptions, targets: &[SocketAddr]) -> Result<(), Fa
 
 fn rendered(mistakes: &Diagnostics) -> Failure {
     Failure::rendered(mistakes.render(output::stderr_has_colors()))
-}
-
-fn run_header(
-    path: &Path,
-    source: String,
-    target: &Target,
-    load: &LoadPlan,
-    preflight: &Preflight,
-) -> RunHeader {
-    let capacity = load.capacity.connections();
-    RunHeader {
-        started: throng_driver::utc_now(),
-        throng_version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args().collect(),
-        scenario: ScenarioSource { path: path.display().to_string(), source },
-        target: target.to_string(),
-        users_planned: load.capacity.demand.connections,
-        planned_ms: u64::try_from(load.length.as_millis()).ok(),
-        capacity: Some(preflight.holds().map_or(capacity, |holds| holds.min(capacity))),
-        target_is_here: load.targets.iter().all(|target| header::is_local(target.ip())),
-        machine: header::machine(),
-        ..RunHeader::default()
-    }
 }
