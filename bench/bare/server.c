@@ -7,9 +7,9 @@
 //
 //   server --port P [--threads N] [--backlog N] [--nodelay] [--shared-table]
 //
-// Two choices that a careful program would make too, because this server is the reference: each
-// thread has its own fd table (in a table of one user the kernel need not count references to a
-// file at each call), and TCP_NODELAY is set on the listener, from which sockets inherit it.
+// This server is the reference, so it makes two choices that a careful program makes too. Each
+// thread has its own fd table: in a table with one user the kernel counts no references to a file.
+// TCP_NODELAY is set on the listener, and accepted sockets inherit it.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -64,9 +64,8 @@ static int listener(const struct options *options) {
 }
 
 // Accepts waiting connections. The listener is level-triggered, so a bounded batch loses nothing.
-// An accept on an empty queue is expensive (the kernel has created a file by then), so the batch
-// ends after the first connection unless the queue held several the last time; `streak` remembers
-// that.
+// An accept on an empty queue is expensive, because the kernel creates a file first. So `streak`
+// limits the batch: it is 1, and doubles while the queue holds as many.
 static void accept_some(struct worker *worker, int epoll, int listener, int *streak) {
     int taken = 0;
     while (taken < *streak) {
@@ -114,7 +113,7 @@ static void serve(struct worker *worker, int fd, uint32_t events) {
 static void *run(void *argument) {
     struct worker *worker = argument;
     if (!worker->options->shared_table) (void)unshare(CLONE_FILES);
-    // Growing a table that is shared stalls every thread for a grace period of RCU; grow it once, now.
+    // Growing a shared table stalls every thread for a grace period of RCU. Grow it once, now.
     if (dup2(0, 15000) == 15000) close(15000);
 
     int epoll = epoll_create1(EPOLL_CLOEXEC);

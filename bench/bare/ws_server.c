@@ -4,14 +4,14 @@
 // connection is an fd, a byte (how much of the empty line at the end of the request has arrived)
 // and an index in the list of open connections. The response to a request is a fixed 101, which is
 // right for the only key that the benchmark's client sends. A message goes to all connections, the
-// sender included, in a plain loop of send(). On SIGTERM it prints one line of JSON.
+// sender included, in a plain loop of send(). On SIGTERM the server prints a line of JSON.
 //
 //   ws_server --port P [--threads N] [--backlog N] [--any-key] [--tell N]
 //
-// With --any-key it computes the response to the key, for clients that choose their own: generators
-// under test connect to this server. A chat has no messages of more than 125 bytes or in pieces:
-// they close the connection, which counts as failed. With --tell it prints {"event":"reached"}
-// after this many responses.
+// With --any-key the server computes the response to the key. Generators under test need this: they
+// choose their own keys. The server closes a connection that sends a message in pieces or of more
+// than 125 bytes, and counts it as failed. With --tell it prints {"event":"reached"} after this many
+// responses.
 
 #define _GNU_SOURCE
 #include "accept_key.h"
@@ -80,8 +80,7 @@ static int listener(const struct options *options) {
     return fd;
 }
 
-// Accepts a batch, whose size follows the number of connections that waited the last time, as in
-// server.c.
+// Accepts a batch. Its size follows the length of the queue, as in server.c.
 static void accept_some(struct worker *worker, int listener, int *streak) {
     int taken = 0;
     while (taken < *streak) {
@@ -114,8 +113,8 @@ static void end(struct worker *worker, int fd) {
     worker->closed++;
 }
 
-// The broadcast loop, the reference for all broadcasts. A full socket buffer loses the message,
-// which a client that reads never causes.
+// Sends a message to all connections: the reference for all broadcasts. A full socket buffer loses
+// the message; a client that reads never causes that.
 static void send_to_all(struct worker *worker, const struct frame *frame) {
     for (int i = 0; i < worker->open_count; i++) {
         if (send(worker->open[i], frame->bytes, frame->length, MSG_NOSIGNAL) == frame->length) worker->sent++;
@@ -289,7 +288,7 @@ static struct options parse(int count, char **arguments) {
     return options;
 }
 
-// The eventfds are made before any thread leaves the common fd table, so that all can write to them.
+// Make the eventfds before any thread leaves the common fd table, so that all can write to them.
 static void prepare(struct worker *worker, const struct options *options) {
     worker->options = options;
     worker->seen = calloc(FDS_MAX, sizeof *worker->seen);

@@ -45,7 +45,6 @@
 mod error;
 mod load;
 mod server;
-mod signals;
 
 pub use error::{Error, Result};
 pub use load::Load;

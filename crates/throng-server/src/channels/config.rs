@@ -12,9 +12,9 @@ use throng_pubsub::Rulebook;
 use throng_pubsub::presence::PresenceLimits;
 
 use super::channel::{Channel, ErasedChannel, JoinRefusal};
+use super::client::ChannelHandler;
 use super::defaults;
-use super::handler::ChannelHandler;
-use super::longpoll::SessionPermits;
+use super::longpoll::memory::SessionPermits;
 use super::pattern::{Pattern, PatternError};
 use super::socket::Joining;
 use crate::CheckOrigin;

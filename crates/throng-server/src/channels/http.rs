@@ -9,9 +9,9 @@ use throng_proto::phoenix::Vsn;
 use throng_proto::websocket::{Refusal, ResponseOutcome, offered_subprotocols};
 use throng_pubsub::Subscription;
 
+use super::client::{ChannelHandler, Client, SOCKET_ID};
 use super::client_state::{Extra, Mode};
 use super::config::{Config, ConnectGrant, ConnectRefusal, ConnectRequest, Transport};
-use super::handler::{ChannelHandler, Client, SOCKET_ID};
 use super::longpoll;
 
 /// Answers one request.

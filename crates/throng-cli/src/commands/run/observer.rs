@@ -8,7 +8,7 @@ use throng_driver::netns;
 use throng_lab::recorder::{ControlProbe, FactsStream, KernelProbe, LiveKernel, ServerProbe};
 use throng_report::ServerSnapshot;
 
-use super::Run;
+use super::flags::Run;
 use super::plan::RunPlan;
 use crate::Failure;
 

@@ -11,7 +11,8 @@ use throng_load::scenario::{Diagnostics, Reach, Scenario, Target, needs_no_permi
 use throng_report::Threshold;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
-use super::{Run, calibrate, preflight};
+use super::flags::Run;
+use super::{calibrate, preflight, sources};
 use crate::{Failure, output};
 
 /// Everything that is decided before the first connect.
@@ -42,7 +43,7 @@ impl RunPlan {
         let options = LoadOptions {
             target: typed.target.clone(),
             cores: typed.cores,
-            sources: typed.addresses()?,
+            sources: sources::addresses(&typed.source)?,
             source_ports: typed.source_ports.clone(),
             seed: Some(typed.seed),
             ..LoadOptions::default()

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use throng_driver::CoreId;
 
+use crate::core_message::RegistryMessage;
+
 /// The registry, on core 0. It receives every accept and every close through that core's mailbox.
 pub(crate) struct Registry {
     /// Connections of each core, including those in flight to it.
@@ -21,7 +23,7 @@ pub(crate) struct Registry {
 
 /// The answer to an acceptor: its connection goes to the core `to`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Placement {
+pub(crate) struct Assignment {
     pub(crate) acceptor: CoreId,
     pub(crate) to: CoreId,
 }
@@ -38,16 +40,16 @@ impl Registry {
         }
     }
 
-    /// Queues the request of `acceptor` for a core, and answers the first request in the queue.
-    pub(crate) fn request_placement(&mut self, acceptor: CoreId) -> Option<Placement> {
-        self.waiting.push_back(acceptor);
-        self.place_next()
-    }
-
-    /// Counts a closed connection of `core`, and answers a request that waited for room.
-    pub(crate) fn connection_ended(&mut self, core: CoreId) -> Option<Placement> {
-        self.connections[core] = self.connections[core].saturating_sub(1);
-        self.place_next()
+    /// Queues the request of an acceptor, or counts a closed connection. Returns the answer to the
+    /// first request in the queue, if a core has room for it.
+    pub(crate) fn handle(&mut self, message: RegistryMessage) -> Option<Assignment> {
+        match message {
+            RegistryMessage::PlacementRequest(acceptor) => self.waiting.push_back(acceptor),
+            RegistryMessage::ConnectionEnded(core) => {
+                self.connections[core] = self.connections[core].saturating_sub(1);
+            }
+        }
+        self.assign_next()
     }
 
     /// Counts a message that was read while `waiting` more were in the mailbox.
@@ -71,7 +73,7 @@ impl Registry {
     }
 
     /// Returns the next core with room for the first acceptor in the queue.
-    fn place_next(&mut self) -> Option<Placement> {
+    fn assign_next(&mut self) -> Option<Assignment> {
         let acceptor = *self.waiting.front()?;
         let cores = self.connections.len();
         let to = (0..cores)
@@ -80,28 +82,29 @@ impl Registry {
         self.waiting.pop_front();
         self.connections[to] += 1;
         self.next = (to + 1) % cores;
-        Some(Placement { acceptor, to })
+        Some(Assignment { acceptor, to })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::RegistryMessage::{ConnectionEnded, PlacementRequest};
     use super::*;
 
     #[test]
     fn connections_are_handed_out_in_turn() {
         let mut registry = Registry::new(3, 10);
-        let to: Vec<_> = (0..5).map(|_| registry.request_placement(1).unwrap().to).collect();
+        let to: Vec<_> = (0..5).map(|_| registry.handle(PlacementRequest(1)).unwrap().to).collect();
         assert_eq!(to, [0, 1, 2, 0, 1]);
     }
 
     #[test]
     fn a_full_core_is_left_out_and_an_accept_waits_for_an_end() {
         let mut registry = Registry::new(2, 1);
-        assert_eq!(registry.request_placement(0), Some(Placement { acceptor: 0, to: 0 }));
-        assert_eq!(registry.request_placement(0), Some(Placement { acceptor: 0, to: 1 }));
-        assert_eq!(registry.request_placement(1), None);
-        assert_eq!(registry.connection_ended(0), Some(Placement { acceptor: 1, to: 0 }));
+        assert_eq!(registry.handle(PlacementRequest(0)), Some(Assignment { acceptor: 0, to: 0 }));
+        assert_eq!(registry.handle(PlacementRequest(0)), Some(Assignment { acceptor: 0, to: 1 }));
+        assert_eq!(registry.handle(PlacementRequest(1)), None);
+        assert_eq!(registry.handle(ConnectionEnded(0)), Some(Assignment { acceptor: 1, to: 0 }));
     }
 
     #[test]
