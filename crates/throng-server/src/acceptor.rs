@@ -14,7 +14,7 @@ use throng_driver::{Blame, CoreId, Driver, Errno, SocketClose};
 use throng_report::{Merge, RunEventKind, ServerCounters};
 
 use crate::ServerConfig;
-use crate::core_message::{CoreMessage, ListenReport, RegistryMessage};
+use crate::core_message::{ListenReport, RegistryMessage, ServerDriver};
 use crate::events::EventSink;
 use placement::Placement;
 pub(crate) use state::PauseReason;
@@ -108,10 +108,7 @@ pub(crate) enum BatchEnd {
     NoListener,
 }
 
-impl<M, D> Acceptor<D>
-where
-    D: Driver<Message = CoreMessage<M>>,
-{
+impl<D: ServerDriver> Acceptor<D> {
     pub(crate) fn new(config: &Arc<ServerConfig>) -> Self {
         Self {
             config: Arc::clone(config),

@@ -10,7 +10,7 @@ use throng_proto::Session;
 use throng_report::ServerCounters;
 
 use crate::acceptor::Acceptor;
-use crate::core_message::{Control, CoreMessage, CoreMessageKind, CoreReport};
+use crate::core_message::{Control, CoreMessage, CoreMessageKind, CoreReport, ServerDriver};
 use crate::events::{EventSink, handler_panic};
 use crate::fanout::Fanout;
 use crate::slot::Slot;
@@ -42,11 +42,7 @@ pub struct ServerApp<H: Handler, D: Driver> {
     is_draining: bool,
 }
 
-impl<H, D> ServerApp<H, D>
-where
-    H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
-{
+impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
     /// Makes the app of a core. It listens when it receives [`CoreMessage::listen`].
     pub fn new(config: Arc<ServerConfig>, handler: H) -> Self {
         Self {
@@ -213,11 +209,7 @@ where
     }
 }
 
-impl<H, D> App<D> for ServerApp<H, D>
-where
-    H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
-{
+impl<H: Handler, D: ServerDriver<Payload = H::Message>> App<D> for ServerApp<H, D> {
     type Session = H::Session;
     type State = Slot<H::State>;
 

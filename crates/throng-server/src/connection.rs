@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{Driver, MessagePriority};
+use throng_driver::MessagePriority;
 use throng_engine::{App, ByteSource, Conn, Deadline, SendOutcome, SendPart};
 use throng_pubsub::{Membership, Publication, Subscription};
 
-use crate::core_message::CoreMessage;
+use crate::core_message::{CoreMessage, ServerDriver};
 use crate::fanout::Fanout;
 use crate::slot::Slot;
 use crate::{ConnectionId, Handler};
@@ -266,7 +266,7 @@ pub(crate) trait ConnectionOps<H: Handler> {
 impl<H, D, A> ConnectionOps<H> for Conn<'_, D, A>
 where
     H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
+    D: ServerDriver<Payload = H::Message>,
     A: App<D, Session = H::Session, State = Slot<H::State>>,
 {
     fn slot(&mut self) -> &mut Slot<H::State> {

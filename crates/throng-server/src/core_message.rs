@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use throng_base::Key;
-use throng_driver::{CoreId, Errno, MailboxFull};
+use throng_driver::{CoreId, Driver, Errno, MailboxFull};
 use throng_pubsub::Publication;
 use throng_report::{CoreCounters, ServerCounters};
 
@@ -29,6 +29,16 @@ pub(crate) enum CoreMessageKind<M> {
     Placement(CoreId),
     /// From the server.
     Control(Control),
+}
+
+/// A driver whose cores exchange the messages of a server.
+pub trait ServerDriver: Driver<Message = CoreMessage<<Self as ServerDriver>::Payload>> {
+    /// The messages of the server's handlers.
+    type Payload;
+}
+
+impl<M, D: Driver<Message = CoreMessage<M>>> ServerDriver for D {
+    type Payload = M;
 }
 
 /// A message of a core to the registry of `dispatch`.

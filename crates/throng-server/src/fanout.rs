@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Instant, Key};
-use throng_driver::{CoreId, Driver, MailboxFull, MessagePriority};
+use throng_driver::{CoreId, MailboxFull, MessagePriority};
 use throng_engine::DeliveryOutcome;
 use throng_pubsub::{Hub, Policy, Publication, Rulebook};
 use throng_report::{Merge, ServerCounters};
 
 use crate::ConnectionId;
-use crate::core_message::{CoreMessage, CoreMessageKind};
+use crate::core_message::{CoreMessage, CoreMessageKind, ServerDriver};
 
 /// One core's hub, and the publications that wait to go to other cores.
 pub(crate) struct Fanout {
@@ -107,10 +107,7 @@ impl Fanout {
     }
 
     /// Posts the publications for other cores until a mailbox is full.
-    pub(crate) fn post_outgoing<M, D>(&mut self, driver: &mut D, now: Instant)
-    where
-        D: Driver<Message = CoreMessage<M>>,
-    {
+    pub(crate) fn post_outgoing<D: ServerDriver>(&mut self, driver: &mut D, now: Instant) {
         let Self { outgoing, outgoing_count: waiting, retry_at, .. } = self;
         if *waiting == 0 {
             return;

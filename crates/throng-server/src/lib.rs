@@ -61,7 +61,7 @@ pub use bytes::{BytesHandler, TcpConnection};
 pub use config::ServerConfig;
 pub use connection::Connection;
 pub use connection_id::ConnectionId;
-pub use core_message::{CoreMessage, CoreReport, ListenReport};
+pub use core_message::{CoreMessage, CoreReport, ListenReport, ServerDriver};
 pub use handle::ServerHandle;
 pub use handler::{DisconnectReason, EventOf, Handler, InterceptAction};
 pub use handler_context::HandlerContext;

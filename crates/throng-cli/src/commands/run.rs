@@ -1,8 +1,8 @@
 //! `throng run`: loads a target according to a scenario, and reports the outcome.
 //!
-//! The [`flags`] are a file of their own. [`plan`] resolves them and refuses what must not or cannot run;
-//! [`calibrate`] measures the generator's maximum; [`live`] answers the control socket; [`text`]
-//! renders the lines before and after the run.
+//! [`plan`] resolves the [`flags`] and refuses what must not or cannot run; [`calibrate`] measures
+//! the generator's maximum; [`live`] answers the control socket; [`text`] renders the lines before
+//! and after the run.
 
 mod calibrate;
 mod flags;

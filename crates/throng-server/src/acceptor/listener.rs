@@ -4,16 +4,13 @@
 use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 
-use throng_driver::{Driver, Errno, ListenSpec, SocketClose};
+use throng_driver::{Errno, ListenSpec, SocketClose};
 
 use super::state::AcceptState;
 use super::{AcceptContext, Acceptor};
-use crate::core_message::{CoreMessage, ListenReport};
+use crate::core_message::{ListenReport, ServerDriver};
 
-impl<M, D> Acceptor<D>
-where
-    D: Driver<Message = CoreMessage<M>>,
-{
+impl<D: ServerDriver> Acceptor<D> {
     /// Opens the listening socket and watches it. Shares it with all other cores if
     /// `shared_with_all`.
     pub(crate) fn listen(

@@ -1,10 +1,10 @@
 //! Placement: which core takes a connection that was accepted.
 
-use throng_driver::{CoreId, Driver, MessagePriority};
+use throng_driver::{CoreId, MessagePriority};
 
 use super::registry::{Assignment, Registry};
 use crate::AcceptTopology;
-use crate::core_message::{CoreMessage, CoreMessageKind, RegistryMessage};
+use crate::core_message::{CoreMessage, CoreMessageKind, RegistryMessage, ServerDriver};
 
 /// The way in which the connections that a core accepts find their core.
 pub(crate) enum Placement<F> {
@@ -47,10 +47,12 @@ impl<F> Placement<F> {
     }
 
     /// Returns an accepted connection that this core takes, or keeps it and asks the registry.
-    pub(crate) fn accepted<M, D>(&mut self, driver: &mut D, core: CoreId, fd: F) -> Option<F>
-    where
-        D: Driver<Message = CoreMessage<M>>,
-    {
+    pub(crate) fn accepted<D: ServerDriver>(
+        &mut self,
+        driver: &mut D,
+        core: CoreId,
+        fd: F,
+    ) -> Option<F> {
         let Self::Dispatch { waiting, .. } = self else { return Some(fd) };
         debug_assert!(waiting.is_none(), "one accept at a time waits");
         *waiting = Some(fd);
@@ -68,10 +70,7 @@ impl<F> Placement<F> {
     }
 
     /// Tells the registry that a connection of `core` has ended.
-    pub(crate) fn connection_ended<M, D>(&self, driver: &mut D, core: CoreId)
-    where
-        D: Driver<Message = CoreMessage<M>>,
-    {
+    pub(crate) fn connection_ended<D: ServerDriver>(&self, driver: &mut D, core: CoreId) {
         if self.is_dispatch() {
             let ended = RegistryMessage::ConnectionEnded(core);
             send(driver, REGISTRY_CORE, CoreMessageKind::Registry(ended));
@@ -79,10 +78,11 @@ impl<F> Placement<F> {
     }
 
     /// Passes a message to the registry, and its answer to the acceptor that waits.
-    pub(crate) fn registry_message<M, D>(&mut self, driver: &mut D, message: RegistryMessage)
-    where
-        D: Driver<Message = CoreMessage<M>>,
-    {
+    pub(crate) fn registry_message<D: ServerDriver>(
+        &mut self,
+        driver: &mut D,
+        message: RegistryMessage,
+    ) {
         let Some(registry) = self.registry() else { return };
         registry.count_message(|| driver.messages_waiting());
         if let Some(Assignment { acceptor, to }) = registry.handle(message) {
@@ -99,10 +99,7 @@ impl<F> Placement<F> {
     }
 }
 
-fn send<M, D>(driver: &mut D, to: CoreId, kind: CoreMessageKind<M>)
-where
-    D: Driver<Message = CoreMessage<M>>,
-{
+fn send<D: ServerDriver>(driver: &mut D, to: CoreId, kind: CoreMessageKind<D::Payload>) {
     // A control message is never refused.
     let _ = driver.send_message(to, CoreMessage(kind), MessagePriority::Control);
 }

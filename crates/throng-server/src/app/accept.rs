@@ -1,20 +1,16 @@
 //! Accepting: carries out the steps of the [acceptor](crate::acceptor).
 
-use throng_driver::{CoreId, Driver};
+use throng_driver::CoreId;
 use throng_engine::CoreContext;
 
 use super::ServerApp;
 use crate::Handler;
 use crate::acceptor::{AcceptContext, AcceptStep, BatchEnd, PauseReason};
-use crate::core_message::CoreMessage;
+use crate::core_message::ServerDriver;
 use crate::events::handler_panic;
 use crate::slot::Slot;
 
-impl<H, D> ServerApp<H, D>
-where
-    H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
-{
+impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
     /// Accepts a batch.
     pub(super) fn accept(&mut self, cx: &mut CoreContext<D, Self>) {
         let burst = self.acceptor.burst();

@@ -2,19 +2,14 @@
 
 use std::sync::Arc;
 
-use throng_driver::Driver;
 use throng_engine::CoreContext;
 use throng_pubsub::{Delivery, DeliveryContent, Dialect, Frames, Publication};
 
 use super::ServerApp;
-use crate::core_message::CoreMessage;
+use crate::core_message::ServerDriver;
 use crate::{Handler, InterceptAction};
 
-impl<H, D> ServerApp<H, D>
-where
-    H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
-{
+impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
     /// Sends publications to other cores, then delivers one batch on this core.
     pub(super) fn fan_out(&mut self, cx: &mut CoreContext<D, Self>) {
         let now = cx.now();
@@ -63,16 +58,12 @@ where
 
 /// Returns the frame that all subscribers of `dialect` share. Empty if the handler panics: then
 /// nothing is sent.
-fn render_frame<H, D>(
+fn render_frame<H: Handler, D: ServerDriver<Payload = H::Message>>(
     handler: &mut H,
     cx: &mut CoreContext<D, ServerApp<H, D>>,
     publication: &Publication,
     dialect: Dialect,
-) -> Arc<[u8]>
-where
-    H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
-{
+) -> Arc<[u8]> {
     let render = |out: &mut Vec<u8>| handler.render(publication, dialect, out);
     cx.catch_panic(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
 }

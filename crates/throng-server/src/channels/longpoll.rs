@@ -17,8 +17,8 @@
 //!
 //! A session keeps a broadcast as a pointer to the text that all sessions of its version share, and
 //! answers are sent from that text. Three things are limited: the bytes that a session keeps, the
-//! bytes that all sessions of a core keep together ([`Memory`](memory::Memory)), and the number of sessions
-//! ([`SessionPermits`](memory::SessionPermits)).
+//! bytes that all sessions of a core keep together ([`memory::Memory`]), and the number of sessions
+//! ([`memory::SessionPermits`]).
 //!
 //! Answers are HTTP 200 with the real status in a JSON body, so that browsers let pages of other
 //! sites read it.
