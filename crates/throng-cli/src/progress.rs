@@ -71,8 +71,7 @@ impl Progress {
     pub(crate) fn note(&self, text: &str) {
         match &self.display {
             Display::Bar(bar) => bar.println(text),
-            Display::Lines { on_stderr: true } => output::print_error(text),
-            Display::Lines { on_stderr: false } => output::say(text),
+            Display::Lines { on_stderr } => output::say_beside(*on_stderr, text),
         }
     }
 

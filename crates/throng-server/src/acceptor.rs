@@ -87,8 +87,6 @@ pub(crate) enum AcceptStep<F> {
     PassOn { fd: F, to: CoreId },
     /// Accept the next connection: this one has ended.
     Skip,
-    /// Accept no more now.
-    End(BatchEnd),
 }
 
 /// The reason why a batch of accepts ends.
@@ -182,25 +180,27 @@ impl<D: ServerDriver> Acceptor<D> {
         if self.placement.is_dispatch() { 0 } else { self.config.backlog as usize + 1 }
     }
 
-    /// Takes a permit, accepts one connection and places it.
-    pub(crate) fn accept_one(&mut self, cx: &mut AcceptContext<'_, D>) -> AcceptStep<D::Fd> {
-        let Some(listener) = &self.listener else { return AcceptStep::End(BatchEnd::NoListener) };
+    /// Takes a permit, accepts one connection and places it. Returns the reason if nothing more is
+    /// to be accepted now.
+    pub(crate) fn accept_one(
+        &mut self,
+        cx: &mut AcceptContext<'_, D>,
+    ) -> Result<AcceptStep<D::Fd>, BatchEnd> {
+        let listener = self.listener.as_ref().ok_or(BatchEnd::NoListener)?;
         if self.placement.is_waiting() {
-            return AcceptStep::End(BatchEnd::AwaitPlacement);
+            return Err(BatchEnd::AwaitPlacement);
         }
         if self.handoffs >= HANDOFFS_MAX {
-            return AcceptStep::End(BatchEnd::HandoffsMax);
+            return Err(BatchEnd::HandoffsMax);
         }
         if !cx.driver.permits().acquire_or_register(self.core) {
-            return AcceptStep::End(BatchEnd::Pause(PauseReason::Permits));
+            return Err(BatchEnd::Pause(PauseReason::Permits));
         }
         let errno = match cx.driver.accept(listener) {
             Ok(fd) => {
                 self.counters.accepted += 1;
-                return match self.placement.accepted(cx.driver, self.core, fd) {
-                    Some(fd) => self.place(cx, fd),
-                    None => AcceptStep::End(BatchEnd::AwaitPlacement),
-                };
+                let placed = self.placement.accepted(cx.driver, self.core, fd);
+                return placed.map(|fd| self.place(cx, fd)).ok_or(BatchEnd::AwaitPlacement);
             }
             Err(errno) => errno,
         };
@@ -208,17 +208,15 @@ impl<D: ServerDriver> Acceptor<D> {
         match errno {
             Errno::AGAIN => {
                 self.counters.accepts_empty += 1;
-                return AcceptStep::End(BatchEnd::Empty);
+                return Err(BatchEnd::Empty);
             }
-            Errno::INTR => return AcceptStep::Skip,
+            Errno::INTR => return Ok(AcceptStep::Skip),
             _ => self.count_error(errno),
         }
         match errno.blame() {
             // The connection ended before the accept; the next one may be fine.
-            Blame::Peer | Blame::Transient => AcceptStep::Skip,
-            Blame::Limit | Blame::Misuse => {
-                AcceptStep::End(BatchEnd::Pause(PauseReason::Kernel(errno)))
-            }
+            Blame::Peer | Blame::Transient => Ok(AcceptStep::Skip),
+            Blame::Limit | Blame::Misuse => Err(BatchEnd::Pause(PauseReason::Kernel(errno))),
         }
     }
 

@@ -92,11 +92,7 @@ impl Run {
         let length = show_duration(self.calibrate);
         let note =
             format!("measuring this generator's capacity for {length} (--no-calibrate skips it)");
-        if quiet {
-            output::print_error(note)
-        } else {
-            output::say(note)
-        }
+        output::say_beside(quiet, note);
         let unknown = match calibrate::calibrate(plan, self.calibrate, interrupt) {
             CalibrationResult::Measured(ceiling) => {
                 plan.header.ceiling = Some(ceiling);
@@ -130,9 +126,7 @@ impl Run {
     ) -> Result<Outcome, Failure> {
         let title = format!("{} against {}", self.scenario.display(), plan.target);
         let (server, kernel) = observer.probes(&plan);
-        let load =
-            RunningLoad::start(plan.load).map_err(|error| Failure::new(error.to_string()))?;
-        let load = Arc::new(Mutex::new(load));
+        let load = Arc::new(Mutex::new(RunningLoad::start(plan.load)?));
         let sources = RunProbes { generator: Box::new(Arc::clone(&load)), server, kernel };
         let recording = recorder.start(sources, progress.callback());
         let control = LoadControl::new(Arc::clone(&load), recording.handle(), interrupt.clone());
@@ -160,7 +154,7 @@ impl Run {
         }
         let outcome = recording.wait();
         // First the socket, whose threads use the load, then the load.
-        drop(control.map_err(|error| Failure::new(error.to_string()))?);
+        drop(control?);
         if let Some(load) = Arc::into_inner(load).and_then(|load| load.into_inner().ok()) {
             load.join();
         }

@@ -8,7 +8,7 @@ use throng_base::Instant;
 use throng_driver::{CoreId, Driver, Errno, SocketClose};
 use throng_report::{RunEvent, RunEventKind, ServerCounters};
 
-use super::AcceptStep::{Accepted, End, PassOn, Skip};
+use super::AcceptStep::{Accepted, PassOn, Skip};
 use super::{AcceptContext, AcceptStep, Acceptor, BURST_MAX, BatchEnd, HANDOFFS_MAX, PauseReason};
 use crate::core_message::RegistryMessage;
 use crate::{AcceptTopology, ServerConfig};
@@ -59,7 +59,7 @@ impl FakeCore {
         self.driver.accepts.extend((0..connections).map(|fd| Ok(fd as u32)));
     }
 
-    fn accept_one(&mut self) -> AcceptStep<u32> {
+    fn accept_one(&mut self) -> Result<AcceptStep<u32>, BatchEnd> {
         self.run(Acceptor::accept_one)
     }
 
@@ -68,10 +68,10 @@ impl FakeCore {
         let burst = self.acceptor.burst();
         for accepted in 0..burst {
             match self.accept_one() {
-                Accepted(_) => self.open += 1,
-                PassOn { fd, to } => self.handed_off.push((fd, to)),
-                Skip => {}
-                End(end) => {
+                Ok(Accepted(_)) => self.open += 1,
+                Ok(PassOn { fd, to }) => self.handed_off.push((fd, to)),
+                Ok(Skip) => {}
+                Err(end) => {
                     self.run(|acceptor, cx| acceptor.end_batch(cx, accepted, end));
                     return (accepted, end);
                 }
@@ -102,19 +102,19 @@ impl FakeCore {
     }
 }
 
-const fn pause(errno: Errno) -> AcceptStep<u32> {
-    End(BatchEnd::Pause(PauseReason::Kernel(errno)))
+const fn pause(errno: Errno) -> Result<AcceptStep<u32>, BatchEnd> {
+    Err(BatchEnd::Pause(PauseReason::Kernel(errno)))
 }
 
 #[test]
 fn each_result_of_the_kernel_has_its_step() {
     let table = [
-        (Ok(7), Accepted(7)),
-        (Err(Errno::AGAIN), End(BatchEnd::Empty)),
-        (Err(Errno::INTR), Skip),
+        (Ok(7), Ok(Accepted(7))),
+        (Err(Errno::AGAIN), Err(BatchEnd::Empty)),
+        (Err(Errno::INTR), Ok(Skip)),
         // Of the peer: the next connection may be fine.
-        (Err(Errno::CONN_ABORTED), Skip),
-        (Err(Errno::PROTOCOL), Skip),
+        (Err(Errno::CONN_ABORTED), Ok(Skip)),
+        (Err(Errno::PROTOCOL), Ok(Skip)),
         // Limits.
         (Err(Errno::TABLE_FULL), pause(Errno::TABLE_FULL)),
         (Err(Errno::SYSTEM_FULL), pause(Errno::SYSTEM_FULL)),
@@ -136,7 +136,7 @@ fn each_result_of_the_kernel_has_its_step() {
 fn without_a_listener_nothing_is_accepted() {
     let mut core = FakeCore::own(10);
     core.run(|acceptor, cx| acceptor.close_listener(cx));
-    assert_eq!(core.accept_one(), End(BatchEnd::NoListener));
+    assert_eq!(core.accept_one(), Err(BatchEnd::NoListener));
     assert!(!core.driver.is_watched);
     assert_eq!(core.driver.closed, [(LISTENER, SocketClose::Finish)]);
 }
@@ -301,12 +301,12 @@ fn handoffs_of_one_turn_are_limited() {
     let mut core = FakeCore::new(AcceptTopology::Shared, driver);
     core.queue(100);
     for _ in 0..HANDOFFS_MAX {
-        assert!(matches!(core.accept_one(), PassOn { to: 1, .. }));
+        assert!(matches!(core.accept_one(), Ok(PassOn { to: 1, .. })));
     }
     assert_eq!(core.accept(), (0, BatchEnd::HandoffsMax));
     assert!(core.driver.is_watched);
     core.end_turn(0);
-    assert!(matches!(core.accept_one(), PassOn { .. }));
+    assert!(matches!(core.accept_one(), Ok(PassOn { .. })));
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn a_server_that_ends_closes_what_arrives() {
     let mut core = FakeCore::own(10);
     core.acceptor.set_closing(true);
     core.queue(2);
-    assert_eq!(core.accept_one(), Skip);
+    assert_eq!(core.accept_one(), Ok(Skip));
     assert!(core.driver.permits.try_acquire(), "a handoff brings its permit");
     assert_eq!(core.run(|acceptor, cx| acceptor.place(cx, 5)), Skip);
     assert_eq!(core.driver.closed, [(0, SocketClose::Finish), (5, SocketClose::Finish)]);
@@ -337,7 +337,7 @@ fn a_server_that_ends_closes_what_arrives() {
 fn a_connection_that_the_core_cannot_open_is_reset_and_counted() {
     let mut core = FakeCore::own(10);
     core.queue(1);
-    assert_eq!(core.accept_one(), Accepted(0));
+    assert_eq!(core.accept_one(), Ok(Accepted(0)));
     core.acceptor.refuse(&mut core.driver, 0, Some(Errno::NO_SPACE));
     assert_eq!(core.driver.closed, [(0, SocketClose::Reset)]);
     assert_eq!(core.driver.permits.in_use(), 0);

@@ -16,7 +16,7 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
         let burst = self.acceptor.burst();
         for accepted in 0..burst {
             let step = self.acceptor.accept_one(&mut self.lend(cx));
-            if let Err(end) = self.carry_out(cx, step) {
+            if let Err(end) = step.and_then(|step| self.carry_out(cx, step)) {
                 return self.acceptor.end_batch(&mut self.lend(cx), accepted, end);
             }
         }
@@ -30,10 +30,9 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
         step: AcceptStep<D::Fd>,
     ) -> Result<(), BatchEnd> {
         match step {
-            AcceptStep::Accepted(fd) => self.adopt(cx, fd)?,
+            AcceptStep::Accepted(fd) => return self.adopt(cx, fd),
             AcceptStep::PassOn { fd, to } => cx.driver().hand_off(fd, to),
             AcceptStep::Skip => {}
-            AcceptStep::End(end) => return Err(end),
         }
         Ok(())
     }
@@ -79,7 +78,7 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
     pub(super) fn suspend(&mut self, cx: &mut CoreContext<D, Self>) {
         for _ in 0..self.acceptor.last_accepts() {
             let step = self.acceptor.accept_one(&mut self.lend(cx));
-            if self.carry_out(cx, step).is_err() {
+            if step.and_then(|step| self.carry_out(cx, step)).is_err() {
                 break;
             }
         }

@@ -32,13 +32,7 @@ impl Lines {
         if self.json {
             output::say_json(header);
         }
-        let say = |text: String| {
-            if self.json {
-                output::print_error(text);
-            } else {
-                output::say(text);
-            }
-        };
+        let say = |text: String| output::say_beside(self.json, text);
         let ports: Vec<_> = header.ports.iter().map(ToString::to_string).collect();
         let ports = match ports.len() {
             0 => "all listeners".to_owned(),
