@@ -65,7 +65,7 @@ mod socket;
 pub use channel::{Channel, Info, JoinRefusal, LeaveReason};
 pub use client::ChannelHandler;
 pub use client_state::ClientState;
-pub use config::{Channels, ConnectGrant, ConnectRefusal, ConnectRequest, Transport};
+pub use config::{Channels, ConnectGrant, ConnectRequest, Transport};
 pub use demo::demo;
 pub use message::ChannelMessage;
 pub use pattern::PatternError;
@@ -74,4 +74,5 @@ pub use throng_proto::phoenix::PhoenixPayload;
 pub use throng_proto::websocket::WebSocketLimits;
 pub use throng_pubsub::presence::{PresenceError, PresenceLimits, PresenceMember};
 
+pub use crate::ConnectRefusal;
 pub use crate::origin::{CheckOrigin, Origin, OriginError};

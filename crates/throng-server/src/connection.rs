@@ -58,6 +58,12 @@ impl<H: Handler> Connection<'_, H> {
         self.ops.slot().last_activity
     }
 
+    /// Returns how long until the connection has been idle for `span`, or `None` if it has been.
+    pub(crate) fn idle_left(&mut self, span: Duration) -> Option<Duration> {
+        let left = span.checked_sub(self.now.since(self.last_activity()))?;
+        (!left.is_zero()).then_some(left)
+    }
+
     /// Returns the session, and the buffer that it encodes into. All bytes in the buffer are sent
     /// together once the handler returns.
     pub fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>) {

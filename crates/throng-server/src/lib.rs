@@ -39,6 +39,7 @@ mod app;
 mod bytes;
 pub mod channels;
 mod config;
+mod connect_refusal;
 mod connection;
 mod connection_id;
 mod core_message;
@@ -59,6 +60,7 @@ pub use any_server::AnyServer;
 pub use app::ServerApp;
 pub use bytes::{BytesHandler, TcpConnection};
 pub use config::ServerConfig;
+pub use connect_refusal::ConnectRefusal;
 pub use connection::Connection;
 pub use connection_id::ConnectionId;
 pub use core_message::{CoreMessage, CoreReport, ListenReport, ServerDriver};
@@ -74,6 +76,5 @@ pub use throng_proto::websocket::WebSocketLimits;
 pub use throng_proto::{Raw, Session};
 pub use throng_pubsub as pubsub;
 pub use websocket::{
-    Message, Peer, PeerState, UpgradeRefusal, WebSocketHandler, WebSocketOptions, WebSockets,
-    publication,
+    Message, Peer, PeerState, WebSocketHandler, WebSocketOptions, WebSockets, publication,
 };

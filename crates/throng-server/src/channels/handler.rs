@@ -72,10 +72,9 @@ impl ChannelHandler {
 
     /// Ends a WebSocket after the idle timeout, or sets the timer to the rest.
     fn check_idle(&mut self, conn: &mut Client<'_>) {
-        let (silent, timeout) = (conn.now().since(conn.last_activity()), self.core.config.timeout);
-        match timeout.checked_sub(silent) {
-            Some(left) if !left.is_zero() => conn.set_timeout(left),
-            _ => {
+        match conn.idle_left(self.core.config.timeout) {
+            Some(left) => conn.set_timeout(left),
+            None => {
                 self.core.counters.idle_timeouts += 1;
                 self.end(conn, PROTOCOL_ERROR, LeaveReason::Closed);
             }

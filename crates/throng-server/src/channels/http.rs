@@ -11,8 +11,9 @@ use throng_pubsub::Subscription;
 
 use super::client::{ChannelHandler, Client, SOCKET_ID};
 use super::client_state::{Extra, Mode};
-use super::config::{Config, ConnectGrant, ConnectRefusal, ConnectRequest, Transport};
+use super::config::{Config, ConnectGrant, ConnectRequest, Transport};
 use super::longpoll;
+use crate::ConnectRefusal;
 
 /// Answers one request.
 pub(crate) fn request(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {
