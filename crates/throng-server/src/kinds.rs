@@ -52,8 +52,7 @@ pub const KINDS: &[ServerKind] = &[
 /// One kind of ready-made server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerKind {
-    /// The name on the command line, and in reports: the handler's
-    /// [`Handler::NAME`](crate::Handler::NAME).
+    /// The name on the command line, and in reports: the handler's [`Handler::NAME`].
     pub name: &'static str,
     /// One line for the help.
     pub about: &'static str,
