@@ -15,7 +15,6 @@ const ALLOWED: &[Circle] = &[
         krate: "throng-cli",
         modules: &[
             "commands::run",
-            "commands::run::calibrate",
             "commands::run::observer",
             "commands::run::plan",
             "commands::run::text",
@@ -44,17 +43,6 @@ const ALLOWED: &[Circle] = &[
             "source",
         ],
         reason: "a user is no machine of its own yet: the generator steps it",
-    },
-    Circle {
-        krate: "throng-load",
-        modules: &[
-            "scenario::channel",
-            "scenario::flow",
-            "scenario::message",
-            "scenario::steps",
-            "scenario::websocket",
-        ],
-        reason: "steps contain steps",
     },
     Circle {
         krate: "throng-server",

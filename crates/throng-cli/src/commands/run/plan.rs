@@ -11,7 +11,7 @@ use throng_load::scenario::{Diagnostics, Reach, Scenario, Target, needs_no_permi
 use throng_report::Threshold;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
-use super::{Run, calibrate, preflight};
+use super::{Run, preflight};
 use crate::{Failure, output};
 
 /// Everything that is decided before the first connect.
@@ -61,7 +61,7 @@ impl RunPlan {
         header.capacity = header
             .capacity
             .map(|capacity| preflight.holds().map_or(capacity, |holds| holds.min(capacity)));
-        let traffic = calibrate::traffic(&scenario);
+        let traffic = scenario.traffic();
         Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight, traffic })
     }
 }

@@ -1,0 +1,47 @@
+//! The steps of the scenario language: a file for each, and the list of them.
+//!
+//! A step's file says everything about its step, in this order:
+//!
+//! | item | what it is |
+//! |---|---|
+//! | `KIND` | name, example, the protocols that have it, and the form in which it is written |
+//! | a struct | the values of one such step |
+//! | `Action::check` | what must hold before it, and what holds after it |
+//! | `Action::compile` | the ops that it becomes, each with its [`OpFacts`](crate::program::OpFacts) |
+//! | `Action::facts` | its time, whether it closes, and its messages: for capacity and calibration |
+//! | `read` | the values from its YAML node; reports mistakes |
+//!
+//! `stay.rs` is the shortest, `wait.rs` the shortest with a value. What a user does in an op is in
+//! `generator/steps.rs`.
+
+mod close;
+pub(crate) mod connect;
+mod every;
+mod expect;
+mod join;
+mod leave;
+mod push;
+mod repeat;
+mod send;
+mod stay;
+mod wait;
+
+use crate::scenario::step::StepKind;
+
+/// All steps, in the order in which mistakes and documents name them.
+pub(crate) const STEPS: &[StepKind] = &[
+    connect::KIND,
+    send::KIND,
+    expect::KIND,
+    join::KIND,
+    push::KIND,
+    leave::KIND,
+    wait::KIND,
+    every::KIND,
+    repeat::KIND,
+    stay::KIND,
+    close::KIND,
+];
+
+#[cfg(test)]
+mod tests;

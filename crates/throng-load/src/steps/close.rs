@@ -1,0 +1,61 @@
+//! `close`: closes the connection, or its sending side.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::program::compiler::Compiler;
+use crate::program::{CloseAction, Op, OpFacts, OpRole};
+use crate::scenario::flow::Flow;
+use crate::scenario::node::Node;
+use crate::scenario::reader::Reader;
+use crate::scenario::step::{Action, StepForm, StepKind};
+use crate::scenario::{Protocol, StepFacts, Traffic};
+
+pub(super) const KIND: StepKind = StepKind {
+    name: "close",
+    example: "close: reset",
+    protocols: Protocol::ALL,
+    form: StepForm::OptionalValue(read),
+};
+
+#[derive(Debug)]
+struct Close(CloseAction);
+
+impl Action for Close {
+    fn check(&self, flow: &mut Flow<'_, '_>) {
+        if !flow.require_connection() {
+            return flow.disconnect();
+        }
+        match self.0 {
+            CloseAction::Half if flow.is_half_closed() => {
+                flow.error("the sending side is already closed", "remove this");
+            }
+            CloseAction::Half => flow.half_close(),
+            CloseAction::Normal | CloseAction::Reset => flow.disconnect(),
+        }
+    }
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        compiler.push(Op::Close { how: self.0 }, OpFacts::of_role(OpRole::Closes(self.0)));
+    }
+
+    fn facts(&self) -> StepFacts {
+        StepFacts { time_min: Some(Duration::ZERO), closes: true, traffic: Traffic::Silent }
+    }
+}
+
+fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Arc<dyn Action>> {
+    let Some(node) = value else { return Some(Arc::new(Close(CloseAction::Normal))) };
+    let known = [
+        ("normal", CloseAction::Normal),
+        ("reset", CloseAction::Reset),
+        ("half", CloseAction::Half),
+    ];
+    let how = reader.one_of(node, "way to close", &known)?;
+    if how == CloseAction::Half && reader.protocol != Protocol::Tcp {
+        let label = "use `normal` or `reset`; after a close frame nothing is sent or read";
+        reader.error(node.span.clone(), "a WebSocket cannot be half-closed", label);
+        return None;
+    }
+    Some(Arc::new(Close(how)))
+}

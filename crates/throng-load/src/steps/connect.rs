@@ -1,0 +1,67 @@
+//! `connect`: opens the connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::program::compiler::Compiler;
+use crate::program::{LatencyKind, Op, OpFacts, OpRole, nanos};
+use crate::scenario::flow::Flow;
+use crate::scenario::node::Node;
+use crate::scenario::reader::Reader;
+use crate::scenario::step::{Action, StepForm, StepKind};
+use crate::scenario::values::read_timeout;
+use crate::scenario::{Protocol, StepFacts, Traffic};
+use upgrade::UpgradeOptions;
+
+pub(crate) mod upgrade;
+
+pub(super) const KIND: StepKind = StepKind {
+    name: "connect",
+    example: "connect: {timeout: 5s}",
+    protocols: Protocol::ALL,
+    form: StepForm::OptionalValue(read),
+};
+
+#[derive(Debug)]
+pub(super) struct Connect {
+    pub(super) timeout: Duration,
+    /// Options of the WebSocket upgrade; `None` on plain TCP.
+    pub(super) upgrade: Option<UpgradeOptions>,
+}
+
+impl Action for Connect {
+    fn check(&self, flow: &mut Flow<'_, '_>) {
+        if flow.is_connected() {
+            flow.error("already connected", "add a `close` before it");
+        }
+        flow.connect();
+    }
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        let handshake = self.upgrade.as_ref().map_or(0, |upgrade| compiler.handshake(upgrade));
+        let latency = Some(LatencyKind::Connect);
+        compiler.push(
+            Op::Connect { timeout_ns: nanos(self.timeout), handshake },
+            OpFacts { role: OpRole::Separates, latency, bytes_max: 0 },
+        );
+    }
+
+    fn facts(&self) -> StepFacts {
+        StepFacts::at_once(Traffic::Silent)
+    }
+}
+
+fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Arc<dyn Action>> {
+    let over_websocket = reader.protocol != Protocol::Tcp;
+    let Some(node) = value else {
+        let upgrade = over_websocket.then(UpgradeOptions::default);
+        return Some(Arc::new(Connect { timeout: TIMEOUT_DEFAULT, upgrade }));
+    };
+    let fields = reader.fields(node, "`connect`", upgrade::keys(reader.protocol))?;
+    let timeout = read_timeout(reader, fields.get("timeout"), TIMEOUT_DEFAULT);
+    let upgrade = if over_websocket { Some(upgrade::read(reader, &fields)?) } else { None };
+    Some(Arc::new(Connect { timeout: timeout?, upgrade }))
+}
+
+/// Default time-out of a connect.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);

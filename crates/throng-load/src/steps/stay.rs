@@ -1,0 +1,45 @@
+//! `stay`: keeps the connection until the run ends or the server closes it.
+
+use std::sync::Arc;
+
+use crate::program::compiler::Compiler;
+use crate::program::{Op, OpFacts, OpRole};
+use crate::scenario::flow::Flow;
+use crate::scenario::node::Node;
+use crate::scenario::reader::Reader;
+use crate::scenario::step::{Action, StepForm, StepKind};
+use crate::scenario::{Protocol, StepFacts, Traffic};
+
+pub(super) const KIND: StepKind = StepKind {
+    name: "stay",
+    example: "stay",
+    protocols: Protocol::ALL,
+    form: StepForm::OptionalValue(read),
+};
+
+#[derive(Debug)]
+struct Stay;
+
+impl Action for Stay {
+    fn check(&self, flow: &mut Flow<'_, '_>) {
+        flow.require_connection();
+        flow.end();
+    }
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        compiler.push(Op::Stay, OpFacts::of_role(OpRole::Separates));
+    }
+
+    fn facts(&self) -> StepFacts {
+        StepFacts { time_min: None, closes: false, traffic: Traffic::Silent }
+    }
+}
+
+fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Arc<dyn Action>> {
+    if let Some(node) = value {
+        reader.error(node.span.clone(), "`stay` takes no value", "remove this").help =
+            Some("to stay for a time, write `wait: 1m`".to_owned());
+        return None;
+    }
+    Some(Arc::new(Stay))
+}

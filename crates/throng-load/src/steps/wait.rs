@@ -1,0 +1,51 @@
+//! `wait`: a think time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::units::parse_jitter;
+
+use crate::program::compiler::Compiler;
+use crate::program::{Op, OpFacts, OpRole, nanos};
+use crate::scenario::flow::Flow;
+use crate::scenario::node::Node;
+use crate::scenario::reader::Reader;
+use crate::scenario::step::{Action, StepForm, StepKind};
+use crate::scenario::{Protocol, StepFacts, Traffic};
+
+pub(super) const KIND: StepKind = StepKind {
+    name: "wait",
+    example: "wait: 1s ±10%",
+    protocols: Protocol::ALL,
+    form: StepForm::Value(read),
+};
+
+#[derive(Debug)]
+struct Wait {
+    /// Mean of the think time.
+    span: Duration,
+    /// Share of `span` by which it varies either way, evenly distributed; 0 to 1.
+    jitter: f64,
+}
+
+impl Action for Wait {
+    fn check(&self, _: &mut Flow<'_, '_>) {}
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        let op = Op::Wait { span_ns: nanos(self.span), jitter: self.jitter as f32 };
+        compiler.push(op, OpFacts::of_role(OpRole::Neutral));
+    }
+
+    fn facts(&self) -> StepFacts {
+        StepFacts { time_min: Some(self.span), closes: false, traffic: Traffic::Silent }
+    }
+}
+
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Arc<dyn Action>> {
+    let (span, jitter) = reader.quantity(node, "`wait`", parse_jitter)?;
+    if jitter > 1.0 {
+        reader.error(node.span.clone(), "`wait` varies by more than 100%", "at most ±100%");
+        return None;
+    }
+    Some(Arc::new(Wait { span, jitter }))
+}
