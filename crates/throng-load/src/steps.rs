@@ -4,15 +4,15 @@
 //!
 //! | item | what it is |
 //! |---|---|
-//! | `KIND` | name, example, the protocols that have it, and the form in which it is written |
-//! | a struct | the values of one such step |
-//! | `Action::check` | what must hold before it, and what holds after it |
-//! | `Action::compile` | the ops that it becomes, each with its [`OpFacts`](crate::program::OpFacts) |
-//! | `Action::facts` | its time, whether it closes, and its messages: for capacity and calibration |
-//! | `read` | the values from its YAML node; reports mistakes |
+//! | `KIND` | its name, an example, the protocols that have it, and the form in which it is written |
+//! | a type | the values of one such step |
+//! | `check` | what must hold before it, and what holds after it |
+//! | `compile` | its ops, and what each of them means for those around it |
+//! | `facts` | its time, whether it closes, and its messages: for capacity and calibration |
+//! | `read` | reads its values from the YAML node; reports mistakes |
 //!
-//! `stay.rs` is the shortest, `wait.rs` the shortest with a value. What a user does in an op is in
-//! `generator/steps.rs`.
+//! `stay.rs` is the smallest, and `wait.rs` the smallest with a value. What a user does in an op is
+//! in `generator/steps.rs`.
 
 mod close;
 pub(crate) mod connect;

@@ -15,6 +15,7 @@ const ALLOWED: &[Circle] = &[
         krate: "throng-cli",
         modules: &[
             "commands::run",
+            "commands::run::calibrate",
             "commands::run::observer",
             "commands::run::plan",
             "commands::run::text",

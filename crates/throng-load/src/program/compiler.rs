@@ -62,8 +62,8 @@ impl<'a> Compiler<'a> {
     }
 
     /// Returns the index of a rule for a message.
-    pub(crate) fn pattern(&mut self, pattern: &MessagePattern) -> u32 {
-        index_of(&mut self.program.patterns, pattern.clone())
+    pub(crate) fn pattern(&mut self, pattern: MessagePattern) -> u32 {
+        index_of(&mut self.program.patterns, pattern)
     }
 
     /// Returns the index of an upgrade request to the scenario's target.

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Protocol;
-use super::flow::Flow;
-use super::node::Node;
-use super::reader::Reader;
-use super::step_list::StepPlace;
-use crate::program::compiler::Compiler;
+pub(crate) use super::Protocol;
+pub(crate) use super::flow::Flow;
+pub(crate) use super::node::Node;
+pub(crate) use super::reader::Reader;
+pub(crate) use super::step_list::StepPlace;
+pub(crate) use crate::program::compiler::Compiler;
 
 /// A kind of step.
 #[derive(Debug)]
@@ -25,17 +25,19 @@ pub(crate) struct StepKind {
     pub(crate) form: StepForm,
 }
 
-/// Form of a step, with the function that reads it. The function returns `None` after it has
-/// reported a mistake.
+/// Form of a step, with the function that reads it.
 #[derive(Debug)]
 pub(crate) enum StepForm {
     /// `name: value`.
-    Value(fn(&mut Reader<'_>, &Node) -> Option<Arc<dyn Action>>),
+    Value(fn(&mut Reader<'_>, &Node) -> ReadAction),
     /// `name`, or `name: value`.
-    OptionalValue(fn(&mut Reader<'_>, Option<&Node>) -> Option<Arc<dyn Action>>),
+    OptionalValue(fn(&mut Reader<'_>, Option<&Node>) -> ReadAction),
     /// `name: {..., do: [...]}`, with further steps in it.
-    Body(fn(&mut Reader<'_>, &Node, &StepPlace) -> Option<Arc<dyn Action>>),
+    Body(fn(&mut Reader<'_>, &Node, &StepPlace) -> ReadAction),
 }
+
+/// Result of reading a step; `None` after a mistake, which has been reported.
+pub(crate) type ReadAction = Option<Box<dyn Action>>;
 
 /// What a step does, with its values.
 pub(crate) trait Action: Debug + Send + Sync {

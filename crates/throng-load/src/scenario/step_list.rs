@@ -95,7 +95,8 @@ fn read_step(
             None
         }
     };
-    Some(Step { name: kind.name, span: reader.first_line(&item.span), action: action? })
+    let action = action?.into();
+    Some(Step { name: kind.name, span: reader.first_line(&item.span), action })
 }
 
 /// Reads the name of a step, where it stands, and the step's value if it has one.

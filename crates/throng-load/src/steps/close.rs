@@ -1,15 +1,11 @@
 //! `close`: closes the connection, or its sending side.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::program::compiler::Compiler;
 use crate::program::{CloseAction, Op, OpFacts, OpRole};
-use crate::scenario::flow::Flow;
-use crate::scenario::node::Node;
-use crate::scenario::reader::Reader;
-use crate::scenario::step::{Action, StepForm, StepKind};
-use crate::scenario::{Protocol, StepFacts, Traffic};
+use crate::scenario::step::{
+    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
+};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "close",
@@ -44,8 +40,8 @@ impl Action for Close {
     }
 }
 
-fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Arc<dyn Action>> {
-    let Some(node) = value else { return Some(Arc::new(Close(CloseAction::Normal))) };
+fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Box<dyn Action>> {
+    let Some(node) = value else { return Some(Box::new(Close(CloseAction::Normal))) };
     let known = [
         ("normal", CloseAction::Normal),
         ("reset", CloseAction::Reset),
@@ -57,5 +53,5 @@ fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Arc<dyn Action>
         reader.error(node.span.clone(), "a WebSocket cannot be half-closed", label);
         return None;
     }
-    Some(Arc::new(Close(how)))
+    Some(Box::new(Close(how)))
 }

@@ -1,16 +1,12 @@
 //! `connect`: opens the connection.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::program::compiler::Compiler;
 use crate::program::{LatencyKind, Op, OpFacts, OpRole, nanos};
-use crate::scenario::flow::Flow;
-use crate::scenario::node::Node;
-use crate::scenario::reader::Reader;
-use crate::scenario::step::{Action, StepForm, StepKind};
+use crate::scenario::step::{
+    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
+};
 use crate::scenario::values::read_timeout;
-use crate::scenario::{Protocol, StepFacts, Traffic};
 use upgrade::UpgradeOptions;
 
 pub(crate) mod upgrade;
@@ -51,16 +47,16 @@ impl Action for Connect {
     }
 }
 
-fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Arc<dyn Action>> {
+fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Box<dyn Action>> {
     let over_websocket = reader.protocol != Protocol::Tcp;
     let Some(node) = value else {
         let upgrade = over_websocket.then(UpgradeOptions::default);
-        return Some(Arc::new(Connect { timeout: TIMEOUT_DEFAULT, upgrade }));
+        return Some(Box::new(Connect { timeout: TIMEOUT_DEFAULT, upgrade }));
     };
     let fields = reader.fields(node, "`connect`", upgrade::keys(reader.protocol))?;
     let timeout = read_timeout(reader, fields.get("timeout"), TIMEOUT_DEFAULT);
     let upgrade = if over_websocket { Some(upgrade::read(reader, &fields)?) } else { None };
-    Some(Arc::new(Connect { timeout: timeout?, upgrade }))
+    Some(Box::new(Connect { timeout: timeout?, upgrade }))
 }
 
 /// Default time-out of a connect.

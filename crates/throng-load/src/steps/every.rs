@@ -1,17 +1,14 @@
 //! `every`: repeats steps by the clock.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::program::Turns;
-use crate::program::compiler::Compiler;
-use crate::scenario::flow::Flow;
-use crate::scenario::node::{Kind, Node};
-use crate::scenario::reader::Reader;
-use crate::scenario::step::{Action, Step, StepForm, StepKind, check_steps, compile_steps};
-use crate::scenario::step_list::StepPlace;
+use crate::scenario::node::Kind;
+use crate::scenario::step::{
+    Action, Compiler, Flow, Node, Protocol, Reader, Step, StepFacts, StepForm, StepKind, StepPlace,
+    check_steps, compile_steps,
+};
 use crate::scenario::values::{bounded_rate, positive_duration, positive_rate};
-use crate::scenario::{Protocol, StepFacts};
 use crate::schedule::{Pace, PacedTurns};
 
 pub(super) const KIND: StepKind = StepKind {
@@ -51,7 +48,7 @@ impl Action for Every {
     }
 }
 
-fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Arc<dyn Action>> {
+fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<dyn Action>> {
     let fields = reader.fields(node, "`every`", &["period", "rate", "for", "do"])?;
     let pace = match (fields.get("period"), fields.get("rate")) {
         (Some(period), None) => positive_duration(reader, period, "`period`").map(Pace::Period),
@@ -71,7 +68,7 @@ fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Arc<d
         Some(node) => positive_duration(reader, node, "`for`").map(Some),
     };
     let steps = place.read_body(reader, &fields, "`every`");
-    Some(Arc::new(Every { pace: pace?, span: span?, steps: steps? }))
+    Some(Box::new(Every { pace: pace?, span: span?, steps: steps? }))
 }
 
 /// Reads `10/s`, or `{from, to, over}` for a rate that changes linearly and then stays constant.

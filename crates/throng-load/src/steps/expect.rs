@@ -1,19 +1,17 @@
 //! `expect`: waits for an answer.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::program::compiler::Compiler;
 use crate::program::{LatencyKind, Matcher, MessagePattern, Op, OpFacts, OpRole, Pattern, nanos};
-use crate::scenario::flow::Flow;
+use crate::scenario::Template;
 use crate::scenario::json;
-use crate::scenario::node::Node;
-use crate::scenario::reader::{Form, Reader};
-use crate::scenario::step::{Action, StepForm, StepKind};
+use crate::scenario::reader::Form;
+use crate::scenario::step::{
+    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
+};
 use crate::scenario::values::{read_hex, read_length, read_timeout};
-use crate::scenario::{Protocol, StepFacts, Template, Traffic};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "expect",
@@ -33,7 +31,11 @@ pub(super) enum Answer {
     /// Bytes of a TCP stream.
     Bytes(Matcher),
     /// A whole WebSocket message.
-    Message(MessagePattern),
+    Message {
+        pattern: Pattern,
+        /// True to skip other messages; otherwise they are a mismatch.
+        skip_others: bool,
+    },
 }
 
 impl Action for Expect {
@@ -47,9 +49,9 @@ impl Action for Expect {
             Answer::Bytes(matcher) => {
                 (Op::ExpectBytes { matcher: compiler.matcher(matcher), timeout_ns }, false)
             }
-            Answer::Message(pattern) => {
-                let op = Op::ExpectMessage { pattern: compiler.pattern(pattern), timeout_ns };
-                (op, pattern.skips_others())
+            Answer::Message { pattern, skip_others } => {
+                let rule = MessagePattern::new(pattern.clone(), *skip_others);
+                (Op::ExpectMessage { pattern: compiler.pattern(rule), timeout_ns }, *skip_others)
             }
         };
         let role = OpRole::Expects { skips_others };
@@ -62,8 +64,8 @@ impl Action for Expect {
     }
 }
 
-fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Arc<dyn Action>> {
-    Some(Arc::new(match reader.protocol {
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
+    Some(Box::new(match reader.protocol {
         Protocol::Tcp => read_bytes(reader, node)?,
         Protocol::Ws | Protocol::Phoenix => read_message(reader, node)?,
     }))
@@ -87,13 +89,10 @@ fn read_bytes(reader: &mut Reader<'_>, node: &Node) -> Option<Expect> {
 }
 
 fn read_message(reader: &mut Reader<'_>, node: &Node) -> Option<Expect> {
-    let message = |pattern, skip_others, timeout| Expect {
-        answer: Answer::Message(MessagePattern::new(pattern, skip_others)),
-        timeout,
-    };
     if node.scalar().is_some() {
         let pattern = Pattern::Text(read_pattern(reader, node)?);
-        return Some(message(pattern, false, TIMEOUT_DEFAULT));
+        let answer = Answer::Message { pattern, skip_others: false };
+        return Some(Expect { answer, timeout: TIMEOUT_DEFAULT });
     }
     let known = ["text", "json", "binary", "bytes", "contains", "skip_others", "timeout"];
     let fields = reader.fields(node, "`expect`", &known)?;
@@ -107,7 +106,8 @@ fn read_message(reader: &mut Reader<'_>, node: &Node) -> Option<Expect> {
         ("contains", |reader, node| read_pattern(reader, node).map(Pattern::Contains)),
     ];
     let pattern = reader.one_form(&fields, "`expect`", "pattern", &forms)?;
-    Some(message(pattern, skip_others?, timeout?))
+    let answer = Answer::Message { pattern, skip_others: skip_others? };
+    Some(Expect { answer, timeout: timeout? })
 }
 
 /// Reads a text without variables: expected answers are known before the run.

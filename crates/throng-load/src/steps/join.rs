@@ -1,18 +1,15 @@
 //! `join`: joins a channel and waits for the reply.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::program::compiler::Compiler;
 use crate::program::{ChannelRequest, ChannelRequestKind, LatencyKind};
+use crate::scenario::Template;
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_topic};
-use crate::scenario::flow::Flow;
 use crate::scenario::json;
-use crate::scenario::node::Node;
-use crate::scenario::reader::Reader;
-use crate::scenario::step::{Action, StepForm, StepKind};
+use crate::scenario::step::{
+    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
+};
 use crate::scenario::values::read_timeout;
-use crate::scenario::{Protocol, StepFacts, Template, Traffic};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "join",
@@ -57,10 +54,10 @@ impl Action for Join {
     }
 }
 
-fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Arc<dyn Action>> {
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
     let fields = reader.fields(node, "`join`", &["topic", "payload", "timeout"])?;
     let topic = read_topic(reader, &fields, "`join`");
     let payload = json::read_object(reader, fields.get("payload"), "`payload`");
     let timeout = read_timeout(reader, fields.get("timeout"), REPLY_TIMEOUT_DEFAULT);
-    Some(Arc::new(Join { topic: topic?, payload: payload?, timeout: timeout? }))
+    Some(Box::new(Join { topic: topic?, payload: payload?, timeout: timeout? }))
 }

@@ -1,17 +1,14 @@
 //! `leave`: leaves a channel and waits for the reply.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::program::compiler::Compiler;
 use crate::program::{ChannelRequest, ChannelRequestKind};
+use crate::scenario::Template;
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_topic};
-use crate::scenario::flow::Flow;
-use crate::scenario::node::Node;
-use crate::scenario::reader::Reader;
-use crate::scenario::step::{Action, StepForm, StepKind};
+use crate::scenario::step::{
+    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
+};
 use crate::scenario::values::read_timeout;
-use crate::scenario::{Protocol, StepFacts, Template, Traffic};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "leave",
@@ -51,9 +48,9 @@ impl Action for Leave {
     }
 }
 
-fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Arc<dyn Action>> {
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
     let fields = reader.fields(node, "`leave`", &["topic", "timeout"])?;
     let topic = read_topic(reader, &fields, "`leave`");
     let timeout = read_timeout(reader, fields.get("timeout"), REPLY_TIMEOUT_DEFAULT);
-    Some(Arc::new(Leave { topic: topic?, timeout: timeout? }))
+    Some(Box::new(Leave { topic: topic?, timeout: timeout? }))
 }

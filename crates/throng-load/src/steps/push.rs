@@ -1,18 +1,15 @@
 //! `push`: pushes an event to a joined channel.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::program::compiler::Compiler;
 use crate::program::{ChannelRequest, ChannelRequestKind, LatencyKind};
+use crate::scenario::Template;
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
-use crate::scenario::flow::Flow;
 use crate::scenario::json;
-use crate::scenario::node::Node;
-use crate::scenario::reader::Reader;
-use crate::scenario::step::{Action, StepForm, StepKind};
+use crate::scenario::step::{
+    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
+};
 use crate::scenario::values::read_timeout;
-use crate::scenario::{Protocol, StepFacts, Template, Traffic};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "push",
@@ -55,7 +52,7 @@ impl Action for Push {
     }
 }
 
-fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Arc<dyn Action>> {
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
     let known = ["topic", "event", "payload", "reply", "timeout"];
     let fields = reader.fields(node, "`push`", &known)?;
     let topic = read_topic(reader, &fields, "`push`");
@@ -63,7 +60,7 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Arc<dyn Action>> {
     let payload = json::read_object(reader, fields.get("payload"), "`payload`");
     let reply = reader.flag(&fields, "reply", true);
     let timeout = read_timeout(reader, fields.get("timeout"), REPLY_TIMEOUT_DEFAULT);
-    Some(Arc::new(Push {
+    Some(Box::new(Push {
         topic: topic?,
         event: event?,
         payload: payload?,

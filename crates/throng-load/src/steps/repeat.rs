@@ -1,19 +1,15 @@
 //! `repeat`: repeats steps without a pause.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::units::parse_count;
 
-use crate::program::compiler::Compiler;
 use crate::program::{Turns, nanos};
-use crate::scenario::flow::Flow;
-use crate::scenario::node::Node;
-use crate::scenario::reader::Reader;
-use crate::scenario::step::{Action, Step, StepForm, StepKind, check_steps, compile_steps};
-use crate::scenario::step_list::StepPlace;
+use crate::scenario::step::{
+    Action, Compiler, Flow, Node, Protocol, Reader, Step, StepFacts, StepForm, StepKind, StepPlace,
+    check_steps, compile_steps,
+};
 use crate::scenario::values::positive_duration;
-use crate::scenario::{Protocol, StepFacts};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "repeat",
@@ -65,7 +61,7 @@ impl Action for Repeat {
     }
 }
 
-fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Arc<dyn Action>> {
+fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<dyn Action>> {
     let fields = reader.fields(node, "`repeat`", &["times", "for", "do"])?;
     let until = match (fields.get("times"), fields.get("for")) {
         (Some(times), None) => match reader.quantity(times, "`times`", parse_count) {
@@ -87,5 +83,5 @@ fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Arc<d
         }
     };
     let steps = place.read_body(reader, &fields, "`repeat`");
-    Some(Arc::new(Repeat { until: until?, steps: steps? }))
+    Some(Box::new(Repeat { until: until?, steps: steps? }))
 }

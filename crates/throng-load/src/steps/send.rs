@@ -1,16 +1,13 @@
 //! `send`: sends a message.
 
-use std::sync::Arc;
-
-use crate::program::compiler::Compiler;
 use crate::program::{Frame, LatencyKind, Op, OpFacts, OpRole};
-use crate::scenario::flow::Flow;
+use crate::scenario::Template;
 use crate::scenario::json;
-use crate::scenario::node::Node;
-use crate::scenario::reader::{Form, Reader};
-use crate::scenario::step::{Action, StepForm, StepKind};
+use crate::scenario::reader::Form;
+use crate::scenario::step::{
+    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
+};
 use crate::scenario::values::{read_hex, read_length, read_message_text};
-use crate::scenario::{Protocol, StepFacts, Template, Traffic};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "send",
@@ -52,17 +49,17 @@ impl Action for Send {
     }
 }
 
-fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Arc<dyn Action>> {
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
     let (frame, forms): (_, &[Form<Send>]) = match reader.protocol {
         Protocol::Tcp => (Frame::Raw, BYTES),
         Protocol::Ws | Protocol::Phoenix => (Frame::Text, MESSAGES),
     };
     if node.scalar().is_some() {
-        return Some(Arc::new(Send::Template(read_message_text(reader, node)?, frame)));
+        return Some(Box::new(Send::Template(read_message_text(reader, node)?, frame)));
     }
     let keys: Vec<_> = forms.iter().map(|(key, _)| *key).collect();
     let fields = reader.fields(node, "`send`", &keys)?;
-    Some(Arc::new(reader.one_form(&fields, "`send`", "payload", forms)?))
+    Some(Box::new(reader.one_form(&fields, "`send`", "payload", forms)?))
 }
 
 /// What is sent over TCP.

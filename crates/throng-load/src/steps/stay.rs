@@ -1,14 +1,9 @@
 //! `stay`: keeps the connection until the run ends or the server closes it.
 
-use std::sync::Arc;
-
-use crate::program::compiler::Compiler;
 use crate::program::{Op, OpFacts, OpRole};
-use crate::scenario::flow::Flow;
-use crate::scenario::node::Node;
-use crate::scenario::reader::Reader;
-use crate::scenario::step::{Action, StepForm, StepKind};
-use crate::scenario::{Protocol, StepFacts, Traffic};
+use crate::scenario::step::{
+    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
+};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "stay",
@@ -35,11 +30,11 @@ impl Action for Stay {
     }
 }
 
-fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Arc<dyn Action>> {
+fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Box<dyn Action>> {
     if let Some(node) = value {
         reader.error(node.span.clone(), "`stay` takes no value", "remove this").help =
             Some("to stay for a time, write `wait: 1m`".to_owned());
         return None;
     }
-    Some(Arc::new(Stay))
+    Some(Box::new(Stay))
 }

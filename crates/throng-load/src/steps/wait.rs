@@ -1,17 +1,13 @@
 //! `wait`: a think time.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::units::parse_jitter;
 
-use crate::program::compiler::Compiler;
 use crate::program::{Op, OpFacts, OpRole, nanos};
-use crate::scenario::flow::Flow;
-use crate::scenario::node::Node;
-use crate::scenario::reader::Reader;
-use crate::scenario::step::{Action, StepForm, StepKind};
-use crate::scenario::{Protocol, StepFacts, Traffic};
+use crate::scenario::step::{
+    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
+};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "wait",
@@ -41,11 +37,11 @@ impl Action for Wait {
     }
 }
 
-fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Arc<dyn Action>> {
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
     let (span, jitter) = reader.quantity(node, "`wait`", parse_jitter)?;
     if jitter > 1.0 {
         reader.error(node.span.clone(), "`wait` varies by more than 100%", "at most ±100%");
         return None;
     }
-    Some(Arc::new(Wait { span, jitter }))
+    Some(Box::new(Wait { span, jitter }))
 }
