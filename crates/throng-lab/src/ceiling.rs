@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 use throng_doctor::ProcRoot;
 use throng_doctor::cgroup::{CgroupCpu, CgroupReader};
+pub use throng_load::program::Traffic;
 use throng_load::scenario::Protocol;
-pub use throng_load::scenario::Traffic;
 use throng_report::runfile::Ceiling;
 use throng_report::{Histogram, Interval, LoadCounters, Summary};
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use throng_driver::fdtable;
 
-use crate::scenario::{Model, Scenario, StepFacts};
+use crate::program::{OpSum, Program};
+use crate::scenario::{Model, Phase};
 use crate::schedule;
 use crate::source::SourcePlan;
 
@@ -22,14 +23,13 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Computes the demand of `scenario`. It is exact in the closed model and for users that stay,
-    /// and otherwise an estimate from the waits in the program.
-    pub fn of(scenario: &Scenario) -> Self {
-        let phases = &scenario.load;
+    /// Computes the demand of users with this program. It is exact in the closed model and for
+    /// users that stay, and otherwise an estimate from the waits in the program.
+    pub fn of(program: &Program, phases: &[Phase]) -> Self {
         let peak = schedule::peak_users(phases);
-        let classes = scenario.classes.iter().map(|class| StepFacts::of(&class.steps));
-        let ends = classes.clone().any(|steps| steps.ends_before_run());
-        let spans = classes.map(|steps| steps.time_min);
+        let classes = program.classes().iter().map(|class| class.sum);
+        let ends = classes.clone().any(OpSum::ends_before_run);
+        let spans = classes.map(|ops| ops.time_min);
         let longest =
             spans.clone().try_fold(Duration::ZERO, |longest, span| Some(longest.max(span?)));
         let shortest = spans.flatten().min().unwrap_or(Duration::MAX);
@@ -133,10 +133,12 @@ const CHURN_ADDRESSES: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Scenario;
 
     fn demand(load: &str, user: &str) -> Demand {
         let source = format!("target: tcp://127.0.0.1:1\nload: {load}\nuser: {user}\n");
-        Demand::of(&Scenario::parse(&source, "test").unwrap())
+        let scenario = Scenario::parse(&source, "test").unwrap();
+        Demand::of(&Program::compile(&scenario), &scenario.load)
     }
 
     #[test]

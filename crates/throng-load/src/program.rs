@@ -18,8 +18,8 @@ pub use dialogue::NextAnswer;
 pub use handshake::Handshake;
 pub use matcher::{MatchProgress, Matcher};
 pub use message::{IncomingMessage, MessagePattern, Pattern};
-pub use op::{CloseAction, Frame, LatencyKind, Op};
-pub(crate) use op::{OpFacts, OpRole};
+pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
+pub(crate) use op::{OpFacts, OpRole, OpSum};
 
 use std::time::Duration;
 
@@ -61,6 +61,8 @@ pub struct ProgramClass {
     pub on_error: OnError,
     /// Sum of the weights up to and including this class.
     weight_end: u64,
+    /// Sum of its ops.
+    pub(crate) sum: OpSum,
 }
 
 /// A loop of a class.
@@ -213,6 +215,11 @@ impl Program {
     /// Returns the classes in the order of the scenario.
     pub fn classes(&self) -> &[ProgramClass] {
         &self.classes
+    }
+
+    /// Returns the messages of the class that has most of them.
+    pub fn traffic(&self) -> Traffic {
+        self.classes.iter().map(|class| class.sum.traffic).max().unwrap_or_default()
     }
 
     /// Reports whether class `class` has an `expect` step.

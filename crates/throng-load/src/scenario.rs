@@ -26,8 +26,8 @@ pub use load::{Model, Phase, Spacing};
 pub use on_error::OnError;
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
 pub use protocol::Protocol;
-pub use step::{Step, Traffic};
-pub(crate) use step::{StepFacts, compile_steps};
+pub use step::Step;
+pub(crate) use step::compile_steps;
 pub use target::{Reach, Scheme, Target, TargetError, needs_no_permission};
 pub use template::{Segment, Template, TemplateError, TemplateVars};
 
@@ -82,12 +82,6 @@ impl Scenario {
             Some(scenario) if reader.mistakes.is_empty() => Ok(scenario),
             _ => Err(Diagnostics::new(name, source, reader.mistakes)),
         }
-    }
-
-    /// Returns the messages of the class that has most of them.
-    pub fn traffic(&self) -> Traffic {
-        let of_classes = self.classes.iter().map(|class| StepFacts::of(&class.steps).traffic);
-        of_classes.max().unwrap_or_default()
     }
 }
 

@@ -4,15 +4,15 @@
 //!
 //! | item | what it is |
 //! |---|---|
-//! | `KIND` | its name, an example, the protocols that have it, and the form in which it is written |
+//! | `KIND` | name, example, the protocols that have it, and how it is written |
 //! | a type | the values of one such step |
 //! | `check` | what must hold before it, and what holds after it |
-//! | `compile` | its ops, and what each of them means for those around it |
-//! | `facts` | its time, whether it closes, and its messages: for capacity and calibration |
+//! | `compile` | its ops, each with its [`OpFacts`](crate::program::OpFacts) |
 //! | `read` | reads its values from the YAML node; reports mistakes |
 //!
-//! `stay.rs` is the smallest, and `wait.rs` the smallest with a value. What a user does in an op is
-//! in `generator/steps.rs`.
+//! The facts of an op are all that the dialogue, the latencies, the capacity and the calibration
+//! know of a step. `stay.rs` is the smallest file, `wait.rs` the smallest with a value. What a user
+//! does in an op is in `generator/steps.rs`.
 
 mod close;
 pub(crate) mod connect;
@@ -20,6 +20,7 @@ mod every;
 mod expect;
 mod join;
 mod leave;
+mod prelude;
 mod push;
 mod repeat;
 mod send;

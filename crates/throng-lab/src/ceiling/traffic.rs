@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use throng_base::units::show_duration;
-use throng_load::scenario::{Protocol, Traffic};
+use throng_load::program::Traffic;
+use throng_load::scenario::Protocol;
 
 use crate::measure::Window;
 use crate::test_bed::{CHANNELS, TCP};

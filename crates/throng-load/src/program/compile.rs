@@ -43,11 +43,13 @@ impl Program {
         let entry = compiler.next_pc();
         compile_steps(&class.steps, &mut compiler);
         compiler.push(Op::End, OpFacts::of_role(OpRole::Ends));
+        let sum = compiler.sum;
         self.classes.push(ProgramClass {
             name: class.name.clone(),
             entry,
             on_error: class.on_error,
             weight_end: self.weight_total,
+            sum,
         });
     }
 }

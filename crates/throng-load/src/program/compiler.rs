@@ -1,9 +1,11 @@
 //! What the compiler of a step may do: append ops, and put what they refer to into the tables.
 
+use std::time::Duration;
+
 use super::handshake::Handshake;
 use super::{
-    ChannelRequest, LatencyKind, Loop, Matcher, MessagePattern, Op, OpFacts, OpRole, Program,
-    Template, TopicTemplate, Turns,
+    ChannelRequest, LatencyKind, Loop, Matcher, MessagePattern, Op, OpFacts, OpRole, OpSum,
+    Program, Template, TopicTemplate, Turns,
 };
 use crate::scenario::Target;
 use crate::steps::connect::upgrade::UpgradeOptions;
@@ -14,21 +16,31 @@ pub(crate) struct Compiler<'a> {
     target: &'a Target,
     /// Number of loops around the next op.
     depth: u8,
+    /// Sum of the ops so far, in the loop that is compiled.
+    pub(super) sum: OpSum,
 }
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(program: &'a mut Program, target: &'a Target) -> Self {
-        Self { program, target, depth: 0 }
+        Self { program, target, depth: 0, sum: OpSum::NONE }
     }
 
     /// Appends an op.
     pub(crate) fn push(&mut self, op: Op, facts: OpFacts) {
         self.program.ops.push(op);
         self.program.facts.push(facts);
+        self.sum = self.sum.then(facts.into());
     }
 
-    /// Appends a loop around the ops that `body` appends.
-    pub(crate) fn repeat(&mut self, turns: Turns, body: impl FnOnce(&mut Self)) {
+    /// Appends a loop around the ops that `body` appends. `time_min` returns the shortest time of
+    /// the loop from that of a turn.
+    pub(crate) fn repeat(
+        &mut self,
+        turns: Turns,
+        time_min: impl FnOnce(Option<Duration>) -> Option<Duration>,
+        body: impl FnOnce(&mut Self),
+    ) {
+        let before = std::mem::replace(&mut self.sum, OpSum::NONE);
         let at = self.program.loops.len();
         let index = at as u32;
         let begin = self.next_pc();
@@ -39,6 +51,7 @@ impl<'a> Compiler<'a> {
         self.depth -= 1;
         self.push(Op::LoopEnd { index }, OpFacts::of_role(OpRole::LoopEnds { index }));
         self.program.loops[at].after = self.next_pc();
+        self.sum = before.then(OpSum { time_min: time_min(self.sum.time_min), ..self.sum });
     }
 
     /// Appends a request of a channel. Its reply is found by its ref, so it is no answer to a
@@ -48,7 +61,8 @@ impl<'a> Compiler<'a> {
         let texts = [topic, &request.event, &request.payload];
         let bytes_max = texts.map(Template::bytes_max).iter().sum();
         let request = index_of(&mut self.program.requests, request);
-        self.push(Op::Request { request }, OpFacts { role: OpRole::Neutral, latency, bytes_max });
+        let facts = OpFacts { latency, bytes_max, ..OpFacts::of_role(OpRole::Neutral) };
+        self.push(Op::Request { request }, facts);
     }
 
     /// Returns the index of a message.

@@ -1,5 +1,7 @@
 //! The operations of a program, and what each of them means for those around it.
 
+use std::time::Duration;
+
 /// One operation of a user. Spans are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
@@ -79,6 +81,8 @@ pub(crate) struct OpFacts {
     pub(crate) latency: Option<LatencyKind>,
     /// Upper bound of the message that it sends, in bytes; 0 if it sends none.
     pub(crate) bytes_max: usize,
+    /// Shortest time that a user spends in it; `None` for the rest of the run.
+    pub(crate) time_min: Option<Duration>,
 }
 
 /// The part of an op in the exchange of messages between a user and the server.
@@ -109,10 +113,67 @@ pub(crate) enum OpRole {
 }
 
 impl OpFacts {
-    /// Facts of an op that measures nothing and sends nothing.
+    /// Returns the facts of an op that measures nothing, sends nothing and takes no time.
     pub(crate) const fn of_role(role: OpRole) -> Self {
-        Self { role, latency: None, bytes_max: 0 }
+        Self { role, latency: None, bytes_max: 0, time_min: Some(Duration::ZERO) }
     }
+}
+
+/// What capacity and calibration must know of ops that follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpSum {
+    /// Shortest time that they take; `None` if they have no end.
+    pub(crate) time_min: Option<Duration>,
+    /// True if one of them closes the connection.
+    pub(crate) closes: bool,
+    /// Messages that they send and wait for.
+    pub(crate) traffic: Traffic,
+}
+
+impl OpSum {
+    /// The sum of no ops.
+    pub(crate) const NONE: Self =
+        Self { time_min: Some(Duration::ZERO), closes: false, traffic: Traffic::Silent };
+
+    /// Returns the sum of these ops and those of `next`.
+    pub(crate) fn then(self, next: Self) -> Self {
+        Self {
+            time_min: self.time_min.zip(next.time_min).map(|(a, b)| a.saturating_add(b)),
+            closes: self.closes || next.closes,
+            traffic: self.traffic.max(next.traffic),
+        }
+    }
+
+    /// Reports whether users with these ops close their connections before the run ends.
+    pub(crate) fn ends_before_run(self) -> bool {
+        self.closes || self.time_min.is_some()
+    }
+}
+
+impl From<OpFacts> for OpSum {
+    fn from(facts: OpFacts) -> Self {
+        let traffic = match (facts.role, facts.latency) {
+            (OpRole::Expects { .. }, _) | (_, Some(LatencyKind::Push)) => Traffic::Answered,
+            (OpRole::Sends, _) => Traffic::Sent,
+            (_, Some(LatencyKind::Connect | LatencyKind::Join | LatencyKind::Message) | None) => {
+                Traffic::Silent
+            }
+        };
+        let closes = matches!(facts.role, OpRole::Closes(_));
+        Self { time_min: facts.time_min, closes, traffic }
+    }
+}
+
+/// The messages of a program's users, from the least to the most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Traffic {
+    /// No messages.
+    #[default]
+    Silent,
+    /// Messages without an answer, or whose answers no user waits for.
+    Sent,
+    /// Messages whose answers the users wait for.
+    Answered,
 }
 
 /// The latency histograms that a wait may belong to.

@@ -3,14 +3,13 @@
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
-pub(crate) use super::Protocol;
-pub(crate) use super::flow::Flow;
-pub(crate) use super::node::Node;
-pub(crate) use super::reader::Reader;
-pub(crate) use super::step_list::StepPlace;
-pub(crate) use crate::program::compiler::Compiler;
+use super::Protocol;
+use super::flow::Flow;
+use super::node::Node;
+use super::reader::Reader;
+use super::step_list::StepPlace;
+use crate::program::compiler::Compiler;
 
 /// A kind of step.
 #[derive(Debug)]
@@ -44,11 +43,8 @@ pub(crate) trait Action: Debug + Send + Sync {
     /// Reports the step if it is impossible at its place. Tells `flow` what holds after it.
     fn check(&self, flow: &mut Flow<'_, '_>);
 
-    /// Appends the step's ops.
+    /// Appends the step's ops, each with its facts.
     fn compile(&self, compiler: &mut Compiler<'_>);
-
-    /// Returns what capacity and calibration must know of the step.
-    fn facts(&self) -> StepFacts;
 }
 
 /// A step of a user.
@@ -58,53 +54,6 @@ pub struct Step {
     /// First line of the step in the source.
     pub(super) span: Range<usize>,
     pub(crate) action: Arc<dyn Action>,
-}
-
-/// What capacity and calibration must know of a step, or of steps that follow one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StepFacts {
-    /// Shortest time that it takes; `None` if it has no end.
-    pub(crate) time_min: Option<Duration>,
-    /// True if it closes the connection.
-    pub(crate) closes: bool,
-    /// Messages that it sends or waits for.
-    pub(crate) traffic: Traffic,
-}
-
-/// The messages of a scenario's users, from the least to the most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Traffic {
-    /// No messages.
-    #[default]
-    Silent,
-    /// Messages without an answer, or whose answers no user waits for.
-    Sent,
-    /// Messages whose answers the users wait for.
-    Answered,
-}
-
-impl StepFacts {
-    /// Returns the facts of a step that takes no time of its own and leaves the connection open.
-    pub(crate) const fn at_once(traffic: Traffic) -> Self {
-        Self { time_min: Some(Duration::ZERO), closes: false, traffic }
-    }
-
-    /// Returns the facts of steps that follow one another.
-    pub(crate) fn of(steps: &[Step]) -> Self {
-        steps.iter().map(|step| step.action.facts()).fold(
-            Self::at_once(Traffic::Silent),
-            |all, next| Self {
-                time_min: all.time_min.zip(next.time_min).map(|(a, b)| a.saturating_add(b)),
-                closes: all.closes || next.closes,
-                traffic: all.traffic.max(next.traffic),
-            },
-        )
-    }
-
-    /// Reports whether users with these steps close their connections before the run ends.
-    pub(crate) fn ends_before_run(&self) -> bool {
-        self.closes || self.time_min.is_some()
-    }
 }
 
 /// Reports every step that is impossible at its place.

@@ -106,24 +106,6 @@ users:
 }
 
 #[test]
-fn the_most_that_a_class_sends_is_the_traffic_of_its_scenario() {
-    for (user, traffic) in [
-        ("user: [connect, {wait: 1s}, close]", Traffic::Silent),
-        ("user: [connect, {send: a}, close]", Traffic::Sent),
-        ("user: [connect, {send: a}, {expect: b}, close]", Traffic::Answered),
-        (
-            "user: [connect, {repeat: {times: 2, do: [{send: a}, {expect: b}]}}, stay]",
-            Traffic::Answered,
-        ),
-        ("users: {one: {user: [connect, stay]}, two: {user: [connect, {send: a}]}}", Traffic::Sent),
-    ] {
-        let scenario =
-            parse(&format!("target: tcp://h:1\nload: [{{ramp: {{to: 1, over: 1s}}}}]\n{user}\n"));
-        assert_eq!(scenario.traffic(), traffic, "{user}");
-    }
-}
-
-#[test]
 fn anchors_and_aliases_of_yaml_work() {
     let scenario = parse(
         "target: tcp://h:1

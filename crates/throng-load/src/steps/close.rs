@@ -1,11 +1,7 @@
 //! `close`: closes the connection, or its sending side.
 
-use std::time::Duration;
-
-use crate::program::{CloseAction, Op, OpFacts, OpRole};
-use crate::scenario::step::{
-    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
-};
+use super::prelude::*;
+use crate::program::CloseAction;
 
 pub(super) const KIND: StepKind = StepKind {
     name: "close",
@@ -33,10 +29,6 @@ impl Action for Close {
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
         compiler.push(Op::Close { how: self.0 }, OpFacts::of_role(OpRole::Closes(self.0)));
-    }
-
-    fn facts(&self) -> StepFacts {
-        StepFacts { time_min: Some(Duration::ZERO), closes: true, traffic: Traffic::Silent }
     }
 }
 

@@ -1,12 +1,6 @@
 //! `connect`: opens the connection.
 
-use std::time::Duration;
-
-use crate::program::{LatencyKind, Op, OpFacts, OpRole, nanos};
-use crate::scenario::step::{
-    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
-};
-use crate::scenario::values::read_timeout;
+use super::prelude::*;
 use upgrade::UpgradeOptions;
 
 pub(crate) mod upgrade;
@@ -35,15 +29,9 @@ impl Action for Connect {
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
         let handshake = self.upgrade.as_ref().map_or(0, |upgrade| compiler.handshake(upgrade));
+        let op = Op::Connect { timeout_ns: nanos(self.timeout), handshake };
         let latency = Some(LatencyKind::Connect);
-        compiler.push(
-            Op::Connect { timeout_ns: nanos(self.timeout), handshake },
-            OpFacts { role: OpRole::Separates, latency, bytes_max: 0 },
-        );
-    }
-
-    fn facts(&self) -> StepFacts {
-        StepFacts::at_once(Traffic::Silent)
+        compiler.push(op, OpFacts { latency, ..OpFacts::of_role(OpRole::Separates) });
     }
 }
 

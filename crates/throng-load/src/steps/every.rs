@@ -1,13 +1,10 @@
 //! `every`: repeats steps by the clock.
 
-use std::time::Duration;
-
+use super::prelude::*;
 use crate::program::Turns;
 use crate::scenario::node::Kind;
-use crate::scenario::step::{
-    Action, Compiler, Flow, Node, Protocol, Reader, Step, StepFacts, StepForm, StepKind, StepPlace,
-    check_steps, compile_steps,
-};
+use crate::scenario::step::{Step, check_steps, compile_steps};
+use crate::scenario::step_list::StepPlace;
 use crate::scenario::values::{bounded_rate, positive_duration, positive_rate};
 use crate::schedule::{Pace, PacedTurns};
 
@@ -40,11 +37,7 @@ impl Action for Every {
         let pace = PacedTurns::new(self.pace);
         let turns = self.span.map_or(u64::MAX, |span| pace.turns_in(span));
         let body = |compiler: &mut Compiler<'_>| compile_steps(&self.steps, compiler);
-        compiler.repeat(Turns::Every { pace, turns }, body);
-    }
-
-    fn facts(&self) -> StepFacts {
-        StepFacts { time_min: self.span, ..StepFacts::of(&self.steps) }
+        compiler.repeat(Turns::Every { pace, turns }, |_| self.span, body);
     }
 }
 

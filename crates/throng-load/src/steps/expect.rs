@@ -1,17 +1,11 @@
 //! `expect`: waits for an answer.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
-use crate::program::{LatencyKind, Matcher, MessagePattern, Op, OpFacts, OpRole, Pattern, nanos};
-use crate::scenario::Template;
-use crate::scenario::json;
+use super::prelude::*;
+use crate::program::{Matcher, MessagePattern, Pattern};
 use crate::scenario::reader::Form;
-use crate::scenario::step::{
-    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
-};
-use crate::scenario::values::{read_hex, read_length, read_timeout};
+use crate::scenario::values::{read_hex, read_length};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "expect",
@@ -56,11 +50,7 @@ impl Action for Expect {
         };
         let role = OpRole::Expects { skips_others };
         let latency = Some(LatencyKind::Message);
-        compiler.push(op, OpFacts { role, latency, bytes_max: 0 });
-    }
-
-    fn facts(&self) -> StepFacts {
-        StepFacts::at_once(Traffic::Answered)
+        compiler.push(op, OpFacts { latency, ..OpFacts::of_role(role) });
     }
 }
 

@@ -1,15 +1,8 @@
 //! `join`: joins a channel and waits for the reply.
 
-use std::time::Duration;
-
-use crate::program::{ChannelRequest, ChannelRequestKind, LatencyKind};
-use crate::scenario::Template;
+use super::prelude::*;
+use crate::program::{ChannelRequest, ChannelRequestKind};
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_topic};
-use crate::scenario::json;
-use crate::scenario::step::{
-    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
-};
-use crate::scenario::values::read_timeout;
 
 pub(super) const KIND: StepKind = StepKind {
     name: "join",
@@ -47,10 +40,6 @@ impl Action for Join {
             timeout: self.timeout,
         };
         compiler.request(request, Some(LatencyKind::Join));
-    }
-
-    fn facts(&self) -> StepFacts {
-        StepFacts::at_once(Traffic::Silent)
     }
 }
 

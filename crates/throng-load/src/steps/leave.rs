@@ -1,14 +1,8 @@
 //! `leave`: leaves a channel and waits for the reply.
 
-use std::time::Duration;
-
+use super::prelude::*;
 use crate::program::{ChannelRequest, ChannelRequestKind};
-use crate::scenario::Template;
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_topic};
-use crate::scenario::step::{
-    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
-};
-use crate::scenario::values::read_timeout;
 
 pub(super) const KIND: StepKind = StepKind {
     name: "leave",
@@ -41,10 +35,6 @@ impl Action for Leave {
             timeout: self.timeout,
         };
         compiler.request(request, None);
-    }
-
-    fn facts(&self) -> StepFacts {
-        StepFacts::at_once(Traffic::Silent)
     }
 }
 

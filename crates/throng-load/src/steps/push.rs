@@ -1,15 +1,8 @@
 //! `push`: pushes an event to a joined channel.
 
-use std::time::Duration;
-
-use crate::program::{ChannelRequest, ChannelRequestKind, LatencyKind};
-use crate::scenario::Template;
+use super::prelude::*;
+use crate::program::{ChannelRequest, ChannelRequestKind};
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
-use crate::scenario::json;
-use crate::scenario::step::{
-    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
-};
-use crate::scenario::values::read_timeout;
 
 pub(super) const KIND: StepKind = StepKind {
     name: "push",
@@ -45,10 +38,6 @@ impl Action for Push {
             timeout: self.timeout,
         };
         compiler.request(request, Some(LatencyKind::Push));
-    }
-
-    fn facts(&self) -> StepFacts {
-        StepFacts::at_once(Traffic::Answered)
     }
 }
 

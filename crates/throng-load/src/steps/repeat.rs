@@ -1,14 +1,11 @@
 //! `repeat`: repeats steps without a pause.
 
-use std::time::Duration;
-
 use throng_base::units::parse_count;
 
-use crate::program::{Turns, nanos};
-use crate::scenario::step::{
-    Action, Compiler, Flow, Node, Protocol, Reader, Step, StepFacts, StepForm, StepKind, StepPlace,
-    check_steps, compile_steps,
-};
+use super::prelude::*;
+use crate::program::Turns;
+use crate::scenario::step::{Step, check_steps, compile_steps};
+use crate::scenario::step_list::StepPlace;
 use crate::scenario::values::positive_duration;
 
 pub(super) const KIND: StepKind = StepKind {
@@ -45,19 +42,14 @@ impl Action for Repeat {
             Until::Times(times) => Turns::Times(times),
             Until::For(span) => Turns::For { span_ns: nanos(span) },
         };
-        compiler.repeat(turns, |compiler| compile_steps(&self.steps, compiler));
-    }
-
-    fn facts(&self) -> StepFacts {
-        let turn = StepFacts::of(&self.steps);
-        let time_min = match self.until {
+        let time_min = |turn: Option<Duration>| match self.until {
             Until::For(span) => Some(span),
             Until::Times(times) => {
                 let times = u32::try_from(times).unwrap_or(u32::MAX);
-                turn.time_min.map(|time| time.saturating_mul(times))
+                turn.map(|turn| turn.saturating_mul(times))
             }
         };
-        StepFacts { time_min, ..turn }
+        compiler.repeat(turns, time_min, |compiler| compile_steps(&self.steps, compiler));
     }
 }
 

@@ -1,12 +1,8 @@
 //! `send`: sends a message.
 
-use crate::program::{Frame, LatencyKind, Op, OpFacts, OpRole};
-use crate::scenario::Template;
-use crate::scenario::json;
+use super::prelude::*;
+use crate::program::Frame;
 use crate::scenario::reader::Form;
-use crate::scenario::step::{
-    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
-};
 use crate::scenario::values::{read_hex, read_length, read_message_text};
 
 pub(super) const KIND: StepKind = StepKind {
@@ -41,11 +37,7 @@ impl Action for Send {
             Self::Random(bytes) => (Op::SendRandom { bytes: *bytes }, *bytes as usize),
         };
         let latency = Some(LatencyKind::Message);
-        compiler.push(op, OpFacts { role: OpRole::Sends, latency, bytes_max });
-    }
-
-    fn facts(&self) -> StepFacts {
-        StepFacts::at_once(Traffic::Sent)
+        compiler.push(op, OpFacts { latency, bytes_max, ..OpFacts::of_role(OpRole::Sends) });
     }
 }
 

@@ -1,9 +1,6 @@
 //! `stay`: keeps the connection until the run ends or the server closes it.
 
-use crate::program::{Op, OpFacts, OpRole};
-use crate::scenario::step::{
-    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
-};
+use super::prelude::*;
 
 pub(super) const KIND: StepKind = StepKind {
     name: "stay",
@@ -22,11 +19,8 @@ impl Action for Stay {
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
-        compiler.push(Op::Stay, OpFacts::of_role(OpRole::Separates));
-    }
-
-    fn facts(&self) -> StepFacts {
-        StepFacts { time_min: None, closes: false, traffic: Traffic::Silent }
+        let facts = OpFacts { time_min: None, ..OpFacts::of_role(OpRole::Separates) };
+        compiler.push(Op::Stay, facts);
     }
 }
 

@@ -1,13 +1,8 @@
 //! `wait`: a think time.
 
-use std::time::Duration;
-
 use throng_base::units::parse_jitter;
 
-use crate::program::{Op, OpFacts, OpRole, nanos};
-use crate::scenario::step::{
-    Action, Compiler, Flow, Node, Protocol, Reader, StepFacts, StepForm, StepKind, Traffic,
-};
+use super::prelude::*;
 
 pub(super) const KIND: StepKind = StepKind {
     name: "wait",
@@ -29,11 +24,8 @@ impl Action for Wait {
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
         let op = Op::Wait { span_ns: nanos(self.span), jitter: self.jitter as f32 };
-        compiler.push(op, OpFacts::of_role(OpRole::Neutral));
-    }
-
-    fn facts(&self) -> StepFacts {
-        StepFacts { time_min: Some(self.span), closes: false, traffic: Traffic::Silent }
+        let time_min = Some(self.span);
+        compiler.push(op, OpFacts { time_min, ..OpFacts::of_role(OpRole::Neutral) });
     }
 }
 

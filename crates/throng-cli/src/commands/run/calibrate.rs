@@ -68,7 +68,7 @@ fn options(plan: &RunPlan, length: Duration, stop: Arc<AtomicBool>) -> CeilingOp
     CeilingOptions {
         length,
         protocol: plan.load.program().protocol(),
-        traffic: plan.traffic,
+        traffic: plan.load.program().traffic(),
         cores: Some(plan.load.capacity.cores),
         // Server and generator of the calibration each have this process's limit of fds, and few
         // others open.
