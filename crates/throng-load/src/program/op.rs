@@ -152,12 +152,20 @@ impl OpSum {
 
 impl From<OpFacts> for OpSum {
     fn from(facts: OpFacts) -> Self {
-        let traffic = match (facts.role, facts.latency) {
-            (OpRole::Expects { .. }, _) | (_, Some(LatencyKind::Push)) => Traffic::Answered,
-            (OpRole::Sends, _) => Traffic::Sent,
-            (_, Some(LatencyKind::Connect | LatencyKind::Join | LatencyKind::Message) | None) => {
-                Traffic::Silent
-            }
+        let traffic = match facts.role {
+            OpRole::Expects { .. } => Traffic::Answered,
+            OpRole::Sends => Traffic::Sent,
+            OpRole::Neutral
+            | OpRole::LoopBegins
+            | OpRole::LoopEnds { .. }
+            | OpRole::Separates
+            | OpRole::Closes(_)
+            | OpRole::Ends => match facts.latency {
+                Some(LatencyKind::Push) => Traffic::Answered,
+                Some(LatencyKind::Connect | LatencyKind::Join | LatencyKind::Message) | None => {
+                    Traffic::Silent
+                }
+            },
         };
         let closes = matches!(facts.role, OpRole::Closes(_));
         Self { time_min: facts.time_min, closes, traffic }
