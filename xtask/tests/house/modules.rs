@@ -35,17 +35,6 @@ const ALLOWED: &[Circle] = &[
         reason: "a user is no machine of its own yet: the generator steps it",
     },
     Circle {
-        krate: "throng-load",
-        modules: &[
-            "scenario::channel",
-            "scenario::flow",
-            "scenario::message",
-            "scenario::steps",
-            "scenario::websocket",
-        ],
-        reason: "steps contain steps",
-    },
-    Circle {
         krate: "throng-server",
         modules: &[
             "channels::broadcast",

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use throng_doctor::preflight::Preflight;
 use throng_driver::netlink;
-use throng_lab::ceiling::Traffic;
 use throng_lab::header::run_header;
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Diagnostics, Reach, Scenario, Target, needs_no_permission};
@@ -12,7 +11,7 @@ use throng_report::Threshold;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
 use super::flags::Run;
-use super::{calibrate, preflight, sources};
+use super::{preflight, sources};
 use crate::{Failure, output};
 
 /// Everything that is decided before the first connect.
@@ -24,8 +23,6 @@ pub(super) struct RunPlan {
     pub(super) header: RunHeader,
     /// The check of this machine's limits.
     pub(super) preflight: Preflight,
-    /// The traffic of the users.
-    pub(super) traffic: Traffic,
 }
 
 impl RunPlan {
@@ -62,8 +59,7 @@ impl RunPlan {
         header.capacity = header
             .capacity
             .map(|capacity| preflight.holds().map_or(capacity, |holds| holds.min(capacity)));
-        let traffic = calibrate::traffic(&scenario);
-        Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight, traffic })
+        Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight })
     }
 }
 
