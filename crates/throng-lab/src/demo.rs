@@ -6,26 +6,20 @@ use throng_report::Grade;
 use throng_report::render::{count, micros, or_dash, rate};
 
 use crate::error::LabError;
+use crate::experiment::Experiment;
 use crate::lab::Lab;
-use crate::options::LabInfo;
 use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable, NextCommand, SCHEMA};
 use crate::stressgrid_100k::{Row, TopologyComparison, compare, grade, side_by_side};
 
-pub(crate) const INFO: LabInfo = LabInfo {
-    name: "demo",
-    article: "three ways for a server to accept connections, under the same load",
-    summary: "the first thing to try: three ways to accept connections side by side, in under a \
-              minute",
-    takes_rate: false,
-};
-
 pub(crate) fn run(
     lab: &Lab<'_>,
+    experiment: &'static Experiment,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let seconds = lab.options.seconds.unwrap_or(ROW_SECONDS);
-    let TopologyComparison { offer, rows, interrupted } = compare(lab, seconds, WITHIN, progress)?;
+    let TopologyComparison { offer, rows, interrupted } =
+        compare(lab, experiment, seconds, WITHIN, progress)?;
     let cpus = lab.machine.cpus;
     let setup = format!(
         "{} users connect, wait a second, close, reconnect; this machine has {}",
@@ -38,8 +32,8 @@ pub(crate) fn run(
     Ok(LabReport {
         schema: SCHEMA,
         diagnoses: Vec::new(),
-        lab: INFO.name,
-        article: INFO.article,
+        lab: experiment.info.name,
+        article: &experiment.info.article,
         setup,
         tables: vec![table(&rows)],
         verdict: vec![verdict(&rows)],
@@ -149,8 +143,8 @@ mod tests {
         let report = LabReport {
             schema: SCHEMA,
             diagnoses: Vec::new(),
-            lab: INFO.name,
-            article: INFO.article,
+            lab: "demo",
+            article: "three ways for a server to accept connections, under the same load",
             setup: "9.2k users connect, wait a second, close, reconnect; this machine has 2 CPUs"
                 .into(),
             tables: vec![table(&rows)],

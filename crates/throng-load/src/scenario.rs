@@ -7,11 +7,13 @@
 
 mod channel;
 mod diagnostics;
+mod expression;
 mod flow;
 mod json;
 mod load;
 mod message;
 mod node;
+mod params;
 mod probe;
 mod protocol;
 mod reader;
@@ -22,10 +24,12 @@ mod websocket;
 
 pub use channel::REPLY_TIMEOUT_DEFAULT;
 pub use diagnostics::{Diagnostic, Diagnostics};
+pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Quantity, Scope, evaluate};
 pub use load::{Model, Phase, Spacing};
 pub use message::{
     EXPECT_TIMEOUT_DEFAULT, Expectation, MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, SendPayload,
 };
+pub use params::{Params, read_params, with_params};
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
 pub use protocol::Protocol;
 pub use steps::{Action, CONNECT_TIMEOUT_DEFAULT, CloseAction, LOOPS_MAX, Pace, Repeat, Step};
@@ -85,7 +89,11 @@ impl Scenario {
     pub fn parse(source: &str, name: &str) -> Result<Self, Diagnostics> {
         let mut reader = Reader::new(source);
         let scenario = match Node::parse(source) {
-            Ok(root) => read(&mut reader, &root),
+            Ok(mut root) => {
+                params::substitute(&mut reader, &mut root);
+                // A value that is missing makes no other mistakes.
+                if reader.mistakes.is_empty() { read(&mut reader, &root) } else { None }
+            }
             Err(mistake) => {
                 reader.mistakes.push(mistake);
                 None
@@ -243,8 +251,18 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     read.ok()
 }
 
-const KEYS: [&str; 8] =
-    ["target", "protocol", "load", "user", "users", "on_error", "probe", "thresholds"];
+const KEYS: [&str; 10] = [
+    "target",
+    "protocol",
+    "load",
+    "user",
+    "users",
+    "on_error",
+    "probe",
+    "thresholds",
+    "params",
+    "lab",
+];
 
 /// Keeps the sum of the weights below 2^32 for up to four thousand classes.
 const WEIGHT_MAX: u32 = 1_000_000;

@@ -1,0 +1,78 @@
+//! What watches a lab's run: it may end the load early, or restart the server.
+
+use std::time::{Duration, Instant};
+
+use throng_report::Interval;
+
+use super::SizedScenario;
+use crate::connect_limit::ConnectLimitWatch;
+use crate::error::LabError;
+use crate::lateness::LatenessWatch;
+use crate::recovery::RestartWatch;
+use crate::test_bed::{NextStep, RunningServer, ServerEndpoint, ServerSpec, TestBed};
+
+/// A watch of a run.
+pub(crate) trait RunWatch {
+    /// Adds an interval, and says whether the load goes on.
+    fn add(&mut self, interval: &Interval, server: &mut LabServer<'_>) -> NextStep;
+}
+
+/// Returns the watch `name` of a block `lab`; none for an unknown name.
+pub(super) fn named(name: Option<&str>, sized: &SizedScenario) -> Option<Box<dyn RunWatch>> {
+    Some(match name {
+        None => Box::new(NoWatch),
+        Some("connect_limit") => Box::new(ConnectLimitWatch::new(sized)),
+        Some("lateness") => Box::new(LatenessWatch::new(sized)),
+        Some("restart") => Box::new(RestartWatch::new(sized)),
+        Some(_) => return None,
+    })
+}
+
+struct NoWatch;
+
+impl RunWatch for NoWatch {
+    fn add(&mut self, _: &Interval, _: &mut LabServer<'_>) -> NextStep {
+        NextStep::Continue
+    }
+}
+
+/// The server of a lab, which can be restarted.
+pub(crate) struct LabServer<'a> {
+    test_bed: &'a TestBed,
+    spec: ServerSpec<'a>,
+    /// The server, or the reason why it did not start again.
+    running: Result<RunningServer, LabError>,
+    /// The time without a server.
+    down: Option<Duration>,
+}
+
+impl<'a> LabServer<'a> {
+    /// Starts the server, which keeps its port.
+    pub(crate) fn start(test_bed: &'a TestBed, spec: ServerSpec<'a>) -> Result<Self, LabError> {
+        let running = test_bed.serve(spec)?;
+        let spec = ServerSpec { port: running.endpoint.addr.port(), ..spec };
+        Ok(Self { test_bed, spec, running: Ok(running), down: None })
+    }
+
+    pub(crate) fn endpoint(&self) -> ServerEndpoint {
+        let running = self.running.as_ref().expect("it has just started");
+        running.endpoint.clone()
+    }
+
+    /// Stops the server and starts it again. Returns false if it did not start.
+    pub(crate) fn restart(&mut self) -> bool {
+        let began = Instant::now();
+        if let Ok(server) = &mut self.running {
+            server.end();
+        }
+        self.running = self.test_bed.serve(self.spec);
+        self.down = self.running.is_ok().then(|| began.elapsed());
+        self.running.is_ok()
+    }
+
+    /// Stops the server. Returns the time without one; none without a restart.
+    pub(crate) fn stop(self) -> Result<Option<Duration>, LabError> {
+        self.running?.stop();
+        Ok(self.down)
+    }
+}
