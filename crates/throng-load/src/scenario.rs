@@ -16,6 +16,7 @@ mod node;
 mod params;
 mod probe;
 mod protocol;
+mod quantity;
 mod reader;
 mod steps;
 mod target;
@@ -24,7 +25,7 @@ mod websocket;
 
 pub use channel::REPLY_TIMEOUT_DEFAULT;
 pub use diagnostics::{Diagnostic, Diagnostics};
-pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Quantity, Scope, evaluate};
+pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
 pub use load::{Model, Phase, Spacing};
 pub use message::{
     EXPECT_TIMEOUT_DEFAULT, Expectation, MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, SendPayload,
@@ -32,6 +33,7 @@ pub use message::{
 pub use params::{Params, read_params, with_params};
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
 pub use protocol::Protocol;
+pub use quantity::Quantity;
 pub use steps::{Action, CONNECT_TIMEOUT_DEFAULT, CloseAction, LOOPS_MAX, Pace, Repeat, Step};
 pub use target::{Reach, Scheme, Target, TargetError, needs_no_permission};
 pub use template::{Segment, Template, TemplateError, TemplateVars};

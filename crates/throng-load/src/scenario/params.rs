@@ -7,8 +7,9 @@
 
 use std::ops::Range;
 
-use super::expression::{ExpressionError, Quantity, evaluate};
+use super::expression::{ExpressionError, evaluate};
 use super::node::{Kind, Node};
+use super::quantity::Quantity;
 use super::reader::Reader;
 use super::{Diagnostic, Diagnostics};
 
@@ -256,7 +257,8 @@ user:
 
     #[test]
     fn a_file_without_params_is_not_touched() {
-        let source = "target: tcp://h:1\nload: [ramp: {to: 1, over: 1s}]\nuser: [connect, send: $(x)]\n";
+        let source =
+            "target: tcp://h:1\nload: [ramp: {to: 1, over: 1s}]\nuser: [connect, send: $(x)]\n";
         let scenario = Scenario::parse(source, "t").unwrap();
         assert!(format!("{scenario:?}").contains("[36, 40, 120, 41]"), "{scenario:?}");
     }
