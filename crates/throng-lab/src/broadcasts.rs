@@ -4,7 +4,7 @@ use serde::Serialize;
 use throng_load::scenario::Phase;
 use throng_report::{Interval, ProbeReport, Summary};
 
-use crate::experiment::facts::RunFacts;
+use crate::run_facts::RunFacts;
 use crate::user_cost::server_cpu_us;
 
 /// The broadcasts of a run, and the users at each of them.

@@ -6,10 +6,10 @@ use serde::Serialize;
 use throng_report::validity::LAG_INVALID_US;
 use throng_report::{Interval, LoadInterval};
 
-use crate::experiment::SizedScenario;
-use crate::experiment::facts::RunFacts;
-use crate::experiment::run_watch::{LabServer, RunWatch};
 use crate::measure::{failures, latency, steps, timeouts, valid_until};
+use crate::run_facts::RunFacts;
+use crate::run_watch::{LabServer, RunWatch};
+use crate::sized_scenario::SizedScenario;
 use crate::test_bed::NextStep;
 
 /// The best rate before its limit.
@@ -123,8 +123,8 @@ fn timeout(sized: &SizedScenario) -> Duration {
     Duration::from_secs_f64(sized.param("timeout"))
 }
 
-/// Finds the best rate before the limit of [`ConnectLimitWatch`], or before the generator was late, if that
-/// is earlier.
+/// Finds the best rate before the limit of [`ConnectLimitWatch`], or before the generator was late,
+/// if that is earlier.
 fn find(intervals: &[Interval], timeout: Duration, valid_until_ms: Option<u64>) -> ConnectLimit {
     let mut found = ConnectLimit::default();
     let mut watch = ConnectLimitWatch::with_timeout(timeout);

@@ -2,12 +2,11 @@
 //!
 //! The block has what the lab puts in place of the parameters on this machine, the server to start,
 //! the values of a run, and the tables and sentences that are made of them. [`LabSpec`] lists its
-//! fields. Rust is only for analyses: [`facts`] and [`run_watch`] have them by name.
+//! fields. Rust is only for analyses: [`analyses`] has them by name.
 
-pub(crate) mod facts;
-pub(crate) mod run_watch;
-pub(crate) mod sentence;
-pub(crate) mod spec;
+mod analyses;
+mod sentence;
+mod spec;
 
 use std::time::Duration;
 
@@ -23,10 +22,12 @@ use crate::measure::validity_until;
 use crate::options::LabInfo;
 use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable, SCHEMA};
+use crate::run_facts::RunFacts;
+use crate::run_watch::LabServer;
+use crate::sized_scenario::{SizedScenario, find};
 use crate::test_bed::{FinishedRun, LoadSpec, ServerSpec};
 use crate::throughput::Throughput;
-use facts::RunFacts;
-use run_watch::LabServer;
+use analyses::analysis;
 use sentence::{cells, sentence};
 use spec::{Claim, LabSpec, RowsSpec};
 
@@ -35,35 +36,6 @@ pub(crate) struct Experiment {
     pub(crate) info: LabInfo,
     yaml: &'static str,
     spec: LabSpec,
-}
-
-/// A lab's scenario in its size for this machine.
-pub(crate) struct SizedScenario {
-    /// The text of the file, with other values for its parameters.
-    pub(crate) text: String,
-    pub(crate) scenario: Scenario,
-    /// All names that an expression of the lab may use, and their values; the last one counts.
-    pub(crate) params: Params,
-}
-
-impl SizedScenario {
-    /// Returns the value of the parameter `name`; 0 without one.
-    pub(crate) fn param(&self, name: &str) -> f64 {
-        find(&self.params, name).and_then(|value| value.value()).unwrap_or(0.0)
-    }
-
-    /// Returns the length of the load, in whole seconds.
-    pub(crate) fn seconds(&self) -> u64 {
-        self.scenario.load.iter().map(|phase| phase.length()).sum::<Duration>().as_secs()
-    }
-
-    /// Returns the target with `@` for the server's address.
-    pub(crate) fn target(&self) -> String {
-        let target = self.scenario.target.to_string();
-        let (scheme, rest) = target.split_once("://").unwrap_or(("tcp", ""));
-        let path = rest.find('/').map_or("", |at| &rest[at..]);
-        format!("{scheme}://@{path}")
-    }
 }
 
 impl Experiment {
@@ -145,7 +117,7 @@ impl Experiment {
         facts: &RunFacts<'_>,
         found: &Measurements,
     ) -> Result<Value, LabError> {
-        if let Some(value) = facts.fact(text).or_else(|| found.json(text).cloned()) {
+        if let Some(value) = analysis(text, facts).or_else(|| found.json(text).cloned()) {
             return Ok(value);
         }
         let find = |name: &str| found.find(name).or_else(|| facts.metric(name));
@@ -286,7 +258,7 @@ fn load(
     let target = sized.target();
     let interval = duration(&spec.interval)?;
     let load = LoadSpec { interval, ..LoadSpec::new(row, &target, &sized.text, seconds) };
-    let mut watch = run_watch::named(spec.watch.as_deref(), sized)
+    let mut watch = analyses::watch(spec.watch.as_deref(), sized)
         .ok_or_else(|| experiment.mistake(format!("no watch is named {:?}", spec.watch)))?;
     let run = lab
         .test_bed
@@ -324,11 +296,6 @@ impl Measurements {
     fn find(&self, name: &str) -> Option<Quantity> {
         self.json(name).map(quantity).or_else(|| find(&self.params, name))
     }
-}
-
-/// Returns the value of `name`: the last of several.
-fn find(params: &[(String, Quantity)], name: &str) -> Option<Quantity> {
-    params.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone())
 }
 
 fn json_at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {

@@ -11,12 +11,13 @@ use throng_report::{Grade, Interval, LoadInterval, Summary};
 
 use crate::erlang::{self, ErlangServer};
 use crate::error::LabError;
-use crate::experiment::{Experiment, SizedScenario};
+use crate::experiment::Experiment;
 use crate::knee::{Knee, KneeWatch, Point, knee};
 use crate::lab::Lab;
 use crate::measure::{failures, latency, steps, validity_until};
 use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable, SCHEMA};
+use crate::sized_scenario::SizedScenario;
 use crate::test_bed::{FinishedRun, LoadSpec, RunningServer, ServerSpec};
 
 /// The result of one server.

@@ -4,11 +4,11 @@ use serde::Serialize;
 use throng_report::runfile::RunFile;
 use throng_report::{Interval, LoadInterval};
 
-use crate::experiment::SizedScenario;
-use crate::experiment::run_watch::{LabServer, RunWatch};
 use crate::knee::{KneeWatch, Point, describe, knee};
 use crate::measure::{steps, valid_until};
 use crate::message_window::MessageWindow;
+use crate::run_watch::{LabServer, RunWatch};
+use crate::sized_scenario::SizedScenario;
 use crate::test_bed::NextStep;
 
 /// The growth of the deliveries, and where they became late.

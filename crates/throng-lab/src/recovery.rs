@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 use throng_report::{Interval, LoadInterval, Tally, server_side};
 
-use crate::experiment::SizedScenario;
-use crate::experiment::run_watch::{LabServer, RunWatch};
 use crate::measure::latency;
+use crate::run_watch::{LabServer, RunWatch};
+use crate::sized_scenario::SizedScenario;
 use crate::test_bed::NextStep;
 
 /// What happened after the restart.

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use throng_report::{Interval, Summary};
 
-use crate::experiment::SizedScenario;
 use crate::measure::MemoryEach;
+use crate::sized_scenario::SizedScenario;
 
 /// The cost of a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

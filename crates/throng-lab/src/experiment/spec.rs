@@ -36,17 +36,17 @@ pub(crate) struct LabSpec {
     pub(crate) interval: String,
     /// The expected length of the load. Default: that of the scenario.
     pub(crate) seconds: Option<String>,
-    /// What watches the run and may end it: a name of [`super::run_watch`].
+    /// What watches the run and may end it: a name of [`super::analyses`].
     pub(crate) watch: Option<String>,
     /// A note before the load, with `{control}` for the generator's control socket.
     pub(crate) note: Option<String>,
     /// The setup, a sentence.
     #[serde(default)]
     pub(crate) setup: String,
-    /// Values that only tables and sentences use: expressions, or names of [`super::facts`].
+    /// Values that only tables and sentences use: expressions, or names of [`super::analyses`].
     #[serde(default)]
     pub(crate) values: OrderedTexts,
-    /// The fields of the result in JSON: expressions, or names of [`super::facts`].
+    /// The fields of the result in JSON: expressions, or names of [`super::analyses`].
     #[serde(default)]
     pub(crate) row: OrderedTexts,
     /// The moment until which the run is judged, in milliseconds. Default: its end.

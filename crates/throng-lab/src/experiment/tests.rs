@@ -8,7 +8,6 @@ use throng_load::scenario::{Params, Quantity};
 use throng_report::Summary;
 use throng_report::runfile::{RunFile, RunHeader};
 
-use super::facts::RunFacts;
 use super::*;
 use crate::catalogue::{find, labs};
 

@@ -5,10 +5,11 @@ use throng_load::scenario::Quantity;
 use throng_report::{Grade, Interval, Summary};
 
 use crate::error::LabError;
-use crate::experiment::{Experiment, SizedScenario};
+use crate::experiment::Experiment;
 use crate::lab::Lab;
 use crate::measure::{counter_growth, gauge_max, latency};
 use crate::progress::LabProgress;
+use crate::sized_scenario::SizedScenario;
 use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
 
 /// The result of one accept topology.

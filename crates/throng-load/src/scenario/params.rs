@@ -168,8 +168,8 @@ fn fill_scalar(reader: &mut Reader<'_>, node: &mut Node, params: &[(String, Quan
 
 /// Returns the span of the next `$(…)` in `text`. `$$` is a template's dollar sign.
 fn next_place(text: &str, from: usize) -> Option<Range<usize>> {
-    let start = text[from..].match_indices("$(").map(|(at, _)| from + at);
-    let start = start.filter(|at| !text[..*at].ends_with('$')).next()?;
+    let mut starts = text[from..].match_indices("$(").map(|(at, _)| from + at);
+    let start = starts.find(|at| !text[..*at].ends_with('$'))?;
     let mut depth = 0;
     for (at, c) in text[start..].char_indices() {
         depth += i32::from(c == '(') - i32::from(c == ')');

@@ -4,36 +4,13 @@ use std::time::{Duration, Instant};
 
 use throng_report::Interval;
 
-use super::SizedScenario;
-use crate::connect_limit::ConnectLimitWatch;
 use crate::error::LabError;
-use crate::lateness::LatenessWatch;
-use crate::recovery::RestartWatch;
 use crate::test_bed::{NextStep, RunningServer, ServerEndpoint, ServerSpec, TestBed};
 
 /// A watch of a run.
 pub(crate) trait RunWatch {
     /// Adds an interval, and says whether the load goes on.
     fn add(&mut self, interval: &Interval, server: &mut LabServer<'_>) -> NextStep;
-}
-
-/// Returns the watch `name` of a block `lab`; none for an unknown name.
-pub(super) fn named(name: Option<&str>, sized: &SizedScenario) -> Option<Box<dyn RunWatch>> {
-    Some(match name {
-        None => Box::new(NoWatch),
-        Some("connect_limit") => Box::new(ConnectLimitWatch::new(sized)),
-        Some("lateness") => Box::new(LatenessWatch::new(sized)),
-        Some("restart") => Box::new(RestartWatch::new(sized)),
-        Some(_) => return None,
-    })
-}
-
-struct NoWatch;
-
-impl RunWatch for NoWatch {
-    fn add(&mut self, _: &Interval, _: &mut LabServer<'_>) -> NextStep {
-        NextStep::Continue
-    }
 }
 
 /// The server of a lab, which can be restarted.

@@ -1,37 +1,26 @@
-//! What a block `lab` can say about a run: measurements by name, and analyses.
-
-use std::time::Duration;
+//! The analyses that a block `lab` may name: values of a run, and watches of it.
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use throng_load::scenario::Quantity;
-use throng_report::runfile::RunFile;
-use throng_report::{Interval, RunEventKind, Summary, Tally, threshold};
+use throng_report::{Interval, RunEventKind, Tally};
 
-use super::SizedScenario;
 use crate::broadcasts::{delivery_sentence, errors_sentence, growth, plateaus, to_all};
-use crate::connect_limit::connect_limit;
+use crate::connect_limit::{ConnectLimitWatch, connect_limit};
 use crate::handshake;
-use crate::lateness::lateness;
-use crate::measure::{MemoryEach, counter_growth, gauge_max};
+use crate::lateness::{LatenessWatch, lateness};
 use crate::message_window::MessageWindow;
 use crate::reconcile::reconcile;
-use crate::recovery::recovery;
+use crate::recovery::{RestartWatch, recovery};
+use crate::run_facts::RunFacts;
+use crate::run_watch::{LabServer, RunWatch};
+use crate::sized_scenario::SizedScenario;
+use crate::test_bed::NextStep;
 use crate::user_cost::UserCost;
 
-/// A run that is over, and all that an analysis may look at.
-pub(crate) struct RunFacts<'a> {
-    pub(crate) run: &'a RunFile,
-    pub(crate) summary: &'a Summary,
-    pub(crate) sized: &'a SizedScenario,
-    /// The time without a server, if it was restarted.
-    pub(crate) down: Option<Duration>,
-}
+type AnalysisOf = fn(&RunFacts<'_>) -> Value;
 
-type FactOf = fn(&RunFacts<'_>) -> Value;
-
-/// The analyses.
-const FACTS: &[(&str, FactOf)] = &[
+/// The analyses by name.
+const ANALYSES: &[(&str, AnalysisOf)] = &[
     // The latest broadcasts.
     ("probes", |facts| json(facts.probes())),
     ("broadcasts", |facts| json(delivery_sentence(&facts.probes()))),
@@ -71,40 +60,27 @@ const FACTS: &[(&str, FactOf)] = &[
     }),
 ];
 
-impl RunFacts<'_> {
-    pub(crate) fn intervals(&self) -> &[Interval] {
-        &self.run.intervals
-    }
+/// Returns the analysis `name` of a run; none for an unknown one.
+pub(super) fn analysis(name: &str, facts: &RunFacts<'_>) -> Option<Value> {
+    ANALYSES.iter().find(|(known, _)| *known == name).map(|(_, of)| of(facts))
+}
 
-    /// Returns the broadcasts of the run's probe.
-    pub(crate) fn probes(&self) -> Vec<throng_report::ProbeReport> {
-        self.summary.broadcast.as_ref().map_or_else(Vec::new, |all| all.probes.clone())
-    }
+/// Returns the watch `name` of a block `lab`; none for an unknown name.
+pub(super) fn watch(name: Option<&str>, sized: &SizedScenario) -> Option<Box<dyn RunWatch>> {
+    Some(match name {
+        None => Box::new(NoWatch),
+        Some("connect_limit") => Box::new(ConnectLimitWatch::new(sized)),
+        Some("lateness") => Box::new(LatenessWatch::new(sized)),
+        Some("restart") => Box::new(RestartWatch::new(sized)),
+        Some(_) => return None,
+    })
+}
 
-    /// Returns the analysis `name`; none for an unknown one.
-    pub(super) fn fact(&self, name: &str) -> Option<Value> {
-        FACTS.iter().find(|(known, _)| *known == name).map(|(_, fact)| fact(self))
-    }
+struct NoWatch;
 
-    /// Returns the measurement `name`; none for an unknown one. Names are those of thresholds, and
-    /// `growth.COUNTER`, `most.GAUGE` of the server's kernel, `memory.PART` for each connection.
-    pub(super) fn metric(&self, name: &str) -> Option<Quantity> {
-        let intervals = self.intervals();
-        let known = |value: Option<f64>| value.map_or(Quantity::Unknown, Quantity::number);
-        let whole = |value: Option<u64>| known(value.map(|value| value as f64));
-        if let Some(counter) = name.strip_prefix("growth.") {
-            return Some(whole(counter_growth(intervals, counter)));
-        }
-        if let Some(gauge) = name.strip_prefix("most.") {
-            return Some(whole(gauge_max(intervals, gauge)));
-        }
-        let memory = || MemoryEach::of(intervals, self.summary);
-        match name {
-            "memory.server" => Some(known(memory().server)),
-            "memory.load" => Some(known(memory().load)),
-            "memory.machine" => Some(known(memory().machine)),
-            _ => threshold::value(name, self.summary).map(known),
-        }
+impl RunWatch for NoWatch {
+    fn add(&mut self, _: &Interval, _: &mut LabServer<'_>) -> NextStep {
+        NextStep::Continue
     }
 }
 
