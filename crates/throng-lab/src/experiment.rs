@@ -21,7 +21,7 @@ use crate::lab::Lab;
 use crate::measure::validity_until;
 use crate::options::LabInfo;
 use crate::progress::LabProgress;
-use crate::report::{LabReport, LabTable, SCHEMA};
+use crate::report::{LabReport, LabTable};
 use crate::run_facts::RunFacts;
 use crate::run_watch::LabServer;
 use crate::sized_scenario::{SizedScenario, find};
@@ -217,10 +217,6 @@ pub(crate) fn run(
     let (setup, tables, verdict, notes) =
         text().map_err(|error: ExpressionError| experiment.mistake(error.to_string()))?;
     Ok(LabReport {
-        schema: SCHEMA,
-        diagnoses: Vec::new(),
-        lab: experiment.info.name,
-        article: &experiment.info.article,
         setup,
         tables,
         verdict,
@@ -228,8 +224,7 @@ pub(crate) fn run(
         grade: validity.grade,
         interrupted: run.interrupted,
         rows: Value::Array(vec![Value::Object(found.row)]),
-        kept: None,
-        next: Vec::new(),
+        ..LabReport::of(&experiment.info)
     })
 }
 

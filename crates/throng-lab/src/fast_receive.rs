@@ -16,7 +16,7 @@ use crate::knee::{Knee, KneeWatch, Point, knee};
 use crate::lab::Lab;
 use crate::measure::{failures, latency, steps, validity_until};
 use crate::progress::LabProgress;
-use crate::report::{LabReport, LabTable, SCHEMA};
+use crate::report::{LabReport, LabTable};
 use crate::sized_scenario::SizedScenario;
 use crate::test_bed::{FinishedRun, LoadSpec, RunningServer, ServerSpec};
 
@@ -102,10 +102,6 @@ pub(crate) fn run(
         crate::knee::describe()
     ));
     Ok(LabReport {
-        schema: SCHEMA,
-        diagnoses: Vec::new(),
-        lab: experiment.info.name,
-        article: &experiment.info.article,
         setup: format!(
             "{} connections, 1 to 10 messages a second on each, growing for {} ({} to {} in all), \
              on {} CPUs",
@@ -121,8 +117,7 @@ pub(crate) fn run(
         grade: rows.iter().map(|row| row.grade).max().unwrap_or_default(),
         interrupted,
         rows: serde_json::to_value(&rows).expect("rows are plain data"),
-        kept: None,
-        next: Vec::new(),
+        ..LabReport::of(&experiment.info)
     })
 }
 

@@ -14,7 +14,7 @@ use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::lab::Lab;
 use crate::progress::LabProgress;
-use crate::report::{LabReport, LabTable, SCHEMA};
+use crate::report::{LabReport, LabTable};
 pub(crate) use offer::Offer;
 pub(crate) use row::Row;
 use row::{row, run_row, size};
@@ -48,10 +48,6 @@ pub(crate) fn run(
         setup += ", each end in its own network namespace";
     }
     Ok(LabReport {
-        schema: SCHEMA,
-        diagnoses: Vec::new(),
-        lab: experiment.info.name,
-        article: &experiment.info.article,
         setup,
         tables: tables(&rows),
         verdict: verdict::verdict(&rows, offer.users, offer.capacity),
@@ -59,8 +55,7 @@ pub(crate) fn run(
         grade: grade(&rows),
         interrupted,
         rows: serde_json::to_value(&rows).expect("rows are plain data"),
-        kept: None,
-        next: Vec::new(),
+        ..LabReport::of(&experiment.info)
     })
 }
 
@@ -173,7 +168,8 @@ fn article_of(accept: &str) -> &'static str {
     }
 }
 
-fn notes(rows: &[Row]) -> Vec<String> {
+/// Returns the reasons why rows are not valid.
+pub(crate) fn notes(rows: &[Row]) -> Vec<String> {
     let of = |row: &Row| {
         let reasons = row.reasons.join("; ");
         (row.grade != Grade::Valid).then(|| format!("{} is {}: {reasons}", row.accept, row.grade))
