@@ -199,11 +199,10 @@ fn run_part(
     cores: usize,
 ) -> Result<(Vec<Interval>, Summary), LabError> {
     let spec = LoadSpec {
-        target: part.target,
         interval: INTERVAL,
         cores: Some(cores),
         killed_on_stop: true,
-        ..LoadSpec::tcp(part.name, &part.scenario, part.seconds)
+        ..LoadSpec::new(part.name, part.target, &part.scenario, part.seconds)
     };
     let run = test_bed.load(&spec, server, &mut |_| {}, |_| NextStep::Continue)?;
     let summary = Summary::of(&run.file);

@@ -141,8 +141,6 @@ pub(crate) fn failures(load: &LoadInterval) -> u64 {
 
 /// The fewest connections whose memory shows beside the machine's other memory.
 pub(crate) const MEMORY_SHOWS: u64 = 20_000;
-/// The most connections before caches stop helping: with more, each operation takes longer.
-pub(crate) const MANY: u64 = 300_000;
 
 #[cfg(test)]
 mod tests {

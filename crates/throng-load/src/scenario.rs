@@ -7,13 +7,16 @@
 
 pub(crate) mod channel;
 mod diagnostics;
+mod expression;
 pub(crate) mod flow;
 pub(crate) mod json;
 mod load;
 pub(crate) mod node;
 mod on_error;
+mod params;
 mod probe;
 mod protocol;
+mod quantity;
 pub(crate) mod reader;
 pub(crate) mod step;
 pub(crate) mod step_list;
@@ -22,10 +25,13 @@ mod template;
 pub(crate) mod values;
 
 pub use diagnostics::{Diagnostic, Diagnostics};
+pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
 pub use load::{Model, Phase, Spacing};
 pub use on_error::OnError;
+pub use params::{Params, read_params, with_params};
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
 pub use protocol::Protocol;
+pub use quantity::Quantity;
 pub use step::Step;
 pub(crate) use step::compile_steps;
 pub use target::{Reach, Scheme, Target, TargetError, needs_no_permission};
@@ -72,7 +78,11 @@ impl Scenario {
     pub fn parse(source: &str, name: &str) -> Result<Self, Diagnostics> {
         let mut reader = Reader::new(source);
         let scenario = match Node::parse(source) {
-            Ok(root) => read(&mut reader, &root),
+            Ok(mut root) => {
+                params::substitute(&mut reader, &mut root);
+                // A value that is missing makes no other mistakes.
+                if reader.mistakes.is_empty() { read(&mut reader, &root) } else { None }
+            }
             Err(mistake) => {
                 reader.mistakes.push(mistake);
                 None
@@ -224,8 +234,18 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     read.ok()
 }
 
-const KEYS: [&str; 8] =
-    ["target", "protocol", "load", "user", "users", "on_error", "probe", "thresholds"];
+const KEYS: [&str; 10] = [
+    "target",
+    "protocol",
+    "load",
+    "user",
+    "users",
+    "on_error",
+    "probe",
+    "thresholds",
+    "params",
+    "lab",
+];
 
 /// Keeps the sum of the weights below 2^32 for up to four thousand classes.
 const WEIGHT_MAX: u32 = 1_000_000;

@@ -7,7 +7,6 @@ use throng_load::program::Traffic;
 use throng_load::scenario::Protocol;
 
 use crate::measure::Window;
-use crate::test_bed::{CHANNELS, TCP};
 
 /// One load of a calibration.
 #[derive(Clone, Debug)]
@@ -139,6 +138,9 @@ fn arrivals(users: u64, over: Duration) -> String {
     format!("[{{arrivals: {{rate: {per_s:.0}/s, for: {over}, most: {users}, spacing: even}}}}]")
 }
 
+/// The target of a server of bytes; `@` stands for its address.
+const TCP: &str = "tcp://@";
+const CHANNELS: &str = "ws://@/socket/websocket";
 /// The target of channels with version 2 of the protocol, in which a heartbeat is the shortest
 /// message with an answer.
 const CHANNELS_V2: &str = "ws://@/socket/websocket?vsn=2.0.0";

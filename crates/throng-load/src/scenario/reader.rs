@@ -232,6 +232,11 @@ impl<'s> Reader<'s> {
         node.inner_span(self.source, inner)
     }
 
+    /// Reports whether the scalar at `span` has no quotes.
+    pub(super) fn is_plain(&self, span: &Range<usize>) -> bool {
+        !self.source[span.clone()].starts_with(['"', '\''])
+    }
+
     /// Returns the first line of a span, to point at a long mapping.
     pub(crate) fn first_line(&self, span: &Range<usize>) -> Range<usize> {
         let text = &self.source[span.clone()];
