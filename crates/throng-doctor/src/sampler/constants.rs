@@ -3,6 +3,7 @@
 //! A counter shows that something was dropped, a limit shows how much room there was. Rules see
 //! intervals and nothing else, so each sample repeats what was read once.
 
+use throng_report::Limit;
 use throng_report::metric::{self, Metric};
 
 use super::KernelSample;
@@ -28,7 +29,8 @@ impl Constants {
                 constants.set(*metric, value);
             }
         }
-        if let Some([_, pressure, most]) = constants.take(root.sysctl_list::<3>("net.ipv4.tcp_mem"))
+        if let Some([_, pressure, most]) =
+            constants.take(root.sysctl_list::<3>(Limit::TCP_MEMORY.name()))
         {
             constants.set(Metric::SYSCTL_NET_IPV4_TCP_MEM_PRESSURE_PAGES, pressure);
             constants.set(Metric::SYSCTL_NET_IPV4_TCP_MEM_MAX_PAGES, most);
