@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use throng_report::{Interval, LoadInterval, Tally, server_side};
+use throng_report::{Interval, LoadInterval, Metric, Tally, server_side};
 
 use crate::measure::latency;
 use crate::run_watch::{LabServer, RunWatch};
@@ -112,7 +112,7 @@ pub(crate) fn recovery(users: u64, intervals: &[Interval]) -> Recovery {
     found.connect_p99_us = latency(measured(), |load| load.latencies().connect).p99;
     found.join_p99_us = latency(measured(), |load| load.latencies().join).p99;
     let kernel = server_side(intervals);
-    let overflows = |interval: &Interval| kernel(interval).get("TcpExt.ListenOverflows").copied();
+    let overflows = |interval: &Interval| kernel(interval).get(Metric::TCPEXT_LISTEN_OVERFLOWS);
     found.overflows = overflows(began).zip(overflows(last_interval)).map(|(from, to)| to - from);
     found
 }
@@ -144,7 +144,7 @@ mod tests {
         if refused > 0 {
             load.connect_failed.add("ECONNREFUSED", refused);
         }
-        let kernel = [("TcpExt.ListenOverflows".to_owned(), refused as i64)].into();
+        let kernel = [(Metric::TCPEXT_LISTEN_OVERFLOWS, refused as i64)].into();
         Interval { at_ms, span_ms: 500, load: Some(load), kernel, ..Interval::default() }
     }
 

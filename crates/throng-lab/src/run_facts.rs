@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_load::scenario::Quantity;
 use throng_report::runfile::RunFile;
-use throng_report::{Interval, ProbeReport, Summary, threshold};
+use throng_report::{Interval, Metric, ProbeReport, Summary, threshold};
 
 use crate::measure::{MemoryEach, counter_growth, gauge_max};
 use crate::sized_scenario::SizedScenario;
@@ -35,10 +35,10 @@ impl RunFacts<'_> {
         let known = |value: Option<f64>| value.map_or(Quantity::Unknown, Quantity::number);
         let whole = |value: Option<u64>| known(value.map(|value| value as f64));
         if let Some(counter) = name.strip_prefix("growth.") {
-            return Some(whole(counter_growth(intervals, counter)));
+            return Some(whole(counter_growth(intervals, kernel_metric(counter)?)));
         }
         if let Some(gauge) = name.strip_prefix("most.") {
-            return Some(whole(gauge_max(intervals, gauge)));
+            return Some(whole(gauge_max(intervals, kernel_metric(gauge)?)));
         }
         let memory = || MemoryEach::of(intervals, self.summary);
         match name {
@@ -48,4 +48,8 @@ impl RunFacts<'_> {
             _ => threshold::value(name, self.summary).map(known),
         }
     }
+}
+
+fn kernel_metric(name: &str) -> Option<Metric> {
+    Metric::all().find(|metric| metric.name() == name)
 }

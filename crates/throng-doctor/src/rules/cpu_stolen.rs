@@ -1,12 +1,12 @@
 //! The hypervisor gave the machine's CPUs to other guests.
 
-use throng_report::{Evidence, Finding};
+use throng_report::{Endpoint, Evidence, Finding};
 
 use super::{CPU_SHORTAGE_SYMPTOMS, Rule};
 use crate::cpus::{CpuUse, lasting, mean, whole_percent};
 use crate::impact::impact_of_waiting;
 use crate::kernels::machines;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule { id: "cpu_stolen", explains: CPU_SHORTAGE_SYMPTOMS, find };
 

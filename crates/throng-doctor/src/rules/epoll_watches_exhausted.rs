@@ -1,10 +1,10 @@
 //! The Unix user of a program has no epoll watch left for another socket.
 
 use throng_report::render::count;
-use throng_report::{Finding, Side};
+use throng_report::{Endpoint, Finding, Metric, Side};
 
 use super::Rule;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
     Rule { id: "epoll_watches_exhausted", explains: &["server_closes_early", "half_open"], find };
@@ -21,7 +21,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         (None, Some(_)) => (Endpoint::Server, Side::Server, "The server's user"),
         (None, None) => return None,
     };
-    let most = run.constant(end, "sysctl.fs.epoll.max_user_watches");
+    let most = run.constant(end, Metric::SYSCTL_FS_EPOLL_MAX_USER_WATCHES);
     let all = most.map_or(String::new(), |most| format!(" of {}", count(most as f64)));
     let refused: u64 = [&client, &server].into_iter().flatten().map(|growth| growth.by()).sum();
     let mut found = Finding::new(
@@ -65,7 +65,7 @@ mod tests {
     fn the_program_that_was_refused_is_named() {
         let side = |run: &Run| run.speaks(&RULE).side;
         let generator =
-            refused_by_the_generator("ENOSPC").with("sysctl.fs.epoll.max_user_watches", 400);
+            refused_by_the_generator("ENOSPC").with(Metric::SYSCTL_FS_EPOLL_MAX_USER_WATCHES, 400);
         assert_eq!(side(&generator), Side::Client);
         assert_eq!(
             generator.speaks(&RULE).first_sentence(),

@@ -1,10 +1,10 @@
 //! The generator binds source ports by number, and other sockets have them.
 
 use throng_report::render::count;
-use throng_report::{Finding, Side};
+use throng_report::{Endpoint, Finding, Metric, Side};
 
 use super::Rule;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule { id: "port_conflict", explains: &[], find };
 
@@ -42,8 +42,8 @@ fn listener(run: &RunView<'_>) -> String {
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
         digits.parse::<i64>().ok()
     });
-    let first = run.constant(Endpoint::Client, "sysctl.net.ipv4.local_port_first");
-    let last = run.constant(Endpoint::Client, "sysctl.net.ipv4.local_port_last");
+    let first = run.constant(Endpoint::Client, Metric::SYSCTL_NET_IPV4_LOCAL_PORT_FIRST);
+    let last = run.constant(Endpoint::Client, Metric::SYSCTL_NET_IPV4_LOCAL_PORT_LAST);
     match (port, first, last) {
         (Some(port), Some(first), Some(last)) if (first..=last).contains(&port) => format!(
             "The target's port {port} is itself in the range that the kernel gives to connections \
@@ -72,8 +72,8 @@ mod tests {
     #[test]
     fn a_target_inside_the_ephemeral_range_is_mentioned() {
         let mut run = failing("EADDRINUSE")
-            .with("sysctl.net.ipv4.local_port_first", 1_024)
-            .with("sysctl.net.ipv4.local_port_last", 65_535);
+            .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_FIRST, 1_024)
+            .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_LAST, 65_535);
         run.header.target = "ws://127.0.0.1:5555/socket".into();
         assert!(run.speaks(&RULE).text.contains("port 5555 is itself"));
         run.header.target = "tcp://127.0.0.1:80".into();

@@ -1,12 +1,12 @@
 //! The server ended, stopped answering, or never listened.
 
 use throng_report::render::count;
-use throng_report::{Finding, RunEventKind, SERVER_SILENT, Side};
+use throng_report::{Endpoint, Finding, Metric, ProcessMetric, RunEventKind, SERVER_SILENT, Side};
 
 use super::Rule;
 use crate::history::Sample;
 use crate::outages::{events, outages};
-use crate::run_view::{Endpoint, Growth, RunView};
+use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule {
     id: "server_lost",
@@ -123,7 +123,7 @@ fn at_end(run: &RunView<'_>) -> u64 {
 /// Returns the finding for a server that ended.
 fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
     let held = held(run, at_ms);
-    let memory = || run.peak(Endpoint::Server, "process.server.rss_bytes");
+    let memory = || run.peak(Endpoint::Server, ProcessMetric::RSS_BYTES.server);
     let taken = port_taken(run);
     let because = taken.as_ref().map_or_else(|| how.to_owned(), |(taken, _)| format!(": {taken}"));
     let range = taken.as_ref().map_or_else(String::new, |(_, range)| range.clone());
@@ -154,9 +154,8 @@ fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
 
 /// Returns why no server can listen on the target's port: a connection has it as its source port.
 fn port_taken(run: &RunView<'_>) -> Option<(String, String)> {
-    let range = ["first", "last"].map(|which| {
-        run.constant(Endpoint::Server, &format!("sysctl.net.ipv4.local_port_{which}"))
-    });
+    let range = [Metric::SYSCTL_NET_IPV4_LOCAL_PORT_FIRST, Metric::SYSCTL_NET_IPV4_LOCAL_PORT_LAST]
+        .map(|end| run.constant(Endpoint::Server, end));
     events(run).find_map(|(_, kind)| match (kind, range) {
         (RunEventKind::PortTaken { port, connection, holder }, [Some(first), Some(last)])
             if (first..=last).contains(&i64::from(*port)) =>
@@ -232,7 +231,7 @@ const SILENT_CONFIDENCE: f64 = 0.6;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::RunEvent;
+    use throng_report::{Metric, RunEvent};
 
     use super::super::fixture::Run;
     use super::*;
@@ -324,8 +323,8 @@ mod tests {
         };
         let run = |first| {
             with_event(refusing_from(7), 8, taken.clone())
-                .with("sysctl.net.ipv4.local_port_first", first)
-                .with("sysctl.net.ipv4.local_port_last", 40_100)
+                .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_FIRST, first)
+                .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_LAST, 40_100)
         };
         let found = run(40_000).speaks(&RULE);
         assert_eq!(

@@ -3,6 +3,9 @@
 //! A counter shows that something was dropped, a limit shows how much room there was. Rules see
 //! intervals and nothing else, so each sample repeats what was read once.
 
+use throng_report::Limit;
+use throng_report::metric::{self, Metric};
+
 use super::KernelSample;
 use crate::fact::{Fact, Unknown};
 use crate::meminfo;
@@ -12,7 +15,7 @@ use crate::proc_root::ProcRoot;
 /// Values that are read once and repeated in every sample.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Constants {
-    gauges: Vec<(String, u64)>,
+    gauges: Vec<(Metric, u64)>,
     unknown: Vec<Unknown>,
 }
 
@@ -20,37 +23,39 @@ impl Constants {
     /// Reads the values of this machine, and of the calling thread's network namespace.
     pub(super) fn read(root: &ProcRoot) -> Self {
         let mut constants = Self::default();
-        for name in SYSCTLS {
+        for metric in metric::SYSCTLS {
+            let name = metric.name().trim_start_matches("sysctl.");
             if let Some(value) = constants.take(root.sysctl(name)) {
-                constants.set(&format!("sysctl.{name}"), value);
+                constants.set(*metric, value);
             }
         }
-        if let Some([_, pressure, most]) = constants.take(root.sysctl_list::<3>("net.ipv4.tcp_mem"))
+        if let Some([_, pressure, most]) =
+            constants.take(root.sysctl_list::<3>(Limit::TCP_MEMORY.name()))
         {
-            constants.set("sysctl.net.ipv4.tcp_mem_pressure_pages", pressure);
-            constants.set("sysctl.net.ipv4.tcp_mem_max_pages", most);
+            constants.set(Metric::SYSCTL_NET_IPV4_TCP_MEM_PRESSURE_PAGES, pressure);
+            constants.set(Metric::SYSCTL_NET_IPV4_TCP_MEM_MAX_PAGES, most);
         }
         if let Some(ports) = constants.take(local_ports(root)) {
-            constants.set("sysctl.net.ipv4.local_ports", i64::from(ports.count()));
-            constants.set("sysctl.net.ipv4.local_port_first", i64::from(ports.first));
-            constants.set("sysctl.net.ipv4.local_port_last", i64::from(ports.last));
+            constants.set(Metric::SYSCTL_NET_IPV4_LOCAL_PORTS, i64::from(ports.count()));
+            constants.set(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_FIRST, i64::from(ports.first));
+            constants.set(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_LAST, i64::from(ports.last));
         }
         if let Some(memory) = constants.take(root.read(meminfo::PATH, meminfo::parse)) {
-            constants.gauges.push(("memory.total_bytes".to_owned(), memory.total_bytes));
+            constants.gauges.push((Metric::MEMORY_TOTAL_BYTES, memory.total_bytes));
         }
         constants
     }
 
     /// Adds the values to a sample.
     pub(super) fn add_to(&self, out: &mut KernelSample) {
-        self.gauges.iter().for_each(|(name, value)| out.set(name, *value));
+        self.gauges.iter().for_each(|(metric, value)| out.set(*metric, *value));
         out.unknown.extend(self.unknown.iter().cloned());
     }
 
     /// Keeps a value. The kernel negates some sizes of shared tables, such as that of the TCP hash
     /// in a namespace without its own: the size is the shared table's.
-    fn set(&mut self, name: &str, value: i64) {
-        self.gauges.push((name.to_owned(), value.unsigned_abs()));
+    fn set(&mut self, metric: Metric, value: i64) {
+        self.gauges.push((metric, value.unsigned_abs()));
     }
 
     /// Returns a known value, or keeps the reason why it is unknown.
@@ -58,20 +63,6 @@ impl Constants {
         fact.into_result().map_err(|why| self.unknown.push(why)).ok()
     }
 }
-
-/// The sysctls with a single number.
-const SYSCTLS: &[&str] = &[
-    "fs.epoll.max_user_watches",
-    "net.core.netdev_max_backlog",
-    "net.core.somaxconn",
-    "net.ipv4.tcp_abort_on_overflow",
-    "net.ipv4.tcp_ehash_entries",
-    "net.ipv4.tcp_max_orphans",
-    "net.ipv4.tcp_max_syn_backlog",
-    "net.ipv4.tcp_max_tw_buckets",
-    "net.ipv4.tcp_syncookies",
-    "net.ipv4.tcp_tw_reuse",
-];
 
 #[cfg(test)]
 mod tests {
@@ -84,14 +75,14 @@ mod tests {
         let mut sample = KernelSample::default();
         constants.add_to(&mut sample);
         assert_eq!(sample.unknown, []);
-        let value = |name: &str| sample.counters[name];
-        assert_eq!(value("sysctl.net.core.somaxconn"), 4096);
-        assert_eq!(value("sysctl.net.ipv4.tcp_mem_pressure_pages"), 383_779);
-        assert_eq!(value("sysctl.net.ipv4.tcp_mem_max_pages"), 575_664);
-        assert_eq!(value("sysctl.net.ipv4.local_ports"), 60_999 - 32_768 + 1);
-        assert_eq!(value("sysctl.net.ipv4.local_port_last"), 60_999);
-        assert_eq!(value("sysctl.fs.epoll.max_user_watches"), 5_490_265);
-        assert!(value("memory.total_bytes") > 1 << 30);
+        let value = |metric| sample.counters[metric];
+        assert_eq!(value(Metric::SYSCTL_NET_CORE_SOMAXCONN), 4096);
+        assert_eq!(value(Metric::SYSCTL_NET_IPV4_TCP_MEM_PRESSURE_PAGES), 383_779);
+        assert_eq!(value(Metric::SYSCTL_NET_IPV4_TCP_MEM_MAX_PAGES), 575_664);
+        assert_eq!(value(Metric::SYSCTL_NET_IPV4_LOCAL_PORTS), 60_999 - 32_768 + 1);
+        assert_eq!(value(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_LAST), 60_999);
+        assert_eq!(value(Metric::SYSCTL_FS_EPOLL_MAX_USER_WATCHES), 5_490_265);
+        assert!(value(Metric::MEMORY_TOTAL_BYTES) > 1 << 30);
     }
 
     #[test]
@@ -99,8 +90,8 @@ mod tests {
         let constants = Constants::read(&recorded_root("linux-4.19"));
         let mut sample = KernelSample::default();
         constants.add_to(&mut sample);
-        assert!(!sample.counters.contains_key("sysctl.net.core.somaxconn"));
-        assert_eq!(sample.counters["sysctl.net.ipv4.local_port_first"], 1_024);
+        assert!(sample.counters.get(Metric::SYSCTL_NET_CORE_SOMAXCONN).is_none());
+        assert_eq!(sample.counters[Metric::SYSCTL_NET_IPV4_LOCAL_PORT_FIRST], 1_024);
         let source = |why: &Unknown| why.source == "proc/sys/net/core/somaxconn";
         assert!(sample.unknown.iter().any(source), "{:?}", sample.unknown);
     }
