@@ -2,11 +2,11 @@
 
 use throng_report::runfile::RunHeader;
 use throng_report::{
-    AnswerGap, Evidence, LoadCounters, MachineUse, ProgramUse, RunEventKind, ServerSnapshot,
-    Summary, Tally,
+    AnswerGap, EndpointFacts, Evidence, LoadCounters, MachineUse, ProgramUse, RunEventKind,
+    ServerSnapshot, Summary, Tally,
 };
 
-use crate::history::{History, Sample};
+use crate::history::{History, RunFacts, Sample};
 use crate::missed_thresholds::MissedThresholds;
 
 /// One run, and the queries of the rules. A value that was not recorded is `None`; a rule that
@@ -18,6 +18,7 @@ use crate::missed_thresholds::MissedThresholds;
 pub struct RunView<'a> {
     /// The plan of the run.
     pub header: &'a RunHeader,
+    facts: &'a RunFacts,
     /// Measurements of the whole run.
     pub summary: &'a Summary,
     /// Thresholds that the run missed.
@@ -93,7 +94,8 @@ impl<'a> RunView<'a> {
         let samples = &all[..end];
         let has_server_kernel =
             samples.iter().any(|sample| !sample.interval.server_kernel.is_empty());
-        Self { header: &history.header, summary, thresholds, samples, all, has_server_kernel }
+        let (header, facts) = (&history.header, &history.facts);
+        Self { header, facts, summary, thresholds, samples, all, has_server_kernel }
     }
 
     /// Returns the view of a run without thresholds.
@@ -147,10 +149,14 @@ impl<'a> RunView<'a> {
         }
     }
 
-    /// Returns the first recorded value of what does not change, such as
-    /// `sysctl.net.core.somaxconn`.
-    pub fn constant(&self, end: Endpoint, name: &str) -> Option<i64> {
-        self.samples.iter().find_map(|sample| self.value(end, sample, name))
+    /// Returns what does not change during the run at one side, such as the limits of its kernel.
+    /// If both are on one machine, the server's kernel is the generator's.
+    pub fn facts(&self, end: Endpoint) -> &'a EndpointFacts {
+        match end {
+            Endpoint::Client => &self.facts.client,
+            Endpoint::Server if self.has_server_kernel => &self.facts.server_apart,
+            Endpoint::Server => &self.facts.server_here,
+        }
     }
 
     /// Returns the growth of a counter while the load was on, or `None` if it did not grow or is

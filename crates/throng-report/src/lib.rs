@@ -21,6 +21,7 @@
 pub mod arrival;
 mod counters;
 mod diagnosis;
+mod endpoint_facts;
 pub mod events;
 pub mod exit;
 pub mod finding;
@@ -40,6 +41,7 @@ pub mod watch;
 pub use arrival::{ArrivalLatencies, Latencies};
 pub use counters::*;
 pub use diagnosis::Diagnosis;
+pub use endpoint_facts::EndpointFacts;
 pub use events::{RunEvent, RunEventKind, SERVER_SILENT};
 pub use exit::RunExit;
 pub use finding::{Evidence, Finding, Severity, Side};

@@ -4,21 +4,19 @@ use throng_report::render::count;
 use throng_report::{Evidence, Finding, Severity, Side};
 
 use super::accept_backlog::accept_backlog;
-use super::{Rule, retransmission};
+use super::{Rule, RuleTrait, retransmission};
 use crate::run_view::{Endpoint, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "accept_queue_overflow",
-    explains: &["half_open", "syn_queue_overflow", "retransmits"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::cause("accept_queue_overflow", find)
+    .with(&[RuleTrait::LacksCpu, RuleTrait::WithoutLoad])
+    .explains(&["half_open", "syn_queue_overflow", "retransmits"]);
 
 /// The kernel counts each handshake that it drops because the listener's accept queue is full: its
 /// SYN, or its final ACK. The counter covers all listeners of the machine, so an overflow without a
 /// symptom may be another program's.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows")?;
-    let backlog = run.constant(Endpoint::Server, "listener.backlog");
+    let backlog = run.facts(Endpoint::Server).backlog;
     // The kernel refuses when the queue is longer than the backlog, so that one more than the
     // backlog fits.
     let room = backlog.map(|backlog| format!(", which holds {},", count((backlog + 1) as f64)));
@@ -65,7 +63,7 @@ pub(super) fn symptom(run: &RunView<'_>) -> Option<(Severity, Evidence)> {
 /// Reports whether the accept queue may have been full. Between two samples a queue may be longer
 /// than at either, but hardly twice as long.
 fn may_have_been_full(run: &RunView<'_>) -> bool {
-    let backlog = run.constant(Endpoint::Server, "listener.backlog");
+    let backlog = run.facts(Endpoint::Server).backlog;
     let most = run.peak(Endpoint::Server, "listener.accept_queue_most");
     backlog.zip(most).is_none_or(|(backlog, most)| 2 * most.value >= backlog)
 }

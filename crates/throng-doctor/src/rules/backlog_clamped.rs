@@ -3,22 +3,19 @@
 use throng_report::render::count;
 use throng_report::{Finding, Severity, Side};
 
-use super::{Rule, accept_queue_overflow};
+use super::{Rule, RuleTrait, accept_queue_overflow};
 use crate::run_view::{Endpoint, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "backlog_clamped",
-    explains: &["accept_queue_overflow", "syn_queue_overflow", "half_open", "retransmits"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::cause("backlog_clamped", find)
+    .with(&[RuleTrait::WithoutLoad])
+    .explains(&["accept_queue_overflow", "syn_queue_overflow", "half_open", "retransmits"]);
 
 /// A throng server reports the backlog that it requested. For another server it is unknown; a
 /// backlog that equals the limit makes it likely.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let limit = run.constant(Endpoint::Server, "sysctl.net.core.somaxconn")?;
-    let backlog =
-        run.constant(Endpoint::Server, "listener.backlog").filter(|backlog| *backlog == limit)?;
-    let requested = requested(run);
+    let limit = run.facts(Endpoint::Server).somaxconn?;
+    let backlog = run.facts(Endpoint::Server).backlog.filter(|backlog| *backlog == limit)?;
+    let requested = run.facts(Endpoint::Server).backlog_asked;
     if requested.is_some_and(|requested| requested <= limit) {
         return None;
     }
@@ -61,13 +58,6 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             "sysctl -w net.core.somaxconn={wanted}, then restart the server with the same backlog"
         ),
     }))
-}
-
-/// Returns the backlog that a throng server requested.
-fn requested(run: &RunView<'_>) -> Option<i64> {
-    let requested =
-        run.samples().iter().find_map(|sample| Some(sample.interval.server.as_ref()?.backlog));
-    requested.filter(|requested| *requested > 0).map(|requested| requested as i64)
 }
 
 /// The confidence that a server whose backlog equals the limit requested more.

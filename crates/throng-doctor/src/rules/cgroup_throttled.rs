@@ -2,13 +2,12 @@
 
 use throng_report::{Finding, Side};
 
-use super::{CPU_SHORTAGE_SYMPTOMS, Rule};
+use super::{Rule, RuleTrait};
 use crate::cpus::whole_percent;
 use crate::impact::impact_of_waiting;
 use crate::run_view::{Endpoint, Growth, RunView};
 
-pub(super) const RULE: Rule =
-    Rule { id: "cgroup_throttled", explains: CPU_SHORTAGE_SYMPTOMS, find };
+pub(super) const RULE: Rule = Rule::cause("cgroup_throttled", find).with(&[RuleTrait::TakesCpu]);
 
 /// The kernel sums the time for which runnable threads had to wait for the quota.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -31,8 +30,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let end = if side == Side::Server { Endpoint::Server } else { Endpoint::Client };
-    let label = if side == Side::Server { "server" } else { "client" };
-    let limit = run.constant(end, &format!("process.{label}.cpu_limit_millicpus"));
+    let limit = run.facts(end).cpu_limit_millicpus;
     let quota =
         limit.map_or_else(String::new, |limit| format!(" of {:.2} CPUs", limit as f64 / 1000.0));
     let held_up = share_of_time(run, &growth);

@@ -4,21 +4,19 @@ use throng_report::render::count;
 use throng_report::{Evidence, Finding, Side};
 
 use super::accept_backlog::{accept_backlog, open};
-use super::{Rule, retransmission};
+use super::{Rule, RuleTrait, retransmission};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule {
-    id: "connections_max_reached",
-    explains: &[
+pub(super) const RULE: Rule = Rule::cause("connections_max_reached", find)
+    .with(&[RuleTrait::ServerFault, RuleTrait::WithoutLoad])
+    .explains(&[
         "accept_queue_overflow",
         "half_open",
         "retransmits",
         "server_slow",
         "server_stalled",
         "syn_queue_overflow",
-    ],
-    find,
-};
+    ]);
 
 /// A full server to which no other client tries to connect has just enough room.
 fn find(run: &RunView<'_>) -> Option<Finding> {

@@ -4,12 +4,13 @@
 use throng_report::render::count;
 use throng_report::{Finding, Severity};
 
-use super::{Rule, retransmission};
+use super::{Rule, RuleTrait, retransmission};
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule =
-    Rule { id: "conntrack_full", explains: &["retransmits", "server_slow", "half_open"], find };
+pub(super) const RULE: Rule = Rule::cause("conntrack_full", find)
+    .with(&[RuleTrait::WithoutLoad])
+    .explains(&["retransmits", "server_slow", "half_open"]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
@@ -22,7 +23,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     let dropped = run
         .growth(kernel.endpoint, "conntrack.dropped")
         .or_else(|| run.growth(kernel.endpoint, "conntrack.early_dropped"))?;
-    let max = run.constant(kernel.endpoint, "conntrack.max")?;
+    let max = run.facts(kernel.endpoint).conntrack_max?;
     let full = run.peak(kernel.endpoint, "conntrack.count")?;
     if (full.value as f64) < FULL * max as f64 {
         return None;

@@ -2,7 +2,7 @@
 
 use throng_report::{Evidence, Finding, Severity};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, ProcessCpus, mean, shares};
 use crate::history::Sample;
 use crate::impact::{Impact, impact_of_waiting};
@@ -10,18 +10,16 @@ use crate::kernels::{Kernel, machines};
 use crate::other_programs::OtherPrograms;
 use crate::run_view::{Endpoint, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: super::CAVEAT,
-    explains: &[
+pub(super) const RULE: Rule = Rule::note("cpu_contended", find)
+    .with(&[RuleTrait::OtherPrograms, RuleTrait::LacksCpu])
+    .explains(&[
         "generator_saturated",
         "server_cpu_saturated",
         "hot_core",
         "server_slow",
         "slow_consumers",
         "accept_queue_overflow",
-    ],
-    find,
-};
+    ]);
 
 /// If threads of the run waited for a CPU, and that explains what happened, other programs are the
 /// cause. If the machine was full of other programs but the run shows no symptom, they are a

@@ -2,13 +2,14 @@
 
 use throng_report::{Evidence, Finding};
 
-use super::{CPU_SHORTAGE_SYMPTOMS, Rule};
+use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, lasting, mean, whole_percent};
 use crate::impact::impact_of_waiting;
 use crate::kernels::machines;
 use crate::run_view::{Endpoint, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "cpu_stolen", explains: CPU_SHORTAGE_SYMPTOMS, find };
+pub(super) const RULE: Rule =
+    Rule::cause("cpu_stolen", find).with(&[RuleTrait::TakesCpu, RuleTrait::OtherPrograms]);
 
 /// A virtual machine counts the time in which it was ready to run and did not get a CPU.
 fn find(run: &RunView<'_>) -> Option<Finding> {

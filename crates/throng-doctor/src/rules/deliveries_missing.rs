@@ -6,7 +6,8 @@ use throng_report::{Finding, Severity, Side};
 use super::Rule;
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule { id: "deliveries_missing", explains: &[], find };
+pub(super) const RULE: Rule =
+    Rule::consequence("deliveries_missing", find).follows_from(&["server_restarted"]);
 
 /// A probe expects a delivery at every subscribed user and recognises it by its mark. If there is
 /// no delivery at all, the server either does not forward the probe, or sends another message

@@ -7,7 +7,7 @@ use super::Rule;
 use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule =
-    Rule { id: "epoll_watches_exhausted", explains: &["server_closes_early", "half_open"], find };
+    Rule::cause("epoll_watches_exhausted", find).explains(&["server_closes_early", "half_open"]);
 
 /// The sign is `ENOSPC` from a connect or an accept: both opened a socket and could not add it to
 /// epoll. The kernel does not report how many watches a user has; the errno is the only sign.
@@ -21,7 +21,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         (None, Some(_)) => (Endpoint::Server, Side::Server, "The server's user"),
         (None, None) => return None,
     };
-    let most = run.constant(end, "sysctl.fs.epoll.max_user_watches");
+    let most = run.facts(end).epoll_watches_max;
     let all = most.map_or(String::new(), |most| format!(" of {}", count(most as f64)));
     let refused: u64 = [&client, &server].into_iter().flatten().map(|growth| growth.by()).sum();
     let mut found = Finding::new(

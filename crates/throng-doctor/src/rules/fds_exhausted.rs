@@ -4,15 +4,13 @@ use throng_report::render::count;
 use throng_report::{Finding, RunEventKind, Side};
 
 use super::accept_backlog::{accept_backlog, open};
-use super::{Rule, retransmission};
+use super::{Rule, RuleTrait, retransmission};
 use crate::history::Sample;
 use crate::run_view::{Endpoint, Growth, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "fds_exhausted",
-    explains: &["accept_queue_overflow", "half_open", "retransmits", "server_slow"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::cause("fds_exhausted", find)
+    .with(&[RuleTrait::WithoutLoad])
+    .explains(&["accept_queue_overflow", "half_open", "retransmits", "server_slow"]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     of_the_system(run).or_else(|| of_the_generator(run)).or_else(|| of_the_server(run))
@@ -24,7 +22,7 @@ fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
     let server = accept_errors(run, "ENFILE");
     let end = if client.is_some() { Endpoint::Client } else { Endpoint::Server };
     let growth = client.or(server)?;
-    let most = run.constant(end, "files.max");
+    let most = run.facts(end).files_max;
     let room =
         most.map_or(String::new(), |most| format!(" of {} (fs.file-max)", count(most as f64)));
     let mut found = Finding::new(
@@ -56,13 +54,13 @@ fn of_the_generator(run: &RunView<'_>) -> Option<Finding> {
         format!(
             "The generator's fd table{} was full with {} connections: {} connects found no free fd \
              (EMFILE). The server may hold more.",
-            room(run, Endpoint::Client, "client", held),
+            room(run, Endpoint::Client, held),
             count(held as f64),
             count(growth.by() as f64)
         ),
     );
     found.evidence.push(growth.evidence());
-    let raise = raise(run, Endpoint::Client, "client", held);
+    let raise = raise(run, Endpoint::Client, held);
     Some(found.remedied_by(format!(
         "{raise} for the generator (as root for its hard limit), or more --cores: each core has a \
          table of its own"
@@ -91,13 +89,13 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
         format!(
             "The server's fd table{} is full with {} connections. New connections complete the \
              handshake but wait in the accept queue until one closes.",
-            room(run, Endpoint::Server, "server", held),
+            room(run, Endpoint::Server, held),
             count(held as f64)
         ),
     );
     found.evidence.push(growth.evidence());
     found.evidence.push(symptom);
-    let raise = raise(run, Endpoint::Server, "server", held);
+    let raise = raise(run, Endpoint::Server, held);
     Some(found.remedied_by(format!(
         "{raise} for the server (LimitNOFILE= in a systemd unit), or more --cores: each core has a \
          table of its own"
@@ -106,14 +104,14 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the command that makes a table large enough. In an open model the number of connections
 /// is not known beforehand: it takes twice those it held.
-fn raise(run: &RunView<'_>, end: Endpoint, label: &str, held: u64) -> String {
+fn raise(run: &RunView<'_>, end: Endpoint, held: u64) -> String {
     let interval = run.samples().last().map(|sample| &sample.interval);
     let cores = interval.and_then(|interval| match end {
         Endpoint::Client => interval.load.as_ref().map(|load| load.cores),
         Endpoint::Server => interval.server.as_ref().map(|server| server.cores),
     });
     // A program that holds more connections than one table has room for has several tables.
-    let room = fds_max(run, end, label).and_then(|most| u64::try_from(most).ok());
+    let room = run.facts(end).fds_max.and_then(|most| u64::try_from(most).ok());
     let tables = if room.is_some_and(|room| held > room) { cores.unwrap_or(1) } else { 1 };
     let all = run.header.users_planned.max(held.saturating_mul(2));
     let wanted = all.div_ceil(tables.max(1)) + SPARE;
@@ -124,18 +122,11 @@ fn raise(run: &RunView<'_>, end: Endpoint, label: &str, held: u64) -> String {
     }
 }
 
-/// Returns how many fds a table of the process may hold.
-fn fds_max(run: &RunView<'_>, end: Endpoint, label: &str) -> Option<i64> {
-    let name = format!("process.{label}.fds_max");
-    run.constant(end, &name).or_else(|| run.constant(Endpoint::Client, &name))
-}
-
 /// Returns the capacity of the process's fd table, such as `, which holds 1.02k fds,`. A limit far
 /// above the connections that it held was different when it was read, or is not the limit that was
 /// reached: then this is empty.
-fn room(run: &RunView<'_>, end: Endpoint, label: &str, held: u64) -> String {
-    let most = fds_max(run, end, label);
-    let most = most.filter(|most| *most as u64 <= 2 * held + SPARE);
+fn room(run: &RunView<'_>, end: Endpoint, held: u64) -> String {
+    let most = run.facts(end).fds_max.filter(|most| *most as u64 <= 2 * held + SPARE);
     most.map_or(String::new(), |most| format!(", which holds {} fds,", count(most as f64)))
 }
 

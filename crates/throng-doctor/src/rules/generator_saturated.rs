@@ -4,13 +4,13 @@ use throng_report::render::micros;
 use throng_report::validity::LAG_DEGRADED_US;
 use throng_report::{Evidence, Finding, Grade, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, mean, shares, whole_percent};
 use crate::history::Sample;
 use crate::impact::lateness_severity;
 use crate::run_view::{Endpoint, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "generator_saturated", explains: &[], find };
+pub(super) const RULE: Rule = Rule::cause("generator_saturated", find).with(&[RuleTrait::LacksCpu]);
 
 /// Lag counts only steps that do not depend on the server, so the delay is the generator's alone.
 fn find(run: &RunView<'_>) -> Option<Finding> {

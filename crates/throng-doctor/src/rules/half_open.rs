@@ -3,12 +3,13 @@
 use throng_report::render::count;
 use throng_report::{Finding, Severity, Side};
 
-use super::Rule;
 use super::accept_backlog::{open, opened_and_closed};
+use super::{Rule, RuleTrait};
 use crate::history::Sample;
 use crate::run_view::{Endpoint, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "half_open", explains: &["server_slow"], find };
+pub(super) const RULE: Rule =
+    Rule::cause("half_open", find).with(&[RuleTrait::LacksCpu]).explains(&["server_slow"]);
 
 /// A full accept queue, or a filter on the way, dropped the handshake's final ACK: the client has
 /// sent it and believes that it is connected. Only the counts of client and server together show

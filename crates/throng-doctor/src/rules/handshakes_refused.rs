@@ -3,11 +3,12 @@
 use throng_report::render::{count, percent};
 use throng_report::{Finding, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule =
-    Rule { id: "handshakes_refused", explains: &["server_closes_early"], find };
+pub(super) const RULE: Rule = Rule::cause("handshakes_refused", find)
+    .with(&[RuleTrait::ServerFault])
+    .explains(&["server_closes_early"]);
 
 /// The generator counts each such answer by its status.
 fn find(run: &RunView<'_>) -> Option<Finding> {

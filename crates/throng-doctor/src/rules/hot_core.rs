@@ -3,16 +3,14 @@
 use throng_report::render::count;
 use throng_report::{Finding, ServerSnapshot, Severity, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, whole_percent};
 use crate::impact::impact;
 use crate::run_view::{Endpoint, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "hot_core",
-    explains: &["server_cpu_saturated", "server_slow", "slow_consumers", "accept_queue_overflow"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::cause("hot_core", find)
+    .with(&[RuleTrait::LacksCpu])
+    .explains(&["server_cpu_saturated", "server_slow", "slow_consumers", "accept_queue_overflow"]);
 
 /// The thread hardly ever rests, and gets a CPU whenever it needs one: more CPUs would not help it,
 /// more threads would. Without a symptom it is the next bottleneck.
@@ -117,7 +115,11 @@ impl Reason {
 
     /// Returns the reason for a server that is not throng: only its threads are known.
     fn foreign(run: &RunView<'_>) -> Self {
-        let threads = run.constant(Endpoint::Server, "process.server.threads").unwrap_or(1);
+        let threads = run
+            .samples()
+            .iter()
+            .find_map(|sample| run.value(Endpoint::Server, sample, "process.server.threads"))
+            .unwrap_or(1);
         Self {
             what: match threads {
                 1 => "it has one thread".to_owned(),

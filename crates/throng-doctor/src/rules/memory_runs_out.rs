@@ -4,16 +4,14 @@ use throng_report::render::{bytes, count};
 use throng_report::{Evidence, Finding, Severity, Side};
 
 use super::accept_backlog::open;
-use super::{Rule, server_lost};
+use super::{Rule, RuleTrait, server_lost};
 use crate::history::Sample;
 use crate::impact::impact;
 use crate::run_view::{Endpoint, Growth, Peak, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "memory_runs_out",
-    explains: &["server_lost", "server_slow", "server_closes_early"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::cause("memory_runs_out", find)
+    .with(&[RuleTrait::WithoutLoad])
+    .explains(&["server_lost", "server_slow", "server_closes_early"]);
 
 /// Looks first for what has happened, then for what would happen.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -111,7 +109,7 @@ fn limited(run: &RunView<'_>, group: Group) -> Option<Finding> {
 /// Looks for a server that ended when hardly any memory was left.
 fn exhausted(run: &RunView<'_>) -> Option<Finding> {
     let (lost_ms, _) = server_lost::ended(run)?;
-    let total = run.constant(Endpoint::Server, "memory.total_bytes")?;
+    let total = run.facts(Endpoint::Server).memory_bytes?;
     let before = run.samples().iter().filter(|sample| sample.interval.at_ms <= lost_ms);
     let least = before.filter_map(|sample| left(run, sample)).min()?;
     if least as f64 > total as f64 * EXHAUSTED_SHARE {
@@ -161,7 +159,7 @@ fn foreseen(run: &RunView<'_>) -> Option<Finding> {
 /// Returns the machine's memory that is not in use. The kernel's own estimate,
 /// `memory.available_bytes`, counts half of each socket's inode as reclaimable.
 fn left(run: &RunView<'_>, sample: &Sample) -> Option<i64> {
-    let total = run.constant(Endpoint::Server, "memory.total_bytes")?;
+    let total = run.facts(Endpoint::Server).memory_bytes?;
     Some(total - run.value(Endpoint::Server, sample, USED_OF_ALL)?)
 }
 

@@ -8,7 +8,7 @@ use crate::kernels::{Kernel, kernels};
 use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule =
-    Rule { id: "orphans_aborted", explains: &["server_closes_early", "retransmits"], find };
+    Rule::cause("orphans_aborted", find).explains(&["server_closes_early", "retransmits"]);
 
 /// A closed connection with undelivered data is an orphan: no process owns it. Above a number of
 /// orphans, or without memory, the kernel resets them, and their data is lost. The program that
@@ -30,7 +30,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     {
         return None;
     }
-    let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_max_orphans");
+    let most = run.facts(kernel.endpoint).tcp_max_orphans;
     let limit = most.map_or_else(String::new, |most| format!(" {}", count(most as f64)));
     let text = format!(
         "The kernel of {} reset {} of {} closed connections before their data was delivered: too \
@@ -58,7 +58,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
 /// Reports whether sockets hold so much memory that the kernel reclaims some.
 fn is_pressed(run: &RunView<'_>, end: Endpoint) -> bool {
     let pages = run.peak(end, "sockstat.tcp.mem_pages");
-    let from = run.constant(end, "sysctl.net.ipv4.tcp_mem_pressure_pages");
+    let from = run.facts(end).tcp_mem_pressure_pages;
     pages.zip(from).is_some_and(|(pages, from)| pages.value >= from)
 }
 

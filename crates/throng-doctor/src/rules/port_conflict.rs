@@ -6,7 +6,7 @@ use throng_report::{Finding, Side};
 use super::Rule;
 use crate::run_view::{Endpoint, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "port_conflict", explains: &[], find };
+pub(super) const RULE: Rule = Rule::cause("port_conflict", find);
 
 /// Looks for `EADDRINUSE` from a connect. A user tries several ports after the first one, so a
 /// failure means that several in a row are taken.
@@ -40,12 +40,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 fn listener(run: &RunView<'_>) -> String {
     let port = run.header.target.rsplit(':').next().and_then(|rest| {
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-        digits.parse::<i64>().ok()
+        digits.parse::<u16>().ok()
     });
-    let first = run.constant(Endpoint::Client, "sysctl.net.ipv4.local_port_first");
-    let last = run.constant(Endpoint::Client, "sysctl.net.ipv4.local_port_last");
-    match (port, first, last) {
-        (Some(port), Some(first), Some(last)) if (first..=last).contains(&port) => format!(
+    let facts = run.facts(Endpoint::Client);
+    match (port, facts.local_port_first, facts.local_port_last) {
+        (Some(port), Some(first), Some(last)) if facts.may_choose(port) == Some(true) => format!(
             "The target's port {port} is itself in the range that the kernel gives to connections \
              ({first}-{last})."
         ),

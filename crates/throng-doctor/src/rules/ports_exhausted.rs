@@ -7,7 +7,7 @@ use super::Rule;
 use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule =
-    Rule { id: "ports_exhausted", explains: &["generator_saturated"], find };
+    Rule::cause("ports_exhausted", find).explains(&["generator_saturated"]);
 
 /// Looks for `EADDRNOTAVAIL` from a connect: the kernel found no port, or the source address does
 /// not belong to this machine.
@@ -27,7 +27,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             short.began_ms,
         ));
     }
-    let ports = run.constant(Endpoint::Client, "sysctl.net.ipv4.local_ports");
+    let ports = run.facts(Endpoint::Client).local_ports;
     let has = ports.map_or(String::new(), |ports| {
         format!(": each of its addresses has {} for one target", count(ports as f64))
     });

@@ -9,7 +9,7 @@ use super::retransmission::{self, Symptom};
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::{Endpoint, Growth, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "retransmits", explains: &["server_slow"], find };
+pub(super) const RULE: Rule = Rule::cause("retransmits", find).explains(&["server_slow"]);
 
 /// Retransmitted segments of one kind, less those that a queue has dropped and counted.
 #[derive(Debug)]

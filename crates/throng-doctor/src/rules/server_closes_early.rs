@@ -3,11 +3,12 @@
 use throng_report::render::{count, percent};
 use throng_report::{Finding, ServerCounters, ServerSnapshot, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::outages::outages;
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "server_closes_early", explains: &[], find };
+pub(super) const RULE: Rule =
+    Rule::cause("server_closes_early", find).with(&[RuleTrait::ServerFault]);
 
 /// The generator counts connections that the server closes or resets while the scenario still needs
 /// them.

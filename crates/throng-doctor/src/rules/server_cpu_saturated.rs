@@ -2,13 +2,14 @@
 
 use throng_report::{Finding, Severity, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, shares, whole_percent};
 use crate::impact::impact;
 use crate::run_view::{Endpoint, RunView};
 
-pub(super) const RULE: Rule =
-    Rule { id: "server_cpu_saturated", explains: &["server_slow", "slow_consumers"], find };
+pub(super) const RULE: Rule = Rule::cause("server_cpu_saturated", find)
+    .with(&[RuleTrait::LacksCpu])
+    .explains(&["server_slow", "slow_consumers"]);
 
 /// Either the server keeps all CPUs that it may use busy, or its machine is full and the server
 /// waits for its share. A run that fills the machine by itself and shows no symptom gets the

@@ -3,16 +3,14 @@
 use throng_report::render::count;
 use throng_report::{Finding, RunEventKind, SERVER_SILENT, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::history::Sample;
 use crate::outages::{events, outages};
 use crate::run_view::{Endpoint, Growth, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "server_lost",
-    explains: &["server_closes_early", "half_open", "handshakes_refused"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::cause("server_lost", find)
+    .with(&[RuleTrait::ServerFault])
+    .explains(&["server_closes_early", "half_open", "handshakes_refused"]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     if let Some((at_ms, how)) = ended(run) {
@@ -154,9 +152,8 @@ fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
 
 /// Returns why no server can listen on the target's port: a connection has it as its source port.
 fn port_taken(run: &RunView<'_>) -> Option<(String, String)> {
-    let range = ["first", "last"].map(|which| {
-        run.constant(Endpoint::Server, &format!("sysctl.net.ipv4.local_port_{which}"))
-    });
+    let facts = run.facts(Endpoint::Server);
+    let range = [facts.local_port_first, facts.local_port_last];
     events(run).find_map(|(_, kind)| match (kind, range) {
         (RunEventKind::PortTaken { port, connection, holder }, [Some(first), Some(last)])
             if (first..=last).contains(&i64::from(*port)) =>

@@ -3,13 +3,12 @@
 use throng_report::render::{count, micros};
 use throng_report::{Evidence, Finding, RunEventKind, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::outages::{Absence, events, outages};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule {
-    id: "server_restarted",
-    explains: &[
+pub(super) const RULE: Rule =
+    Rule::cause("server_restarted", find).with(&[RuleTrait::ServerFault]).explains(&[
         "server_closes_early",
         "server_lost",
         "server_stalled",
@@ -19,11 +18,8 @@ pub(super) const RULE: Rule = Rule {
         "accept_queue_overflow",
         "syn_queue_overflow",
         "generator_saturated",
-        "deliveries_missing",
         "retransmits",
-    ],
-    find,
-};
+    ]);
 
 /// Looks for a server that was away for a time. A server that stays away is lost, which is another
 /// finding.

@@ -3,12 +3,12 @@
 use throng_report::render::{count, micros};
 use throng_report::{Evidence, Finding, Severity, Side};
 
-use super::{Rule, server_lost, server_stalled};
+use super::{Rule, RuleTrait, server_lost, server_stalled};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
 use crate::history::{Quantiles, Sample};
 use crate::run_view::{Endpoint, Growth, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "server_slow", explains: &[], find };
+pub(super) const RULE: Rule = Rule::consequence("server_slow", find).with(&[RuleTrait::LacksCpu]);
 
 /// Returns the remaining explanation when answers are late and no CPU, queue, packet loss or
 /// generator explains it: the server waits for something of its own.

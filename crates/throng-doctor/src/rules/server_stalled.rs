@@ -6,15 +6,15 @@ mod activity;
 use throng_report::render::{count, micros};
 use throng_report::{Finding, Severity, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::gaps::{Gap, gaps};
 use crate::impact::{GAP_MS, gap_evidence};
 use crate::run_view::RunView;
 use activity::{ActivityKind, ServerActivity, waits_for_a_cpu};
 
-pub(super) const RULE: Rule = Rule {
-    id: "server_stalled",
-    explains: &[
+pub(super) const RULE: Rule = Rule::cause("server_stalled", find)
+    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu])
+    .explains(&[
         "server_slow",
         "server_lost",
         "generator_saturated",
@@ -22,9 +22,7 @@ pub(super) const RULE: Rule = Rule {
         "accept_queue_overflow",
         "syn_queue_overflow",
         "half_open",
-    ],
-    find,
-};
+    ]);
 
 /// Looks for one long gap, or several shorter ones. The server's CPU time, state and accept queue
 /// tell what it did in the meantime: to its clients, a loop that computes and a process that was

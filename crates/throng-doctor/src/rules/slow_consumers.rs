@@ -3,12 +3,13 @@
 use throng_report::render::{bytes, count};
 use throng_report::{Finding, ServerCounters, ServerSnapshot, Severity, Side};
 
-use super::Rule;
 use super::accept_backlog::open;
+use super::{Rule, RuleTrait};
 use crate::run_view::{Endpoint, Growth, Peak, RunView};
 
-pub(super) const RULE: Rule =
-    Rule { id: "slow_consumers", explains: &["server_closes_early", "server_slow"], find };
+pub(super) const RULE: Rule = Rule::cause("slow_consumers", find)
+    .with(&[RuleTrait::LacksCpu])
+    .explains(&["server_closes_early", "server_slow"]);
 
 /// Looks for users that read more slowly than the server sends, or a server that reads more slowly
 /// than they send.

@@ -8,7 +8,7 @@ use crate::kernels::{Kernel, kernels};
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
-    Rule { id: "softnet_drops", explains: &["retransmits", "server_slow"], find };
+    Rule::cause("softnet_drops", find).explains(&["retransmits", "server_slow"]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
@@ -24,7 +24,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         return None;
     }
     let symptom = retransmission::by_anything(run)?;
-    let most = run.constant(kernel.endpoint, "sysctl.net.core.netdev_max_backlog");
+    let most = run.facts(kernel.endpoint).netdev_max_backlog;
     let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
     let mut found = Finding::new(
         RULE.id,

@@ -8,7 +8,7 @@ use super::{Rule, retransmission};
 use crate::run_view::{Endpoint, Growth, RunView};
 
 pub(super) const RULE: Rule =
-    Rule { id: "syn_queue_overflow", explains: &["retransmits", "half_open"], find };
+    Rule::cause("syn_queue_overflow", find).explains(&["retransmits", "half_open"]);
 
 /// The kernel's answers to SYNs that found the queue full.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ fn refused(run: &RunView<'_>) -> SynHandling {
     refused.growths.extend(cookies);
     // Without cookies the kernel reserves the last quarter of tcp_max_syn_backlog for known peers.
     // Drops for that reason appear only in the total of all drops.
-    if run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_syncookies") == Some(0)
+    if run.facts(Endpoint::Server).tcp_syncookies == Some(0)
         && let Some(drops) = run.growth(Endpoint::Server, "TcpExt.ListenDrops")
     {
         let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows");
@@ -88,9 +88,9 @@ fn of_the_run(run: &RunView<'_>, refused: &SynHandling) -> String {
 /// Returns the capacity of the SYN queue: the backlog, and without cookies at most three quarters
 /// of the limit for all listeners.
 fn room(run: &RunView<'_>) -> Option<i64> {
-    let backlog = run.constant(Endpoint::Server, "listener.backlog");
-    let cookies = run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_syncookies");
-    let all = run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_max_syn_backlog");
+    let backlog = run.facts(Endpoint::Server).backlog;
+    let cookies = run.facts(Endpoint::Server).tcp_syncookies;
+    let all = run.facts(Endpoint::Server).tcp_max_syn_backlog;
     let known = all.filter(|_| cookies == Some(0)).map(|all| all - all / 4);
     [backlog, known].into_iter().flatten().min()
 }
@@ -107,7 +107,7 @@ fn of_a_flood(total: u64, connects: u64) -> String {
 
 /// Returns what to do, by whether cookies are off.
 fn remedy(run: &RunView<'_>, flood: bool) -> &'static str {
-    let cookies = run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_syncookies");
+    let cookies = run.facts(Endpoint::Server).tcp_syncookies;
     match (flood, cookies) {
         (true, Some(0)) => {
             "sysctl -w net.ipv4.tcp_syncookies=1 on the server, and find their senders (ss -tn \

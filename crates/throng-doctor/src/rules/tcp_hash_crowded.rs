@@ -8,7 +8,7 @@ use crate::history::Sample;
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::{Endpoint, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "tcp_hash_crowded", explains: &[], find };
+pub(super) const RULE: Rule = Rule::cause("tcp_hash_crowded", find);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
@@ -17,7 +17,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// Every packet finds its socket along a chain of a bucket. The rule requires long chains, and
 /// connects that cost more CPU time than while the chains were short.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let buckets = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_ehash_entries")?.max(1);
+    let buckets = run.facts(kernel.endpoint).tcp_ehash_entries?.max(1);
     let chain =
         |sample: &Sample| Some(sockets(run, kernel.endpoint, sample)? as f64 / buckets as f64);
     let most =

@@ -7,11 +7,12 @@ use super::{Rule, retransmission};
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "tcp_memory_pressure",
-    explains: &["retransmits", "server_slow", "slow_consumers", "syn_queue_overflow"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::cause("tcp_memory_pressure", find).explains(&[
+    "retransmits",
+    "server_slow",
+    "slow_consumers",
+    "syn_queue_overflow",
+]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
@@ -28,8 +29,8 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         .filter(|growth| growth.by() <= growth.began_ms);
     let pressure: Vec<_> = began.into_iter().chain(lasted).collect();
     let pages = run.peak(kernel.endpoint, "sockstat.tcp.mem_pages");
-    let from = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_mem_pressure_pages");
-    let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_mem_max_pages");
+    let from = run.facts(kernel.endpoint).tcp_mem_pressure_pages;
+    let most = run.facts(kernel.endpoint).tcp_mem_max_pages;
     let over = pages.filter(|pages| from.is_some_and(|from| pages.value >= from));
     if pressure.is_empty() && over.is_none() {
         return None;
@@ -72,8 +73,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
 /// use what sockets hold. If the limit is unknown, the memory that sockets held shows how high it
 /// may be.
 fn remedy(run: &RunView<'_>, kernel: &Kernel, most: Option<i64>, held: Option<i64>) -> String {
-    let half =
-        run.constant(kernel.endpoint, "memory.total_bytes").map(|total| total / 2 / PAGE_BYTES);
+    let half = run.facts(kernel.endpoint).memory_bytes.map(|total| total / 2 / PAGE_BYTES);
     let wanted = most.or(held).unwrap_or(0).saturating_mul(4).max(WANTED_PAGES);
     let wanted = wanted.min(half.unwrap_or(wanted));
     if most.is_some_and(|most| most >= wanted) {

@@ -7,7 +7,7 @@ use super::{Rule, retransmission};
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule { id: "time_wait_exhausted", explains: &[], find };
+pub(super) const RULE: Rule = Rule::note("time_wait_exhausted", find);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
@@ -22,7 +22,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     if forgotten.by() < FORGOTTEN_MIN || forgotten.by() > closed.saturating_mul(SOCKETS_EACH) {
         return None;
     }
-    let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_max_tw_buckets");
+    let most = run.facts(kernel.endpoint).tcp_max_tw_buckets;
     let at_start =
         run.samples().iter().find_map(|m| run.value(kernel.endpoint, m, "sockstat.tcp.tw"));
     let was_full = most.zip(at_start).is_some_and(|(most, at_start)| at_start >= most);
