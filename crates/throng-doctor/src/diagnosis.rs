@@ -98,7 +98,7 @@ const UNSEEN_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Severity, Side};
+    use throng_report::{Metric, Severity, Side};
 
     use super::*;
     use crate::rules::fixture::Run;
@@ -159,11 +159,12 @@ mod tests {
 
     #[test]
     fn the_gravest_comes_first() {
-        let late =
-            Run::quiet().growing("TcpExt.ListenOverflows", 0, 40, 2).loaded(|load, second| {
+        let late = Run::quiet().growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2).loaded(
+            |load, second| {
                 load.lag.record_n(30_000, 900);
                 load.connect_failed.add("timeout", u64::from(second > 8));
-            });
+            },
+        );
         late.check_all(&["accept_queue_overflow", "generator_saturated"]);
     }
 }

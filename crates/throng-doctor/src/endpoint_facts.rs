@@ -3,7 +3,7 @@
 //! A counter shows that something was dropped, a limit shows how much room there was. The header of
 //! the run file has these facts; each sample repeats those of the kernel, for readers of intervals.
 
-use throng_report::EndpointFacts;
+use throng_report::{EndpointFacts, metric};
 
 use crate::cgroup::CgroupReader;
 use crate::conntrack;
@@ -48,19 +48,13 @@ pub fn endpoint_facts(root: &ProcRoot, pid: Option<u32>, ports: &[u16]) -> Endpo
 pub(crate) fn kernel_facts(root: &ProcRoot) -> (EndpointFacts, Vec<Unknown>) {
     let mut unknown = Vec::new();
     let mut facts = EndpointFacts::default();
-    // The kernel negates some sizes of shared tables, such as that of the TCP hash in a namespace
-    // without its own: the size is the shared table's.
-    let mut sysctl = |name| Some(known(root.sysctl(name), &mut unknown)?.saturating_abs());
-    facts.epoll_watches_max = sysctl("fs.epoll.max_user_watches");
-    facts.netdev_max_backlog = sysctl("net.core.netdev_max_backlog");
-    facts.somaxconn = sysctl("net.core.somaxconn");
-    facts.tcp_abort_on_overflow = sysctl("net.ipv4.tcp_abort_on_overflow");
-    facts.tcp_ehash_entries = sysctl("net.ipv4.tcp_ehash_entries");
-    facts.tcp_max_orphans = sysctl("net.ipv4.tcp_max_orphans");
-    facts.tcp_max_syn_backlog = sysctl("net.ipv4.tcp_max_syn_backlog");
-    facts.tcp_max_tw_buckets = sysctl("net.ipv4.tcp_max_tw_buckets");
-    facts.tcp_syncookies = sysctl("net.ipv4.tcp_syncookies");
-    facts.tcp_tw_reuse = sysctl("net.ipv4.tcp_tw_reuse");
+    facts.complete_kernel(|metric| {
+        let name = metric.name().strip_prefix("sysctl.");
+        let name = name.filter(|_| metric::SYSCTLS.contains(&metric))?;
+        // The kernel negates some sizes of shared tables, such as that of the TCP hash in a
+        // namespace without its own: the size is the shared table's.
+        Some(known(root.sysctl(name), &mut unknown)?.saturating_abs())
+    });
     if let Some([_, pressure, most]) =
         known(root.sysctl_list::<3>("net.ipv4.tcp_mem"), &mut unknown)
     {

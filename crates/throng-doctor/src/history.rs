@@ -1,7 +1,5 @@
 //! A run up to now, in the doctor's form: all intervals, without their histograms.
 
-use std::collections::BTreeMap;
-
 use throng_report::runfile::{RunFile, RunHeader};
 use throng_report::{
     AnswerGap, EndpointFacts, Histogram, Interval, LoadInterval, Outage, ProgramUse,
@@ -128,21 +126,17 @@ impl RunFacts {
 
     /// Fills in what the header and the earlier intervals did not say.
     fn complete(&mut self, interval: &Interval, target_is_here: bool) {
-        let value = |values: &BTreeMap<String, i64>, end: &str, name: &str| match name
-            .strip_prefix("process.")
-        {
-            Some(of) => values.get(&format!("process.{end}.{of}")).copied(),
-            None => values.get(name).copied(),
-        };
         let (here, apart) = (&interval.kernel, &interval.server_kernel);
-        self.client.complete(|name| value(here, "client", name));
+        self.client.complete_kernel(|metric| here.get(metric));
+        self.client.complete_process(|metric| here.get(metric.client));
         if target_is_here {
-            self.server_here.complete(|name| value(here, "server", name));
+            self.server_here.complete_kernel(|metric| here.get(metric));
+            self.server_here.complete_process(|metric| here.get(metric.server));
         }
-        self.server_apart.complete(|name| value(apart, "server", name));
+        self.server_apart.complete_kernel(|metric| apart.get(metric));
         // The process may be sampled with the generator's kernel, though its namespace is another.
-        let is_process = |name: &str| name.starts_with("process.");
-        self.server_apart.complete(|name| value(here, "server", name).filter(|_| is_process(name)));
+        let process = |metric| apart.get(metric).or_else(|| here.get(metric));
+        self.server_apart.complete_process(|metric| process(metric.server));
         let asked = interval.server.as_ref().map(|server| server.backlog as i64);
         for facts in [&mut self.server_here, &mut self.server_apart] {
             facts.backlog_asked = facts.backlog_asked.or(asked).filter(|asked| *asked > 0);
@@ -286,6 +280,8 @@ const SAMPLES_MAX: usize = 2_048;
 mod tests {
     use throng_report::{RunEvent, RunEventKind};
 
+    use throng_report::Metric;
+
     use super::*;
 
     #[test]
@@ -300,7 +296,7 @@ mod tests {
                 at_ms: 1_000 * second,
                 span_ms: if second == 0 { 0 } else { 1_000 },
                 load: Some(load),
-                kernel: [("n".to_owned(), second as i64)].into(),
+                kernel: [(Metric::TCP_IN_SEGS, second as i64)].into(),
                 events: Vec::from_iter((second % 10_000 == 7).then_some(event)),
                 ..Interval::default()
             });
@@ -312,7 +308,10 @@ mod tests {
             assert_eq!(pair[0].interval.at_ms + pair[1].interval.span_ms, pair[1].interval.at_ms);
         }
         let last = samples.last().unwrap();
-        assert_eq!((last.interval.at_ms, last.interval.kernel["n"]), (99_999_000, 99_999));
+        assert_eq!(
+            (last.interval.at_ms, last.interval.kernel[Metric::TCP_IN_SEGS]),
+            (99_999_000, 99_999)
+        );
         let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).sum::<u64>();
         assert_eq!(sum(|sample| sample.lag.count), 100_000);
         assert_eq!(sum(|sample| sample.interval.events.len() as u64), 10);

@@ -2,8 +2,8 @@
 
 use throng_report::runfile::RunHeader;
 use throng_report::{
-    AnswerGap, EndpointFacts, Evidence, LoadCounters, MachineUse, ProgramUse, RunEventKind,
-    ServerSnapshot, Summary, Tally,
+    AnswerGap, Endpoint, EndpointFacts, Evidence, LoadCounters, MachineUse, Metric, ProgramUse,
+    RunEventKind, ServerSnapshot, Summary, Tally,
 };
 
 use crate::history::{History, RunFacts, Sample};
@@ -29,15 +29,6 @@ pub struct RunView<'a> {
     all: &'a [Sample],
     /// True if facts of another kernel or network namespace were recorded for the server.
     has_server_kernel: bool,
-}
-
-/// Generator or server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Endpoint {
-    /// The generator.
-    Client,
-    /// The server under load.
-    Server,
 }
 
 /// A counter that grew while the load was on.
@@ -137,14 +128,14 @@ impl<'a> RunView<'a> {
     }
 
     /// Returns a counter or gauge of one side's kernel in one sample.
-    pub fn value(&self, end: Endpoint, sample: &Sample, name: &str) -> Option<i64> {
+    pub fn value(&self, end: Endpoint, sample: &Sample, metric: Metric) -> Option<i64> {
         let interval = &sample.interval;
         match end {
-            Endpoint::Client => interval.kernel.get(name).copied(),
+            Endpoint::Client => interval.kernel.get(metric),
             // An interval without the server's own value says nothing about it: the generator's is
             // another one.
-            Endpoint::Server if self.has_server_kernel => interval.server_kernel.get(name).copied(),
-            Endpoint::Server if self.header.target_is_here => interval.kernel.get(name).copied(),
+            Endpoint::Server if self.has_server_kernel => interval.server_kernel.get(metric),
+            Endpoint::Server if self.header.target_is_here => interval.kernel.get(metric),
             Endpoint::Server => None,
         }
     }
@@ -161,13 +152,13 @@ impl<'a> RunView<'a> {
 
     /// Returns the growth of a counter while the load was on, or `None` if it did not grow or is
     /// not known.
-    pub fn growth(&self, end: Endpoint, counter: &str) -> Option<Growth> {
-        self.growth_of(counter, |sample| self.value(end, sample, counter))
+    pub fn growth(&self, end: Endpoint, counter: Metric) -> Option<Growth> {
+        self.growth_of(counter.name(), |sample| self.value(end, sample, counter))
     }
 
     /// Returns the growth of a counter over the whole run, until the last user has left. It is for
     /// counters that move when something ends.
-    pub fn growth_to_the_end(&self, end: Endpoint, counter: &str) -> Option<Growth> {
+    pub fn growth_to_the_end(&self, end: Endpoint, counter: Metric) -> Option<Growth> {
         Self { samples: self.all, ..*self }.growth(end, counter)
     }
 
@@ -228,8 +219,8 @@ impl<'a> RunView<'a> {
     }
 
     /// Returns the peak of a gauge while the load was on.
-    pub fn peak(&self, end: Endpoint, gauge: &str) -> Option<Peak> {
-        self.peak_of(gauge, |sample| self.value(end, sample, gauge))
+    pub fn peak(&self, end: Endpoint, gauge: Metric) -> Option<Peak> {
+        self.peak_of(gauge.name(), |sample| self.value(end, sample, gauge))
     }
 
     /// Returns the peak of `value` over the samples.
@@ -393,18 +384,18 @@ mod tests {
     #[test]
     fn a_second_without_the_servers_values_does_not_use_the_generators() {
         let mut run =
-            Run::quiet().with("TcpExt.ListenOverflows", 500).changed(|interval, second| {
+            Run::quiet().with(Metric::TCPEXT_LISTEN_OVERFLOWS, 500).changed(|interval, second| {
                 if second % 2 == 1 {
-                    interval.server_kernel.insert("TcpExt.ListenOverflows".to_owned(), 7);
+                    interval.server_kernel.set(Metric::TCPEXT_LISTEN_OVERFLOWS, 7);
                 }
             });
         let grown = |run: &Run, end| {
             let (history, summary) = run.whole();
-            RunView::new(&history, &summary).growth(end, "TcpExt.ListenOverflows")
+            RunView::new(&history, &summary).growth(end, Metric::TCPEXT_LISTEN_OVERFLOWS)
         };
         assert_eq!((grown(&run, Endpoint::Server), grown(&run, Endpoint::Client)), (None, None));
         for interval in run.intervals.iter_mut().skip(6) {
-            interval.server_kernel.insert("TcpExt.ListenOverflows".to_owned(), 9);
+            interval.server_kernel.set(Metric::TCPEXT_LISTEN_OVERFLOWS, 9);
         }
         assert_eq!(grown(&run, Endpoint::Server).map(|growth| growth.by()), Some(2));
     }

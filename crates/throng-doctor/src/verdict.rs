@@ -235,7 +235,7 @@ fn lower(sentence: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{AnswerGap, Threshold};
+    use throng_report::{AnswerGap, Metric, ProcessMetric, Threshold};
 
     use super::*;
     use crate::diagnose;
@@ -249,8 +249,8 @@ mod tests {
     #[test]
     fn the_verdict_names_cause_side_load_and_remedy() {
         let run = Run::quiet()
-            .with("listener.backlog", 128)
-            .growing("TcpExt.ListenOverflows", 0, 40, 2)
+            .with(Metric::LISTENER_BACKLOG, 128)
+            .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2)
             .loaded(|load, second| load.connect_failed.add("timeout", u64::from(second > 8)));
         let verdict = verdict_of(&run);
         let begin = "Stopped on the server side at 600 connections, 200/s connects and 1k/s \
@@ -394,10 +394,11 @@ mod tests {
 
     #[test]
     fn a_missed_threshold_comes_first_with_its_cause() {
-        let slow = Run::quiet().growing("process.server.cpu_us", 0, 20_000, 0).loaded(|load, _| {
-            load.message.clear();
-            load.message.record_n(51_200, 1_000);
-        });
+        let slow =
+            Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(|load, _| {
+                load.message.clear();
+                load.message.record_n(51_200, 1_000);
+            });
         assert!(verdict_of(&slow).starts_with("Nothing stopped it"), "below what a person notices");
         let verdict = judged(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
         let begin = "Missed: message.p99 51.2 ms, asked < 10ms at 200 connections, 200/s connects \

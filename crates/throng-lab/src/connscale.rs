@@ -7,7 +7,7 @@ use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_load::scenario::Protocol;
 use throng_report::render::{bytes, count, micros, or_dash, rate};
-use throng_report::{Finding, Interval, RunEventKind, Summary, Tally};
+use throng_report::{Finding, Interval, Metric, RunEventKind, Summary, Tally};
 
 use crate::error::LabError;
 use crate::handshake;
@@ -168,9 +168,9 @@ fn held(users: u64, intervals: &[Interval], summary: &Summary) -> HoldResult {
         errors,
         reconciled: reconcile(intervals),
         handshakes: handshake::finding(intervals),
-        overflows: counter_growth(intervals, "TcpExt.ListenOverflows"),
-        drops: counter_growth(intervals, "TcpExt.ListenDrops"),
-        syn_recv_most: gauge_max(intervals, "listener.syn_recv"),
+        overflows: counter_growth(intervals, Metric::TCPEXT_LISTEN_OVERFLOWS),
+        drops: counter_growth(intervals, Metric::TCPEXT_LISTEN_DROPS),
+        syn_recv_most: gauge_max(intervals, Metric::LISTENER_SYN_RECV),
         server_bytes_each: memory.server,
         load_bytes_each: memory.load,
         machine_bytes_each: memory.machine,

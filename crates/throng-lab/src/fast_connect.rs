@@ -6,7 +6,7 @@ use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::validity::LAG_INVALID_US;
-use throng_report::{Interval, LoadInterval, Summary};
+use throng_report::{Interval, LoadInterval, Metric, Summary};
 
 use crate::calibrate::{CalibrationOutcome, calibrate};
 use crate::error::LabError;
@@ -105,7 +105,7 @@ pub(crate) fn run(
     let summary = Summary::of(&run.file);
     let server = summary.server.as_ref();
     let found = FastConnectResult {
-        overflows: counter_growth(&run.file.intervals, "TcpExt.ListenOverflows"),
+        overflows: counter_growth(&run.file.intervals, Metric::TCPEXT_LISTEN_OVERFLOWS),
         server_cpu_us: server.and_then(|server| server.cpu_us_per_connection),
         load_cpu_us: summary.generator.cpu_us_per_connect,
         machine_busy_share: summary.machine.cpu_busy_share,

@@ -7,7 +7,7 @@
 //! apart.
 
 use throng_report::render::count;
-use throng_report::{Finding, Interval, Side, server_side};
+use throng_report::{Finding, Interval, Metric, Side, server_side};
 
 use crate::reconcile::reconcile;
 
@@ -56,7 +56,7 @@ pub fn finding(intervals: &[Interval]) -> Option<Finding> {
     };
     let evidence = [drops, overflows].into_iter().flatten().filter(|moved| moved.growth() > 0);
     let found = evidence.fold(found, |found, moved| {
-        found.shown_by(moved.counter, moved.from as f64, moved.to as f64, moved.at_ms)
+        found.shown_by(moved.counter.name(), moved.from as f64, moved.to as f64, moved.at_ms)
     });
     let remedy = if found.side == Side::Network {
         "check the packet filters between client and server: nft list ruleset, conntrack -S"
@@ -71,12 +71,12 @@ pub const HALF_OPEN: &str = "half_open";
 /// The finding's id for SYNs that the kernel dropped, which their clients send again.
 pub const SYNS_DROPPED: &str = "syns_dropped";
 
-const DROPS: &str = "TcpExt.ListenDrops";
-const OVERFLOWS: &str = "TcpExt.ListenOverflows";
+const DROPS: Metric = Metric::TCPEXT_LISTEN_DROPS;
+const OVERFLOWS: Metric = Metric::TCPEXT_LISTEN_OVERFLOWS;
 
 /// The growth of a kernel counter over a run.
 struct KernelGrowth {
-    counter: &'static str,
+    counter: Metric,
     from: i64,
     to: i64,
     /// The end of the first interval in which the counter had grown.
@@ -84,12 +84,11 @@ struct KernelGrowth {
 }
 
 impl KernelGrowth {
-    fn of(counter: &'static str, intervals: &[Interval]) -> Option<Self> {
+    fn of(counter: Metric, intervals: &[Interval]) -> Option<Self> {
         let kernel = server_side(intervals);
         let values = || {
-            let value = |interval: &Interval| {
-                Some((interval.at_ms, kernel(interval).get(counter).copied()?))
-            };
+            let value =
+                |interval: &Interval| Some((interval.at_ms, kernel(interval).get(counter)?));
             intervals.iter().filter_map(value)
         };
         let (_, from) = values().next()?;
@@ -123,9 +122,9 @@ mod tests {
             load: Some(load.clone()),
             server: Some(server.clone()),
             kernel: [
-                (DROPS.to_owned(), 70 + moved * drops),
-                (OVERFLOWS.to_owned(), moved * overflows),
-                (ACCEPT_QUEUE.to_owned(), 0),
+                (DROPS, 70 + moved * drops),
+                (OVERFLOWS, moved * overflows),
+                (ACCEPT_QUEUE, 0),
             ]
             .into(),
             ..Interval::default()
@@ -139,7 +138,7 @@ mod tests {
         assert_eq!(found.id, HALF_OPEN);
         assert!(found.text.starts_with("498 connections were half-open"), "{}", found.text);
         let shown = &found.evidence[0];
-        assert_eq!((shown.counter.as_str(), shown.from, shown.to), (DROPS, 70.0, 568.0));
+        assert_eq!((shown.counter.as_str(), shown.from, shown.to), (DROPS.name(), 70.0, 568.0));
         assert_eq!(shown.at_ms, 2000);
     }
 

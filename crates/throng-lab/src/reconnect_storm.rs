@@ -7,7 +7,7 @@ use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
-use throng_report::{Interval, LoadInterval, Summary, Tally, server_side};
+use throng_report::{Interval, LoadInterval, Metric, Summary, Tally, server_side};
 
 use crate::error::LabError;
 use crate::lab::Lab;
@@ -237,7 +237,7 @@ fn storm(users: u64, intervals: &[Interval]) -> Storm {
     found.connect_p99_us = latency(measured(), |load| load.latencies().connect).p99;
     found.join_p99_us = latency(measured(), |load| load.latencies().join).p99;
     let kernel = server_side(intervals);
-    let overflows = |interval: &Interval| kernel(interval).get("TcpExt.ListenOverflows").copied();
+    let overflows = |interval: &Interval| kernel(interval).get(Metric::TCPEXT_LISTEN_OVERFLOWS);
     found.overflows = overflows(began).zip(overflows(last_interval)).map(|(from, to)| to - from);
     found
 }
@@ -360,7 +360,7 @@ mod tests {
         if refused > 0 {
             load.connect_failed.add("ECONNREFUSED", refused);
         }
-        let kernel = [("TcpExt.ListenOverflows".to_owned(), refused as i64)].into();
+        let kernel = [(Metric::TCPEXT_LISTEN_OVERFLOWS, refused as i64)].into();
         Interval { at_ms, span_ms: 500, load: Some(load), kernel, ..Interval::default() }
     }
 

@@ -165,6 +165,8 @@ impl fmt::Display for Finding {
 
 #[cfg(test)]
 mod tests {
+    use crate::Metric;
+
     use super::*;
 
     #[test]
@@ -180,7 +182,7 @@ mod tests {
     fn a_finding_reads_as_sentence_evidence_remedy() {
         let finding =
             Finding::new("accept_queue_overflow", Side::Kernel, "The accept queue overflowed.")
-                .shown_by("TcpExt.ListenOverflows", 0.0, 311.0, 4_200)
+                .shown_by(Metric::TCPEXT_LISTEN_OVERFLOWS.name(), 0.0, 311.0, 4_200)
                 .with_confidence(0.9)
                 .remedied_by("throng serve ok --backlog 4096");
         assert_eq!(

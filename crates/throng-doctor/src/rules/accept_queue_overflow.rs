@@ -1,11 +1,11 @@
 //! Connections became ready faster than the server accepted them.
 
 use throng_report::render::count;
-use throng_report::{Evidence, Finding, Severity, Side};
+use throng_report::{Endpoint, Evidence, Finding, Metric, Severity, Side};
 
 use super::accept_backlog::accept_backlog;
 use super::{Rule, RuleTrait, retransmission};
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::cause("accept_queue_overflow", find)
     .with(&[RuleTrait::LacksCpu, RuleTrait::WithoutLoad])
@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule::cause("accept_queue_overflow", find)
 /// SYN, or its final ACK. The counter covers all listeners of the machine, so an overflow without a
 /// symptom may be another program's.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows")?;
+    let overflows = run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_OVERFLOWS)?;
     let backlog = run.facts(Endpoint::Server).backlog;
     // The kernel refuses when the queue is longer than the backlog, so that one more than the
     // backlog fits.
@@ -35,8 +35,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     .with_severity(severity.unwrap_or(Severity::Noted))
     .with_confidence(if symptom.is_some() { 1.0 } else { 0.6 });
     found.evidence.push(overflows.evidence());
-    let most =
-        run.peak(Endpoint::Server, "listener.accept_queue_most").filter(|peak| peak.value > 0);
+    let most = run
+        .peak(Endpoint::Server, Metric::LISTENER_ACCEPT_QUEUE_MOST)
+        .filter(|peak| peak.value > 0);
     found.evidence.extend(most.map(|peak| peak.evidence()));
     found.evidence.extend(symptom);
     Some(found.remedied_by(
@@ -64,7 +65,7 @@ pub(super) fn symptom(run: &RunView<'_>) -> Option<(Severity, Evidence)> {
 /// than at either, but hardly twice as long.
 fn may_have_been_full(run: &RunView<'_>) -> bool {
     let backlog = run.facts(Endpoint::Server).backlog;
-    let most = run.peak(Endpoint::Server, "listener.accept_queue_most");
+    let most = run.peak(Endpoint::Server, Metric::LISTENER_ACCEPT_QUEUE_MOST);
     backlog.zip(most).is_none_or(|(backlog, most)| 2 * most.value >= backlog)
 }
 
@@ -75,8 +76,12 @@ mod tests {
 
     #[test]
     fn a_queue_that_overflows_is_told_with_its_size() {
-        let run =
-            Run::quiet().with("listener.backlog", 128).growing("TcpExt.ListenOverflows", 70, 40, 2);
+        let run = Run::quiet().with(Metric::LISTENER_BACKLOG, 128).growing(
+            Metric::TCPEXT_LISTEN_OVERFLOWS,
+            70,
+            40,
+            2,
+        );
         assert_eq!(run.speaks(&RULE).severity, Severity::Noted, "it may be another program's");
         let run =
             run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)));
@@ -96,10 +101,10 @@ mod tests {
     fn who_waits_in_a_queue_that_has_room_did_not_meet_the_overflow() {
         let waiting = |most| {
             Run::quiet()
-                .with("listener.backlog", 4_096)
-                .with("listener.accept_queue", most)
-                .with("listener.accept_queue_most", most)
-                .growing("TcpExt.ListenOverflows", 70, 40, 2)
+                .with(Metric::LISTENER_BACKLOG, 4_096)
+                .with(Metric::LISTENER_ACCEPT_QUEUE, most)
+                .with(Metric::LISTENER_ACCEPT_QUEUE_MOST, most)
+                .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 70, 40, 2)
         };
         assert_eq!(waiting(13).speaks(&RULE).severity, Severity::Noted);
         assert_eq!(waiting(4_096).speaks(&RULE).severity, Severity::Stopped);
@@ -107,8 +112,8 @@ mod tests {
 
     #[test]
     fn overflows_of_another_time_or_of_a_kernel_that_is_not_the_servers_are_none() {
-        Run::quiet().with("TcpExt.ListenOverflows", 70).is_silent(&RULE);
-        let mut elsewhere = Run::quiet().growing("TcpExt.ListenOverflows", 70, 40, 2);
+        Run::quiet().with(Metric::TCPEXT_LISTEN_OVERFLOWS, 70).is_silent(&RULE);
+        let mut elsewhere = Run::quiet().growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 70, 40, 2);
         elsewhere.header.target_is_here = false;
         elsewhere.is_silent(&RULE);
     }

@@ -1,10 +1,10 @@
 //! The server requested a longer accept queue than the kernel allows.
 
 use throng_report::render::count;
-use throng_report::{Finding, Severity, Side};
+use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 
 use super::{Rule, RuleTrait, accept_queue_overflow};
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::cause("backlog_clamped", find)
     .with(&[RuleTrait::WithoutLoad])
@@ -19,8 +19,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if requested.is_some_and(|requested| requested <= limit) {
         return None;
     }
-    let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows");
-    let used = run.peak(Endpoint::Server, "listener.accept_queue_most").filter(|peak| {
+    let overflows = run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_OVERFLOWS);
+    let used = run.peak(Endpoint::Server, Metric::LISTENER_ACCEPT_QUEUE_MOST).filter(|peak| {
         // A guess needs an overflow: a queue that was long is not enough.
         requested.is_some() && peak.value * 2 >= backlog
     });
@@ -75,9 +75,9 @@ mod tests {
 
     fn limited(somaxconn: i64, backlog: i64) -> Run {
         Run::quiet()
-            .with("sysctl.net.core.somaxconn", somaxconn)
-            .with("listener.backlog", backlog)
-            .growing("TcpExt.ListenOverflows", 0, 40, 2)
+            .with(Metric::SYSCTL_NET_CORE_SOMAXCONN, somaxconn)
+            .with(Metric::LISTENER_BACKLOG, backlog)
+            .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2)
     }
 
     fn asking(run: Run, backlog: u64) -> Run {
@@ -116,9 +116,9 @@ mod tests {
     fn a_short_queue_that_was_hardly_used_is_no_finding() {
         let quiet = |most| {
             let run = Run::quiet()
-                .with("sysctl.net.core.somaxconn", 128)
-                .with("listener.backlog", 128)
-                .with("listener.accept_queue_most", most);
+                .with(Metric::SYSCTL_NET_CORE_SOMAXCONN, 128)
+                .with(Metric::LISTENER_BACKLOG, 128)
+                .with(Metric::LISTENER_ACCEPT_QUEUE_MOST, most);
             asking(run, 4_096)
         };
         quiet(20).is_silent(&RULE);

@@ -69,7 +69,7 @@ fn paused(run: &RunView<'_>) -> Option<Evidence> {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ServerSnapshot;
+    use throng_report::{Metric, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::*;
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_longer_queue_does_not_help_it() {
-        let run = places(600).growing("TcpExt.ListenOverflows", 0, 40, 2);
+        let run = places(600).growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2);
         let (history, summary) = run.whole();
         let findings = crate::diagnose(&history, &summary, &[]).findings;
         assert_eq!(findings[0].id, RULE.id);

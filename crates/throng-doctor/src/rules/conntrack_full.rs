@@ -2,7 +2,7 @@
 //! entry.
 
 use throng_report::render::count;
-use throng_report::{Finding, Severity};
+use throng_report::{Finding, Metric, Severity};
 
 use super::{Rule, RuleTrait, retransmission};
 use crate::kernels::{Kernel, kernels};
@@ -21,10 +21,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// arrive at the same time.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     let dropped = run
-        .growth(kernel.endpoint, "conntrack.dropped")
-        .or_else(|| run.growth(kernel.endpoint, "conntrack.early_dropped"))?;
+        .growth(kernel.endpoint, Metric::CONNTRACK_DROPPED)
+        .or_else(|| run.growth(kernel.endpoint, Metric::CONNTRACK_EARLY_DROPPED))?;
     let max = run.facts(kernel.endpoint).conntrack_max?;
-    let full = run.peak(kernel.endpoint, "conntrack.count")?;
+    let full = run.peak(kernel.endpoint, Metric::CONNTRACK_COUNT)?;
     if (full.value as f64) < FULL * max as f64 {
         return None;
     }
@@ -63,14 +63,15 @@ mod tests {
     use super::*;
 
     fn tracking(count: i64) -> Run {
-        Run::quiet().with("conntrack.max", 200).with("conntrack.count", count)
+        Run::quiet().with(Metric::CONNTRACK_MAX, 200).with(Metric::CONNTRACK_COUNT, count)
     }
 
     #[test]
     fn a_full_table_that_drops_is_told_with_its_size() {
-        let run = tracking(200).growing("conntrack.dropped", 0, 280, 2).loaded(|load, second| {
-            load.counters.connects_started += if second > 2 { 300 } else { 0 };
-        });
+        let run =
+            tracking(200).growing(Metric::CONNTRACK_DROPPED, 0, 280, 2).loaded(|load, second| {
+                load.counters.connects_started += if second > 2 { 300 } else { 0 };
+            });
         let found = run.speaks(&RULE);
         assert_eq!(found.severity, Severity::Stopped);
         assert_eq!(
@@ -82,14 +83,14 @@ mod tests {
 
     #[test]
     fn drops_that_nobody_felt_are_noted() {
-        let found = tracking(200).growing("conntrack.dropped", 0, 2, 2).speaks(&RULE);
+        let found = tracking(200).growing(Metric::CONNTRACK_DROPPED, 0, 2, 2).speaks(&RULE);
         assert_eq!(found.severity, Severity::Noted);
     }
 
     #[test]
     fn a_table_with_room_that_drops_and_a_full_one_that_does_not_are_silent() {
-        tracking(100).growing("conntrack.dropped", 0, 280, 2).is_silent(&RULE);
+        tracking(100).growing(Metric::CONNTRACK_DROPPED, 0, 280, 2).is_silent(&RULE);
         tracking(200).is_silent(&RULE);
-        tracking(200).growing("conntrack.insert_failed", 0, 9, 2).is_silent(&RULE);
+        tracking(200).growing(Metric::CONNTRACK_INSERT_FAILED, 0, 9, 2).is_silent(&RULE);
     }
 }

@@ -1,6 +1,6 @@
 //! Programs that do not belong to the run took CPUs that it needed, or could have used.
 
-use throng_report::{Evidence, Finding, Severity};
+use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, Severity};
 
 use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, ProcessCpus, mean, shares};
@@ -8,7 +8,7 @@ use crate::history::Sample;
 use crate::impact::{Impact, impact_of_waiting};
 use crate::kernels::{Kernel, machines};
 use crate::other_programs::OtherPrograms;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::note("cpu_contended", find)
     .with(&[RuleTrait::OtherPrograms, RuleTrait::LacksCpu])
@@ -122,11 +122,9 @@ fn rise(run: &RunView<'_>, uses: &[CpuUse]) -> Option<f64> {
 
 /// Returns how long threads of the run waited, and how busy the machine was.
 fn evidence(run: &RunView<'_>, end: Endpoint, at_ms: u64) -> Vec<Evidence> {
-    let delays = [(Endpoint::Client, "client"), (Endpoint::Server, "server")]
+    let delays = [Endpoint::Client, Endpoint::Server]
         .into_iter()
-        .filter_map(|(end, label)| {
-            run.peak(end, &format!("process.{label}.most_delayed_thread_permille"))
-        })
+        .filter_map(|end| run.peak(end, ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.of(end)))
         .map(|peak| peak.evidence())
         .map(|evidence| Evidence { at_ms: evidence.at_ms.max(at_ms), ..evidence });
     let busy = run.growth_of("machine.cpu_busy_us", |sample| {
@@ -164,7 +162,7 @@ const STRANGERS_CPUS_MIN: f64 = 0.25;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ProgramUse;
+    use throng_report::{Metric, ProcessMetric, ProgramUse};
 
     use super::super::fixture::Run;
     use super::*;
@@ -173,8 +171,8 @@ mod tests {
     /// generator is late.
     fn beside(delayed: i64) -> Run {
         Run::quiet()
-            .growing("process.server.cpu_us", 0, 200_000, 0)
-            .with("process.client.most_delayed_thread_permille", delayed)
+            .growing(ProcessMetric::CPU_US.server, 0, 200_000, 0)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, delayed)
             .loaded(|load, second| load.lag.record_n(30_000, if second > 5 { 900 } else { 0 }))
             .changed(|interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
@@ -201,8 +199,8 @@ mod tests {
     fn they_are_named_with_their_time() {
         // From 5 to 9 s other programs use nearly everything.
         let run = Run::quiet()
-            .growing("process.server.cpu_us", 0, 200_000, 0)
-            .with("process.client.most_delayed_thread_permille", 300)
+            .growing(ProcessMetric::CPU_US.server, 0, 200_000, 0)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, 300)
             .loaded(|load, second| {
                 load.message.record_n(400_000, if (6..=9).contains(&second) { 500 } else { 0 });
             })
@@ -254,9 +252,9 @@ mod tests {
     fn a_run_that_is_held_to_one_cpu_has_no_use_for_the_idle_one() {
         let run = beside(30)
             .loaded(|load, _| load.lag.clear())
-            .with("process.client.cpus_allowed", 1)
-            .growing("process.client.cpus_busy_us", 0, 990_000, 0)
-            .growing("process.client.cpus_idle_us", 0, 10_000, 0)
+            .with(ProcessMetric::CPUS_ALLOWED.client, 1)
+            .growing(ProcessMetric::CPUS_BUSY_US.client, 0, 990_000, 0)
+            .growing(ProcessMetric::CPUS_IDLE_US.client, 0, 10_000, 0)
             .changed(|interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
                 (machine.cpu_busy_us, machine.cpu_idle_us) =
@@ -328,12 +326,12 @@ mod tests {
 
     #[test]
     fn a_machine_that_the_run_fills_itself_is_not_contended() {
-        beside(600).growing("process.server.cpu_us", 0, 1_800_000, 0).is_silent(&RULE);
+        beside(600).growing(ProcessMetric::CPU_US.server, 0, 1_800_000, 0).is_silent(&RULE);
     }
 
     #[test]
     fn threads_that_would_fill_the_machine_many_times_are_not_held_up_by_others() {
-        let wanting = |us| beside(600).growing("process.server.run_delay_us", 0, us, 0);
+        let wanting = |us| beside(600).growing(ProcessMetric::RUN_DELAY_US.server, 0, us, 0);
         assert_eq!(wanting(3_000_000).speaks(&RULE).severity, Severity::Slowed);
         assert_eq!(wanting(40_000_000).speaks(&RULE).severity, Severity::Noted);
     }
@@ -341,7 +339,7 @@ mod tests {
     #[test]
     fn where_the_server_cannot_be_seen_it_might_be_the_server() {
         let unseen = beside(600).changed(|interval, _| {
-            interval.kernel.remove("process.server.cpu_us");
+            interval.kernel.remove(ProcessMetric::CPU_US.server);
         });
         unseen.is_silent(&RULE);
     }
@@ -354,6 +352,6 @@ mod tests {
 
     #[test]
     fn the_kernels_own_work_on_packets_is_not_another_programs() {
-        beside(600).growing("cpu.softirq_us", 0, 1_700_000, 0).is_silent(&RULE);
+        beside(600).growing(Metric::CPU_SOFTIRQ_US, 0, 1_700_000, 0).is_silent(&RULE);
     }
 }

@@ -1,12 +1,12 @@
 //! The hypervisor gave the machine's CPUs to other guests.
 
-use throng_report::{Evidence, Finding};
+use throng_report::{Endpoint, Evidence, Finding};
 
 use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, lasting, mean, whole_percent};
 use crate::impact::impact_of_waiting;
 use crate::kernels::machines;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
     Rule::cause("cpu_stolen", find).with(&[RuleTrait::TakesCpu, RuleTrait::OtherPrograms]);

@@ -1,10 +1,10 @@
 //! The Unix user of a program has no epoll watch left for another socket.
 
 use throng_report::render::count;
-use throng_report::{Finding, Side};
+use throng_report::{Endpoint, Finding, Side};
 
 use super::Rule;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
     Rule::cause("epoll_watches_exhausted", find).explains(&["server_closes_early", "half_open"]);
@@ -45,7 +45,7 @@ const SPARE: i64 = 100_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ServerSnapshot;
+    use throng_report::{Metric, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::*;
@@ -65,7 +65,7 @@ mod tests {
     fn the_program_that_was_refused_is_named() {
         let side = |run: &Run| run.speaks(&RULE).side;
         let generator =
-            refused_by_the_generator("ENOSPC").with("sysctl.fs.epoll.max_user_watches", 400);
+            refused_by_the_generator("ENOSPC").with(Metric::SYSCTL_FS_EPOLL_MAX_USER_WATCHES, 400);
         assert_eq!(side(&generator), Side::Client);
         assert_eq!(
             generator.speaks(&RULE).first_sentence(),

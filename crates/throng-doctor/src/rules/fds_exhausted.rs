@@ -1,12 +1,12 @@
 //! No fd was left: in an fd table of the generator or of the server, or in the whole system.
 
 use throng_report::render::count;
-use throng_report::{Finding, RunEventKind, Side};
+use throng_report::{Endpoint, Finding, Metric, RunEventKind, Side};
 
 use super::accept_backlog::{accept_backlog, open};
 use super::{Rule, RuleTrait, retransmission};
 use crate::history::Sample;
-use crate::run_view::{Endpoint, Growth, RunView};
+use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule::cause("fds_exhausted", find)
     .with(&[RuleTrait::WithoutLoad])
@@ -35,7 +35,7 @@ fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
         ),
     );
     found.evidence.push(growth.evidence());
-    found.evidence.extend(run.peak(end, "files.open").map(|peak| peak.evidence()));
+    found.evidence.extend(run.peak(end, Metric::FILES_OPEN).map(|peak| peak.evidence()));
     let wanted = most.map_or(WANTED, |most| most.saturating_mul(2).max(WANTED));
     Some(found.remedied_by(format!("sysctl -w fs.file-max={wanted}")))
 }
@@ -166,7 +166,7 @@ const WANTED: i64 = 4_000_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ServerSnapshot;
+    use throng_report::{ProcessMetric, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::*;
@@ -181,13 +181,13 @@ mod tests {
 
     #[test]
     fn a_full_table_of_the_generator_is_reported_with_its_connections() {
-        let run = Run::quiet().with("process.client.fds_max", 450).loaded(|load, second| {
+        let run = Run::quiet().with(ProcessMetric::FDS_MAX.client, 450).loaded(|load, second| {
             load.connect_failed.add("EMFILE", 90 * second.saturating_sub(3));
         });
         let found = run.speaks(&RULE);
         assert_eq!(found.side, Side::Client);
         assert!(found.text.contains("holds 450 fds, was full with 800 connections"), "{found}");
-        let raised = run.with("process.client.fds_max", 20_000).speaks(&RULE);
+        let raised = run.with(ProcessMetric::FDS_MAX.client, 20_000).speaks(&RULE);
         assert!(raised.text.contains("table was full with 800 connections"), "{raised}");
     }
 
@@ -199,7 +199,7 @@ mod tests {
                 server.counters.pauses_fd = second.saturating_sub(2);
             })
         };
-        let found = full(Run::quiet().with("process.server.fds_max", 668)).speaks(&RULE);
+        let found = full(Run::quiet().with(ProcessMetric::FDS_MAX.server, 668)).speaks(&RULE);
         assert_eq!(found.side, Side::Server);
         assert!(found.text.contains("is full with 600 connections"), "{found}");
         let mut open_model = full(Run::quiet());
@@ -213,7 +213,7 @@ mod tests {
             "{remedy}"
         );
         // Six hundred connections in tables of a hundred: every core has its own table.
-        let private = large.with("process.server.fds_max", 100).changed(|interval, _| {
+        let private = large.with(ProcessMetric::FDS_MAX.server, 100).changed(|interval, _| {
             interval.server.as_mut().unwrap().cores = 8;
         });
         let remedy = private.speaks(&RULE).remedy;
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_systems_limit_is_not_one_of_a_table() {
-        let run = serving(Run::quiet().with("files.max", 9_000), |server, second| {
+        let run = serving(Run::quiet().with(Metric::FILES_MAX, 9_000), |server, second| {
             server.accept_errors.add("ENFILE", second.saturating_sub(3));
         });
         let found = run.speaks(&RULE);

@@ -2,13 +2,13 @@
 
 use throng_report::render::micros;
 use throng_report::validity::LAG_DEGRADED_US;
-use throng_report::{Evidence, Finding, Grade, Side};
+use throng_report::{Endpoint, Evidence, Finding, Grade, Metric, ProcessMetric, Side};
 
 use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, mean, shares, whole_percent};
 use crate::history::Sample;
 use crate::impact::lateness_severity;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::cause("generator_saturated", find).with(&[RuleTrait::LacksCpu]);
 
@@ -61,7 +61,7 @@ struct Shortage {
     /// Further sentence, with a space before it.
     detail: String,
     /// Gauge that shows the shortage.
-    gauge: Option<&'static str>,
+    gauge: Option<Metric>,
     remedy: &'static str,
 }
 
@@ -100,7 +100,7 @@ impl Shortage {
                     whole_percent(delayed)
                 ),
                 detail,
-                gauge: Some("process.client.most_delayed_thread_permille"),
+                gauge: Some(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client),
                 remedy: "let it use more CPUs (taskset, cpuset, quota), or stop other programs on \
                          its machine",
             }
@@ -118,7 +118,7 @@ impl Shortage {
                     whole_percent(busiest)
                 ),
                 detail,
-                gauge: Some("process.client.busiest_thread_permille"),
+                gauge: Some(ProcessMetric::BUSIEST_THREAD_PERMILLE.client),
                 remedy: "give it more event loops (--cores), or lower the load",
             }
         } else {
@@ -176,12 +176,12 @@ mod tests {
         });
         check(full, "its machine had no CPU time left", "more machines");
         check(
-            late(30_000).with("process.client.busiest_thread_permille", 970),
+            late(30_000).with(ProcessMetric::BUSIEST_THREAD_PERMILLE.client, 970),
             "one of its 2 event loops was busy for 97 % of the time",
             "--cores",
         );
         check(
-            late(30_000).with("process.client.most_delayed_thread_permille", 400),
+            late(30_000).with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, 400),
             "one of its threads waited for a CPU 40 % of the time",
             "taskset",
         );

@@ -1,12 +1,12 @@
 //! One thread of the server was busy all the time while CPUs were idle.
 
 use throng_report::render::count;
-use throng_report::{Finding, ServerSnapshot, Severity, Side};
+use throng_report::{Endpoint, Finding, ProcessMetric, ServerSnapshot, Severity, Side};
 
 use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, whole_percent};
 use crate::impact::impact;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::cause("hot_core", find)
     .with(&[RuleTrait::LacksCpu])
@@ -38,9 +38,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let mut found = Finding::new(RULE.id, Side::Server, text)
         .with_severity(impact.as_ref().map_or(Severity::Noted, |impact| impact.severity))
         .with_confidence(0.9);
-    let busiest = run.peak(Endpoint::Server, "process.server.busiest_thread_permille")?;
+    let busiest = run.peak(Endpoint::Server, ProcessMetric::BUSIEST_THREAD_PERMILLE.server)?;
     found.evidence.push(busiest.evidence());
-    let taken = run.growth(Endpoint::Server, "process.server.cpu_us");
+    let taken = run.growth(Endpoint::Server, ProcessMetric::CPU_US.server);
     found.evidence.extend(taken.map(|growth| growth.evidence_from(used.at_ms)));
     found.evidence.extend(impact.map(|impact| impact.evidence));
     Some(found.remedied_by(reason.remedy))
@@ -115,11 +115,8 @@ impl Reason {
 
     /// Returns the reason for a server that is not throng: only its threads are known.
     fn foreign(run: &RunView<'_>) -> Self {
-        let threads = run
-            .samples()
-            .iter()
-            .find_map(|sample| run.value(Endpoint::Server, sample, "process.server.threads"))
-            .unwrap_or(1);
+        let threads =
+            run.peak(Endpoint::Server, ProcessMetric::THREADS.server).map_or(1, |peak| peak.from);
         Self {
             what: match threads {
                 1 => "it has one thread".to_owned(),
@@ -164,10 +161,10 @@ mod tests {
     /// A run with slow answers while one thread of the server uses 0.95 of two CPUs.
     fn hot() -> Run {
         Run::quiet()
-            .growing("process.server.cpu_us", 0, 980_000, 0)
-            .with("process.server.busiest_thread_permille", 950)
-            .with("process.server.most_delayed_thread_permille", 10)
-            .with("process.server.threads", 9)
+            .growing(ProcessMetric::CPU_US.server, 0, 980_000, 0)
+            .with(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 950)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 10)
+            .with(ProcessMetric::THREADS.server, 9)
             .loaded(|load, _| load.message.record_n(400_000, 500))
             .changed(|interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
@@ -228,15 +225,15 @@ mod tests {
 
     #[test]
     fn threads_that_are_all_busy_or_wait_for_a_full_machine_are_not_one_thread() {
-        hot().growing("process.server.cpu_us", 0, 1_900_000, 0).is_silent(&RULE);
+        hot().growing(ProcessMetric::CPU_US.server, 0, 1_900_000, 0).is_silent(&RULE);
         hot()
-            .with("process.server.most_delayed_thread_permille", 400)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 400)
             .changed(|interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
                 (machine.cpu_busy_us, machine.cpu_idle_us) = (1_990_000 * second, 10_000 * second);
             })
             .is_silent(&RULE);
-        hot().with("process.server.cpus_allowed", 1).is_silent(&RULE);
+        hot().with(ProcessMetric::CPUS_ALLOWED.server, 1).is_silent(&RULE);
     }
 
     #[test]
@@ -245,7 +242,7 @@ mod tests {
         assert_eq!(well.speaks(&RULE).severity, Severity::Noted);
         let for_a_while = well.changed(|interval, second| {
             if second > 4 {
-                interval.kernel.insert("process.server.busiest_thread_permille".into(), 300);
+                interval.kernel.set(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 300);
             }
         });
         for_a_while.is_silent(&RULE);

@@ -1,11 +1,11 @@
 //! The kernel reset connections that were closed and still had data to send.
 
 use throng_report::render::count;
-use throng_report::{Finding, Severity};
+use throng_report::{Endpoint, Finding, Metric, Severity};
 
 use super::Rule;
 use crate::kernels::{Kernel, kernels};
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
     Rule::cause("orphans_aborted", find).explains(&["server_closes_early", "retransmits"]);
@@ -19,10 +19,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 
 /// Looks for resets of orphans in one kernel.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let aborted = run.growth(kernel.endpoint, "TcpExt.TCPAbortOnMemory")?;
-    let orphans = run.peak(kernel.endpoint, "sockstat.tcp.orphan");
+    let aborted = run.growth(kernel.endpoint, Metric::TCPEXT_TCP_ABORT_ON_MEMORY)?;
+    let orphans = run.peak(kernel.endpoint, Metric::SOCKSTAT_TCP_ORPHAN);
     // Without orphans the cause is memory, which is another finding.
-    let is_memory = run.growth(kernel.endpoint, "TcpExt.TCPMemoryPressures").is_some()
+    let is_memory = run.growth(kernel.endpoint, Metric::TCPEXT_TCP_MEMORY_PRESSURES).is_some()
         || is_pressed(run, kernel.endpoint);
     let last = &run.samples().last()?.load()?.counters;
     let closed = last.connects_ok.saturating_sub(last.connected);
@@ -44,9 +44,9 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         .with_severity(Severity::Stopped)
         .with_confidence(0.8);
     found.evidence.push(aborted.evidence());
-    found
-        .evidence
-        .extend(run.growth(kernel.endpoint, "Tcp.EstabResets").map(|growth| growth.evidence()));
+    found.evidence.extend(
+        run.growth(kernel.endpoint, Metric::TCP_ESTAB_RESETS).map(|growth| growth.evidence()),
+    );
     found.evidence.extend(orphans.map(|peak| peak.evidence()));
     let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
     Some(found.remedied_by(format!(
@@ -57,7 +57,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
 
 /// Reports whether sockets hold so much memory that the kernel reclaims some.
 fn is_pressed(run: &RunView<'_>, end: Endpoint) -> bool {
-    let pages = run.peak(end, "sockstat.tcp.mem_pages");
+    let pages = run.peak(end, Metric::SOCKSTAT_TCP_MEM_PAGES);
     let from = run.facts(end).tcp_mem_pressure_pages;
     pages.zip(from).is_some_and(|(pages, from)| pages.value >= from)
 }
@@ -84,10 +84,10 @@ mod tests {
     #[test]
     fn orphans_that_the_kernel_reset_are_reported_with_their_number() {
         let run = churn()
-            .growing("TcpExt.TCPAbortOnMemory", 0, 90, 2)
-            .growing("Tcp.EstabResets", 3, 90, 2)
-            .with("sysctl.net.ipv4.tcp_max_orphans", 50)
-            .with("sockstat.tcp.orphan", 50);
+            .growing(Metric::TCPEXT_TCP_ABORT_ON_MEMORY, 0, 90, 2)
+            .growing(Metric::TCP_ESTAB_RESETS, 3, 90, 2)
+            .with(Metric::SYSCTL_NET_IPV4_TCP_MAX_ORPHANS, 50)
+            .with(Metric::SOCKSTAT_TCP_ORPHAN, 50);
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
@@ -100,10 +100,10 @@ mod tests {
 
     #[test]
     fn what_ran_out_of_memory_and_what_others_closed_are_none() {
-        let aborting = |run: Run| run.growing("TcpExt.TCPAbortOnMemory", 0, 90, 2);
-        aborting(churn()).growing("TcpExt.TCPMemoryPressures", 0, 1, 3).is_silent(&RULE);
+        let aborting = |run: Run| run.growing(Metric::TCPEXT_TCP_ABORT_ON_MEMORY, 0, 90, 2);
+        aborting(churn()).growing(Metric::TCPEXT_TCP_MEMORY_PRESSURES, 0, 1, 3).is_silent(&RULE);
         aborting(Run::quiet()).is_silent(&RULE);
-        churn().growing("TcpExt.TCPAbortOnMemory", 0, 1, 2).is_silent(&RULE);
+        churn().growing(Metric::TCPEXT_TCP_ABORT_ON_MEMORY, 0, 1, 2).is_silent(&RULE);
         churn().is_silent(&RULE);
     }
 }

@@ -1,10 +1,10 @@
 //! The generator binds source ports by number, and other sockets have them.
 
 use throng_report::render::count;
-use throng_report::{Finding, Side};
+use throng_report::{Endpoint, Finding, Side};
 
 use super::Rule;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::cause("port_conflict", find);
 
@@ -54,6 +54,8 @@ fn listener(run: &RunView<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Metric;
+
     use super::super::fixture::Run;
     use super::*;
 
@@ -71,8 +73,8 @@ mod tests {
     #[test]
     fn a_target_inside_the_ephemeral_range_is_mentioned() {
         let mut run = failing("EADDRINUSE")
-            .with("sysctl.net.ipv4.local_port_first", 1_024)
-            .with("sysctl.net.ipv4.local_port_last", 65_535);
+            .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_FIRST, 1_024)
+            .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_LAST, 65_535);
         run.header.target = "ws://127.0.0.1:5555/socket".into();
         assert!(run.speaks(&RULE).text.contains("port 5555 is itself"));
         run.header.target = "tcp://127.0.0.1:80".into();

@@ -1,11 +1,11 @@
 //! The server had no CPU time left.
 
-use throng_report::{Finding, Severity, Side};
+use throng_report::{Endpoint, Finding, ProcessMetric, Severity, Side};
 
 use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, shares, whole_percent};
 use crate::impact::impact;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::cause("server_cpu_saturated", find)
     .with(&[RuleTrait::LacksCpu])
@@ -49,7 +49,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let busy = run.growth_of("machine.cpu_busy_us", |sample| {
         Some(run.machine(Endpoint::Server, sample)?.cpu_busy_us as i64)
     });
-    let taken = run.growth(Endpoint::Server, "process.server.cpu_us");
+    let taken = run.growth(Endpoint::Server, ProcessMetric::CPU_US.server);
     let growths = [busy, taken].into_iter().flatten();
     found.evidence.extend(growths.map(|growth| growth.evidence_from(used.at_ms)));
     found.evidence.extend(impact.map(|impact| impact.evidence));
@@ -110,8 +110,8 @@ mod tests {
     /// A run with slow answers on two full CPUs, where the server uses `server_us` of each second.
     fn full(server_us: i64) -> Run {
         Run::quiet()
-            .growing("process.server.cpu_us", 0, server_us, 0)
-            .with("process.server.most_delayed_thread_permille", 300)
+            .growing(ProcessMetric::CPU_US.server, 0, server_us, 0)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 300)
             .loaded(|load, second| {
                 load.message.record_n(400_000, 500);
                 load.process.cpu_user_us = (1_900_000 - server_us as u64) * second;
@@ -135,11 +135,12 @@ mod tests {
 
     #[test]
     fn a_server_that_is_held_to_one_cpu_is_full_when_that_one_is() {
-        let run =
-            full(990_000).with("process.server.cpus_allowed", 1).changed(|interval, second| {
+        let run = full(990_000).with(ProcessMetric::CPUS_ALLOWED.server, 1).changed(
+            |interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
                 (machine.cpu_busy_us, machine.cpu_idle_us) = (1_300_000 * second, 700_000 * second);
-            });
+            },
+        );
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
@@ -150,13 +151,15 @@ mod tests {
     #[test]
     fn a_server_that_hardly_runs_or_never_waits_is_not_what_is_full() {
         full(200_000).is_silent(&RULE);
-        full(1_000_000).with("process.server.most_delayed_thread_permille", 20).is_silent(&RULE);
+        full(1_000_000)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 20)
+            .is_silent(&RULE);
     }
 
     #[test]
     fn a_server_that_cannot_be_seen_is_blamed_on_a_machine_of_its_own_alone() {
         let mut unseen = full(1_000_000).changed(|interval, _| {
-            interval.kernel.remove("process.server.cpu_us");
+            interval.kernel.remove(ProcessMetric::CPU_US.server);
             interval.server_machine = interval.machine.clone();
         });
         unseen.is_silent(&RULE);

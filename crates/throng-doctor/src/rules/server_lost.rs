@@ -1,12 +1,12 @@
 //! The server ended, stopped answering, or never listened.
 
 use throng_report::render::count;
-use throng_report::{Finding, RunEventKind, SERVER_SILENT, Side};
+use throng_report::{Endpoint, Finding, ProcessMetric, RunEventKind, SERVER_SILENT, Side};
 
 use super::{Rule, RuleTrait};
 use crate::history::Sample;
 use crate::outages::{events, outages};
-use crate::run_view::{Endpoint, Growth, RunView};
+use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule::cause("server_lost", find)
     .with(&[RuleTrait::ServerFault])
@@ -121,7 +121,7 @@ fn at_end(run: &RunView<'_>) -> u64 {
 /// Returns the finding for a server that ended.
 fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
     let held = held(run, at_ms);
-    let memory = || run.peak(Endpoint::Server, "process.server.rss_bytes");
+    let memory = || run.peak(Endpoint::Server, ProcessMetric::RSS_BYTES.server);
     let taken = port_taken(run);
     let because = taken.as_ref().map_or_else(|| how.to_owned(), |(taken, _)| format!(": {taken}"));
     let range = taken.as_ref().map_or_else(String::new, |(_, range)| range.clone());
@@ -229,7 +229,7 @@ const SILENT_CONFIDENCE: f64 = 0.6;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::RunEvent;
+    use throng_report::{Metric, RunEvent};
 
     use super::super::fixture::Run;
     use super::*;
@@ -321,8 +321,8 @@ mod tests {
         };
         let run = |first| {
             with_event(refusing_from(7), 8, taken.clone())
-                .with("sysctl.net.ipv4.local_port_first", first)
-                .with("sysctl.net.ipv4.local_port_last", 40_100)
+                .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_FIRST, first)
+                .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_LAST, 40_100)
         };
         let found = run(40_000).speaks(&RULE);
         assert_eq!(

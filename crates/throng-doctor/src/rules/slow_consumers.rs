@@ -1,11 +1,11 @@
 //! A client or a server does not read the data that it is sent.
 
 use throng_report::render::{bytes, count};
-use throng_report::{Finding, ServerCounters, ServerSnapshot, Severity, Side};
+use throng_report::{Endpoint, Finding, Metric, ServerCounters, ServerSnapshot, Severity, Side};
 
 use super::accept_backlog::open;
 use super::{Rule, RuleTrait};
-use crate::run_view::{Endpoint, Growth, Peak, RunView};
+use crate::run_view::{Growth, Peak, RunView};
 
 pub(super) const RULE: Rule = Rule::cause("slow_consumers", find)
     .with(&[RuleTrait::LacksCpu])
@@ -114,7 +114,7 @@ fn server(run: &RunView<'_>) -> Option<Finding> {
         found.evidence.extend([blocked.evidence(), pending.evidence()]);
     }
     found.evidence.extend(overflows.map(|growth| growth.evidence()));
-    let closed = run.growth(Endpoint::Server, "TcpExt.TCPToZeroWindowAdv");
+    let closed = run.growth(Endpoint::Server, Metric::TCPEXT_TCP_TO_ZERO_WINDOW_ADV);
     found.evidence.extend(closed.map(|growth| growth.evidence()));
     Some(found.remedied_by(
         "find what keeps its handler from reading (a lock, a slow task), or send less",

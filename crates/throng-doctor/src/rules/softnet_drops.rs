@@ -1,7 +1,7 @@
 //! Packets arrived faster than a CPU took them from its queue.
 
-use throng_report::Finding;
 use throng_report::render::count;
+use throng_report::{Finding, Metric};
 
 use super::{Rule, retransmission};
 use crate::kernels::{Kernel, kernels};
@@ -17,9 +17,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// The counter covers all CPUs and all namespaces, so the dropped packets may belong to another
 /// program. Hence the rule requires a share of the packets and a symptom in the run.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let dropped = run.growth(kernel.endpoint, "softnet.dropped")?;
+    let dropped = run.growth(kernel.endpoint, Metric::SOFTNET_DROPPED)?;
     let processed =
-        run.growth(kernel.endpoint, "softnet.processed").map_or(0, |growth| growth.by());
+        run.growth(kernel.endpoint, Metric::SOFTNET_PROCESSED).map_or(0, |growth| growth.by());
     if dropped.by() < DROPPED_MIN || dropped.by().saturating_mul(DROPPED_ONE_IN) < processed {
         return None;
     }
@@ -67,9 +67,9 @@ mod tests {
 
     fn dropping(each_second: i64) -> Run {
         Run::quiet()
-            .with("sysctl.net.core.netdev_max_backlog", 1_000)
-            .growing("softnet.processed", 50_000_000, 100_000, 0)
-            .growing("softnet.dropped", 77, each_second, 5)
+            .with(Metric::SYSCTL_NET_CORE_NETDEV_MAX_BACKLOG, 1_000)
+            .growing(Metric::SOFTNET_PROCESSED, 50_000_000, 100_000, 0)
+            .growing(Metric::SOFTNET_DROPPED, 77, each_second, 5)
     }
 
     #[test]
@@ -86,6 +86,6 @@ mod tests {
     fn drops_of_others_and_a_few_of_many_are_silent() {
         dropping(100).is_silent(&RULE);
         slow(dropping(1)).is_silent(&RULE);
-        slow(Run::quiet().growing("softnet.time_squeeze", 0, 900, 0)).is_silent(&RULE);
+        slow(Run::quiet().growing(Metric::SOFTNET_TIME_SQUEEZE, 0, 900, 0)).is_silent(&RULE);
     }
 }

@@ -1,7 +1,7 @@
 //! More closed connections than the TIME-WAIT table holds.
 
 use throng_report::render::count;
-use throng_report::{Finding, Severity};
+use throng_report::{Finding, Metric, Severity};
 
 use super::{Rule, retransmission};
 use crate::kernels::{Kernel, kernels};
@@ -16,7 +16,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// Beyond the limit the kernel forgets a closed connection at once. That matters only if a late
 /// segment of it meets the next connection with the same ports, so the run's plan may well be met.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let forgotten = run.growth(kernel.endpoint, "TcpExt.TCPTimeWaitOverflow")?;
+    let forgotten = run.growth(kernel.endpoint, Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW)?;
     let last = &run.samples().last()?.load()?.counters;
     let closed = last.connects_ok.saturating_sub(last.connected);
     if forgotten.by() < FORGOTTEN_MIN || forgotten.by() > closed.saturating_mul(SOCKETS_EACH) {
@@ -24,7 +24,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     }
     let most = run.facts(kernel.endpoint).tcp_max_tw_buckets;
     let at_start =
-        run.samples().iter().find_map(|m| run.value(kernel.endpoint, m, "sockstat.tcp.tw"));
+        run.samples().iter().find_map(|m| run.value(kernel.endpoint, m, Metric::SOCKSTAT_TCP_TW));
     let was_full = most.zip(at_start).is_some_and(|(most, at_start)| at_start >= most);
     let before = if was_full { " It was already full when the run began." } else { "" };
     let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
@@ -45,7 +45,9 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     )
     .with_severity(severity);
     found.evidence.push(forgotten.evidence());
-    found.evidence.extend(run.peak(kernel.endpoint, "sockstat.tcp.tw").map(|peak| peak.evidence()));
+    found
+        .evidence
+        .extend(run.peak(kernel.endpoint, Metric::SOCKSTAT_TCP_TW).map(|peak| peak.evidence()));
     let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
     Some(found.remedied_by(format!(
         "sysctl -w net.ipv4.tcp_max_tw_buckets={wanted}, or `close: reset` in the scenario, which \
@@ -75,8 +77,8 @@ mod tests {
 
     #[test]
     fn a_full_table_is_noted_with_its_size() {
-        let run = churn().with("sysctl.net.ipv4.tcp_max_tw_buckets", 50).growing(
-            "TcpExt.TCPTimeWaitOverflow",
+        let run = churn().with(Metric::SYSCTL_NET_IPV4_TCP_MAX_TW_BUCKETS, 50).growing(
+            Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW,
             5,
             90,
             2,
@@ -92,22 +94,23 @@ mod tests {
 
     #[test]
     fn connections_that_other_programs_closed_are_not_the_runs() {
-        Run::quiet().growing("TcpExt.TCPTimeWaitOverflow", 5, 90, 2).is_silent(&RULE);
-        churn().growing("TcpExt.TCPTimeWaitOverflow", 5, 9_000, 2).is_silent(&RULE);
-        churn().growing("TcpExt.TCPTimeWaitOverflow", 5, 1, 9).is_silent(&RULE);
+        Run::quiet().growing(Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW, 5, 90, 2).is_silent(&RULE);
+        churn().growing(Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW, 5, 9_000, 2).is_silent(&RULE);
+        churn().growing(Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW, 5, 1, 9).is_silent(&RULE);
     }
 
     #[test]
     fn a_table_that_was_full_before_is_reported_as_such() {
-        let run =
-            churn().with("sysctl.net.ipv4.tcp_max_tw_buckets", 50).with("sockstat.tcp.tw", 50);
-        let found = run.growing("TcpExt.TCPTimeWaitOverflow", 5, 90, 2).speaks(&RULE);
+        let run = churn()
+            .with(Metric::SYSCTL_NET_IPV4_TCP_MAX_TW_BUCKETS, 50)
+            .with(Metric::SOCKSTAT_TCP_TW, 50);
+        let found = run.growing(Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW, 5, 90, 2).speaks(&RULE);
         assert!(found.text.ends_with("It was already full when the run began."), "{found}");
         assert_eq!(found.severity, Severity::Noted);
     }
 
     #[test]
     fn many_sockets_in_time_wait_are_no_finding() {
-        churn().growing("sockstat.tcp.tw", 0, 5_000, 0).is_silent(&RULE);
+        churn().growing(Metric::SOCKSTAT_TCP_TW, 0, 5_000, 0).is_silent(&RULE);
     }
 }

@@ -106,8 +106,9 @@ impl FactsStream {
             match self.relation {
                 // One kernel: the generator's sample has all its counters but the process's.
                 HostRelation::SameNamespace => {
-                    let process = |(name, _): &(String, i64)| name.starts_with("process.server.");
-                    reading.counters.extend(line.kernel.into_iter().filter(process));
+                    let mut of_process = line.kernel;
+                    of_process.retain(&["process.server."]);
+                    reading.counters.extend(of_process);
                 }
                 HostRelation::SameMachine => reading.server_counters = line.kernel,
                 HostRelation::OtherMachine => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use throng_base::units::show_duration;
-use throng_report::{Grade, Interval, Summary};
+use throng_report::{Grade, Interval, Metric, Summary};
 
 use crate::error::LabError;
 use crate::lab::Lab;
@@ -111,10 +111,10 @@ pub(super) fn row(accept: &str, run: &FinishedRun) -> Row {
         connect_p90_us: (height.count > 0).then_some(height.p90).or(worst),
         connect_p99_us: (height.count > 0).then_some(height.p99),
         connect_p90_us_most: worst,
-        syn_recv_most: gauge_max(intervals, "listener.syn_recv"),
-        accept_queue_most: gauge_max(intervals, "listener.accept_queue_most"),
-        overflows: counter_growth(intervals, "TcpExt.ListenOverflows"),
-        drops: counter_growth(intervals, "TcpExt.ListenDrops"),
+        syn_recv_most: gauge_max(intervals, Metric::LISTENER_SYN_RECV),
+        accept_queue_most: gauge_max(intervals, Metric::LISTENER_ACCEPT_QUEUE_MOST),
+        overflows: counter_growth(intervals, Metric::TCPEXT_LISTEN_OVERFLOWS),
+        drops: counter_growth(intervals, Metric::TCPEXT_LISTEN_DROPS),
         registry_mailbox_most: server.map(|server| server.counters.registry_mailbox_most),
         server_cpu_us: server.and_then(|server| server.cpu_us_per_connection),
         load_cpu_us: summary.generator.cpu_us_per_connect,
