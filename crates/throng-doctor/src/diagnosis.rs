@@ -21,7 +21,7 @@ pub(crate) type RuleFinding = (&'static Rule, Finding);
 pub fn diagnose(history: &History, summary: &Summary, judgements: &[Judgement]) -> Diagnosis {
     let thresholds = MissedThresholds::of(judgements);
     let run = RunView::judged(history, summary, &thresholds);
-    let found = ranked(RULES.iter().filter_map(|rule| Some((rule, (rule.find)(&run)?))).collect());
+    let found = ranked(RULES.iter().filter_map(|rule| Some((rule, rule.find(&run)?))).collect());
     let verdict = verdict(&run, &found);
     Diagnosis { verdict, findings: without_rules(found), unseen: unseen(history) }
 }
@@ -31,7 +31,7 @@ pub fn diagnose_without_load(history: &History) -> Vec<Finding> {
     let (summary, thresholds) = (Summary::default(), MissedThresholds::default());
     let run = RunView::judged(history, &summary, &thresholds);
     let rules = RULES.iter().filter(|rule| rule.has(RuleTrait::WithoutLoad));
-    without_rules(ranked(rules.filter_map(|rule| Some((rule, (rule.find)(&run)?))).collect()))
+    without_rules(ranked(rules.filter_map(|rule| Some((rule, rule.find(&run)?))).collect()))
 }
 
 fn without_rules(found: Vec<RuleFinding>) -> Vec<Finding> {
@@ -105,9 +105,10 @@ mod tests {
 
     #[test]
     fn a_class_outranks_confidence_among_equally_grave_findings() {
-        const CAUSE: Rule = Rule::cause("cause", |_| None);
-        const CONSEQUENCE: Rule = Rule::consequence("consequence", |_| None);
-        const NOTE: Rule = Rule::note("note", |_| None);
+        const CAUSE: Rule = Rule::new("cause", |_| None);
+        const CONSEQUENCE: Rule =
+            Rule::new("consequence", |_| None).of_class(FindingClass::Consequence);
+        const NOTE: Rule = Rule::new("note", |_| None).of_class(FindingClass::Note);
         let check = |severities: [Severity; 3], expected: [&str; 3]| {
             let found = [(&NOTE, 1.0), (&CONSEQUENCE, 0.8), (&CAUSE, 0.6)];
             let found = found.into_iter().zip(severities).map(|((rule, sure), severity)| {
@@ -127,9 +128,10 @@ mod tests {
 
     #[test]
     fn a_note_explains_only_what_the_run_felt_with_it() {
-        const NOTE: Rule = Rule::note("note", |_| None).with(&[RuleTrait::TakesCpu]);
-        const SLOW: Rule = Rule::cause("slow", |_| None).with(&[RuleTrait::LacksCpu]);
-        const LATE: Rule = Rule::consequence("late", |_| None).follows_from(&["note"]);
+        const NOTE: Rule =
+            Rule::new("note", |_| None).of_class(FindingClass::Note).with(&[RuleTrait::TakesCpu]);
+        const SLOW: Rule = Rule::new("slow", |_| None).with(&[RuleTrait::LacksCpu]);
+        const LATE: Rule = Rule::new("late", |_| None).follows_from(&["note"]);
         let causes = |severity| {
             let finding = |rule: &'static Rule| {
                 (rule, Finding::new(rule.id, Side::Server, "").with_severity(severity))

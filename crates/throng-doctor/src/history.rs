@@ -1,9 +1,7 @@
 //! A run up to now, in the doctor's form: all intervals, without their histograms.
 
 use throng_report::runfile::{RunFile, RunHeader};
-use throng_report::{
-    AnswerGap, EndpointFacts, Histogram, Interval, LoadInterval, Outage, ProgramUse,
-};
+use throng_report::{AnswerGap, Histogram, Interval, LoadInterval, Outage, ProgramUse};
 
 /// The plan of a run and its samples second by second. A long run keeps every second sample, then
 /// every fourth, and so on: never more than 2,048 samples, which use some tens of megabytes.
@@ -11,23 +9,11 @@ use throng_report::{
 pub struct History {
     /// First line of the run file.
     pub header: RunHeader,
-    pub(crate) facts: RunFacts,
     samples: Vec<Sample>,
     /// Number of intervals that make one sample.
     each: u32,
     /// Number of intervals in the last sample, or zero if it is complete.
     open: u32,
-}
-
-/// Facts of both ends that do not change during a run: those of the header, and for a header without
-/// them the first value in an interval.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RunFacts {
-    pub(crate) client: EndpointFacts,
-    /// The server's, if no kernel or network namespace of its own is sampled.
-    pub(crate) server_here: EndpointFacts,
-    /// The server's otherwise.
-    pub(crate) server_apart: EndpointFacts,
 }
 
 /// An interval whose histograms are reduced to a few numbers.
@@ -67,8 +53,7 @@ pub struct Quantiles {
 impl History {
     /// Creates the history of a run before its first interval.
     pub fn new(header: RunHeader) -> Self {
-        let facts = RunFacts::of(&header);
-        Self { header, facts, samples: Vec::new(), each: 1, open: 0 }
+        Self { header, samples: Vec::new(), each: 1, open: 0 }
     }
 
     /// Creates the history of a run that is over.
@@ -80,7 +65,6 @@ impl History {
 
     /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
-        self.facts.complete(interval, self.header.target_is_here);
         let mut sample = Sample::of(interval);
         if let Some(last) = self.samples.last_mut().filter(|_| self.open > 0) {
             sample.merge(std::mem::take(last));
@@ -114,33 +98,6 @@ impl History {
     /// Returns the samples, the oldest first.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
-    }
-}
-
-impl RunFacts {
-    fn of(header: &RunHeader) -> Self {
-        let server = header.server_facts.clone().unwrap_or_default();
-        let client = header.client_facts.clone().unwrap_or_default();
-        Self { client, server_here: server.clone(), server_apart: server }
-    }
-
-    /// Fills in what the header and the earlier intervals did not say.
-    fn complete(&mut self, interval: &Interval, target_is_here: bool) {
-        let (here, apart) = (&interval.kernel, &interval.server_kernel);
-        self.client.complete_kernel(|metric| here.get(metric));
-        self.client.complete_process(|metric| here.get(metric.client));
-        if target_is_here {
-            self.server_here.complete_kernel(|metric| here.get(metric));
-            self.server_here.complete_process(|metric| here.get(metric.server));
-        }
-        self.server_apart.complete_kernel(|metric| apart.get(metric));
-        // The process may be sampled with the generator's kernel, though its namespace is another.
-        let process = |metric| apart.get(metric).or_else(|| here.get(metric));
-        self.server_apart.complete_process(|metric| process(metric.server));
-        let asked = interval.server.as_ref().map(|server| server.backlog as i64);
-        for facts in [&mut self.server_here, &mut self.server_apart] {
-            facts.backlog_asked = facts.backlog_asked.or(asked).filter(|asked| *asked > 0);
-        }
     }
 }
 

@@ -20,6 +20,7 @@ mod generator_saturated;
 mod half_open;
 mod handshakes_refused;
 mod hot_core;
+mod kernel_row;
 mod memory_runs_out;
 mod orphans_aborted;
 mod port_conflict;

@@ -74,6 +74,16 @@ impl Finding {
         self
     }
 
+    /// Adds counters that show the finding.
+    #[must_use]
+    pub fn with_evidence<E: Into<Evidence>>(
+        mut self,
+        evidence: impl IntoIterator<Item = E>,
+    ) -> Self {
+        self.evidence.extend(evidence.into_iter().map(Into::into));
+        self
+    }
+
     /// Sets the remedy.
     #[must_use]
     pub fn remedied_by(mut self, remedy: impl Into<String>) -> Self {
@@ -140,8 +150,8 @@ impl fmt::Display for Side {
     }
 }
 
-/// Writes the conclusion, then the evidence and the remedy, each on an indented line. A finding that
-/// follows from another has no remedy of its own.
+/// Writes the conclusion, then the evidence and the remedy, each on an indented line. If the
+/// finding follows from another one, that one's remedy helps.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}] {}", self.side, self.text)?;
@@ -154,7 +164,6 @@ impl fmt::Display for Finding {
             let [from, to] = [from, to].map(|value| (value * 1000.0).round() / 1000.0);
             write!(f, "\n  {counter}: {from} -> {to} at {:.1} s", *at_ms as f64 / 1000.0)?;
         }
-        // The remedy of its cause removes a consequence too.
         match &self.follows_from {
             Some(cause) => write!(f, "\n  follows from {cause}"),
             None if self.remedy.is_empty() => Ok(()),

@@ -199,6 +199,7 @@ fn every_field_of_the_summary_is_documented() {
         generator: Default::default(),
         machine: Default::default(),
         server: Some(Default::default()),
+        foreign_server: Some(Default::default()),
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
     };
     summary.connect.failed = any_tally();

@@ -95,7 +95,6 @@ const ALLOWED: &[Circle] = &[
             "summary",
             "summary::fold",
             "summary::fold::load",
-            "summary::memory",
             "summary::server",
             "threshold",
             "threshold::metric",

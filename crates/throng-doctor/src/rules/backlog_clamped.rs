@@ -6,7 +6,7 @@ use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 use super::{Rule, RuleTrait, accept_queue_overflow};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule::cause("backlog_clamped", find)
+pub(super) const RULE: Rule = Rule::new("backlog_clamped", find)
     .with(&[RuleTrait::WithoutLoad])
     .explains(&["accept_queue_overflow", "syn_queue_overflow", "half_open", "retransmits"]);
 
@@ -26,7 +26,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     });
     let severity = match (&overflows, &used) {
         (Some(_), _) => {
-            accept_queue_overflow::symptom(run).map_or(Severity::Noted, |symptom| symptom.0)
+            accept_queue_overflow::symptom(run).map_or(Severity::Noted, |symptom| symptom.severity)
         }
         (None, Some(_)) => Severity::Noted,
         (None, None) => return None,
@@ -46,18 +46,19 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         Some(_) => " Its accept queue overflowed, and the kernel dropped handshakes.",
         None => " Its accept queue was more than half full.",
     };
-    let mut found = Finding::new(RULE.id, Side::Server, text + did)
-        .with_severity(severity)
-        .with_confidence(if requested.is_some() { 1.0 } else { GUESSED });
-    found.evidence.extend(overflows.map(|growth| growth.evidence()));
-    found.evidence.extend(used.map(|peak| peak.evidence()));
     let wanted = requested.unwrap_or(WANTED);
-    Some(found.remedied_by(match requested {
+    let finding = Finding::new(RULE.id, Side::Server, text + did)
+        .with_severity(severity)
+        .with_confidence(if requested.is_some() { 1.0 } else { GUESSED })
+        .with_evidence(overflows)
+        .with_evidence(used)
+        .remedied_by(match requested {
         Some(_) => format!("sysctl -w net.core.somaxconn={wanted}, then restart the server"),
         None => format!(
             "sysctl -w net.core.somaxconn={wanted}, then restart the server with the same backlog"
         ),
-    }))
+    });
+    Some(finding)
 }
 
 /// The confidence that a server whose backlog equals the limit requested more.

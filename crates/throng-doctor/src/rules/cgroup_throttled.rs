@@ -7,7 +7,7 @@ use crate::cpus::whole_percent;
 use crate::impact::impact_of_waiting;
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule::cause("cgroup_throttled", find).with(&[RuleTrait::TakesCpu]);
+pub(super) const RULE: Rule = Rule::new("cgroup_throttled", find).with(&[RuleTrait::TakesCpu]);
 
 /// The kernel sums the time for which runnable threads had to wait for the quota.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -41,12 +41,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         whole_percent(held_up),
         impact.what
     );
-    let mut found = Finding::new(RULE.id, side, text).with_severity(impact.severity);
-    found.evidence.push(growth.evidence());
-    found.evidence.push(impact.evidence);
-    Some(found.remedied_by(
+    let finding = Finding::new(RULE.id, side, text).with_severity(impact.severity)
+        .with_evidence([growth])
+        .with_evidence([impact.evidence])
+        .remedied_by(
         "raise the quota (cpu.max, or cpu.cfs_quota_us; a container's --cpus), or lower the load",
-    ))
+    );
+    Some(finding)
 }
 
 /// Returns the time that a program waited for its quota, if it was long enough to matter.

@@ -7,7 +7,7 @@ use super::Rule;
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
-    Rule::cause("epoll_watches_exhausted", find).explains(&["server_closes_early", "half_open"]);
+    Rule::new("epoll_watches_exhausted", find).explains(&["server_closes_early", "half_open"]);
 
 /// The sign is `ENOSPC` from a connect or an accept: both opened a socket and could not add it to
 /// epoll. The kernel does not report how many watches a user has; the errno is the only sign.
@@ -24,7 +24,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let most = run.facts(end).epoll_watches_max;
     let all = most.map_or(String::new(), |most| format!(" of {}", count(most as f64)));
     let refused: u64 = [&client, &server].into_iter().flatten().map(|growth| growth.by()).sum();
-    let mut found = Finding::new(
+    let needed = run.header.users_planned.saturating_mul(2) as i64 + SPARE;
+    let wanted = most.unwrap_or(0).saturating_mul(2).max(needed);
+    let finding = Finding::new(
         RULE.id,
         side,
         format!(
@@ -33,11 +35,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
              watch in the generator and one in the server.",
             count(refused as f64)
         ),
-    );
-    found.evidence.extend([client, server].into_iter().flatten().map(|growth| growth.evidence()));
-    let needed = run.header.users_planned.saturating_mul(2) as i64 + SPARE;
-    let wanted = most.unwrap_or(0).saturating_mul(2).max(needed);
-    Some(found.remedied_by(format!("sysctl -w fs.epoll.max_user_watches={wanted}")))
+    )
+    .with_evidence([client, server].into_iter().flatten())
+    .remedied_by(format!("sysctl -w fs.epoll.max_user_watches={wanted}"));
+    Some(finding)
 }
 
 /// Watches for other programs of the user.

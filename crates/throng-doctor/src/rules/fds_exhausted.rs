@@ -8,7 +8,7 @@ use super::{Rule, RuleTrait, retransmission};
 use crate::history::Sample;
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule::cause("fds_exhausted", find)
+pub(super) const RULE: Rule = Rule::new("fds_exhausted", find)
     .with(&[RuleTrait::WithoutLoad])
     .explains(&["accept_queue_overflow", "half_open", "retransmits", "server_slow"]);
 
@@ -25,7 +25,8 @@ fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
     let most = run.facts(end).files_max;
     let room =
         most.map_or(String::new(), |most| format!(" of {} (fs.file-max)", count(most as f64)));
-    let mut found = Finding::new(
+    let wanted = most.map_or(WANTED, |most| most.saturating_mul(2).max(WANTED));
+    let finding = Finding::new(
         RULE.id,
         Side::Kernel,
         format!(
@@ -33,11 +34,11 @@ fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
              Sockets of all programs count as files.",
             count(growth.by() as f64)
         ),
-    );
-    found.evidence.push(growth.evidence());
-    found.evidence.extend(run.peak(end, Metric::FILES_OPEN).map(|peak| peak.evidence()));
-    let wanted = most.map_or(WANTED, |most| most.saturating_mul(2).max(WANTED));
-    Some(found.remedied_by(format!("sysctl -w fs.file-max={wanted}")))
+    )
+    .with_evidence([growth])
+    .with_evidence(run.peak(end, Metric::FILES_OPEN))
+    .remedied_by(format!("sysctl -w fs.file-max={wanted}"));
+    Some(finding)
 }
 
 /// Looks for `EMFILE` in the generator.
@@ -48,7 +49,8 @@ fn of_the_generator(run: &RunView<'_>) -> Option<Finding> {
         })
     })?;
     let held = run.load_at(growth.began_ms).connections;
-    let mut found = Finding::new(
+    let raise = raise(run, Endpoint::Client, held);
+    let finding = Finding::new(
         RULE.id,
         Side::Client,
         format!(
@@ -58,13 +60,13 @@ fn of_the_generator(run: &RunView<'_>) -> Option<Finding> {
             count(held as f64),
             count(growth.by() as f64)
         ),
-    );
-    found.evidence.push(growth.evidence());
-    let raise = raise(run, Endpoint::Client, held);
-    Some(found.remedied_by(format!(
+    )
+    .with_evidence([growth])
+    .remedied_by(format!(
         "{raise} for the generator (as root for its hard limit), or more --cores: each core has a \
          table of its own"
-    )))
+    ));
+    Some(finding)
 }
 
 /// Looks for a full table in the server. A throng server counts how often it paused accepting
@@ -83,7 +85,8 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
     let symptom =
         backlog.or_else(|| retransmission::by_connects(run).map(|symptom| symptom.evidence))?;
     let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
-    let mut found = Finding::new(
+    let raise = raise(run, Endpoint::Server, held);
+    let finding = Finding::new(
         RULE.id,
         Side::Server,
         format!(
@@ -92,14 +95,14 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
             room(run, Endpoint::Server, held),
             count(held as f64)
         ),
-    );
-    found.evidence.push(growth.evidence());
-    found.evidence.push(symptom);
-    let raise = raise(run, Endpoint::Server, held);
-    Some(found.remedied_by(format!(
+    )
+    .with_evidence([growth])
+    .with_evidence([symptom])
+    .remedied_by(format!(
         "{raise} for the server (LimitNOFILE= in a systemd unit), or more --cores: each core has a \
          table of its own"
-    )))
+    ));
+    Some(finding)
 }
 
 /// Returns the command that makes a table large enough. In an open model the number of connections

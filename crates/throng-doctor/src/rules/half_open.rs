@@ -9,7 +9,7 @@ use crate::history::Sample;
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
-    Rule::cause("half_open", find).with(&[RuleTrait::LacksCpu]).explains(&["server_slow"]);
+    Rule::new("half_open", find).with(&[RuleTrait::LacksCpu]).explains(&["server_slow"]);
 
 /// A full accept queue, or a filter on the way, dropped the handshake's final ACK: the client has
 /// sent it and believes that it is connected. Only the counts of client and server together show
@@ -49,7 +49,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
              the devices between them",
         ),
     };
-    let mut found = Finding::new(
+    let finding = Finding::new(
         RULE.id,
         side,
         format!(
@@ -72,9 +72,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         open(before).or(open(now))? as f64,
         open(now)? as f64,
         now.interval.at_ms,
-    );
-    found.evidence.extend(overflows.map(|growth| growth.evidence()));
-    Some(found.remedied_by(remedy))
+    )
+    .with_evidence(overflows)
+    .remedied_by(remedy);
+    Some(finding)
 }
 
 /// Returns how many of the client's connections are neither open at the server nor in its accept

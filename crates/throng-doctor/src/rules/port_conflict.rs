@@ -6,7 +6,7 @@ use throng_report::{Endpoint, Finding, Side};
 use super::Rule;
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule::cause("port_conflict", find);
+pub(super) const RULE: Rule = Rule::new("port_conflict", find);
 
 /// Looks for `EADDRINUSE` from a connect. A user tries several ports after the first one, so a
 /// failure means that several in a row are taken.
@@ -17,7 +17,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let attempts = run.load_growth("load.connects_started", |load| load.connects_started)?;
-    let mut found = Finding::new(
+    let finding = Finding::new(
         RULE.id,
         Side::Client,
         format!(
@@ -27,13 +27,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             count(attempts.by() as f64),
             listener(run)
         ),
-    );
-    found.evidence.push(taken.evidence());
-    Some(found.remedied_by(
+    )
+    .with_evidence([taken])
+    .remedied_by(
         "choose a range for --source-ports without listeners (ss -tlnH), or leave it out, so that \
          the kernel chooses; keep the kernel from giving out ports of listeners with sysctl -w \
          net.ipv4.ip_local_reserved_ports=PORT",
-    ))
+    );
+    Some(finding)
 }
 
 /// Returns a sentence that says whether the target's own port may be the taken one.

@@ -2,11 +2,12 @@
 
 use throng_report::{Finding, Severity};
 
+use super::kernel_row::KernelRow;
 use crate::run_view::RunView;
 
 /// A named cause and the function that looks for it. What the ranking, the verdict and the watch
 /// must know about it stands here and nowhere else.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Rule {
     /// Id of the finding, and name of the rule's file.
     pub id: &'static str,
@@ -19,8 +20,7 @@ pub struct Rule {
     pub explains: &'static [&'static str],
     /// Ids of findings of which this one is a mere consequence.
     pub follows_from: &'static [&'static str],
-    /// Looks for the cause in a run.
-    pub find: fn(&RunView<'_>) -> Option<Finding>,
+    search: Search,
 }
 
 /// Class of a finding. Among findings that are as grave, the classes rank in this order.
@@ -52,20 +52,28 @@ pub enum RuleTrait {
     WithoutLoad,
 }
 
-type Find = fn(&RunView<'_>) -> Option<Finding>;
+/// The way in which a rule looks for its cause.
+#[derive(Clone, Copy)]
+enum Search {
+    Function(fn(&RunView<'_>) -> Option<Finding>),
+    Row(&'static KernelRow),
+}
 
 impl Rule {
-    pub(crate) const fn cause(id: &'static str, find: Find) -> Self {
-        let class = FindingClass::Cause;
-        Self { id, class, traits: &[], explains: &[], follows_from: &[], find }
+    /// Returns a rule of a cause that `find` looks for.
+    pub(crate) const fn new(id: &'static str, find: fn(&RunView<'_>) -> Option<Finding>) -> Self {
+        let (class, search) = (FindingClass::Cause, Search::Function(find));
+        Self { id, class, traits: &[], explains: &[], follows_from: &[], search }
     }
 
-    pub(crate) const fn consequence(id: &'static str, find: Find) -> Self {
-        Self { class: FindingClass::Consequence, ..Self::cause(id, find) }
+    /// Returns a rule of a cause that is a row.
+    pub(super) const fn row(id: &'static str, row: &'static KernelRow) -> Self {
+        let (class, search) = (FindingClass::Cause, Search::Row(row));
+        Self { id, class, traits: &[], explains: &[], follows_from: &[], search }
     }
 
-    pub(crate) const fn note(id: &'static str, find: Find) -> Self {
-        Self { class: FindingClass::Note, ..Self::cause(id, find) }
+    pub(crate) const fn of_class(self, class: FindingClass) -> Self {
+        Self { class, ..self }
     }
 
     pub(crate) const fn with(self, traits: &'static [RuleTrait]) -> Self {
@@ -78,6 +86,14 @@ impl Rule {
 
     pub(crate) const fn follows_from(self, follows_from: &'static [&'static str]) -> Self {
         Self { follows_from, ..self }
+    }
+
+    /// Looks for the cause in a run.
+    pub(crate) fn find(&self, run: &RunView<'_>) -> Option<Finding> {
+        match self.search {
+            Search::Function(find) => find(run),
+            Search::Row(row) => row.find(self.id, run),
+        }
     }
 
     /// Reports whether the rule has a property.

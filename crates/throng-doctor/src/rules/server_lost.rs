@@ -8,7 +8,7 @@ use crate::history::Sample;
 use crate::outages::{events, outages};
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule::cause("server_lost", find)
+pub(super) const RULE: Rule = Rule::new("server_lost", find)
     .with(&[RuleTrait::ServerFault])
     .explains(&["server_closes_early", "half_open", "handshakes_refused"]);
 
@@ -121,11 +121,10 @@ fn at_end(run: &RunView<'_>) -> u64 {
 /// Returns the finding for a server that ended.
 fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
     let held = held(run, at_ms);
-    let memory = || run.peak(Endpoint::Server, ProcessMetric::RSS_BYTES.server);
     let taken = port_taken(run);
     let because = taken.as_ref().map_or_else(|| how.to_owned(), |(taken, _)| format!(": {taken}"));
     let range = taken.as_ref().map_or_else(String::new, |(_, range)| range.clone());
-    let mut found = Finding::new(
+    let mut finding = Finding::new(
         RULE.id,
         Side::Server,
         format!(
@@ -135,14 +134,14 @@ fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
             count(held as f64)
         ),
     )
-    .shown_by("load.counters.connected", held as f64, at_end(run) as f64, at_ms);
-    found.evidence.extend(refused(run).map(|refused| refused.evidence()));
-    found.evidence.extend(memory().map(|peak| peak.evidence()));
+    .shown_by("load.counters.connected", held as f64, at_end(run) as f64, at_ms)
+    .with_evidence(refused(run))
+    .with_evidence(run.peak(Endpoint::Server, ProcessMetric::RSS_BYTES.server));
     // The evidence cannot begin before the server ended.
-    found.evidence.iter_mut().for_each(|evidence| evidence.at_ms = evidence.at_ms.max(at_ms));
+    finding.evidence.iter_mut().for_each(|evidence| evidence.at_ms = evidence.at_ms.max(at_ms));
     let look = "look for the reason in its own output and in dmesg (killed for its memory, a \
                 crash, a restart)";
-    found.remedied_by(match (taken, target_port(run)) {
+    finding.remedied_by(match (taken, target_port(run)) {
         (Some(_), Some(port)) => {
             format!("sysctl -w net.ipv4.ip_local_reserved_ports={port}; {look}")
         }

@@ -12,7 +12,7 @@ use crate::impact::{GAP_MS, gap_evidence};
 use crate::run_view::RunView;
 use activity::{ActivityKind, ServerActivity, waits_for_a_cpu};
 
-pub(super) const RULE: Rule = Rule::cause("server_stalled", find)
+pub(super) const RULE: Rule = Rule::new("server_stalled", find)
     .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu])
     .explains(&[
         "server_slow",
@@ -42,12 +42,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let activity = ServerActivity::of(run, &longest);
     let (text, remedy) = describe(&found, &longest, &activity);
     let severity = if gave_up(run, &found) { Severity::Stopped } else { Severity::Slowed };
-    let mut finding = Finding::new(RULE.id, Side::Server, text)
+    let finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(severity)
-        .with_confidence(if activity.is_seen { 0.9 } else { 0.7 });
-    finding.evidence.extend(found.iter().take(GAPS_SHOWN).map(|gap| gap_evidence(gap.gap)));
-    finding.evidence.extend(activity.evidence);
-    Some(finding.remedied_by(remedy))
+        .with_confidence(if activity.is_seen { 0.9 } else { 0.7 })
+        .with_evidence(found.iter().take(GAPS_SHOWN).map(|gap| gap_evidence(gap.gap)))
+        .with_evidence(activity.evidence)
+        .remedied_by(remedy);
+    Some(finding)
 }
 
 /// Returns the length from which a single gap counts: shorter if a latency threshold was missed.

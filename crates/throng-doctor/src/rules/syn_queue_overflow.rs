@@ -8,7 +8,7 @@ use super::{Rule, retransmission};
 use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule =
-    Rule::cause("syn_queue_overflow", find).explains(&["retransmits", "half_open"]);
+    Rule::new("syn_queue_overflow", find).explains(&["retransmits", "half_open"]);
 
 /// The kernel's answers to SYNs that found the queue full.
 #[derive(Debug, Default)]
@@ -32,13 +32,15 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let flood = total > SYNS_PER_CONNECT * connects + UNFELT_MIN;
     let text = if flood { of_a_flood(total, connects) } else { of_the_run(run, &refused) };
     let severity = symptom.as_ref().map_or(Severity::Noted, |symptom| symptom.severity);
-    let mut found = Finding::new(RULE.id, Side::Server, text).with_severity(severity);
-    found.evidence.extend(refused.growths.iter().map(Growth::evidence));
-    found.evidence.extend(symptom.map(|symptom| symptom.evidence));
     let syn_recv =
         run.peak(Endpoint::Server, Metric::LISTENER_SYN_RECV).filter(|peak| peak.value > 0);
-    found.evidence.extend(syn_recv.map(|peak| peak.evidence()));
-    Some(found.remedied_by(remedy(run, flood)))
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(severity)
+        .with_evidence(refused.growths.iter().map(Growth::evidence))
+        .with_evidence(symptom)
+        .with_evidence(syn_recv)
+        .remedied_by(remedy(run, flood));
+    Some(finding)
 }
 
 /// Returns the SYNs that found the queue full. Cookies count only if the full queue was their

@@ -7,7 +7,7 @@ use super::{Rule, retransmission};
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule::cause("tcp_memory_pressure", find).explains(&[
+pub(super) const RULE: Rule = Rule::new("tcp_memory_pressure", find).explains(&[
     "retransmits",
     "server_slow",
     "slow_consumers",
@@ -49,7 +49,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     let lost: Vec<_> =
         LOST.iter().filter_map(|counter| run.growth(kernel.endpoint, *counter)).collect();
     let drops: u64 = lost.iter().map(Growth::by).sum();
-    let mut found = Finding::new(
+    let finding = Finding::new(
         RULE.id,
         Side::Kernel,
         format!(
@@ -63,11 +63,12 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
             }
         ),
     )
-    .with_severity(symptom.severity);
-    found.evidence.extend(pressure.iter().chain(&lost).map(Growth::evidence));
-    found.evidence.extend(held.map(|peak| peak.evidence()));
-    found.evidence.push(symptom.evidence);
-    Some(found.remedied_by(remedy))
+    .with_severity(symptom.severity)
+    .with_evidence(pressure.iter().chain(&lost).map(Growth::evidence))
+    .with_evidence(held)
+    .with_evidence([symptom.evidence])
+    .remedied_by(remedy);
+    Some(finding)
 }
 
 /// Returns what to do: a higher limit, up to half of the machine's memory, because programs cannot

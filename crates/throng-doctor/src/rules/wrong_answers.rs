@@ -9,7 +9,7 @@ use crate::outages::events;
 use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule =
-    Rule::cause("wrong_answers", find).with(&[RuleTrait::ServerFault]).explains(&["server_slow"]);
+    Rule::new("wrong_answers", find).with(&[RuleTrait::ServerFault]).explains(&["server_slow"]);
 
 /// The cause of such an error is the answer itself. The generator records the first of each kind.
 fn find(run: &RunView<'_>) -> Option<Finding> {
