@@ -13,6 +13,7 @@ pub mod conntrack;
 pub mod cpu;
 mod cpus;
 mod diagnosis;
+mod endpoint_facts;
 mod fact;
 pub mod files;
 mod gaps;
@@ -50,7 +51,8 @@ mod text;
 mod trouble_counters;
 mod verdict;
 
-pub use diagnosis::diagnose;
+pub use diagnosis::{diagnose, diagnose_without_load};
+pub use endpoint_facts::endpoint_facts;
 pub use fact::{Fact, ParseFailure, Reason, Unknown};
 pub use headroom::{Headroom, headroom};
 pub use history::{History, Quantiles, Sample};

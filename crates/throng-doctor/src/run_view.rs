@@ -2,8 +2,8 @@
 
 use throng_report::runfile::RunHeader;
 use throng_report::{
-    AnswerGap, Endpoint, Evidence, LoadCounters, MachineUse, Metric, ProgramUse, RunEventKind,
-    ServerSnapshot, Summary, Tally,
+    AnswerGap, Endpoint, EndpointFacts, Evidence, LoadCounters, MachineUse, Metric, ProgramUse,
+    RunEventKind, ServerSnapshot, Summary, Tally,
 };
 
 use crate::history::{History, Sample};
@@ -14,7 +14,7 @@ use crate::missed_thresholds::MissedThresholds;
 ///
 /// *While the load is on* means from the first interval until all users begin to leave. Connections
 /// that their own users close are no evidence.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RunView<'a> {
     /// The plan of the run.
     pub header: &'a RunHeader,
@@ -28,6 +28,8 @@ pub struct RunView<'a> {
     all: &'a [Sample],
     /// True if facts of another kernel or network namespace were recorded for the server.
     has_server_kernel: bool,
+    /// What does not change, of the generator and of the server.
+    facts: [EndpointFacts; 2],
 }
 
 /// A counter that grew while the load was on.
@@ -84,7 +86,10 @@ impl<'a> RunView<'a> {
         let samples = &all[..end];
         let has_server_kernel =
             samples.iter().any(|sample| !sample.interval.server_kernel.is_empty());
-        Self { header: &history.header, summary, thresholds, samples, all, has_server_kernel }
+        let (header, facts) = (&history.header, Default::default());
+        let mut run = Self { header, summary, thresholds, samples, all, has_server_kernel, facts };
+        run.facts = [Endpoint::Client, Endpoint::Server].map(|end| run.read_facts(end));
+        run
     }
 
     /// Returns the view of a run without thresholds.
@@ -138,10 +143,34 @@ impl<'a> RunView<'a> {
         }
     }
 
-    /// Returns the first recorded value of what does not change, such as
-    /// `sysctl.net.core.somaxconn`.
-    pub fn constant(&self, end: Endpoint, metric: Metric) -> Option<i64> {
-        self.samples.iter().find_map(|sample| self.value(end, sample, metric))
+    /// Returns what does not change during the run at one side, such as the limits of its kernel.
+    /// If both are on one machine, the server's kernel is the generator's.
+    pub fn facts(&self, end: Endpoint) -> &EndpointFacts {
+        let [client, server] = &self.facts;
+        match end {
+            Endpoint::Client => client,
+            Endpoint::Server => server,
+        }
+    }
+
+    /// Returns the facts of the header. What it does not say is the first value of an interval.
+    fn read_facts(&self, end: Endpoint) -> EndpointFacts {
+        let header = match end {
+            Endpoint::Client => &self.header.client_facts,
+            Endpoint::Server => &self.header.server_facts,
+        };
+        let mut facts = header.clone().unwrap_or_default();
+        let first = |end, metric| {
+            self.samples.iter().find_map(|sample: &Sample| self.value(end, sample, metric))
+        };
+        facts.complete_kernel(|metric| first(end, metric));
+        // The process may be sampled with the generator's kernel, though its namespace is another.
+        let process = |metric| first(end, metric).or_else(|| first(Endpoint::Client, metric));
+        facts.complete_process(|metric| process(metric.of(end)));
+        let backlog = |sample: &Sample| Some(sample.interval.server.as_ref()?.backlog as i64);
+        let asked = || self.samples.iter().find_map(backlog).filter(|asked| *asked > 0);
+        facts.backlog_asked = facts.backlog_asked.or_else(asked);
+        facts
     }
 
     /// Returns the growth of a counter while the load was on, or `None` if it did not grow or is
@@ -153,7 +182,7 @@ impl<'a> RunView<'a> {
     /// Returns the growth of a counter over the whole run, until the last user has left. It is for
     /// counters that move when something ends.
     pub fn growth_to_the_end(&self, end: Endpoint, counter: Metric) -> Option<Growth> {
-        Self { samples: self.all, ..*self }.growth(end, counter)
+        Self { samples: self.all, ..self.clone() }.growth(end, counter)
     }
 
     /// Returns the growth of one of the generator's own counters.
@@ -336,6 +365,24 @@ impl Growth {
             to: self.to as f64,
             at_ms: self.began_ms.max(at_ms),
         }
+    }
+}
+
+impl From<Growth> for Evidence {
+    fn from(growth: Growth) -> Self {
+        growth.evidence()
+    }
+}
+
+impl From<&Growth> for Evidence {
+    fn from(growth: &Growth) -> Self {
+        growth.evidence()
+    }
+}
+
+impl From<Peak> for Evidence {
+    fn from(peak: Peak) -> Self {
+        peak.evidence()
     }
 }
 

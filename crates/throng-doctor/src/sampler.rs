@@ -3,7 +3,6 @@
 //! The counters and gauges are the metrics of one table ([`Metric`]), so that rules, reports and
 //! people use the same names. An absent metric is unknown in that second, never zero.
 
-mod constants;
 mod proc_files;
 mod process_tree;
 mod programs;
@@ -15,18 +14,18 @@ use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use throng_base::time::Instant;
-use throng_report::{Endpoint, MachineUse, Metric, ProcessMetric, ProcessUse};
+use throng_report::{Endpoint, EndpointFacts, MachineUse, Metric, ProcessMetric, ProcessUse};
 
 use crate::cgroup::CgroupReader;
 use crate::cpu::OneCpu;
-use crate::fact::{Fact, Reason};
+use crate::endpoint_facts::kernel_facts;
+use crate::fact::{Fact, Reason, Unknown};
 use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
 use crate::proc_root::ProcRoot;
 use crate::process::{cpus_allowed, is_there, process_use};
 use crate::syn_recv::SynRecvMeter;
 
-use constants::Constants;
 use proc_files::{NetworkCounters, ProcFiles};
 use process_tree::ProcessTree;
 use programs::ProgramMeter;
@@ -76,7 +75,10 @@ pub struct Sampler {
     /// CPU time of the machine and of the sampled programs at the previous sample.
     before: Option<(MachineUse, u64)>,
     files: ProcFiles,
-    constants: Constants,
+    /// Facts that each sample repeats.
+    constants: EndpointFacts,
+    /// Reasons why others are unknown.
+    constants_unknown: Vec<Unknown>,
     cgroups: CgroupReader,
     listeners: ListenerReader,
     syn_recv: SynRecvMeter,
@@ -104,9 +106,11 @@ impl Sampler {
     pub fn new(options: SamplerOptions) -> Self {
         let root = options.root;
         let pid = options.processes.first().map_or_else(std::process::id, |process| process.pid);
+        let (constants, constants_unknown) = kernel_facts(&root);
         Self {
             files: ProcFiles::new(&root),
-            constants: Constants::read(&root),
+            constants,
+            constants_unknown,
             ports: options.ports,
             processes: options
                 .processes
@@ -131,7 +135,8 @@ impl Sampler {
     pub fn sample(&mut self, now: Instant) -> KernelSample {
         let began = std::time::Instant::now();
         let mut out = KernelSample::default();
-        self.constants.add_to(&mut out);
+        self.constants.of_kernel().for_each(|(metric, value)| out.counters.set(metric, value));
+        out.unknown.extend(self.constants_unknown.iter().cloned());
         let network = self.files.network(&mut out);
         if let Some(cpus) = self.files.machine(&mut out) {
             self.cpus = cpus;

@@ -4,15 +4,18 @@ use throng_report::render::{count, micros, rate};
 use throng_report::runfile::RunEndReason;
 use throng_report::{Finding, Grade, Severity, Summary};
 
+use crate::diagnosis::RuleFinding;
 use crate::headroom::{Headroom, headroom};
 use crate::impact::{FAILURES_ONE_IN, GAP_MS};
-use crate::rules::CAVEAT;
+use crate::rules::{FindingClass, RuleTrait};
 use crate::run_view::{LoadLevel, RunView};
 
 /// Returns the verdict of a run, given its findings in order of gravity.
-pub(crate) fn verdict(run: &RunView<'_>, findings: &[Finding]) -> String {
-    let caveat = findings.iter().find(|finding| finding.id == CAVEAT);
-    let cause = findings.first().filter(|first| first.severity > Severity::Noted);
+pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
+    let is_caveat = |(rule, _): &&RuleFinding| rule.has(RuleTrait::OtherPrograms);
+    let caveat = found.iter().find(is_caveat).map(|(_, finding)| finding);
+    let cause = found.first().map(|(_, first)| first);
+    let cause = cause.filter(|first| first.severity > Severity::Noted);
     let mut verdict = match (missed(run), cause) {
         (Some(missed), Some(cause)) => {
             format!("Missed: {missed}{}: {}", at_load(run, cause), cause_and_remedy(cause))
@@ -33,9 +36,13 @@ pub(crate) fn verdict(run: &RunView<'_>, findings: &[Finding]) -> String {
         verdict += &format!(" Besides, {}.", lower(caveat.first_sentence()));
     }
     if cause.is_none()
-        && let Some(next) = findings.iter().find(|finding| finding.id != CAVEAT)
+        && let Some((rule, next)) = found.iter().find(|found| !is_caveat(found))
     {
-        verdict += &format!(" Next: {}; do: {}.", lower(next.first_sentence()), next.remedy);
+        let word = match rule.class_of(next) {
+            FindingClass::Note => "Besides,",
+            FindingClass::Cause | FindingClass::Consequence => "Next:",
+        };
+        verdict += &format!(" {word} {}", cause_and_remedy(next));
     }
     verdict
 }

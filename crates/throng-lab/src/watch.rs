@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use throng_control::{ProcessRole, processes};
 use throng_doctor::owner::Owner;
-use throng_doctor::{Fact, ProcRoot, Sampler, SamplerOptions, listening_process};
+use throng_doctor::{Fact, ProcRoot, Sampler, SamplerOptions, endpoint_facts, listening_process};
 use throng_driver::{Clock, netns};
 use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
 use throng_report::{Endpoint, ServerSnapshot};
@@ -106,6 +106,11 @@ impl HostWatch {
             interval_ms: interval.as_millis() as u64,
             boot_id: boot_id(),
             net_namespace: net_namespace(),
+            facts: Some(endpoint_facts(
+                &ProcRoot::default(),
+                self.owner.as_ref().ok().map(|owner| owner.pid),
+                &self.options.ports,
+            )),
         }
     }
 

@@ -6,7 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Finding, KernelCounters, MachineUse, ProcessUse, ProgramUse, ServerSnapshot};
+use crate::{
+    EndpointFacts, Finding, KernelCounters, MachineUse, ProcessUse, ProgramUse, ServerSnapshot,
+};
 
 /// The schema that this version writes, and the only schema that it reads.
 pub const WATCH_SCHEMA: &str = "throng.watch/1";
@@ -34,6 +36,9 @@ pub struct WatchHeader {
     /// The network namespace that is watched, `net:[4026531840]`; unique on one machine only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub net_namespace: Option<String>,
+    /// Limits of the server's end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facts: Option<EndpointFacts>,
 }
 
 /// The server's machine at one moment. An unknown value is absent, never 0.

@@ -8,8 +8,8 @@ use throng_report::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader, ScenarioS
 use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
 use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
-    AnswerGap, ClassCounters, Histogram, Interval, Judgement, KernelCounters, LEAVING,
-    LoadInterval, MachineUse, Metric, Outage, ProbeCounters, ProbeReport, ProcessMetric,
+    AnswerGap, ClassCounters, EndpointFacts, Histogram, Interval, Judgement, KernelCounters,
+    LEAVING, LoadInterval, MachineUse, Metric, Outage, ProbeCounters, ProbeReport, ProcessMetric,
     ProgramUse, RunEvent, RunEventKind, ServerSnapshot, Summary, Tally, UnansweredWaits,
     WatchHeader, WatchLine, validity,
 };
@@ -37,8 +37,23 @@ fn every_field_of_the_header_is_documented() {
             bytes_per_user: Some(1.0),
         }),
         machine: [(ANY.to_owned(), String::new())].into(),
+        client_facts: Some(any_facts()),
+        server_facts: Some(any_facts()),
     };
     check("The header", &serde_json::to_value(header).unwrap());
+}
+
+/// Returns facts without an unknown one.
+fn any_facts() -> EndpointFacts {
+    let mut facts = EndpointFacts {
+        reserved_ports: Some(Vec::new()),
+        listen: vec![String::new()],
+        backlog_asked: Some(1),
+        ..EndpointFacts::default()
+    };
+    facts.complete_kernel(|_| Some(1));
+    facts.complete_process(|_| Some(1));
+    facts
 }
 
 #[test]
@@ -116,6 +131,7 @@ fn every_field_of_a_watch_is_documented() {
         interval_ms: 0,
         boot_id: Some(String::new()),
         net_namespace: Some(String::new()),
+        facts: Some(Default::default()),
     };
     let look = WatchLine {
         at_ms: 0,
@@ -183,6 +199,7 @@ fn every_field_of_the_summary_is_documented() {
         generator: Default::default(),
         machine: Default::default(),
         server: Some(Default::default()),
+        foreign_server: Some(Default::default()),
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
     };
     summary.connect.failed = any_tally();

@@ -56,7 +56,6 @@ const ALLOWED: &[Circle] = &[
             "summary",
             "summary::fold",
             "summary::fold::load",
-            "summary::memory",
             "summary::server",
             "threshold",
             "threshold::metric",

@@ -47,6 +47,9 @@ impl Run {
         }
         let observer = observer::ServerObserver::find(self, &plan.load.targets)?;
         plan.header.target_is_here |= observer.is_on_this_machine();
+        if let Some(facts) = observer.facts(&plan.load.targets) {
+            plan.header.server_facts = Some(facts);
+        }
         let unwritten = |error: RecordError| {
             Failure::new(format!(
                 "{error}\n  the run was not started; pass --record FILE for another run file, or \

@@ -3,23 +3,19 @@
 use throng_report::render::count;
 use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 
-use super::{Rule, accept_queue_overflow};
+use super::{Rule, RuleTrait, accept_queue_overflow};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule {
-    id: "backlog_clamped",
-    explains: &["accept_queue_overflow", "syn_queue_overflow", "half_open", "retransmits"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::new("backlog_clamped", find)
+    .with(&[RuleTrait::WithoutLoad])
+    .explains(&["accept_queue_overflow", "syn_queue_overflow", "half_open", "retransmits"]);
 
 /// A throng server reports the backlog that it requested. For another server it is unknown; a
 /// backlog that equals the limit makes it likely.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let limit = run.constant(Endpoint::Server, Metric::SYSCTL_NET_CORE_SOMAXCONN)?;
-    let backlog = run
-        .constant(Endpoint::Server, Metric::LISTENER_BACKLOG)
-        .filter(|backlog| *backlog == limit)?;
-    let requested = requested(run);
+    let limit = run.facts(Endpoint::Server).somaxconn?;
+    let backlog = run.facts(Endpoint::Server).backlog.filter(|backlog| *backlog == limit)?;
+    let requested = run.facts(Endpoint::Server).backlog_asked;
     if requested.is_some_and(|requested| requested <= limit) {
         return None;
     }
@@ -30,7 +26,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     });
     let severity = match (&overflows, &used) {
         (Some(_), _) => {
-            accept_queue_overflow::symptom(run).map_or(Severity::Noted, |symptom| symptom.0)
+            accept_queue_overflow::symptom(run).map_or(Severity::Noted, |symptom| symptom.severity)
         }
         (None, Some(_)) => Severity::Noted,
         (None, None) => return None,
@@ -50,25 +46,19 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         Some(_) => " Its accept queue overflowed, and the kernel dropped handshakes.",
         None => " Its accept queue was more than half full.",
     };
-    let mut found = Finding::new(RULE.id, Side::Server, text + did)
-        .with_severity(severity)
-        .with_confidence(if requested.is_some() { 1.0 } else { GUESSED });
-    found.evidence.extend(overflows.map(|growth| growth.evidence()));
-    found.evidence.extend(used.map(|peak| peak.evidence()));
     let wanted = requested.unwrap_or(WANTED);
-    Some(found.remedied_by(match requested {
+    let finding = Finding::new(RULE.id, Side::Server, text + did)
+        .with_severity(severity)
+        .with_confidence(if requested.is_some() { 1.0 } else { GUESSED })
+        .with_evidence(overflows)
+        .with_evidence(used)
+        .remedied_by(match requested {
         Some(_) => format!("sysctl -w net.core.somaxconn={wanted}, then restart the server"),
         None => format!(
             "sysctl -w net.core.somaxconn={wanted}, then restart the server with the same backlog"
         ),
-    }))
-}
-
-/// Returns the backlog that a throng server requested.
-fn requested(run: &RunView<'_>) -> Option<i64> {
-    let requested =
-        run.samples().iter().find_map(|sample| Some(sample.interval.server.as_ref()?.backlog));
-    requested.filter(|requested| *requested > 0).map(|requested| requested as i64)
+    });
+    Some(finding)
 }
 
 /// The confidence that a server whose backlog equals the limit requested more.

@@ -2,13 +2,12 @@
 
 use throng_report::{Endpoint, Finding, ProcessMetric, Side};
 
-use super::{CPU_SHORTAGE_SYMPTOMS, Rule};
+use super::{Rule, RuleTrait};
 use crate::cpus::whole_percent;
 use crate::impact::impact_of_waiting;
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule =
-    Rule { id: "cgroup_throttled", explains: CPU_SHORTAGE_SYMPTOMS, find };
+pub(super) const RULE: Rule = Rule::new("cgroup_throttled", find).with(&[RuleTrait::TakesCpu]);
 
 /// The kernel sums the time for which runnable threads had to wait for the quota.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -31,7 +30,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let end = if side == Side::Server { Endpoint::Server } else { Endpoint::Client };
-    let limit = run.constant(end, ProcessMetric::CPU_LIMIT_MILLICPUS.of(end));
+    let limit = run.facts(end).cpu_limit_millicpus;
     let quota =
         limit.map_or_else(String::new, |limit| format!(" of {:.2} CPUs", limit as f64 / 1000.0));
     let held_up = share_of_time(run, &growth);
@@ -42,12 +41,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         whole_percent(held_up),
         impact.what
     );
-    let mut found = Finding::new(RULE.id, side, text).with_severity(impact.severity);
-    found.evidence.push(growth.evidence());
-    found.evidence.push(impact.evidence);
-    Some(found.remedied_by(
+    let finding = Finding::new(RULE.id, side, text).with_severity(impact.severity)
+        .with_evidence([growth])
+        .with_evidence([impact.evidence])
+        .remedied_by(
         "raise the quota (cpu.max, or cpu.cfs_quota_us; a container's --cpus), or lower the load",
-    ))
+    );
+    Some(finding)
 }
 
 /// Returns the time that a program waited for its quota, if it was long enough to matter.

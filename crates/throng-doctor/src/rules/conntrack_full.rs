@@ -1,56 +1,32 @@
 //! The connection tracking table is full, and the kernel drops every packet that would add an
 //! entry.
 
-use throng_report::render::count;
-use throng_report::{Finding, Metric, Severity};
+use throng_report::Metric;
 
-use super::{Rule, retransmission};
-use crate::kernels::{Kernel, kernels};
-use crate::run_view::RunView;
-
-pub(super) const RULE: Rule =
-    Rule { id: "conntrack_full", explains: &["retransmits", "server_slow", "half_open"], find };
-
-fn find(run: &RunView<'_>) -> Option<Finding> {
-    kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
-}
+use super::kernel_row::KernelRow;
+use super::{Rule, RuleTrait};
 
 /// Drops alone have other causes, and a table that is nearly full has done no harm yet: the rule
 /// needs both. Failed inserts do not count: as a rule they are two packets of one connection that
 /// arrive at the same time.
-fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let dropped = run
-        .growth(kernel.endpoint, Metric::CONNTRACK_DROPPED)
-        .or_else(|| run.growth(kernel.endpoint, Metric::CONNTRACK_EARLY_DROPPED))?;
-    let max = run.constant(kernel.endpoint, Metric::CONNTRACK_MAX)?;
-    let full = run.peak(kernel.endpoint, Metric::CONNTRACK_COUNT)?;
-    if (full.value as f64) < FULL * max as f64 {
-        return None;
-    }
-    let symptom = retransmission::by_anything(run);
-    let severity = symptom.as_ref().map_or(Severity::Noted, |symptom| symptom.severity);
-    let mut found = Finding::new(
-        RULE.id,
-        kernel.side,
-        format!(
-            "Connection tracking on {} is full with {} entries: {} packets were dropped. Their \
-             senders try again a second later, and again.",
-            kernel.whose,
-            count(max as f64),
-            count(dropped.by() as f64)
-        ),
-    )
-    .with_severity(severity);
-    found.evidence.push(dropped.evidence());
-    found.evidence.push(full.evidence());
-    found.evidence.extend(symptom.map(|symptom| symptom.evidence));
-    // One entry a connection, and entries of closed connections stay for two minutes.
-    let wanted = (run.header.users_planned.saturating_mul(2) as i64).max(max.saturating_mul(4));
-    Some(found.remedied_by(format!(
-        "sysctl -w net.netfilter.nf_conntrack_max={wanted}, or `notrack` for the port in a raw \
-         chain of nftables"
-    )))
-}
+pub(super) const RULE: Rule = Rule::row(
+    "conntrack_full",
+    &KernelRow {
+        counters: &[Metric::CONNTRACK_DROPPED, Metric::CONNTRACK_EARLY_DROPPED],
+        limit: |facts| facts.conntrack_max,
+        gauge: Some(Metric::CONNTRACK_COUNT),
+        full: Some(FULL),
+        text: "Connection tracking on {whose} is full with{limit} entries: {drops} packets were \
+               dropped. Their senders try again a second later, and again.",
+        remedy: "sysctl -w net.netfilter.nf_conntrack_max={wanted}, or `notrack` for the port in \
+                 a raw chain of nftables",
+        // One entry a connection, and entries of closed connections stay for two minutes.
+        wanted_each_user: 2,
+        ..KernelRow::ANY
+    },
+)
+.with(&[RuleTrait::WithoutLoad])
+.explains(&["retransmits", "server_slow", "half_open"]);
 
 /// The share of the limit that counts as full: the kernel drops at the limit itself, and a sample a
 /// second may just miss it.
@@ -58,6 +34,8 @@ const FULL: f64 = 0.95;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Severity;
+
     use super::super::fixture::Run;
     use super::*;
 

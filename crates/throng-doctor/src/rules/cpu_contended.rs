@@ -2,7 +2,7 @@
 
 use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, Severity};
 
-use super::Rule;
+use super::{FindingClass, Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, ProcessCpus, mean, shares};
 use crate::history::Sample;
 use crate::impact::{Impact, impact_of_waiting};
@@ -10,18 +10,17 @@ use crate::kernels::{Kernel, machines};
 use crate::other_programs::OtherPrograms;
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule {
-    id: super::CAVEAT,
-    explains: &[
+pub(super) const RULE: Rule = Rule::new("cpu_contended", find)
+    .of_class(FindingClass::Note)
+    .with(&[RuleTrait::OtherPrograms, RuleTrait::LacksCpu])
+    .explains(&[
         "generator_saturated",
         "server_cpu_saturated",
         "hot_core",
         "server_slow",
         "slow_consumers",
         "accept_queue_overflow",
-    ],
-    find,
-};
+    ]);
 
 /// If threads of the run waited for a CPU, and that explains what happened, other programs are the
 /// cause. If the machine was full of other programs but the run shows no symptom, they are a
@@ -59,14 +58,15 @@ fn cause(run: &RunView<'_>, machine: &Kernel, impact: &Impact) -> Option<Finding
         shares(run, &used),
         impact.what
     );
-    let mut found = Finding::new(RULE.id, machine.side, text)
-        .with_severity(impact.severity)
-        .with_confidence(0.9);
     // Contention from before the first symptom is not when it stopped anything.
     let felt_ms = used.at_ms.max(impact.first_ms);
-    found.evidence.extend(evidence(run, machine.endpoint, felt_ms));
-    found.evidence.push(impact.evidence.clone());
-    Some(found.remedied_by(REMEDY))
+    let finding = Finding::new(RULE.id, machine.side, text)
+        .with_severity(impact.severity)
+        .with_confidence(0.9)
+        .with_evidence(evidence(run, machine.endpoint, felt_ms))
+        .with_evidence([impact.evidence.clone()])
+        .remedied_by(REMEDY);
+    Some(finding)
 }
 
 /// Returns the finding about programs that filled the machine although the run shows no symptom.
@@ -84,11 +84,12 @@ fn caveat(run: &RunView<'_>, machine: &Kernel) -> Option<Finding> {
         others.describe(machine),
         shares(run, &first)
     );
-    let mut found = Finding::new(RULE.id, machine.side, text)
+    let finding = Finding::new(RULE.id, machine.side, text)
         .with_severity(Severity::Noted)
-        .with_confidence(0.9);
-    found.evidence.extend(evidence(run, machine.endpoint, first.at_ms));
-    Some(found.remedied_by(REMEDY))
+        .with_confidence(0.9)
+        .with_evidence(evidence(run, machine.endpoint, first.at_ms))
+        .remedied_by(REMEDY);
+    Some(finding)
 }
 
 /// Reports whether other programs used more of the machine than usual background work.

@@ -1,18 +1,16 @@
 //! No fd was left: in an fd table of the generator or of the server, or in the whole system.
 
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Metric, ProcessMetric, RunEventKind, Side};
+use throng_report::{Endpoint, Finding, Metric, RunEventKind, Side};
 
 use super::accept_backlog::{accept_backlog, open};
-use super::{Rule, retransmission};
+use super::{Rule, RuleTrait, retransmission};
 use crate::history::Sample;
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "fds_exhausted",
-    explains: &["accept_queue_overflow", "half_open", "retransmits", "server_slow"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::new("fds_exhausted", find)
+    .with(&[RuleTrait::WithoutLoad])
+    .explains(&["accept_queue_overflow", "half_open", "retransmits", "server_slow"]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     of_the_system(run).or_else(|| of_the_generator(run)).or_else(|| of_the_server(run))
@@ -24,10 +22,11 @@ fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
     let server = accept_errors(run, "ENFILE");
     let end = if client.is_some() { Endpoint::Client } else { Endpoint::Server };
     let growth = client.or(server)?;
-    let most = run.constant(end, Metric::FILES_MAX);
+    let most = run.facts(end).files_max;
     let room =
         most.map_or(String::new(), |most| format!(" of {} (fs.file-max)", count(most as f64)));
-    let mut found = Finding::new(
+    let wanted = most.map_or(WANTED, |most| most.saturating_mul(2).max(WANTED));
+    let finding = Finding::new(
         RULE.id,
         Side::Kernel,
         format!(
@@ -35,11 +34,11 @@ fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
              Sockets of all programs count as files.",
             count(growth.by() as f64)
         ),
-    );
-    found.evidence.push(growth.evidence());
-    found.evidence.extend(run.peak(end, Metric::FILES_OPEN).map(|peak| peak.evidence()));
-    let wanted = most.map_or(WANTED, |most| most.saturating_mul(2).max(WANTED));
-    Some(found.remedied_by(format!("sysctl -w fs.file-max={wanted}")))
+    )
+    .with_evidence([growth])
+    .with_evidence(run.peak(end, Metric::FILES_OPEN))
+    .remedied_by(format!("sysctl -w fs.file-max={wanted}"));
+    Some(finding)
 }
 
 /// Looks for `EMFILE` in the generator.
@@ -50,7 +49,8 @@ fn of_the_generator(run: &RunView<'_>) -> Option<Finding> {
         })
     })?;
     let held = run.load_at(growth.began_ms).connections;
-    let mut found = Finding::new(
+    let raise = raise(run, Endpoint::Client, held);
+    let finding = Finding::new(
         RULE.id,
         Side::Client,
         format!(
@@ -60,13 +60,13 @@ fn of_the_generator(run: &RunView<'_>) -> Option<Finding> {
             count(held as f64),
             count(growth.by() as f64)
         ),
-    );
-    found.evidence.push(growth.evidence());
-    let raise = raise(run, Endpoint::Client, held);
-    Some(found.remedied_by(format!(
+    )
+    .with_evidence([growth])
+    .remedied_by(format!(
         "{raise} for the generator (as root for its hard limit), or more --cores: each core has a \
          table of its own"
-    )))
+    ));
+    Some(finding)
 }
 
 /// Looks for a full table in the server. A throng server counts how often it paused accepting
@@ -85,7 +85,8 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
     let symptom =
         backlog.or_else(|| retransmission::by_connects(run).map(|symptom| symptom.evidence))?;
     let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
-    let mut found = Finding::new(
+    let raise = raise(run, Endpoint::Server, held);
+    let finding = Finding::new(
         RULE.id,
         Side::Server,
         format!(
@@ -94,14 +95,14 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
             room(run, Endpoint::Server, held),
             count(held as f64)
         ),
-    );
-    found.evidence.push(growth.evidence());
-    found.evidence.push(symptom);
-    let raise = raise(run, Endpoint::Server, held);
-    Some(found.remedied_by(format!(
+    )
+    .with_evidence([growth])
+    .with_evidence([symptom])
+    .remedied_by(format!(
         "{raise} for the server (LimitNOFILE= in a systemd unit), or more --cores: each core has a \
          table of its own"
-    )))
+    ));
+    Some(finding)
 }
 
 /// Returns the command that makes a table large enough. In an open model the number of connections
@@ -113,7 +114,7 @@ fn raise(run: &RunView<'_>, end: Endpoint, held: u64) -> String {
         Endpoint::Server => interval.server.as_ref().map(|server| server.cores),
     });
     // A program that holds more connections than one table has room for has several tables.
-    let room = fds_max(run, end).and_then(|most| u64::try_from(most).ok());
+    let room = run.facts(end).fds_max.and_then(|most| u64::try_from(most).ok());
     let tables = if room.is_some_and(|room| held > room) { cores.unwrap_or(1) } else { 1 };
     let all = run.header.users_planned.max(held.saturating_mul(2));
     let wanted = all.div_ceil(tables.max(1)) + SPARE;
@@ -124,18 +125,11 @@ fn raise(run: &RunView<'_>, end: Endpoint, held: u64) -> String {
     }
 }
 
-/// Returns how many fds a table of the process may hold.
-fn fds_max(run: &RunView<'_>, end: Endpoint) -> Option<i64> {
-    let metric = ProcessMetric::FDS_MAX.of(end);
-    run.constant(end, metric).or_else(|| run.constant(Endpoint::Client, metric))
-}
-
 /// Returns the capacity of the process's fd table, such as `, which holds 1.02k fds,`. A limit far
 /// above the connections that it held was different when it was read, or is not the limit that was
 /// reached: then this is empty.
 fn room(run: &RunView<'_>, end: Endpoint, held: u64) -> String {
-    let most = fds_max(run, end);
-    let most = most.filter(|most| *most as u64 <= 2 * held + SPARE);
+    let most = run.facts(end).fds_max.filter(|most| *most as u64 <= 2 * held + SPARE);
     most.map_or(String::new(), |most| format!(", which holds {} fds,", count(most as f64)))
 }
 

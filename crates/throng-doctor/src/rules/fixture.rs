@@ -90,7 +90,7 @@ impl Run {
     /// Returns the finding of one rule.
     pub(crate) fn find(&self, rule: &super::Rule) -> Option<Finding> {
         let (history, summary) = self.whole();
-        (rule.find)(&RunView::new(&history, &summary))
+        rule.find(&RunView::new(&history, &summary))
     }
 
     /// Returns the finding of a rule that must have one, with evidence, a remedy and the rule's id.

@@ -4,13 +4,13 @@ use throng_report::render::micros;
 use throng_report::validity::LAG_DEGRADED_US;
 use throng_report::{Endpoint, Evidence, Finding, Grade, Metric, ProcessMetric, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, mean, shares, whole_percent};
 use crate::history::Sample;
 use crate::impact::lateness_severity;
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule { id: "generator_saturated", explains: &[], find };
+pub(super) const RULE: Rule = Rule::new("generator_saturated", find).with(&[RuleTrait::LacksCpu]);
 
 /// Lag counts only steps that do not depend on the server, so the delay is the generator's alone.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -27,7 +27,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         Some(share) if share > 0.99 => "latencies exceed the server's by up to that",
         _ => "the numbers describe the generator, not the server",
     };
-    let mut found = Finding::new(
+    let finding = Finding::new(
         RULE.id,
         Side::Client,
         format!(
@@ -37,17 +37,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             short.detail
         ),
     )
-    .with_severity(lateness_severity(run));
-    found.evidence.push(Evidence {
+    .with_severity(lateness_severity(run))
+    .with_evidence([Evidence {
         counter: "load.lag_us.p99".to_owned(),
         from: samples.iter().find(|sample| sample.lag.count > 0)?.lag.p99_us as f64,
         to: first.lag.p99_us as f64,
         at_ms: first.interval.at_ms,
-    });
-    found
-        .evidence
-        .extend(short.gauge.and_then(|gauge| Some(run.peak(Endpoint::Client, gauge)?.evidence())));
-    Some(found.remedied_by(short.remedy))
+    }])
+    .with_evidence(
+        short.gauge.and_then(|gauge| Some(run.peak(Endpoint::Client, gauge)?.evidence())),
+    )
+    .remedied_by(short.remedy);
+    Some(finding)
 }
 
 /// Reports whether the generator was late in this interval.

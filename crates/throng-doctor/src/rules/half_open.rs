@@ -3,12 +3,13 @@
 use throng_report::render::count;
 use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 
-use super::Rule;
 use super::accept_backlog::{open, opened_and_closed};
+use super::{Rule, RuleTrait};
 use crate::history::Sample;
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule { id: "half_open", explains: &["server_slow"], find };
+pub(super) const RULE: Rule =
+    Rule::new("half_open", find).with(&[RuleTrait::LacksCpu]).explains(&["server_slow"]);
 
 /// A full accept queue, or a filter on the way, dropped the handshake's final ACK: the client has
 /// sent it and believes that it is connected. Only the counts of client and server together show
@@ -48,7 +49,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
              the devices between them",
         ),
     };
-    let mut found = Finding::new(
+    let finding = Finding::new(
         RULE.id,
         side,
         format!(
@@ -71,9 +72,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         open(before).or(open(now))? as f64,
         open(now)? as f64,
         now.interval.at_ms,
-    );
-    found.evidence.extend(overflows.map(|growth| growth.evidence()));
-    Some(found.remedied_by(remedy))
+    )
+    .with_evidence(overflows)
+    .remedied_by(remedy);
+    Some(finding)
 }
 
 /// Returns how many of the client's connections are neither open at the server nor in its accept

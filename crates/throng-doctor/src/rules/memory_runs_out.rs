@@ -4,16 +4,14 @@ use throng_report::render::{bytes, count};
 use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity, Side};
 
 use super::accept_backlog::open;
-use super::{Rule, server_lost};
+use super::{Rule, RuleTrait, server_lost};
 use crate::history::Sample;
 use crate::impact::impact;
 use crate::run_view::{Growth, Peak, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "memory_runs_out",
-    explains: &["server_lost", "server_slow", "server_closes_early"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::new("memory_runs_out", find)
+    .with(&[RuleTrait::WithoutLoad])
+    .explains(&["server_lost", "server_slow", "server_closes_early"]);
 
 /// Looks first for what has happened, then for what would happen.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -82,10 +80,11 @@ fn killed(run: &RunView<'_>, group: Group) -> Option<Finding> {
         group.whose,
         reached(run)
     );
-    let mut found = Finding::new(RULE.id, group.side, text);
-    found.evidence.push(kills.evidence());
-    found.evidence.extend(group.peak(run, USED).map(|peak| peak.evidence()));
-    Some(found.remedied_by(GROUP_REMEDY))
+    let finding = Finding::new(RULE.id, group.side, text)
+        .with_evidence([kills])
+        .with_evidence(group.peak(run, USED))
+        .remedied_by(GROUP_REMEDY);
+    Some(finding)
 }
 
 /// Looks for a control group at its limit, where the kernel spends time to reclaim memory.
@@ -101,17 +100,19 @@ fn limited(run: &RunView<'_>, group: Group) -> Option<Finding> {
         reached(run),
         impact.what
     );
-    let mut found =
-        Finding::new(RULE.id, group.side, text).with_severity(impact.severity).with_confidence(0.8);
-    found.evidence.push(hits.evidence());
-    found.evidence.push(impact.evidence);
-    Some(found.remedied_by(GROUP_REMEDY))
+    let finding = Finding::new(RULE.id, group.side, text)
+        .with_severity(impact.severity)
+        .with_confidence(0.8)
+        .with_evidence([hits])
+        .with_evidence([impact.evidence])
+        .remedied_by(GROUP_REMEDY);
+    Some(finding)
 }
 
 /// Looks for a server that ended when hardly any memory was left.
 fn exhausted(run: &RunView<'_>) -> Option<Finding> {
     let (lost_ms, _) = server_lost::ended(run)?;
-    let total = run.constant(Endpoint::Server, Metric::MEMORY_TOTAL_BYTES)?;
+    let total = run.facts(Endpoint::Server).memory_bytes?;
     let before = run.samples().iter().filter(|sample| sample.interval.at_ms <= lost_ms);
     let least = before.filter_map(|sample| left(run, sample)).min()?;
     if least as f64 > total as f64 * EXHAUSTED_SHARE {
@@ -124,12 +125,14 @@ fn exhausted(run: &RunView<'_>) -> Option<Finding> {
         bytes(total as f64),
         reached(run)
     );
-    let mut found = Finding::new(RULE.id, Side::Server, text).with_confidence(0.9);
-    found.evidence.extend(run.peak(Endpoint::Server, USED_OF_ALL).map(|peak| peak.evidence()));
-    Some(found.remedied_by(
-        "give the machine more memory, or each connection less (smaller buffers: --rcvbuf, \
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_confidence(0.9)
+        .with_evidence(run.peak(Endpoint::Server, USED_OF_ALL))
+        .remedied_by(
+            "give the machine more memory, or each connection less (smaller buffers: --rcvbuf, \
          --sndbuf, net.ipv4.tcp_rmem)",
-    ))
+        );
+    Some(finding)
 }
 
 /// Looks for a control group whose memory use grows with each connection and would reach the limit
@@ -161,16 +164,16 @@ fn foreseen(run: &RunView<'_>) -> Option<Finding> {
 /// Returns the machine's memory that is not in use. The kernel's own estimate,
 /// `memory.available_bytes`, counts half of each socket's inode as reclaimable.
 fn left(run: &RunView<'_>, sample: &Sample) -> Option<i64> {
-    let total = run.constant(Endpoint::Server, Metric::MEMORY_TOTAL_BYTES)?;
+    let total = run.facts(Endpoint::Server).memory_bytes?;
     Some(total - run.value(Endpoint::Server, sample, USED_OF_ALL)?)
 }
 
 /// Returns a finding about memory that would run out.
 fn noted(side: Side, text: String, trend: MemoryTrend) -> Finding {
-    let mut found =
-        Finding::new(RULE.id, side, text).with_severity(Severity::Noted).with_confidence(0.7);
-    found.evidence.push(trend.evidence);
-    found
+    Finding::new(RULE.id, side, text)
+        .with_severity(Severity::Noted)
+        .with_confidence(0.7)
+        .with_evidence([trend.evidence])
 }
 
 /// Returns a sentence about how many connections would fit, if that is fewer than planned.

@@ -1,75 +1,49 @@
 //! The kernel reset connections that were closed and still had data to send.
 
-use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Metric, Severity};
+use throng_report::{Endpoint, Metric, Severity};
 
 use super::Rule;
-use crate::kernels::{Kernel, kernels};
+use super::kernel_row::KernelRow;
 use crate::run_view::RunView;
-
-pub(super) const RULE: Rule =
-    Rule { id: "orphans_aborted", explains: &["server_closes_early", "retransmits"], find };
 
 /// A closed connection with undelivered data is an orphan: no process owns it. Above a number of
 /// orphans, or without memory, the kernel resets them, and their data is lost. The program that
-/// closed the connection gets no error.
-fn find(run: &RunView<'_>) -> Option<Finding> {
-    kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
-}
-
-/// Looks for resets of orphans in one kernel.
-fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let aborted = run.growth(kernel.endpoint, Metric::TCPEXT_TCP_ABORT_ON_MEMORY)?;
-    let orphans = run.peak(kernel.endpoint, Metric::SOCKSTAT_TCP_ORPHAN);
-    // Without orphans the cause is memory, which is another finding.
-    let is_memory = run.growth(kernel.endpoint, Metric::TCPEXT_TCP_MEMORY_PRESSURES).is_some()
-        || is_pressed(run, kernel.endpoint);
-    let last = &run.samples().last()?.load()?.counters;
-    let closed = last.connects_ok.saturating_sub(last.connected);
-    if aborted.by() < ABORTED_MIN || is_memory || aborted.by() > closed.saturating_mul(SOCKETS_EACH)
-    {
-        return None;
-    }
-    let most = run.constant(kernel.endpoint, Metric::SYSCTL_NET_IPV4_TCP_MAX_ORPHANS);
-    let limit = most.map_or_else(String::new, |most| format!(" {}", count(most as f64)));
-    let text = format!(
-        "The kernel of {} reset {} of {} closed connections before their data was delivered: too \
-         many orphaned sockets (net.ipv4.tcp_max_orphans{limit}). No program owns such a \
-         connection any more, so no program sees the loss.",
-        kernel.whose,
-        count(aborted.by() as f64),
-        count(closed as f64),
-    );
-    let mut found = Finding::new(RULE.id, kernel.side, text)
-        .with_severity(Severity::Stopped)
-        .with_confidence(0.8);
-    found.evidence.push(aborted.evidence());
-    found.evidence.extend(
-        run.growth(kernel.endpoint, Metric::TCP_ESTAB_RESETS).map(|growth| growth.evidence()),
-    );
-    found.evidence.extend(orphans.map(|peak| peak.evidence()));
-    let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
-    Some(found.remedied_by(format!(
-        "sysctl -w net.ipv4.tcp_max_orphans={wanted}, or wait for the last answer before `close` \
-         in the scenario"
-    )))
-}
+/// closed the connection gets no error. Without orphans the cause is memory, which is another
+/// finding.
+pub(super) const RULE: Rule = Rule::row(
+    "orphans_aborted",
+    &KernelRow {
+        counters: &[Metric::TCPEXT_TCP_ABORT_ON_MEMORY],
+        at_least: 10,
+        of_closed: true,
+        is_other: |run, kernel| {
+            run.growth(kernel.endpoint, Metric::TCPEXT_TCP_MEMORY_PRESSURES).is_some()
+                || is_pressed(run, kernel.endpoint)
+        },
+        limit: |facts| facts.tcp_max_orphans,
+        gauge: Some(Metric::SOCKSTAT_TCP_ORPHAN),
+        also: Some(Metric::TCP_ESTAB_RESETS),
+        // No program sees the loss.
+        felt_by: |_| None,
+        unfelt: Some((Severity::Stopped, 0.8)),
+        text: "The kernel of {whose} reset {drops} of {closed} closed connections before their \
+               data was delivered: too many orphaned sockets (net.ipv4.tcp_max_orphans{limit}). No \
+               program owns such a connection any more, so no program sees the loss.",
+        remedy: "sysctl -w net.ipv4.tcp_max_orphans={wanted}, or wait for the last answer before \
+                 `close` in the scenario",
+        // The kernel's default on a machine with 16 GB.
+        wanted_min: 65_536,
+        ..KernelRow::ANY
+    },
+)
+.explains(&["server_closes_early", "retransmits"]);
 
 /// Reports whether sockets hold so much memory that the kernel reclaims some.
 fn is_pressed(run: &RunView<'_>, end: Endpoint) -> bool {
     let pages = run.peak(end, Metric::SOCKSTAT_TCP_MEM_PAGES);
-    let from = run.constant(end, Metric::SYSCTL_NET_IPV4_TCP_MEM_PRESSURE_PAGES);
+    let from = run.facts(end).tcp_mem_pressure_pages;
     pages.zip(from).is_some_and(|(pages, from)| pages.value >= from)
 }
-
-/// Client and server of a connection may be in one kernel.
-const SOCKETS_EACH: u64 = 2;
-
-/// The fewest resets that count: fewer are the tail of something else.
-const ABORTED_MIN: u64 = 10;
-
-/// The kernel's default on a machine with 16 GB.
-const WANTED: i64 = 65_536;
 
 #[cfg(test)]
 mod tests {

@@ -6,8 +6,7 @@ use throng_report::{Endpoint, Finding, Metric, RunEventKind, Side};
 use super::Rule;
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule =
-    Rule { id: "ports_exhausted", explains: &["generator_saturated"], find };
+pub(super) const RULE: Rule = Rule::new("ports_exhausted", find).explains(&["generator_saturated"]);
 
 /// Looks for `EADDRNOTAVAIL` from a connect: the kernel found no port, or the source address does
 /// not belong to this machine.
@@ -27,7 +26,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             short.began_ms,
         ));
     }
-    let ports = run.constant(Endpoint::Client, Metric::SYSCTL_NET_IPV4_LOCAL_PORTS);
+    let ports = run.facts(Endpoint::Client).local_ports;
     let has = ports.map_or(String::new(), |ports| {
         format!(": each of its addresses has {} for one target", count(ports as f64))
     });
@@ -37,7 +36,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         let open = run.load_at(short.began_ms).connections;
         tw.value as u64 > open
     });
-    let mut found = Finding::new(
+    let is_waiting = waiting.is_some();
+    let finding = Finding::new(
         RULE.id,
         Side::Client,
         format!(
@@ -53,17 +53,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
                      them.",
             }
         ),
-    );
-    found.evidence.push(short.evidence());
-    let is_waiting = waiting.is_some();
-    found.evidence.extend(waiting.map(|peak| peak.evidence()));
-    Some(found.remedied_by(if is_waiting {
+    )
+    .with_evidence([short])
+    .with_evidence(waiting)
+    .remedied_by(if is_waiting {
         "add addresses with --source ADDRESS/PREFIX, or set `close: reset` in the scenario, or \
          sysctl -w net.ipv4.tcp_tw_reuse=1"
     } else {
         "add addresses with --source ADDRESS/PREFIX, or sysctl -w \
          net.ipv4.ip_local_port_range=\"1024 65535\""
-    }))
+    });
+    Some(finding)
 }
 
 /// Returns the source address whose ports ran out, if an event names it.

@@ -16,6 +16,12 @@ pub(super) struct Symptom {
     pub(super) evidence: Evidence,
 }
 
+impl From<Symptom> for Evidence {
+    fn from(symptom: Symptom) -> Self {
+        symptom.evidence
+    }
+}
+
 /// Returns the symptom of connects that waited for a second SYN, still wait, or were given up.
 pub(super) fn by_connects(run: &RunView<'_>) -> Option<Symptom> {
     let unanswered = |sample: &Sample| {

@@ -9,7 +9,7 @@ use super::retransmission::{self, Symptom};
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "retransmits", explains: &["server_slow"], find };
+pub(super) const RULE: Rule = Rule::new("retransmits", find).explains(&["server_slow"]);
 
 /// Retransmitted segments of one kind, less those that a queue has dropped and counted.
 #[derive(Debug)]
@@ -66,15 +66,16 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         };
     let symptom: Vec<_> = [syn, data].into_iter().flatten().map(|again| again.symptom).collect();
     let severity = symptom.iter().map(|symptom| symptom.severity).max()?;
-    let mut found = Finding::new(RULE.id, Side::Network, text)
+    let finding = Finding::new(RULE.id, Side::Network, text)
         .with_severity(severity)
-        .with_confidence(if seen { 0.9 } else { 0.6 });
-    found.evidence.extend(all.iter().chain(&syns).map(Growth::evidence));
-    found.evidence.extend(symptom.into_iter().map(|symptom| symptom.evidence));
-    Some(found.remedied_by(
+        .with_confidence(if seen { 0.9 } else { 0.6 })
+        .with_evidence(all.iter().chain(&syns).map(Growth::evidence))
+        .with_evidence(symptom)
+        .remedied_by(
         "find what drops them with ip -s link, tc -s qdisc and nft list ruleset on both machines, \
          and check the devices between them",
-    ))
+    );
+    Some(finding)
 }
 
 /// Returns the retransmitted SYNs and SYN-ACKs, less those that the server's own queues dropped:

@@ -2,13 +2,14 @@
 
 use throng_report::{Endpoint, Finding, ProcessMetric, Severity, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, shares, whole_percent};
 use crate::impact::impact;
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule =
-    Rule { id: "server_cpu_saturated", explains: &["server_slow", "slow_consumers"], find };
+pub(super) const RULE: Rule = Rule::new("server_cpu_saturated", find)
+    .with(&[RuleTrait::LacksCpu])
+    .explains(&["server_slow", "slow_consumers"]);
 
 /// Either the server keeps all CPUs that it may use busy, or its machine is full and the server
 /// waits for its share. A run that fills the machine by itself and shows no symptom gets the
@@ -42,17 +43,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let symptom =
         impact.as_ref().map_or_else(String::new, |impact| format!(" Meanwhile {}.", impact.what));
     let text = format!("{what}. CPU use: {}.{symptom}", shares(run, &used));
-    let mut found = Finding::new(RULE.id, Side::Server, text)
-        .with_severity(impact.as_ref().map_or(Severity::Noted, |impact| impact.severity))
-        .with_confidence(if used.server.is_some() { 0.85 } else { 0.6 });
     let busy = run.growth_of("machine.cpu_busy_us", |sample| {
         Some(run.machine(Endpoint::Server, sample)?.cpu_busy_us as i64)
     });
     let taken = run.growth(Endpoint::Server, ProcessMetric::CPU_US.server);
     let growths = [busy, taken].into_iter().flatten();
-    found.evidence.extend(growths.map(|growth| growth.evidence_from(used.at_ms)));
-    found.evidence.extend(impact.map(|impact| impact.evidence));
-    Some(found.remedied_by(remedy(run, &used)))
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(impact.as_ref().map_or(Severity::Noted, |impact| impact.severity))
+        .with_confidence(if used.server.is_some() { 0.85 } else { 0.6 })
+        .with_evidence(growths.map(|growth| growth.evidence_from(used.at_ms)))
+        .with_evidence(impact)
+        .remedied_by(remedy(run, &used));
+    Some(finding)
 }
 
 /// Reports whether the server keeps all CPUs busy that it may use, which are not all of the

@@ -3,17 +3,17 @@
 use throng_report::render::{count, micros};
 use throng_report::{Endpoint, Evidence, Finding, Metric, Severity, Side};
 
-use super::{Rule, server_lost, server_stalled};
+use super::{Rule, RuleTrait, server_lost, server_stalled};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
 use crate::history::{Quantiles, Sample};
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "server_slow", explains: &[], find };
+pub(super) const RULE: Rule = Rule::new("server_slow", find).with(&[RuleTrait::LacksCpu]);
 
 /// Returns the remaining explanation when answers are late and no CPU, queue, packet loss or
 /// generator explains it: the server waits for something of its own.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let is_stalled = (server_stalled::RULE.find)(run).is_some();
+    let is_stalled = server_stalled::RULE.find(run).is_some();
     let timeouts = timeouts(run);
     let slow = slowest(run, is_stalled);
     let overdue = run.summary.overdue();
@@ -61,19 +61,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
              run --server-facts HOST:PORT here",
         )
     };
-    let mut found =
+    let finding =
         Finding::new(RULE.id, Side::Server, format!("The server was slow: {what} {idle}. {why}"))
             .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
-            .with_confidence(confidence);
-    found.evidence.extend(timeouts.iter().map(Growth::evidence));
-    found.evidence.extend(slow.map(|slow| slow.evidence));
-    if found.evidence.is_empty() {
+            .with_confidence(confidence)
+            .remedied_by(remedy);
+    if slow.is_none() && timeouts.is_empty() {
         let last = run.samples().last()?;
-        let counters = &last.load()?.counters;
-        let (waiting, at_ms) = (counters.users_waiting as f64, last.interval.at_ms);
-        found = found.shown_by("load.counters.users_waiting", 0.0, waiting, at_ms);
+        let (waiting, at_ms) = (last.load()?.counters.users_waiting as f64, last.interval.at_ms);
+        return Some(finding.shown_by("load.counters.users_waiting", 0.0, waiting, at_ms));
     }
-    Some(found.remedied_by(remedy))
+    Some(finding.with_evidence(timeouts).with_evidence(slow.map(|slow| slow.evidence)))
 }
 
 /// Returns the waits for an answer that users gave up.
@@ -188,7 +186,7 @@ fn is_explained(run: &RunView<'_>) -> bool {
     let sent = run.growth(Endpoint::Client, Metric::TCP_OUT_SEGS).map_or(0, |growth| growth.by());
     // A server that ended is not slow. Retransmissions explain late answers by themselves.
     server_lost::ended(run).is_some()
-        || (super::retransmits::RULE.find)(run).is_some()
+        || super::retransmits::RULE.find(run).is_some()
         || full.count() >= INTERVALS_MIN
         || run.summary.generator.lag_grade != throng_report::Grade::Valid
         || queues.iter().any(|counter| run.growth(Endpoint::Server, *counter).is_some())

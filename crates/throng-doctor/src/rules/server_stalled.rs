@@ -6,15 +6,15 @@ mod activity;
 use throng_report::render::{count, micros};
 use throng_report::{Finding, Severity, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::gaps::{Gap, gaps};
 use crate::impact::{GAP_MS, gap_evidence};
 use crate::run_view::RunView;
 use activity::{ActivityKind, ServerActivity, waits_for_a_cpu};
 
-pub(super) const RULE: Rule = Rule {
-    id: "server_stalled",
-    explains: &[
+pub(super) const RULE: Rule = Rule::new("server_stalled", find)
+    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu])
+    .explains(&[
         "server_slow",
         "server_lost",
         "generator_saturated",
@@ -22,9 +22,7 @@ pub(super) const RULE: Rule = Rule {
         "accept_queue_overflow",
         "syn_queue_overflow",
         "half_open",
-    ],
-    find,
-};
+    ]);
 
 /// Looks for one long gap, or several shorter ones. The server's CPU time, state and accept queue
 /// tell what it did in the meantime: to its clients, a loop that computes and a process that was
@@ -44,12 +42,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let activity = ServerActivity::of(run, &longest);
     let (text, remedy) = describe(&found, &longest, &activity);
     let severity = if gave_up(run, &found) { Severity::Stopped } else { Severity::Slowed };
-    let mut finding = Finding::new(RULE.id, Side::Server, text)
+    let finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(severity)
-        .with_confidence(if activity.is_seen { 0.9 } else { 0.7 });
-    finding.evidence.extend(found.iter().take(GAPS_SHOWN).map(|gap| gap_evidence(gap.gap)));
-    finding.evidence.extend(activity.evidence);
-    Some(finding.remedied_by(remedy))
+        .with_confidence(if activity.is_seen { 0.9 } else { 0.7 })
+        .with_evidence(found.iter().take(GAPS_SHOWN).map(|gap| gap_evidence(gap.gap)))
+        .with_evidence(activity.evidence)
+        .remedied_by(remedy);
+    Some(finding)
 }
 
 /// Returns the length from which a single gap counts: shorter if a latency threshold was missed.

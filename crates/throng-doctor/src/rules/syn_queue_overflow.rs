@@ -8,7 +8,7 @@ use super::{Rule, retransmission};
 use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule =
-    Rule { id: "syn_queue_overflow", explains: &["retransmits", "half_open"], find };
+    Rule::new("syn_queue_overflow", find).explains(&["retransmits", "half_open"]);
 
 /// The kernel's answers to SYNs that found the queue full.
 #[derive(Debug, Default)]
@@ -32,13 +32,15 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let flood = total > SYNS_PER_CONNECT * connects + UNFELT_MIN;
     let text = if flood { of_a_flood(total, connects) } else { of_the_run(run, &refused) };
     let severity = symptom.as_ref().map_or(Severity::Noted, |symptom| symptom.severity);
-    let mut found = Finding::new(RULE.id, Side::Server, text).with_severity(severity);
-    found.evidence.extend(refused.growths.iter().map(Growth::evidence));
-    found.evidence.extend(symptom.map(|symptom| symptom.evidence));
     let syn_recv =
         run.peak(Endpoint::Server, Metric::LISTENER_SYN_RECV).filter(|peak| peak.value > 0);
-    found.evidence.extend(syn_recv.map(|peak| peak.evidence()));
-    Some(found.remedied_by(remedy(run, flood)))
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(severity)
+        .with_evidence(refused.growths.iter().map(Growth::evidence))
+        .with_evidence(symptom)
+        .with_evidence(syn_recv)
+        .remedied_by(remedy(run, flood));
+    Some(finding)
 }
 
 /// Returns the SYNs that found the queue full. Cookies count only if the full queue was their
@@ -53,7 +55,7 @@ fn refused(run: &RunView<'_>) -> SynHandling {
     refused.growths.extend(cookies);
     // Without cookies the kernel reserves the last quarter of tcp_max_syn_backlog for known peers.
     // Drops for that reason appear only in the total of all drops.
-    if run.constant(Endpoint::Server, Metric::SYSCTL_NET_IPV4_TCP_SYNCOOKIES) == Some(0)
+    if run.facts(Endpoint::Server).tcp_syncookies == Some(0)
         && let Some(drops) = run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_DROPS)
     {
         let overflows = run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_OVERFLOWS);
@@ -89,9 +91,9 @@ fn of_the_run(run: &RunView<'_>, refused: &SynHandling) -> String {
 /// Returns the capacity of the SYN queue: the backlog, and without cookies at most three quarters
 /// of the limit for all listeners.
 fn room(run: &RunView<'_>) -> Option<i64> {
-    let backlog = run.constant(Endpoint::Server, Metric::LISTENER_BACKLOG);
-    let cookies = run.constant(Endpoint::Server, Metric::SYSCTL_NET_IPV4_TCP_SYNCOOKIES);
-    let all = run.constant(Endpoint::Server, Metric::SYSCTL_NET_IPV4_TCP_MAX_SYN_BACKLOG);
+    let backlog = run.facts(Endpoint::Server).backlog;
+    let cookies = run.facts(Endpoint::Server).tcp_syncookies;
+    let all = run.facts(Endpoint::Server).tcp_max_syn_backlog;
     let known = all.filter(|_| cookies == Some(0)).map(|all| all - all / 4);
     [backlog, known].into_iter().flatten().min()
 }
@@ -108,7 +110,7 @@ fn of_a_flood(total: u64, connects: u64) -> String {
 
 /// Returns what to do, by whether cookies are off.
 fn remedy(run: &RunView<'_>, flood: bool) -> &'static str {
-    let cookies = run.constant(Endpoint::Server, Metric::SYSCTL_NET_IPV4_TCP_SYNCOOKIES);
+    let cookies = run.facts(Endpoint::Server).tcp_syncookies;
     match (flood, cookies) {
         (true, Some(0)) => {
             "sysctl -w net.ipv4.tcp_syncookies=1 on the server, and find their senders (ss -tn \

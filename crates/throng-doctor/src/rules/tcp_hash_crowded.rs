@@ -8,7 +8,7 @@ use crate::history::Sample;
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule { id: "tcp_hash_crowded", explains: &[], find };
+pub(super) const RULE: Rule = Rule::new("tcp_hash_crowded", find);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
@@ -17,7 +17,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// Every packet finds its socket along a chain of a bucket. The rule requires long chains, and
 /// connects that cost more CPU time than while the chains were short.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let buckets = run.constant(kernel.endpoint, Metric::SYSCTL_NET_IPV4_TCP_EHASH_ENTRIES)?.max(1);
+    let buckets = run.facts(kernel.endpoint).tcp_ehash_entries?.max(1);
     let chain =
         |sample: &Sample| Some(sockets(run, kernel.endpoint, sample)? as f64 / buckets as f64);
     let most =
@@ -34,7 +34,8 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         return None;
     }
     let severity = if times >= MUCH_DEARER { Severity::Slowed } else { Severity::Noted };
-    let mut found = Finding::new(
+    let wanted = (most.value as u64).next_power_of_two();
+    let finding = Finding::new(
         RULE.id,
         kernel.side,
         format!(
@@ -46,16 +47,16 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         ),
     )
     .with_severity(severity)
-    .with_confidence(0.7);
-    found.evidence.push(most.evidence());
-    found.evidence.push(Evidence {
+    .with_confidence(0.7)
+    .with_evidence([most])
+    .with_evidence([Evidence {
         counter: "cpu_system_us per connect".to_owned(),
         from: short.us_per_connect(),
         to: long.us_per_connect(),
         at_ms: long.began_ms,
-    });
-    let wanted = (most.value as u64).next_power_of_two();
-    Some(found.remedied_by(remedy(buckets, wanted)))
+    }])
+    .remedied_by(remedy(buckets, wanted));
+    Some(finding)
 }
 
 /// Returns what to do. A network namespace may have a table of its own; the machine's is never so

@@ -7,11 +7,12 @@ use super::{Rule, retransmission};
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "tcp_memory_pressure",
-    explains: &["retransmits", "server_slow", "slow_consumers", "syn_queue_overflow"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::new("tcp_memory_pressure", find).explains(&[
+    "retransmits",
+    "server_slow",
+    "slow_consumers",
+    "syn_queue_overflow",
+]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
@@ -28,8 +29,8 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         .filter(|growth| growth.by() <= growth.began_ms);
     let pressure: Vec<_> = began.into_iter().chain(lasted).collect();
     let pages = run.peak(kernel.endpoint, Metric::SOCKSTAT_TCP_MEM_PAGES);
-    let from = run.constant(kernel.endpoint, Metric::SYSCTL_NET_IPV4_TCP_MEM_PRESSURE_PAGES);
-    let most = run.constant(kernel.endpoint, Metric::SYSCTL_NET_IPV4_TCP_MEM_MAX_PAGES);
+    let from = run.facts(kernel.endpoint).tcp_mem_pressure_pages;
+    let most = run.facts(kernel.endpoint).tcp_mem_max_pages;
     let over = pages.filter(|pages| from.is_some_and(|from| pages.value >= from));
     if pressure.is_empty() && over.is_none() {
         return None;
@@ -48,7 +49,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     let lost: Vec<_> =
         LOST.iter().filter_map(|counter| run.growth(kernel.endpoint, *counter)).collect();
     let drops: u64 = lost.iter().map(Growth::by).sum();
-    let mut found = Finding::new(
+    let finding = Finding::new(
         RULE.id,
         Side::Kernel,
         format!(
@@ -62,20 +63,19 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
             }
         ),
     )
-    .with_severity(symptom.severity);
-    found.evidence.extend(pressure.iter().chain(&lost).map(Growth::evidence));
-    found.evidence.extend(held.map(|peak| peak.evidence()));
-    found.evidence.push(symptom.evidence);
-    Some(found.remedied_by(remedy))
+    .with_severity(symptom.severity)
+    .with_evidence(pressure.iter().chain(&lost).map(Growth::evidence))
+    .with_evidence(held)
+    .with_evidence([symptom.evidence])
+    .remedied_by(remedy);
+    Some(finding)
 }
 
 /// Returns what to do: a higher limit, up to half of the machine's memory, because programs cannot
 /// use what sockets hold. If the limit is unknown, the memory that sockets held shows how high it
 /// may be.
 fn remedy(run: &RunView<'_>, kernel: &Kernel, most: Option<i64>, held: Option<i64>) -> String {
-    let half = run
-        .constant(kernel.endpoint, Metric::MEMORY_TOTAL_BYTES)
-        .map(|total| total / 2 / PAGE_BYTES);
+    let half = run.facts(kernel.endpoint).memory_bytes.map(|total| total / 2 / PAGE_BYTES);
     let wanted = most.or(held).unwrap_or(0).saturating_mul(4).max(WANTED_PAGES);
     let wanted = wanted.min(half.unwrap_or(wanted));
     if most.is_some_and(|most| most >= wanted) {

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use throng_driver::netns;
-use throng_report::RunEventKind;
 use throng_report::watch::{WATCH_LINE_BYTES_MAX, WatchHeader, WatchLine};
+use throng_report::{EndpointFacts, RunEventKind};
 
 use super::lock::lock;
 use super::probes::KernelReading;
@@ -79,6 +79,11 @@ impl FactsStream {
     /// Returns the ports of the watched server; none means all.
     pub fn ports(&self) -> &[u16] {
         &self.header.ports
+    }
+
+    /// Returns the limits of the server's end, if the watch knew them.
+    pub fn endpoint_facts(&self) -> Option<&EndpointFacts> {
+        self.header.facts.as_ref()
     }
 
     /// Returns the server's process id of the last line, where the server is on this machine.

@@ -43,7 +43,7 @@ enum ServerSource {
     /// A thread in the server's namespace of this machine.
     OtherNamespace(ServerKernel),
     /// A watch on the server's host.
-    Watched(FactsStream),
+    Watched(Box<FactsStream>),
 }
 
 impl LiveKernel {
@@ -80,7 +80,7 @@ impl LiveKernel {
     /// Adds the facts that a watch on the server's host sends.
     #[must_use]
     pub fn with_facts(self, facts: FactsStream) -> Self {
-        Self { server: ServerSource::Watched(facts), ..self }
+        Self { server: ServerSource::Watched(Box::new(facts)), ..self }
     }
 
     /// Searches for the server's process and watches it.

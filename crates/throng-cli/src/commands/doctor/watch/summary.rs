@@ -1,9 +1,9 @@
 //! The samples of a watch so far, and their result.
 
-use throng_doctor::{History, diagnose, trouble_counters};
+use throng_doctor::{History, diagnose_without_load, trouble_counters};
 use throng_report::runfile::RunHeader;
 use throng_report::watch::{CounterDelta, WatchEnd, WatchLine};
-use throng_report::{Finding, Interval, Metric, Summary};
+use throng_report::{Finding, Interval, Metric};
 
 /// The samples of a watch, in the form of a run without a generator. A watch may last for days, so
 /// a long watch keeps only some of them.
@@ -88,9 +88,7 @@ impl WatchSummary {
     fn findings(&self) -> Vec<Finding> {
         let mut history = History::new(RunHeader { target_is_here: false, ..RunHeader::default() });
         self.whole().iter().for_each(|interval| history.add(interval));
-        let mut found = diagnose(&history, &Summary::default(), &[]).findings;
-        found.retain(|finding| WITHOUT_LOAD.contains(&finding.id.as_str()));
-        found
+        diagnose_without_load(&history)
     }
 
     /// Returns the kept samples, and the last one.
@@ -132,17 +130,6 @@ fn as_interval(line: WatchLine) -> Interval {
     }
 }
 
-/// The rules that need only the server's own counters. The other rules compare them with the users
-/// of a run, and would take uncounted users for no users.
-const WITHOUT_LOAD: &[&str] = &[
-    "accept_queue_overflow",
-    "backlog_clamped",
-    "connections_max_reached",
-    "conntrack_full",
-    "fds_exhausted",
-    "memory_runs_out",
-];
-
 /// The number of kept samples at which half of them are dropped.
 const KEPT_MAX: usize = 2_048;
 
@@ -177,9 +164,6 @@ mod tests {
 
     #[test]
     fn rules_that_need_a_load_do_not_run_without_one() {
-        for id in WITHOUT_LOAD {
-            assert!(throng_doctor::rules::RULES.iter().any(|rule| rule.id == *id), "{id}");
-        }
         let mut seen = WatchSummary::default();
         for n in 0..10 {
             let mut sample = sample(n * 1000, 40 * n as i64);
