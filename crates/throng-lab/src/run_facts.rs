@@ -35,10 +35,10 @@ impl RunFacts<'_> {
         let known = |value: Option<f64>| value.map_or(Quantity::Unknown, Quantity::number);
         let whole = |value: Option<u64>| known(value.map(|value| value as f64));
         if let Some(counter) = name.strip_prefix("growth.") {
-            return Some(whole(counter_growth(intervals, kernel_metric(counter)?)));
+            return Some(whole(counter_growth(intervals, Metric::named(counter)?)));
         }
         if let Some(gauge) = name.strip_prefix("most.") {
-            return Some(whole(gauge_max(intervals, kernel_metric(gauge)?)));
+            return Some(whole(gauge_max(intervals, Metric::named(gauge)?)));
         }
         let memory = || MemoryEach::of(intervals, self.summary);
         match name {
@@ -48,8 +48,4 @@ impl RunFacts<'_> {
             _ => threshold::value(name, self.summary).map(known),
         }
     }
-}
-
-fn kernel_metric(name: &str) -> Option<Metric> {
-    Metric::all().find(|metric| metric.name() == name)
 }
