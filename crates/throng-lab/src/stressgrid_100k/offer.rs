@@ -104,7 +104,7 @@ const TRIAL_SECONDS: u64 = 2;
 /// a result.
 const TRIALS_WITHIN: Duration = Duration::from_secs(15);
 /// The first share of the machine's capacity: with more, the generator is late.
-const SHARE_FIRST: f64 = 0.5;
+const SHARE_FIRST: f64 = 0.4;
 const LOWER_BY: f64 = 0.7;
 
 #[cfg(test)]
