@@ -14,7 +14,7 @@ use throng_doctor::status::Capability;
 use throng_doctor::{
     Fact, ListenerReader, MachineFacts, ProcRoot, Sampler, SamplerOptions, WatchedProcess,
 };
-use throng_report::Endpoint;
+use throng_report::{Endpoint, Limit};
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u32>().ok());
@@ -79,7 +79,7 @@ fn machine(root: &ProcRoot, pid: u32) {
     let fds = facts.limits.clone().map(|limits| limits.open_files);
     row("open files, soft / hard", fds.map(|Rlimit { soft, hard }| format!("{soft:?} / {hard:?}")));
     if let (Some(limits), Some(nr_open)) =
-        (facts.limits.known(), throng_doctor::files::nr_open(root).known())
+        (facts.limits.known(), root.sysctl(Limit::FDS_CEILING.name()).known())
     {
         row("usable fds per table", limits.usable_fds_per_table(nr_open.cast_unsigned()));
     }

@@ -58,7 +58,7 @@ pub use headroom::{Headroom, headroom};
 pub use history::{History, Quantiles, Sample};
 pub use impact::{Impact, impact};
 pub use listeners::{ListenerReader, ListenerSummary};
-pub use machine_facts::{MachineFacts, SYSCTLS};
+pub use machine_facts::MachineFacts;
 pub use owner::listening_process;
 pub use proc_root::{KeptFile, ProcRoot};
 pub use run_view::{Growth, LoadLevel, Peak, RunView};

@@ -92,7 +92,7 @@ struct KnownProcess {
     /// True if it has been seen, when it was named or in a sample.
     was_there: bool,
     rss_bytes_at_start: Option<u64>,
-    /// Soft `RLIMIT_NOFILE` of the process.
+    /// Soft [`Limit::FDS`](throng_report::Limit::FDS) of the process.
     fds_max: Option<u64>,
     groups: CgroupReader,
     threads: ThreadMeter,

@@ -4,7 +4,7 @@
 //! affected, so this reports what happened and leaves open whether it matters.
 
 use throng_report::watch::CounterDelta;
-use throng_report::{Interval, Metric};
+use throng_report::{Interval, Limit, Metric};
 
 /// Returns the trouble counters of the server's kernel that grew between two samples, as (label,
 /// delta).
@@ -22,7 +22,7 @@ pub fn trouble_between(before: &Interval, now: &Interval) -> Vec<(&'static str, 
 /// Returns the trouble counters that grew in a whole recording, the gravest first.
 pub fn trouble_counters(intervals: &[Interval]) -> Vec<CounterDelta> {
     let of = |trouble: &TroubleCounter| {
-        let (counter, means) = (trouble.counter.name().to_owned(), trouble.means.to_owned());
+        let (counter, means) = (trouble.counter.name().to_owned(), trouble.means());
         let mut found = CounterDelta { counter, means, by: 0, began_ms: 0 };
         let mut before = None;
         for interval in intervals {
@@ -52,6 +52,17 @@ struct TroubleCounter {
     means: &'static str,
 }
 
+impl TroubleCounter {
+    /// Returns what happened, with the limits that it shows.
+    fn means(&self) -> String {
+        let limits: Vec<_> = Limit::of_metric(self.counter).map(Limit::name).collect();
+        match limits[..] {
+            [] => self.means.to_owned(),
+            _ => format!("{} ({})", self.means, limits.join(", ")),
+        }
+    }
+}
+
 const fn trouble(counter: Metric, label: &'static str, means: &'static str) -> TroubleCounter {
     TroubleCounter { counter, label, means }
 }
@@ -62,7 +73,7 @@ const TROUBLES: &[TroubleCounter] = &[
     trouble(
         Metric::TCPEXT_TCP_ABORT_ON_MEMORY,
         "out of TCP memory",
-        "the kernel aborted connections because TCP had no memory left (net.ipv4.tcp_mem)",
+        "the kernel aborted connections because TCP had no memory left",
     ),
     trouble(
         Metric::CGROUP_MEMORY_OOM_KILLS,
@@ -78,8 +89,7 @@ const TROUBLES: &[TroubleCounter] = &[
     trouble(
         Metric::TCPEXT_TCP_REQ_Q_FULL_DROP,
         "SYN queue full",
-        "the kernel dropped SYNs because a SYN queue was full (net.ipv4.tcp_max_syn_backlog, the \
-         backlog, net.ipv4.tcp_syncookies)",
+        "the kernel dropped SYNs because a SYN queue was full",
     ),
     trouble(
         Metric::TCPEXT_TCP_REQ_Q_FULL_DO_COOKIES,
@@ -94,8 +104,7 @@ const TROUBLES: &[TroubleCounter] = &[
     trouble(
         Metric::CONNTRACK_DROPPED,
         "conntrack drops",
-        "the kernel dropped packets because the connection tracking table was full \
-         (net.netfilter.nf_conntrack_max)",
+        "the kernel dropped packets because the connection tracking table was full",
     ),
     trouble(
         Metric::CONNTRACK_INSERT_FAILED,
@@ -105,12 +114,12 @@ const TROUBLES: &[TroubleCounter] = &[
     trouble(
         Metric::TCPEXT_TCP_MEMORY_PRESSURES,
         "TCP memory pressure",
-        "TCP's buffers used so much memory that the kernel began to shrink them (net.ipv4.tcp_mem)",
+        "TCP's buffers used so much memory that the kernel began to shrink them",
     ),
     trouble(
         Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW,
         "TIME-WAIT overflows",
-        "there were more connections in TIME-WAIT than net.ipv4.tcp_max_tw_buckets",
+        "there were more connections in TIME-WAIT than the kernel remembers",
     ),
     trouble(
         Metric::TCPEXT_TCP_BACKLOG_DROP,
@@ -131,8 +140,7 @@ const TROUBLES: &[TroubleCounter] = &[
     trouble(
         Metric::SOFTNET_DROPPED,
         "softnet drops",
-        "the kernel dropped packets because a CPU did not process them fast enough \
-         (net.core.netdev_max_backlog)",
+        "the kernel dropped packets because a CPU did not process them fast enough",
     ),
     trouble(Metric::DEV_RX_DROPPED, "interface drops", "interfaces dropped received packets"),
     trouble(

@@ -7,7 +7,7 @@ use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_load::scenario::Protocol;
 use throng_report::render::{bytes, count, micros, or_dash, rate};
-use throng_report::{Finding, Interval, Metric, RunEventKind, Summary, Tally};
+use throng_report::{Finding, Interval, Limit, Metric, RunEventKind, Summary, Tally};
 
 use crate::error::LabError;
 use crate::handshake;
@@ -253,13 +253,13 @@ fn verdict(held: &HoldResult) -> Vec<String> {
 /// Returns a sentence about the most frequent error and its meaning.
 fn worst_error(errors: &Tally) -> Option<String> {
     let (kind, n) = errors.0.iter().max_by_key(|(_, n)| **n)?;
+    let limit = kind.strip_prefix("connect ").and_then(Limit::of_errno);
     let meaning = match kind.as_str() {
-        "connect EMFILE" | "connect ENFILE" => "the generator had no fd left: raise ulimit -n",
-        "connect EADDRNOTAVAIL" | "connect EADDRINUSE" => {
-            "the generator had no port left: widen net.ipv4.ip_local_port_range, or name more \
-             --source addresses"
-        }
-        "connect ENOSPC" => "no epoll watches were left: raise fs.epoll.max_user_watches",
+        "connect EADDRNOTAVAIL" | "connect EADDRINUSE" => &format!(
+            "{}: {}, or name more --source addresses",
+            Limit::PORTS.lack(),
+            Limit::PORTS.raise("1024 65535")
+        ),
         "connect timeout" | "connect ETIMEDOUT" => {
             "SYNs were dropped and not answered in time: look at the accept queue"
         }
@@ -267,7 +267,10 @@ fn worst_error(errors: &Tally) -> Option<String> {
         "closed_by_peer" | "reset_by_peer" => {
             "the server closed them: a half-open connection ends like this at its first Ping"
         }
-        _ => return Some(format!("Most frequent: {kind}, {n} times.")),
+        _ => match limit {
+            Some(limit) => &format!("{}: {}", limit.lack(), limit.raise("N")),
+            None => return Some(format!("Most frequent: {kind}, {n} times.")),
+        },
     };
     Some(format!("Most frequent: {kind}, {n} times: {meaning}."))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
-use throng_report::{Interval, LoadInterval, Metric, Summary, Tally, server_side};
+use throng_report::{Interval, Limit, LoadInterval, Metric, Summary, Tally, server_side};
 
 use crate::error::LabError;
 use crate::lab::Lab;
@@ -318,7 +318,8 @@ fn verdict(storm: &Storm, summary: &Summary) -> Vec<String> {
         if let Some(overflows) = storm.overflows.filter(|n| *n > 0) {
             sentences.push(format!(
                 "The accept queue overflowed {overflows} times: the clients tried again a second \
-                 later. Remedy: a larger --backlog and net.core.somaxconn."
+                 later. Remedy: a larger --backlog and {}.",
+                Limit::SOMAXCONN
             ));
         }
     }

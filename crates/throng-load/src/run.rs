@@ -19,7 +19,7 @@ use throng_driver::{
     Clock, Cores, CoresOptions, Errno, MailboxSender, SocketOptions, fdtable, process,
 };
 use throng_engine::{Core, CoreLimits};
-use throng_report::{LoadInterval, RunEventKind};
+use throng_report::{Limit, LoadInterval, RunEventKind};
 
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
 use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage, SEND_BYTES_MAX};
@@ -394,8 +394,8 @@ fn resolve(target: &Target) -> Result<Vec<SocketAddr>, LoadError> {
 /// Returns the kernel's range of source ports in this network namespace.
 fn local_port_range() -> RangeInclusive<u16> {
     let read = || {
-        let text =
-            std::fs::read_to_string(Path::new("/proc/sys/net/ipv4/ip_local_port_range")).ok()?;
+        let path = Path::new("/proc/sys").join(Limit::PORTS.path());
+        let text = std::fs::read_to_string(path).ok()?;
         let mut numbers = text.split_whitespace().map(str::parse);
         Some(numbers.next()?.ok()?..=numbers.next()?.ok()?)
     };

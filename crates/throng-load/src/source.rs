@@ -1,9 +1,8 @@
 //! Source addresses and ports of the users.
 //!
 //! A connection is identified by four numbers. To one target port only the source address and port
-//! vary, and one address has some 28,000 ports (`net.ipv4.ip_local_port_range`). The generator
-//! therefore spreads its users over several source addresses, and computes before the run how many
-//! connections they allow.
+//! vary, and one address has some 28,000 ports. The generator therefore spreads its users over
+//! several source addresses, and computes before the run how many connections they allow.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
