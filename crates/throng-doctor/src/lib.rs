@@ -61,7 +61,7 @@ pub use listeners::{ListenerReader, ListenerSummary};
 pub use machine_facts::MachineFacts;
 pub use owner::listening_process;
 pub use proc_root::{KeptFile, ProcRoot};
-pub use run_view::{Growth, LoadLevel, Peak, RunView};
+pub use run_view::{LoadLevel, RunView};
 pub use sampler::{KernelSample, ProcessSample, Sampler, SamplerOptions, WatchedProcess};
 pub use syn_recv::SynRecvMeter;
 pub use trouble_counters::{trouble_between, trouble_counters};

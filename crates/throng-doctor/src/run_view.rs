@@ -2,9 +2,10 @@
 
 use throng_report::runfile::RunHeader;
 use throng_report::{
-    AnswerGap, Endpoint, EndpointFacts, Evidence, LoadCounters, MachineUse, Metric, ProgramUse,
-    RunEventKind, ServerSnapshot, Summary, Tally,
+    AnswerGap, Endpoint, EndpointFacts, LoadCounters, MachineUse, Metric, ProgramUse, RunEventKind,
+    Series, ServerSnapshot, Summary, Tally,
 };
+pub(crate) use throng_report::{Growth, Peak};
 
 use crate::history::{History, Sample};
 use crate::missed_thresholds::MissedThresholds;
@@ -30,34 +31,6 @@ pub struct RunView<'a> {
     has_server_kernel: bool,
     /// What does not change, of the generator and of the server.
     facts: [EndpointFacts; 2],
-}
-
-/// A counter that grew while the load was on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Growth {
-    /// Name in the run file.
-    pub counter: String,
-    /// Value at the beginning.
-    pub from: i64,
-    /// Value at the end.
-    pub to: i64,
-    /// End of the first interval in which it grew, in milliseconds.
-    pub began_ms: u64,
-    /// Largest growth in a second.
-    pub per_second_most: u64,
-}
-
-/// A gauge at its peak.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peak {
-    /// Name in the run file.
-    pub gauge: String,
-    /// Value at the beginning.
-    pub from: i64,
-    /// Largest value.
-    pub value: i64,
-    /// End of the interval with that value, in milliseconds.
-    pub at_ms: u64,
 }
 
 /// The load that a run had reached at some time.
@@ -220,25 +193,7 @@ impl<'a> RunView<'a> {
         counter: &str,
         value: impl Fn(&Sample) -> Option<i64>,
     ) -> Option<Growth> {
-        let mut values = self.samples.iter().filter_map(|sample| Some((sample, value(sample)?)));
-        let (_, from) = values.next()?;
-        let mut growth =
-            Growth { counter: counter.to_owned(), from, to: from, began_ms: 0, per_second_most: 0 };
-        let mut before = from;
-        for (sample, now) in values {
-            let by = if now >= before { now - before } else { now };
-            before = now;
-            if by <= 0 {
-                continue;
-            }
-            if growth.to == growth.from {
-                growth.began_ms = sample.interval.at_ms;
-            }
-            growth.to += by;
-            let per_second = by as u64 * 1000 / sample.interval.span_ms.max(1);
-            growth.per_second_most = growth.per_second_most.max(per_second);
-        }
-        (growth.to > growth.from).then_some(growth)
+        self.series(counter, value).growth().filter(|growth| growth.by() > 0)
     }
 
     /// Returns the peak of a gauge while the load was on.
@@ -248,13 +203,11 @@ impl<'a> RunView<'a> {
 
     /// Returns the peak of `value` over the samples.
     pub fn peak_of(&self, gauge: &str, value: impl Fn(&Sample) -> Option<i64>) -> Option<Peak> {
-        let values = || {
-            self.samples.iter().filter_map(|sample| Some((sample.interval.at_ms, value(sample)?)))
-        };
-        let (_, from) = values().next()?;
-        // The first of several equal peaks.
-        let (at_ms, value) = values().rev().max_by_key(|(_, value)| *value)?;
-        Some(Peak { gauge: gauge.to_owned(), from, value, at_ms })
+        self.series(gauge, value).peak()
+    }
+
+    fn series(&self, name: &str, value: impl Fn(&Sample) -> Option<i64>) -> Series {
+        Series::new(name, self.samples.iter().map(|sample| (&sample.interval, value(sample))))
     }
 
     /// Returns the pid of the last server process that the run file names.
@@ -341,59 +294,6 @@ impl LoadLevel {
             connections: load.counters.connected,
             connects_per_s: (grown.connects_ok + grown.connects_failed) as f64 / seconds,
             messages_per_s: messages as f64 / seconds,
-        }
-    }
-}
-
-impl Growth {
-    /// Returns the difference of the last and the first value.
-    pub fn by(&self) -> u64 {
-        u64::try_from(self.to - self.from).unwrap_or(0)
-    }
-
-    /// Returns the growth as evidence of a finding.
-    pub fn evidence(&self) -> Evidence {
-        self.evidence_from(0)
-    }
-
-    /// Returns the growth as evidence of a finding that begins at `at_ms` or later, for a counter
-    /// that always grows: CPU time, when the CPUs were full.
-    pub fn evidence_from(&self, at_ms: u64) -> Evidence {
-        Evidence {
-            counter: self.counter.clone(),
-            from: self.from as f64,
-            to: self.to as f64,
-            at_ms: self.began_ms.max(at_ms),
-        }
-    }
-}
-
-impl From<Growth> for Evidence {
-    fn from(growth: Growth) -> Self {
-        growth.evidence()
-    }
-}
-
-impl From<&Growth> for Evidence {
-    fn from(growth: &Growth) -> Self {
-        growth.evidence()
-    }
-}
-
-impl From<Peak> for Evidence {
-    fn from(peak: Peak) -> Self {
-        peak.evidence()
-    }
-}
-
-impl Peak {
-    /// Returns the peak as evidence of a finding.
-    pub fn evidence(&self) -> Evidence {
-        Evidence {
-            counter: self.gauge.clone(),
-            from: self.from as f64,
-            to: self.value as f64,
-            at_ms: self.at_ms,
         }
     }
 }

@@ -4,44 +4,23 @@
 //! affected, so this reports what happened and leaves open whether it matters.
 
 use throng_report::watch::CounterDelta;
-use throng_report::{Interval, Limit, Metric};
+use throng_report::{Growth, Interval, Limit, Metric, Series};
 
 /// Returns the trouble counters of the server's kernel that grew between two samples, as (label,
 /// delta).
 pub fn trouble_between(before: &Interval, now: &Interval) -> Vec<(&'static str, u64)> {
-    TROUBLES
-        .iter()
-        .filter_map(|trouble| {
-            let of = |interval: &Interval| interval.server_kernel.get(trouble.counter);
-            let by = growth(of(before)?, of(now)?);
-            (by > 0).then_some((trouble.label, by))
-        })
-        .collect()
+    let of = |trouble: &TroubleCounter| Some((trouble.label, trouble.growth([before, now])?.by()));
+    TROUBLES.iter().filter_map(of).collect()
 }
 
 /// Returns the trouble counters that grew in a whole recording, the gravest first.
 pub fn trouble_counters(intervals: &[Interval]) -> Vec<CounterDelta> {
     let of = |trouble: &TroubleCounter| {
-        let (counter, means) = (trouble.counter.name().to_owned(), trouble.means());
-        let mut found = CounterDelta { counter, means, by: 0, began_ms: 0 };
-        let mut before = None;
-        for interval in intervals {
-            let Some(now) = interval.server_kernel.get(trouble.counter) else { continue };
-            let by = before.replace(now).map_or(0, |before| growth(before, now));
-            if by > 0 && found.by == 0 {
-                found.began_ms = interval.at_ms;
-            }
-            found.by += by;
-        }
-        (found.by > 0).then_some(found)
+        let growth = trouble.growth(intervals)?;
+        let (by, began_ms) = (growth.by(), growth.began_ms);
+        Some(CounterDelta { counter: growth.counter, means: trouble.means(), by, began_ms })
     };
     TROUBLES.iter().filter_map(of).collect()
-}
-
-/// Returns how much a counter grew. A counter that falls starts again at zero: its machine was
-/// restarted.
-fn growth(before: i64, now: i64) -> u64 {
-    u64::try_from(if now >= before { now - before } else { now }).unwrap_or(0)
 }
 
 /// A kernel counter that grows only when something goes wrong.
@@ -53,6 +32,13 @@ struct TroubleCounter {
 }
 
 impl TroubleCounter {
+    /// Returns the growth in the server's kernel, if it grew.
+    fn growth<'a>(&self, intervals: impl IntoIterator<Item = &'a Interval>) -> Option<Growth> {
+        let value = |interval: &'a Interval| (interval, interval.server_kernel.get(self.counter));
+        let series = Series::new(self.counter.name(), intervals.into_iter().map(value));
+        series.growth().filter(|growth| growth.by() > 0)
+    }
+
     /// Returns what happened, with the limits that it shows.
     fn means(&self) -> String {
         let limits: Vec<_> = Limit::of_metric(self.counter).map(Limit::name).collect();

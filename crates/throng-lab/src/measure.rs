@@ -3,23 +3,19 @@
 use throng_report::runfile::RunFile;
 use throng_report::validity::Validity;
 use throng_report::{
-    Grade, Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Metric, Summary,
-    SummaryFold, server_side,
+    Grade, Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Metric, Series,
+    Summary, SummaryFold,
 };
 
 /// Returns the growth of a counter of the server's kernel over the run; none where the kernel lacks
 /// the counter.
 pub(crate) fn counter_growth(intervals: &[Interval], counter: Metric) -> Option<u64> {
-    let kernel = server_side(intervals);
-    let values = || intervals.iter().filter_map(|interval| kernel(interval).get(counter));
-    u64::try_from(values().next_back()?.saturating_sub(values().next()?)).ok()
+    Some(Series::of_server(intervals, counter).growth()?.by())
 }
 
 /// Returns the highest value of a gauge of the server's kernel.
 pub(crate) fn gauge_max(intervals: &[Interval], gauge: Metric) -> Option<u64> {
-    let kernel = server_side(intervals);
-    let values = intervals.iter().filter_map(|interval| kernel(interval).get(gauge));
-    values.max().and_then(|most| u64::try_from(most).ok())
+    u64::try_from(Series::of_server(intervals, gauge).peak()?.value).ok()
 }
 
 /// Memory per connection, in bytes, at the highest number of connections. None with fewer

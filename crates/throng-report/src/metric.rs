@@ -78,6 +78,12 @@ impl Metric {
         self.doc.trim_start()
     }
 
+    /// Returns the metric of a name in the run file, such as one that a lab's file gives.
+    pub fn named(name: &str) -> Option<Self> {
+        let programs = ProcessMetric::all().flat_map(|metric| [metric.server, metric.client]);
+        Self::all().chain(programs).find(|metric| metric.name == name)
+    }
+
     /// Returns all metrics but those of the two programs.
     pub fn all() -> impl Iterator<Item = Self> {
         [TCP, TCP_EXT, SYSCTLS, OTHERS].into_iter().flatten().copied()
@@ -477,14 +483,13 @@ mod tests {
 
     #[test]
     fn each_name_is_there_once() {
-        let programs = [Endpoint::Server, Endpoint::Client];
-        let of = |program| ProcessMetric::all().map(move |metric| metric.of(program));
-        let mut names: Vec<_> =
-            Metric::all().chain(programs.into_iter().flat_map(of)).map(Metric::name).collect();
+        let programs = ProcessMetric::all().flat_map(|metric| [metric.server, metric.client]);
+        let mut names: Vec<_> = Metric::all().chain(programs).map(Metric::name).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
-        assert!(names.contains(&"process.client.cpu_us"));
+        assert_eq!(Metric::named("process.client.cpu_us"), Some(ProcessMetric::CPU_US.client));
+        assert_eq!(Metric::named("process.cpu_us"), None);
     }
 }
