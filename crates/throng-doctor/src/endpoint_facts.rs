@@ -3,7 +3,7 @@
 //! A counter shows that something was dropped, a limit shows how much room there was. The header of
 //! the run file has these facts; each sample repeats those of the kernel, for readers of intervals.
 
-use throng_report::{EndpointFacts, metric};
+use throng_report::{EndpointFacts, Limit, metric};
 
 use crate::cgroup::CgroupReader;
 use crate::conntrack;
@@ -56,7 +56,7 @@ pub(crate) fn kernel_facts(root: &ProcRoot) -> (EndpointFacts, Vec<Unknown>) {
         Some(known(root.sysctl(name), &mut unknown)?.saturating_abs())
     });
     if let Some([_, pressure, most]) =
-        known(root.sysctl_list::<3>("net.ipv4.tcp_mem"), &mut unknown)
+        known(root.sysctl_list::<3>(Limit::TCP_MEMORY.name()), &mut unknown)
     {
         facts.tcp_mem_pressure_pages = Some(pressure);
         facts.tcp_mem_max_pages = Some(most);

@@ -1,6 +1,6 @@
 //! Connections became ready faster than the server accepted them.
 
-use throng_report::{Endpoint, Metric, Severity};
+use throng_report::{Endpoint, Limit, Metric, Severity};
 
 use super::accept_backlog::accept_backlog;
 use super::kernel_row::KernelRow;
@@ -24,8 +24,10 @@ pub(super) const RULE: Rule = Rule::row(
         text: "The server's accept queue{room} overflowed {drops} times. Connections arrived \
                faster than the server accepted them: the kernel drops the rest, and each of those \
                clients tries again a second later.",
-        remedy: "throng serve --backlog 65535, or raise the backlog of your server's listen(); \
-                 and sysctl -w net.core.somaxconn=65535",
+        remedy: "throng serve --backlog {wanted}, or raise the backlog of your server's listen(); \
+                 and {raise}",
+        raises: Some(Limit::SOMAXCONN),
+        wanted_min: 65_535,
         ..KernelRow::ANY
     },
 )

@@ -1,7 +1,7 @@
 //! The server requested a longer accept queue than the kernel allows.
 
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Metric, Severity, Side};
+use throng_report::{Endpoint, Finding, Limit, Metric, Severity, Side};
 
 use super::{Rule, RuleTrait, accept_queue_overflow};
 use crate::run_view::RunView;
@@ -46,18 +46,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         Some(_) => " Its accept queue overflowed, and the kernel dropped handshakes.",
         None => " Its accept queue was more than half full.",
     };
-    let wanted = requested.unwrap_or(WANTED);
+    let raise = Limit::SOMAXCONN.raise(requested.unwrap_or(WANTED));
+    let same = if requested.is_some() { "" } else { " with the same backlog" };
     let finding = Finding::new(RULE.id, Side::Server, text + did)
         .with_severity(severity)
         .with_confidence(if requested.is_some() { 1.0 } else { GUESSED })
         .with_evidence(overflows)
         .with_evidence(used)
-        .remedied_by(match requested {
-        Some(_) => format!("sysctl -w net.core.somaxconn={wanted}, then restart the server"),
-        None => format!(
-            "sysctl -w net.core.somaxconn={wanted}, then restart the server with the same backlog"
-        ),
-    });
+        .remedied_by(format!("{raise}, then restart the server{same}"));
     Some(finding)
 }
 

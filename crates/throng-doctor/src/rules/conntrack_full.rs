@@ -1,7 +1,7 @@
 //! The connection tracking table is full, and the kernel drops every packet that would add an
 //! entry.
 
-use throng_report::Metric;
+use throng_report::{Limit, Metric};
 
 use super::kernel_row::KernelRow;
 use super::{Rule, RuleTrait};
@@ -18,8 +18,8 @@ pub(super) const RULE: Rule = Rule::row(
         full: Some(FULL),
         text: "Connection tracking on {whose} is full with{limit} entries: {drops} packets were \
                dropped. Their senders try again a second later, and again.",
-        remedy: "sysctl -w net.netfilter.nf_conntrack_max={wanted}, or `notrack` for the port in \
-                 a raw chain of nftables",
+        remedy: "{raise}, or `notrack` for the port in a raw chain of nftables",
+        raises: Some(Limit::CONNTRACK),
         // One entry a connection, and entries of closed connections stay for two minutes.
         wanted_each_user: 2,
         ..KernelRow::ANY

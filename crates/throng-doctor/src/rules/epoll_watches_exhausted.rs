@@ -1,7 +1,7 @@
 //! The Unix user of a program has no epoll watch left for another socket.
 
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Side};
+use throng_report::{Endpoint, Finding, Limit, Side};
 
 use super::Rule;
 use crate::run_view::RunView;
@@ -37,7 +37,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         ),
     )
     .with_evidence([client, server].into_iter().flatten())
-    .remedied_by(format!("sysctl -w fs.epoll.max_user_watches={wanted}"));
+    .remedied_by(Limit::EPOLL_WATCHES.raise(wanted));
     Some(finding)
 }
 

@@ -1,7 +1,7 @@
 //! No fd was left: in an fd table of the generator or of the server, or in the whole system.
 
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Metric, RunEventKind, Side};
+use throng_report::{Endpoint, Finding, Limit, Metric, RunEventKind, Side};
 
 use super::accept_backlog::{accept_backlog, open};
 use super::{Rule, RuleTrait, retransmission};
@@ -37,7 +37,7 @@ fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
     )
     .with_evidence([growth])
     .with_evidence(run.peak(end, Metric::FILES_OPEN))
-    .remedied_by(format!("sysctl -w fs.file-max={wanted}"));
+    .remedied_by(Limit::FILES.raise(wanted));
     Some(finding)
 }
 
@@ -119,9 +119,9 @@ fn raise(run: &RunView<'_>, end: Endpoint, held: u64) -> String {
     let all = run.header.users_planned.max(held.saturating_mul(2));
     let wanted = all.div_ceil(tables.max(1)) + SPARE;
     if wanted > NR_OPEN_DEFAULT {
-        format!("sysctl -w fs.nr_open={wanted} and ulimit -n {wanted}")
+        format!("{} and {}", Limit::FDS_CEILING.raise(wanted), Limit::FDS.raise(wanted))
     } else {
-        format!("ulimit -n {wanted}")
+        Limit::FDS.raise(wanted)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rules that are a row: a kernel dropped something at a limit, counted it, and the run felt it.
 
 use throng_report::render::count;
-use throng_report::{Endpoint, EndpointFacts, Finding, Metric, Severity, Side};
+use throng_report::{Endpoint, EndpointFacts, Finding, Limit, Metric, Severity, Side};
 
 use super::retransmission::{self, Symptom};
 use crate::kernels::{Kernel, kernels};
@@ -41,8 +41,9 @@ pub(super) struct KernelRow {
     /// Returns a further sentence, with a space before it.
     pub(super) more: fn(&RunView<'_>, &Kernel) -> &'static str,
     /// What to do. `{wanted}` stands for a limit that is high enough: four times as high, and at
-    /// least the next two numbers.
+    /// least the two numbers below. `{raise}` stands for the command that sets `raises` to it.
     pub(super) remedy: &'static str,
+    pub(super) raises: Option<Limit>,
     pub(super) wanted_min: i64,
     pub(super) wanted_each_user: i64,
 }
@@ -64,6 +65,7 @@ impl KernelRow {
         text: "",
         more: |_, _| "",
         remedy: "",
+        raises: None,
         wanted_min: 0,
         wanted_each_user: 0,
     };
@@ -112,6 +114,8 @@ impl KernelRow {
         let users = i64::try_from(run.header.users_planned).unwrap_or(i64::MAX);
         let wanted = limit.unwrap_or(0).saturating_mul(4).max(self.wanted_min);
         let wanted = wanted.max(users.saturating_mul(self.wanted_each_user));
+        let raise = self.raises.map_or_else(String::new, |limit| limit.raise(wanted));
+        let remedy = self.remedy.replace("{raise}", &raise);
         let finding = Finding::new(id, kernel.side, text + (self.more)(run, kernel))
             .with_severity(severity)
             .with_confidence(confidence)
@@ -119,7 +123,7 @@ impl KernelRow {
             .with_evidence(self.also.and_then(|also| run.growth(end, also)))
             .with_evidence(gauge.filter(|gauge| gauge.value > 0))
             .with_evidence(symptom)
-            .remedied_by(self.remedy.replace("{wanted}", &wanted.to_string()));
+            .remedied_by(remedy.replace("{wanted}", &wanted.to_string()));
         Some(finding)
     }
 }

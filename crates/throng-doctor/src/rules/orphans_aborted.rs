@@ -1,6 +1,6 @@
 //! The kernel reset connections that were closed and still had data to send.
 
-use throng_report::{Endpoint, Metric, Severity};
+use throng_report::{Endpoint, Limit, Metric, Severity};
 
 use super::Rule;
 use super::kernel_row::KernelRow;
@@ -29,8 +29,8 @@ pub(super) const RULE: Rule = Rule::row(
         text: "The kernel of {whose} reset {drops} of {closed} closed connections before their \
                data was delivered: too many orphaned sockets (net.ipv4.tcp_max_orphans{limit}). No \
                program owns such a connection any more, so no program sees the loss.",
-        remedy: "sysctl -w net.ipv4.tcp_max_orphans={wanted}, or wait for the last answer before \
-                 `close` in the scenario",
+        remedy: "{raise}, or wait for the last answer before `close` in the scenario",
+        raises: Some(Limit::ORPHANS),
         // The kernel's default on a machine with 16 GB.
         wanted_min: 65_536,
         ..KernelRow::ANY

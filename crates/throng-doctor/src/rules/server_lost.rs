@@ -1,7 +1,7 @@
 //! The server ended, stopped answering, or never listened.
 
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, ProcessMetric, RunEventKind, SERVER_SILENT, Side};
+use throng_report::{Endpoint, Finding, Limit, ProcessMetric, RunEventKind, SERVER_SILENT, Side};
 
 use super::{Rule, RuleTrait};
 use crate::history::Sample;
@@ -143,7 +143,7 @@ fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
                 crash, a restart)";
     finding.remedied_by(match (taken, target_port(run)) {
         (Some(_), Some(port)) => {
-            format!("sysctl -w net.ipv4.ip_local_reserved_ports={port}; {look}")
+            format!("{}; {look}", Limit::RESERVED_PORTS.raise(port))
         }
         _ => look.to_owned(),
     })

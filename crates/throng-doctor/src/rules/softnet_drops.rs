@@ -1,6 +1,6 @@
 //! Packets arrived faster than a CPU took them from its queue.
 
-use throng_report::Metric;
+use throng_report::{Limit, Metric};
 
 use super::Rule;
 use super::kernel_row::KernelRow;
@@ -19,8 +19,9 @@ pub(super) const RULE: Rule = Rule::row(
         unfelt: None,
         text: "The packet queue of a CPU on {whose}{room} was full: {drops} packets of {all} were \
                dropped. Their senders wait, and send them again.",
-        remedy: "sysctl -w net.core.netdev_max_backlog={wanted}, and spread the packets over more \
-                 CPUs (RSS, RPS: rps_cpus of the interface)",
+        remedy: "{raise}, and spread the packets over more CPUs (RSS, RPS: rps_cpus of the \
+                 interface)",
+        raises: Some(Limit::PACKET_BACKLOG),
         // Ten times as long as the kernel's default.
         wanted_min: 10_000,
         ..KernelRow::ANY

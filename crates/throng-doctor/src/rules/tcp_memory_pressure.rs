@@ -1,7 +1,7 @@
 //! The machine's sockets hold more memory than TCP may use.
 
 use throng_report::render::count;
-use throng_report::{Finding, Metric, Side};
+use throng_report::{Finding, Limit, Metric, Side};
 
 use super::{Rule, retransmission};
 use crate::kernels::{Kernel, kernels};
@@ -83,11 +83,10 @@ fn remedy(run: &RunView<'_>, kernel: &Kernel, most: Option<i64>, held: Option<i6
                 memory: net.ipv4.tcp_mem already allows half of it"
             .to_owned();
     }
+    let pages = format!("{} {} {wanted}", wanted / 2, wanted / 4 * 3);
     format!(
-        "sysctl -w net.ipv4.tcp_mem=\"{} {} {wanted}\", or use smaller buffers for each connection \
-         (throng serve --sndbuf, --rcvbuf)",
-        wanted / 2,
-        wanted / 4 * 3
+        "{}, or use smaller buffers for each connection (throng serve --sndbuf, --rcvbuf)",
+        Limit::TCP_MEMORY.raise(pages)
     )
 }
 

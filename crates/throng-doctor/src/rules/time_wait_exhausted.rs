@@ -1,6 +1,6 @@
 //! More closed connections than the TIME-WAIT table holds.
 
-use throng_report::{Metric, Severity};
+use throng_report::{Limit, Metric, Severity};
 
 use super::kernel_row::KernelRow;
 use super::retransmission::{Symptom, by_anything};
@@ -25,8 +25,8 @@ pub(super) const RULE: Rule = Rule::row(
         more: |run, kernel| {
             if was_full(run, kernel) { " It was already full when the run began." } else { "" }
         },
-        remedy: "sysctl -w net.ipv4.tcp_max_tw_buckets={wanted}, or `close: reset` in the \
-                 scenario, which leaves no TIME-WAIT",
+        remedy: "{raise}, or `close: reset` in the scenario, which leaves no TIME-WAIT",
+        raises: Some(Limit::TIME_WAIT),
         // Room for a minute of 4,000 closes a second.
         wanted_min: 262_144,
         ..KernelRow::ANY
