@@ -13,3 +13,4 @@ pub mod run;
 pub mod scenario;
 pub mod schedule;
 pub mod source;
+mod user;
