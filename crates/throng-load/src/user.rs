@@ -1,9 +1,9 @@
 //! A user of the generator: a pure machine.
 //!
-//! [`handle`] takes a user, the program, an [`Input`] and the time. It changes the user, appends
-//! what the user sends to the caller's buffer, and gives each [`UserAction`] to the caller: connect,
-//! close, wait until, count, record, remove. It knows no driver, no connection and no counters, so a
-//! test needs none.
+//! [`handle`] takes a user, the program, an [`Input`] and the time. It changes the user, appends what
+//! the user sends to the caller's buffer, and gives each [`UserAction`] to the caller: connect,
+//! close, wait until, count, record, remove. It knows no driver, no connection and no counters, so
+//! a test needs none.
 //!
 //! [`machine`] runs op after op. Each op has a module with what begins it, what resumes it and how
 //! its time-out ends it. [`ending`] has the table of what the end of a connection means in each

@@ -102,7 +102,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// All kinds, in the order of [`CoreStats::errors`].
+    /// All kinds, in the order of [`CoreStats::errors`](crate::generator::CoreStats::errors).
     pub const ALL: [Self; 23] = [
         Self::ClosedByPeer,
         Self::ResetByPeer,
