@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use throng_doctor::ProcRoot;
 use throng_doctor::cgroup::{CgroupCpu, CgroupReader};
+pub use throng_load::program::Traffic;
 use throng_load::scenario::Protocol;
 use throng_report::runfile::Ceiling;
 use throng_report::{Histogram, Interval, LoadCounters, Summary};
@@ -27,7 +28,6 @@ use crate::error::LabError;
 use crate::measure::{rate_within, steps};
 use crate::options::LabOptions;
 use crate::test_bed::{LoadSpec, NextStep, ServerEndpoint, ServerSpec, TestBed};
-pub use traffic::Traffic;
 use traffic::{Part, Parts};
 
 /// The options of a calibration.

@@ -93,7 +93,8 @@ impl LoadPlan {
     pub fn new(scenario: &Scenario, options: &LoadOptions) -> Result<Self, LoadError> {
         let scenario = &with_target(scenario, options.target.as_ref())?;
         let targets = resolve(&scenario.target)?;
-        let demand = Demand::of(scenario);
+        let program = Program::compile(scenario);
+        let demand = Demand::of(&program, &scenario.load);
         let on_loopback = targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
         let port_range = local_port_range();
         let time_wait = time_wait(on_loopback);
@@ -140,7 +141,7 @@ impl LoadPlan {
             capacity,
             sources,
             length: crate::schedule::length(&scenario.load),
-            program: Program::compile(scenario),
+            program,
             phases: scenario.load.clone(),
             options: options.sockets,
             seed: options.seed.unwrap_or(1),

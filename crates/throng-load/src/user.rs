@@ -1,7 +1,7 @@
 //! A user of the generator: a pure machine.
 //!
-//! [`handle`] takes a user, the program, an [`Input`] and the time. It changes the user, appends what
-//! the user sends to the caller's buffer, and gives each [`UserAction`] to the caller: connect,
+//! [`handle`] takes a user, the program, an [`Input`] and the time. It changes the user, appends
+//! what the user sends to the caller's buffer, and gives each [`UserAction`] to the caller: connect,
 //! close, wait until, count, record, remove. It knows no driver, no connection and no counters, so
 //! a test needs none.
 //!

@@ -28,17 +28,6 @@ const ALLOWED: &[Circle] = &[
         reason: "the plan's own parts work on the plan's types",
     },
     Circle {
-        krate: "throng-load",
-        modules: &[
-            "scenario::channel",
-            "scenario::flow",
-            "scenario::message",
-            "scenario::steps",
-            "scenario::websocket",
-        ],
-        reason: "steps contain steps",
-    },
-    Circle {
         krate: "throng-server",
         modules: &[
             "accept_state",

@@ -3,22 +3,11 @@
 use std::time::Duration;
 
 use throng_base::units::show_duration;
+use throng_load::program::Traffic;
 use throng_load::scenario::Protocol;
 
 use crate::measure::Window;
 use crate::test_bed::{CHANNELS, TCP};
-
-/// The messages of a scenario's users, from the least to the most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Traffic {
-    /// No messages.
-    #[default]
-    Silent,
-    /// Messages without an answer, or whose answers no user waits for.
-    Sent,
-    /// Messages whose answers the users wait for.
-    Answered,
-}
 
 /// One load of a calibration.
 #[derive(Clone, Debug)]

@@ -1,41 +1,34 @@
-//! Reading the steps of WebSockets: the options of the upgrade, payloads and message patterns.
+//! The options of a WebSocket upgrade.
 
 use std::time::Duration;
 
-use serde_json::Value;
 use throng_proto::phoenix::Vsn;
 
-use super::Protocol;
-use super::json;
-use super::load::positive_duration;
-use super::message::{
-    EXPECT_TIMEOUT_DEFAULT, SendPayload, read_hex, read_length, read_pattern, read_template,
-};
-use super::node::{Kind, Node};
-use super::reader::{Fields, Reader};
-use super::steps::read_timeout;
-use super::template::{Segment, Template};
+use crate::scenario::node::{Kind, Node};
+use crate::scenario::reader::{Fields, Reader};
+use crate::scenario::values::positive_duration;
+use crate::scenario::{Protocol, Segment, Template};
 
 /// Default interval of Phoenix heartbeats, as in phoenix.js.
-pub const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(30);
+const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// Options of a WebSocket upgrade.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UpgradeOptions {
+pub(crate) struct UpgradeOptions {
     /// Path in place of the target's.
-    pub path: Option<Template>,
+    pub(crate) path: Option<Template>,
     /// Additional query parameters: names and values, percent-encoded.
-    pub query: Vec<(String, Template)>,
+    pub(crate) query: Vec<(String, Template)>,
     /// Additional header fields.
-    pub headers: Vec<(String, Template)>,
+    pub(crate) headers: Vec<(String, Template)>,
     /// Offered subprotocols, most preferred first.
-    pub subprotocols: Vec<String>,
+    pub(crate) subprotocols: Vec<String>,
     /// True to offer permessage-deflate.
-    pub deflate: bool,
+    pub(crate) deflate: bool,
     /// Phoenix: version of the serialization.
-    pub vsn: Vsn,
+    pub(crate) vsn: Vsn,
     /// Phoenix: time between the reply to a heartbeat and the next one, and time-out of that reply.
-    pub heartbeat: Duration,
+    pub(crate) heartbeat: Duration,
 }
 
 impl Default for UpgradeOptions {
@@ -52,30 +45,8 @@ impl Default for UpgradeOptions {
     }
 }
 
-/// Pattern of a whole message.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Pattern {
-    /// Exactly this text message.
-    Text(Vec<u8>),
-    /// Exactly this binary message.
-    Binary(Vec<u8>),
-    /// A text message of JSON that contains at least this.
-    Json(Value),
-    /// A message of this many bytes.
-    Bytes(u32),
-    /// A message that contains these bytes.
-    Contains(Vec<u8>),
-}
-
-/// An `expect` step: its pattern, whether it skips other messages, and its time-out.
-pub(super) struct ExpectStep {
-    pub(super) pattern: Pattern,
-    pub(super) skip_others: bool,
-    pub(super) timeout: Duration,
-}
-
 /// Returns the keys of `connect`.
-pub(super) fn connect_keys(protocol: Protocol) -> &'static [&'static str] {
+pub(super) const fn keys(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
         Protocol::Tcp => &["timeout"],
         Protocol::Ws => &["timeout", "path", "query", "headers", "subprotocols", "deflate"],
@@ -85,7 +56,7 @@ pub(super) fn connect_keys(protocol: Protocol) -> &'static [&'static str] {
     }
 }
 
-pub(super) fn read_upgrade(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<UpgradeOptions> {
+pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<UpgradeOptions> {
     let mut upgrade = UpgradeOptions::default();
     if let Some(node) = fields.get("path") {
         upgrade.path = Some(read_path(reader, node)?);
@@ -103,9 +74,7 @@ pub(super) fn read_upgrade(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Opti
     if let Some(node) = fields.get("subprotocols") {
         upgrade.subprotocols = read_subprotocols(reader, node)?;
     }
-    if let Some(node) = fields.get("deflate") {
-        upgrade.deflate = reader.one_of(node, "`deflate`", &[("true", true), ("false", false)])?;
-    }
+    upgrade.deflate = reader.flag(fields, "deflate", false)?;
     if let Some(node) = fields.get("vsn") {
         let known = [("1.0.0", Vsn::V1), ("2.0.0", Vsn::V2)];
         upgrade.vsn = reader.one_of(node, "`vsn`", &known)?;
@@ -114,72 +83,6 @@ pub(super) fn read_upgrade(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Opti
         upgrade.heartbeat = positive_duration(reader, node, "`heartbeat`")?;
     }
     Some(upgrade)
-}
-
-/// Reads the payload of a `send` as one message.
-pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<SendPayload> {
-    if node.scalar().is_some() {
-        return read_template(reader, node).map(SendPayload::Text);
-    }
-    let known = ["text", "json", "binary", "random"];
-    let fields = reader.fields(node, "`send`", &known)?;
-    let given: Vec<_> =
-        known.iter().filter_map(|key| fields.get(key).map(|node| (*key, node))).collect();
-    match given[..] {
-        [("text", node)] => read_template(reader, node).map(SendPayload::Text),
-        [("json", node)] => json::read(reader, node, "`json`").map(SendPayload::Text),
-        [("binary", node)] => {
-            let bytes = read_hex(reader, node, "`binary`")?;
-            Some(SendPayload::Binary(Template::from_bytes(bytes)))
-        }
-        [("random", node)] => read_length(reader, node, "`random`").map(SendPayload::Random),
-        _ => {
-            let span = reader.first_line(&fields.span);
-            let label = "one of `text`, `json`, `binary` and `random`";
-            reader.error(span, "`send` needs exactly one payload", label);
-            None
-        }
-    }
-}
-
-pub(super) fn read_expected(reader: &mut Reader<'_>, node: &Node) -> Option<ExpectStep> {
-    if node.scalar().is_some() {
-        let pattern = Pattern::Text(read_pattern(reader, node)?);
-        return Some(ExpectStep { pattern, skip_others: false, timeout: EXPECT_TIMEOUT_DEFAULT });
-    }
-    let known = ["text", "json", "binary", "bytes", "contains", "skip_others", "timeout"];
-    let fields = reader.fields(node, "`expect`", &known)?;
-    let timeout = read_timeout(reader, fields.get("timeout"), EXPECT_TIMEOUT_DEFAULT);
-    let skip_others = fields.get("skip_others").map_or(Some(false), |node| {
-        reader.one_of(node, "`skip_others`", &[("true", true), ("false", false)])
-    });
-    let given: Vec<_> =
-        known[..5].iter().filter_map(|key| fields.get(key).map(|node| (*key, node))).collect();
-    let pattern = match given[..] {
-        [("text", node)] => Pattern::Text(read_pattern(reader, node)?),
-        [("json", node)] => Pattern::Json(read_json(reader, node)?),
-        [("binary", node)] => Pattern::Binary(read_hex(reader, node, "`binary`")?),
-        [("bytes", node)] => Pattern::Bytes(read_length(reader, node, "`bytes`")?),
-        [("contains", node)] => Pattern::Contains(read_pattern(reader, node)?),
-        _ => {
-            let span = reader.first_line(&fields.span);
-            let label = "one of `text`, `json`, `binary`, `bytes` and `contains`";
-            reader.error(span, "`expect` needs exactly one pattern", label);
-            return None;
-        }
-    };
-    Some(ExpectStep { pattern, skip_others: skip_others?, timeout: timeout? })
-}
-
-fn read_json(reader: &mut Reader<'_>, node: &Node) -> Option<Value> {
-    let template = json::read(reader, node, "`json`")?;
-    let value = template.as_literal().and_then(|text| serde_json::from_slice(text).ok());
-    if value.is_none() {
-        let span = reader.first_line(&node.span);
-        reader.error(span, "`expect` cannot contain variables", "leave out what varies").help =
-            Some("a message may contain more than what is expected".to_owned());
-    }
-    value
 }
 
 /// Reads a path. It goes into the first line of the request: printable ASCII without spaces (RFC
