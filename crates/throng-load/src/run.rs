@@ -26,7 +26,7 @@ use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage};
 use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target};
 use crate::source::SourcePlan;
-use crate::user::SEND_BYTES_MAX;
+use crate::steps::send::SEND_BYTES_MAX;
 pub use collect::Collector;
 use shortages::Shortages;
 

@@ -4,6 +4,7 @@ use throng_base::Instant;
 use throng_engine::{Arrival, Deadline};
 use throng_report::LoadCounters;
 
+use super::channels::Channel;
 use super::encoder::Encoder;
 use super::error::ErrorKind;
 use super::record::Record;
@@ -109,92 +110,101 @@ impl ClassTraits {
 }
 
 impl SocketStatus {
-    pub(super) fn is_open(self) -> bool {
+    pub(crate) fn is_open(self) -> bool {
         matches!(self, Self::Open | Self::Blocked)
     }
 }
 
 impl<'a> Rules<'a> {
     /// Returns the loop of an [`Op::LoopBegin`] or [`Op::LoopEnd`].
-    pub(super) fn loop_at(self, index: u32) -> &'a Loop {
+    pub(crate) fn loop_at(self, index: u32) -> &'a Loop {
         self.program.loop_at(index)
     }
 }
 
 impl<'a> UserContext<'a> {
-    pub(super) fn act(&mut self, action: UserAction<'_>) {
+    pub(crate) fn act(&mut self, action: UserAction<'_>) {
         (self.actions)(action);
     }
 
-    pub(super) fn count(&mut self, count: fn(&mut LoadCounters)) {
+    pub(crate) fn count(&mut self, count: fn(&mut LoadCounters)) {
         self.act(UserAction::Count(count));
     }
 
-    pub(super) fn record(&mut self, record: Record<'_>) {
+    pub(crate) fn record(&mut self, record: Record<'_>) {
         self.act(UserAction::Record(record));
     }
 
-    pub(super) fn count_error(&mut self, kind: ErrorKind) {
+    pub(crate) fn count_error(&mut self, kind: ErrorKind) {
         self.record(Record::Error(kind));
     }
 
-    pub(super) fn wait_until(&mut self, deadline: Deadline) {
+    pub(crate) fn wait_until(&mut self, deadline: Deadline) {
         self.act(UserAction::WaitUntil(deadline));
     }
 
     /// Returns the timing of the present input.
-    pub(super) fn timing(&self) -> AnswerTiming {
+    pub(crate) fn timing(&self) -> AnswerTiming {
         AnswerTiming { seen_at: self.now, arrival: self.arrival }
     }
 
     /// Returns the user's present op.
-    pub(super) fn op(&self) -> Op {
+    pub(crate) fn op(&self) -> Op {
         self.rules.program.op(self.user.pc())
     }
 
-    pub(super) fn is_tcp(&self) -> bool {
+    pub(crate) fn is_tcp(&self) -> bool {
         self.rules.program.protocol() == Protocol::Tcp
     }
 
     /// Reports whether bytes wait until the server accepts them.
-    pub(super) fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.socket == SocketStatus::Blocked
     }
 
-    pub(super) fn class(&self) -> ClassTraits {
+    pub(crate) fn class(&self) -> ClassTraits {
         self.rules.classes[usize::from(self.user.class)]
     }
 
-    pub(super) fn on_error(&self) -> OnError {
+    pub(crate) fn on_error(&self) -> OnError {
         self.rules.program.classes()[usize::from(self.user.class)].on_error
     }
 
     /// Returns the handshake of the user's connection.
-    pub(super) fn handshake(&self) -> &'a Handshake {
+    pub(crate) fn handshake(&self) -> &'a Handshake {
         self.rules.program.handshake(self.user.handshake.into())
     }
 
     /// Appends the encoded text to the output as a text message.
-    pub(super) fn write_text(&mut self) {
+    pub(crate) fn write_text(&mut self) {
         let mask = self.user.mask();
         self.encoder.write_text(self.session, mask, self.out);
     }
 
     /// Appends the encoded text to the output as a binary message.
-    pub(super) fn write_binary(&mut self) {
+    pub(crate) fn write_binary(&mut self) {
         let mask = self.user.mask();
         self.encoder.write_binary(self.session, mask, self.out);
     }
 
+    /// Removes a channel from the user.
+    pub(crate) fn remove_channel(&mut self, join_ref: u32) -> Option<Channel> {
+        let channel = self.user.channels.remove(join_ref)?;
+        if channel.joined {
+            self.record(Record::ChannelsLost(1));
+        }
+        Some(channel)
+    }
+
     /// Closes the connection. On a WebSocket, sends a close frame first.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.send_close_frame();
         self.act(UserAction::Close);
     }
 
     /// Sends a close frame on an open WebSocket. Returns true if the server's answer must be waited
     /// for.
-    pub(super) fn send_close_frame(&mut self) -> bool {
+    pub(crate) fn send_close_frame(&mut self) -> bool {
         let mask = self.user.mask();
         match self.session.client() {
             Some(client) if client.is_open() => {

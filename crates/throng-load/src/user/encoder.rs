@@ -24,7 +24,7 @@ impl Encoder {
     }
 
     /// Clears all buffers.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         [&mut self.text, &mut self.topic, &mut self.event, &mut self.payload]
             .into_iter()
             .for_each(Vec::clear);
@@ -43,7 +43,7 @@ impl Encoder {
     }
 
     /// Appends `text` to the output as a binary message.
-    pub(super) fn write_binary(
+    pub(crate) fn write_binary(
         &mut self,
         session: &mut UserSession,
         mask: [u8; 4],

@@ -28,20 +28,20 @@ use std::time::Duration;
 use throng_driver::Errno;
 use throng_engine::{CloseReason, Deadline};
 
-use super::connect;
 use super::context::{UserAction, UserContext};
 use super::error::{ConnectFailure, ErrorKind};
-use super::flow::Flow;
 use super::loops;
 use super::outcomes;
 use super::record::Record;
 use super::session::UserSession;
-use super::state::{Link, UserState, Wait};
+use super::state::{Link, UserState, UserWait};
+use super::step_outcome::StepOutcome;
 use crate::program::{OnError, Op, jittered};
+use crate::steps::connect;
 
 /// Meaning of the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// The program asked for it.
     Planned,
     /// An error ended it, and is counted.
@@ -54,13 +54,13 @@ pub(super) enum Ending {
 
 impl Ending {
     /// Returns what the end of a connection means to a user that waits for `wait`.
-    pub(super) fn of(wait: Wait, link: Link, reason: CloseReason) -> Self {
+    pub(crate) fn of(wait: UserWait, link: Link, reason: CloseReason) -> Self {
         match (wait, link, reason) {
-            (Wait::CloseAfterFailedConnect | Wait::CloseAfterError, ..) => Self::Counted,
+            (UserWait::CloseAfterFailedConnect | UserWait::CloseAfterError, ..) => Self::Counted,
             (_, _, CloseReason::ConnectFailed(errno)) => {
                 Self::ConnectFailed(ConnectFailure::Errno(errno))
             }
-            (Wait::Connect { .. } | Wait::Upgrade, _, reason) => {
+            (UserWait::Connect { .. } | UserWait::Upgrade, _, reason) => {
                 Self::ConnectFailed(match reason {
                     CloseReason::Failed(errno) => ConnectFailure::Errno(errno),
                     CloseReason::Panicked => ConnectFailure::Internal,
@@ -69,8 +69,8 @@ impl Ending {
             }
             (_, _, CloseReason::Panicked) => Self::Lost(ErrorKind::Internal),
             (_, Link::Condemned, _) => Self::Counted,
-            (Wait::Close, _, CloseReason::Requested | CloseReason::Finished) => Self::Planned,
-            (Wait::Answer { .. }, _, reason) => Self::Lost(ErrorKind::of(reason)),
+            (UserWait::Close, _, CloseReason::Requested | CloseReason::Finished) => Self::Planned,
+            (UserWait::Answer { .. }, _, reason) => Self::Lost(ErrorKind::of(reason)),
             (_, Link::HalfClosed, CloseReason::Finished) => Self::Planned,
             (_, _, reason) => Self::Lost(ErrorKind::of(reason)),
         }
@@ -78,7 +78,7 @@ impl Ending {
 }
 
 /// Handles the end of a connection, or of an attempt to open one.
-pub(super) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> Flow {
+pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutcome {
     let link = cx.user.set_link(Link::Uncounted);
     if link != Link::Uncounted {
         cx.count(|c| c.connected -= 1);
@@ -86,13 +86,13 @@ pub(super) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> Flow {
     clear_connection_state(cx);
     let Some(wait) = cx.user.wait() else {
         cx.act(UserAction::Remove);
-        return Flow::Wait;
+        return StepOutcome::Wait;
     };
     match Ending::of(wait, link, reason) {
         Ending::Planned => match wait {
-            Wait::RunEnd => Flow::Wait,
-            Wait::Close => go_on(cx, wait, after_close(cx)),
-            _ => go_on(cx, wait, Flow::Again),
+            UserWait::RunEnd => StepOutcome::Wait,
+            UserWait::Close => go_on(cx, wait, after_close(cx)),
+            _ => go_on(cx, wait, StepOutcome::Again),
         },
         Ending::Counted => apply_on_error(cx, wait),
         Ending::ConnectFailed(why) => {
@@ -105,7 +105,7 @@ pub(super) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> Flow {
                 }
             }
             connect::fail(cx, why);
-            apply_on_error(cx, Wait::CloseAfterFailedConnect)
+            apply_on_error(cx, UserWait::CloseAfterFailedConnect)
         }
         Ending::Lost(kind) => {
             cx.count_error(kind);
@@ -134,16 +134,16 @@ fn clear_connection_state(cx: &mut UserContext<'_>) {
 
 /// Applies `on_error` to a user whose connection is gone after an error: continues with the next
 /// step, rests before a restart, or removes the user.
-fn apply_on_error(cx: &mut UserContext<'_>, wait: Wait) -> Flow {
+fn apply_on_error(cx: &mut UserContext<'_>, wait: UserWait) -> StepOutcome {
     outcomes::fail_wait(cx, false);
     cx.user.set_erred();
     let on_error = cx.on_error();
     if on_error == OnError::Continue {
         // A step that needed the connection is over.
         let flow = match wait {
-            Wait::Close => after_close(cx),
-            Wait::Yield | Wait::CloseAfterError => Flow::Again,
-            _ => Flow::Next,
+            UserWait::Close => after_close(cx),
+            UserWait::Yield | UserWait::CloseAfterError => StepOutcome::Again,
+            _ => StepOutcome::Next,
         };
         return go_on(cx, wait, flow);
     }
@@ -156,24 +156,24 @@ fn apply_on_error(cx: &mut UserContext<'_>, wait: Wait) -> Flow {
 }
 
 /// Continues a program whose connection is gone. A wait continues; other users go on with `flow`.
-fn go_on(cx: &mut UserContext<'_>, wait: Wait, flow: Flow) -> Flow {
-    if let Wait::Pause | Wait::Turn { .. } = wait {
+fn go_on(cx: &mut UserContext<'_>, wait: UserWait, flow: StepOutcome) -> StepOutcome {
+    if let UserWait::Pause | UserWait::Turn { .. } = wait {
         // Closing the socket has cleared the deadline.
         cx.wait_until(Deadline::Exact(cx.user.intended));
-        return Flow::Wait;
+        return StepOutcome::Wait;
     }
-    cx.user.set_wait(Wait::Yield);
+    cx.user.set_wait(UserWait::Yield);
     cx.user.intended = cx.now;
     flow
 }
 
 /// Returns the move after a close: the op that follows a `close`; at the end of a program, its end.
-fn after_close(cx: &UserContext<'_>) -> Flow {
-    if let Op::Close { .. } = cx.op() { Flow::Next } else { Flow::Again }
+fn after_close(cx: &UserContext<'_>) -> StepOutcome {
+    if let Op::Close { .. } = cx.op() { StepOutcome::Next } else { StepOutcome::Again }
 }
 
 /// Lets a user rest before its next iteration, so that it does not hammer a failing target.
-pub(super) fn rest(cx: &mut UserContext<'_>) -> Flow {
+pub(crate) fn rest(cx: &mut UserContext<'_>) -> StepOutcome {
     cx.user.state = UserState::Resting;
     let pause_ns = RESTART_PAUSE.as_nanos() as u64;
     let pause_ns = jittered(pause_ns, RESTART_JITTER, &mut cx.user.prng);
@@ -181,15 +181,15 @@ pub(super) fn rest(cx: &mut UserContext<'_>) -> Flow {
     cx.record(Record::RestBegun);
     // The next connect's latency counts from this moment, so the deadline is exact.
     cx.wait_until(Deadline::Exact(cx.user.intended));
-    Flow::Wait
+    StepOutcome::Wait
 }
 
 /// Removes a user without a connection.
-pub(super) fn leave(cx: &mut UserContext<'_>) -> Flow {
+pub(crate) fn leave(cx: &mut UserContext<'_>) -> StepOutcome {
     let link = cx.user.link();
     cx.user.state = UserState::Stopped { link, is_deaf: false, is_leaving: true };
     cx.act(UserAction::Remove);
-    Flow::Wait
+    StepOutcome::Wait
 }
 
 /// Pause of a user between an error and its next iteration; the jitter is a share of it.

@@ -7,26 +7,26 @@ use throng_engine::{Arrival, Deadline};
 
 use super::context::UserContext;
 use super::error::ErrorKind;
-use super::flow::Flow;
 use super::inbox::Inbox;
 use super::outcomes;
-use super::state::{Link, Wait};
+use super::state::{Link, UserWait};
+use super::step_outcome::StepOutcome;
 use super::timing::AnswerTiming;
 use crate::program::{OnError, Op};
 
 /// Counts an error and skips the present step: an earlier error has taken away what it needs.
-pub(super) fn skip_step(cx: &mut UserContext<'_>, kind: ErrorKind) -> Flow {
+pub(crate) fn skip_step(cx: &mut UserContext<'_>, kind: ErrorKind) -> StepOutcome {
     cx.count_error(kind);
     if let Op::ExpectBytes { .. } | Op::ExpectMessage { .. } = cx.op() {
         cx.count(|c| c.messages_failed += 1);
     }
     cx.user.set_erred();
-    Flow::Next
+    StepOutcome::Next
 }
 
 /// Fails the present step on a connection that is still open: counts the error, then continues
 /// with the next step or closes the connection, as `on_error` says.
-pub(super) fn fail_step(cx: &mut UserContext<'_>, kind: ErrorKind) -> Flow {
+pub(crate) fn fail_step(cx: &mut UserContext<'_>, kind: ErrorKind) -> StepOutcome {
     cx.count_error(kind);
     outcomes::fail_wait(cx, kind.is_timeout());
     cx.user.set_erred();
@@ -41,32 +41,32 @@ pub(super) fn fail_step(cx: &mut UserContext<'_>, kind: ErrorKind) -> Flow {
     }
     cx.user.clear_unanswered();
     if continues {
-        cx.user.set_wait(Wait::Yield);
+        cx.user.set_wait(UserWait::Yield);
         cx.user.intended = cx.now;
-        return Flow::Next;
+        return StepOutcome::Next;
     }
-    cx.user.set_wait(Wait::CloseAfterError);
+    cx.user.set_wait(UserWait::CloseAfterError);
     cx.wait_until(Deadline::Never);
     cx.close();
-    Flow::Wait
+    StepOutcome::Wait
 }
 
 /// Fails something else than the user's present step: with `on_error: continue` the user continues
 /// that step, else its connection is closed.
-pub(super) fn fail_beside(cx: &mut UserContext<'_>, kind: ErrorKind) -> Flow {
+pub(crate) fn fail_beside(cx: &mut UserContext<'_>, kind: ErrorKind) -> StepOutcome {
     if cx.on_error() == OnError::Continue {
         cx.user.set_erred();
         cx.count_error(kind);
-        return Flow::Wait;
+        return StepOutcome::Wait;
     }
     fail_step(cx, kind)
 }
 
 /// Closes an upgraded connection after an error that has been counted.
-pub(super) fn condemn(cx: &mut UserContext<'_>) -> Flow {
+pub(crate) fn condemn(cx: &mut UserContext<'_>) -> StepOutcome {
     cx.user.set_link(Link::Condemned);
     cx.close();
-    Flow::Wait
+    StepOutcome::Wait
 }
 
 /// Gives up on the outstanding answers. They may still arrive until `until`.

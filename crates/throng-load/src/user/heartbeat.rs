@@ -7,12 +7,12 @@ use throng_proto::phoenix::client;
 use super::context::UserContext;
 use super::error::ErrorKind;
 use super::failure;
-use super::flow::Flow;
+use super::step_outcome::StepOutcome;
 
 /// Sends a heartbeat. If the last one is unanswered, closes the connection.
-pub(super) fn due(cx: &mut UserContext<'_>) -> Flow {
+pub(crate) fn due(cx: &mut UserContext<'_>) -> StepOutcome {
     if cx.user.is_closing_or_stopped() {
-        return Flow::Wait;
+        return StepOutcome::Wait;
     }
     if cx.user.heartbeat != 0 {
         cx.count(|c| c.heartbeats_missed += 1);
@@ -27,15 +27,15 @@ pub(super) fn due(cx: &mut UserContext<'_>) -> Flow {
     client::heartbeat(cx.handshake().vsn, r#ref.as_str(), &mut cx.encoder.text);
     cx.write_text();
     set_next(cx, cx.now);
-    Flow::Wait
+    StepOutcome::Wait
 }
 
 /// Notes the answer to the heartbeat.
-pub(super) fn answered(cx: &mut UserContext<'_>) -> Flow {
+pub(crate) fn answered(cx: &mut UserContext<'_>) -> StepOutcome {
     cx.user.heartbeat = 0;
     cx.count(|c| c.heartbeats_answered += 1);
     set_next(cx, cx.now);
-    Flow::Wait
+    StepOutcome::Wait
 }
 
 fn set_next(cx: &mut UserContext<'_>, from: Instant) {

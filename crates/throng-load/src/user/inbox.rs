@@ -10,34 +10,34 @@ use crate::program::IncomingMessage;
 
 /// Data that no step has waited for yet, and late answers. Almost no user has one.
 #[derive(Debug)]
-pub(super) struct Inbox {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Inbox {
+    pub(crate) bytes: Vec<u8>,
     /// Messages that the bytes consist of; empty on a TCP stream.
-    pub(super) messages: VecDeque<KeptMessage>,
+    pub(crate) messages: VecDeque<KeptMessage>,
     /// Arrival of the last bytes: a complete answer in here was complete by then.
-    pub(super) timing: AnswerTiming,
+    pub(crate) timing: AnswerTiming,
     /// Answers to requests that timed out, which may still arrive.
-    pub(super) late_answers: u16,
+    pub(crate) late_answers: u16,
     /// Moment until which late answers are accepted as late.
-    pub(super) late_until: Instant,
+    pub(crate) late_until: Instant,
     /// An answer that may be a late one.
-    pub(super) set_aside: Option<AnswerTiming>,
+    pub(crate) set_aside: Option<AnswerTiming>,
     /// Intended moments of the unanswered messages, for a user that sends the next ones before
     /// their answers.
-    pub(super) window: VecDeque<Instant>,
+    pub(crate) window: VecDeque<Instant>,
 }
 
 /// A message in an inbox.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KeptMessage {
-    pub(super) timing: AnswerTiming,
+pub(crate) struct KeptMessage {
+    pub(crate) timing: AnswerTiming,
     bytes: u32,
     is_text: bool,
 }
 
 impl Inbox {
     /// Creates an empty inbox.
-    pub(super) fn new(timing: AnswerTiming) -> Self {
+    pub(crate) fn new(timing: AnswerTiming) -> Self {
         Self {
             bytes: Vec::new(),
             messages: VecDeque::new(),
@@ -50,12 +50,12 @@ impl Inbox {
     }
 
     /// Reports whether it has room for `bytes` more.
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.bytes.len() + bytes <= INBOX_BYTES_MAX
     }
 
     /// Adds a message. The caller has checked that there is room.
-    pub(super) fn push(&mut self, message: IncomingMessage<'_>, timing: AnswerTiming) {
+    pub(crate) fn push(&mut self, message: IncomingMessage<'_>, timing: AnswerTiming) {
         let bytes = message.bytes();
         self.bytes.extend_from_slice(bytes);
         let is_text = matches!(message, IncomingMessage::Text(_));
@@ -63,7 +63,7 @@ impl Inbox {
     }
 
     /// Takes the first message out.
-    pub(super) fn pop<R>(
+    pub(crate) fn pop<R>(
         &mut self,
         read: impl FnOnce(IncomingMessage<'_>, AnswerTiming) -> R,
     ) -> Option<R> {
@@ -75,7 +75,7 @@ impl Inbox {
     }
 
     /// Reports whether it holds nothing.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
             && self.messages.is_empty()
             && self.late_answers == 0
@@ -84,14 +84,14 @@ impl Inbox {
     }
 
     /// Reports whether an answer that arrived at `arrived_at` may be a late one.
-    pub(super) fn may_be_late_answer(&self, arrived_at: Instant) -> bool {
+    pub(crate) fn may_be_late_answer(&self, arrived_at: Instant) -> bool {
         self.late_answers > 0 && arrived_at <= self.late_until
     }
 }
 
 impl KeptMessage {
     /// Splits this message from `bytes`, which begin with it.
-    pub(super) fn split_from(self, bytes: &[u8]) -> (IncomingMessage<'_>, &[u8]) {
+    pub(crate) fn split_from(self, bytes: &[u8]) -> (IncomingMessage<'_>, &[u8]) {
         let (own, rest) = bytes.split_at(self.bytes as usize);
         let message = if self.is_text {
             IncomingMessage::Text(as_text(own))
@@ -103,4 +103,4 @@ impl KeptMessage {
 }
 
 /// Bytes that are kept for one user.
-pub(super) const INBOX_BYTES_MAX: usize = 64 << 10;
+pub(crate) const INBOX_BYTES_MAX: usize = 64 << 10;

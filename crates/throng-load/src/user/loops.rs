@@ -5,62 +5,62 @@ use std::time::Duration;
 use throng_engine::Deadline;
 
 use super::context::UserContext;
-use super::flow::Flow;
 use super::loop_counter::LoopCounter;
 use super::record::{MissedTurns, Record};
-use super::state::{Packed, Wait};
+use super::state::{Packed, UserWait};
+use super::step_outcome::StepOutcome;
 use crate::program::{LatencyKind, Loop, Turns};
 
 /// Begins a loop with turn 0, which is due now.
-pub(super) fn begin(cx: &mut UserContext<'_>, index: u32) -> Flow {
+pub(crate) fn begin(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
     let slot = cx.rules.loop_at(index).slot;
     *cx.user.loop_counter(slot) = LoopCounter::new(cx.user.intended);
     begin_turn(cx, index)
 }
 
 /// Ends a turn: begins the next one, or leaves the loop.
-pub(super) fn end_turn(cx: &mut UserContext<'_>, index: u32) -> Flow {
+pub(crate) fn end_turn(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
     let slot = cx.rules.loop_at(index).slot;
     cx.user.loop_counter(slot).next_turn();
     begin_turn(cx, index)
 }
 
-fn begin_turn(cx: &mut UserContext<'_>, index: u32) -> Flow {
+fn begin_turn(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
     let looping = cx.rules.loop_at(index);
     let LoopCounter { begun, turn, .. } = *cx.user.loop_counter(looping.slot);
     if !cx.rules.is_scheduled && looping.is_endless() {
         let kind = cx.rules.program.latency_kind_of_turn(index);
         count_missed_turns_of(cx, looping, turn, kind, false);
-        return Flow::Go(looping.after);
+        return StepOutcome::Go(looping.after);
     }
     let passed_ns = cx.now.since(begun).as_nanos() as u64;
     let Some(begins_ns) = looping.turn_begin_ns(turn, passed_ns) else {
-        return Flow::Go(looping.after);
+        return StepOutcome::Go(looping.after);
     };
     if !matches!(looping.turns, Turns::Every { .. }) {
-        return Flow::Go(looping.body);
+        return StepOutcome::Go(looping.body);
     }
     // The turn's latencies count from its due moment.
     let due = begun + Duration::from_nanos(begins_ns);
     cx.user.intended = due;
     if due <= cx.now {
         count_turn(cx, looping);
-        return Flow::Go(looping.body);
+        return StepOutcome::Go(looping.body);
     }
-    cx.user.set_wait(Wait::Turn { index: Packed::new(index) });
+    cx.user.set_wait(UserWait::Turn { index: Packed::new(index) });
     cx.wait_until(Deadline::Exact(due));
-    Flow::WaitAt(looping.body)
+    StepOutcome::WaitAt(looping.body)
 }
 
 /// Begins the turn that the user has waited for. In the open model, an endless loop ends with the
 /// schedule.
-pub(super) fn resume(cx: &mut UserContext<'_>, index: u32) -> Flow {
+pub(crate) fn resume(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
     let looping = cx.rules.loop_at(index);
     if looping.is_endless() && cx.user.intended > cx.rules.schedule_over_at {
-        return Flow::Go(looping.after);
+        return StepOutcome::Go(looping.after);
     }
     count_turn(cx, looping);
-    Flow::Again
+    StepOutcome::Again
 }
 
 /// Counts the turn that begins and the turns that came due during the last one.
@@ -79,7 +79,7 @@ fn count_turn(cx: &mut UserContext<'_>, looping: &Loop) {
 
 /// Counts the turns of every loop around a user that came due by now and never begin, because an
 /// error has ended them (`has_failed`) or the user is stopped.
-pub(super) fn count_missed_turns(cx: &mut UserContext<'_>, has_failed: bool) {
+pub(crate) fn count_missed_turns(cx: &mut UserContext<'_>, has_failed: bool) {
     let pc = cx.user.pc();
     let program = cx.rules.program;
     for index in program.loops_near(pc) {

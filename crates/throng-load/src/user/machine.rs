@@ -6,13 +6,12 @@ use throng_proto::websocket::Violation;
 
 use super::context::{SocketStatus, UserAction, UserContext};
 use super::error::{ConnectFailure, ErrorKind};
-use super::flow::Flow;
 use super::record::{Record, Sample};
-use super::state::{UserState, Wait};
-use super::{
-    close, connect, ending, expect, failure, heartbeat, loops, outcomes, pause, request, send,
-};
+use super::state::{UserState, UserWait};
+use super::step_outcome::StepOutcome;
+use super::{ending, failure, heartbeat, iteration, loops, outcomes, request};
 use crate::program::{IncomingMessage, Op};
+use crate::steps::{close, connect, expect, send, stay, wait};
 
 /// Input of a user.
 #[derive(Clone, Debug)]
@@ -81,23 +80,23 @@ pub(crate) enum Progress {
 /// returns.
 pub(crate) fn handle(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
     let flow = match input {
-        Input::Flushed { ops_left } => return run(cx, Flow::Again, ops_left),
+        Input::Flushed { ops_left } => return run(cx, StepOutcome::Again, ops_left),
         Input::PeerFinished => return peer_finished(cx),
-        Input::Begin => close::begin_iteration(cx),
+        Input::Begin => iteration::begin(cx),
         Input::Cancel => {
-            close::begin_iteration(cx);
+            iteration::begin(cx);
             outcomes::stop(cx);
             ending::leave(cx)
         }
         Input::Drained => match cx.user.wait() {
-            Some(Wait::SendSpace) => Flow::Again,
-            _ => Flow::Wait,
+            Some(UserWait::SendSpace) => StepOutcome::Again,
+            _ => StepOutcome::Wait,
         },
         Input::Deadline => deadline(cx),
         Input::Closed(reason) => ending::closed(cx, reason),
         Input::Stop => {
             outcomes::stop(cx);
-            Flow::Wait
+            StepOutcome::Wait
         }
         Input::Leave => stop_and_leave(cx),
         Input::Bytes(bytes) => expect::bytes_received(cx, bytes),
@@ -119,31 +118,31 @@ pub(crate) fn handle(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
 
 /// Runs the user's ops until one has to wait. This is the only place that moves the user in its
 /// program.
-fn run(cx: &mut UserContext<'_>, mut flow: Flow, ops_left: u32) -> Progress {
+fn run(cx: &mut UserContext<'_>, mut flow: StepOutcome, ops_left: u32) -> Progress {
     for ops_left in (0..=ops_left).rev() {
         let pc = cx.user.pc();
         cx.user.go_to(match flow {
-            Flow::Next | Flow::Flush => pc + 1,
-            Flow::Again | Flow::Wait => pc,
-            Flow::Go(pc) | Flow::WaitAt(pc) => pc,
+            StepOutcome::Next | StepOutcome::Flush => pc + 1,
+            StepOutcome::Again | StepOutcome::Wait => pc,
+            StepOutcome::Go(pc) | StepOutcome::WaitAt(pc) => pc,
         });
         match flow {
-            Flow::Wait | Flow::WaitAt(_) => return Progress::Waits,
-            Flow::Flush => return Progress::Flush { ops_left },
-            Flow::Next | Flow::Again | Flow::Go(_) => {}
+            StepOutcome::Wait | StepOutcome::WaitAt(_) => return Progress::Waits,
+            StepOutcome::Flush => return Progress::Flush { ops_left },
+            StepOutcome::Next | StepOutcome::Again | StepOutcome::Go(_) => {}
         }
         if ops_left > 0 {
             flow = begin_op(cx);
         }
     }
     // A loop without a wait in it. Other users get their turn in between.
-    cx.user.set_wait(Wait::Yield);
+    cx.user.set_wait(UserWait::Yield);
     cx.wait_until(Deadline::Exact(cx.now));
     Progress::Waits
 }
 
 /// Begins the user's present op.
-fn begin_op(cx: &mut UserContext<'_>) -> Flow {
+fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
     match cx.op() {
         Op::Connect { timeout_ns, handshake } => connect::begin(cx, timeout_ns, handshake),
         Op::Send { template, frame } => send::begin(cx, template, frame),
@@ -151,57 +150,57 @@ fn begin_op(cx: &mut UserContext<'_>) -> Flow {
         Op::ExpectBytes { matcher, timeout_ns } => expect::begin_bytes(cx, matcher, timeout_ns),
         Op::ExpectMessage { pattern, timeout_ns } => expect::begin_message(cx, pattern, timeout_ns),
         Op::Request { request } => request::begin(cx, request),
-        Op::Wait { span_ns, jitter } => pause::begin(cx, span_ns, jitter),
+        Op::Wait { span_ns, jitter } => wait::begin(cx, span_ns, jitter),
         Op::LoopBegin { index } => loops::begin(cx, index),
         Op::LoopEnd { index } => loops::end_turn(cx, index),
-        Op::Stay => pause::begin_stay(cx).unwrap_or_else(|| close::end(cx)),
+        Op::Stay => stay::begin(cx),
         Op::Close { how } => close::begin(cx, how),
-        Op::End => close::end(cx),
+        Op::End => iteration::end(cx),
     }
 }
 
 /// Resumes what the user waits for at a moment.
-fn deadline(cx: &mut UserContext<'_>) -> Flow {
+fn deadline(cx: &mut UserContext<'_>) -> StepOutcome {
     let wait = match cx.user.state {
         UserState::Running { wait, .. } => wait,
         UserState::Resting => {
             cx.record(Record::Late(cx.user.intended));
             cx.record(Record::RestOver);
-            return close::begin_iteration(cx);
+            return iteration::begin(cx);
         }
-        UserState::New | UserState::Stopped { .. } => return Flow::Wait,
+        UserState::New | UserState::Stopped { .. } => return StepOutcome::Wait,
     };
     match wait {
-        Wait::Connect { .. } | Wait::Upgrade => connect::timed_out(cx),
-        Wait::Answer { matched } => expect::timed_out(cx, matched.get()),
-        Wait::Reply { number } => request::timed_out(cx, number.get()),
-        Wait::Pause => {
+        UserWait::Connect { .. } | UserWait::Upgrade => connect::timed_out(cx),
+        UserWait::Answer { matched } => expect::timed_out(cx, matched.get()),
+        UserWait::Reply { number } => request::timed_out(cx, number.get()),
+        UserWait::Pause => {
             cx.record(Record::Late(cx.user.intended));
-            Flow::Again
+            StepOutcome::Again
         }
-        Wait::Turn { index } => {
+        UserWait::Turn { index } => {
             cx.record(Record::Late(cx.user.intended));
             loops::resume(cx, index.get())
         }
-        Wait::Yield => Flow::Again,
-        Wait::SendSpace
-        | Wait::RunEnd
-        | Wait::Close
-        | Wait::CloseAfterFailedConnect
-        | Wait::CloseAfterError => Flow::Wait,
+        UserWait::Yield => StepOutcome::Again,
+        UserWait::SendSpace
+        | UserWait::RunEnd
+        | UserWait::Close
+        | UserWait::CloseAfterFailedConnect
+        | UserWait::CloseAfterError => StepOutcome::Wait,
     }
 }
 
 /// Handles an event that opens or ends a connection. A stopped user only closes it.
-fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> Flow {
+fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> StepOutcome {
     if cx.user.is_deaf() {
-        return Flow::Wait;
+        return StepOutcome::Wait;
     }
     if !cx.user.is_running() {
         if !matches!(input, Input::Opened | Input::SelfConnected | Input::Upgraded) {
             cx.act(UserAction::Close);
         }
-        return Flow::Wait;
+        return StepOutcome::Wait;
     }
     match input {
         Input::Opened => connect::opened(cx),
@@ -209,27 +208,27 @@ fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> Flow {
         Input::Upgraded => connect::upgraded(cx),
         Input::Refused(status) => connect::refused(cx, ConnectFailure::Http(status)),
         Input::Violated(violation, head) => connect::violated(cx, violation, head),
-        Input::PeerClosed(..) if cx.user.wait() == Some(Wait::Close) => {
+        Input::PeerClosed(..) if cx.user.wait() == Some(UserWait::Close) => {
             cx.act(UserAction::Close);
-            Flow::Wait
+            StepOutcome::Wait
         }
         Input::PeerClosed(code, reason) => {
             cx.record(Record::PeerClosed { code, reason });
             failure::condemn(cx)
         }
-        _ => Flow::Wait,
+        _ => StepOutcome::Wait,
     }
 }
 
 /// Closes the connection after the server's FIN. If the user only yielded to other users, the
 /// answer that it is about to expect may be here: it runs on first.
 fn peer_finished(cx: &mut UserContext<'_>) -> Progress {
-    if cx.user.wait() == Some(Wait::Yield) {
-        let mut progress = run(cx, Flow::Again, OPS_MAX);
+    if cx.user.wait() == Some(UserWait::Yield) {
+        let mut progress = run(cx, StepOutcome::Again, OPS_MAX);
         while let Progress::Flush { ops_left } = progress {
-            progress = run(cx, Flow::Again, ops_left);
+            progress = run(cx, StepOutcome::Again, ops_left);
         }
-        if let Some(Wait::Close | Wait::CloseAfterError) = cx.user.wait() {
+        if let Some(UserWait::Close | UserWait::CloseAfterError) = cx.user.wait() {
             return Progress::Waits;
         }
     }
@@ -237,7 +236,7 @@ fn peer_finished(cx: &mut UserContext<'_>) -> Progress {
     Progress::Waits
 }
 
-fn bad_message(cx: &mut UserContext<'_>, message: &[u8]) -> Flow {
+fn bad_message(cx: &mut UserContext<'_>, message: &[u8]) -> StepOutcome {
     if cx.user.is_running() {
         cx.record(Record::Sample(Sample::BadMessage(message)));
         cx.count_error(ErrorKind::BadMessage);
@@ -245,9 +244,9 @@ fn bad_message(cx: &mut UserContext<'_>, message: &[u8]) -> Flow {
     failure::condemn(cx)
 }
 
-fn stop_and_leave(cx: &mut UserContext<'_>) -> Flow {
+fn stop_and_leave(cx: &mut UserContext<'_>) -> StepOutcome {
     if cx.user.is_leaving() {
-        return Flow::Wait;
+        return StepOutcome::Wait;
     }
     outcomes::stop(cx);
     if cx.user.state == UserState::Resting {
@@ -260,7 +259,7 @@ fn stop_and_leave(cx: &mut UserContext<'_>) -> Flow {
         _ if cx.class().resets => cx.act(UserAction::Reset),
         _ => cx.close(),
     }
-    Flow::Wait
+    StepOutcome::Wait
 }
 
 /// Ops that a user runs before it yields to other users.

@@ -10,7 +10,7 @@ use throng_base::Instant;
 use super::context::{Rules, UserContext};
 use super::loops;
 use super::record::{IterationEnd, Record};
-use super::state::{User, UserState, Wait};
+use super::state::{User, UserState, UserWait};
 use crate::program::{LatencyKind, Op, Program, Protocol};
 
 /// Response that a user waits for from the server.
@@ -34,15 +34,15 @@ impl ServerWait {
     /// Returns the server's response that a user waits for.
     fn of(user: &User, program: &Program) -> Option<Self> {
         Some(match user.wait()? {
-            Wait::Connect { .. } => Self::Connect,
-            Wait::Upgrade => Self::Upgrade,
-            Wait::Answer { .. } => Self::Answer,
-            Wait::Reply { .. } => match program.latency_kind_at(user.pc())? {
+            UserWait::Connect { .. } => Self::Connect,
+            UserWait::Upgrade => Self::Upgrade,
+            UserWait::Answer { .. } => Self::Answer,
+            UserWait::Reply { .. } => match program.latency_kind_at(user.pc())? {
                 LatencyKind::Join => Self::Join,
                 LatencyKind::Push => Self::Push,
                 LatencyKind::Connect | LatencyKind::Message => return None,
             },
-            Wait::SendSpace => match program.op(user.pc()) {
+            UserWait::SendSpace => match program.op(user.pc()) {
                 Op::Send { .. } | Op::SendRandom { .. } | Op::Request { .. } => Self::SendSpace,
                 _ => return None,
             },
@@ -54,7 +54,7 @@ impl ServerWait {
 /// Counts the step that a user waits in as failed. With `timed_out`, the server had all the time
 /// that it was given, and the wait is recorded. A failed connect is also counted by its
 /// [`ConnectFailure`](super::ConnectFailure).
-pub(super) fn fail_wait(cx: &mut UserContext<'_>, timed_out: bool) {
+pub(crate) fn fail_wait(cx: &mut UserContext<'_>, timed_out: bool) {
     let Some(wait) = ServerWait::of(cx.user, cx.rules.program) else { return };
     match wait {
         ServerWait::Connect => {}
@@ -99,10 +99,10 @@ fn record_unanswered(cx: &mut UserContext<'_>, wait: ServerWait) {
 
 /// Counts a user that is stopped: the step that it waits in, and the end of its iteration. Does
 /// nothing the second time.
-pub(super) fn stop(cx: &mut UserContext<'_>) {
+pub(crate) fn stop(cx: &mut UserContext<'_>) {
     let UserState::Running { wait, link, has_erred } = cx.user.state else { return };
     cut_off_wait(cx);
-    let failed = matches!(wait, Wait::CloseAfterError | Wait::CloseAfterFailedConnect);
+    let failed = matches!(wait, UserWait::CloseAfterError | UserWait::CloseAfterFailedConnect);
     let is_done = is_done(cx.user, cx.rules, cx.now);
     loops::count_missed_turns(cx, failed);
     let is_cut = !has_erred && !is_done;
@@ -112,7 +112,7 @@ pub(super) fn stop(cx: &mut UserContext<'_>) {
 }
 
 /// Records the end of a running user's iteration: `end`, or the end of its program.
-pub(super) fn end_iteration(cx: &mut UserContext<'_>, end: Option<IterationEnd>) {
+pub(crate) fn end_iteration(cx: &mut UserContext<'_>, end: Option<IterationEnd>) {
     let UserState::Running { has_erred, .. } = cx.user.state else { return };
     let own = if has_erred { IterationEnd::Failed } else { IterationEnd::Finished };
     cx.record(Record::End(end.unwrap_or(own)));
@@ -122,8 +122,8 @@ pub(super) fn end_iteration(cx: &mut UserContext<'_>, end: Option<IterationEnd>)
 /// endless and the next turn is not due.
 pub(crate) fn is_done(user: &User, rules: Rules<'_>, now: Instant) -> bool {
     match user.wait() {
-        Some(Wait::RunEnd) => true,
-        Some(Wait::Turn { index }) => {
+        Some(UserWait::RunEnd) => true,
+        Some(UserWait::Turn { index }) => {
             user.intended > now.min(rules.schedule_over_at)
                 && rules.loop_at(index.get()).is_endless()
         }

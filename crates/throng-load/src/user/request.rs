@@ -1,4 +1,4 @@
-//! `join`, `push` and `leave` of Phoenix Channels: their replies, and channels that end.
+//! What `join`, `push` and `leave` of Phoenix Channels have in common: the request and its reply.
 
 use throng_base::Prng;
 use throng_engine::Deadline;
@@ -10,14 +10,14 @@ use super::context::UserContext;
 use super::encoder::as_text;
 use super::error::ErrorKind;
 use super::failure;
-use super::flow::Flow;
 use super::record::{Record, Sample};
-use super::send;
-use super::state::{Packed, Wait};
+use super::state::{Packed, UserWait};
+use super::step_outcome::StepOutcome;
 use crate::program::{ChannelRequest, ChannelRequestKind, Op, TemplateVars};
+use crate::steps::{join, leave, push, send};
 
 /// Sends a join, push or leave and waits for its reply.
-pub(super) fn begin(cx: &mut UserContext<'_>, index: u32) -> Flow {
+pub(crate) fn begin(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
     if let Some(flow) = send::check_can_send(cx) {
         return flow;
     }
@@ -30,31 +30,17 @@ pub(super) fn begin(cx: &mut UserContext<'_>, index: u32) -> Flow {
     let number = cx.user.next_ref();
     let receives_probe = write(cx, request, number, channel);
     match request.kind {
-        ChannelRequestKind::Join => {
-            cx.count(|c| c.joins_started += 1);
-            let (join_ref, topic) = (number, request.topic);
-            let channel = Channel { join_ref, topic, joined: false, receives_probe };
-            cx.user.channels.push(channel);
-        }
-        ChannelRequestKind::Push => {
-            cx.count(|c| c.pushes_sent += 1);
-            if !request.awaits_reply {
-                cx.count(|c| c.pushes_without_reply += 1);
-            }
-        }
-        ChannelRequestKind::Leave => {
-            if let Some(channel) = channel {
-                remove_channel(cx, channel.join_ref);
-            }
-        }
+        ChannelRequestKind::Join => join::sent(cx, number, request.topic, receives_probe),
+        ChannelRequestKind::Push => push::sent(cx, request.awaits_reply),
+        ChannelRequestKind::Leave => leave::sent(cx, channel),
     }
     if !request.awaits_reply {
         cx.user.intended = cx.now;
-        return Flow::Next;
+        return StepOutcome::Next;
     }
-    cx.user.set_wait(Wait::Reply { number: Packed::new(number) });
+    cx.user.set_wait(UserWait::Reply { number: Packed::new(number) });
     cx.wait_until(Deadline::Coarse(cx.now + request.timeout));
-    Flow::Wait
+    StepOutcome::Wait
 }
 
 /// Appends the request to the output. Returns whether the probe is delivered in its topic.
@@ -107,14 +93,18 @@ fn write(
 }
 
 /// Handles a reply to request `number`, if the user waits for it.
-pub(super) fn reply_received(cx: &mut UserContext<'_>, number: u32, reply: &PushReply<'_>) -> Flow {
-    let (Some(Wait::Reply { number: awaited }), Op::Request { request }) =
+pub(crate) fn reply_received(
+    cx: &mut UserContext<'_>,
+    number: u32,
+    reply: &PushReply<'_>,
+) -> StepOutcome {
+    let (Some(UserWait::Reply { number: awaited }), Op::Request { request }) =
         (cx.user.wait(), cx.op())
     else {
-        return Flow::Wait;
+        return StepOutcome::Wait;
     };
     if number != awaited.get() {
-        return Flow::Wait;
+        return StepOutcome::Wait;
     }
     let kind = cx.rules.program.request(request).kind;
     let (from, timing) = (cx.user.intended, cx.timing());
@@ -124,58 +114,45 @@ pub(super) fn reply_received(cx: &mut UserContext<'_>, number: u32, reply: &Push
     }
     cx.record(Record::Replied { timing, from });
     if !is_ok {
-        if kind == ChannelRequestKind::Join {
-            cx.user.channels.remove(number);
-        }
+        // Of a join; no channel has the ref of another request.
+        cx.user.channels.remove(number);
         return failure::fail_step(cx, ErrorKind::refused(kind));
     }
     match kind {
-        ChannelRequestKind::Join => {
-            cx.record(Record::Joined { from, timing });
-            if let Some(channel) = cx.user.channels.of_join(number) {
-                channel.joined = true;
-            }
-        }
-        ChannelRequestKind::Push => cx.record(Record::Pushed { from, timing }),
+        ChannelRequestKind::Join => join::answered(cx, number, from),
+        ChannelRequestKind::Push => push::answered(cx, from),
         ChannelRequestKind::Leave => {}
     }
-    cx.user.set_wait(Wait::Yield);
+    cx.user.set_wait(UserWait::Yield);
     cx.user.intended = cx.now;
     cx.wait_until(Deadline::Never);
-    Flow::Next
+    StepOutcome::Next
 }
 
 /// Fails a request whose reply has not arrived in time.
-pub(super) fn timed_out(cx: &mut UserContext<'_>, number: u32) -> Flow {
-    let Op::Request { request } = cx.op() else { return Flow::Wait };
+pub(crate) fn timed_out(cx: &mut UserContext<'_>, number: u32) -> StepOutcome {
+    let Op::Request { request } = cx.op() else { return StepOutcome::Wait };
     let kind = cx.rules.program.request(request).kind;
-    if kind == ChannelRequestKind::Join {
-        cx.user.channels.remove(number);
-    }
+    cx.user.channels.remove(number);
     failure::fail_step(cx, ErrorKind::timeout(kind))
 }
 
 /// Handles the end of a channel by the server. Ignores channels that the user has left.
-pub(super) fn channel_ended(cx: &mut UserContext<'_>, join_ref: u32, kind: ErrorKind) -> Flow {
-    let Some(channel) = remove_channel(cx, join_ref) else { return Flow::Wait };
+pub(crate) fn channel_ended(
+    cx: &mut UserContext<'_>,
+    join_ref: u32,
+    kind: ErrorKind,
+) -> StepOutcome {
+    let Some(channel) = cx.remove_channel(join_ref) else { return StepOutcome::Wait };
     if cx.user.is_closing_or_stopped() {
-        return Flow::Wait;
+        return StepOutcome::Wait;
     }
-    if let (Some(Wait::Reply { .. }), Op::Request { request }) = (cx.user.wait(), cx.op())
+    if let (Some(UserWait::Reply { .. }), Op::Request { request }) = (cx.user.wait(), cx.op())
         && cx.rules.program.request(request).topic == channel.topic
     {
         return failure::fail_step(cx, kind);
     }
     failure::fail_beside(cx, kind)
-}
-
-/// Removes a channel from the user.
-fn remove_channel(cx: &mut UserContext<'_>, join_ref: u32) -> Option<Channel> {
-    let channel = cx.user.channels.remove(join_ref)?;
-    if channel.joined {
-        cx.record(Record::ChannelsLost(1));
-    }
-    Some(channel)
 }
 
 /// Separates the random numbers of topics from all others of a user.

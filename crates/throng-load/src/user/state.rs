@@ -21,30 +21,30 @@ pub struct User {
     /// Intended moment of the oldest unanswered message; [`Instant::FAR`] if there is none. During
     /// a connect, the moment at which it began.
     pub(crate) message_from: Instant,
-    pub(super) outermost_loop: LoopCounter,
+    pub(crate) outermost_loop: LoopCounter,
     /// Counters of the inner loops. Almost no user has any.
-    pub(super) inner_loops: Option<Box<[LoopCounter; LOOPS_MAX - 1]>>,
+    pub(crate) inner_loops: Option<Box<[LoopCounter; LOOPS_MAX - 1]>>,
     /// Channels that the user has joined or is joining.
     pub(crate) channels: Channels,
     /// Probes that the user has received. The machine does not know them.
     pub(crate) receipts: Receipts,
     /// Data that arrived before a step expected it, and late answers. Almost no user has one.
-    pub(super) inbox: Option<Box<Inbox>>,
+    pub(crate) inbox: Option<Box<Inbox>>,
     /// Index of the present op. Only [`Self::go_to`] changes it.
     pc: u32,
     /// Messages with a `${counter}` that the user has sent.
-    pub(super) counter: u32,
+    pub(crate) counter: u32,
     /// Last ref that the user has used on this connection.
-    pub(super) refs: u32,
+    pub(crate) refs: u32,
     /// Ref of the unanswered heartbeat; 0 for none.
-    pub(super) heartbeat: u32,
+    pub(crate) heartbeat: u32,
     pub(crate) class: u16,
     /// Index of the connection's handshake.
     pub(crate) handshake: u16,
     /// Unanswered messages since `message_from`.
-    pub(super) unanswered: u16,
-    pub(super) state: UserState,
-    pub(super) flags: UserFlags,
+    pub(crate) unanswered: u16,
+    pub(crate) state: UserState,
+    pub(crate) flags: UserFlags,
 }
 
 /// State of a user.
@@ -57,7 +57,7 @@ pub(crate) enum UserState {
     /// Its program runs.
     Running {
         /// Event that it waits for.
-        wait: Wait,
+        wait: UserWait,
         /// Its connection.
         link: Link,
         /// True after an error in this iteration.
@@ -76,7 +76,7 @@ pub(crate) enum UserState {
 
 /// Event that a running user waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub(crate) enum UserWait {
     /// The outcome of its connect; on a WebSocket, of TCP's part of it.
     Connect {
         /// Further source ports that the connect has tried.
@@ -151,27 +151,27 @@ impl std::fmt::Debug for Packed {
 
 /// Flags of a user, in one byte: there are millions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct UserFlags(u8);
+pub(crate) struct UserFlags(u8);
 
 impl UserFlags {
     const ANSWERING: u8 = 1;
     const RECEIVES_LOOKALIKES: u8 = 2;
 
     /// Returns true once answers have begun to arrive: the next message starts a new window.
-    pub(super) const fn is_answering(self) -> bool {
+    pub(crate) const fn is_answering(self) -> bool {
         self.0 & Self::ANSWERING != 0
     }
 
-    pub(super) const fn set_answering(&mut self, is_answering: bool) {
+    pub(crate) const fn set_answering(&mut self, is_answering: bool) {
         self.set(Self::ANSWERING, is_answering);
     }
 
     /// Returns true if messages that match its `expect` also arrive unasked on this connection.
-    pub(super) const fn receives_lookalikes(self) -> bool {
+    pub(crate) const fn receives_lookalikes(self) -> bool {
         self.0 & Self::RECEIVES_LOOKALIKES != 0
     }
 
-    pub(super) const fn set_receives_lookalikes(&mut self, receives_lookalikes: bool) {
+    pub(crate) const fn set_receives_lookalikes(&mut self, receives_lookalikes: bool) {
         self.set(Self::RECEIVES_LOOKALIKES, receives_lookalikes);
     }
 
@@ -211,17 +211,17 @@ impl User {
     }
 
     /// Returns the index of the present op.
-    pub(super) fn pc(&self) -> u32 {
+    pub(crate) fn pc(&self) -> u32 {
         self.pc
     }
 
     /// Moves the user to the op at `pc`.
-    pub(super) fn go_to(&mut self, pc: u32) {
+    pub(crate) fn go_to(&mut self, pc: u32) {
         self.pc = pc;
     }
 
     /// Returns what the user waits for; `None` if its program does not run.
-    pub(super) fn wait(&self) -> Option<Wait> {
+    pub(crate) fn wait(&self) -> Option<UserWait> {
         match self.state {
             UserState::Running { wait, .. } => Some(wait),
             _ => None,
@@ -229,14 +229,14 @@ impl User {
     }
 
     /// Sets what the user waits for, while its program runs.
-    pub(super) fn set_wait(&mut self, new: Wait) {
+    pub(crate) fn set_wait(&mut self, new: UserWait) {
         if let UserState::Running { wait, .. } = &mut self.state {
             *wait = new;
         }
     }
 
     /// Returns the user's connection, as far as it is counted.
-    pub(super) fn link(&self) -> Link {
+    pub(crate) fn link(&self) -> Link {
         match self.state {
             UserState::Running { link, .. } | UserState::Stopped { link, .. } => link,
             UserState::New | UserState::Resting => Link::Uncounted,
@@ -244,7 +244,7 @@ impl User {
     }
 
     /// Replaces the link. Returns the one before.
-    pub(super) fn set_link(&mut self, new: Link) -> Link {
+    pub(crate) fn set_link(&mut self, new: Link) -> Link {
         match &mut self.state {
             UserState::Running { link, .. } | UserState::Stopped { link, .. } => {
                 std::mem::replace(link, new)
@@ -254,7 +254,7 @@ impl User {
     }
 
     /// Notes an error in the present iteration.
-    pub(super) fn set_erred(&mut self) {
+    pub(crate) fn set_erred(&mut self) {
         if let UserState::Running { has_erred, .. } = &mut self.state {
             *has_erred = true;
         }
@@ -269,7 +269,7 @@ impl User {
     pub(crate) fn is_deaf(&self) -> bool {
         match self.state {
             UserState::Running { wait, .. } => {
-                matches!(wait, Wait::CloseAfterFailedConnect | Wait::CloseAfterError)
+                matches!(wait, UserWait::CloseAfterFailedConnect | UserWait::CloseAfterError)
             }
             UserState::Stopped { is_deaf, is_leaving, .. } => is_deaf || is_leaving,
             UserState::New | UserState::Resting => false,
@@ -277,8 +277,8 @@ impl User {
     }
 
     /// Reports whether the user is stopped or closes its connection.
-    pub(super) fn is_closing_or_stopped(&self) -> bool {
-        !self.is_running() || self.is_deaf() || self.wait() == Some(Wait::Close)
+    pub(crate) fn is_closing_or_stopped(&self) -> bool {
+        !self.is_running() || self.is_deaf() || self.wait() == Some(UserWait::Close)
     }
 
     /// Reports whether an iteration of the user's program is in progress.
@@ -293,21 +293,21 @@ impl User {
 
     /// Reports whether the user may send more on its connection: it neither closes nor leaves.
     pub(crate) fn may_send(&self) -> bool {
-        self.wait() != Some(Wait::Close) && !self.is_leaving()
+        self.wait() != Some(UserWait::Close) && !self.is_leaving()
     }
 
     /// Returns the moment from which the present wait for an answer counts.
     pub(crate) fn waiting_from(&self) -> Option<Instant> {
         match self.wait()? {
-            Wait::Answer { .. } => Some(self.answer_counts_from()),
-            Wait::Reply { .. } => Some(self.intended),
+            UserWait::Answer { .. } => Some(self.answer_counts_from()),
+            UserWait::Reply { .. } => Some(self.intended),
             _ => None,
         }
     }
 
     /// Returns the moment from which the wait for an answer counts: the intended moment of the
     /// oldest unanswered message, if there is one.
-    pub(super) fn answer_counts_from(&self) -> Instant {
+    pub(crate) fn answer_counts_from(&self) -> Instant {
         let of_window = self.inbox.as_ref().and_then(|inbox| inbox.window.front());
         match of_window {
             Some(from) => *from,
@@ -318,25 +318,25 @@ impl User {
 
     /// Returns the moment until which a `wait` or the wait for a turn of a loop lasts.
     pub(crate) fn paused_until(&self) -> Option<Instant> {
-        matches!(self.wait()?, Wait::Pause | Wait::Turn { .. }).then_some(self.intended)
+        matches!(self.wait()?, UserWait::Pause | UserWait::Turn { .. }).then_some(self.intended)
     }
 
     /// Reports whether the user waits for the first answer to messages that it sent after
     /// `arrived_at`. What arrived at `arrived_at` is then not the answer.
-    pub(super) fn has_asked_after(&self, arrived_at: Instant) -> bool {
+    pub(crate) fn has_asked_after(&self, arrived_at: Instant) -> bool {
         self.unanswered > 0
             && !self.flags.is_answering()
             && arrived_at + CLOCK_ERROR_MAX < self.intended
     }
 
     /// Forgets the unanswered messages.
-    pub(super) fn clear_unanswered(&mut self) {
+    pub(crate) fn clear_unanswered(&mut self) {
         self.message_from = Instant::FAR;
         self.unanswered = 0;
     }
 
     /// Returns the counter of the loop at `depth`.
-    pub(super) fn loop_counter(&mut self, depth: u8) -> &mut LoopCounter {
+    pub(crate) fn loop_counter(&mut self, depth: u8) -> &mut LoopCounter {
         match usize::from(depth).checked_sub(1) {
             None => &mut self.outermost_loop,
             Some(index) => &mut self.inner_loops.get_or_insert_default()[index],
@@ -360,7 +360,7 @@ impl User {
     }
 
     /// Calls `render` with the variables of templates, and keeps what it changes.
-    pub(super) fn render<R>(&mut self, render: impl FnOnce(&mut TemplateVars) -> R) -> R {
+    pub(crate) fn render<R>(&mut self, render: impl FnOnce(&mut TemplateVars) -> R) -> R {
         let mut vars = self.template_vars();
         let result = render(&mut vars);
         (self.counter, self.prng) = (vars.counter as u32, vars.prng);

@@ -14,13 +14,13 @@ use super::error::ErrorKind;
 use super::failure;
 use super::inbox::Inbox;
 use super::record::Record;
-use super::state::{User, Wait};
+use super::state::{User, UserWait};
 use super::timing::AnswerTiming;
 use crate::program::{IncomingMessage, NextAnswer, OnError, Op};
 
 /// Keeps or discards bytes of a stream for which the op at `pc` does not wait. `of_answer` is true
 /// if they came together with the previous answer. Returns false if the user ends its connection.
-pub(super) fn receive_bytes(
+pub(crate) fn receive_bytes(
     cx: &mut UserContext<'_>,
     pc: u32,
     bytes: &[u8],
@@ -45,7 +45,7 @@ pub(super) fn receive_bytes(
 }
 
 /// Keeps or discards a message that no step waits for.
-pub(super) fn receive_message(cx: &mut UserContext<'_>, message: IncomingMessage<'_>) {
+pub(crate) fn receive_message(cx: &mut UserContext<'_>, message: IncomingMessage<'_>) {
     let timing = cx.timing();
     cx.record(Record::Unasked(timing.arrived_at()));
     if !may_be_expected_next(cx, cx.user.pc()) {
@@ -69,7 +69,9 @@ pub(super) fn receive_message(cx: &mut UserContext<'_>, message: IncomingMessage
 /// begin.
 fn may_be_expected_next(cx: &UserContext<'_>, pc: u32) -> bool {
     let is_leaving = match cx.user.wait() {
-        Some(wait) => matches!(wait, Wait::RunEnd | Wait::Close | Wait::CloseAfterError),
+        Some(wait) => {
+            matches!(wait, UserWait::RunEnd | UserWait::Close | UserWait::CloseAfterError)
+        }
         None => true,
     };
     if is_leaving || !cx.class().expects {
@@ -82,7 +84,7 @@ fn may_be_expected_next(cx: &UserContext<'_>, pc: u32) -> bool {
 }
 
 /// Counts and discards a message that answers nothing.
-pub(super) fn discard_message(
+pub(crate) fn discard_message(
     cx: &mut UserContext<'_>,
     message: IncomingMessage<'_>,
     arrived_at: Instant,
@@ -100,7 +102,7 @@ pub(super) fn discard_message(
 }
 
 /// Discards what has arrived before a request is sent: it cannot be the answer.
-pub(super) fn discard_all(cx: &mut UserContext<'_>) {
+pub(crate) fn discard_all(cx: &mut UserContext<'_>) {
     let Some(mut inbox) = cx.user.inbox.take() else { return };
     inbox.set_aside = None;
     let may_be_late = inbox.may_be_late_answer(cx.now);
@@ -127,7 +129,7 @@ pub(super) fn discard_all(cx: &mut UserContext<'_>) {
 
 /// Takes the first kept message that `pattern` matches. Skips messages before it if the pattern
 /// skips others. Returns `None` if there is none, and an error if another message came first.
-pub(super) fn take_kept_answer(
+pub(crate) fn take_kept_answer(
     cx: &mut UserContext<'_>,
     pattern: u32,
 ) -> Result<Option<AnswerTiming>, ErrorKind> {
@@ -150,7 +152,7 @@ pub(super) fn take_kept_answer(
 }
 
 /// Takes the bytes of a stream that arrived early.
-pub(super) fn take_kept_bytes(user: &mut User) -> Option<(Vec<u8>, AnswerTiming)> {
+pub(crate) fn take_kept_bytes(user: &mut User) -> Option<(Vec<u8>, AnswerTiming)> {
     let inbox = user.inbox.as_mut()?;
     let kept = (std::mem::take(&mut inbox.bytes), inbox.timing);
     user.inbox.take_if(|inbox| inbox.is_empty());
@@ -160,7 +162,7 @@ pub(super) fn take_kept_bytes(user: &mut User) -> Option<(Vec<u8>, AnswerTiming)
 /// Sets a matching message aside if it may be the late answer to a request that timed out. Returns
 /// whether it did. If another match follows, that one is the answer. If none follows in time, this
 /// one was.
-pub(super) fn set_aside_if_late(cx: &mut UserContext<'_>, timing: AnswerTiming) -> bool {
+pub(crate) fn set_aside_if_late(cx: &mut UserContext<'_>, timing: AnswerTiming) -> bool {
     let arrived_at = timing.arrived_at();
     let inbox = cx.user.inbox.as_mut();
     let Some(inbox) = inbox.filter(|inbox| inbox.may_be_late_answer(arrived_at)) else {
@@ -173,7 +175,7 @@ pub(super) fn set_aside_if_late(cx: &mut UserContext<'_>, timing: AnswerTiming) 
 }
 
 /// Takes the answer that was set aside as a late one: it was the answer after all.
-pub(super) fn take_set_aside(cx: &mut UserContext<'_>) -> Option<AnswerTiming> {
+pub(crate) fn take_set_aside(cx: &mut UserContext<'_>) -> Option<AnswerTiming> {
     let timing = cx.user.inbox.as_mut()?.set_aside.take()?;
     cx.user.inbox.take_if(|inbox| inbox.is_empty());
     cx.count(|c| c.messages_unasked -= 1);
@@ -190,7 +192,7 @@ fn take_late_answer(user: &mut User, arrived_at: Instant) -> bool {
 }
 
 /// Adds the message that is about to be sent to the window, behind the unanswered ones.
-pub(super) fn push_to_window(cx: &mut UserContext<'_>) {
+pub(crate) fn push_to_window(cx: &mut UserContext<'_>) {
     let user = &mut *cx.user;
     let (unanswered, before) = (usize::from(user.unanswered), user.message_from);
     let timing = AnswerTiming { seen_at: cx.now, arrival: Arrival::UNKNOWN };
@@ -202,7 +204,7 @@ pub(super) fn push_to_window(cx: &mut UserContext<'_>) {
 }
 
 /// Removes the oldest message from the window: it is answered.
-pub(super) fn pop_from_window(user: &mut User) {
+pub(crate) fn pop_from_window(user: &mut User) {
     if let Some(inbox) = &mut user.inbox {
         inbox.window.pop_front();
         user.inbox.take_if(|inbox| inbox.is_empty());

@@ -5,24 +5,24 @@ use throng_engine::CloseReason;
 
 use super::play::{TCP, check};
 use crate::user::ending::Ending;
-use crate::user::state::{Link, Packed, Wait};
+use crate::user::state::{Link, Packed, UserWait};
 use crate::user::{ConnectFailure, ErrorKind};
 
-const ALL_WAITS: [Wait; 12] = [
-    Wait::Connect { tries: 0 },
-    Wait::Upgrade,
+const ALL_WAITS: [UserWait; 12] = [
+    UserWait::Connect { tries: 0 },
+    UserWait::Upgrade,
     ANSWER,
-    Wait::Reply { number: Packed::new(1) },
-    Wait::Pause,
-    Wait::Turn { index: Packed::new(0) },
-    Wait::SendSpace,
-    Wait::RunEnd,
-    Wait::Yield,
-    Wait::Close,
-    Wait::CloseAfterFailedConnect,
-    Wait::CloseAfterError,
+    UserWait::Reply { number: Packed::new(1) },
+    UserWait::Pause,
+    UserWait::Turn { index: Packed::new(0) },
+    UserWait::SendSpace,
+    UserWait::RunEnd,
+    UserWait::Yield,
+    UserWait::Close,
+    UserWait::CloseAfterFailedConnect,
+    UserWait::CloseAfterError,
 ];
-const ANSWER: Wait = Wait::Answer { matched: Packed::new(0) };
+const ANSWER: UserWait = UserWait::Answer { matched: Packed::new(0) };
 const LINKS: [Link; 4] = [Link::Uncounted, Link::Connected, Link::HalfClosed, Link::Condemned];
 const RESET: CloseReason = CloseReason::Failed(Errno::CONN_RESET);
 const REFUSED: CloseReason = CloseReason::ConnectFailed(Errno::CONN_REFUSED);
@@ -36,13 +36,13 @@ const ALL_REASONS: [CloseReason; 6] = [
 ];
 
 /// A row: waits, links and reasons that fit, and their meaning.
-type Row<'a> = (&'a [Wait], &'a [Link], &'a [CloseReason], Ending);
+type Row<'a> = (&'a [UserWait], &'a [Link], &'a [CloseReason], Ending);
 
 /// The rows of the table in `ending`'s documentation, in their order. An empty list stands for any.
-fn expected(wait: Wait, link: Link, reason: CloseReason) -> Ending {
+fn expected(wait: UserWait, link: Link, reason: CloseReason) -> Ending {
     use Ending::*;
-    let closing = [Wait::CloseAfterFailedConnect, Wait::CloseAfterError];
-    let opening = [Wait::Connect { tries: 0 }, Wait::Upgrade];
+    let closing = [UserWait::CloseAfterFailedConnect, UserWait::CloseAfterError];
+    let opening = [UserWait::Connect { tries: 0 }, UserWait::Upgrade];
     let rows: [Row<'_>; 14] = [
         (&closing, &[], &[], Counted),
         (&[], &[], &[REFUSED], ConnectFailed(ConnectFailure::Errno(Errno::CONN_REFUSED))),
@@ -51,7 +51,7 @@ fn expected(wait: Wait, link: Link, reason: CloseReason) -> Ending {
         (&opening, &[], &[], ConnectFailed(ConnectFailure::Closed)),
         (&[], &[], &[CloseReason::Panicked], Lost(ErrorKind::Internal)),
         (&[], &[Link::Condemned], &[], Counted),
-        (&[Wait::Close], &[], &[CloseReason::Requested, CloseReason::Finished], Planned),
+        (&[UserWait::Close], &[], &[CloseReason::Requested, CloseReason::Finished], Planned),
         (&[ANSWER], &[], &[CloseReason::Finished], Lost(ErrorKind::ClosedByPeer)),
         (&[], &[Link::HalfClosed], &[CloseReason::Finished], Planned),
         (&[], &[], &[RESET], Lost(ErrorKind::ResetByPeer)),

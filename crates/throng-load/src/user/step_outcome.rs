@@ -2,7 +2,7 @@
 
 /// Next move of a user after a step, or after an input that it waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flow {
+pub(crate) enum StepOutcome {
     /// Run the next op.
     Next,
     /// Run the present op, again or for the first time.
