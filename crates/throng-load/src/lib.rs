@@ -14,3 +14,4 @@ pub mod scenario;
 pub mod schedule;
 pub mod source;
 mod steps;
+mod user;

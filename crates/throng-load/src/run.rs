@@ -22,10 +22,11 @@ use throng_engine::{Core, CoreLimits};
 use throng_report::{Limit, LoadInterval, RunEventKind};
 
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
-use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage, SEND_BYTES_MAX};
+use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage};
 use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target};
 use crate::source::SourcePlan;
+use crate::steps::send::SEND_BYTES_MAX;
 pub use collect::Collector;
 use shortages::Shortages;
 

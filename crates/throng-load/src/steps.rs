@@ -9,23 +9,26 @@
 //! | `check` | what must hold before it, and what holds after it |
 //! | `compile` | its ops, each with its [`OpFacts`](crate::program::OpFacts) |
 //! | `read` | reads its values from the YAML node; reports mistakes |
+//! | `begin` | what a user does when it comes to the op |
+//! | others | what a user does when what it waits for happens, or its time is over |
 //!
 //! The facts of an op are all that the dialogue, the latencies, the capacity and the calibration
-//! know of a step. `stay.rs` is the smallest file, `wait.rs` the smallest with a value. What a user
-//! does in an op is in `generator/steps.rs`.
+//! know of a step. `stay.rs` is the smallest file, `wait.rs` the smallest with a value. The turns
+//! of `every` and `repeat` are in `user/loops.rs`, the requests of `join`, `push` and `leave` in
+//! `user/request.rs`.
 
-mod close;
+pub(crate) mod close;
 pub(crate) mod connect;
 mod every;
-mod expect;
-mod join;
-mod leave;
+pub(crate) mod expect;
+pub(crate) mod join;
+pub(crate) mod leave;
 mod prelude;
-mod push;
+pub(crate) mod push;
 mod repeat;
-mod send;
-mod stay;
-mod wait;
+pub(crate) mod send;
+pub(crate) mod stay;
+pub(crate) mod wait;
 
 use crate::scenario::step::StepKind;
 

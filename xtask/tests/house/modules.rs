@@ -17,24 +17,6 @@ const ALLOWED: &[Circle] = &[
         reason: "the plan's own parts work on the plan's types",
     },
     Circle {
-        krate: "throng-load",
-        modules: &[
-            "generator",
-            "generator::core_stats",
-            "generator::error_samples",
-            "generator::inbox",
-            "generator::outcomes",
-            "generator::probe_coordinator",
-            "generator::probe_ledger",
-            "generator::starts",
-            "generator::steps",
-            "generator::timing",
-            "generator::user",
-            "source",
-        ],
-        reason: "a user is no machine of its own yet: the generator steps it",
-    },
-    Circle {
         krate: "throng-server",
         modules: &[
             "channels::broadcast",

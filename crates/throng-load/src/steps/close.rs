@@ -1,7 +1,10 @@
 //! `close`: closes the connection, or its sending side.
 
 use super::prelude::*;
+use super::send;
 use crate::program::CloseAction;
+use crate::user::context::{SocketStatus, UserAction};
+use crate::user::state::Link;
 
 pub(super) const KIND: StepKind = StepKind {
     name: "close",
@@ -46,4 +49,28 @@ fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Box<dyn Action>
         return None;
     }
     Some(Box::new(Close(how)))
+}
+
+/// Closes the connection. A WebSocket closes when the server has answered the close frame or the
+/// close times out.
+pub(crate) fn begin(cx: &mut UserContext<'_>, how: CloseAction) -> StepOutcome {
+    if cx.socket == SocketStatus::Absent {
+        return StepOutcome::Next;
+    }
+    match how {
+        CloseAction::Half => {
+            if let Some(outcome) = send::check_has_space(cx) {
+                return outcome;
+            }
+            cx.user.set_link(Link::HalfClosed);
+            cx.act(UserAction::HalfClose);
+            return StepOutcome::Next;
+        }
+        CloseAction::Normal if cx.send_close_frame() => {}
+        CloseAction::Normal => cx.act(UserAction::Close),
+        CloseAction::Reset => cx.act(UserAction::Reset),
+    }
+    cx.user.set_wait(UserWait::Close);
+    cx.wait_until(Deadline::Never);
+    StepOutcome::Wait
 }

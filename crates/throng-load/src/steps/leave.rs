@@ -3,6 +3,7 @@
 use super::prelude::*;
 use crate::program::{ChannelRequest, ChannelRequestKind};
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_topic};
+use crate::user::channels::Channel;
 
 pub(super) const KIND: StepKind = StepKind {
     name: "leave",
@@ -43,4 +44,11 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
     let topic = read_topic(reader, &fields, "`leave`");
     let timeout = read_timeout(reader, fields.get("timeout"), REPLY_TIMEOUT_DEFAULT);
     Some(Box::new(Leave { topic: topic?, timeout: timeout? }))
+}
+
+/// Notes a leave that was sent: the user is no member any more, whatever the server answers.
+pub(crate) fn sent(cx: &mut UserContext<'_>, channel: Option<Channel>) {
+    if let Some(channel) = channel {
+        cx.remove_channel(channel.join_ref);
+    }
 }

@@ -2,6 +2,8 @@
 
 pub(super) use std::time::Duration;
 
+pub(super) use throng_engine::Deadline;
+
 pub(super) use crate::program::compiler::Compiler;
 pub(super) use crate::program::{LatencyKind, Op, OpFacts, OpRole, nanos};
 pub(super) use crate::scenario::flow::Flow;
@@ -10,3 +12,9 @@ pub(super) use crate::scenario::reader::Reader;
 pub(super) use crate::scenario::step::{Action, StepForm, StepKind};
 pub(super) use crate::scenario::values::read_timeout;
 pub(super) use crate::scenario::{Protocol, Template, json};
+pub(super) use crate::user::context::UserContext;
+pub(super) use crate::user::error::ErrorKind;
+pub(super) use crate::user::failure;
+pub(super) use crate::user::record::Record;
+pub(super) use crate::user::state::UserWait;
+pub(super) use crate::user::step_outcome::StepOutcome;

@@ -1,5 +1,7 @@
 //! `push`: pushes an event to a joined channel.
 
+use throng_base::Instant;
+
 use super::prelude::*;
 use crate::program::{ChannelRequest, ChannelRequestKind};
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
@@ -56,4 +58,17 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
         reply: reply?,
         timeout: timeout?,
     }))
+}
+
+/// Notes a push that was sent.
+pub(crate) fn sent(cx: &mut UserContext<'_>, awaits_reply: bool) {
+    cx.count(|c| c.pushes_sent += 1);
+    if !awaits_reply {
+        cx.count(|c| c.pushes_without_reply += 1);
+    }
+}
+
+/// Notes that the server has answered the push of `from` ok.
+pub(crate) fn answered(cx: &mut UserContext<'_>, from: Instant) {
+    cx.record(Record::Pushed { from, timing: cx.timing() });
 }

@@ -1,6 +1,7 @@
 //! `stay`: keeps the connection until the run ends or the server closes it.
 
 use super::prelude::*;
+use crate::user::iteration;
 
 pub(super) const KIND: StepKind = StepKind {
     name: "stay",
@@ -31,4 +32,14 @@ fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Box<dyn Action>
         return None;
     }
     Some(Box::new(Stay))
+}
+
+/// Begins a `stay`, which lasts as long as the schedule. After it, the program ends.
+pub(crate) fn begin(cx: &mut UserContext<'_>) -> StepOutcome {
+    if !cx.rules.is_scheduled {
+        return iteration::end(cx);
+    }
+    cx.user.set_wait(UserWait::RunEnd);
+    cx.wait_until(Deadline::Never);
+    StepOutcome::Wait
 }

@@ -3,6 +3,7 @@
 use throng_base::units::parse_jitter;
 
 use super::prelude::*;
+use crate::program::jittered;
 
 pub(super) const KIND: StepKind = StepKind {
     name: "wait",
@@ -36,4 +37,18 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
         return None;
     }
     Some(Box::new(Wait { span, jitter }))
+}
+
+/// Begins a `wait`. It counts from the end of the step before, not from now, so that delays do not
+/// add up. The next op's latency counts from its end.
+pub(crate) fn begin(cx: &mut UserContext<'_>, span_ns: u64, jitter: f32) -> StepOutcome {
+    let span = Duration::from_nanos(jittered(span_ns, jitter, &mut cx.user.prng));
+    let due = cx.user.intended + span;
+    cx.user.intended = due;
+    if due <= cx.now {
+        return StepOutcome::Next;
+    }
+    cx.user.set_wait(UserWait::Pause);
+    cx.wait_until(Deadline::Exact(due));
+    StepOutcome::WaitAt(cx.user.pc() + 1)
 }

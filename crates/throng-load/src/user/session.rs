@@ -38,12 +38,12 @@ pub enum UserEvent<'a> {
 
 impl UserSession {
     /// Creates a WebSocket session before its upgrade.
-    pub(super) fn web_socket() -> Self {
+    pub(crate) fn web_socket() -> Self {
         Self::WebSocket(WebSocket { client: WebSocketClient::new(), heartbeat_at: Instant::FAR })
     }
 
     /// Returns the WebSocket client, or `None` on plain TCP.
-    pub(super) fn client(&mut self) -> Option<&mut WebSocketClient> {
+    pub(crate) fn client(&mut self) -> Option<&mut WebSocketClient> {
         match self {
             Self::Raw => None,
             Self::WebSocket(socket) => Some(&mut socket.client),
@@ -51,7 +51,7 @@ impl UserSession {
     }
 
     /// Sets the moment of the next [`UserEvent::HeartbeatDue`]. Replaces an earlier one.
-    pub(super) fn set_heartbeat(&mut self, at: Instant) {
+    pub(crate) fn set_heartbeat(&mut self, at: Instant) {
         if let Self::WebSocket(socket) = self {
             socket.heartbeat_at = at;
         }

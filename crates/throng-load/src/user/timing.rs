@@ -3,29 +3,21 @@
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::Driver;
-use throng_engine::{Arrival, Conn};
+use throng_engine::Arrival;
 use throng_report::Histogram;
-
-use super::{Generator, GeneratorMessage};
 
 /// Arrival of an answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AnswerTiming {
+pub(crate) struct AnswerTiming {
     /// Moment at which this core read it.
-    pub(super) seen_at: Instant,
+    pub(crate) seen_at: Instant,
     /// Arrival as reported by the kernel.
-    pub(super) arrival: Arrival,
+    pub(crate) arrival: Arrival,
 }
 
 impl AnswerTiming {
-    /// Returns the timing of the present event.
-    pub(super) fn of<D: Driver<Message = GeneratorMessage>>(conn: &Conn<'_, D, Generator>) -> Self {
-        Self { seen_at: conn.now(), arrival: conn.arrival() }
-    }
-
     /// Returns the best known moment of arrival.
-    pub(super) fn arrived_at(self) -> Instant {
+    pub(crate) fn arrived_at(self) -> Instant {
         match self.arrival {
             Arrival::Stamped { at, .. } => at,
             Arrival::NotSampled | Arrival::Unknown { .. } => self.seen_at,
@@ -34,7 +26,7 @@ impl AnswerTiming {
 
     /// Records the latency from `from`: in `seen` by this core's clock, in `arrived` by the
     /// kernel's. If the kernel reports no time, both use this core's clock.
-    pub(super) fn record(self, from: Instant, seen: &mut Histogram, arrived: &mut Histogram) {
+    pub(crate) fn record(self, from: Instant, seen: &mut Histogram, arrived: &mut Histogram) {
         let seen_us = self.seen_at.micros_since(from);
         seen.record_us(seen_us);
         match self.arrival {
@@ -45,7 +37,7 @@ impl AnswerTiming {
     }
 
     /// Returns the number of answers whose arrival only this core's clock reports.
-    pub(super) fn by_own_clock(self) -> u64 {
+    pub(crate) fn by_own_clock(self) -> u64 {
         match self.arrival {
             Arrival::Unknown { weight } => weight.into(),
             Arrival::Stamped { .. } | Arrival::NotSampled => 0,
@@ -55,7 +47,7 @@ impl AnswerTiming {
 
 /// Maximum difference between the two clocks. An arrival that lies this much before a request
 /// cannot be its answer.
-pub(super) const CLOCK_ERROR_MAX: Duration = Duration::from_millis(1);
+pub(crate) const CLOCK_ERROR_MAX: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {

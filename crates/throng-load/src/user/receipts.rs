@@ -1,10 +1,11 @@
-//! Record of the probes that a user has received.
+//! Record of the probes that a user has received, while it subscribes to them.
 
 /// Numbers of the probes that a user has received: the latest one, and which of the [`Self::REACH`]
 /// up to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Receipts {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Receipts {
     /// Latest probe before the user subscribed; deliveries of later ones are expected.
+    /// [`UNSUBSCRIBED`] if the user does not subscribe.
     from: u32,
     last: u32,
     /// Bit i is set if probe `last - i` has arrived.
@@ -13,7 +14,7 @@ pub(super) struct Receipts {
 
 /// Classification of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Receipt {
+pub(crate) enum Receipt {
     /// The first delivery of its probe.
     First {
         /// True if it was expected.
@@ -27,21 +28,26 @@ pub(super) enum Receipt {
 
 impl Receipts {
     /// Probes that are told apart, including the latest.
-    pub(super) const REACH: u32 = u32::BITS;
+    pub(crate) const REACH: u32 = u32::BITS;
 
     /// Creates the record of a user that subscribes when `opened` is the latest probe: nothing up
     /// to it is expected.
-    pub(super) fn after(opened: u32) -> Self {
+    pub(crate) fn after(opened: u32) -> Self {
         Self { from: opened, last: opened, window: 0 }
     }
 
+    /// Reports whether the user subscribes to probes.
+    pub(crate) fn are_expected(&self) -> bool {
+        self.from != UNSUBSCRIBED
+    }
+
     /// Reports whether the delivery of probe `number` is expected and has not arrived.
-    pub(super) fn lacks(&self, number: u32) -> bool {
+    pub(crate) fn lacks(&self, number: u32) -> bool {
         number > self.from && !self.has(number)
     }
 
     /// Records a delivery of probe `number`.
-    pub(super) fn take(&mut self, number: u32) -> Receipt {
+    pub(crate) fn take(&mut self, number: u32) -> Receipt {
         let expected = number > self.from;
         if number > self.last {
             let ahead = number - self.last;
@@ -64,6 +70,16 @@ impl Receipts {
         number <= self.last && behind < Self::REACH && self.window >> behind & 1 == 1
     }
 }
+
+impl Default for Receipts {
+    /// Creates the record of a user that does not subscribe.
+    fn default() -> Self {
+        Self { from: UNSUBSCRIBED, last: 0, window: 0 }
+    }
+}
+
+/// No probe has this number.
+const UNSUBSCRIBED: u32 = u32::MAX;
 
 #[cfg(test)]
 mod tests {

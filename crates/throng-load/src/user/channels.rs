@@ -2,21 +2,21 @@
 
 /// A channel of a user. Its name is a template of the program, so no user stores a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Channel {
+pub(crate) struct Channel {
     /// Ref of its join, which every later message of the channel carries; 0 for no channel.
-    pub(super) join_ref: u32,
+    pub(crate) join_ref: u32,
     /// Index of its topic.
-    pub(super) topic: u16,
+    pub(crate) topic: u16,
     /// True once the join was answered ok.
-    pub(super) joined: bool,
+    pub(crate) joined: bool,
     /// True if the probe is delivered in it.
-    pub(super) receives_probe: bool,
+    pub(crate) receives_probe: bool,
 }
 
 /// All channels of a user. The first is stored inline, further ones on the heap; almost no user has
 /// them.
 #[derive(Debug, Default)]
-pub(super) struct Channels {
+pub(crate) struct Channels {
     first: Channel,
     #[expect(clippy::box_collection, reason = "eight bytes in each of millions of users")]
     more: Option<Box<Vec<Channel>>>,
@@ -24,7 +24,7 @@ pub(super) struct Channels {
 
 impl Channels {
     /// Adds a channel.
-    pub(super) fn push(&mut self, channel: Channel) {
+    pub(crate) fn push(&mut self, channel: Channel) {
         if self.first.join_ref == 0 {
             self.first = channel;
         } else {
@@ -33,18 +33,23 @@ impl Channels {
     }
 
     /// Iterates over all channels.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Channel> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Channel> {
         let first = (self.first.join_ref != 0).then_some(&self.first);
         first.into_iter().chain(self.more.iter().flat_map(|more| more.iter()))
     }
 
     /// Returns the channel of topic `topic`.
-    pub(super) fn of_topic(&self, topic: u16) -> Option<Channel> {
+    pub(crate) fn of_topic(&self, topic: u16) -> Option<Channel> {
         self.iter().find(|channel| channel.topic == topic).copied()
     }
 
+    /// Returns the first joined channel in which the probe is delivered.
+    pub(crate) fn with_probe(&self) -> Option<Channel> {
+        self.iter().find(|channel| channel.joined && channel.receives_probe).copied()
+    }
+
     /// Returns the channel whose join had this ref.
-    pub(super) fn of_join(&mut self, join_ref: u32) -> Option<&mut Channel> {
+    pub(crate) fn of_join(&mut self, join_ref: u32) -> Option<&mut Channel> {
         if self.first.join_ref == join_ref && join_ref != 0 {
             return Some(&mut self.first);
         }
@@ -52,7 +57,7 @@ impl Channels {
     }
 
     /// Removes and returns the channel whose join had this ref.
-    pub(super) fn remove(&mut self, join_ref: u32) -> Option<Channel> {
+    pub(crate) fn remove(&mut self, join_ref: u32) -> Option<Channel> {
         let removed = *self.of_join(join_ref)?;
         if self.first.join_ref == join_ref {
             self.first = Channel::default();
