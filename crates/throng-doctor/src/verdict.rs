@@ -174,6 +174,16 @@ fn doubt(run: &RunView<'_>) -> Option<String> {
     {
         return Some(format!("{} deliveries of probes are missing", count(missing as f64)));
     }
+    if let Some(turns) = &summary.turns {
+        let missed = turns.intended.saturating_sub(turns.started);
+        if missed as f64 > UNSTARTED_SHARE_MAX * turns.intended as f64 {
+            return Some(format!(
+                "{} of its {} turns of `every` did not begin: their users waited for the server",
+                count(missed as f64),
+                count(turns.intended as f64)
+            ));
+        }
+    }
     let connect = &summary.connect;
     if connect.intended == 0 {
         return Some("no user connected".to_owned());
@@ -202,6 +212,10 @@ const HEADROOM_MIN: f64 = 0.05;
 /// The largest share of connects that may be unanswered at the end. A run ends while a few connects
 /// are in progress; above this share, most have waited for longer.
 const UNANSWERED_SHARE_MAX: f64 = 0.05;
+
+/// The largest share of turns that may not have begun. Each user may end in the middle of one; above
+/// this share, answers took longer than the plan has time for.
+const UNSTARTED_SHARE_MAX: f64 = 0.2;
 
 /// Formats a load, such as `12.0k connections and 3.20k/s connects`.
 fn show_load(load: LoadLevel) -> String {
@@ -244,6 +258,20 @@ mod tests {
     fn verdict_of(run: &Run) -> String {
         let (history, summary) = run.whole();
         diagnose(&history, &summary, &[]).verdict
+    }
+
+    #[test]
+    fn turns_that_did_not_begin_are_a_plan_that_was_not_met() {
+        let turns = |started| {
+            verdict_of(&Run::quiet().loaded(move |load, second| {
+                load.counters.turns_intended = 100 * second;
+                load.counters.turns_started = started * second;
+            }))
+        };
+        assert!(turns(99).starts_with("Nothing stopped it: the plan was met"), "{}", turns(99));
+        let expected =
+            "No known cause stopped it, but 600 of its 1k turns of `every` did not begin";
+        assert!(turns(40).starts_with(expected), "{}", turns(40));
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub enum GeneratorMessage {
     AddUsers(u64),
     /// Stops this many users, the newest first as far as the core knows their order.
     StopUsers(u64),
+    /// Stops users that other cores did not have; this many cores have not been asked yet.
+    StopMoreUsers(u64, usize),
     /// Pauses the schedule: no user starts until [`Self::Resume`].
     Pause,
     /// Resumes the schedule where it stopped.
@@ -72,6 +74,8 @@ pub struct Generator {
     run: RunState,
     starts: Starts,
     departures: Departures,
+    /// Number of cores of this generator.
+    cores: usize,
     sources: crate::source::SourceAddresses,
     encoder: Encoder,
     probes: Option<Probes>,
@@ -87,6 +91,7 @@ impl Generator {
         Self {
             starts: Starts::new(&config, core, cores),
             departures: Departures::default(),
+            cores,
             sources: config.sources.of_core(core, cores),
             encoder: Encoder::new(),
             probes: Probes::new(&config, core, cores),
@@ -135,6 +140,31 @@ impl Generator {
             return;
         }
         cx.with(key, |conn| self.step(conn, Input::Leave));
+    }
+
+    /// Stops `count` users, the newest first as far as this core knows their order. What it has too
+    /// few of, one of the next `cores_left` cores stops.
+    fn stop_users<D: Driver<Message = GeneratorMessage>>(
+        &mut self,
+        cx: &mut CoreContext<D, Self>,
+        count: u64,
+        cores_left: usize,
+    ) {
+        let mut keys = cx.keys();
+        // Users that are stopping already are not counted again.
+        keys.retain(|key| cx.state(*key).is_some_and(|user| !user.is_leaving()));
+        let mut indexes: Vec<u32> = keys.iter().map(|key| key.index()).collect();
+        let rest = count.saturating_sub(indexes.len() as u64);
+        let kept = indexes.len().saturating_sub(count as usize);
+        for index in indexes.drain(kept..) {
+            self.stop_user(cx, index, None);
+        }
+        if rest > 0 && cores_left > 0 {
+            let next = (self.stats.core_id + 1) % self.cores;
+            let message = GeneratorMessage::StopMoreUsers(rest, cores_left);
+            // Control messages are never refused.
+            let _ = cx.send_message(next, message, MessagePriority::Control);
+        }
     }
 
     /// Begins the end of the run. In the open model, unless `at_once`, users in `stay` leave and
@@ -308,16 +338,8 @@ impl<D: Driver<Message = GeneratorMessage>> App<D> for Generator {
                     self.starts.add(count, cx.now());
                 }
             }
-            GeneratorMessage::StopUsers(count) => {
-                let mut keys = cx.keys();
-                // Users that are stopping already are not counted again.
-                keys.retain(|key| cx.state(*key).is_some_and(|user| !user.is_leaving()));
-                let mut indexes: Vec<u32> = keys.iter().map(|key| key.index()).collect();
-                let kept = indexes.len().saturating_sub(count as usize);
-                for index in indexes.drain(kept..) {
-                    self.stop_user(cx, index, None);
-                }
-            }
+            GeneratorMessage::StopUsers(count) => self.stop_users(cx, count, self.cores - 1),
+            GeneratorMessage::StopMoreUsers(count, cores) => self.stop_users(cx, count, cores - 1),
             GeneratorMessage::Pause => self.starts.pause(cx.now()),
             GeneratorMessage::Resume => self.starts.resume(cx.now()),
             GeneratorMessage::RampDown => self.end_run(cx, true),

@@ -81,7 +81,7 @@ fn lost_messages(run: &RunView<'_>) -> Option<Symptom> {
 }
 
 /// Returns the slowest answer, if it waited for a retransmission.
-fn late_messages(run: &RunView<'_>) -> Option<Symptom> {
+pub(super) fn late_messages(run: &RunView<'_>) -> Option<Symptom> {
     slowest(run, "load.message_us.max", DATA_AGAIN_US, |sample| {
         sample.message.max_us.max(sample.push.max_us)
     })
@@ -133,6 +133,9 @@ const SYN_AGAIN_US: u64 = 950_000;
 
 /// 200 ms, less the same precision.
 const DATA_AGAIN_US: u64 = 190_000;
+
+/// The share of retransmitted segments above which the network explains late answers by itself.
+pub(super) const MUCH_ONE_IN: u64 = 200;
 
 #[cfg(test)]
 mod tests {

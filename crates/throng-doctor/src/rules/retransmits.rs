@@ -94,8 +94,14 @@ fn again_data(run: &RunView<'_>, kernels: &[Kernel], data: u64) -> Option<Retran
     let dropped = NO_ROOM.iter().map(|counter| total(&grown(run, kernels, *counter))).sum();
     let lost = data.saturating_sub(dropped);
     let of = total(&grown(run, kernels, Metric::TCP_OUT_SEGS));
-    (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of)
-        .then(|| Some(Retransmission { lost, of, symptom: retransmission::by_messages(run)? }))?
+    if lost < AGAIN_MIN || lost.saturating_mul(AGAIN_ONE_IN) < of {
+        return None;
+    }
+    // Where so much is lost, the loss itself makes most answers late.
+    let is_much = lost.saturating_mul(retransmission::MUCH_ONE_IN) > of;
+    let late = || if is_much { retransmission::late_messages(run) } else { None };
+    let symptom = retransmission::by_messages(run).or_else(late)?;
+    Some(Retransmission { lost, of, symptom })
 }
 
 /// Formats retransmitted segments with their share of all.
@@ -146,12 +152,27 @@ const AGAIN_ONE_IN: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Severity;
+
     use super::super::fixture::Run;
     use super::*;
 
     /// Adds messages that waited for 210 ms.
     fn slow_messages(run: Run) -> Run {
         run.loaded(|load, second| load.message.record_n(210_000, u32::from(second > 3)))
+    }
+
+    #[test]
+    fn a_loss_that_makes_most_answers_late_is_told_and_a_small_one_is_not_the_reason() {
+        let late = |resent| {
+            Run::quiet()
+                .loaded(|load, _| load.message.record_n(400_000, 900_000))
+                .growing(Metric::TCP_RETRANS_SEGS, 0, resent, 2)
+                .growing(Metric::TCP_OUT_SEGS, 0, 5_000, 0)
+        };
+        let found = late(100).speaks(&RULE);
+        assert_eq!(found.severity, Severity::Slowed, "{found}");
+        late(20).is_silent(&RULE);
     }
 
     /// Adds connects that waited for a second SYN.

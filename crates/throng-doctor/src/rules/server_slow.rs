@@ -3,6 +3,7 @@
 use throng_report::render::{count, micros};
 use throng_report::{Endpoint, Evidence, Finding, Metric, Severity, Side};
 
+use super::retransmission::MUCH_ONE_IN;
 use super::{Rule, RuleTrait, server_lost, server_stalled};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
 use crate::history::{Quantiles, Sample};
@@ -190,7 +191,7 @@ fn is_explained(run: &RunView<'_>) -> bool {
         || full.count() >= INTERVALS_MIN
         || run.summary.generator.lag_grade != throng_report::Grade::Valid
         || queues.iter().any(|counter| run.growth(Endpoint::Server, *counter).is_some())
-        || lost.saturating_mul(RESENT_ONE_IN) > sent.max(RESENT_ONE_IN)
+        || lost.saturating_mul(MUCH_ONE_IN) > sent.max(MUCH_ONE_IN)
 }
 
 /// The confidence when the server's CPUs and queues were read, and when only its answers are known.
@@ -213,9 +214,6 @@ const WAYS_MIN: u64 = 4;
 /// The fewest time-outs that count: fewer, or less than one wait in a thousand, are no pattern.
 const TIMEOUTS_MIN: u64 = 3;
 const TIMEOUTS_ONE_IN: u64 = 1_000;
-
-/// The share of retransmitted segments above which the network is part of the cause.
-const RESENT_ONE_IN: u64 = 200;
 
 /// The load of a thread, and the longest wait for a CPU, above which the server has another reason
 /// to be slow.
