@@ -69,6 +69,11 @@ pub enum GeneratorMessage {
     Probe(ProbeMessage),
 }
 
+/// Driver of a generator's core.
+pub trait GeneratorDriver: Driver<Message = GeneratorMessage> {}
+
+impl<D: Driver<Message = GeneratorMessage>> GeneratorDriver for D {}
+
 /// The part of the generator that runs on one core.
 pub struct Generator {
     run: RunState,
@@ -112,7 +117,7 @@ impl Generator {
         self.stats.finished
     }
 
-    fn start_user<D: Driver<Message = GeneratorMessage>>(
+    fn start_user<D: GeneratorDriver>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         id: u64,
@@ -129,7 +134,7 @@ impl Generator {
 
     /// Stops the user at `index` of the core's table. With `id`, only if this user still has that
     /// index.
-    fn stop_user<D: Driver<Message = GeneratorMessage>>(
+    fn stop_user<D: GeneratorDriver>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         index: u32,
@@ -169,11 +174,7 @@ impl Generator {
 
     /// Begins the end of the run. In the open model, unless `at_once`, users in `stay` leave and
     /// busy users may finish. Otherwise all users leave.
-    fn end_run<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        cx: &mut CoreContext<D, Self>,
-        at_once: bool,
-    ) {
+    fn end_run<D: GeneratorDriver>(&mut self, cx: &mut CoreContext<D, Self>, at_once: bool) {
         let now = cx.now();
         self.starts.end(now);
         if let Some(probes) = &mut self.probes {
@@ -199,10 +200,7 @@ impl Generator {
 
     /// Ends the schedule. Sends no more probes; users leave once every delivery of the last probe
     /// has arrived or is missing.
-    fn end_schedule<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        cx: &mut CoreContext<D, Self>,
-    ) {
+    fn end_schedule<D: GeneratorDriver>(&mut self, cx: &mut CoreContext<D, Self>) {
         self.awaits_probes = true;
         if let Some(probes) = &mut self.probes {
             probes.on_schedule_over();
@@ -217,7 +215,7 @@ impl Generator {
     }
 
     /// Expires, sends and opens the probes that are due.
-    fn run_probes<D: Driver<Message = GeneratorMessage>>(&mut self, cx: &mut CoreContext<D, Self>) {
+    fn run_probes<D: GeneratorDriver>(&mut self, cx: &mut CoreContext<D, Self>) {
         let now = cx.now();
         let Some(probes) = &mut self.probes else { return };
         if let Some(order) = probes.on_due(now, &mut self.stats) {
@@ -231,11 +229,7 @@ impl Generator {
 
     /// Sends a probe that is due through a user of this core. If this core has none, asks the next
     /// core.
-    fn send_probe<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        cx: &mut CoreContext<D, Self>,
-        order: ProbeOrder,
-    ) {
+    fn send_probe<D: GeneratorDriver>(&mut self, cx: &mut CoreContext<D, Self>, order: ProbeOrder) {
         let sender = match self.run.phase {
             RunPhase::Leaving => None,
             RunPhase::Running | RunPhase::Finishing(_) => self.probe_sender(cx),
@@ -262,10 +256,7 @@ impl Generator {
     }
 
     /// Returns a user that can send a probe: the sender of the last one, if it still can.
-    fn probe_sender<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        cx: &mut CoreContext<D, Self>,
-    ) -> Option<Key> {
+    fn probe_sender<D: GeneratorDriver>(&mut self, cx: &mut CoreContext<D, Self>) -> Option<Key> {
         let probes = self.probes.as_mut()?;
         let last_sender = probes.last_sender().and_then(|index| cx.key_at(index));
         let can_send = |cx: &mut CoreContext<D, Self>, key: Key| {
@@ -280,10 +271,7 @@ impl Generator {
     }
 
     /// Sends what the probes of this core have for other cores.
-    fn send_probe_messages<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        cx: &mut CoreContext<D, Self>,
-    ) {
+    fn send_probe_messages<D: GeneratorDriver>(&mut self, cx: &mut CoreContext<D, Self>) {
         for (core, message) in self.probes.iter_mut().flat_map(|probes| probes.outbox.drain(..)) {
             // Control messages are never refused.
             let message = GeneratorMessage::Probe(message);
@@ -292,7 +280,7 @@ impl Generator {
     }
 
     /// Completes the gauges and returns the stats. `blank` becomes the new stats.
-    fn take_stats<D: Driver<Message = GeneratorMessage>>(
+    fn take_stats<D: GeneratorDriver>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         blank: Box<CoreStats>,
@@ -311,7 +299,7 @@ impl Generator {
     }
 }
 
-impl<D: Driver<Message = GeneratorMessage>> App<D> for Generator {
+impl<D: GeneratorDriver> App<D> for Generator {
     type Session = UserSession;
     type State = User;
 
@@ -444,7 +432,7 @@ impl<D: Driver<Message = GeneratorMessage>> App<D> for Generator {
 }
 
 /// Reports whether both ends of a connection are the same socket.
-fn is_self_connected<D: Driver<Message = GeneratorMessage>>(conn: &Conn<'_, D, Generator>) -> bool {
+fn is_self_connected<D: GeneratorDriver>(conn: &Conn<'_, D, Generator>) -> bool {
     conn.local_addr().is_some_and(|local| conn.peer_addr() == Some(local))
 }
 

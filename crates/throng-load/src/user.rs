@@ -27,7 +27,6 @@ pub(crate) mod record;
 mod request;
 pub(crate) mod session;
 pub(crate) mod state;
-pub(crate) mod step_outcome;
 pub(crate) mod timing;
 pub(crate) mod unasked;
 

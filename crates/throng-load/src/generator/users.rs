@@ -1,14 +1,14 @@
 //! The users of one core: gives their inputs to the machine, and carries out its actions.
 
 use throng_base::Instant;
-use throng_driver::{ConnectSpec, Driver, SocketOptions};
+use throng_driver::{ConnectSpec, SocketOptions};
 use throng_engine::{Arrival, CloseReason, Conn, CoreContext, Deadline};
 use throng_proto::phoenix::client::{self, PhoenixClientEvent};
 use throng_proto::phoenix::{PhoenixPayload, names};
 use throng_proto::websocket::ClientEvent;
 
 use super::recorder::Recorder;
-use super::{Generator, GeneratorMessage};
+use super::{Generator, GeneratorDriver};
 use crate::program::{IncomingMessage, Protocol};
 use crate::user::{
     AnswerTiming, ErrorKind, Input, Progress, SocketStatus, User, UserAction, UserContext,
@@ -46,7 +46,7 @@ enum Close {
 impl Generator {
     /// Gives an input to a user's machine and carries out its actions. Returns true if the user is
     /// removed.
-    pub(super) fn step<D: Driver<Message = GeneratorMessage>>(
+    pub(super) fn step<D: GeneratorDriver>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         input: Input<'_>,
@@ -56,7 +56,7 @@ impl Generator {
     }
 
     /// Gives an input that arrived at `arrival` to a user's machine.
-    pub(super) fn step_with<D: Driver<Message = GeneratorMessage>>(
+    pub(super) fn step_with<D: GeneratorDriver>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         arrival: Arrival,
@@ -128,7 +128,7 @@ impl Generator {
     }
 
     /// Handles an event of the WebSocket.
-    pub(super) fn websocket_event<D: Driver<Message = GeneratorMessage>>(
+    pub(super) fn websocket_event<D: GeneratorDriver>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         event: ClientEvent<'_>,
@@ -149,7 +149,7 @@ impl Generator {
         self.step(conn, input);
     }
 
-    fn message_received<D: Driver<Message = GeneratorMessage>>(
+    fn message_received<D: GeneratorDriver>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         message: IncomingMessage<'_>,
@@ -166,7 +166,7 @@ impl Generator {
         }
     }
 
-    fn phoenix_message_received<D: Driver<Message = GeneratorMessage>>(
+    fn phoenix_message_received<D: GeneratorDriver>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         message: IncomingMessage<'_>,
@@ -209,7 +209,7 @@ impl Generator {
     }
 
     /// Counts `message` if it is a delivery of a probe, and reports whether it is.
-    fn probe_received<D: Driver<Message = GeneratorMessage>>(
+    fn probe_received<D: GeneratorDriver>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         message: &[u8],
@@ -220,10 +220,7 @@ impl Generator {
     }
 
     /// Counts all users as stopped, when all users begin to leave.
-    pub(super) fn stop_all<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        cx: &mut CoreContext<D, Self>,
-    ) {
+    pub(super) fn stop_all<D: GeneratorDriver>(&mut self, cx: &mut CoreContext<D, Self>) {
         let now = cx.now();
         // A user that is stopped writes nothing.
         let (mut session, mut out) = (UserSession::Raw, Vec::new());
@@ -249,7 +246,7 @@ impl Generator {
 
 impl Requests {
     /// Makes the requests to the user's connection.
-    fn make<D: Driver<Message = GeneratorMessage>>(self, conn: &mut Conn<'_, D, Generator>) {
+    fn make<D: GeneratorDriver>(self, conn: &mut Conn<'_, D, Generator>) {
         if let Some(spec) = self.connect {
             conn.want_arrival(spec.options.arrival_stamps);
             conn.connect(spec);
@@ -271,7 +268,7 @@ impl Requests {
     }
 }
 
-fn status<D: Driver<Message = GeneratorMessage>>(conn: &Conn<'_, D, Generator>) -> SocketStatus {
+fn status<D: GeneratorDriver>(conn: &Conn<'_, D, Generator>) -> SocketStatus {
     if conn.is_detached() {
         SocketStatus::Absent
     } else if conn.is_blocked() {

@@ -11,7 +11,7 @@ use super::record::Record;
 use super::session::UserSession;
 use super::state::User;
 use super::timing::AnswerTiming;
-use crate::program::{Handshake, Loop, OnError, Op, Program, Protocol};
+use crate::program::{Handshake, OnError, Op, Program, Protocol};
 
 /// Everything that the machine is lent for one input.
 pub(crate) struct UserContext<'a> {
@@ -73,11 +73,8 @@ pub(crate) enum SocketStatus {
 /// UserAction that a user asks for. The bytes that it sends are in the output already.
 #[derive(Clone, Debug)]
 pub(crate) enum UserAction<'a> {
-    /// Open a connection.
-    Connect {
-        /// The kernel reports when bytes arrive.
-        measures_arrivals: bool,
-    },
+    /// Open a connection, whose arrivals the kernel stamps with `measures_arrivals`.
+    Connect { measures_arrivals: bool },
     /// Close the connection in order, after the output.
     Close,
     /// Close it by RST.
@@ -96,6 +93,23 @@ pub(crate) enum UserAction<'a> {
     Record(Record<'a>),
 }
 
+/// Next move of a user after a step, or after an input that it waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepOutcome {
+    /// Run the next op.
+    Next,
+    /// Run the present op, again or for the first time.
+    Again,
+    /// Run the op at this place.
+    Go(u32),
+    /// Run the next op after the caller has handed the output to the kernel.
+    Flush,
+    /// Wait in the present op.
+    Wait,
+    /// Wait before the op at this place.
+    WaitAt(u32),
+}
+
 impl ClassTraits {
     /// Returns the traits of all classes.
     pub(crate) fn of(program: &Program) -> Vec<Self> {
@@ -112,13 +126,6 @@ impl ClassTraits {
 impl SocketStatus {
     pub(crate) fn is_open(self) -> bool {
         matches!(self, Self::Open | Self::Blocked)
-    }
-}
-
-impl<'a> Rules<'a> {
-    /// Returns the loop of an [`Op::LoopBegin`] or [`Op::LoopEnd`].
-    pub(crate) fn loop_at(self, index: u32) -> &'a Loop {
-        self.program.loop_at(index)
     }
 }
 

@@ -28,14 +28,13 @@ use std::time::Duration;
 use throng_driver::Errno;
 use throng_engine::{CloseReason, Deadline};
 
-use super::context::{UserAction, UserContext};
+use super::context::{StepOutcome, UserAction, UserContext};
 use super::error::{ConnectFailure, ErrorKind};
 use super::loops;
 use super::outcomes;
 use super::record::Record;
 use super::session::UserSession;
 use super::state::{Link, UserState, UserWait};
-use super::step_outcome::StepOutcome;
 use crate::program::{OnError, Op, jittered};
 use crate::steps::connect;
 

@@ -5,12 +5,11 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_engine::{Arrival, Deadline};
 
-use super::context::UserContext;
+use super::context::{StepOutcome, UserContext};
 use super::error::ErrorKind;
 use super::inbox::Inbox;
 use super::outcomes;
 use super::state::{Link, UserWait};
-use super::step_outcome::StepOutcome;
 use super::timing::AnswerTiming;
 use crate::program::{OnError, Op};
 

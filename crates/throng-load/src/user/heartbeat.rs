@@ -4,10 +4,9 @@ use throng_base::Instant;
 use throng_proto::phoenix::Decimal;
 use throng_proto::phoenix::client;
 
-use super::context::UserContext;
+use super::context::{StepOutcome, UserContext};
 use super::error::ErrorKind;
 use super::failure;
-use super::step_outcome::StepOutcome;
 
 /// Sends a heartbeat. If the last one is unanswered, closes the connection.
 pub(crate) fn due(cx: &mut UserContext<'_>) -> StepOutcome {

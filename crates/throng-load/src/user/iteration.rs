@@ -1,11 +1,10 @@
 //! The beginning and the end of a user's program.
 
-use super::context::{SocketStatus, UserContext};
+use super::context::{SocketStatus, StepOutcome, UserContext};
 use super::ending;
 use super::outcomes;
 use super::record::Record;
 use super::state::{Link, UserState, UserWait};
-use super::step_outcome::StepOutcome;
 use crate::program::CloseAction;
 use crate::steps::close;
 

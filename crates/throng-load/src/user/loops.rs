@@ -4,29 +4,28 @@ use std::time::Duration;
 
 use throng_engine::Deadline;
 
-use super::context::UserContext;
+use super::context::{StepOutcome, UserContext};
 use super::loop_counter::LoopCounter;
 use super::record::{MissedTurns, Record};
 use super::state::{Packed, UserWait};
-use super::step_outcome::StepOutcome;
 use crate::program::{LatencyKind, Loop, Turns};
 
 /// Begins a loop with turn 0, which is due now.
 pub(crate) fn begin(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
-    let slot = cx.rules.loop_at(index).slot;
+    let slot = cx.rules.program.loop_at(index).slot;
     *cx.user.loop_counter(slot) = LoopCounter::new(cx.user.intended);
     begin_turn(cx, index)
 }
 
 /// Ends a turn: begins the next one, or leaves the loop.
 pub(crate) fn end_turn(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
-    let slot = cx.rules.loop_at(index).slot;
+    let slot = cx.rules.program.loop_at(index).slot;
     cx.user.loop_counter(slot).next_turn();
     begin_turn(cx, index)
 }
 
 fn begin_turn(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
-    let looping = cx.rules.loop_at(index);
+    let looping = cx.rules.program.loop_at(index);
     let LoopCounter { begun, turn, .. } = *cx.user.loop_counter(looping.slot);
     if !cx.rules.is_scheduled && looping.is_endless() {
         let kind = cx.rules.program.latency_kind_of_turn(index);
@@ -55,7 +54,7 @@ fn begin_turn(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
 /// Begins the turn that the user has waited for. In the open model, an endless loop ends with the
 /// schedule.
 pub(crate) fn resume(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
-    let looping = cx.rules.loop_at(index);
+    let looping = cx.rules.program.loop_at(index);
     if looping.is_endless() && cx.user.intended > cx.rules.schedule_over_at {
         return StepOutcome::Go(looping.after);
     }

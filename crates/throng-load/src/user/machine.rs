@@ -4,11 +4,10 @@ use throng_engine::{CloseReason, Deadline};
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::Violation;
 
-use super::context::{SocketStatus, UserAction, UserContext};
+use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
 use super::error::{ConnectFailure, ErrorKind};
 use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
-use super::step_outcome::StepOutcome;
 use super::{ending, failure, heartbeat, iteration, loops, outcomes, request};
 use crate::program::{IncomingMessage, Op};
 use crate::steps::{close, connect, expect, send, stay, wait};
@@ -50,10 +49,7 @@ pub(crate) enum Input<'a> {
     /// The server has accepted all bytes that waited.
     Drained,
     /// The output has been handed to the kernel, as [`Progress::Flush`] asked.
-    Flushed {
-        /// Ops that the user may still run.
-        ops_left: u32,
-    },
+    Flushed { ops_left: u32 },
     /// The moment of [`UserAction::WaitUntil`] has come.
     Deadline,
     /// The connection is closed, or could not be opened.
@@ -69,11 +65,9 @@ pub(crate) enum Input<'a> {
 pub(crate) enum Progress {
     /// The user waits for another input.
     Waits,
-    /// The caller hands the output to the kernel at once. [`Input::Flushed`] follows.
-    Flush {
-        /// Ops that the user may still run.
-        ops_left: u32,
-    },
+    /// The caller hands the output to the kernel at once. [`Input::Flushed`] follows. The user may
+    /// run this many ops more.
+    Flush { ops_left: u32 },
 }
 
 /// Handles an input. The actions that follow from it have been given to the caller when this
@@ -263,4 +257,4 @@ fn stop_and_leave(cx: &mut UserContext<'_>) -> StepOutcome {
 }
 
 /// Ops that a user runs before it yields to other users.
-pub(crate) const OPS_MAX: u32 = 64;
+const OPS_MAX: u32 = 64;

@@ -125,7 +125,7 @@ pub(crate) fn is_done(user: &User, rules: Rules<'_>, now: Instant) -> bool {
         Some(UserWait::RunEnd) => true,
         Some(UserWait::Turn { index }) => {
             user.intended > now.min(rules.schedule_over_at)
-                && rules.loop_at(index.get()).is_endless()
+                && rules.program.loop_at(index.get()).is_endless()
         }
         _ => false,
     }

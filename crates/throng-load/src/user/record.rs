@@ -8,7 +8,8 @@ use super::error::{ConnectFailure, ErrorKind};
 use super::timing::AnswerTiming;
 use crate::program::{LatencyKind, Loop};
 
-/// Event that a user records.
+/// Event that a user records. A latency counts from the intended moment `from` to the arrival of
+/// what ended it.
 #[derive(Clone, Debug)]
 pub(crate) enum Record<'a> {
     /// An iteration of the program begins.
@@ -16,19 +17,9 @@ pub(crate) enum Record<'a> {
     /// It ends.
     End(IterationEnd),
     /// TCP's part of a WebSocket's connect succeeded.
-    TcpConnected {
-        /// Intended moment of the connect.
-        from: Instant,
-        /// Arrival of the server's SYN-ACK.
-        timing: AnswerTiming,
-    },
+    TcpConnected { from: Instant, timing: AnswerTiming },
     /// A connect succeeded.
-    Connected {
-        /// Intended moment of the connect.
-        from: Instant,
-        /// Arrival of its last part.
-        timing: AnswerTiming,
-    },
+    Connected { from: Instant, timing: AnswerTiming },
     /// A connect failed.
     ConnectFailed(ConnectFailure),
     /// The server refused a connect (`ECONNREFUSED`).
@@ -36,42 +27,17 @@ pub(crate) enum Record<'a> {
     /// The server ended a connection unexpectedly.
     ConnectionLost,
     /// The server ended a WebSocket by a close frame.
-    PeerClosed {
-        /// Its close code.
-        code: Option<u16>,
-        /// Its reason; often empty.
-        reason: &'a str,
-    },
-    /// This many joined channels ended with their connection.
+    PeerClosed { code: Option<u16>, reason: &'a str },
+    /// This many joined channels ended.
     ChannelsLost(u64),
-    /// The answer to an `expect`.
-    Answered {
-        /// Arrival of the answer.
-        timing: AnswerTiming,
-        /// Moment from which its latency counts; `None` if a latency would mean nothing.
-        from: Option<Instant>,
-    },
-    /// The reply to a request that has waited since then.
-    Replied {
-        /// Arrival of the reply.
-        timing: AnswerTiming,
-        /// Intended moment of the request.
-        from: Instant,
-    },
+    /// The answer to an `expect` arrived. Without `from`, its latency would mean nothing.
+    Answered { from: Option<Instant>, timing: AnswerTiming },
+    /// The reply to a request arrived.
+    Replied { from: Instant, timing: AnswerTiming },
     /// A join was answered ok.
-    Joined {
-        /// Intended moment of the join.
-        from: Instant,
-        /// Arrival of the reply.
-        timing: AnswerTiming,
-    },
+    Joined { from: Instant, timing: AnswerTiming },
     /// A push was answered ok.
-    Pushed {
-        /// Intended moment of the push.
-        from: Instant,
-        /// Arrival of the reply.
-        timing: AnswerTiming,
-    },
+    Pushed { from: Instant, timing: AnswerTiming },
     /// Something arrived at this moment that no step waits for: the target is alive.
     Unasked(Instant),
     /// An `expect` skips this message.
@@ -80,20 +46,14 @@ pub(crate) enum Record<'a> {
     Error(ErrorKind),
     /// What was expected and what arrived, kept for the first error of each kind.
     Sample(Sample<'a>),
-    /// A wait ended without an answer.
-    Unanswered {
-        /// Histogram of the wait; `None` if only TCP's part is measured.
-        kind: Option<LatencyKind>,
-        /// True if TCP's part of a WebSocket's connect was missing.
-        is_tcp_part: bool,
-        /// Moment from which it counts.
-        from: Instant,
-    },
-    /// Turns of a loop that came due and never begin.
+    /// A wait for the server since `from` ended without an answer; `is_tcp_part` if TCP's part of a
+    /// WebSocket's connect was missing.
+    Unanswered { kind: Option<LatencyKind>, is_tcp_part: bool, from: Instant },
+    /// Turns of a loop came due and never begin.
     MissedTurns(MissedTurns),
-    /// Turns of loops that came due.
+    /// This many turns of loops came due.
     TurnsDue(u64),
-    /// The user was late by the time since then, and only because of this generator.
+    /// The user acts after this due moment, and only this generator delayed it.
     Late(Instant),
     /// The user begins to rest after an error.
     RestBegun,
@@ -132,19 +92,9 @@ pub(crate) struct MissedTurns {
 #[derive(Clone, Debug)]
 pub(crate) enum Sample<'a> {
     /// Something else arrived than the op at `pc` expects.
-    Mismatch {
-        /// The op.
-        pc: u32,
-        /// What arrived.
-        got: &'a [u8],
-    },
-    /// What the op at `pc` expects did not arrive.
-    Timeout {
-        /// The op.
-        pc: u32,
-        /// Bytes of it that did.
-        matched: u32,
-    },
+    Mismatch { pc: u32, got: &'a [u8] },
+    /// What the op at `pc` expects did not arrive, except for these first bytes.
+    Timeout { pc: u32, matched: u32 },
     /// The server violated the WebSocket protocol.
     Violation(Violation),
     /// The answer to the upgrade, which begins with these bytes, violates the protocol.

@@ -6,13 +6,12 @@ use throng_proto::phoenix::client::{self, PushReply};
 use throng_proto::phoenix::{Decimal, PhoenixPayload};
 
 use super::channels::Channel;
-use super::context::UserContext;
+use super::context::{StepOutcome, UserContext};
 use super::encoder::as_text;
 use super::error::ErrorKind;
 use super::failure;
 use super::record::{Record, Sample};
 use super::state::{Packed, UserWait};
-use super::step_outcome::StepOutcome;
 use crate::program::{ChannelRequest, ChannelRequestKind, Op, TemplateVars};
 use crate::steps::{join, leave, push, send};
 

@@ -54,53 +54,30 @@ pub(crate) enum UserState {
     New,
     /// It rests after an error, without a connection.
     Resting,
-    /// Its program runs.
-    Running {
-        /// Event that it waits for.
-        wait: UserWait,
-        /// Its connection.
-        link: Link,
-        /// True after an error in this iteration.
-        has_erred: bool,
-    },
-    /// It is stopped, and its iteration is counted. It is removed when its connection is closed.
-    Stopped {
-        /// Its connection.
-        link: Link,
-        /// True if it ignores the messages of a WebSocket, because the socket is being closed.
-        is_deaf: bool,
-        /// True once it closes its connection. Before, it waits for its turn to leave.
-        is_leaving: bool,
-    },
+    /// Its program runs; `has_erred` after an error in this iteration.
+    Running { wait: UserWait, link: Link, has_erred: bool },
+    /// It is stopped, and its iteration is counted. Once `is_leaving`, it closes its connection,
+    /// and is removed with it. If `is_deaf`, it ignores the messages of its WebSocket, which is
+    /// being closed.
+    Stopped { link: Link, is_deaf: bool, is_leaving: bool },
 }
 
 /// Event that a running user waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UserWait {
-    /// The outcome of its connect; on a WebSocket, of TCP's part of it.
-    Connect {
-        /// Further source ports that the connect has tried.
-        tries: u8,
-    },
+    /// The outcome of its connect, which has tried this many further source ports; on a WebSocket,
+    /// of TCP's part of it.
+    Connect { tries: u8 },
     /// The answer to its upgrade request.
     Upgrade,
-    /// The answer that its `expect` describes.
-    Answer {
-        /// On TCP, the state of the matcher.
-        matched: Packed,
-    },
-    /// The reply to its join, push or leave.
-    Reply {
-        /// Ref of the request.
-        number: Packed,
-    },
+    /// The answer that its `expect` describes. On TCP, `matched` is the state of the matcher.
+    Answer { matched: Packed },
+    /// The reply to its join, push or leave with this ref.
+    Reply { number: Packed },
     /// The end of a `wait`.
     Pause,
-    /// The next turn of a loop.
-    Turn {
-        /// Index of the loop.
-        index: Packed,
-    },
+    /// The next turn of the loop with this index.
+    Turn { index: Packed },
     /// The server, to accept what was sent before.
     SendSpace,
     /// The end of the run.
