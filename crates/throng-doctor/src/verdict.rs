@@ -213,8 +213,8 @@ const HEADROOM_MIN: f64 = 0.05;
 /// are in progress; above this share, most have waited for longer.
 const UNANSWERED_SHARE_MAX: f64 = 0.05;
 
-/// The largest share of turns that may not have begun. Each user may end in the middle of one; above
-/// this share, answers took longer than the plan has time for.
+/// The largest share of turns that may not have begun. Each user may end in the middle of a turn;
+/// above this share, answers took longer than the plan has time for.
 const UNSTARTED_SHARE_MAX: f64 = 0.2;
 
 /// Formats a load, such as `12.0k connections and 3.20k/s connects`.
