@@ -27,6 +27,7 @@ pub mod finding;
 pub mod histogram;
 mod incident;
 pub mod interval;
+pub mod page;
 pub mod probe;
 pub mod render;
 pub mod runfile;
