@@ -59,6 +59,7 @@ export class Chart {
   private options(width: number): uPlot.Options {
     const { spec } = this
     const unit = spec.lines[0]?.unit ?? "count"
+    const steps = unit === "bytes" ? { incrs: Array.from({ length: 40 }, (_, power) => 2 ** power) } : {}
     const axis = { stroke: colour("dim"), ticks: { show: false }, font: "11px system-ui, sans-serif",
       grid: { stroke: colour("grid"), width: 1 } }
     return {
@@ -70,7 +71,7 @@ export class Chart {
       },
       axes: [
         { ...axis, size: 22, values: (_, ticks) => ticks.map(moment) },
-        { ...axis, size: AXIS, values: (_, ticks) => ticks.map(tick => tick === null ? "" : show(tick, unit)),
+        { ...axis, ...steps, size: AXIS, values: (_, ticks) => ticks.map(tick => tick === null ? "" : show(tick, unit)),
           ...(spec.log ? { filter: (_: uPlot, ticks: number[]) => ticks.map(tick => Number.isInteger(Math.log10(tick)) ? tick : null) } : {}) },
       ],
       series: [{}, ...spec.lines.map(line => series(line, spec))],
@@ -163,7 +164,9 @@ export function shownRange(run: Run): [number, number] {
 }
 
 function valuesOf(run: Run, line: Line): Value[] {
-  return Array.from({ length: run.rows }, (_, row) => line.value(run, row))
+  const values: Value[] = new Array(run.rows)
+  for (let row = 0; row < run.rows; row++) values[row] = line.value(run, row)
+  return values
 }
 
 /** Puts each line on top of those before it. */

@@ -108,6 +108,7 @@ export class Run {
   /** The end of each row, in seconds. */
   readonly time: number[]
   private readonly columns = new Map<string, Value[]>()
+  private readonly positive = new Set<string>()
 
   constructor(page: Page) {
     if (page.schema !== SCHEMA) throw new Error(`this page cannot show ${page.schema}`)
@@ -142,6 +143,12 @@ export class Run {
   /** Returns the ids that begin with `prefix`. */
   ids(prefix: string): string[] {
     return [...this.columns.keys()].filter(id => id.startsWith(prefix)).sort()
+  }
+
+  /** Reports whether a series is ever more than zero. */
+  moves(id: string): boolean {
+    if (!this.positive.has(id) && this.columns.get(id)?.some(value => (value ?? 0) > 0)) this.positive.add(id)
+    return this.positive.has(id)
   }
 
   at(id: string, row: number): Value {
@@ -181,14 +188,21 @@ export class Run {
 /** Returns the values of a column from its differences. */
 function sums(differences: Value[]): Value[] {
   let sum = 0
-  return differences.map(difference => difference === null ? null : (sum += difference))
+  const values: Value[] = new Array(differences.length)
+  for (let row = 0; row < differences.length; row++) {
+    const difference = differences[row]
+    values[row] = difference == null ? null : (sum += difference)
+  }
+  return values
 }
 
 /** Returns the run that the page carries; null if the page is live and has none. */
 export async function embedded(): Promise<Run | null> {
   const text = document.getElementById("run")?.textContent
   if (!text) return null
-  const bytes = Uint8Array.from(atob(text), char => char.charCodeAt(0))
+  const packed = atob(text)
+  const bytes = new Uint8Array(packed.length)
+  for (let at = 0; at < packed.length; at++) bytes[at] = packed.charCodeAt(at)
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))
   return new Run(await new Response(unpacked).json())
 }

@@ -82,8 +82,8 @@ class Parts {
 
   /** What decides which charts there are. */
   private signature(): string {
-    return [view.operation, view.theme, this.run.live, ...operationsOf(this.run).map(([id]) => id),
-      ...this.run.ids(""), chartsOf(this.run, "connect").map(chart => chart.lines.length)].join()
+    const moving = this.run.ids("").filter(id => this.run.moves(id))
+    return [view.operation, view.theme, this.run.live, ...moving].join()
   }
 }
 

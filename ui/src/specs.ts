@@ -159,29 +159,32 @@ function queues(run: Run): ChartSpec {
   return {
     id: "queues", title: "Queues",
     help: "Connections that wait for accept, handshakes in SYN-RECV, and what waits inside a throng server.",
-    lines: [
-      gauge("accept queue", `${side}.listener.accept_queue`, "blue"),
-      gauge("its limit", `${side}.listener.backlog`, "grey", true),
-      gauge("SYN-RECV", `${side}.listener.syn_recv`, "orange"),
-      gauge("registry's mailbox", "server.registry_mailbox_most", "purple"),
-      gauge("paused cores", "server.paused_cores", "red"),
-    ].filter(line => line.label === "its limit" ? false : moves(run, line)),
+    lines: ([
+      ["accept queue", `${side}.listener.accept_queue`, "blue"],
+      ["SYN-RECV", `${side}.listener.syn_recv`, "orange"],
+      ["registry's mailbox", "server.registry_mailbox_most", "purple"],
+      ["paused cores", "server.paused_cores", "red"],
+    ] as const).flatMap(([label, id, colour]) => some(run, id, gauge(label, id, colour))),
   }
 }
 
 function memory(run: Run): ChartSpec {
-  const bytes = (line: Line): Line => ({ ...line, unit: "bytes" })
   const server = run.has("server.rss_bytes") ? "server.rss_bytes" : "kernel.process.server.rss_bytes"
-  const pages: Line = { label: "TCP's buffers", unit: "bytes", colour: "green",
-    value: (run, row) => { const pages = run.at("kernel.sockstat.tcp.mem_pages", row)
-      return pages === null ? null : pages * 4096 } }
+  const line = (label: string, id: string, colour: string, factor = 1): Line[] => some(run, id, {
+    label, unit: "bytes", colour,
+    value: (run, row) => {
+      const value = run.at(id, row)
+      return value === null ? null : value * factor
+    },
+  })
   return {
     id: "memory", title: "Memory",
     help: "Resident memory of both ends, the kernel's socket buffers, and bytes that wait for slow peers.",
     lines: [
-      bytes(gauge("generator", "load.rss_bytes", "blue")), bytes(gauge("server", server, "orange")),
-      pages, bytes(gauge("waits for slow clients", "server.pending_bytes", "red")),
-    ].filter(line => moves(run, line)),
+      ...line("generator", "load.rss_bytes", "blue"), ...line("server", server, "orange"),
+      ...line("TCP's buffers", "kernel.sockstat.tcp.mem_pages", "green", 4096),
+      ...line("waits for slow clients", "server.pending_bytes", "red"),
+    ],
   }
 }
 
@@ -201,11 +204,11 @@ const TROUBLE: [string, string, string][] = [
 
 function trouble(run: Run): ChartSpec {
   const lines = TROUBLE.flatMap(([name, label, colour]) => [
-    rate(label, `kernel.${name}`, colour),
-    rate(`${label} (server)`, `server_kernel.${name}`, colour, true),
+    ...some(run, `kernel.${name}`, rate(label, `kernel.${name}`, colour)),
+    ...some(run, `server_kernel.${name}`, rate(`${label} (server)`, `server_kernel.${name}`, colour, true)),
   ])
   return {
-    id: "kernel", title: "The kernel's trouble", lines: lines.filter(line => moves(run, line)),
+    id: "kernel", title: "The kernel's trouble", lines,
     help: "Counters of the kernel that stay flat when all is well.",
   }
 }
@@ -220,11 +223,5 @@ function rate(label: string, id: string, colour: string, dash = false): Line {
 
 /** Returns the line if the series is ever more than zero. */
 function some(run: Run, id: string, line: Line): Line[] {
-  for (let row = 0; row < run.rows; row++) if ((run.at(id, row) ?? 0) > 0) return [line]
-  return []
-}
-
-function moves(run: Run, line: Line): boolean {
-  for (let row = 0; row < run.rows; row++) if ((line.value(run, row) ?? 0) > 0) return true
-  return false
+  return run.moves(id) ? [line] : []
 }
