@@ -11,6 +11,8 @@ import { change, view } from "./view"
 
 const AXIS = 64
 const SYNC = uPlot.sync("time")
+/** The chart in which a drag began. */
+let dragged: uPlot | null = null
 
 export class Chart {
   readonly element: HTMLElement
@@ -79,11 +81,14 @@ export class Chart {
       cursor: { sync: { key: SYNC.key, setSeries: false }, drag: { x: true, y: false, setScale: false },
         points: { show: !spec.stacked, size: 5 }, y: false },
       hooks: {
+        ready: [plot => plot.over.addEventListener("mousedown", () => { dragged = plot })],
         drawClear: [plot => spec.heat && this.heat(plot, this.run.heat[spec.heat])],
         draw: [plot => this.marks(plot)],
         setCursor: [plot => this.legend(plot.cursor.left != null && plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, "x") : null)],
         setSelect: [plot => {
-          if (plot.select.width < 4) return
+          // The other charts show the selection too; the one that was dragged zooms.
+          if (dragged !== plot || plot.select.width < 4) return
+          dragged = null
           const range: [number, number] = [plot.posToVal(plot.select.left, "x"), plot.posToVal(plot.select.left + plot.select.width, "x")]
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
           change({ range })

@@ -40,7 +40,7 @@ export function table(title: string, heads: string[], rows: Child[][], note?: st
   return h("section.table", {},
     h("h2", {}, title),
     h("div.scroll", { tabindex: "0", role: "region", "aria-label": title }, h("table", {},
-      h("thead", {}, h("tr", {}, heads.map(head => h("th", { scope: "col" }, head)))),
+      h("thead", {}, h("tr", {}, heads.map(head => head === "" ? h("td") : h("th", { scope: "col" }, head)))),
       h("tbody", {}, rows.map(([first, ...others]) => h("tr", {},
         h("th", { scope: "row" }, first ?? ""), others.map(cell => h("td", {}, cell ?? "–"))))))),
     note ? h("p.note", {}, note) : null)

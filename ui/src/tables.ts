@@ -54,7 +54,7 @@ function operations(run: Run): HTMLElement {
 
 function cells(latency: Latency): string[] {
   const us = (value: number) => latency.count > 0 ? show(value, "us") : "–"
-  return [show(latency.count, "count"), us(latency.p50), us(latency.p90), us(latency.p99), us(latency.p999), us(latency.max)]
+  return [String(latency.count), us(latency.p50), us(latency.p90), us(latency.p99), us(latency.p999), us(latency.max)]
 }
 
 function costs(run: Run): HTMLElement {
