@@ -1,28 +1,30 @@
-// The load generator of every TCP row of the benchmark, and itself the bare client that generators
-// are compared with.
+// The load generator of every TCP row of the benchmark. It is also the bare client with which
+// generators are compared.
 //
 //   client MODE --port P [--threads N] [--connections N] [--rate R] [--warmup S] [--seconds S]
 //               [--reply BYTES] [--sources N] [--tick US]
 //
-//   churn     connect, send one byte, read the reply, close. Without --rate a closed loop: `connections`
-//             are in flight and each that ends starts the next. With it an open loop: even arrivals.
-//   messages  `connections` stay open; one byte each way. Without --rate every connection always has one
-//             message under way; with it messages are due evenly, round and round the connections.
-//   hold      `connections` are opened and left alone.
+//   churn     Each connection sends one byte, reads the reply and closes. Without --rate the loop is
+//             closed: `connections` are in flight, and each that ends starts the next. With --rate
+//             it is open: arrivals are even.
+//   messages  `connections` stay open and send one byte each way. Without --rate every connection
+//             always has one message in flight. With --rate messages are due evenly, on one
+//             connection after another.
+//   hold      The client opens `connections` and leaves them alone.
 //
 // A latency counts from the intended moment of the message or arrival, never from the moment at
-// which the client sent it: a slow server delays the client but cannot hide it.
+// which the client sent it. A slow server delays the client, but cannot hide the delay.
 //
-// With --tick the client checks its schedule at most that often, and then performs everything that
-// is due: waking once for each message would cost it more than the message. The wait for the tick
-// is part of the latency, which counts from the schedule.
+// With --tick the client checks its schedule at most that often, and then does everything that is
+// due. To wake for each message would cost more than the message. The wait for the tick is part of
+// the latency.
 //
-// It prints {"event":"start"} and {"event":"end"} around the measured window, so that the harness
-// can take its own readings of the same window, and then one line of JSON with its results.
+// The client prints {"event":"start"} and {"event":"end"} around the measured window, so that the
+// harness takes its own readings of the same window. Then it prints its results: a line of JSON.
 //
-// The client closes first, so TIME_WAIT is on its side. `sources` addresses x 28,232 ports (the usual
-// range) should stay below the kernel's limit of TIME_WAIT sockets (131,072): beyond it the kernel drops
-// them early and every connection costs less, so that runs would depend on the runs before them.
+// The client closes first, so TIME_WAIT is on its side. Keep `sources` x 28,232 ports (the usual
+// range) below the kernel's limit of TIME_WAIT sockets (131,072). Beyond it the kernel drops them
+// early, every connection costs less, and runs depend on the runs before them.
 
 #define _GNU_SOURCE
 #include "clock.h"
@@ -54,8 +56,8 @@ struct options {
     uint64_t tick; // ns
 };
 
-// One connection. `due` is the intended moment of the current operation, `owed` the number of
-// messages that have become due on this connection since.
+// One connection. `due` is the intended moment of the current operation. `owed` is the number of
+// messages that became due on this connection after it.
 struct slot {
     int fd;
     uint8_t state;
@@ -76,8 +78,8 @@ struct worker {
     uint32_t *unused; // a stack of free slots
     int unused_count, pending, opened, dead;
     uint32_t source;
-    uint64_t scheduled; // how many arrivals or messages this thread has had due so far
-    double interval;    // between them, in ns; 0 when saturated
+    uint64_t scheduled; // arrivals or messages of this thread that were due so far
+    double interval;    // time between two of them, in ns; 0 without a rate
     bool finished_opening;
     volatile uint64_t done; // read by the main thread while it grows
     struct failures failures;
@@ -89,7 +91,8 @@ static volatile uint64_t began; // the moment from which the schedule counts
 static volatile uint64_t drain_until;
 static int workers_ready;
 
-// The schedule: thread i of n has every n-th arrival, so that the arrivals of all are even.
+// Returns a moment of the schedule. Thread i of n has every n-th arrival, so that the arrivals of
+// all threads are even.
 static uint64_t due_moment(const struct worker *worker, uint64_t number) {
     double share = (double)worker->index / worker->options->threads;
     return began + (uint64_t)(((double)number + share) * worker->interval);
@@ -121,7 +124,7 @@ failed:
     return false;
 }
 
-// Ends a connection; in the churn its slot is free for the next.
+// Ends a connection. In `churn`, its slot is free for the next one.
 static void end(struct worker *worker, uint32_t index) {
     struct slot *slot = &worker->slots[index];
     close(slot->fd);
@@ -271,12 +274,12 @@ static void *run(void *argument) {
     struct worker *worker = argument;
     (void)unshare(CLONE_FILES);
     if (dup2(0, 15000) == 15000) close(15000);
-    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); // otherwise every wait is late by 50 us
+    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); // by default every wait is 50 us late
     worker->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (worker->epoll < 0) die("epoll_create1");
     if (worker->options->mode == CHURN) __atomic_add_fetch(&workers_ready, 1, __ATOMIC_SEQ_CST);
 
-    uint64_t look = 0; // when to look at the schedule again
+    uint64_t look = 0; // the moment of the next look at the schedule
     struct epoll_event events[EVENTS];
     for (;;) {
         uint64_t now = now_ns();

@@ -7,28 +7,21 @@
 //
 //   server --port P [--threads N] [--backlog N] [--nodelay] [--shared-table]
 //
-// Two choices that a careful program would make too, because this server is the reference: each
-// thread has its own fd table (in a table of one user the kernel need not count references to a
-// file at each call), and TCP_NODELAY is set on the listener, from which sockets inherit it.
+// This server is the reference, so it makes two choices that a careful program makes too. Each
+// thread has its own fd table: in a table with one user the kernel counts no references to a file.
+// TCP_NODELAY is set on the listener, and accepted sockets inherit it.
 
 #define _GNU_SOURCE
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, ACCEPTS_PER_TURN = 64, THREADS_MAX = 64 };
+#include "listener.h"
+
+enum { EVENTS = 256, THREADS_MAX = 64 };
 
 struct options {
     int port, threads, backlog;
@@ -42,31 +35,8 @@ struct worker {
     volatile uint64_t accepted, messages, closed, failed, turns;
 } __attribute__((aligned(128)));
 
-static void die(const char *what) {
-    perror(what);
-    exit(2);
-}
-
-static int listener(const struct options *options) {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) die("socket");
-    int on = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on)) die("SO_REUSEPORT");
-    if (options->nodelay && setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on))
-        die("TCP_NODELAY");
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)options->port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (bind(fd, (struct sockaddr *)&address, sizeof address)) die("bind");
-    if (listen(fd, options->backlog)) die("listen");
-    return fd;
-}
-
-// Accepts waiting connections. The listener is level-triggered, so a bounded batch loses nothing.
-// An accept on an empty queue is expensive (the kernel has created a file by then), so the batch
-// ends after the first connection unless the queue held several the last time; `streak` remembers
-// that.
+// Accepts up to `streak` connections. The listener is level-triggered, so a bounded batch loses
+// nothing.
 static void accept_some(struct worker *worker, int epoll, int listener, int *streak) {
     int taken = 0;
     while (taken < *streak) {
@@ -83,8 +53,7 @@ static void accept_some(struct worker *worker, int epoll, int listener, int *str
         }
     }
     worker->accepted += (uint64_t)taken;
-    bool all = taken == *streak;
-    *streak = !all ? 1 : *streak * 2 > ACCEPTS_PER_TURN ? ACCEPTS_PER_TURN : *streak * 2;
+    *streak = next_streak(*streak, taken);
 }
 
 // Answers the available input and closes the connections that have ended. A short read empties the
@@ -114,12 +83,12 @@ static void serve(struct worker *worker, int fd, uint32_t events) {
 static void *run(void *argument) {
     struct worker *worker = argument;
     if (!worker->options->shared_table) (void)unshare(CLONE_FILES);
-    // Growing a table that is shared stalls every thread for a grace period of RCU; grow it once, now.
+    // Growing a shared table stalls every thread for a grace period of RCU. Grow it once, now.
     if (dup2(0, 15000) == 15000) close(15000);
 
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     if (epoll < 0) die("epoll_create1");
-    int accepting = listener(worker->options);
+    int accepting = listener(worker->options->port, worker->options->backlog, worker->options->nodelay);
     struct epoll_event event = {.events = EPOLLIN, .data.fd = accepting};
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, accepting, &event)) die("epoll_ctl");
 
@@ -181,11 +150,7 @@ int main(int count, char **arguments) {
         failed += workers[i].failed;
         turns += workers[i].turns;
     }
-    struct rusage used;
-    getrusage(RUSAGE_SELF, &used);
-    uint64_t cpu_us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
-                      (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
     printf("{\"accepted\":%lu,\"messages\":%lu,\"closed\":%lu,\"failed\":%lu,\"turns\":%lu,\"cpu_us\":%lu}\n",
-           accepted, messages, closed, failed, turns, cpu_us);
+           accepted, messages, closed, failed, turns, own_cpu_us());
     return 0;
 }

@@ -1,23 +1,24 @@
-// The load generator of every WebSocket row of the benchmark, and itself the bare client that
-// generators are compared with.
+// The load generator of every WebSocket row of the benchmark. It is also the bare client with which
+// generators are compared.
 //
 //   ws_client MODE --port P [--threads N] [--connections N] [--warm N] [--rate R] [--in-flight N]
 //                  [--hold S] [--seconds S] [--payload BYTES] [--sources N]
 //
-//   open       `warm` connections are opened first; then the window begins, and ends when all are open.
-//              Without --rate, `in-flight` are on their way at all times; with it arrivals are even. They are
-//              then left alone for `hold` seconds.
-//   broadcast  all are opened; the window begins after two messages that do not count. One connection sends
-//              a message of `payload` bytes; when everyone has received it, the sender included, it
-//              sends the next, for `seconds` at least.
+//   open       The client opens `warm` connections. Then the window begins; it ends when all
+//              connections are open. Without --rate, `in-flight` connects are under way at all
+//              times. With --rate, arrivals are even. Then the client leaves the connections alone
+//              for `hold` seconds.
+//   broadcast  The client opens all connections. The window begins after two messages that do not
+//              count. One connection sends a message of `payload` bytes. When all connections have
+//              received it, the sender included, it sends the next, for `seconds` at least.
 //
 // A connection counts as open when the 101 arrives. Its latency counts from its intended moment
 // (without a rate: from its start). The latency of a delivery counts from the moment at which the
-// message was sent. Every byte of every message is compared with the sent one.
+// message was sent. The client compares every byte of every message with the sent one.
 //
-// It prints {"event":"start"} and {"event":"end"} around the window, {"event":"held"} after the hold, and
-// then one line of JSON. It resets its connections at the end, so that no TIME_WAIT is left to the next run.
-// The key is always that of RFC 6455's example: ws_server.c answers no other.
+// The client prints {"event":"start"} and {"event":"end"} around the window, {"event":"held"} after
+// the hold, and then a line of JSON. At the end it resets its connections, so that the next run
+// finds no TIME_WAIT. The key is always that of RFC 6455's example: ws_server.c answers no other.
 
 #define _GNU_SOURCE
 #include "clock.h"
@@ -45,7 +46,7 @@ enum mode { OPEN, BROADCAST };
 enum state { UNUSED, CONNECTING, UPGRADING, ESTABLISHED, FAILED };
 enum phase { WARMING, OPENING, HOLDING, SENDING, ENDING };
 static const int MESSAGE_TIMEOUT_S = 15, OPENING_TIMEOUT_S = 60;
-static const double LOOK_S = 0.005; // between the main thread's looks at a broadcast
+static const double LOOK_S = 0.005; // time between the main thread's looks at a broadcast
 static const char KEY[] = "dGhlIHNhbXBsZSBub25jZQ==", ACCEPT[] = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 struct options {
@@ -77,19 +78,20 @@ struct worker {
     uint32_t source;
     int begun, pending;
     uint32_t received;  // of the current message
-    volatile int whole; // the last message that all its connections have received
+    volatile int whole; // the last message that all connections of this worker have received
     volatile int established, failed;
-    enum phase told; // the phase after the last in which it has settled
+    enum phase told; // the phase that follows the last one in which it settled
     struct failures failures;
     struct histogram latency;
 } __attribute__((aligned(128)));
 
-// The message under way. The first worker writes it before it sends, the others read it when they receive.
+// The current message. The first worker writes it before it sends; the others read it when they
+// receive.
 static struct {
     uint8_t frame[2 + PAYLOAD_MAX];
     volatile uint64_t sent_at, last_at;
-    volatile int number; // from 1; 0 before the first
-    int complete;        // workers all of whose connections have received it
+    volatile int number; // counts from 1; 0 before the first message
+    int complete;        // workers that have received it on all of their connections
 } message;
 
 static struct worker workers[THREADS_MAX];
@@ -97,9 +99,11 @@ static volatile enum phase phase = WARMING;
 static volatile uint64_t began; // the moment from which the schedule of arrivals counts
 static char request[512];
 static int request_length;
-static sem_t settled; // a post from each worker in each phase in which it opens connections
-static struct histogram lasts; // of the first worker
-static volatile bool counting, enough, stopped; // whether deliveries count; no more messages are wanted; there are none
+static sem_t settled; // each worker posts in each phase in which it opens connections
+static struct histogram lasts; // owned by the first worker
+static volatile bool counting; // deliveries count
+static volatile bool enough;   // no more messages are wanted
+static volatile bool stopped;  // no message is in flight
 
 static bool begin(struct worker *worker, uint64_t due) {
     uint32_t index = (uint32_t)worker->begun++;
@@ -139,7 +143,8 @@ static void fail(struct worker *worker, struct slot *slot, uint64_t *kind) {
     close(slot->fd);
 }
 
-// The first worker sends the next message from its first connection, the client's frames masked as they must be.
+// Sends the next message, on the first connection of the first worker. A client must mask its
+// frames.
 static void send_next(struct worker *worker) {
     const struct options *options = worker->options;
     char text[PAYLOAD_MAX + 1];
@@ -184,8 +189,8 @@ static void delivered(struct worker *worker) {
         (void)eventfd_write(workers[0].wake, 1);
 }
 
-// Checks bytes after the upgrade, which can only be the current message, exactly as it was sent.
-// Returns false if they differ.
+// Checks bytes after the upgrade: they must be the current message, exactly as it was sent. Returns
+// false if they differ.
 static bool take_message(struct worker *worker, struct slot *slot, const char *bytes, size_t count) {
     size_t length = 2 + (size_t)worker->options->payload;
     while (count > 0) {
@@ -274,7 +279,7 @@ static void tell_when_settled(struct worker *worker, int wanted) {
 // Starts the connections that are due. Returns the moment of the next check.
 static uint64_t arrivals(struct worker *worker, uint64_t now) {
     const struct options *options = worker->options;
-    uint64_t idle = now + (phase == WARMING ? SECOND / 1000 : SECOND / 100); // the window begins without notice
+    uint64_t idle = now + (phase == WARMING ? SECOND / 1000 : SECOND / 100); // no event announces the window
     if (phase > OPENING || (phase == WARMING && options->warm == 0)) return idle;
     int wanted = phase == WARMING ? worker->warm : worker->connections;
     tell_when_settled(worker, wanted);
@@ -329,8 +334,8 @@ static int sum_established(void) {
     return sum;
 }
 
-// Waits until all connections of this phase are open or have failed. A main thread that polled
-// would be a large part of a client's cost.
+// Waits until all connections of this phase are open or have failed. Polling would be a large part
+// of a client's cost.
 static void await_settled(const struct options *options) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -371,7 +376,7 @@ static void close_window(struct window *window) {
 // Opens all connections. Returns the number that were opened within the window.
 static uint64_t open_all(const struct options *options, struct window *window) {
     if (options->warm > 0) await_settled(options);
-    if (options->warm > 0) sleep_for(0.5); // what the server puts off until after the first ones is not the window's
+    if (options->warm > 0) sleep_for(0.5); // work that the server delays is not part of the window
     int before = sum_established();
     if (options->mode == OPEN) open_window(window);
     began = now_ns();
@@ -503,7 +508,7 @@ int main(int count, char **arguments) {
     uint64_t done = open_all(&options, &window);
     sleep_for(options.mode == OPEN ? options.hold : 0.3);
     if (options.mode == OPEN) announce("held");
-    if (options.mode == OPEN) sleep_for(0.2); // the harness reads before the connections go
+    if (options.mode == OPEN) sleep_for(0.2); // the harness takes its readings first
     if (options.mode == BROADCAST) done = broadcast(&options, &window);
     int established = sum_established();
     phase = ENDING;

@@ -4,34 +4,27 @@
 // connection is an fd, a byte (how much of the empty line at the end of the request has arrived)
 // and an index in the list of open connections. The response to a request is a fixed 101, which is
 // right for the only key that the benchmark's client sends. A message goes to all connections, the
-// sender included, in a plain loop of send(). On SIGTERM it prints one line of JSON.
+// sender included, in a plain loop of send(). On SIGTERM the server prints a line of JSON.
 //
 //   ws_server --port P [--threads N] [--backlog N] [--any-key] [--tell N]
 //
-// With --any-key it computes the response to the key, for clients that choose their own: generators
-// under test connect to this server. A chat has no messages of more than 125 bytes or in pieces:
-// they close the connection, which counts as failed. With --tell it prints {"event":"reached"}
-// after this many responses.
+// With --any-key the server computes the response to the key. Generators under test need this: they
+// choose their own keys. The server closes a connection that sends a message in pieces or of more
+// than 125 bytes, and counts it as failed. With --tell it prints {"event":"reached"} after this many
+// responses.
 
 #define _GNU_SOURCE
 #include "accept_key.h"
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include "listener.h"
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, ACCEPTS_PER_TURN = 64, THREADS_MAX = 64, FDS_MAX = 1 << 16, MAIL_MAX = 64 };
+enum { EVENTS = 256, THREADS_MAX = 64, FDS_MAX = 1 << 16, MAIL_MAX = 64 };
 enum { FRAME_MAX = 2 + 125, OPEN = 4 }; // a frame's head and its longest payload; `seen` of an upgraded connection
 
 struct options {
@@ -60,28 +53,7 @@ struct worker {
 
 static struct worker workers[THREADS_MAX];
 
-static void die(const char *what) {
-    perror(what);
-    exit(2);
-}
-
-static int listener(const struct options *options) {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) die("socket");
-    int on = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on)) die("SO_REUSEPORT");
-    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on)) die("TCP_NODELAY");
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)options->port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (bind(fd, (struct sockaddr *)&address, sizeof address)) die("bind");
-    if (listen(fd, options->backlog)) die("listen");
-    return fd;
-}
-
-// Accepts a batch, whose size follows the number of connections that waited the last time, as in
-// server.c.
+// Accepts up to `streak` connections.
 static void accept_some(struct worker *worker, int listener, int *streak) {
     int taken = 0;
     while (taken < *streak) {
@@ -100,8 +72,7 @@ static void accept_some(struct worker *worker, int listener, int *streak) {
         worker->seen[fd] = 0;
     }
     worker->accepted += (uint64_t)taken;
-    bool all = taken == *streak;
-    *streak = !all ? 1 : *streak * 2 > ACCEPTS_PER_TURN ? ACCEPTS_PER_TURN : *streak * 2;
+    *streak = next_streak(*streak, taken);
 }
 
 static void end(struct worker *worker, int fd) {
@@ -114,8 +85,8 @@ static void end(struct worker *worker, int fd) {
     worker->closed++;
 }
 
-// The broadcast loop, the reference for all broadcasts. A full socket buffer loses the message,
-// which a client that reads never causes.
+// Sends a message to all connections: the reference for all broadcasts. A full socket buffer loses
+// the message; a client that reads never causes that.
 static void send_to_all(struct worker *worker, const struct frame *frame) {
     for (int i = 0; i < worker->open_count; i++) {
         if (send(worker->open[i], frame->bytes, frame->length, MSG_NOSIGNAL) == frame->length) worker->sent++;
@@ -246,7 +217,7 @@ static void *run(void *argument) {
     if (dup2(0, 15000) == 15000) close(15000);
     worker->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (worker->epoll < 0) die("epoll_create1");
-    int accepting = listener(worker->options);
+    int accepting = listener(worker->options->port, worker->options->backlog, true);
     struct epoll_event event = {.events = EPOLLIN, .data.fd = accepting};
     if (epoll_ctl(worker->epoll, EPOLL_CTL_ADD, accepting, &event)) die("epoll_ctl");
     event.data.fd = worker->wake;
@@ -289,7 +260,7 @@ static struct options parse(int count, char **arguments) {
     return options;
 }
 
-// The eventfds are made before any thread leaves the common fd table, so that all can write to them.
+// Make the eventfds before any thread leaves the common fd table, so that all can write to them.
 static void prepare(struct worker *worker, const struct options *options) {
     worker->options = options;
     worker->seen = calloc(FDS_MAX, sizeof *worker->seen);

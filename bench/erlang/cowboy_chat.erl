@@ -3,8 +3,9 @@
 %%
 %%   erl -noinput -pa DIR -pa COWBOY/ebin -pa COWLIB/ebin -pa RANCH/ebin -run cowboy_chat main PORT
 %%
-%% Members are in an ETS table, each connection's process under its own key, as Phoenix's registry does it;
-%% a message goes to them as an Erlang message, and each process writes its own frame.
+%% The members are in an ETS table, as in Phoenix's registry: the process of each connection has its
+%% own key. A chat message goes to each of them as an Erlang message, and each process writes its
+%% own frame.
 -module(cowboy_chat).
 -behaviour(cowboy_websocket).
 -export([main/1, init/2, websocket_init/1, websocket_handle/2, websocket_info/2, terminate/3]).
@@ -25,7 +26,8 @@ main([Port]) ->
     {ok, _} = cowboy:start_clear(chat, Options, #{env => #{dispatch => Routes}}),
     timer:sleep(infinity).
 
-%% Ranch asks for the ssl application, which Debian ships apart and which TCP does not need.
+%% Starts an application without ssl. Ranch requires ssl, which Debian ships separately. TCP does
+%% not need it.
 start_without_ssl(App) ->
     File = filename:join(filename:dirname(code:which(App)), atom_to_list(App) ++ ".app"),
     {ok, [{application, App, Spec}]} = file:consult(File),

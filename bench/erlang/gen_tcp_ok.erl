@@ -1,17 +1,17 @@
-%% The servers of "Fast TCP sockets" (ErlangCentral), written afresh from what the article says of them.
+%% The servers of "Fast TCP sockets" (ErlangCentral), written anew from the article's description.
 %%
 %%   erl -noinput -pa DIR -run gen_tcp_ok main SHAPE PORT
 %%
-%% one         one acceptor; a process for each connection, which waits for bytes for at most 5 s
-%% several     the same with three acceptors on the one listening socket
-%% sleep       one acceptor; a process looks for bytes without waiting and sleeps 20 ms when there are none
-%% several_sleep  three acceptors and the sleep: the article's best for accepting
-%% readers     100 processes share the sockets and look at each of theirs in turn, every 50 ms
-%% responders  a process for each connection reads, 200 others send the replies
+%% one            One acceptor. Each connection has a process, which waits for bytes for at most 5 s.
+%% several        The same with three acceptors on one listening socket.
+%% sleep          One acceptor. Each process polls for bytes, and sleeps 20 ms if there are none.
+%% several_sleep  Three acceptors and the sleep: the article's best for accepting.
+%% readers        100 processes share the sockets. Each polls its own in turn, every 50 ms.
+%% responders     Each connection has a process that reads; 200 others send the replies.
 %%
-%% Every packet is answered "ok". Socket options are those of all rows of the benchmark (a backlog of
-%% 4,096, no delay, no keep-alive) and not the article's (128, delay, keep-alive); the 64 KiB user
-%% buffer and the zero send time-out where replies have their own processes are the article's.
+%% The answer to every packet is "ok". Socket options are those of all rows of the benchmark: a
+%% backlog of 4,096, no delay, no keep-alive. The article has 128, delay and keep-alive. The 64 KiB
+%% user buffer is the article's, and so is the zero send time-out of `responders`.
 -module(gen_tcp_ok).
 -export([main/1]).
 
@@ -47,7 +47,7 @@ options(Shape) ->
 
 acceptors(L, Serve) -> [acceptor(L, spawning(Serve)) || _ <- lists:seq(1, ?ACCEPTORS)].
 
-%% `Hand` gets each socket and its number.
+%% Accepts connections, and calls `Hand` with each socket and its number.
 acceptor(L, Hand) -> spawn(fun() -> accept(L, Hand, 0) end).
 
 accept(L, Hand, N) ->

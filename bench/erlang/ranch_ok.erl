@@ -2,10 +2,10 @@
 %%
 %%   erl -noinput -pa DIR -pa RANCH/ebin -run ranch_ok main SHAPE PORT
 %%
-%% one_sup    all acceptors hand connections to one supervisor (as in Ranch 1)
-%% many_sups  a supervisor for each of the 10 acceptors: Ranch 2's defaults, the plain row
-%% listeners  a supervisor and a listening socket (SO_REUSEPORT) for each acceptor
-%% sleep      the defaults, but a process looks for bytes without waiting and sleeps 20 ms
+%% one_sup    All acceptors hand connections to one supervisor, as in Ranch 1.
+%% many_sups  Each of the 10 acceptors has a supervisor: Ranch 2's defaults, the plain row.
+%% listeners  Each acceptor has a supervisor and a listening socket (SO_REUSEPORT).
+%% sleep      The defaults, but a process polls for bytes and sleeps 20 ms if there are none.
 -module(ranch_ok).
 -behaviour(ranch_protocol).
 -export([main/1, start_link/3, serve/3]).
@@ -20,7 +20,8 @@ main([Shape, Port]) ->
                                    ?MODULE, Shape),
     timer:sleep(infinity).
 
-%% Ranch asks for the ssl application, which Debian ships apart and which TCP does not need.
+%% Starts Ranch without ssl, which it requires and which Debian ships separately. TCP does not need
+%% it.
 start_ranch() ->
     {ok, [{application, ranch, Spec}]} =
         file:consult(filename:join(filename:dirname(code:which(ranch)), "ranch.app")),

@@ -50,6 +50,9 @@ struct Entry<T> {
 }
 
 impl<T> Slab<T> {
+    /// Bytes of memory for each value, the value's own included.
+    pub const ENTRY_BYTES: usize = size_of::<Entry<T>>();
+
     /// Creates an empty table, which owns no memory yet.
     pub const fn new() -> Self {
         Self { chunks: Vec::new(), free: NONE, len: 0 }

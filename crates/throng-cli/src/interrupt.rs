@@ -1,8 +1,4 @@
-//! Ctrl-C and SIGTERM: the first ends the process in order, the second ends it at once.
-//!
-//! The handlers store to atomics and do nothing else. In particular they write to no pipe: a signal
-//! may arrive on a core's thread, in whose private fd table the pipe's number belongs to a
-//! connection.
+//! Requests to end the process: [signals], the end of the parent, and `throng ctl shutdown`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,6 +7,7 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
+use throng_driver::signals;
 
 use crate::{Failure, orphan};
 
@@ -24,11 +21,11 @@ pub(crate) struct Interrupt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     /// Ctrl-C.
-    Sigint,
+    Sigint = SIGINT as isize,
     /// `kill`.
-    Sigterm,
+    Sigterm = SIGTERM as isize,
     /// The parent process ended, or closed this process's standard input.
-    Parent,
+    Parent = 1_000,
     /// `throng ctl shutdown`.
     Control,
 }
@@ -42,19 +39,7 @@ impl Interrupt {
     pub(crate) fn install(exit_with_parent: bool) -> Result<Self, Failure> {
         let refused = |error| Failure::new(format!("cannot handle signals: {error}"));
         let by = Arc::new(AtomicUsize::new(NO_REQUEST));
-        for (signal, value) in [(SIGINT, By::Sigint), (SIGTERM, By::Sigterm)] {
-            let again = Arc::new(AtomicBool::new(false));
-            // The order matters: the first signal finds `again` unset and sets it; the second one
-            // ends the process.
-            flag::register_conditional_shutdown(
-                signal,
-                EXIT_OF_SHELLS + signal,
-                Arc::clone(&again),
-            )
-            .map_err(refused)?;
-            flag::register(signal, again).map_err(refused)?;
-            flag::register_usize(signal, Arc::clone(&by), value as usize + 1).map_err(refused)?;
-        }
+        signals::install(&by).map_err(refused)?;
         // With a handler, a run file that reaches `ulimit -f` is a write error, as a full disk is.
         flag::register(SIGXFSZ, Arc::default()).map_err(refused)?;
         let interrupt = Self { by };
@@ -79,19 +64,13 @@ impl Interrupt {
     /// Returns the source of the first request to end, if there was one.
     pub(crate) fn requested(&self) -> Option<By> {
         let by = self.by.load(Ordering::Relaxed);
-        [By::Sigint, By::Sigterm, By::Parent, By::Control]
-            .into_iter()
-            .find(|it| *it as usize + 1 == by)
+        [By::Sigint, By::Sigterm, By::Parent, By::Control].into_iter().find(|it| *it as usize == by)
     }
 
     /// Requests the end from within the process.
     pub(crate) fn request(&self, by: By) {
-        let _ = self.by.compare_exchange(
-            NO_REQUEST,
-            by as usize + 1,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
+        let _ =
+            self.by.compare_exchange(NO_REQUEST, by as usize, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -110,9 +89,6 @@ impl fmt::Display for By {
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 const NO_REQUEST: usize = 0;
-
-/// The exit code that shells report for a process ended by a signal, less the signal's number.
-const EXIT_OF_SHELLS: i32 = 128;
 
 #[cfg(test)]
 mod tests {

@@ -25,6 +25,16 @@ pub(crate) fn say_json(value: &impl Serialize) {
     say(serde_json::to_string(value).expect("plain data becomes JSON"));
 }
 
+/// Prints `value` as JSON if the user asked for it, else `text`.
+pub(crate) fn say_either(json: bool, value: &impl Serialize, text: impl AsRef<str>) {
+    if json { say_json(value) } else { say(text) }
+}
+
+/// Prints text that is not the output itself: on standard error if standard output is for JSON.
+pub(crate) fn say_beside(json: bool, text: impl AsRef<str>) {
+    if json { print_error(text) } else { say(text) }
+}
+
 /// The destination of `--json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JsonOut {

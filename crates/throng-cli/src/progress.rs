@@ -71,8 +71,7 @@ impl Progress {
     pub(crate) fn note(&self, text: &str) {
         match &self.display {
             Display::Bar(bar) => bar.println(text),
-            Display::Lines { on_stderr: true } => output::print_error(text),
-            Display::Lines { on_stderr: false } => output::say(text),
+            Display::Lines { on_stderr } => output::say_beside(*on_stderr, text),
         }
     }
 
@@ -94,6 +93,7 @@ impl Progress {
                     bar.println(event.to_string());
                 }
             }
+            Display::Lines { .. } if is_still_leaving(interval, previous) => {}
             Display::Lines { .. } => self.note(&progress_line(interval, previous)),
         }
     }
@@ -154,6 +154,16 @@ fn message(interval: &Interval, previous: Option<&Interval>, with_phase: bool) -
     )
 }
 
+/// Reports whether the users were leaving before, and nothing has happened since.
+fn is_still_leaving(interval: &Interval, previous: Option<&Interval>) -> bool {
+    let shown = |interval: &Interval| {
+        let load = interval.load.as_ref().filter(|load| load.is_leaving())?;
+        Some((load.counters.connected, load.errors.total() + load.counters.connects_failed))
+    };
+    let now = shown(interval);
+    now.is_some() && interval.events.is_empty() && now == previous.and_then(shown)
+}
+
 /// Returns a phase without its length, which the bar shows: `ramp to 100k over 15m` becomes `ramp
 /// to 100k`.
 fn without_times(phase: &str) -> &str {
@@ -163,7 +173,7 @@ fn without_times(phase: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{LoadCounters, LoadInterval};
+    use throng_report::{LEAVING, LoadCounters, LoadInterval};
 
     use super::*;
 
@@ -171,6 +181,19 @@ mod tests {
     fn the_bar_can_be_made() {
         new_bar(String::new(), Duration::from_secs(60));
         new_bar("2/4 dispatch".to_owned(), Duration::ZERO);
+    }
+
+    #[test]
+    fn users_that_leave_have_a_line_when_something_changes() {
+        let leaving = |connected| {
+            let counters = LoadCounters { connected, ..Default::default() };
+            let load = LoadInterval { phase: LEAVING.into(), counters, ..Default::default() };
+            Interval { load: Some(load), ..Default::default() }
+        };
+        assert!(!is_still_leaving(&leaving(4), None));
+        assert!(!is_still_leaving(&leaving(0), Some(&leaving(4))));
+        assert!(is_still_leaving(&leaving(0), Some(&leaving(0))));
+        assert!(!is_still_leaving(&Interval::default(), Some(&Interval::default())));
     }
 
     #[test]

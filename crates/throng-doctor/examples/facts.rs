@@ -1,6 +1,7 @@
 //! Prints all readable facts about this machine and one process, as a table: `cargo run -p
 //! throng-doctor --example facts [PID [PORT...]]`.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::thread;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use throng_doctor::status::Capability;
 use throng_doctor::{
     Fact, ListenerReader, MachineFacts, ProcRoot, Sampler, SamplerOptions, WatchedProcess,
 };
+use throng_report::{Endpoint, Limit};
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u32>().ok());
@@ -50,18 +52,19 @@ fn main() {
     }
 
     heading("one second: value, change");
-    let processes = vec![WatchedProcess { label: "it".into(), pid, also: Vec::new() }];
+    let processes = vec![WatchedProcess { program: Endpoint::Server, pid, also: Vec::new() }];
     let mut sampler = Sampler::new(SamplerOptions { root, ports, processes });
     let first = sampler.sample(Instant::ZERO);
     thread::sleep(Duration::from_secs(1));
     let second = sampler.sample(Instant::from_nanos(1_000_000_000));
-    for (name, value) in &second.counters {
-        let change = first.counters.get(name).map(|before| value - before);
+    let before: BTreeMap<_, _> = first.counters.iter().collect();
+    for (name, value) in second.counters.iter() {
+        let change = before.get(name).map(|before| value - before);
         row(name, format!("{value:>16} {:>+12}", change.unwrap_or(0)));
     }
     row("machine", second.machine.map_or("unknown".into(), |machine| format!("{machine:?}")));
     for process in &second.processes {
-        row(&process.label, process.used.clone().map(|used| format!("{used:?}")));
+        row("process", process.used.clone().map(|used| format!("{used:?}")));
     }
     heading("unknown");
     for why in &second.unknown {
@@ -76,7 +79,7 @@ fn machine(root: &ProcRoot, pid: u32) {
     let fds = facts.limits.clone().map(|limits| limits.open_files);
     row("open files, soft / hard", fds.map(|Rlimit { soft, hard }| format!("{soft:?} / {hard:?}")));
     if let (Some(limits), Some(nr_open)) =
-        (facts.limits.known(), throng_doctor::files::nr_open(root).known())
+        (facts.limits.known(), root.sysctl(Limit::FDS_CEILING.name()).known())
     {
         row("usable fds per table", limits.usable_fds_per_table(nr_open.cast_unsigned()));
     }

@@ -1,9 +1,9 @@
 //! CPU use of the run's programs and of all others, second by second.
 
-use throng_report::MachineUse;
+use throng_report::{Endpoint, MachineUse, Metric, ProcessMetric};
 
 use crate::history::Sample;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 /// CPU use of one machine over one interval. Amounts are in CPUs: 1.5 is one and a half CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -76,29 +76,29 @@ impl CpuUse {
                 return None;
             }
             let used = |sample| cpu_us(run, of, sample);
-            let label = if of == Endpoint::Server { "server" } else { "client" };
-            let gauge = |name: &str| {
-                run.value(of, now, &format!("process.{label}.{name}")).map(|value| value as f64)
-            };
+            let gauge =
+                |gauge: ProcessMetric| run.value(of, now, gauge.of(of)).map(|value| value as f64);
             let delay = |sample| {
-                run.value(of, sample, &format!("process.{label}.run_delay_us")).map(|us| us as u64)
+                run.value(of, sample, ProcessMetric::RUN_DELAY_US.of(of)).map(|us| us as u64)
             };
             Some(ProcessCpus {
                 taken: share(used(before)?, used(now)?),
                 missed: delay(before).zip(delay(now)).map(|(from, to)| share(from, to)),
-                allowed: gauge("cpus_allowed").map_or(cpus, |allowed| allowed.min(cpus)),
+                allowed: gauge(ProcessMetric::CPUS_ALLOWED)
+                    .map_or(cpus, |allowed| allowed.min(cpus)),
                 own_share: own_share(run, of, before, now),
-                busiest: gauge("busiest_thread_permille").map(|permille| permille / 1000.0),
-                most_delayed: gauge("most_delayed_thread_permille")
+                busiest: gauge(ProcessMetric::BUSIEST_THREAD_PERMILLE)
                     .map(|permille| permille / 1000.0),
-                threads_busy: gauge("threads_busy"),
+                most_delayed: gauge(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE)
+                    .map(|permille| permille / 1000.0),
+                threads_busy: gauge(ProcessMetric::THREADS_BUSY),
             })
         };
         let (server, client) = (process(Endpoint::Server), process(Endpoint::Client));
         // The kernel samples a machine's busy time at its ticks, and counts exactly for processes:
         // only the second shows a thread that sleeps between ticks.
         let of_ends: f64 = [server, client].into_iter().flatten().map(|used| used.taken).sum();
-        let softirq = |sample| run.value(end, sample, "cpu.softirq_us").map(|us| us as u64);
+        let softirq = |sample| run.value(end, sample, Metric::CPU_SOFTIRQ_US).map(|us| us as u64);
         Some(Self {
             from_ms: before.interval.at_ms,
             at_ms: now.interval.at_ms,
@@ -149,12 +149,11 @@ impl CpuUse {
 
 /// Returns the busy share of the CPUs that one side may use.
 fn own_share(run: &RunView<'_>, end: Endpoint, before: &Sample, now: &Sample) -> Option<f64> {
-    let label = if end == Endpoint::Server { "server" } else { "client" };
-    let grown = |name: &str| {
-        let of = |sample| run.value(end, sample, &format!("process.{label}.{name}"));
+    let grown = |counter: ProcessMetric| {
+        let of = |sample| run.value(end, sample, counter.of(end));
         Some((of(now)? - of(before)?).max(0) as f64)
     };
-    let (busy, idle) = (grown("cpus_busy_us")?, grown("cpus_idle_us")?);
+    let (busy, idle) = (grown(ProcessMetric::CPUS_BUSY_US)?, grown(ProcessMetric::CPUS_IDLE_US)?);
     (busy + idle > 0.0).then(|| busy / (busy + idle))
 }
 
@@ -229,7 +228,7 @@ fn cpu_us(run: &RunView<'_>, end: Endpoint, sample: &Sample) -> Option<u64> {
             (process.pid != 0 || process.cpu_us() > 0).then(|| process.cpu_us())
         }
         Endpoint::Server => {
-            let sampled = run.value(Endpoint::Server, sample, "process.server.cpu_us");
+            let sampled = run.value(Endpoint::Server, sample, ProcessMetric::CPU_US.server);
             let reported = || Some(interval.server.as_ref()?.process.cpu_us());
             sampled.map(|us| us as u64).or_else(reported)
         }
@@ -251,8 +250,8 @@ mod tests {
     /// A run on two CPUs where the server uses 0.5, the generator 0.05, and soft interrupts 0.1.
     fn run(busy_us: u64) -> Run {
         Run::quiet()
-            .growing("process.server.cpu_us", 7_000, 500_000, 0)
-            .growing("cpu.softirq_us", 0, 100_000, 0)
+            .growing(ProcessMetric::CPU_US.server, 7_000, 500_000, 0)
+            .growing(Metric::CPU_SOFTIRQ_US, 0, 100_000, 0)
             .changed(move |interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
                 machine.cpu_busy_us = busy_us * second;

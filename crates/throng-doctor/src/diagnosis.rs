@@ -2,24 +2,40 @@
 
 use std::cmp::Reverse;
 
-use throng_report::{Diagnosis, Finding, Judgement, Severity, Summary};
+use throng_report::{Diagnosis, Finding, Judgement, Summary};
 
 use crate::history::History;
 use crate::missed_thresholds::MissedThresholds;
-use crate::rules::{CAVEAT, CONTENTION, RULES, SERVER_FAULTS};
+use crate::rules::{FindingClass, RULES, Rule, RuleTrait};
 use crate::run_view::RunView;
 use crate::verdict::verdict;
+
+/// A finding and its rule.
+pub(crate) type RuleFinding = (&'static Rule, Finding);
 
 /// Returns what stopped the run, or that nothing did, and which of its thresholds were missed.
 ///
 /// Findings are ranked: the gravest first. Among equally grave ones, a cause comes before its
-/// consequences, then the higher confidence, then the order of [`RULES`]. Other programs never come
-/// before a fault of the server itself, nor before the cause of such a fault.
+/// consequences, then by class, then the higher confidence, then the order of [`RULES`]. Other
+/// programs never come before a fault of the server itself, nor before the cause of such a fault.
 pub fn diagnose(history: &History, summary: &Summary, judgements: &[Judgement]) -> Diagnosis {
     let thresholds = MissedThresholds::of(judgements);
     let run = RunView::judged(history, summary, &thresholds);
-    let findings = ranked(RULES.iter().filter_map(|rule| (rule.find)(&run)).collect());
-    Diagnosis { verdict: verdict(&run, &findings), findings, unseen: unseen(history) }
+    let found = ranked(RULES.iter().filter_map(|rule| Some((rule, rule.find(&run)?))).collect());
+    let verdict = verdict(&run, &found);
+    Diagnosis { verdict, findings: without_rules(found), unseen: unseen(history) }
+}
+
+/// Returns what the rules find that need no data from a generator, in the same order.
+pub fn diagnose_without_load(history: &History) -> Vec<Finding> {
+    let (summary, thresholds) = (Summary::default(), MissedThresholds::default());
+    let run = RunView::judged(history, &summary, &thresholds);
+    let rules = RULES.iter().filter(|rule| rule.has(RuleTrait::WithoutLoad));
+    without_rules(ranked(rules.filter_map(|rule| Some((rule, rule.find(&run)?))).collect()))
+}
+
+fn without_rules(found: Vec<RuleFinding>) -> Vec<Finding> {
+    found.into_iter().map(|(_, finding)| finding).collect()
 }
 
 /// Returns what could not be read, and until when if that was not the whole run.
@@ -48,45 +64,33 @@ fn unseen(history: &History) -> Vec<String> {
 }
 
 /// Sorts findings by the order that [`diagnose`] describes.
-fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
-    // A caveat explains nothing.
-    let is_cause = |finding: &&Finding| finding.id != CAVEAT || finding.severity > Severity::Noted;
-    let found: Vec<_> =
-        findings.iter().filter(is_cause).map(|finding| finding.id.clone()).collect();
-    for finding in &mut findings {
-        let cause = RULES.iter().find(|rule| {
-            rule.explains.contains(&finding.id.as_str()) && found.iter().any(|id| id == rule.id)
-        });
-        finding.follows_from = cause.map(|rule| rule.id.to_owned());
+fn ranked(mut found: Vec<RuleFinding>) -> Vec<RuleFinding> {
+    let explains = |(rule, finding): &&RuleFinding| rule.class_of(finding) != FindingClass::Note;
+    let causes: Vec<&Rule> = found.iter().filter(explains).map(|(rule, _)| *rule).collect();
+    for (rule, finding) in &mut found {
+        let cause = causes.iter().find(|cause| cause.is_cause_of(rule));
+        finding.follows_from = cause.map(|cause| cause.id.to_owned());
     }
-    // A cause is as grave as the gravest of what follows from it.
-    let severity = |finding: &Finding| {
-        let consequences =
-            findings.iter().filter(|other| other.follows_from.as_deref() == Some(&finding.id));
-        consequences.map(|other| other.severity).chain([finding.severity]).max()
+    let is_contended = found.iter().any(|(rule, _)| rule.has(RuleTrait::OtherPrograms));
+    let key = |(rule, finding): &RuleFinding| {
+        let follow =
+            || found.iter().filter(|(_, other)| other.follows_from.as_deref() == Some(&finding.id));
+        let is_server_fault = rule.has(RuleTrait::ServerFault)
+            || follow().any(|(other, _)| other.has(RuleTrait::ServerFault));
+        // A cause is as grave as the gravest of what follows from it.
+        let grave = follow().map(|(_, other)| other.severity).fold(finding.severity, Ord::max);
+        let sure = (finding.confidence * 1000.0) as u64;
+        let follows = finding.follows_from.is_some();
+        let waits = is_contended && !is_server_fault;
+        (waits, Reverse(grave), follows, rule.class_of(finding), Reverse(sure))
     };
-    let is_one_of = |ids: &[&str], finding: &Finding| ids.contains(&finding.id.as_str());
-    let is_contended = findings.iter().any(|finding| is_one_of(CONTENTION, finding));
-    let is_server_fault = |finding: &Finding| {
-        let is_cause = |other: &Finding| other.follows_from.as_deref() == Some(&finding.id);
-        is_one_of(SERVER_FAULTS, finding)
-            || findings.iter().any(|other| is_one_of(SERVER_FAULTS, other) && is_cause(other))
-    };
-    let keys: Vec<_> = findings
-        .iter()
-        .map(|finding| {
-            let sure = (finding.confidence * 1000.0) as u64;
-            let waits = is_contended && !is_server_fault(finding);
-            (waits, Reverse(severity(finding)), finding.follows_from.is_some(), Reverse(sure))
-        })
-        .collect();
-    let mut order: Vec<_> = (0..findings.len()).collect();
-    order.sort_by_key(|n| keys[*n]);
-    for (finding, (_, Reverse(grave), ..)) in findings.iter_mut().zip(&keys) {
-        finding.severity = grave.unwrap_or(finding.severity);
-    }
-    let mut sorted: Vec<Option<Finding>> = findings.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|n| sorted[n].take()).collect()
+    let keys: Vec<_> = found.iter().map(key).collect();
+    let mut sorted: Vec<_> = keys.into_iter().zip(found).collect();
+    sorted.sort_by_key(|(key, _)| *key);
+    sorted
+        .into_iter()
+        .map(|((_, Reverse(grave), ..), (rule, finding))| (rule, finding.with_severity(grave)))
+        .collect()
 }
 
 /// The most sentences about what could not be read: a source may report a new one each second.
@@ -94,8 +98,49 @@ const UNSEEN_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::{Metric, Severity, Side};
+
     use super::*;
     use crate::rules::fixture::Run;
+
+    #[test]
+    fn a_class_outranks_confidence_among_equally_grave_findings() {
+        const CAUSE: Rule = Rule::new("cause", |_| None);
+        const CONSEQUENCE: Rule =
+            Rule::new("consequence", |_| None).of_class(FindingClass::Consequence);
+        const NOTE: Rule = Rule::new("note", |_| None).of_class(FindingClass::Note);
+        let check = |severities: [Severity; 3], expected: [&str; 3]| {
+            let found = [(&NOTE, 1.0), (&CONSEQUENCE, 0.8), (&CAUSE, 0.6)];
+            let found = found.into_iter().zip(severities).map(|((rule, sure), severity)| {
+                let finding = Finding::new(rule.id, Side::Server, "It happened.");
+                (rule, finding.with_confidence(sure).with_severity(severity))
+            });
+            let ids: Vec<_> =
+                ranked(found.collect()).into_iter().map(|(rule, _)| rule.id).collect();
+            assert_eq!(ids, expected, "{severities:?}");
+        };
+        check([Severity::Noted; 3], ["cause", "consequence", "note"]);
+        // A note that the run felt is a cause.
+        check([Severity::Slowed; 3], ["note", "cause", "consequence"]);
+        let of_note = [Severity::Slowed, Severity::Stopped, Severity::Noted];
+        check(of_note, ["consequence", "note", "cause"]);
+    }
+
+    #[test]
+    fn a_note_explains_only_what_the_run_felt_with_it() {
+        const NOTE: Rule =
+            Rule::new("note", |_| None).of_class(FindingClass::Note).with(&[RuleTrait::TakesCpu]);
+        const SLOW: Rule = Rule::new("slow", |_| None).with(&[RuleTrait::LacksCpu]);
+        const LATE: Rule = Rule::new("late", |_| None).follows_from(&["note"]);
+        let causes = |severity| {
+            let finding = |rule: &'static Rule| {
+                (rule, Finding::new(rule.id, Side::Server, "").with_severity(severity))
+            };
+            let found = ranked([&NOTE, &SLOW, &LATE].map(finding).into());
+            found.iter().filter(|(_, finding)| finding.follows_from.is_some()).count()
+        };
+        assert_eq!((causes(Severity::Noted), causes(Severity::Slowed)), (0, 2));
+    }
 
     #[test]
     fn what_could_be_seen_again_was_unseen_for_a_while_only() {
@@ -116,11 +161,12 @@ mod tests {
 
     #[test]
     fn the_gravest_comes_first() {
-        let late =
-            Run::quiet().growing("TcpExt.ListenOverflows", 0, 40, 2).loaded(|load, second| {
+        let late = Run::quiet().growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2).loaded(
+            |load, second| {
                 load.lag.record_n(30_000, 900);
                 load.connect_failed.add("timeout", u64::from(second > 8));
-            });
+            },
+        );
         late.check_all(&["accept_queue_overflow", "generator_saturated"]);
     }
 }

@@ -1,7 +1,6 @@
-//! `/proc/sys/fs`: files and epoll watches of the whole machine.
+//! `/proc/sys/fs/file-nr`: the open files of the whole machine.
 
-use crate::fact::{Fact, ParseFailure};
-use crate::proc_root::ProcRoot;
+use crate::fact::ParseFailure;
 use crate::text::next;
 
 /// The open files of the machine, from `fs.file-nr`.
@@ -9,7 +8,7 @@ use crate::text::next;
 pub struct FileUse {
     /// Open files of all processes, with sockets.
     pub open: u64,
-    /// Most open files (`fs.file-max`); beyond it every open fails with ENFILE, except with
+    /// Most open files; beyond it every open fails with ENFILE, except with
     /// CAP_SYS_ADMIN.
     pub max: u64,
 }
@@ -24,29 +23,16 @@ pub fn parse_file_nr(text: &str) -> Result<FileUse, ParseFailure> {
     Ok(FileUse { open: allocated.saturating_sub(free), max })
 }
 
-/// Reads the largest size of one fd table (`fs.nr_open`), whatever `RLIMIT_NOFILE` is.
-pub fn nr_open(root: &ProcRoot) -> Fact<i64> {
-    root.sysctl("fs.nr_open")
-}
-
-/// Reads the most watches of all epoll instances of one user; the kernel does not report how many
-/// are in use. Beyond it `epoll_ctl` fails with ENOSPC, for that user's other programs too.
-pub fn epoll_watches_max(root: &ProcRoot) -> Fact<i64> {
-    root.sysctl("fs.epoll.max_user_watches")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::recorded_root;
 
     #[test]
-    fn files_and_watches_are_read() {
+    fn files_are_read() {
         let root = recorded_root("linux-6.18");
         let found = root.read(FILE_NR_PATH, parse_file_nr).into_result().unwrap();
         assert!(found.open > 0 && found.open < found.max, "{found:?}");
-        assert_eq!(nr_open(&root), Fact::Known(1 << 20));
-        assert_eq!(epoll_watches_max(&root), Fact::Known(5_490_265));
         assert_eq!(parse_file_nr("520\t8\t99\n"), Ok(FileUse { open: 512, max: 99 }));
         assert!(parse_file_nr("520\n").is_err());
     }

@@ -91,15 +91,17 @@ const CEILING_SHARE_MOST: f64 = 1.2;
 mod tests {
     use throng_report::runfile::Ceiling;
 
+    use throng_report::ProcessMetric;
+
     use super::*;
     use crate::rules::fixture::Run;
 
     /// A machine of two CPUs: the generator uses 0.05, the server 0.2, other programs the rest.
     fn beside_others(delayed: i64) -> Headroom {
         let run = Run::quiet()
-            .growing("process.server.cpu_us", 0, 200_000, 0)
-            .with("process.server.most_delayed_thread_permille", 10)
-            .with("process.client.most_delayed_thread_permille", delayed)
+            .growing(ProcessMetric::CPU_US.server, 0, 200_000, 0)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 10)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, delayed)
             .changed(|interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
                 (machine.cpu_busy_us, machine.cpu_idle_us) = (2_000_000 * second, 0);

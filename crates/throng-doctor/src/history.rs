@@ -237,6 +237,8 @@ const SAMPLES_MAX: usize = 2_048;
 mod tests {
     use throng_report::{RunEvent, RunEventKind};
 
+    use throng_report::Metric;
+
     use super::*;
 
     #[test]
@@ -251,7 +253,7 @@ mod tests {
                 at_ms: 1_000 * second,
                 span_ms: if second == 0 { 0 } else { 1_000 },
                 load: Some(load),
-                kernel: [("n".to_owned(), second as i64)].into(),
+                kernel: [(Metric::TCP_IN_SEGS, second as i64)].into(),
                 events: Vec::from_iter((second % 10_000 == 7).then_some(event)),
                 ..Interval::default()
             });
@@ -263,7 +265,10 @@ mod tests {
             assert_eq!(pair[0].interval.at_ms + pair[1].interval.span_ms, pair[1].interval.at_ms);
         }
         let last = samples.last().unwrap();
-        assert_eq!((last.interval.at_ms, last.interval.kernel["n"]), (99_999_000, 99_999));
+        assert_eq!(
+            (last.interval.at_ms, last.interval.kernel[Metric::TCP_IN_SEGS]),
+            (99_999_000, 99_999)
+        );
         let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).sum::<u64>();
         assert_eq!(sum(|sample| sample.lag.count), 100_000);
         assert_eq!(sum(|sample| sample.interval.events.len() as u64), 10);

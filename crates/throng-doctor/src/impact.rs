@@ -28,6 +28,12 @@ pub struct Impact {
     pub evidence: Evidence,
 }
 
+impl From<Impact> for Evidence {
+    fn from(impact: Impact) -> Self {
+        impact.evidence
+    }
+}
+
 /// Returns the impact while the load was on, or `None` if everything was done, on time and within
 /// the thresholds.
 pub fn impact(run: &RunView<'_>) -> Option<Impact> {

@@ -1,8 +1,8 @@
 //! The kernels and machines that a run's counters describe.
 
-use throng_report::Side;
+use throng_report::{Endpoint, Side};
 
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 /// A machine, or a kernel or network namespace on it, that was sampled during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,8 @@ pub(crate) fn kernels(run: &RunView<'_>) -> Vec<Kernel> {
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Metric;
+
     use super::*;
     use crate::rules::fixture::Run;
 
@@ -68,13 +70,13 @@ mod tests {
 
     #[test]
     fn one_kernel_is_read_once_and_an_unseen_one_never() {
-        let here = Run::quiet().with("TcpExt.ListenOverflows", 0);
+        let here = Run::quiet().with(Metric::TCPEXT_LISTEN_OVERFLOWS, 0);
         assert_eq!(of(&here), [Side::Kernel]);
-        let apart = Run::quiet().with("TcpExt.ListenOverflows", 0).changed(|interval, _| {
+        let apart = Run::quiet().with(Metric::TCPEXT_LISTEN_OVERFLOWS, 0).changed(|interval, _| {
             interval.server_kernel = interval.kernel.clone();
         });
         assert_eq!(of(&apart), [Side::Server, Side::Client]);
-        let mut elsewhere = Run::quiet().with("TcpExt.ListenOverflows", 0);
+        let mut elsewhere = Run::quiet().with(Metric::TCPEXT_LISTEN_OVERFLOWS, 0);
         elsewhere.header.target_is_here = false;
         assert_eq!(of(&elsewhere), [Side::Client]);
     }

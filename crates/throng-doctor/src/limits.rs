@@ -16,7 +16,7 @@ pub struct Rlimit {
 /// The limits that connections may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessLimits {
-    /// `RLIMIT_NOFILE`: fds in one fd table, and slots of one io_uring.
+    /// Fds in one fd table, and slots of one io_uring.
     pub open_files: Rlimit,
     /// `RLIMIT_NPROC`: threads of the user.
     pub processes: Rlimit,
@@ -28,7 +28,7 @@ pub struct ProcessLimits {
 
 impl ProcessLimits {
     /// Returns the fds that one fd table can hold once the soft limit is raised to the hard one: no
-    /// table is larger than `nr_open` (`fs.nr_open`).
+    /// table is larger than `nr_open`.
     pub fn usable_fds_per_table(&self, nr_open: u64) -> u64 {
         self.open_files.hard.unwrap_or(u64::MAX).min(nr_open)
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use throng_report::Limit;
+
 use crate::conntrack;
 use crate::fact::Fact;
 use crate::files::{FILE_NR_PATH, FileUse, parse_file_nr};
@@ -29,7 +31,8 @@ pub struct MachineFacts {
     pub local_ports: Fact<LocalPorts>,
     /// Most entries of connection tracking.
     pub conntrack_max: Fact<u64>,
-    /// Values of [`SYSCTLS`] as text.
+    /// Values of the sysctls that decide how many connections the machine holds, and how fast it
+    /// opens them, as text.
     pub sysctls: BTreeMap<&'static str, Fact<String>>,
 }
 
@@ -44,39 +47,29 @@ impl MachineFacts {
             files: root.read(FILE_NR_PATH, parse_file_nr),
             local_ports: local_ports(root),
             conntrack_max: root.read(conntrack::MAX_PATH, conntrack::parse_count),
-            sysctls: SYSCTLS.iter().map(|name| (*name, root.sysctl_text(name))).collect(),
+            sysctls: Limit::sysctls()
+                .map(Limit::name)
+                .chain(SYSCTLS.iter().copied())
+                .map(|name| (name, root.sysctl_text(name)))
+                .collect(),
         }
     }
 }
 
-/// The sysctls that decide how many connections a machine holds and how fast it opens them.
-pub const SYSCTLS: &[&str] = &[
-    "fs.epoll.max_user_watches",
-    "fs.file-max",
-    "fs.nr_open",
+/// The sysctls that, beside the limits, decide how many connections a machine holds and how fast it
+/// opens them.
+const SYSCTLS: &[&str] = &[
     "kernel.io_uring_disabled",
     "kernel.pid_max",
-    "kernel.threads-max",
-    "net.core.netdev_max_backlog",
     "net.core.rmem_max",
-    "net.core.somaxconn",
     "net.core.wmem_max",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.ip_local_reserved_ports",
     "net.ipv4.tcp_abort_on_overflow",
     "net.ipv4.tcp_child_ehash_entries",
-    "net.ipv4.tcp_ehash_entries",
     "net.ipv4.tcp_fin_timeout",
-    "net.ipv4.tcp_max_orphans",
-    "net.ipv4.tcp_max_syn_backlog",
-    "net.ipv4.tcp_max_tw_buckets",
-    "net.ipv4.tcp_mem",
     "net.ipv4.tcp_migrate_req",
     "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_syncookies",
     "net.ipv4.tcp_tw_reuse",
     "net.ipv4.tcp_wmem",
-    "net.netfilter.nf_conntrack_max",
     "vm.max_map_count",
 ];
 

@@ -1,11 +1,11 @@
 //! Other programs that used CPUs of the run's machines: their share, the times and their names.
 
-use throng_report::ProgramUse;
+use throng_report::{Endpoint, ProgramUse};
 
 use crate::cpus::{CpuUse, whole_percent};
 use crate::history::Sample;
 use crate::kernels::Kernel;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 /// CPU use of other programs on one machine, in the intervals in which it was high.
 #[derive(Clone, Debug)]

@@ -1,6 +1,8 @@
 //! `net.ipv4.ip_local_port_range` and `ip_local_reserved_ports`: the ports that the kernel may
 //! choose for a connection, for IPv6 as well. They belong to one network namespace.
 
+use throng_report::Limit;
+
 use crate::fact::{Fact, ParseFailure, Unknown};
 use crate::proc_root::ProcRoot;
 use crate::sysctl::{parse_list, sysctl_path};
@@ -32,7 +34,7 @@ impl LocalPorts {
 /// Reads the range and the reserved ports.
 pub fn local_ports(root: &ProcRoot) -> Fact<LocalPorts> {
     let read = || -> Result<LocalPorts, Unknown> {
-        let range = root.read(&sysctl_path("net.ipv4.ip_local_port_range"), parse_range);
+        let range = root.read(&sysctl_path(Limit::PORTS.name()), parse_range);
         let reserved = root.read(&sysctl_path("net.ipv4.ip_local_reserved_ports"), parse_ranges);
         let (first, last) = range.into_result()?;
         Ok(LocalPorts { first, last, reserved: reserved.into_result()? })
@@ -40,7 +42,7 @@ pub fn local_ports(root: &ProcRoot) -> Fact<LocalPorts> {
     read().into()
 }
 
-/// Parses `ip_local_port_range`: first and last.
+/// Parses the range: first and last.
 pub fn parse_range(text: &str) -> Result<(u16, u16), ParseFailure> {
     let [first, last] = parse_list(text)?;
     match (u16::try_from(first), u16::try_from(last)) {

@@ -20,6 +20,7 @@ mod generator_saturated;
 mod half_open;
 mod handshakes_refused;
 mod hot_core;
+mod kernel_row;
 mod memory_runs_out;
 mod orphans_aborted;
 mod port_conflict;
@@ -41,26 +42,7 @@ mod tcp_memory_pressure;
 mod time_wait_exhausted;
 mod wrong_answers;
 
-use rule::CPU_SHORTAGE_SYMPTOMS;
-pub use rule::Rule;
-
-/// Id of the finding that other programs use CPUs which the run could use. It is a caveat in the
-/// verdict, unless it explains what happened.
-pub const CAVEAT: &str = "cpu_contended";
-
-/// Ids of findings about other programs on the machine, or other guests of its hypervisor.
-pub(crate) const CONTENTION: &[&str] = &[CAVEAT, "cpu_stolen"];
-
-/// Ids of findings about faults of the server itself, whatever runs beside it.
-pub(crate) const SERVER_FAULTS: &[&str] = &[
-    "server_lost",
-    "server_restarted",
-    "handshakes_refused",
-    "wrong_answers",
-    "server_closes_early",
-    "connections_max_reached",
-    "server_stalled",
-];
+pub use rule::{FindingClass, Rule, RuleTrait};
 
 /// All rules. If two findings are equally grave and neither explains the other, the one whose rule
 /// stands first here comes first: the cause that is nearer to the root and easier to remove.
@@ -110,11 +92,9 @@ mod tests {
     fn a_rule_explains_rules_that_there_are_and_not_itself() {
         for rule in RULES {
             assert_eq!(RULES.iter().filter(|other| other.id == rule.id).count(), 1, "{}", rule.id);
-            for explained in rule.explains {
-                assert!(
-                    *explained != rule.id && RULES.iter().any(|other| other.id == *explained),
-                    "{explained}"
-                );
+            for other in rule.explains.iter().chain(rule.follows_from) {
+                assert!(*other != rule.id, "{other} explains itself");
+                assert!(RULES.iter().any(|rule| rule.id == *other), "{other} is no rule");
             }
         }
     }

@@ -2,9 +2,10 @@
 
 use throng_report::runfile::RunHeader;
 use throng_report::{
-    AnswerGap, Evidence, LoadCounters, MachineUse, ProgramUse, RunEventKind, ServerSnapshot,
-    Summary, Tally,
+    AnswerGap, Endpoint, EndpointFacts, LoadCounters, MachineUse, Metric, ProgramUse, RunEventKind,
+    Series, ServerSnapshot, Summary, Tally,
 };
+pub(crate) use throng_report::{Growth, Peak};
 
 use crate::history::{History, Sample};
 use crate::missed_thresholds::MissedThresholds;
@@ -14,7 +15,7 @@ use crate::missed_thresholds::MissedThresholds;
 ///
 /// *While the load is on* means from the first interval until all users begin to leave. Connections
 /// that their own users close are no evidence.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RunView<'a> {
     /// The plan of the run.
     pub header: &'a RunHeader,
@@ -28,43 +29,8 @@ pub struct RunView<'a> {
     all: &'a [Sample],
     /// True if facts of another kernel or network namespace were recorded for the server.
     has_server_kernel: bool,
-}
-
-/// Generator or server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Endpoint {
-    /// The generator.
-    Client,
-    /// The server under load.
-    Server,
-}
-
-/// A counter that grew while the load was on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Growth {
-    /// Name in the run file.
-    pub counter: String,
-    /// Value at the beginning.
-    pub from: i64,
-    /// Value at the end.
-    pub to: i64,
-    /// End of the first interval in which it grew, in milliseconds.
-    pub began_ms: u64,
-    /// Largest growth in a second.
-    pub per_second_most: u64,
-}
-
-/// A gauge at its peak.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peak {
-    /// Name in the run file.
-    pub gauge: String,
-    /// Value at the beginning.
-    pub from: i64,
-    /// Largest value.
-    pub value: i64,
-    /// End of the interval with that value, in milliseconds.
-    pub at_ms: u64,
+    /// What does not change, of the generator and of the server.
+    facts: [EndpointFacts; 2],
 }
 
 /// The load that a run had reached at some time.
@@ -93,7 +59,10 @@ impl<'a> RunView<'a> {
         let samples = &all[..end];
         let has_server_kernel =
             samples.iter().any(|sample| !sample.interval.server_kernel.is_empty());
-        Self { header: &history.header, summary, thresholds, samples, all, has_server_kernel }
+        let (header, facts) = (&history.header, Default::default());
+        let mut run = Self { header, summary, thresholds, samples, all, has_server_kernel, facts };
+        run.facts = [Endpoint::Client, Endpoint::Server].map(|end| run.read_facts(end));
+        run
     }
 
     /// Returns the view of a run without thresholds.
@@ -135,34 +104,58 @@ impl<'a> RunView<'a> {
     }
 
     /// Returns a counter or gauge of one side's kernel in one sample.
-    pub fn value(&self, end: Endpoint, sample: &Sample, name: &str) -> Option<i64> {
+    pub fn value(&self, end: Endpoint, sample: &Sample, metric: Metric) -> Option<i64> {
         let interval = &sample.interval;
         match end {
-            Endpoint::Client => interval.kernel.get(name).copied(),
+            Endpoint::Client => interval.kernel.get(metric),
             // An interval without the server's own value says nothing about it: the generator's is
             // another one.
-            Endpoint::Server if self.has_server_kernel => interval.server_kernel.get(name).copied(),
-            Endpoint::Server if self.header.target_is_here => interval.kernel.get(name).copied(),
+            Endpoint::Server if self.has_server_kernel => interval.server_kernel.get(metric),
+            Endpoint::Server if self.header.target_is_here => interval.kernel.get(metric),
             Endpoint::Server => None,
         }
     }
 
-    /// Returns the first recorded value of what does not change, such as
-    /// `sysctl.net.core.somaxconn`.
-    pub fn constant(&self, end: Endpoint, name: &str) -> Option<i64> {
-        self.samples.iter().find_map(|sample| self.value(end, sample, name))
+    /// Returns what does not change during the run at one side, such as the limits of its kernel.
+    /// If both are on one machine, the server's kernel is the generator's.
+    pub fn facts(&self, end: Endpoint) -> &EndpointFacts {
+        let [client, server] = &self.facts;
+        match end {
+            Endpoint::Client => client,
+            Endpoint::Server => server,
+        }
+    }
+
+    /// Returns the facts of the header. What it does not say is the first value of an interval.
+    fn read_facts(&self, end: Endpoint) -> EndpointFacts {
+        let header = match end {
+            Endpoint::Client => &self.header.client_facts,
+            Endpoint::Server => &self.header.server_facts,
+        };
+        let mut facts = header.clone().unwrap_or_default();
+        let first = |end, metric| {
+            self.samples.iter().find_map(|sample: &Sample| self.value(end, sample, metric))
+        };
+        facts.complete_kernel(|metric| first(end, metric));
+        // The process may be sampled with the generator's kernel, though its namespace is another.
+        let process = |metric| first(end, metric).or_else(|| first(Endpoint::Client, metric));
+        facts.complete_process(|metric| process(metric.of(end)));
+        let backlog = |sample: &Sample| Some(sample.interval.server.as_ref()?.backlog as i64);
+        let asked = || self.samples.iter().find_map(backlog).filter(|asked| *asked > 0);
+        facts.backlog_asked = facts.backlog_asked.or_else(asked);
+        facts
     }
 
     /// Returns the growth of a counter while the load was on, or `None` if it did not grow or is
     /// not known.
-    pub fn growth(&self, end: Endpoint, counter: &str) -> Option<Growth> {
-        self.growth_of(counter, |sample| self.value(end, sample, counter))
+    pub fn growth(&self, end: Endpoint, counter: Metric) -> Option<Growth> {
+        self.growth_of(counter.name(), |sample| self.value(end, sample, counter))
     }
 
     /// Returns the growth of a counter over the whole run, until the last user has left. It is for
     /// counters that move when something ends.
-    pub fn growth_to_the_end(&self, end: Endpoint, counter: &str) -> Option<Growth> {
-        Self { samples: self.all, ..*self }.growth(end, counter)
+    pub fn growth_to_the_end(&self, end: Endpoint, counter: Metric) -> Option<Growth> {
+        Self { samples: self.all, ..self.clone() }.growth(end, counter)
     }
 
     /// Returns the growth of one of the generator's own counters.
@@ -200,41 +193,21 @@ impl<'a> RunView<'a> {
         counter: &str,
         value: impl Fn(&Sample) -> Option<i64>,
     ) -> Option<Growth> {
-        let mut values = self.samples.iter().filter_map(|sample| Some((sample, value(sample)?)));
-        let (_, from) = values.next()?;
-        let mut growth =
-            Growth { counter: counter.to_owned(), from, to: from, began_ms: 0, per_second_most: 0 };
-        let mut before = from;
-        for (sample, now) in values {
-            let by = if now >= before { now - before } else { now };
-            before = now;
-            if by <= 0 {
-                continue;
-            }
-            if growth.to == growth.from {
-                growth.began_ms = sample.interval.at_ms;
-            }
-            growth.to += by;
-            let per_second = by as u64 * 1000 / sample.interval.span_ms.max(1);
-            growth.per_second_most = growth.per_second_most.max(per_second);
-        }
-        (growth.to > growth.from).then_some(growth)
+        self.series(counter, value).growth().filter(|growth| growth.by() > 0)
     }
 
     /// Returns the peak of a gauge while the load was on.
-    pub fn peak(&self, end: Endpoint, gauge: &str) -> Option<Peak> {
-        self.peak_of(gauge, |sample| self.value(end, sample, gauge))
+    pub fn peak(&self, end: Endpoint, gauge: Metric) -> Option<Peak> {
+        self.peak_of(gauge.name(), |sample| self.value(end, sample, gauge))
     }
 
     /// Returns the peak of `value` over the samples.
     pub fn peak_of(&self, gauge: &str, value: impl Fn(&Sample) -> Option<i64>) -> Option<Peak> {
-        let values = || {
-            self.samples.iter().filter_map(|sample| Some((sample.interval.at_ms, value(sample)?)))
-        };
-        let (_, from) = values().next()?;
-        // The first of several equal peaks.
-        let (at_ms, value) = values().rev().max_by_key(|(_, value)| *value)?;
-        Some(Peak { gauge: gauge.to_owned(), from, value, at_ms })
+        self.series(gauge, value).peak()
+    }
+
+    fn series(&self, name: &str, value: impl Fn(&Sample) -> Option<i64>) -> Series {
+        Series::new(name, self.samples.iter().map(|sample| (&sample.interval, value(sample))))
     }
 
     /// Returns the pid of the last server process that the run file names.
@@ -325,41 +298,6 @@ impl LoadLevel {
     }
 }
 
-impl Growth {
-    /// Returns the difference of the last and the first value.
-    pub fn by(&self) -> u64 {
-        u64::try_from(self.to - self.from).unwrap_or(0)
-    }
-
-    /// Returns the growth as evidence of a finding.
-    pub fn evidence(&self) -> Evidence {
-        self.evidence_from(0)
-    }
-
-    /// Returns the growth as evidence of a finding that begins at `at_ms` or later, for a counter
-    /// that always grows: CPU time, when the CPUs were full.
-    pub fn evidence_from(&self, at_ms: u64) -> Evidence {
-        Evidence {
-            counter: self.counter.clone(),
-            from: self.from as f64,
-            to: self.to as f64,
-            at_ms: self.began_ms.max(at_ms),
-        }
-    }
-}
-
-impl Peak {
-    /// Returns the peak as evidence of a finding.
-    pub fn evidence(&self) -> Evidence {
-        Evidence {
-            counter: self.gauge.clone(),
-            from: self.from as f64,
-            to: self.value as f64,
-            at_ms: self.at_ms,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -387,18 +325,18 @@ mod tests {
     #[test]
     fn a_second_without_the_servers_values_does_not_use_the_generators() {
         let mut run =
-            Run::quiet().with("TcpExt.ListenOverflows", 500).changed(|interval, second| {
+            Run::quiet().with(Metric::TCPEXT_LISTEN_OVERFLOWS, 500).changed(|interval, second| {
                 if second % 2 == 1 {
-                    interval.server_kernel.insert("TcpExt.ListenOverflows".to_owned(), 7);
+                    interval.server_kernel.set(Metric::TCPEXT_LISTEN_OVERFLOWS, 7);
                 }
             });
         let grown = |run: &Run, end| {
             let (history, summary) = run.whole();
-            RunView::new(&history, &summary).growth(end, "TcpExt.ListenOverflows")
+            RunView::new(&history, &summary).growth(end, Metric::TCPEXT_LISTEN_OVERFLOWS)
         };
         assert_eq!((grown(&run, Endpoint::Server), grown(&run, Endpoint::Client)), (None, None));
         for interval in run.intervals.iter_mut().skip(6) {
-            interval.server_kernel.insert("TcpExt.ListenOverflows".to_owned(), 9);
+            interval.server_kernel.set(Metric::TCPEXT_LISTEN_OVERFLOWS, 9);
         }
         assert_eq!(grown(&run, Endpoint::Server).map(|growth| growth.by()), Some(2));
     }

@@ -1,11 +1,8 @@
 //! One sample of the kernel a second: everything that a run records.
 //!
-//! Counters and gauges have flat names, so that rules, reports and people use the same ones:
-//! `TcpExt.ListenOverflows` and `Tcp.RetransSegs` as the kernel names them, and `sockstat.tcp.tw`,
-//! `listener.accept_queue`, `process.server.run_delay_us` for the rest. An absent name is unknown
-//! in that second, never zero.
+//! The counters and gauges are the metrics of one table ([`Metric`]), so that rules, reports and
+//! people use the same names. An absent metric is unknown in that second, never zero.
 
-mod constants;
 mod proc_files;
 mod process_tree;
 mod programs;
@@ -17,18 +14,18 @@ use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use throng_base::time::Instant;
-use throng_report::{MachineUse, ProcessUse};
+use throng_report::{Endpoint, EndpointFacts, MachineUse, Metric, ProcessMetric, ProcessUse};
 
 use crate::cgroup::CgroupReader;
 use crate::cpu::OneCpu;
-use crate::fact::{Fact, Reason};
+use crate::endpoint_facts::kernel_facts;
+use crate::fact::{Fact, Reason, Unknown};
 use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
 use crate::proc_root::ProcRoot;
 use crate::process::{cpus_allowed, is_there, process_use};
 use crate::syn_recv::SynRecvMeter;
 
-use constants::Constants;
 use proc_files::{NetworkCounters, ProcFiles};
 use process_tree::ProcessTree;
 use programs::ProgramMeter;
@@ -50,8 +47,8 @@ pub struct SamplerOptions {
 /// A process to sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedProcess {
-    /// Part of the names of its counters: `server` or `client`.
-    pub label: String,
+    /// The program that it belongs to.
+    pub program: Endpoint,
     /// Process id.
     pub pid: u32,
     /// Processes of the same program: workers that share its listener. Its children always count as
@@ -78,7 +75,10 @@ pub struct Sampler {
     /// CPU time of the machine and of the sampled programs at the previous sample.
     before: Option<(MachineUse, u64)>,
     files: ProcFiles,
-    constants: Constants,
+    /// Facts that each sample repeats.
+    constants: EndpointFacts,
+    /// Reasons why others are unknown.
+    constants_unknown: Vec<Unknown>,
     cgroups: CgroupReader,
     listeners: ListenerReader,
     syn_recv: SynRecvMeter,
@@ -92,7 +92,7 @@ struct KnownProcess {
     /// True if it has been seen, when it was named or in a sample.
     was_there: bool,
     rss_bytes_at_start: Option<u64>,
-    /// Soft `RLIMIT_NOFILE` of the process.
+    /// Soft [`Limit::FDS`](throng_report::Limit::FDS) of the process.
     fds_max: Option<u64>,
     groups: CgroupReader,
     threads: ThreadMeter,
@@ -106,9 +106,11 @@ impl Sampler {
     pub fn new(options: SamplerOptions) -> Self {
         let root = options.root;
         let pid = options.processes.first().map_or_else(std::process::id, |process| process.pid);
+        let (constants, constants_unknown) = kernel_facts(&root);
         Self {
             files: ProcFiles::new(&root),
-            constants: Constants::read(&root),
+            constants,
+            constants_unknown,
             ports: options.ports,
             processes: options
                 .processes
@@ -133,7 +135,8 @@ impl Sampler {
     pub fn sample(&mut self, now: Instant) -> KernelSample {
         let began = std::time::Instant::now();
         let mut out = KernelSample::default();
-        self.constants.add_to(&mut out);
+        self.constants.of_kernel().for_each(|(metric, value)| out.counters.set(metric, value));
+        out.unknown.extend(self.constants_unknown.iter().cloned());
         let network = self.files.network(&mut out);
         if let Some(cpus) = self.files.machine(&mut out) {
             self.cpus = cpus;
@@ -143,15 +146,15 @@ impl Sampler {
         self.listeners(&mut out, now, network);
         self.watched(&mut out, now + began.elapsed());
         self.others(&mut out, now + began.elapsed());
-        out.set("doctor.sample_us", began.elapsed().as_micros() as u64);
+        out.set(Metric::DOCTOR_SAMPLE_US, began.elapsed().as_micros() as u64);
         out
     }
 
-    /// Samples this process from now on, in place of the one with the same label. Control groups
+    /// Samples this process from now on, in place of the one of the same program. Control groups
     /// are then this process's.
     pub fn watch(&mut self, watched: WatchedProcess) {
         self.cgroups = CgroupReader::locate(&self.root, watched.pid);
-        self.processes.retain(|known| known.watched.label != watched.label);
+        self.processes.retain(|known| known.watched.program != watched.program);
         self.processes.insert(0, KnownProcess::new(&self.root, watched));
         // The CPU time of other programs is the machine's less that of the sampled ones, which have
         // changed.
@@ -184,15 +187,15 @@ impl Sampler {
     /// Reads the control groups of the first process.
     fn groups(&mut self, out: &mut KernelSample) {
         if let Some(found) = out.take(self.cgroups.cpu()) {
-            out.set_some("cgroup.cpu.limit_millicpus", found.limit_millicpus);
-            out.set("cgroup.cpu.throttled", found.throttled);
-            out.set("cgroup.cpu.throttled_us", found.throttled_us);
+            out.set_some(Metric::CGROUP_CPU_LIMIT_MILLICPUS, found.limit_millicpus);
+            out.set(Metric::CGROUP_CPU_THROTTLED, found.throttled);
+            out.set(Metric::CGROUP_CPU_THROTTLED_US, found.throttled_us);
         }
         if let Some(found) = out.take(self.cgroups.memory()) {
-            out.set_some("cgroup.memory.limit_bytes", found.limit_bytes);
-            out.set("cgroup.memory.used_bytes", found.used_bytes);
-            out.set("cgroup.memory.limit_hits", found.limit_hits);
-            out.set("cgroup.memory.oom_kills", found.oom_kills);
+            out.set_some(Metric::CGROUP_MEMORY_LIMIT_BYTES, found.limit_bytes);
+            out.set(Metric::CGROUP_MEMORY_USED_BYTES, found.used_bytes);
+            out.set(Metric::CGROUP_MEMORY_LIMIT_HITS, found.limit_hits);
+            out.set(Metric::CGROUP_MEMORY_OOM_KILLS, found.oom_kills);
         }
     }
 
@@ -203,20 +206,20 @@ impl Sampler {
         }
         let Some(all) = out.take(self.listeners.listeners()) else { return };
         let mine = ListenerSummary::of(&all, &self.ports);
-        out.set("listener.count", mine.listeners);
-        out.set("listener.accept_queue", mine.accept_queue);
-        out.set("listener.accept_queue_most", mine.accept_queue_most);
-        out.set("listener.full", mine.full);
+        out.set(Metric::LISTENER_COUNT, mine.listeners);
+        out.set(Metric::LISTENER_ACCEPT_QUEUE, mine.accept_queue);
+        out.set(Metric::LISTENER_ACCEPT_QUEUE_MOST, mine.accept_queue_most);
+        out.set(Metric::LISTENER_FULL, mine.full);
         if mine.listeners > 0 {
-            out.set("listener.backlog", mine.backlog);
+            out.set(Metric::LISTENER_BACKLOG, mine.backlog);
         }
         if self.syn_recv.is_due(now, network.listen_drops, network.sockets) {
             let began = std::time::Instant::now();
             let count = out.take(self.listeners.syn_recv(&all, &self.ports));
             let cost = began.elapsed();
             self.syn_recv.record(now + cost, cost);
-            out.set_some("listener.syn_recv", count);
-            out.set("doctor.syn_recv_us", cost.as_micros() as u64);
+            out.set_some(Metric::LISTENER_SYN_RECV, count);
+            out.set(Metric::DOCTOR_SYN_RECV_US, cost.as_micros() as u64);
         }
     }
 
@@ -230,32 +233,31 @@ impl Sampler {
                 let at_start = *rss_bytes_at_start.get_or_insert(used.rss_bytes);
                 ProcessUse { rss_bytes_at_start: at_start, ..used }
             });
-            let label = &watched.label;
+            let program = watched.program;
             // A process that has ended is not unknown: an event reports its end.
             let is_gone = used.why().is_some_and(|why| why.reason == Reason::Missing);
             *was_there |= used.known().is_some();
             if is_gone && *was_there {
-                out.processes.push(ProcessSample { label: label.clone(), used });
+                out.processes.push(ProcessSample { program, used });
                 continue;
             }
             if fds_max.is_none() {
                 let limits = out.take(limits(&self.root, watched.pid));
                 *fds_max = limits.and_then(|limits| limits.open_files.soft);
             }
-            out.set_some(&format!("process.{label}.fds_max"), *fds_max);
+            out.set_some(ProcessMetric::FDS_MAX.of(program), *fds_max);
             // Errors of the control group are reported once, for the first process.
             if let Fact::Known(group) = groups.cpu() {
-                out.set(&format!("process.{label}.throttled_us"), group.throttled_us);
+                out.set(ProcessMetric::THROTTLED_US.of(program), group.throttled_us);
                 let limit = group.limit_millicpus;
-                out.set_some(&format!("process.{label}.cpu_limit_millicpus"), limit);
+                out.set_some(ProcessMetric::CPU_LIMIT_MILLICPUS.of(program), limit);
             }
             if let Fact::Known(allowed) = cpus_allowed(&self.root, watched.pid) {
-                record_allowed_cpus(label, &allowed, &self.cpus, out);
+                record_allowed_cpus(program, &allowed, &self.cpus, out);
             }
-            out.processes.push(ProcessSample { label: label.clone(), used });
-            let (label, stretches) = (&known.watched.label, &known.stretches);
-            let used = between.and_then(|(from, to)| stretches.used_between(from, to));
-            out.set_some(&format!("process.{label}.gap_cpu_us"), used);
+            out.processes.push(ProcessSample { program, used });
+            let used = between.and_then(|(from, to)| known.stretches.used_between(from, to));
+            out.set_some(ProcessMetric::GAP_CPU_US.of(program), used);
             known.record_process_tree(&self.root, out, now);
         }
     }
@@ -263,9 +265,9 @@ impl Sampler {
     /// Looks for other programs while the sampled ones do not explain how busy the machine is.
     fn others(&mut self, out: &mut KernelSample, now: Instant) {
         let used = |known: &KnownProcess| {
-            out.counters.get(&format!("process.{}.cpu_us", known.watched.label))
+            out.counters.get(ProcessMetric::CPU_US.of(known.watched.program))
         };
-        let ours_us: u64 = self.processes.iter().filter_map(used).map(|us| *us as u64).sum();
+        let ours_us: u64 = self.processes.iter().filter_map(used).map(|us| us as u64).sum();
         let Some(machine) = out.machine.clone() else { return };
         let before = self.before.replace((machine.clone(), ours_us));
         let is_busy = before.is_some_and(|(then, then_us)| {
@@ -302,35 +304,35 @@ impl KnownProcess {
 
     /// Reads the CPU time, memory and threads of the program's processes.
     fn record_process_tree(&mut self, root: &ProcRoot, out: &mut KernelSample, now: Instant) {
-        let label = &self.watched.label;
+        let program = self.watched.program;
         if let Some(used) = self.process_tree.sample(root) {
-            let mut set = |name: &str, value| out.set(&format!("process.{label}.{name}"), value);
-            set("cpu_us", used.cpu_us);
-            set("rss_bytes", used.rss_bytes);
-            set("processes", used.processes);
-            set("stopped", used.stopped);
-            set("uninterruptible", used.uninterruptible);
+            let mut set = |metric: ProcessMetric, value| out.set(metric.of(program), value);
+            set(ProcessMetric::CPU_US, used.cpu_us);
+            set(ProcessMetric::RSS_BYTES, used.rss_bytes);
+            set(ProcessMetric::PROCESSES, used.processes);
+            set(ProcessMetric::STOPPED, used.stopped);
+            set(ProcessMetric::UNINTERRUPTIBLE, used.uninterruptible);
         }
         if let Some(stretches) = self.stretches.take() {
-            out.set(&format!("process.{label}.busy_ms_most"), stretches.busy_ms);
-            out.set(&format!("process.{label}.idle_ms_most"), stretches.idle_ms);
+            out.set(ProcessMetric::BUSY_MS_MOST.of(program), stretches.busy_ms);
+            out.set(ProcessMetric::IDLE_MS_MOST.of(program), stretches.idle_ms);
         }
         if let Some(found) = out.take(self.process_tree.threads(root)) {
-            self.threads.measure(now, &found).record(label, out);
+            self.threads.measure(now, &found).record(program, out);
         }
     }
 }
 
 /// Records how many CPUs a program may use, and how busy they are if they are not all of the
 /// machine's.
-fn record_allowed_cpus(label: &str, allowed: &[u32], all: &[OneCpu], out: &mut KernelSample) {
+fn record_allowed_cpus(program: Endpoint, allowed: &[u32], all: &[OneCpu], out: &mut KernelSample) {
     let own: Vec<_> = all.iter().filter(|one| allowed.contains(&one.cpu)).collect();
     // A mask may name CPUs that the machine could have but does not have.
     let count = if own.is_empty() { allowed.len() } else { own.len() };
-    out.set(&format!("process.{label}.cpus_allowed"), count as u64);
+    out.set(ProcessMetric::CPUS_ALLOWED.of(program), count as u64);
     if !own.is_empty() && own.len() < all.len() {
-        out.set_sum(&format!("process.{label}.cpus_busy_us"), own.iter().map(|one| one.busy_us));
-        out.set_sum(&format!("process.{label}.cpus_idle_us"), own.iter().map(|one| one.idle_us));
+        out.set_sum(ProcessMetric::CPUS_BUSY_US.of(program), own.iter().map(|one| one.busy_us));
+        out.set_sum(ProcessMetric::CPUS_IDLE_US.of(program), own.iter().map(|one| one.idle_us));
     }
 }
 
@@ -339,6 +341,8 @@ const OTHERS_ONE_IN: u64 = 10;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::{Endpoint, ProcessMetric};
+
     use super::*;
     use crate::fact::{Reason, Unknown};
     use crate::recorded_root;
@@ -346,7 +350,7 @@ mod tests {
     fn sample(kernel: &str) -> KernelSample {
         let root = recorded_root(kernel);
         let processes =
-            vec![WatchedProcess { label: "server".into(), pid: 4242, also: Vec::new() }];
+            vec![WatchedProcess { program: Endpoint::Server, pid: 4242, also: Vec::new() }];
         Sampler::new(SamplerOptions { root, processes, ..Default::default() })
             .sample(Instant::from_nanos(1))
     }
@@ -356,11 +360,11 @@ mod tests {
         let found = sample("linux-6.18");
         assert_eq!(found.unknown, []);
         assert_eq!(found.machine.as_ref().unwrap().cpus, 2);
-        assert_eq!(found.counters["process.server.threads"], 2);
-        assert_eq!(found.counters["process.server.fds_max"], 20_000);
-        assert_eq!(found.counters["sysctl.net.core.somaxconn"], 4096);
-        assert_eq!(found.counters["process.server.run_us"], 335_687);
-        assert_eq!(found.counters["conntrack.max"], 262_144);
+        assert_eq!(found.counters[ProcessMetric::THREADS.server], 2);
+        assert_eq!(found.counters[ProcessMetric::FDS_MAX.server], 20_000);
+        assert_eq!(found.counters[Metric::SYSCTL_NET_CORE_SOMAXCONN], 4096);
+        assert_eq!(found.counters[ProcessMetric::RUN_US.server], 335_687);
+        assert_eq!(found.counters[Metric::CONNTRACK_MAX], 262_144);
         let used = found.processes[0].used.known().unwrap();
         assert_eq!(used.rss_bytes_at_start, used.rss_bytes);
     }
@@ -368,10 +372,10 @@ mod tests {
     #[test]
     fn an_older_kernel_leaves_out_what_it_does_not_know() {
         let found = sample("linux-4.19");
-        assert_eq!(found.counters["TcpExt.ListenOverflows"], 311);
-        assert_eq!(found.counters["softnet.dropped"], 0x502 + 0x81);
-        assert!(!found.counters.contains_key("TcpExt.TCPMigrateReqFailure"));
-        assert!(!found.counters.contains_key("pressure.cpu.some_us"));
+        assert_eq!(found.counters[Metric::TCPEXT_LISTEN_OVERFLOWS], 311);
+        assert_eq!(found.counters[Metric::SOFTNET_DROPPED], 0x502 + 0x81);
+        assert!(found.counters.get(Metric::TCPEXT_TCP_MIGRATE_REQ_FAILURE).is_none());
+        assert!(found.counters.get(Metric::PRESSURE_CPU_SOME_US).is_none());
         let source =
             |why: &Unknown| why.source == "proc/pressure/cpu" && why.reason == Reason::Missing;
         assert!(found.unknown.iter().any(source), "{:?}", found.unknown);
@@ -380,7 +384,10 @@ mod tests {
     #[test]
     fn where_nothing_can_be_read_nothing_is_zero() {
         let found = sample("empty");
-        assert_eq!(found.counters.keys().collect::<Vec<_>>(), ["doctor.sample_us"]);
+        assert_eq!(
+            found.counters.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+            [Metric::DOCTOR_SAMPLE_US.name()]
+        );
         assert_eq!(found.machine, None);
         assert!(found.processes[0].used.known().is_none());
         assert!(found.unknown.len() >= 15, "{:?}", found.unknown);

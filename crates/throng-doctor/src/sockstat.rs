@@ -17,7 +17,7 @@ pub struct Sockstat {
     pub tcp_time_wait: u64,
     /// TCP sockets in any state; of the whole machine.
     pub tcp_alloc: u64,
-    /// Pages in TCP's buffers, which `net.ipv4.tcp_mem` limits; of the whole machine.
+    /// Pages in TCP's buffers; of the whole machine.
     pub tcp_mem_pages: u64,
 }
 

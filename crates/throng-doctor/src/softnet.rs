@@ -11,7 +11,7 @@ pub struct SoftnetCpu {
     pub cpu: u64,
     /// Packets received.
     pub processed: u64,
-    /// Packets dropped because the CPU's backlog (`net.core.netdev_max_backlog`) was full.
+    /// Packets dropped because the CPU's backlog was full.
     pub dropped: u64,
     /// Times that the receive loop stopped with work left (`net.core.netdev_budget`).
     pub time_squeeze: u64,

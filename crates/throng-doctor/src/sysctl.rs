@@ -1,18 +1,18 @@
 //! Sysctls by name, with their types.
 //!
 //! Those below `net` belong to the calling thread's network namespace. A namespace other than the
-//! first lacks some of them (`net.ipv4.tcp_mem`, `net.core.netdev_max_backlog`).
+//! first lacks some of them: those of TCP's memory and of packets that wait for a CPU.
 
 use crate::fact::{Fact, ParseFailure};
 use crate::proc_root::ProcRoot;
 
 impl ProcRoot {
-    /// Reads a sysctl of one number (`net.core.somaxconn`, `net.ipv4.tcp_tw_reuse`); some are -1.
+    /// Reads a sysctl of one number; some are -1.
     pub fn sysctl(&self, name: &str) -> Fact<i64> {
         self.sysctl_list(name).map(|[value]| value)
     }
 
-    /// Reads a sysctl of exactly `N` numbers (`net.ipv4.tcp_mem` has three).
+    /// Reads a sysctl of exactly `N` numbers.
     pub fn sysctl_list<const N: usize>(&self, name: &str) -> Fact<[i64; N]> {
         self.read(&sysctl_path(name), parse_list)
     }

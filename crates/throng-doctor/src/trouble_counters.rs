@@ -3,60 +3,53 @@
 //! They serve a recording of a server without its load. No rule can tell there whether a client was
 //! affected, so this reports what happened and leaves open whether it matters.
 
-use throng_report::Interval;
 use throng_report::watch::CounterDelta;
+use throng_report::{Growth, Interval, Limit, Metric, Series};
 
 /// Returns the trouble counters of the server's kernel that grew between two samples, as (label,
 /// delta).
 pub fn trouble_between(before: &Interval, now: &Interval) -> Vec<(&'static str, u64)> {
-    TROUBLES
-        .iter()
-        .filter_map(|trouble| {
-            let of = |interval: &Interval| interval.server_kernel.get(trouble.counter).copied();
-            let by = growth(of(before)?, of(now)?);
-            (by > 0).then_some((trouble.label, by))
-        })
-        .collect()
+    let of = |trouble: &TroubleCounter| Some((trouble.label, trouble.growth([before, now])?.by()));
+    TROUBLES.iter().filter_map(of).collect()
 }
 
 /// Returns the trouble counters that grew in a whole recording, the gravest first.
 pub fn trouble_counters(intervals: &[Interval]) -> Vec<CounterDelta> {
     let of = |trouble: &TroubleCounter| {
-        let (counter, means) = (trouble.counter.to_owned(), trouble.means.to_owned());
-        let mut found = CounterDelta { counter, means, by: 0, began_ms: 0 };
-        let mut before = None;
-        for interval in intervals {
-            let Some(now) = interval.server_kernel.get(trouble.counter).copied() else { continue };
-            let by = before.replace(now).map_or(0, |before| growth(before, now));
-            if by > 0 && found.by == 0 {
-                found.began_ms = interval.at_ms;
-            }
-            found.by += by;
-        }
-        (found.by > 0).then_some(found)
+        let growth = trouble.growth(intervals)?;
+        let (by, began_ms) = (growth.by(), growth.began_ms);
+        Some(CounterDelta { counter: growth.counter, means: trouble.means(), by, began_ms })
     };
     TROUBLES.iter().filter_map(of).collect()
 }
 
-/// Returns how much a counter grew. A counter that falls starts again at zero: its machine was
-/// restarted.
-fn growth(before: i64, now: i64) -> u64 {
-    u64::try_from(if now >= before { now - before } else { now }).unwrap_or(0)
-}
-
 /// A kernel counter that grows only when something goes wrong.
 struct TroubleCounter {
-    counter: &'static str,
+    counter: Metric,
     /// Name for a line with little room.
     label: &'static str,
     means: &'static str,
 }
 
-const fn trouble(
-    counter: &'static str,
-    label: &'static str,
-    means: &'static str,
-) -> TroubleCounter {
+impl TroubleCounter {
+    /// Returns the growth in the server's kernel, if it grew.
+    fn growth<'a>(&self, intervals: impl IntoIterator<Item = &'a Interval>) -> Option<Growth> {
+        let value = |interval: &'a Interval| (interval, interval.server_kernel.get(self.counter));
+        let series = Series::new(self.counter.name(), intervals.into_iter().map(value));
+        series.growth().filter(|growth| growth.by() > 0)
+    }
+
+    /// Returns what happened, with the limits that it shows.
+    fn means(&self) -> String {
+        let limits: Vec<_> = Limit::of_metric(self.counter).map(Limit::name).collect();
+        match limits[..] {
+            [] => self.means.to_owned(),
+            _ => format!("{} ({})", self.means, limits.join(", ")),
+        }
+    }
+}
+
+const fn trouble(counter: Metric, label: &'static str, means: &'static str) -> TroubleCounter {
     TroubleCounter { counter, label, means }
 }
 
@@ -64,93 +57,90 @@ const fn trouble(
 /// then.
 const TROUBLES: &[TroubleCounter] = &[
     trouble(
-        "TcpExt.TCPAbortOnMemory",
+        Metric::TCPEXT_TCP_ABORT_ON_MEMORY,
         "out of TCP memory",
-        "the kernel aborted connections because TCP had no memory left (net.ipv4.tcp_mem)",
+        "the kernel aborted connections because TCP had no memory left",
     ),
     trouble(
-        "cgroup.memory.oom_kills",
+        Metric::CGROUP_MEMORY_OOM_KILLS,
         "OOM kills",
         "the kernel killed processes of the control group at its memory limit",
     ),
     trouble(
-        "TcpExt.ListenOverflows",
+        Metric::TCPEXT_LISTEN_OVERFLOWS,
         "overflows",
         "connections arrived while an accept queue was full: the server accepts too slowly, or its \
          backlog is too small",
     ),
     trouble(
-        "TcpExt.TCPReqQFullDrop",
+        Metric::TCPEXT_TCP_REQ_Q_FULL_DROP,
         "SYN queue full",
-        "the kernel dropped SYNs because a SYN queue was full (net.ipv4.tcp_max_syn_backlog, the \
-         backlog, net.ipv4.tcp_syncookies)",
+        "the kernel dropped SYNs because a SYN queue was full",
     ),
     trouble(
-        "TcpExt.TCPReqQFullDoCookies",
+        Metric::TCPEXT_TCP_REQ_Q_FULL_DO_COOKIES,
         "SYN cookies",
         "a SYN queue was full, and the kernel answered SYNs with cookies",
     ),
     trouble(
-        "TcpExt.ListenDrops",
+        Metric::TCPEXT_LISTEN_DROPS,
         "listen drops",
         "a listener dropped SYNs or final ACKs of handshakes, for any reason",
     ),
     trouble(
-        "conntrack.dropped",
+        Metric::CONNTRACK_DROPPED,
         "conntrack drops",
-        "the kernel dropped packets because the connection tracking table was full \
-         (net.netfilter.nf_conntrack_max)",
+        "the kernel dropped packets because the connection tracking table was full",
     ),
     trouble(
-        "conntrack.insert_failed",
+        Metric::CONNTRACK_INSERT_FAILED,
         "conntrack failures",
         "the kernel could not add new connections to the connection tracking table",
     ),
     trouble(
-        "TcpExt.TCPMemoryPressures",
+        Metric::TCPEXT_TCP_MEMORY_PRESSURES,
         "TCP memory pressure",
-        "TCP's buffers used so much memory that the kernel began to shrink them (net.ipv4.tcp_mem)",
+        "TCP's buffers used so much memory that the kernel began to shrink them",
     ),
     trouble(
-        "TcpExt.TCPTimeWaitOverflow",
+        Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW,
         "TIME-WAIT overflows",
-        "there were more connections in TIME-WAIT than net.ipv4.tcp_max_tw_buckets",
+        "there were more connections in TIME-WAIT than the kernel remembers",
     ),
     trouble(
-        "TcpExt.TCPBacklogDrop",
+        Metric::TCPEXT_TCP_BACKLOG_DROP,
         "backlog drops",
         "the kernel dropped segments because a socket's backlog was full while its process used \
          the socket",
     ),
     trouble(
-        "TcpExt.RcvPruned",
+        Metric::TCPEXT_RCV_PRUNED,
         "pruned",
         "the kernel discarded received segments because a receive buffer was full",
     ),
     trouble(
-        "TcpExt.TCPAbortOnTimeout",
+        Metric::TCPEXT_TCP_ABORT_ON_TIMEOUT,
         "gave up",
         "the kernel gave up connections after many retransmits: their peers no longer answer",
     ),
     trouble(
-        "softnet.dropped",
+        Metric::SOFTNET_DROPPED,
         "softnet drops",
-        "the kernel dropped packets because a CPU did not process them fast enough \
-         (net.core.netdev_max_backlog)",
+        "the kernel dropped packets because a CPU did not process them fast enough",
     ),
-    trouble("dev.rx_dropped", "interface drops", "interfaces dropped received packets"),
+    trouble(Metric::DEV_RX_DROPPED, "interface drops", "interfaces dropped received packets"),
     trouble(
-        "cgroup.cpu.throttled_us",
+        Metric::CGROUP_CPU_THROTTLED_US,
         "throttled µs",
         "microseconds for which the control group had to wait at its CPU limit",
     ),
     trouble(
-        "TcpExt.TCPTimeouts",
+        Metric::TCPEXT_TCP_TIMEOUTS,
         "time-outs",
         "retransmission timers expired without an answer: loss, or a peer that is gone",
     ),
     trouble(
-        "Tcp.RetransSegs",
+        Metric::TCP_RETRANS_SEGS,
         "retransmits",
         "the kernel sent segments again: the network loses or delays them",
     ),
@@ -160,24 +150,27 @@ const TROUBLES: &[TroubleCounter] = &[
 mod tests {
     use super::*;
 
-    fn interval(at_ms: u64, counters: &[(&str, i64)]) -> Interval {
-        let server_kernel = counters.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+    fn interval(at_ms: u64, counters: &[(Metric, i64)]) -> Interval {
+        let server_kernel = counters.iter().copied().collect();
         Interval { at_ms, server_kernel, ..Interval::default() }
     }
 
     #[test]
     fn what_moved_is_told_from_when_on_and_by_how_much() {
         let watch = [
-            interval(0, &[("TcpExt.ListenOverflows", 7), ("TcpExt.ListenDrops", 7)]),
+            interval(0, &[(Metric::TCPEXT_LISTEN_OVERFLOWS, 7), (Metric::TCPEXT_LISTEN_DROPS, 7)]),
             interval(1000, &[]),
-            interval(2000, &[("TcpExt.ListenOverflows", 9), ("TcpExt.ListenDrops", 7)]),
-            interval(3000, &[("TcpExt.ListenOverflows", 12)]),
+            interval(
+                2000,
+                &[(Metric::TCPEXT_LISTEN_OVERFLOWS, 9), (Metric::TCPEXT_LISTEN_DROPS, 7)],
+            ),
+            interval(3000, &[(Metric::TCPEXT_LISTEN_OVERFLOWS, 12)]),
         ];
         let found = trouble_counters(&watch);
         assert_eq!(found.len(), 1);
         assert_eq!(
             (&*found[0].counter, found[0].by, found[0].began_ms),
-            ("TcpExt.ListenOverflows", 5, 2000)
+            (Metric::TCPEXT_LISTEN_OVERFLOWS.name(), 5, 2000)
         );
         assert_eq!(trouble_between(&watch[2], &watch[3]), [("overflows", 3)]);
         assert_eq!(trouble_between(&watch[0], &watch[1]), [], "what is not known has not moved");
@@ -186,8 +179,10 @@ mod tests {
 
     #[test]
     fn a_machine_that_was_started_again_counts_anew() {
-        let watch =
-            [interval(0, &[("softnet.dropped", 900)]), interval(1000, &[("softnet.dropped", 4)])];
+        let watch = [
+            interval(0, &[(Metric::SOFTNET_DROPPED, 900)]),
+            interval(1000, &[(Metric::SOFTNET_DROPPED, 4)]),
+        ];
         assert_eq!(trouble_counters(&watch)[0].by, 4);
     }
 
@@ -200,8 +195,8 @@ mod tests {
         let counters = sampler.sample(throng_base::time::Instant::from_nanos(1)).counters;
         for trouble in TROUBLES {
             // Control group limits are sampled only where there are some.
-            let is_known =
-                counters.contains_key(trouble.counter) || trouble.counter.starts_with("cgroup.");
+            let is_known = counters.get(trouble.counter).is_some()
+                || trouble.counter.name().starts_with("cgroup.");
             assert!(is_known, "{}", trouble.counter);
         }
     }

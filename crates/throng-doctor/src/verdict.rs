@@ -4,15 +4,18 @@ use throng_report::render::{count, micros, rate};
 use throng_report::runfile::RunEndReason;
 use throng_report::{Finding, Grade, Severity, Summary};
 
+use crate::diagnosis::RuleFinding;
 use crate::headroom::{Headroom, headroom};
 use crate::impact::{FAILURES_ONE_IN, GAP_MS};
-use crate::rules::CAVEAT;
+use crate::rules::{FindingClass, RuleTrait};
 use crate::run_view::{LoadLevel, RunView};
 
 /// Returns the verdict of a run, given its findings in order of gravity.
-pub(crate) fn verdict(run: &RunView<'_>, findings: &[Finding]) -> String {
-    let caveat = findings.iter().find(|finding| finding.id == CAVEAT);
-    let cause = findings.first().filter(|first| first.severity > Severity::Noted);
+pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
+    let is_caveat = |(rule, _): &&RuleFinding| rule.has(RuleTrait::OtherPrograms);
+    let caveat = found.iter().find(is_caveat).map(|(_, finding)| finding);
+    let cause = found.first().map(|(_, first)| first);
+    let cause = cause.filter(|first| first.severity > Severity::Noted);
     let mut verdict = match (missed(run), cause) {
         (Some(missed), Some(cause)) => {
             format!("Missed: {missed}{}: {}", at_load(run, cause), cause_and_remedy(cause))
@@ -33,9 +36,13 @@ pub(crate) fn verdict(run: &RunView<'_>, findings: &[Finding]) -> String {
         verdict += &format!(" Besides, {}.", lower(caveat.first_sentence()));
     }
     if cause.is_none()
-        && let Some(next) = findings.iter().find(|finding| finding.id != CAVEAT)
+        && let Some((rule, next)) = found.iter().find(|found| !is_caveat(found))
     {
-        verdict += &format!(" Next: {}; do: {}.", lower(next.first_sentence()), next.remedy);
+        let word = match rule.class_of(next) {
+            FindingClass::Note => "Besides,",
+            FindingClass::Cause | FindingClass::Consequence => "Next:",
+        };
+        verdict += &format!(" {word} {}", cause_and_remedy(next));
     }
     verdict
 }
@@ -167,6 +174,16 @@ fn doubt(run: &RunView<'_>) -> Option<String> {
     {
         return Some(format!("{} deliveries of probes are missing", count(missing as f64)));
     }
+    if let Some(turns) = &summary.turns {
+        let missed = turns.intended.saturating_sub(turns.started);
+        if missed as f64 > UNSTARTED_SHARE_MAX * turns.intended as f64 {
+            return Some(format!(
+                "{} of its {} turns of `every` did not begin: their users waited for the server",
+                count(missed as f64),
+                count(turns.intended as f64)
+            ));
+        }
+    }
     let connect = &summary.connect;
     if connect.intended == 0 {
         return Some("no user connected".to_owned());
@@ -195,6 +212,10 @@ const HEADROOM_MIN: f64 = 0.05;
 /// The largest share of connects that may be unanswered at the end. A run ends while a few connects
 /// are in progress; above this share, most have waited for longer.
 const UNANSWERED_SHARE_MAX: f64 = 0.05;
+
+/// The largest share of turns that may not have begun. Each user may end in the middle of one; above
+/// this share, answers took longer than the plan has time for.
+const UNSTARTED_SHARE_MAX: f64 = 0.2;
 
 /// Formats a load, such as `12.0k connections and 3.20k/s connects`.
 fn show_load(load: LoadLevel) -> String {
@@ -228,7 +249,7 @@ fn lower(sentence: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{AnswerGap, Threshold};
+    use throng_report::{AnswerGap, Metric, ProcessMetric, Threshold};
 
     use super::*;
     use crate::diagnose;
@@ -240,10 +261,24 @@ mod tests {
     }
 
     #[test]
+    fn turns_that_did_not_begin_are_a_plan_that_was_not_met() {
+        let turns = |started| {
+            verdict_of(&Run::quiet().loaded(move |load, second| {
+                load.counters.turns_intended = 100 * second;
+                load.counters.turns_started = started * second;
+            }))
+        };
+        assert!(turns(99).starts_with("Nothing stopped it: the plan was met"), "{}", turns(99));
+        let expected =
+            "No known cause stopped it, but 600 of its 1k turns of `every` did not begin";
+        assert!(turns(40).starts_with(expected), "{}", turns(40));
+    }
+
+    #[test]
     fn the_verdict_names_cause_side_load_and_remedy() {
         let run = Run::quiet()
-            .with("listener.backlog", 128)
-            .growing("TcpExt.ListenOverflows", 0, 40, 2)
+            .with(Metric::LISTENER_BACKLOG, 128)
+            .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2)
             .loaded(|load, second| load.connect_failed.add("timeout", u64::from(second > 8)));
         let verdict = verdict_of(&run);
         let begin = "Stopped on the server side at 600 connections, 200/s connects and 1k/s \
@@ -387,10 +422,11 @@ mod tests {
 
     #[test]
     fn a_missed_threshold_comes_first_with_its_cause() {
-        let slow = Run::quiet().growing("process.server.cpu_us", 0, 20_000, 0).loaded(|load, _| {
-            load.message.clear();
-            load.message.record_n(51_200, 1_000);
-        });
+        let slow =
+            Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(|load, _| {
+                load.message.clear();
+                load.message.record_n(51_200, 1_000);
+            });
         assert!(verdict_of(&slow).starts_with("Nothing stopped it"), "below what a person notices");
         let verdict = judged(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
         let begin = "Missed: message.p99 51.2 ms, asked < 10ms at 200 connections, 200/s connects \

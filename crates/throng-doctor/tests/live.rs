@@ -9,14 +9,18 @@ use std::time::Duration;
 use throng_base::time::Instant;
 use throng_doctor::process::parse_schedstat;
 use throng_doctor::{KernelSample, Reason, Sampler, SamplerOptions, WatchedProcess};
+use throng_report::{Endpoint, Metric, ProcessMetric};
 
 const fn second(n: u64) -> Instant {
     Instant::from_nanos(n * 1_000_000_000)
 }
 
 fn sampler(ports: Vec<u16>) -> Sampler {
-    let processes =
-        vec![WatchedProcess { label: "self".into(), pid: std::process::id(), also: Vec::new() }];
+    let processes = vec![WatchedProcess {
+        program: Endpoint::Client,
+        pid: std::process::id(),
+        also: Vec::new(),
+    }];
     Sampler::new(SamplerOptions { ports, processes, ..SamplerOptions::default() })
 }
 
@@ -26,9 +30,9 @@ fn an_accept_queue_that_overflows_shows_in_the_counters() {
     let addr = server.local_addr().expect("address");
     let mut sampler = sampler(vec![addr.port()]);
     let before = sampler.sample(second(0));
-    assert_eq!(before.counters["listener.count"], 1);
-    assert_eq!(before.counters["listener.accept_queue"], 0);
-    let backlog = before.counters["listener.backlog"];
+    assert_eq!(before.counters[Metric::LISTENER_COUNT], 1);
+    assert_eq!(before.counters[Metric::LISTENER_ACCEPT_QUEUE], 0);
+    let backlog = before.counters[Metric::LISTENER_BACKLOG];
     assert!((1..=4096).contains(&backlog), "{backlog}");
 
     // One more than the backlog fits; the ones after that are dropped and time out.
@@ -46,40 +50,42 @@ fn an_accept_queue_that_overflows_shows_in_the_counters() {
             std::thread::sleep(Duration::from_millis(10));
         }
     };
-    once("a full queue", &|sample| sample.counters["listener.accept_queue"] == backlog + 1);
+    once("a full queue", &|sample| sample.counters[Metric::LISTENER_ACCEPT_QUEUE] == backlog + 1);
     for _ in 0..3 {
         assert!(TcpStream::connect_timeout(&addr, Duration::from_millis(50)).is_err());
     }
-    let name = "TcpExt.ListenDrops";
+    let name = Metric::TCPEXT_LISTEN_DROPS;
     let after = once("drops", &|sample| sample.counters[name] >= before.counters[name] + 3);
-    assert_eq!(after.counters["listener.accept_queue"], backlog + 1);
-    assert_eq!(after.counters["listener.full"], 1);
-    for name in ["TcpExt.ListenOverflows", "TcpExt.ListenDrops", "Tcp.ActiveOpens"] {
+    assert_eq!(after.counters[Metric::LISTENER_ACCEPT_QUEUE], backlog + 1);
+    assert_eq!(after.counters[Metric::LISTENER_FULL], 1);
+    for name in
+        [Metric::TCPEXT_LISTEN_OVERFLOWS, Metric::TCPEXT_LISTEN_DROPS, Metric::TCP_ACTIVE_OPENS]
+    {
         let grown = after.counters[name] - before.counters[name];
         assert!(grown >= 3, "{name} grew by {grown}");
     }
     // A sum over the living threads: those of other tests may have ended, so it may have shrunk.
-    assert!(after.counters["process.self.run_us"] > 0);
+    assert!(after.counters[ProcessMetric::RUN_US.client] > 0);
 }
 
 #[test]
 fn a_process_that_has_ended_is_not_an_unreadable_one() {
     let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep");
     let processes =
-        vec![WatchedProcess { label: "server".into(), pid: child.id(), also: Vec::new() }];
+        vec![WatchedProcess { program: Endpoint::Server, pid: child.id(), also: Vec::new() }];
     let mut sampler = Sampler::new(SamplerOptions { processes, ..SamplerOptions::default() });
     let before = sampler.sample(second(0));
-    assert!(before.counters.contains_key("process.server.threads"), "{:?}", before.unknown);
+    assert!(before.counters.get(ProcessMetric::THREADS.server).is_some(), "{:?}", before.unknown);
     child.kill().and_then(|()| child.wait()).expect("it ends");
     let after = sampler.sample(second(1));
-    assert!(!after.counters.contains_key("process.server.threads"));
+    assert!(after.counters.get(ProcessMetric::THREADS.server).is_none());
     assert_eq!(after.unknown, before.unknown);
 }
 
 #[test]
 fn a_process_that_ends_before_its_first_sample_was_there_too() {
     let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep");
-    let watched = |pid| WatchedProcess { label: "server".into(), pid, also: Vec::new() };
+    let watched = |pid| WatchedProcess { program: Endpoint::Server, pid, also: Vec::new() };
     let mut sampler = sampler(Vec::new());
     let before = sampler.sample(second(0));
     sampler.watch(watched(child.id()));
@@ -106,9 +112,9 @@ fn a_sample_is_cheap() {
         let began = cpu_ns();
         let sample = sampler.sample(at);
         let used_us = (cpu_ns() - began) / 1000;
-        match sample.counters.get("doctor.syn_recv_us") {
+        match sample.counters.get(Metric::DOCTOR_SYN_RECV_US) {
             None => plain.push(used_us),
-            Some(walk_us) => syn_recv.push(*walk_us),
+            Some(walk_us) => syn_recv.push(walk_us),
         }
     }
     plain.sort_unstable();
@@ -208,8 +214,13 @@ fn with_a_full_fd_table() {
     assert!(fs::File::open("/dev/null").is_err(), "the table is full");
     let blind = sampler.sample(second(1));
     drop(hoard);
-    for name in ["TcpExt.ListenOverflows", "sockstat.tcp.inuse", "listener.count", "files.open"] {
-        assert!(blind.counters.contains_key(name), "{name} in {:?}", blind.unknown);
+    for name in [
+        Metric::TCPEXT_LISTEN_OVERFLOWS,
+        Metric::SOCKSTAT_TCP_INUSE,
+        Metric::LISTENER_COUNT,
+        Metric::FILES_OPEN,
+    ] {
+        assert!(blind.counters.get(name).is_some(), "{name} in {:?}", blind.unknown);
     }
     // The process's own files are opened each time. They are missing with the reason, not as zero.
     let because = |why: &throng_doctor::Unknown| match &why.reason {
@@ -217,25 +228,25 @@ fn with_a_full_fd_table() {
         _ => false,
     };
     assert!(blind.unknown.iter().any(because), "{:?}", blind.unknown);
-    assert!(!blind.counters.contains_key("process.self.threads"));
+    assert!(blind.counters.get(ProcessMetric::THREADS.client).is_none());
 }
 
 fn in_a_namespace() {
     let sample: KernelSample = sampler(vec![]).sample(second(0));
-    assert_eq!(sample.counters["Tcp.InSegs"], 0, "nothing has ever been sent here");
-    assert_eq!(sample.counters["listener.count"], 0);
-    assert!(!sample.counters.contains_key("listener.backlog"));
-    assert_eq!(sample.counters["listener.syn_recv"], 0);
+    assert_eq!(sample.counters[Metric::TCP_IN_SEGS], 0, "nothing has ever been sent here");
+    assert_eq!(sample.counters[Metric::LISTENER_COUNT], 0);
+    assert!(sample.counters.get(Metric::LISTENER_BACKLOG).is_none());
+    assert_eq!(sample.counters[Metric::LISTENER_SYN_RECV], 0);
     assert!(sample.machine.is_some());
 }
 
 fn as_a_plain_user() {
-    let processes = vec![WatchedProcess { label: "init".into(), pid: 1, also: Vec::new() }];
+    let processes = vec![WatchedProcess { program: Endpoint::Server, pid: 1, also: Vec::new() }];
     let options = SamplerOptions { processes, ..SamplerOptions::default() };
     let sample = Sampler::new(options).sample(second(0));
     // The kernel shows listeners to any user; it may hide another user's threads.
-    assert!(sample.counters.contains_key("listener.count"), "{:?}", sample.unknown);
-    assert!(sample.counters.contains_key("TcpExt.ListenDrops"));
+    assert!(sample.counters.get(Metric::LISTENER_COUNT).is_some(), "{:?}", sample.unknown);
+    assert!(sample.counters.get(Metric::TCPEXT_LISTEN_DROPS).is_some());
     let root = throng_doctor::ProcRoot::default();
     let refused = throng_doctor::process::rss_exact(&root, 1);
     assert_eq!(refused.why().expect("no memory of another user").reason, Reason::Refused);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use throng_report::Limit;
+
 /// Error number of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Errno(pub i32);
@@ -58,13 +60,13 @@ table! {
     HOST_DOWN = EHOSTDOWN, Peer, "the host is down";
     PROTOCOL = EPROTO, Peer, "protocol error";
     NOT_CONNECTED = ENOTCONN, Peer, "not connected";
-    TABLE_FULL = EMFILE, Limit, "the fd table is full (RLIMIT_NOFILE)";
-    SYSTEM_FULL = ENFILE, Limit, "the system's file table is full (fs.file-max)";
+    TABLE_FULL = EMFILE, Limit, "the fd table is full";
+    SYSTEM_FULL = ENFILE, Limit, "the system's file table is full";
     NO_BUFFERS = ENOBUFS, Limit, "the kernel has no buffer space";
-    NO_MEMORY = ENOMEM, Limit, "the kernel has no memory (net.ipv4.tcp_mem)";
-    NO_SPACE = ENOSPC, Limit, "no epoll watches left (fs.epoll.max_user_watches)";
+    NO_MEMORY = ENOMEM, Limit, "the kernel has no memory";
+    NO_SPACE = ENOSPC, Limit, "no epoll watches are left";
     ADDR_NOT_AVAILABLE = EADDRNOTAVAIL, Limit,
-        "no port is left for this source address, or the address does not belong to this machine";
+        "the source address does not belong to this machine, or no port of it is left";
     ADDR_IN_USE = EADDRINUSE, Limit, "the address and port are in use";
     TOO_MANY_REFS = ETOOMANYREFS, Limit, "too many sockets are in transit between cores";
     PERMISSION = EPERM, Misuse, "not permitted (a firewall rule, or a missing capability)";
@@ -96,7 +98,10 @@ impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             "E?" => write!(f, "errno {}", self.0),
-            name => write!(f, "{name}: {}", self.text()),
+            name => {
+                write!(f, "{name}: {}", self.text())?;
+                Limit::of_errno(name).map_or(Ok(()), |limit| write!(f, " ({limit})"))
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ pub const PROGRAM_FDS: usize = 16;
 /// Most cores of one process: each has an eventfd and a handoff socket in the tables of all others.
 pub const CORES_MAX: usize = 1_024;
 
-/// Raises the soft RLIMIT_NOFILE to the hard limit. Returns the limit in force.
+/// Raises the soft limit of fds to the hard one. Returns the limit in force.
 pub fn raise_limit() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

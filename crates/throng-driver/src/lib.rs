@@ -21,6 +21,7 @@ pub mod netlink;
 pub mod netns;
 mod permits;
 pub mod process;
+pub mod signals;
 mod socket;
 mod sync;
 mod tables;

@@ -32,8 +32,9 @@ pub struct ListenerState {
     pub addr: SocketAddr,
     /// Established connections that are not accepted yet.
     pub accept_queue: u32,
-    /// Limit of the queue: the argument of `listen`, or `net.core.somaxconn` if that is less. The
-    /// kernel refuses connections when the queue is *longer* than this, so `backlog + 1` can wait.
+    /// Limit of the queue: the argument of `listen`, or the machine's largest backlog if that is
+    /// less. The kernel refuses connections when the queue is *longer* than this, so `backlog + 1`
+    /// can wait.
     pub backlog: u32,
     /// Inode of the socket, as in the links of `/proc/PID/fd`.
     pub inode: u32,

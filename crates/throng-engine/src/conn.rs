@@ -88,6 +88,11 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         (&mut self.entry.session, &mut self.io.out)
     }
 
+    /// Returns the app's state, the protocol session and the out buffer at once.
+    pub fn parts(&mut self) -> (&mut A::State, &mut A::Session, &mut Vec<u8>) {
+        (&mut self.entry.state, &mut self.entry.session, &mut self.io.out)
+    }
+
     /// Sends `bytes` after the callback returns. All bytes of a callback leave in one call.
     pub fn send(&mut self, bytes: &[u8]) {
         self.io.out.extend_from_slice(bytes);

@@ -85,8 +85,8 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
     /// Inserts an established socket into the table; [`App::opened`] follows.
     ///
     /// # Errors
-    /// The driver cannot watch the socket (`fs.epoll.max_user_watches`, memory): returns the socket
-    /// and the error.
+    /// The driver cannot watch the socket (no epoll watches, no memory): returns the socket and the
+    /// error.
     pub fn adopt(
         &mut self,
         fd: D::Fd,

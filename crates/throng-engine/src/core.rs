@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use throng_base::{Instant, Key};
+use throng_base::{Instant, Key, Slab};
 use throng_driver::{Driver, Errno, IoEvent, Ready, SocketClose, Token};
 use throng_proto::{Input, Session};
 
@@ -11,7 +11,7 @@ use crate::arrival::Arrival;
 use crate::budget::{Budget, EVENT_WORK_BYTES};
 use crate::conn::Conn;
 use crate::deadline::PackedDeadline;
-use crate::entry::SocketState;
+use crate::entry::{Entry, SocketState};
 use crate::io::{Effect, OUT_KEPT_BYTES};
 use crate::{AfterClose, App, CloseReason, CoreContext, CoreLimits, Deadline};
 
@@ -28,6 +28,9 @@ pub struct Core<D: Driver, A: App<D>> {
 }
 
 impl<D: Driver, A: App<D>> Core<D, A> {
+    /// Bytes of memory for each idle connection or user.
+    pub const ENTRY_BYTES: usize = Slab::<Entry<D::Fd, A::Session, A::State>>::ENTRY_BYTES;
+
     /// Creates a core and calls its app's [`App::started`].
     pub fn new(driver: D, app: A, limits: CoreLimits) -> Self {
         let mut core = Self {

@@ -71,7 +71,6 @@ impl<F, S, T> Entry<F, S, T> {
                 let mut queue = Box::<SendQueue>::default();
                 let queued = queue.push_frames(frames, range, taken, lane, bytes_max);
                 if !queue.is_empty() {
-                    io.counters.pending_bytes += queue.bytes() as u64;
                     self.block(io, key, queue)?;
                 }
                 queued

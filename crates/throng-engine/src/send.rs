@@ -34,7 +34,6 @@ impl<F, S, T> Entry<F, S, T> {
                 Ok(taken) => {
                     let mut queue = Box::<SendQueue>::default();
                     queue.push(&io.out[taken..]);
-                    io.counters.pending_bytes += queue.bytes() as u64;
                     self.block(io, key, queue)
                 }
                 Err(errno) => Err(errno),
@@ -72,9 +71,7 @@ impl<F, S, T> Entry<F, S, T> {
                 fill(&mut queue);
                 io.counters.pending_bytes += queue.bytes() as u64;
                 let is_drained = empty_queue(fd, io, &mut queue);
-                if is_drained.is_err() {
-                    io.counters.pending_bytes -= queue.bytes() as u64;
-                }
+                io.counters.pending_bytes -= queue.bytes() as u64;
                 if is_drained? {
                     return Ok(());
                 }
@@ -143,6 +140,7 @@ impl<F, S, T> Entry<F, S, T> {
         else {
             unreachable!("only an open socket becomes blocked");
         };
+        io.counters.pending_bytes += queue.bytes() as u64;
         let registered = io.driver.reregister(&fd, Token::connection(key), Interest::ReadWrite);
         self.socket = SocketState::Blocked(fd, queue);
         registered

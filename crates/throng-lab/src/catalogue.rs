@@ -1,42 +1,73 @@
 //! The catalogue of the bundled labs.
 
 use std::cell::Cell;
+use std::sync::LazyLock;
 
 use throng_base::units::nearest;
 
 use crate::error::LabError;
+use crate::experiment::Experiment;
 use crate::lab::Lab;
 use crate::machine::LabMachine;
 use crate::options::{LabInfo, LabOptions};
 use crate::progress::LabProgress;
 use crate::report::LabReport;
 use crate::test_bed::TestBed;
-use crate::{
-    connscale, demo, fast_connect, fast_receive, haskell_chat, phoenix_2m, reconnect_storm, rooms,
-    simulated_chat, stressgrid_100k,
-};
+use crate::{demo, experiment, fast_receive, stressgrid_100k};
 
 /// The function that runs a lab.
-type RunLab = fn(&Lab<'_>, &mut dyn FnMut(LabProgress<'_>)) -> Result<LabReport, LabError>;
+type RunLab = fn(
+    &Lab<'_>,
+    &'static Experiment,
+    &mut dyn FnMut(LabProgress<'_>),
+) -> Result<LabReport, LabError>;
 
-/// Every lab and its function, in the order in which a new user should meet them.
-const CATALOGUE: &[(LabInfo, RunLab)] = &[
-    (demo::INFO, demo::run),
-    (stressgrid_100k::INFO, stressgrid_100k::run),
-    (fast_connect::INFO, fast_connect::run),
-    (fast_receive::INFO, fast_receive::run),
-    (connscale::INFO, connscale::run),
-    (haskell_chat::INFO, haskell_chat::run),
-    (phoenix_2m::INFO, phoenix_2m::run),
-    (rooms::ONE_ROOM, rooms::one_room),
-    (rooms::MANY_ROOMS, rooms::many_rooms),
-    (simulated_chat::INFO, simulated_chat::run),
-    (reconnect_storm::INFO, reconnect_storm::run),
+/// A lab's file, by the lab's name.
+macro_rules! file {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../labs/", $name, ".yaml")))
+    };
+}
+
+/// Every lab's name, file and function, in the order in which a new user should meet them.
+const FILES: &[((&str, &str), RunLab)] = &[
+    (file!("demo"), demo::run),
+    (file!("stressgrid-100k"), stressgrid_100k::run),
+    (file!("fast-connect"), experiment::run),
+    (file!("fast-receive"), fast_receive::run),
+    (file!("connscale"), experiment::run),
+    (file!("haskell-chat"), experiment::run),
+    (file!("phoenix-2m"), experiment::run),
+    (file!("one-room"), experiment::run),
+    (file!("many-rooms"), experiment::run),
+    (file!("simulated-chat"), experiment::run),
+    (file!("reconnect-storm"), experiment::run),
 ];
+
+/// Every lab, in the same order. A lab that is like another one comes after it.
+static CATALOGUE: LazyLock<Vec<(Experiment, RunLab)>> = LazyLock::new(|| {
+    let mut labs: Vec<(Experiment, RunLab)> = Vec::new();
+    for ((name, yaml), run) in FILES {
+        let lab = Experiment::new(name, yaml);
+        let model = labs.iter().find(|(model, _)| lab.is_like(model.info.name));
+        let lab = match model {
+            Some((model, _)) => lab.like(model),
+            None => lab,
+        };
+        labs.push((lab, *run));
+    }
+    labs
+});
 
 /// Returns all labs, in the order in which a new user should meet them.
 pub fn labs() -> impl Iterator<Item = &'static LabInfo> {
-    CATALOGUE.iter().map(|(info, _)| info)
+    CATALOGUE.iter().map(|(experiment, _)| &experiment.info)
+}
+
+/// Returns the lab `name` and its function.
+pub(crate) fn find(name: &str) -> Option<(&'static Experiment, RunLab)> {
+    let (experiment, run) = CATALOGUE.iter().find(|(lab, _)| lab.info.name == name)?;
+    Some((experiment, *run))
 }
 
 /// Runs the lab `name` and calls `progress` on this thread.
@@ -48,19 +79,19 @@ pub fn run(
     options: &LabOptions,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
-    let Some((info, run)) = CATALOGUE.iter().find(|(info, _)| info.name == name) else {
+    let Some((experiment, run)) = find(name) else {
         let nearest = nearest(name, labs().map(|lab| lab.name));
         let labs = labs().map(|lab| lab.name).collect();
         return Err(LabError::Unknown { name: name.to_owned(), nearest, labs });
     };
-    if options.rate.is_some() && !info.takes_rate {
+    if options.rate.is_some() && !experiment.info.takes_rate {
         let takes_rate = labs().filter(|lab| lab.takes_rate).map(|lab| lab.name).collect();
-        return Err(LabError::NoRate { name: info.name, takes_rate });
+        return Err(LabError::NoRate { name: experiment.info.name, takes_rate });
     }
     let machine = LabMachine::read(options.isolate);
     let test_bed = TestBed::new(name, options)?;
     let lab = Lab { options, machine, test_bed: &test_bed, is_calibrated: Cell::new(false) };
-    let report = run(&lab, progress)?;
+    let report = run(&lab, experiment, progress)?;
     let setup = match test_bed.network_note() {
         Some(note) => format!("{}; {note}", report.setup),
         None => report.setup,

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use throng_doctor::ProcRoot;
 use throng_doctor::cgroup::{CgroupCpu, CgroupReader};
+pub use throng_load::program::Traffic;
 use throng_load::scenario::Protocol;
 use throng_report::runfile::Ceiling;
 use throng_report::{Histogram, Interval, LoadCounters, Summary};
@@ -27,7 +28,6 @@ use crate::error::LabError;
 use crate::measure::{rate_within, steps};
 use crate::options::LabOptions;
 use crate::test_bed::{LoadSpec, NextStep, ServerEndpoint, ServerSpec, TestBed};
-pub use traffic::Traffic;
 use traffic::{Part, Parts};
 
 /// The options of a calibration.
@@ -199,11 +199,10 @@ fn run_part(
     cores: usize,
 ) -> Result<(Vec<Interval>, Summary), LabError> {
     let spec = LoadSpec {
-        target: part.target,
         interval: INTERVAL,
         cores: Some(cores),
         killed_on_stop: true,
-        ..LoadSpec::tcp(part.name, &part.scenario, part.seconds)
+        ..LoadSpec::new(part.name, part.target, &part.scenario, part.seconds)
     };
     let run = test_bed.load(&spec, server, &mut |_| {}, |_| NextStep::Continue)?;
     let summary = Summary::of(&run.file);

@@ -6,49 +6,36 @@ use throng_report::Grade;
 use throng_report::render::{count, micros, or_dash, rate};
 
 use crate::error::LabError;
+use crate::experiment::Experiment;
 use crate::lab::Lab;
-use crate::options::LabInfo;
 use crate::progress::LabProgress;
-use crate::report::{LabReport, LabTable, NextCommand, SCHEMA};
-use crate::stressgrid_100k::{Row, TopologyComparison, compare, grade, side_by_side};
-
-pub(crate) const INFO: LabInfo = LabInfo {
-    name: "demo",
-    article: "three ways for a server to accept connections, under the same load",
-    summary: "the first thing to try: three ways to accept connections side by side, in under a \
-              minute",
-    takes_rate: false,
-};
+use crate::report::{LabReport, LabTable, NextCommand};
+use crate::stressgrid_100k::{Row, TopologyComparison, compare, grade, notes, side_by_side};
 
 pub(crate) fn run(
     lab: &Lab<'_>,
+    experiment: &'static Experiment,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let seconds = lab.options.seconds.unwrap_or(ROW_SECONDS);
-    let TopologyComparison { offer, rows, interrupted } = compare(lab, seconds, WITHIN, progress)?;
+    let TopologyComparison { offer, rows, interrupted } =
+        compare(lab, experiment, seconds, WITHIN, progress)?;
     let cpus = lab.machine.cpus;
     let setup = format!(
         "{} users connect, wait a second, close, reconnect; this machine has {}",
         count(offer.users as f64),
         if cpus == 1 { "1 CPU".to_owned() } else { format!("{cpus} CPUs") },
     );
-    let reasons = rows.iter().filter(|row| row.grade != Grade::Valid);
-    let notes =
-        reasons.map(|row| format!("{} is {}: {}", row.accept, row.grade, row.reasons.join("; ")));
     Ok(LabReport {
-        schema: SCHEMA,
-        diagnoses: Vec::new(),
-        lab: INFO.name,
-        article: INFO.article,
         setup,
         tables: vec![table(&rows)],
         verdict: vec![verdict(&rows)],
-        notes: notes.collect(),
+        notes: notes(&rows),
         grade: grade(&rows),
         interrupted,
         rows: serde_json::to_value(&rows).expect("rows are plain data"),
-        kept: None,
         next: NEXT.to_vec(),
+        ..LabReport::of(&experiment.info)
     })
 }
 
@@ -146,21 +133,15 @@ mod tests {
     #[test]
     fn the_report_fits_on_one_screen() {
         let rows = ["dispatch", "shared", "reuseport"].map(|accept| row(accept, 20.0));
+        let (demo, _) = crate::catalogue::find("demo").unwrap();
         let report = LabReport {
-            schema: SCHEMA,
-            diagnoses: Vec::new(),
-            lab: INFO.name,
-            article: INFO.article,
             setup: "9.2k users connect, wait a second, close, reconnect; this machine has 2 CPUs"
                 .into(),
             tables: vec![table(&rows)],
             verdict: vec![verdict(&rows)],
-            notes: Vec::new(),
-            grade: Grade::Valid,
-            interrupted: false,
-            rows: serde_json::Value::Null,
             kept: Some("target/demo".into()),
             next: NEXT.to_vec(),
+            ..LabReport::of(&demo.info)
         };
         let text = report.text("target/release/throng");
         assert!(text.lines().count() <= 22, "{text}");

@@ -38,6 +38,13 @@ pub enum LabError {
         /// The failure, and the last lines of the process's output.
         message: String,
     },
+    /// The lab's own file has a mistake.
+    Definition {
+        /// The lab's name.
+        lab: &'static str,
+        /// The mistake.
+        message: String,
+    },
     /// A file cannot be written or read.
     File(PathBuf, std::io::Error),
 }
@@ -72,6 +79,9 @@ impl fmt::Display for LabError {
             }
             Self::Isolate(error) => error.fmt(f),
             Self::Process { name, message } => write!(f, "the {name} {message}"),
+            Self::Definition { lab, message } => {
+                write!(f, "labs/{lab}.yaml has a mistake, which is one of this program: {message}")
+            }
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
         }
     }

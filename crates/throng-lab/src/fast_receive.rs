@@ -5,26 +5,20 @@ use std::time::Duration;
 
 use serde::Serialize;
 use throng_base::units::show_duration;
+use throng_load::scenario::Quantity;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Grade, Interval, LoadInterval, Summary};
 
 use crate::erlang::{self, ErlangServer};
 use crate::error::LabError;
-use crate::knee::{CEILING_US, FLOOR_US, Knee, POINTS_UP, Point, TIMES_BASELINE, knee};
+use crate::experiment::Experiment;
+use crate::knee::{Knee, KneeWatch, Point, knee};
 use crate::lab::Lab;
 use crate::measure::{failures, latency, steps, validity_until};
-use crate::options::LabInfo;
 use crate::progress::LabProgress;
-use crate::report::{LabReport, LabTable, SCHEMA};
-use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
-
-pub(crate) const INFO: LabInfo = LabInfo {
-    name: "fast-receive",
-    article: "Fast TCP sockets (Erlang Central): receiving messages",
-    summary: "25,000 connections, 1 to 10 messages a second on each: the rate at which latency \
-              rises",
-    takes_rate: false,
-};
+use crate::report::{LabReport, LabTable};
+use crate::sized_scenario::SizedScenario;
+use crate::test_bed::{FinishedRun, LoadSpec, RunningServer, ServerSpec};
 
 /// The result of one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -54,6 +48,7 @@ struct Row {
 
 pub(crate) fn run(
     lab: &Lab<'_>,
+    experiment: &'static Experiment,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let mut notes = Vec::new();
@@ -63,28 +58,24 @@ pub(crate) fn run(
         Vec::new()
     });
     // All rows have the same load. An Erlang server has one fd table, which also holds other fds.
-    let users = if peers.is_empty() {
-        lab.users_or(25_000)
+    let places = if peers.is_empty() {
+        lab.machine.pairs_most()
     } else {
-        lab.users_or(lab.machine.fds_per_table.saturating_sub(PEER_FDS).clamp(1, 25_000))
+        lab.machine.fds_per_table.saturating_sub(PEER_FDS)
     };
+    let places = ("places".to_owned(), Quantity::number(places as f64));
+    let sized = experiment.size(lab.known().into_iter().chain([places]).collect())?;
+    let users = sized.param("users") as u64;
     lab.check_fits(users)?;
-    let grows = Duration::from_secs(lab.options.seconds.unwrap_or(20));
-    let shape = LoadShape { users, per_second: CONNECTS.min(users), grows };
-    let text = scenario(&shape);
-    let seconds = (shape.connects() + grows).as_secs();
+    let seconds = sized.seconds();
     let of = 1 + peers.len();
 
     progress(LabProgress::Row { name: THRONG, number: 1, of, seconds });
     let cores = lab.machine.cores_for(users);
     let server = lab.test_bed.serve(ServerSpec::new(THRONG, "ok", cores))?;
-    let spec = LoadSpec::tcp(THRONG, &text, seconds);
-    let mut watch = KneeWatch::default();
-    let run =
-        lab.test_bed.load(&spec, &server.endpoint, progress, |interval| watch.add(interval))?;
-    server.stop();
-    let mut interrupted = run.interrupted;
-    let mut rows = vec![row("throng serve ok", None, &run)];
+    let (throng, mut interrupted) =
+        run_row(lab, (THRONG, "throng serve ok", None), server, &sized, progress)?;
+    let mut rows = vec![throng];
 
     for (i, peer) in peers.iter().enumerate() {
         if interrupted || lab.test_bed.is_stopped() {
@@ -92,7 +83,9 @@ pub(crate) fn run(
             break;
         }
         progress(LabProgress::Row { name: peer.row, number: i + 2, of, seconds });
-        match run_article_server(lab, peer, &text, seconds, progress) {
+        let names = (peer.row, peer.title, peer.messages_per_second);
+        let run = peer.start(lab.test_bed, lab.machine.cpus);
+        match run.and_then(|server| run_row(lab, names, server, &sized, progress)) {
             Ok((row, was_interrupted)) => {
                 interrupted |= was_interrupted;
                 rows.push(row);
@@ -105,22 +98,15 @@ pub(crate) fn run(
         notes.push(format!("{} is {}: {}", row.server, row.grade, row.reasons.join("; ")));
     }
     notes.push(format!(
-        "the knee is the first second of at least {POINTS_UP} whose p99 is above {TIMES_BASELINE} \
-         times the baseline (the median p99 of the first quarter) and above {}, or above {}; each \
-         row ends soon after it, and its grade is that of the seconds before",
-        micros(FLOOR_US),
-        micros(CEILING_US)
+        "the knee is {}; each row ends soon after it, and its grade is that of the seconds before",
+        crate::knee::describe()
     ));
     Ok(LabReport {
-        schema: SCHEMA,
-        diagnoses: Vec::new(),
-        lab: INFO.name,
-        article: INFO.article,
         setup: format!(
             "{} connections, 1 to 10 messages a second on each, growing for {} ({} to {} in all), \
              on {} CPUs",
             count(users as f64),
-            show_duration(grows),
+            show_duration(Duration::from_secs_f64(sized.param("grows"))),
             rate(users as f64),
             rate(10.0 * users as f64),
             lab.machine.cpus
@@ -131,8 +117,7 @@ pub(crate) fn run(
         grade: rows.iter().map(|row| row.grade).max().unwrap_or_default(),
         interrupted,
         rows: serde_json::to_value(&rows).expect("rows are plain data"),
-        kept: None,
-        next: Vec::new(),
+        ..LabReport::of(&experiment.info)
     })
 }
 
@@ -160,56 +145,21 @@ fn article_servers(lab: &Lab<'_>) -> Result<Vec<ErlangServer>, String> {
     erlang::prepare(lab.test_bed)
 }
 
-fn run_article_server(
+/// Runs the load against `server`, whose row, title and article's figure are `names`.
+fn run_row(
     lab: &Lab<'_>,
-    peer: &ErlangServer,
-    text: &str,
-    seconds: u64,
+    (name, title, article): (&str, &str, Option<f64>),
+    server: RunningServer,
+    sized: &SizedScenario,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<(Row, bool), LabError> {
-    let server = peer.start(lab.test_bed, lab.machine.cpus)?;
-    let spec = LoadSpec::tcp(peer.row, text, seconds);
-    let mut watch = KneeWatch::default();
+    let target = sized.target();
+    let spec = LoadSpec::new(name, &target, &sized.text, sized.seconds());
+    let mut watch = KneeWatch::new(point);
     let run =
         lab.test_bed.load(&spec, &server.endpoint, progress, |interval| watch.add(interval))?;
     server.stop();
-    Ok((row(peer.title, peer.messages_per_second, &run), run.interrupted))
-}
-
-/// The growth of the load.
-struct LoadShape {
-    users: u64,
-    /// Connects per second before the growth.
-    per_second: u64,
-    grows: Duration,
-}
-
-impl LoadShape {
-    fn connects(&self) -> Duration {
-        Duration::from_millis((1000 * self.users).div_ceil(self.per_second.max(1)))
-    }
-}
-
-fn scenario(shape: &LoadShape) -> String {
-    let LoadShape { users, per_second, grows } = shape;
-    let (connects, grows) = (show_duration(shape.connects()), show_duration(*grows));
-    format!(
-        "target: tcp://127.0.0.1:4444
-load:
-  - arrivals: {{rate: {per_second}/s, for: {connects}, most: {users}, spacing: even}}
-  - hold: {{for: {grows}}}
-user:
-  - connect
-  - every:
-      rate: {{from: 1/s, to: 10/s, over: {grows}}}
-      for: {grows}
-      do:
-        - send: \"I'm requesting the service\"
-        - expect: {{text: ok, timeout: 5s}}
-  - close
-on_error: stop
-"
-    )
+    Ok((row(title, article, &run), run.interrupted))
 }
 
 fn row(server: &str, article: Option<f64>, run: &FinishedRun) -> Row {
@@ -257,31 +207,6 @@ fn point(interval: &Interval, before: &LoadInterval, now: &LoadInterval) -> Opti
         p99_us: (!now.latencies().message.is_empty())
             .then(|| now.latencies().message.percentile(99.0)),
     })
-}
-
-/// Ends a row soon after its knee: messages that are due later only queue up.
-#[derive(Default)]
-struct KneeWatch {
-    before: Option<LoadInterval>,
-    points: Vec<Point>,
-}
-
-impl KneeWatch {
-    fn add(&mut self, interval: &Interval) -> NextStep {
-        let Some(now) = &interval.load else { return NextStep::Continue };
-        if let Some(before) = self.before.replace(now.clone()) {
-            self.points.extend(point(interval, &before, now));
-        }
-        let last_ms = self.points.last().map_or(0, |point| point.at_ms);
-        // The next seconds can still disprove a knee.
-        let is_known = |knee: Knee| last_ms >= knee.at_ms + 1000 * POINTS_UP as u64;
-        let enough = self.points.len() >= POINTS_LEAST;
-        if enough && knee(&self.points).is_some_and(is_known) {
-            NextStep::Stop
-        } else {
-            NextStep::Continue
-        }
-    }
 }
 
 fn table(rows: &[Row]) -> LabTable {
@@ -360,10 +285,6 @@ fn about(row: &Row) -> String {
 }
 
 const THRONG: &str = "throng";
-/// New connections per second: enough for a short start, few enough for the shortest accept queue.
-const CONNECTS: u64 = 2_500;
-/// The fewest seconds that give a baseline.
-const POINTS_LEAST: usize = 12;
 /// The fds of an Erlang server that are not connections.
 const PEER_FDS: u64 = 128;
 /// The shortest interval with a meaningful rate.
@@ -375,18 +296,11 @@ const NOISE: f64 = 1.10;
 mod tests {
 
     use super::*;
-    use crate::lab::assert_same_scenario;
-
-    #[test]
-    fn the_article_s_sizes_give_the_bundled_scenario() {
-        let bundled = include_str!("../../../labs/fast-receive.yaml");
-        let shape = LoadShape { users: 25_000, per_second: 500, grows: Duration::from_secs(1200) };
-        assert_same_scenario(&scenario(&shape), bundled);
-    }
+    use crate::test_bed::NextStep;
 
     #[test]
     fn a_row_ends_when_its_knee_is_certain_and_not_before() {
-        let mut watch = KneeWatch::default();
+        let mut watch = KneeWatch::new(point);
         let mut load = LoadInterval::default();
         let mut see = |second: u64, p99_ms: u64| {
             load.counters.turns_intended += 1000 * second;

@@ -7,18 +7,18 @@
 //! apart.
 
 use throng_report::render::count;
-use throng_report::{Finding, Interval, Side, server_side};
+use throng_report::{Finding, Growth, Interval, Limit, Metric, Series, Side};
 
 use crate::reconcile::reconcile;
 
 /// Returns the worse of the two effects that `intervals` show. Returns none if the counts agree and
 /// the kernel dropped nothing, or if the counts cannot be compared.
 pub fn finding(intervals: &[Interval]) -> Option<Finding> {
-    let drops = KernelGrowth::of(DROPS, intervals);
-    let overflows = KernelGrowth::of(OVERFLOWS, intervals);
-    let moved = |of: &Option<KernelGrowth>| of.as_ref().map_or(0, KernelGrowth::growth);
+    let drops = Series::of_server(intervals, DROPS).growth();
+    let overflows = Series::of_server(intervals, OVERFLOWS).growth();
+    let moved = |of: &Option<Growth>| of.as_ref().map_or(0, Growth::by);
     let half_open = reconcile(intervals)?.half_open_most;
-    let found = if half_open > 0 {
+    let mut found = if half_open > 0 {
         Finding::new(
             HALF_OPEN,
             if moved(&overflows) > 0 { Side::Kernel } else { Side::Network },
@@ -26,10 +26,10 @@ pub fn finding(intervals: &[Interval]) -> Option<Finding> {
                 "{half_open} connections were half-open at one time: established for the client, \
                  unknown to the server. {}.",
                 match &overflows {
-                    Some(overflows) if overflows.growth() > 0 => format!(
+                    Some(overflows) if overflows.by() > 0 => format!(
                         "The kernel dropped the last packet of their handshakes at a full accept \
                          queue ({} overflows)",
-                        count(overflows.growth() as f64)
+                        count(overflows.by() as f64)
                     ),
                     Some(_) =>
                         "No accept queue overflowed: a filter drops the last packet of their \
@@ -54,14 +54,13 @@ pub fn finding(intervals: &[Interval]) -> Option<Finding> {
     } else {
         return None;
     };
-    let evidence = [drops, overflows].into_iter().flatten().filter(|moved| moved.growth() > 0);
-    let found = evidence.fold(found, |found, moved| {
-        found.shown_by(moved.counter, moved.from as f64, moved.to as f64, moved.at_ms)
-    });
+    let evidence = [drops, overflows].into_iter().flatten().filter(|moved| moved.by() > 0);
+    found.evidence.extend(evidence.map(|moved| moved.evidence()));
     let remedy = if found.side == Side::Network {
         "check the packet filters between client and server: nft list ruleset, conntrack -S"
+            .to_owned()
     } else {
-        "raise --backlog and net.core.somaxconn, or accept faster"
+        format!("raise --backlog and {}, or accept faster", Limit::SOMAXCONN)
     };
     Some(found.remedied_by(remedy))
 }
@@ -71,37 +70,8 @@ pub const HALF_OPEN: &str = "half_open";
 /// The finding's id for SYNs that the kernel dropped, which their clients send again.
 pub const SYNS_DROPPED: &str = "syns_dropped";
 
-const DROPS: &str = "TcpExt.ListenDrops";
-const OVERFLOWS: &str = "TcpExt.ListenOverflows";
-
-/// The growth of a kernel counter over a run.
-struct KernelGrowth {
-    counter: &'static str,
-    from: i64,
-    to: i64,
-    /// The end of the first interval in which the counter had grown.
-    at_ms: u64,
-}
-
-impl KernelGrowth {
-    fn of(counter: &'static str, intervals: &[Interval]) -> Option<Self> {
-        let kernel = server_side(intervals);
-        let values = || {
-            let value = |interval: &Interval| {
-                Some((interval.at_ms, kernel(interval).get(counter).copied()?))
-            };
-            intervals.iter().filter_map(value)
-        };
-        let (_, from) = values().next()?;
-        let (last_ms, to) = values().next_back()?;
-        let at_ms = values().find(|(_, value)| *value > from).map_or(last_ms, |(at_ms, _)| at_ms);
-        Some(Self { counter, from, to, at_ms })
-    }
-
-    fn growth(&self) -> u64 {
-        u64::try_from(self.to - self.from).unwrap_or(0)
-    }
-}
+const DROPS: Metric = Metric::TCPEXT_LISTEN_DROPS;
+const OVERFLOWS: Metric = Metric::TCPEXT_LISTEN_OVERFLOWS;
 
 #[cfg(test)]
 mod tests {
@@ -123,9 +93,9 @@ mod tests {
             load: Some(load.clone()),
             server: Some(server.clone()),
             kernel: [
-                (DROPS.to_owned(), 70 + moved * drops),
-                (OVERFLOWS.to_owned(), moved * overflows),
-                (ACCEPT_QUEUE.to_owned(), 0),
+                (DROPS, 70 + moved * drops),
+                (OVERFLOWS, moved * overflows),
+                (ACCEPT_QUEUE, 0),
             ]
             .into(),
             ..Interval::default()
@@ -139,7 +109,7 @@ mod tests {
         assert_eq!(found.id, HALF_OPEN);
         assert!(found.text.starts_with("498 connections were half-open"), "{}", found.text);
         let shown = &found.evidence[0];
-        assert_eq!((shown.counter.as_str(), shown.from, shown.to), (DROPS, 70.0, 568.0));
+        assert_eq!((shown.counter.as_str(), shown.from, shown.to), (DROPS.name(), 70.0, 568.0));
         assert_eq!(shown.at_ms, 2000);
     }
 

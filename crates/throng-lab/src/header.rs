@@ -1,15 +1,17 @@
-//! The header of a run file: the plan of the run, and facts about this machine.
+//! The header of a run file: the plan of the run, and facts about both ends.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use throng_doctor::{MachineFacts, ProcRoot};
-use throng_driver::utc_now;
+use throng_doctor::{MachineFacts, ProcRoot, endpoint_facts, listening_process};
+use throng_driver::{netns, utc_now};
 use throng_load::run::LoadPlan;
 use throng_report::runfile::{RunHeader, ScenarioSource};
+use throng_report::{EndpointFacts, ServerSnapshot};
 
 /// Returns the header of a run that begins now.
 pub fn run_header(plan: &LoadPlan, scenario: ScenarioSource) -> RunHeader {
+    let target_is_here = plan.targets.iter().all(|target| is_local(target.ip()));
     RunHeader {
         started: utc_now(),
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -19,10 +21,39 @@ pub fn run_header(plan: &LoadPlan, scenario: ScenarioSource) -> RunHeader {
         users_planned: plan.capacity.demand.connections,
         planned_ms: u64::try_from(plan.length.as_millis()).ok(),
         capacity: Some(plan.capacity.connections()),
-        target_is_here: plan.targets.iter().all(|target| is_local(target.ip())),
+        target_is_here,
         machine: machine(),
+        client_facts: Some(endpoint_facts(&ProcRoot::default(), Some(std::process::id()), &[])),
+        server_facts: if target_is_here { server_facts(None, &plan.targets) } else { None },
         ..RunHeader::default()
     }
+}
+
+/// Returns the limits of a server on this machine: of `server`, which may be in another network
+/// namespace, or else of the process that listens on `targets` in this one. Returns `None` if there
+/// is no listener, which may come later, or if its namespace cannot be entered.
+pub fn server_facts(
+    server: Option<&ServerSnapshot>,
+    targets: &[SocketAddr],
+) -> Option<EndpointFacts> {
+    let (root, ports) = (ProcRoot::default(), targets.iter().map(SocketAddr::port));
+    let ports: Vec<u16> = ports.collect();
+    let pid = match server {
+        Some(server) => Some(server.process.pid).filter(|pid| *pid > 0),
+        None => listening_process(&root, &ports).into_result().ok().map(|owner| owner.pid),
+    };
+    let read = || endpoint_facts(&root, pid, &ports);
+    let facts = match pid.filter(|pid| netns::is_current(*pid) == Ok(false)) {
+        None => read(),
+        // Only a thread of its own moves into another namespace.
+        Some(pid) => std::thread::scope(|scope| {
+            let enter = || netns::enter(pid).ok().map(|_| read());
+            scope.spawn(enter).join().ok().flatten()
+        })?,
+    };
+    let asked = server.and_then(|server| i64::try_from(server.backlog).ok());
+    let backlog_asked = asked.filter(|asked| *asked > 0);
+    (!facts.listen.is_empty()).then_some(EndpointFacts { backlog_asked, ..facts })
 }
 
 /// Returns facts about this machine by name: `kernel`, `memory_bytes`, `cpus`, and the sysctls that

@@ -19,6 +19,8 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::process::{Child, Command};
 
+use throng_report::Limit;
+
 pub use error::IsolateError;
 use namespace::Namespace;
 pub(crate) use roomy::RoomyNamespace;
@@ -86,15 +88,15 @@ const BUCKETS_MAX: u64 = 1 << 22;
 
 /// The upper limits of the accept and SYN queues, which a server then sizes itself.
 const SERVER_SYSCTLS: [(&str, &str); 2] =
-    [("net/core/somaxconn", "65535"), ("net/ipv4/tcp_max_syn_backlog", "65535")];
+    [(Limit::SOMAXCONN.name(), "65535"), (Limit::SYN_BACKLOG.name(), "65535")];
 
 /// The sysctls of the generator's namespace. The client closes first, so it has the sockets in
 /// TIME-WAIT: these settings free its ports as soon as that is safe.
 const LOAD_SYSCTLS: [(&str, &str); 4] = [
-    ("net/ipv4/ip_local_port_range", "1024 65535"),
-    ("net/ipv4/tcp_tw_reuse", "1"),
-    ("net/ipv4/tcp_fin_timeout", "10"),
-    ("net/ipv4/tcp_max_syn_backlog", "65535"),
+    (Limit::PORTS.name(), "1024 65535"),
+    ("net.ipv4.tcp_tw_reuse", "1"),
+    ("net.ipv4.tcp_fin_timeout", "10"),
+    (Limit::SYN_BACKLOG.name(), "65535"),
 ];
 
 #[cfg(test)]

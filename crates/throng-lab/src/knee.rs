@@ -1,5 +1,10 @@
 //! The knee: the load beyond which latency stays above its baseline.
 
+use throng_report::render::micros;
+use throng_report::{Interval, LoadInterval};
+
+use crate::test_bed::NextStep;
+
 /// One second of a growing load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Point {
@@ -41,6 +46,16 @@ pub(crate) fn baseline(points: &[Point]) -> Option<u64> {
     p99s.get(p99s.len().checked_sub(1)? / 2).copied()
 }
 
+/// Describes the knee: `the first second of at least 3 whose p99 is …`.
+pub(crate) fn describe() -> String {
+    format!(
+        "the first second of at least {POINTS_UP} whose p99 is above {TIMES_BASELINE} times the \
+         baseline (the median p99 of the first quarter) and above {}, or above {}",
+        micros(FLOOR_US),
+        micros(CEILING_US)
+    )
+}
+
 /// The point at which latency rose above its baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Knee {
@@ -54,14 +69,46 @@ pub(crate) struct Knee {
     pub(crate) limit_us: u64,
 }
 
+/// Ends a load soon after its knee: messages that are due later only queue up.
+pub(crate) struct KneeWatch<P> {
+    /// Returns the point of an interval, from the counters before it and after it.
+    point: P,
+    before: Option<LoadInterval>,
+    points: Vec<Point>,
+}
+
+impl<P: Fn(&Interval, &LoadInterval, &LoadInterval) -> Option<Point>> KneeWatch<P> {
+    pub(crate) fn new(point: P) -> Self {
+        Self { point, before: None, points: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, interval: &Interval) -> NextStep {
+        let Some(now) = &interval.load else { return NextStep::Continue };
+        if let Some(before) = self.before.replace(now.clone()) {
+            self.points.extend((self.point)(interval, &before, now));
+        }
+        let last_ms = self.points.last().map_or(0, |point| point.at_ms);
+        // The next seconds can still disprove a knee.
+        let is_known = |knee: Knee| last_ms >= knee.at_ms + 1000 * POINTS_UP as u64;
+        let enough = self.points.len() >= POINTS_LEAST;
+        if enough && knee(&self.points).is_some_and(is_known) {
+            NextStep::Stop
+        } else {
+            NextStep::Continue
+        }
+    }
+}
+
+/// The fewest seconds that give a baseline.
+const POINTS_LEAST: usize = 12;
 /// The points in a row that must be above the limit.
-pub(crate) const POINTS_UP: usize = 3;
+const POINTS_UP: usize = 3;
 /// The multiple of the baseline that is the limit.
-pub(crate) const TIMES_BASELINE: u64 = 5;
+const TIMES_BASELINE: u64 = 5;
 /// The lowest limit, however low the baseline: 10 ms.
-pub(crate) const FLOOR_US: u64 = 10_000;
+const FLOOR_US: u64 = 10_000;
 /// The highest limit, however slow the beginning of the run: 100 ms.
-pub(crate) const CEILING_US: u64 = 100_000;
+const CEILING_US: u64 = 100_000;
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use throng_load::scenario::{Params, Quantity};
+
 use crate::error::LabError;
 use crate::machine::LabMachine;
 use crate::options::LabOptions;
@@ -18,9 +20,21 @@ pub(crate) struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    /// Returns the users of the options, or else `wanted` up to the number that fits.
-    pub(crate) fn users_or(&self, wanted: u64) -> u64 {
-        self.options.users.unwrap_or_else(|| wanted.min(self.machine.pairs_most()).max(1))
+    /// Returns the names that every lab's expressions may use: what the options ask for, and what
+    /// this machine has room for. Without a calibration, its throughput is unknown.
+    pub(crate) fn known(&self) -> Params {
+        let asked =
+            |n: Option<u64>, of: fn(f64) -> Quantity| n.map_or(Quantity::Unknown, |n| of(n as f64));
+        let known = [
+            ("cpus", Quantity::number(self.machine.cpus as f64)),
+            ("fits", Quantity::number(self.machine.pairs_most() as f64)),
+            ("asked.users", asked(self.options.users, Quantity::number)),
+            ("asked.seconds", asked(self.options.seconds, Quantity::seconds)),
+            ("asked.rate", asked(self.options.rate, Quantity::per_second)),
+            ("connects", Quantity::Unknown),
+            ("messages", Quantity::Unknown),
+        ];
+        known.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
     /// Reports that the lab's only row begins, after the calibration if there was one.
@@ -49,18 +63,4 @@ impl Lab<'_> {
         self.test_bed.use_larger_table(sockets, buckets, !self.options.no_namespace);
         Ok(())
     }
-}
-
-/// Asserts that two scenarios do the same. The labs scale the articles' scenarios; at the articles'
-/// own sizes a scaled scenario must equal the file under `labs`.
-#[cfg(test)]
-#[track_caller]
-pub(crate) fn assert_same_scenario(ours: &str, bundled: &str) {
-    use throng_load::{program::Program, scenario::Scenario};
-    let parse = |text, name| Scenario::parse(text, name).unwrap();
-    let (ours, bundled) = (parse(ours, "ours"), parse(bundled, "bundled"));
-    let program = |scenario| format!("{:#?}", Program::compile(scenario));
-    assert_eq!(program(&ours), program(&bundled));
-    assert_eq!((ours.target, ours.load), (bundled.target, bundled.load));
-    assert_eq!(ours.probe, bundled.probe);
 }

@@ -5,37 +5,37 @@
 //! [`run`] runs one: server and generator are processes of this program, and the report compares
 //! their results with those of the original article.
 
-mod calibrate;
+mod broadcasts;
 mod catalogue;
 pub mod ceiling;
-mod connscale;
+mod connect_limit;
 mod demo;
 mod erlang;
 mod error;
-mod fast_connect;
+mod experiment;
 mod fast_receive;
 pub mod handshake;
-mod haskell_chat;
 pub mod header;
 pub mod isolate;
 mod knee;
 mod lab;
+mod lateness;
 mod machine;
 mod measure;
 mod message_window;
 mod options;
-mod phoenix_2m;
 mod progress;
 mod reconcile;
-mod reconnect_storm;
 pub mod recorder;
+mod recovery;
 mod report;
-mod rooms;
-mod simulated_chat;
+mod run_facts;
+mod run_watch;
+mod sized_scenario;
 mod stressgrid_100k;
 mod test_bed;
 mod throughput;
-mod user_run;
+mod user_cost;
 pub mod watch;
 
 pub use catalogue::{labs, run};

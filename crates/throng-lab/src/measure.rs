@@ -3,23 +3,19 @@
 use throng_report::runfile::RunFile;
 use throng_report::validity::Validity;
 use throng_report::{
-    Grade, Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Summary, SummaryFold,
-    server_side,
+    Grade, Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Metric, Series,
+    Summary, SummaryFold,
 };
 
 /// Returns the growth of a counter of the server's kernel over the run; none where the kernel lacks
 /// the counter.
-pub(crate) fn counter_growth(intervals: &[Interval], counter: &str) -> Option<u64> {
-    let kernel = server_side(intervals);
-    let values = || intervals.iter().filter_map(|interval| kernel(interval).get(counter).copied());
-    u64::try_from(values().next_back()?.saturating_sub(values().next()?)).ok()
+pub(crate) fn counter_growth(intervals: &[Interval], counter: Metric) -> Option<u64> {
+    Some(Series::of_server(intervals, counter).growth()?.by())
 }
 
 /// Returns the highest value of a gauge of the server's kernel.
-pub(crate) fn gauge_max(intervals: &[Interval], gauge: &str) -> Option<u64> {
-    let kernel = server_side(intervals);
-    let values = intervals.iter().filter_map(|interval| kernel(interval).get(gauge).copied());
-    values.max().and_then(|most| u64::try_from(most).ok())
+pub(crate) fn gauge_max(intervals: &[Interval], gauge: Metric) -> Option<u64> {
+    u64::try_from(Series::of_server(intervals, gauge).peak()?.value).ok()
 }
 
 /// Memory per connection, in bytes, at the highest number of connections. None with fewer
@@ -40,7 +36,7 @@ impl MemoryEach {
         if connections < MEMORY_SHOWS {
             return Self::default();
         }
-        let used = |interval: &Interval| interval.kernel.get("memory.used_bytes").copied();
+        let used = |interval: &Interval| interval.kernel.get(Metric::MEMORY_USED_BYTES);
         let used_at_start = intervals.first().and_then(used);
         let grew = used_at_start.zip(intervals.iter().filter_map(used).max());
         Self {
@@ -141,8 +137,6 @@ pub(crate) fn failures(load: &LoadInterval) -> u64 {
 
 /// The fewest connections whose memory shows beside the machine's other memory.
 pub(crate) const MEMORY_SHOWS: u64 = 20_000;
-/// The most connections before caches stop helping: with more, each operation takes longer.
-pub(crate) const MANY: u64 = 300_000;
 
 #[cfg(test)]
 mod tests {
@@ -150,8 +144,8 @@ mod tests {
 
     use super::*;
 
-    fn interval(at_ms: u64, counters: &[(&str, i64)]) -> Interval {
-        let kernel = counters.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+    fn interval(at_ms: u64, counters: &[(Metric, i64)]) -> Interval {
+        let kernel = counters.iter().copied().collect();
         let load = Some(LoadInterval::default());
         Interval { at_ms, span_ms: 1000, kernel, load, ..Default::default() }
     }
@@ -159,14 +153,14 @@ mod tests {
     #[test]
     fn a_counter_that_was_never_read_is_unknown_and_not_zero() {
         let run = [
-            interval(1, &[("drops", 5), ("queue", 9)]),
+            interval(1, &[(Metric::TCPEXT_LISTEN_DROPS, 5), (Metric::LISTENER_ACCEPT_QUEUE, 9)]),
             interval(2, &[]),
-            interval(3, &[("drops", 12), ("queue", 0)]),
+            interval(3, &[(Metric::TCPEXT_LISTEN_DROPS, 12), (Metric::LISTENER_ACCEPT_QUEUE, 0)]),
         ];
-        assert_eq!(counter_growth(&run, "drops"), Some(7));
-        assert_eq!(counter_growth(&run, "overflows"), None);
-        assert_eq!(gauge_max(&run, "queue"), Some(9));
-        assert_eq!(gauge_max(&run, "syn_recv"), None);
+        assert_eq!(counter_growth(&run, Metric::TCPEXT_LISTEN_DROPS), Some(7));
+        assert_eq!(counter_growth(&run, Metric::TCPEXT_LISTEN_OVERFLOWS), None);
+        assert_eq!(gauge_max(&run, Metric::LISTENER_ACCEPT_QUEUE), Some(9));
+        assert_eq!(gauge_max(&run, Metric::LISTENER_SYN_RECV), None);
     }
 
     #[test]
@@ -174,7 +168,7 @@ mod tests {
         let mut summary = Summary::default();
         summary.users.connected_most = MEMORY_SHOWS;
         summary.generator.rss_bytes_per_user = Some(300.0);
-        let used = |n: u64| interval(1, &[("memory.used_bytes", n as i64)]);
+        let used = |n: u64| interval(1, &[(Metric::MEMORY_USED_BYTES, n as i64)]);
         let run = [used(20 * MEMORY_SHOWS), used(90 * MEMORY_SHOWS), used(30 * MEMORY_SHOWS)];
         let each = MemoryEach::of(&run, &summary);
         assert_eq!((each.server, each.load, each.machine), (None, Some(300.0), Some(70.0)));

@@ -1,12 +1,10 @@
 //! The messages and latencies of one window of a run.
 
 use serde::Serialize;
-use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, LoadCounters};
 
 use crate::measure::latency;
-use crate::report::LabTable;
-use crate::user_run::server_cpu_us;
+use crate::user_cost::server_cpu_us;
 
 /// The messages and latencies between two moments of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -67,19 +65,6 @@ impl MessageWindow {
             server_cpu_us: server_cpu_per_message(&within),
         })
     }
-
-    /// Returns the cells of a table's row under [`HEAD`].
-    fn cells(&self) -> [String; 7] {
-        [
-            count(self.connected as f64),
-            rate(self.said_per_second),
-            rate(self.heard_per_second),
-            or_dash(self.answer_p99_us, micros),
-            or_dash(self.delivery_p50_us, micros),
-            or_dash(self.delivery_p99_us, micros),
-            or_dash(self.server_cpu_us, |us| format!("{us:.1} µs")),
-        ]
-    }
 }
 
 /// Returns the server's CPU time per received message, between the first and the last interval in
@@ -95,25 +80,12 @@ fn server_cpu_per_message(within: &[&Interval]) -> Option<f64> {
     Some(cpu.saturating_sub(cpu_before) as f64 / received as f64)
 }
 
-/// Returns a table with a row for each window, or a row of dashes without any.
-pub(crate) fn table(title: &str, windows: &[MessageWindow]) -> LabTable {
-    let mut table = LabTable::new(title, HEAD);
-    windows.iter().for_each(|window| table.row(window.cells()));
-    if windows.is_empty() {
-        table.row(HEAD.map(|_| "-".to_owned()));
-    }
-    table
-}
-
-/// The columns of [`MessageWindow::cells`].
-const HEAD: [&str; 7] =
-    ["users", "sent", "received", "answer p99", "delivery p50", "delivery p99", "CPU per received"];
-
 #[cfg(test)]
 mod tests {
     use throng_report::LoadInterval;
 
     use super::*;
+    use crate::experiment::tests::verdict;
 
     fn interval(second: u64, pushes_ok: u64, received: u64, delivery_us: u64) -> Interval {
         let mut load = LoadInterval::default();
@@ -135,5 +107,24 @@ mod tests {
         assert_eq!((window.said_per_second, window.heard_per_second), (10.0, 500.0));
         assert_eq!((window.delivery_p99_us, window.answer_p99_us), (Some(10), None));
         assert_eq!(MessageWindow::between(&run, 4_000, 9_000), None);
+    }
+
+    #[test]
+    fn the_first_sentence_has_the_messages_sent_and_received() {
+        let steady = MessageWindow {
+            connected: 990,
+            said_per_second: 60.0,
+            heard_per_second: 3_000.0,
+            delivery_p99_us: Some(4_000),
+            ..MessageWindow::default()
+        };
+        let row = serde_json::json!({"rooms": 20, "finished": 300, "steady": steady});
+        let sentences = verdict("simulated-chat", &row);
+        assert!(
+            sentences.contains("990 users in 20 rooms sent 60/s messages and received 3k/s"),
+            "{sentences}"
+        );
+        assert!(sentences.contains("99 % of the deliveries within 4.00 ms"), "{sentences}");
+        assert!(sentences.contains("300 users arrived, and each left as planned"), "{sentences}");
     }
 }

@@ -7,14 +7,14 @@ use std::sync::atomic::AtomicBool;
 use serde::Serialize;
 
 /// The description of a lab.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LabInfo {
     /// The name to type: `stressgrid-100k`.
     pub name: &'static str,
     /// The article that the lab repeats.
-    pub article: &'static str,
+    pub article: String,
     /// The lab's question, in a sentence.
-    pub summary: &'static str,
+    pub summary: String,
     /// True when users arrive at a steady rate, which [`LabOptions::rate`] sets.
     pub takes_rate: bool,
 }

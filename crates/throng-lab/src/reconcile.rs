@@ -1,7 +1,7 @@
 //! Reconciles the client's and the server's counts of the same connections.
 
 use serde::Serialize;
-use throng_report::{Interval, server_side};
+use throng_report::{Interval, Metric, server_side};
 
 /// The comparison of both counts over the quiet seconds of a run.
 ///
@@ -28,7 +28,7 @@ pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciliation> {
     let kernel = server_side(intervals);
     let both = |interval: &Interval| {
         let server = interval.server.as_ref()?.counters.open;
-        let waiting = kernel(interval).get(ACCEPT_QUEUE).copied()?;
+        let waiting = kernel(interval).get(ACCEPT_QUEUE)?;
         Some((connected(interval)?, server + u64::try_from(waiting).unwrap_or(0)))
     };
     for (at, pair) in intervals.windows(2).enumerate() {
@@ -58,7 +58,7 @@ fn connected(interval: &Interval) -> Option<u64> {
 }
 
 /// The gauge's name in the doctor's sampler.
-pub(crate) const ACCEPT_QUEUE: &str = "listener.accept_queue";
+pub(crate) const ACCEPT_QUEUE: Metric = Metric::LISTENER_ACCEPT_QUEUE;
 
 #[cfg(test)]
 mod tests {
@@ -76,7 +76,7 @@ mod tests {
         Interval {
             load: Some(load),
             server: Some(server),
-            kernel: [(ACCEPT_QUEUE.to_owned(), waiting)].into(),
+            kernel: [(ACCEPT_QUEUE, waiting)].into(),
             ..Interval::default()
         }
     }

@@ -8,6 +8,8 @@ use serde_json::Value;
 use throng_report::render::{Align, Table, findings, wrap};
 use throng_report::{Diagnosis, Grade, Severity};
 
+use crate::options::LabInfo;
+
 /// The result of a lab; `Display` shows it as text.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabReport {
@@ -90,7 +92,7 @@ impl LabTable {
 }
 
 /// The schema of [`LabReport`] in JSON.
-pub(crate) const SCHEMA: &str = "throng.lab/1";
+const SCHEMA: &str = "throng.lab/1";
 
 impl fmt::Display for LabReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -99,6 +101,25 @@ impl fmt::Display for LabReport {
 }
 
 impl LabReport {
+    /// Returns the empty report of a lab.
+    pub(crate) fn of(info: &'static LabInfo) -> Self {
+        Self {
+            schema: SCHEMA,
+            diagnoses: Vec::new(),
+            lab: info.name,
+            article: &info.article,
+            setup: String::new(),
+            tables: Vec::new(),
+            verdict: Vec::new(),
+            notes: Vec::new(),
+            grade: Grade::Valid,
+            interrupted: false,
+            rows: Value::Null,
+            kept: None,
+            next: Vec::new(),
+        }
+    }
+
     /// Reports whether the numbers count. A report with commands to try next needs a valid result
     /// for that; for others a degraded one is enough.
     pub fn is_trustworthy(&self) -> bool {

@@ -11,21 +11,13 @@ use throng_report::Grade;
 use throng_report::render::{count, micros, or_dash, rate};
 
 use crate::error::LabError;
+use crate::experiment::Experiment;
 use crate::lab::Lab;
-use crate::options::LabInfo;
 use crate::progress::LabProgress;
-use crate::report::{LabReport, LabTable, SCHEMA};
+use crate::report::{LabReport, LabTable};
 pub(crate) use offer::Offer;
 pub(crate) use row::Row;
-use row::{row, run_row};
-
-pub(crate) const INFO: LabInfo = LabInfo {
-    name: "stressgrid-100k",
-    article: "Achieving 100k connections per second with Elixir (Stressgrid, 2019)",
-    summary: "connections per second for each way to accept: one registry, one listener, one per \
-              core",
-    takes_rate: false,
-};
+use row::{row, run_row, size};
 
 /// The accept topologies in the article's order, from the slowest to the fastest.
 const VARIANTS: [&str; 3] = ["dispatch", "shared", "reuseport"];
@@ -39,11 +31,12 @@ pub(crate) struct TopologyComparison {
 
 pub(crate) fn run(
     lab: &Lab<'_>,
+    experiment: &'static Experiment,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let seconds = lab.options.seconds.unwrap_or(30);
     let TopologyComparison { offer, rows, interrupted } =
-        compare(lab, seconds, Duration::MAX, progress)?;
+        compare(lab, experiment, seconds, Duration::MAX, progress)?;
     let mut setup = format!(
         "{} users, each connects, waits 1 s ±10 %, closes, reconnects; {seconds} s per row on {} \
          CPUs{}",
@@ -55,10 +48,6 @@ pub(crate) fn run(
         setup += ", each end in its own network namespace";
     }
     Ok(LabReport {
-        schema: SCHEMA,
-        diagnoses: Vec::new(),
-        lab: INFO.name,
-        article: INFO.article,
         setup,
         tables: tables(&rows),
         verdict: verdict::verdict(&rows, offer.users, offer.capacity),
@@ -66,8 +55,7 @@ pub(crate) fn run(
         grade: grade(&rows),
         interrupted,
         rows: serde_json::to_value(&rows).expect("rows are plain data"),
-        kept: None,
-        next: Vec::new(),
+        ..LabReport::of(&experiment.info)
     })
 }
 
@@ -75,13 +63,15 @@ pub(crate) fn run(
 /// them again, as long as the whole comparison ends `within` this time.
 pub(crate) fn compare(
     lab: &Lab<'_>,
+    experiment: &Experiment,
     seconds: u64,
     within: Duration,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<TopologyComparison, LabError> {
     let began = Instant::now();
     let before = if lab.options.users.is_none() { 2 } else { 0 };
-    let (mut offer, mut interrupted) = Offer::find(lab, before + VARIANTS.len(), progress)?;
+    let (mut offer, mut interrupted) =
+        Offer::find(lab, experiment, before + VARIANTS.len(), progress)?;
     lab.check_fits(offer.users)?;
     let mut rows = Vec::new();
     for again in 0..=AGAIN_MOST {
@@ -95,7 +85,8 @@ pub(crate) fn compare(
             }
             let (number, of) = (before + i + 1, before + VARIANTS.len());
             progress(LabProgress::Row { name: accept, number, of, seconds });
-            let run = run_row(lab, accept, accept, offer.users, seconds, progress)?;
+            let sized = size(lab, experiment, offer.users, seconds)?;
+            let run = run_row(lab, accept, accept, &sized, progress)?;
             interrupted |= run.interrupted;
             rows.push(row(accept, &run));
             let may_be_again = again < AGAIN_MOST && began.elapsed() + all_take < within;
@@ -177,7 +168,8 @@ fn article_of(accept: &str) -> &'static str {
     }
 }
 
-fn notes(rows: &[Row]) -> Vec<String> {
+/// Returns the reasons why rows are not valid.
+pub(crate) fn notes(rows: &[Row]) -> Vec<String> {
     let of = |row: &Row| {
         let reasons = row.reasons.join("; ");
         (row.grade != Grade::Valid).then(|| format!("{} is {}: {reasons}", row.accept, row.grade))

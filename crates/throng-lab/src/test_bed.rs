@@ -86,7 +86,7 @@ pub(crate) struct LoadSpec<'a> {
     pub(crate) row: &'a str,
     /// The scenario's text; the test bed replaces its target.
     pub(crate) scenario: &'a str,
-    /// The target, with `@` for the server's address: [`TCP`], [`CHAT`], [`CHANNELS`].
+    /// The target, with `@` for the server's address: `tcp://@`.
     pub(crate) target: &'a str,
     /// The seconds that the load should take.
     pub(crate) seconds: u64,
@@ -100,10 +100,10 @@ pub(crate) struct LoadSpec<'a> {
 }
 
 impl<'a> LoadSpec<'a> {
-    /// Returns a load of bytes over TCP, recorded every second.
-    pub(crate) fn tcp(row: &'a str, scenario: &'a str, seconds: u64) -> Self {
+    /// Returns a load that is recorded every second.
+    pub(crate) fn new(row: &'a str, target: &'a str, scenario: &'a str, seconds: u64) -> Self {
         let interval = Duration::from_secs(1);
-        Self { row, scenario, target: TCP, seconds, interval, cores: None, killed_on_stop: false }
+        Self { row, scenario, target, seconds, interval, cores: None, killed_on_stop: false }
     }
 }
 
@@ -386,6 +386,11 @@ impl TestBed {
 impl RunningServer {
     /// Ends the server and waits until it has ended.
     pub(crate) fn stop(mut self) {
+        self.end();
+    }
+
+    /// Ends the server, which another one replaces.
+    pub(crate) fn end(&mut self) {
         self.process.stop();
     }
 }
@@ -405,13 +410,6 @@ fn request_shutdown(control: &Path) {
             .request(&ControlRequest::new(Verb::Shutdown));
     }
 }
-
-/// The target of a server of bytes.
-pub(crate) const TCP: &str = "tcp://@";
-/// The target of `throng serve chat`.
-pub(crate) const CHAT: &str = "ws://@/";
-/// The target of `throng serve channels`.
-pub(crate) const CHANNELS: &str = "ws://@/socket/websocket";
 
 /// The backlog of every server.
 const BACKLOG: &str = "4096";

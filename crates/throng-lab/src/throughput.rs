@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_load::scenario::Protocol;
+use throng_load::scenario::{Params, Protocol, Quantity};
 use throng_report::render::rate;
 
 use crate::ceiling::{self, CeilingOptions, Traffic};
@@ -25,11 +25,12 @@ pub(crate) struct Throughput {
 }
 
 impl Throughput {
-    /// Measures the throughput, in a row before the lab's own. Assumes a slow CPU's throughput for
+    /// Measures the throughput, the first of `rows`. Assumes a slow CPU's throughput for
     /// a few users, which any machine takes at once, and where the calibration measures no rate.
     pub(crate) fn measure(
         lab: &Lab<'_>,
         protocol: Protocol,
+        rows: usize,
         progress: &mut dyn FnMut(LabProgress<'_>),
     ) -> Result<Self, LabError> {
         let slow = Self::assumed(lab.machine.cpus);
@@ -40,7 +41,12 @@ impl Throughput {
             }
         }
         lab.is_calibrated.set(true);
-        progress(LabProgress::Row { name: ROW, number: 1, of: 2, seconds: LENGTH.as_secs() + 1 });
+        progress(LabProgress::Row {
+            name: ROW,
+            number: 1,
+            of: rows,
+            seconds: LENGTH.as_secs() + 1,
+        });
         let options = CeilingOptions {
             length: LENGTH,
             protocol,
@@ -70,20 +76,16 @@ impl Throughput {
         Self { connects: CONNECTS_PER_CPU * cpus, messages: MESSAGES_PER_CPU * cpus }
     }
 
-    /// Returns `share` of the connects, at least one per second.
-    pub(crate) fn connects_at(&self, share: f64) -> u64 {
-        ((self.connects * share) as u64).max(1)
-    }
-
-    /// Returns `share` of the messages, at least one per second.
-    pub(crate) fn messages_at(&self, share: f64) -> u64 {
-        ((self.messages * share) as u64).max(1)
+    /// Returns the names that a lab's expressions have for the throughput.
+    pub(crate) fn params(&self) -> Params {
+        let known = [("connects", self.connects), ("messages", self.messages)];
+        known.map(|(name, rate)| (name.to_owned(), Quantity::per_second(rate))).into()
     }
 }
 
 const ROW: &str = "calibration";
 /// The calibration's length, without the start of server and generator.
-const LENGTH: Duration = Duration::from_secs(2);
+pub(crate) const LENGTH: Duration = Duration::from_secs(2);
 /// The most users that arrive within seconds on any machine.
 const FEW_USERS: u64 = 2_000;
 const CONNECTS_PER_CPU: f64 = 2_000.0;

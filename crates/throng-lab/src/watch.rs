@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use throng_control::{ProcessRole, processes};
 use throng_doctor::owner::Owner;
-use throng_doctor::{Fact, ProcRoot, Sampler, SamplerOptions, listening_process};
+use throng_doctor::{Fact, ProcRoot, Sampler, SamplerOptions, endpoint_facts, listening_process};
 use throng_driver::{Clock, netns};
-use throng_report::ServerSnapshot;
 use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
+use throng_report::{Endpoint, ServerSnapshot};
 
 use crate::recorder::ControlProbe;
 use crate::recorder::facts::{boot_id, net_namespace};
@@ -106,6 +106,11 @@ impl HostWatch {
             interval_ms: interval.as_millis() as u64,
             boot_id: boot_id(),
             net_namespace: net_namespace(),
+            facts: Some(endpoint_facts(
+                &ProcRoot::default(),
+                self.owner.as_ref().ok().map(|owner| owner.pid),
+                &self.options.ports,
+            )),
         }
     }
 
@@ -197,7 +202,7 @@ fn process_by_id(pid: u32) -> Result<Owner, String> {
 }
 
 fn sampler(options: &WatchOptions, pid: Option<u32>) -> Sampler {
-    let processes = pid.map(|pid| watched_process("server", pid)).into_iter().collect();
+    let processes = pid.map(|pid| watched_process(Endpoint::Server, pid)).into_iter().collect();
     Sampler::new(SamplerOptions {
         ports: options.ports.clone(),
         processes,
@@ -224,6 +229,8 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(3);
 mod tests {
     use std::net::TcpListener;
 
+    use throng_report::{Metric, ProcessMetric};
+
     use super::*;
 
     #[test]
@@ -235,8 +242,8 @@ mod tests {
         let (first, second) = (watch.sample(), watch.sample());
         assert_eq!(first.span_ms, 0);
         assert_eq!(second.span_ms, second.at_ms - first.at_ms);
-        assert_eq!(second.kernel["listener.count"], 1);
-        assert!(second.kernel["process.server.threads"] >= 1);
+        assert_eq!(second.kernel[Metric::LISTENER_COUNT], 1);
+        assert!(second.kernel[ProcessMetric::THREADS.server] >= 1);
         assert_eq!(second.process.unwrap().pid, std::process::id());
         assert_eq!(second.server, None, "it has no control socket");
     }
@@ -248,7 +255,7 @@ mod tests {
             HostWatch::new(WatchOptions { ports: vec![closed], ..Default::default() }).unwrap();
         assert!(watch.owner().unwrap_err().contains("listens"));
         let line = watch.sample();
-        assert_eq!((line.kernel["listener.count"], line.process), (0, None));
+        assert_eq!((line.kernel[Metric::LISTENER_COUNT], line.process), (0, None));
         assert!(line.unseen.iter().any(|what| what.contains("listens")), "{:?}", line.unseen);
     }
 

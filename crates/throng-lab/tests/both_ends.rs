@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use throng_lab::isolate::{Isolation, SERVER_ADDRESS};
 use throng_report::runfile::{RunFile, read};
-use throng_report::{Interval, RunEventKind};
+use throng_report::{Interval, KernelCounters, Metric, ProcessMetric, RunEventKind};
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
-const OVERFLOWS: &str = "TcpExt.ListenOverflows";
+const OVERFLOWS: Metric = Metric::TCPEXT_LISTEN_OVERFLOWS;
 
 /// Returns a scenario of a hundred connects per second, for as long as a test may need.
 fn scenario() -> String {
@@ -49,7 +49,7 @@ fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
     // The stopped server accepts nothing for a while.
     kill_process(pid, Signal::STOP).unwrap();
     let overflowed =
-        |interval: &Interval| interval.server_kernel.get(OVERFLOWS).is_some_and(|n| *n > 0);
+        |interval: &Interval| interval.server_kernel.get(OVERFLOWS).is_some_and(|n| n > 0);
     namespaces.wait_for(overflowed);
     kill_process(pid, Signal::CONT).unwrap();
     let file = namespaces.finish(load);
@@ -58,23 +58,23 @@ fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
     assert!(file.header.target_is_here, "the control socket is on this machine");
     assert!(last.server_kernel[OVERFLOWS] > 0 && last.kernel[OVERFLOWS] == 0);
     assert_eq!(last.server_machine, None, "it is the same machine");
-    let has = |map: &std::collections::BTreeMap<String, i64>, part: &str| {
-        map.keys().any(|name| name.starts_with(part))
-    };
+    let has = |map: &KernelCounters, part: &str| map.iter().any(|(name, _)| name.starts_with(part));
     assert!(has(&last.kernel, "process.client.") && !has(&last.server_kernel, "process.client."));
     assert!(has(&last.server_kernel, "process.server.") && !has(&last.kernel, "process.server."));
-    assert_eq!((last.server_kernel["listener.count"], last.kernel["listener.count"]), (1, 0));
-    assert_eq!(last.server_kernel["listener.backlog"], 4);
+    assert_eq!(
+        (last.server_kernel[Metric::LISTENER_COUNT], last.kernel[Metric::LISTENER_COUNT]),
+        (1, 0)
+    );
+    assert_eq!(last.server_kernel[Metric::LISTENER_BACKLOG], 4);
     // The generator opens connections and the server accepts them. One namespace would show both.
-    let grew = |name: &str| {
-        let of = |map: fn(&Interval) -> &std::collections::BTreeMap<String, i64>| {
-            map(last)[name] - map(first)[name]
-        };
+    let grew = |metric| {
+        let of = |map: fn(&Interval) -> &KernelCounters| map(last)[metric] - map(first)[metric];
         (of(|interval| &interval.kernel), of(|interval| &interval.server_kernel))
     };
-    let ((opened, _), (_, taken)) = (grew("Tcp.ActiveOpens"), grew("Tcp.PassiveOpens"));
+    let ((opened, _), (_, taken)) =
+        (grew(Metric::TCP_ACTIVE_OPENS), grew(Metric::TCP_PASSIVE_OPENS));
     assert!(opened > 20 && taken > 20, "{opened} {taken}");
-    assert_eq!((grew("Tcp.ActiveOpens").1, grew("Tcp.PassiveOpens").0), (0, 0));
+    assert_eq!((grew(Metric::TCP_ACTIVE_OPENS).1, grew(Metric::TCP_PASSIVE_OPENS).0), (0, 0));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_foreign_server_is_watched_from_its_namespace_under_load() {
         None
     });
     let overflowed =
-        |interval: &Interval| interval.server_kernel.get(OVERFLOWS).is_some_and(|n| *n > 0);
+        |interval: &Interval| interval.server_kernel.get(OVERFLOWS).is_some_and(|n| n > 0);
     namespaces.wait_for(overflowed);
     drop(first);
     namespaces.wait_for(|interval| interval.events.iter().any(is_lost));
@@ -121,11 +121,11 @@ fn a_foreign_server_is_watched_from_its_namespace_under_load() {
     let last =
         file.intervals.iter().rev().find(|interval| !interval.server_kernel.is_empty()).unwrap();
     assert!(last.server_kernel[OVERFLOWS] > 0 && last.kernel[OVERFLOWS] == 0);
-    assert!(last.server_kernel["process.server.threads"] >= 1);
+    assert!(last.server_kernel[ProcessMetric::THREADS.server] >= 1);
     assert_eq!(last.server, None, "it has no control socket");
     let pid = server.0.id().to_string();
     let watched =
-        |interval: &Interval| interval.server_kernel.contains_key("process.server.run_us");
+        |interval: &Interval| interval.server_kernel.get(ProcessMetric::RUN_US.server).is_some();
     assert!(file.intervals.iter().any(watched), "process {pid} was found by its port");
     assert!(
         file.intervals.iter().all(|interval| !interval.kernel.is_empty()),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use throng_lab::recorder::{FactsStream, KernelProbe, KernelReading, LiveKernel};
 use throng_lab::watch::Publisher;
 use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
-use throng_report::{MachineUse, RunEventKind, ServerSnapshot};
+use throng_report::{MachineUse, Metric, ProcessMetric, RunEventKind, ServerSnapshot};
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
@@ -28,8 +28,7 @@ fn line() -> WatchLine {
     WatchLine {
         at_ms: 100,
         machine: Some(MachineUse { cpus: 64, ..Default::default() }),
-        kernel: [("TcpExt.ListenOverflows".to_owned(), 7), ("process.server.run_us".to_owned(), 9)]
-            .into(),
+        kernel: [(Metric::TCPEXT_LISTEN_OVERFLOWS, 7), (ProcessMetric::RUN_US.server, 9)].into(),
         server: Some(ServerSnapshot { handler: "chat".into(), ..Default::default() }),
         unseen: vec!["sock_diag: permission denied".into()],
         ..Default::default()
@@ -69,12 +68,12 @@ fn the_servers_facts_are_kept_apart_from_the_generators() {
     let mut kernel = LiveKernel::new(vec![1]).with_facts(facts);
     let first =
         sample_until(&mut kernel, Some(&publisher), |sample| !sample.server_counters.is_empty());
-    assert_eq!(first.server_counters["TcpExt.ListenOverflows"], 7);
-    assert_eq!(first.server_counters["process.server.run_us"], 9);
+    assert_eq!(first.server_counters[Metric::TCPEXT_LISTEN_OVERFLOWS], 7);
+    assert_eq!(first.server_counters[ProcessMetric::RUN_US.server], 9);
     assert_eq!(first.server_machine.unwrap().cpus, 64);
     assert_eq!(first.server.unwrap().handler, "chat");
-    assert!(first.counters.contains_key("process.client.run_us"));
-    assert!(!first.counters.contains_key("process.server.run_us"), "it is not this machine's");
+    assert!(first.counters.get(ProcessMetric::RUN_US.client).is_some());
+    assert!(first.counters.get(ProcessMetric::RUN_US.server).is_none(), "it is not this machine's");
     let refused = "the server's side: sock_diag: permission denied".to_owned();
     assert!(first.unseen.as_ref().unwrap().contains(&refused), "{:?}", first.unseen);
 }

@@ -14,7 +14,7 @@ use throng_doctor::{Sampler, SamplerOptions};
 use throng_driver::{Clock, netns};
 use throng_lab::handshake::{HALF_OPEN, SYNS_DROPPED, finding};
 use throng_lab::isolate::{Isolation, SERVER_ADDRESS, sources};
-use throng_report::{Interval, LoadInterval, ServerSnapshot};
+use throng_report::{Interval, LoadInterval, Metric, ServerSnapshot};
 
 const BURST: usize = 500;
 
@@ -48,10 +48,16 @@ fn on_loopback_a_full_queue_drops_syns() {
         assert_eq!(found.id, SYNS_DROPPED);
         assert!((1..=3).contains(&client), "{client} were established");
         assert_eq!(server.accept_all(), client, "the server knows all of them");
-        let dropped = found.evidence.iter().find(|shown| shown.counter == "TcpExt.ListenDrops");
+        let dropped =
+            found.evidence.iter().find(|shown| shown.counter == Metric::TCPEXT_LISTEN_DROPS.name());
         let dropped = dropped.map_or(0.0, |shown| shown.to - shown.from);
         assert!(dropped >= (BURST as u64 - client) as f64, "{dropped} SYNs were dropped");
-        assert!(found.evidence.iter().any(|shown| shown.counter == "TcpExt.ListenOverflows"));
+        assert!(
+            found
+                .evidence
+                .iter()
+                .any(|shown| shown.counter == Metric::TCPEXT_LISTEN_OVERFLOWS.name())
+        );
     });
     test.join().unwrap();
 }
@@ -152,7 +158,7 @@ impl Server {
     /// Returns the SYNs and last packets of handshakes that the kernel dropped at the listener
     /// since the first sample.
     fn dropped(&mut self) -> u64 {
-        let total = self.interval(0, 0).kernel["TcpExt.ListenDrops"];
+        let total = self.interval(0, 0).kernel[Metric::TCPEXT_LISTEN_DROPS];
         (total - *self.drops_before.get_or_insert(total)).cast_unsigned()
     }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use throng_driver::fdtable;
 
-use crate::scenario::{Action, Class, Model, Repeat, Scenario, Step};
+use crate::program::{OpSum, Program};
+use crate::scenario::{Model, Phase};
 use crate::schedule;
 use crate::source::SourcePlan;
 
@@ -22,18 +23,18 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Computes the demand of `scenario`. It is exact in the closed model and for users that stay,
-    /// and otherwise an estimate from the waits in the program.
-    pub fn of(scenario: &Scenario) -> Self {
-        let phases = &scenario.load;
+    /// Computes the demand of users with this program. It is exact in the closed model and for
+    /// users that stay, and otherwise an estimate from the waits in the program.
+    pub fn of(program: &Program, phases: &[Phase]) -> Self {
         let peak = schedule::peak_users(phases);
-        let spans = scenario.classes.iter().map(|class| span_of(&class.steps));
+        let classes = program.classes().iter().map(|class| class.sum);
+        let ends = classes.clone().any(OpSum::ends_before_run);
+        let spans = classes.map(|ops| ops.time_min);
         let longest =
             spans.clone().try_fold(Duration::ZERO, |longest, span| Some(longest.max(span?)));
         let shortest = spans.flatten().min().unwrap_or(Duration::MAX);
         match Model::of(phases) {
             Model::Closed => {
-                let ends = scenario.classes.iter().any(ends_before_run);
                 // An upper bound of what one machine connects per second.
                 let rate = (peak as f64 / shortest.as_secs_f64().max(1e-3)).min(CONNECTS_PER_S_MAX);
                 let ends_per_s = if ends { rate } else { 0.0 };
@@ -48,7 +49,6 @@ impl Demand {
                     Some(span) => (rate * (span.as_secs_f64() + 1.0)).ceil() as u64,
                     None => u64::MAX,
                 };
-                let ends = scenario.classes.iter().any(ends_before_run);
                 Self {
                     connections: connections.min(peak),
                     ends_per_s: if ends { rate } else { 0.0 },
@@ -127,52 +127,18 @@ pub fn loopback_sources(
     if count <= 1 { SourcePlan::Any } else { SourcePlan::loopback(count) }
 }
 
-/// Returns the minimum time that the steps take; `None` if they have no end.
-fn span_of(steps: &[Step]) -> Option<Duration> {
-    steps.iter().try_fold(Duration::ZERO, |sum, step| {
-        let span = match &step.action {
-            Action::Wait { span, .. } => *span,
-            Action::Every { span, .. } => (*span)?,
-            Action::Repeat { until: Repeat::For(span), .. } => *span,
-            Action::Repeat { until: Repeat::Times(times), steps } => {
-                span_of(steps)?.saturating_mul(u32::try_from(*times).unwrap_or(u32::MAX))
-            }
-            Action::Stay => return None,
-            Action::Connect { .. }
-            | Action::Send(_)
-            | Action::ExpectBytes { .. }
-            | Action::ExpectMessage { .. }
-            | Action::Join { .. }
-            | Action::Push { .. }
-            | Action::Leave { .. }
-            | Action::Close(_) => Duration::ZERO,
-        };
-        Some(sum.saturating_add(span))
-    })
-}
-
-/// Reports whether users of the class close their connections before the run ends.
-fn ends_before_run(class: &Class) -> bool {
-    fn closes(steps: &[Step]) -> bool {
-        steps.iter().any(|step| match &step.action {
-            Action::Close(_) => true,
-            Action::Every { steps, .. } | Action::Repeat { steps, .. } => closes(steps),
-            _ => false,
-        })
-    }
-    closes(&class.steps) || span_of(&class.steps).is_some()
-}
-
 const CONNECTS_PER_S_MAX: f64 = 100_000.0;
 const CHURN_ADDRESSES: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Scenario;
 
     fn demand(load: &str, user: &str) -> Demand {
         let source = format!("target: tcp://127.0.0.1:1\nload: {load}\nuser: {user}\n");
-        Demand::of(&Scenario::parse(&source, "test").unwrap())
+        let scenario = Scenario::parse(&source, "test").unwrap();
+        Demand::of(&Program::compile(&scenario), &scenario.load)
     }
 
     #[test]

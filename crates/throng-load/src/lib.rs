@@ -13,3 +13,5 @@ pub mod run;
 pub mod scenario;
 pub mod schedule;
 pub mod source;
+mod steps;
+mod user;

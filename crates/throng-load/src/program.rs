@@ -5,19 +5,21 @@
 
 mod channel_request;
 mod compile;
+pub(crate) mod compiler;
 mod dialogue;
 mod handshake;
 mod matcher;
 mod message;
+mod op;
 
-pub use crate::scenario::{
-    Broadcast, CloseAction, LOOPS_MAX, OnError, Probe, Protocol, Template, TemplateVars,
-};
+pub use crate::scenario::{Broadcast, OnError, Probe, Protocol, Template, TemplateVars};
 pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
 pub use dialogue::NextAnswer;
 pub use handshake::Handshake;
 pub use matcher::{MatchProgress, Matcher};
-pub use message::{IncomingMessage, MessagePattern};
+pub use message::{IncomingMessage, MessagePattern, Pattern};
+pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
+pub(crate) use op::{OpFacts, OpRole, OpSum};
 
 use std::time::Duration;
 
@@ -30,6 +32,8 @@ use dialogue::Dialogue;
 #[derive(Clone, Debug)]
 pub struct Program {
     ops: Vec<Op>,
+    /// Facts of each op.
+    facts: Vec<OpFacts>,
     templates: Vec<Template>,
     matchers: Vec<Matcher>,
     loops: Vec<Loop>,
@@ -57,99 +61,8 @@ pub struct ProgramClass {
     pub on_error: OnError,
     /// Sum of the weights up to and including this class.
     weight_end: u64,
-}
-
-/// One operation of a user. Spans are in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Op {
-    /// Opens the connection.
-    Connect {
-        /// Time-out of the connect.
-        timeout_ns: u64,
-        /// Index of the [`Program::handshake`]; 0 and unused on plain TCP.
-        handshake: u32,
-    },
-    /// Renders and sends a message.
-    Send {
-        /// Index of the [`Program::template`].
-        template: u32,
-        /// Framing of the bytes.
-        frame: Frame,
-    },
-    /// Sends random bytes.
-    SendRandom {
-        /// Number of bytes.
-        bytes: u32,
-    },
-    /// Waits for bytes of a TCP stream that match.
-    ExpectBytes {
-        /// Index of the [`Program::matcher`].
-        matcher: u32,
-        /// Time-out of the answer.
-        timeout_ns: u64,
-    },
-    /// Waits for a whole WebSocket message that matches.
-    ExpectMessage {
-        /// Index of the [`Program::pattern`].
-        pattern: u32,
-        /// Time-out of the answer.
-        timeout_ns: u64,
-    },
-    /// Sends a join, push or leave.
-    Request {
-        /// Index of the [`Program::request`].
-        request: u32,
-    },
-    /// Waits for a think time that [`jittered`] varies.
-    Wait {
-        /// Mean of the think time.
-        span_ns: u64,
-        /// Share by which it varies either way, 0 to 1.
-        jitter: f32,
-    },
-    /// Begins a loop: sets its counter to turn 0, which is due now.
-    LoopBegin {
-        /// Index of the loop, see [`Program::loop_at`].
-        index: u32,
-    },
-    /// Ends a turn: goes back to the body for the next turn, or leaves the loop.
-    LoopEnd {
-        /// Index of the loop, see [`Program::loop_at`].
-        index: u32,
-    },
-    /// Keeps the connection until the run ends.
-    Stay,
-    /// Closes the connection.
-    Close {
-        /// Way to close it.
-        how: CloseAction,
-    },
-    /// Ends the program. An open connection is closed.
-    End,
-}
-
-/// The latency histograms that a wait may belong to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LatencyKind {
-    /// Latency of a connect.
-    Connect,
-    /// Latency of an answer to a message.
-    Message,
-    /// Latency of the reply to a join.
-    Join,
-    /// Latency of the reply to a push.
-    Push,
-}
-
-/// Framing of the bytes of a `send`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Frame {
-    /// Bytes of a TCP stream.
-    Raw,
-    /// One text message.
-    Text,
-    /// One binary message.
-    Binary,
+    /// Sum of its ops.
+    pub(crate) sum: OpSum,
 }
 
 /// A loop of a class.
@@ -255,24 +168,7 @@ impl Program {
 
     /// Returns the latency that a wait at `pc` belongs to.
     pub fn latency_kind_at(&self, pc: u32) -> Option<LatencyKind> {
-        match self.op(pc) {
-            Op::Connect { .. } => Some(LatencyKind::Connect),
-            Op::Send { .. }
-            | Op::SendRandom { .. }
-            | Op::ExpectBytes { .. }
-            | Op::ExpectMessage { .. } => Some(LatencyKind::Message),
-            Op::Request { request } => match self.request(request).kind {
-                ChannelRequestKind::Join => Some(LatencyKind::Join),
-                ChannelRequestKind::Push => Some(LatencyKind::Push),
-                ChannelRequestKind::Leave => None,
-            },
-            Op::Wait { .. }
-            | Op::LoopBegin { .. }
-            | Op::LoopEnd { .. }
-            | Op::Stay
-            | Op::Close { .. }
-            | Op::End => None,
-        }
+        self.facts[pc as usize].latency
     }
 
     /// Returns the first latency that a turn of loop `index` measures.
@@ -321,46 +217,40 @@ impl Program {
         &self.classes
     }
 
+    /// Returns the messages of the class that has most of them.
+    pub fn traffic(&self) -> Traffic {
+        self.classes.iter().map(|class| class.sum.traffic).max().unwrap_or_default()
+    }
+
     /// Reports whether class `class` has an `expect` step.
     pub fn expects(&self, class: usize) -> bool {
-        self.ops_of(class).any(|op| matches!(op, Op::ExpectBytes { .. } | Op::ExpectMessage { .. }))
+        self.roles_of(class).any(|role| matches!(role, OpRole::Expects { .. }))
     }
 
     /// Reports whether all `expect` steps of class `class` skip messages that do not match.
     pub fn skips_others(&self, class: usize) -> bool {
-        self.ops_of(class).all(|op| match op {
-            Op::ExpectMessage { pattern, .. } => self.pattern(*pattern).skips_others(),
-            op => !matches!(op, Op::ExpectBytes { .. }),
-        })
+        self.roles_of(class).all(|role| role != OpRole::Expects { skips_others: false })
     }
 
     /// Reports whether users of class `class` close their connections by RST and never in another
     /// way.
     pub fn resets(&self, class: usize) -> bool {
-        let mut closes = self.ops_of(class).filter_map(|op| match op {
-            Op::Close { how } => Some(*how),
+        let mut closes = self.roles_of(class).filter_map(|role| match role {
+            OpRole::Closes(how) => Some(how),
             _ => None,
         });
         closes.next() == Some(CloseAction::Reset) && closes.all(|how| how == CloseAction::Reset)
     }
 
-    fn ops_of(&self, class: usize) -> impl Iterator<Item = &Op> {
+    fn roles_of(&self, class: usize) -> impl Iterator<Item = OpRole> {
         let entry = self.classes[class].entry as usize;
-        self.ops[entry..].iter().take_while(|op| **op != Op::End)
+        let roles = self.facts[entry..].iter().map(|facts| facts.role);
+        roles.take_while(|role| *role != OpRole::Ends)
     }
 
     /// Returns an upper bound of the message size over all classes, in bytes.
     pub fn message_bytes_max(&self) -> usize {
-        let random = self.ops.iter().map(|op| match op {
-            Op::SendRandom { bytes } => *bytes as usize,
-            _ => 0,
-        });
-        let templates = self.templates.iter().map(Template::bytes_max);
-        let requests = self.requests.iter().map(|request| {
-            let topic = self.topic(request.topic).name.bytes_max();
-            topic + request.event.bytes_max() + request.payload.bytes_max()
-        });
-        random.chain(templates).chain(requests).max().unwrap_or(0)
+        self.facts.iter().map(|facts| facts.bytes_max).max().unwrap_or(0)
     }
 
     /// Returns the index of the class of user `user`. In every block of as many users as the sum of
@@ -388,11 +278,12 @@ pub fn jittered(span_ns: u64, jitter: f32, prng: &mut Prng) -> u64 {
 }
 
 /// Converts a span to nanoseconds; saturates after 584 years.
-fn nanos(span: Duration) -> u64 {
+pub(crate) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-const _: () = assert!(size_of::<Op>() <= 16, "ops are small: a user fetches one per step");
+/// Maximum depth of nested loops: a user has this many counters.
+pub const LOOPS_MAX: usize = 4;
 
 #[cfg(test)]
 mod tests;

@@ -19,13 +19,14 @@ use throng_driver::{
     Clock, Cores, CoresOptions, Errno, MailboxSender, SocketOptions, fdtable, process,
 };
 use throng_engine::{Core, CoreLimits};
-use throng_report::{LoadInterval, RunEventKind};
+use throng_report::{Limit, LoadInterval, RunEventKind};
 
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
-use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage, SEND_BYTES_MAX};
+use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage};
 use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target};
 use crate::source::SourcePlan;
+use crate::steps::send::SEND_BYTES_MAX;
 pub use collect::Collector;
 use shortages::Shortages;
 
@@ -92,7 +93,8 @@ impl LoadPlan {
     pub fn new(scenario: &Scenario, options: &LoadOptions) -> Result<Self, LoadError> {
         let scenario = &with_target(scenario, options.target.as_ref())?;
         let targets = resolve(&scenario.target)?;
-        let demand = Demand::of(scenario);
+        let program = Program::compile(scenario);
+        let demand = Demand::of(&program, &scenario.load);
         let on_loopback = targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
         let port_range = local_port_range();
         let time_wait = time_wait(on_loopback);
@@ -139,7 +141,7 @@ impl LoadPlan {
             capacity,
             sources,
             length: crate::schedule::length(&scenario.load),
-            program: Program::compile(scenario),
+            program,
             phases: scenario.load.clone(),
             options: options.sockets,
             seed: options.seed.unwrap_or(1),
@@ -394,8 +396,8 @@ fn resolve(target: &Target) -> Result<Vec<SocketAddr>, LoadError> {
 /// Returns the kernel's range of source ports in this network namespace.
 fn local_port_range() -> RangeInclusive<u16> {
     let read = || {
-        let text =
-            std::fs::read_to_string(Path::new("/proc/sys/net/ipv4/ip_local_port_range")).ok()?;
+        let path = Path::new("/proc/sys").join(Limit::PORTS.path());
+        let text = std::fs::read_to_string(path).ok()?;
         let mut numbers = text.split_whitespace().map(str::parse);
         Some(numbers.next()?.ok()?..=numbers.next()?.ok()?)
     };

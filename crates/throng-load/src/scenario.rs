@@ -5,36 +5,41 @@
 //! compiled into a [`Program`](crate::program::Program). `docs/scenario.md` is the reference of the
 //! language.
 
-mod channel;
+pub(crate) mod channel;
 mod diagnostics;
-mod flow;
-mod json;
+mod expression;
+pub(crate) mod flow;
+pub(crate) mod json;
 mod load;
-mod message;
-mod node;
+pub(crate) mod node;
+mod on_error;
+mod params;
 mod probe;
 mod protocol;
-mod reader;
-mod steps;
+mod quantity;
+pub(crate) mod reader;
+pub(crate) mod step;
+pub(crate) mod step_list;
 mod target;
 mod template;
-mod websocket;
+pub(crate) mod values;
 
-pub use channel::REPLY_TIMEOUT_DEFAULT;
 pub use diagnostics::{Diagnostic, Diagnostics};
+pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
 pub use load::{Model, Phase, Spacing};
-pub use message::{
-    EXPECT_TIMEOUT_DEFAULT, Expectation, MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, SendPayload,
-};
+pub use on_error::OnError;
+pub use params::{Params, read_params, with_params};
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
 pub use protocol::Protocol;
-pub use steps::{Action, CONNECT_TIMEOUT_DEFAULT, CloseAction, LOOPS_MAX, Pace, Repeat, Step};
+pub use quantity::Quantity;
+pub use step::Step;
+pub(crate) use step::compile_steps;
 pub use target::{Reach, Scheme, Target, TargetError, needs_no_permission};
 pub use template::{Segment, Template, TemplateError, TemplateVars};
-pub use websocket::{HEARTBEAT_DEFAULT, Pattern, UpgradeOptions};
 
 use throng_report::Threshold;
 
+use crate::steps::STEPS;
 use node::{Kind, Node};
 use reader::Reader;
 
@@ -56,7 +61,7 @@ pub struct Scenario {
 }
 
 /// A class of users, all with the same steps.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Class {
     /// Its key under `users`, or `user`.
     pub name: String,
@@ -68,24 +73,16 @@ pub struct Class {
     pub on_error: OnError,
 }
 
-/// Policy of a user after an error. The error is counted by kind in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnError {
-    /// Closes the connection and begins another iteration.
-    #[default]
-    Restart,
-    /// Closes the connection and stops.
-    Stop,
-    /// Continues with the next step.
-    Continue,
-}
-
 impl Scenario {
     /// Parses the YAML text `source`. Diagnostics refer to it as `name`.
     pub fn parse(source: &str, name: &str) -> Result<Self, Diagnostics> {
         let mut reader = Reader::new(source);
         let scenario = match Node::parse(source) {
-            Ok(root) => read(&mut reader, &root),
+            Ok(mut root) => {
+                params::substitute(&mut reader, &mut root);
+                // A value that is missing makes no other mistakes.
+                if reader.mistakes.is_empty() { read(&mut reader, &root) } else { None }
+            }
             Err(mistake) => {
                 reader.mistakes.push(mistake);
                 None
@@ -121,9 +118,9 @@ fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Scenario> {
     let on_error = fields.get("on_error");
     let classes = match (fields.get("user"), fields.get("users")) {
         (Some(user), None) => {
-            let steps = steps::read(reader, user);
+            let steps = step_list::read(reader, user, STEPS);
             let on_error =
-                on_error.map_or(Some(OnError::default()), |node| read_on_error(reader, node));
+                on_error.map_or(Some(OnError::default()), |node| on_error::read(reader, node));
             let one = |(steps, on_error)| {
                 vec![Class { name: "user".to_owned(), weight: 1, steps, on_error }]
             };
@@ -170,12 +167,6 @@ fn read_target(reader: &mut Reader<'_>, node: &Node) -> Option<Target> {
     read.ok()
 }
 
-fn read_on_error(reader: &mut Reader<'_>, node: &Node) -> Option<OnError> {
-    let known =
-        [("restart", OnError::Restart), ("stop", OnError::Stop), ("continue", OnError::Continue)];
-    reader.one_of(node, "`on_error`", &known)
-}
-
 fn read_classes(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Class>> {
     let Kind::Map(entries) = &node.kind else {
         reader.wrong_kind(node, "`users`", "a mapping from the name of a class to its users");
@@ -199,10 +190,10 @@ fn read_class(reader: &mut Reader<'_>, name: &Node, node: &Node) -> Option<Class
     };
     let on_error = match fields.get("on_error") {
         None => Some(OnError::default()),
-        Some(node) => read_on_error(reader, node),
+        Some(node) => on_error::read(reader, node),
     };
     let steps = reader.require(&fields, "user", &what, "user: [connect, wait: 1s, close]");
-    let steps = steps.and_then(|node| steps::read(reader, node));
+    let steps = steps.and_then(|node| step_list::read(reader, node, STEPS));
     Some(Class { name, weight: weight?, steps: steps?, on_error: on_error? })
 }
 
@@ -243,8 +234,18 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     read.ok()
 }
 
-const KEYS: [&str; 8] =
-    ["target", "protocol", "load", "user", "users", "on_error", "probe", "thresholds"];
+const KEYS: [&str; 10] = [
+    "target",
+    "protocol",
+    "load",
+    "user",
+    "users",
+    "on_error",
+    "probe",
+    "thresholds",
+    "params",
+    "lab",
+];
 
 /// Keeps the sum of the weights below 2^32 for up to four thousand classes.
 const WEIGHT_MAX: u32 = 1_000_000;

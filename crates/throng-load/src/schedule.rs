@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub use closed::{ClosedSchedule, ScheduleEvent, UserChange};
 pub use open::Arrivals;
-pub use paced::PacedTurns;
+pub use paced::{Pace, PacedTurns};
 
 use crate::scenario::Phase;
 use curve::RateCurve;

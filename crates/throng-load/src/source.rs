@@ -1,9 +1,8 @@
 //! Source addresses and ports of the users.
 //!
 //! A connection is identified by four numbers. To one target port only the source address and port
-//! vary, and one address has some 28,000 ports (`net.ipv4.ip_local_port_range`). The generator
-//! therefore spreads its users over several source addresses, and computes before the run how many
-//! connections they allow.
+//! vary, and one address has some 28,000 ports. The generator therefore spreads its users over
+//! several source addresses, and computes before the run how many connections they allow.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,8 +10,6 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use throng_driver::SourceAddress;
-
-use crate::generator::User;
 
 /// The way in which a run chooses source ports. Explicit and late ports block each other, so a run
 /// never mixes them.
@@ -82,6 +79,15 @@ impl SourcePlan {
         }
     }
 
+    /// Returns how many further ports a connect may try whose port was taken.
+    pub(crate) fn port_tries_max(&self) -> u8 {
+        match self {
+            Self::Any => 0,
+            Self::Late(addresses) => addresses.len().min(PORT_TRIES_MAX.into()) as u8,
+            Self::Explicit(..) => PORT_TRIES_MAX,
+        }
+    }
+
     /// Returns the share of core `core` of `cores`.
     pub fn of_core(&self, core: usize, cores: usize) -> SourceAddresses {
         let (index, stride) = match self {
@@ -128,20 +134,10 @@ impl SourceAddresses {
             }
         }
     }
-
-    /// Counts another try of a user whose port was taken. Returns false after the last one.
-    pub(crate) fn try_another_port(&self, user: &mut User) -> bool {
-        let tries_max = match &self.plan {
-            SourcePlan::Any => 0,
-            SourcePlan::Late(addresses) => addresses.len().min(PORT_TRIES_MAX),
-            SourcePlan::Explicit(..) => PORT_TRIES_MAX,
-        };
-        user.count_port_try(tries_max)
-    }
 }
 
 /// Ports that are tried for one connect before it counts as failed.
-const PORT_TRIES_MAX: usize = 8;
+const PORT_TRIES_MAX: u8 = 8;
 /// Addresses per second byte of 127.x.
 const LOOPBACK_MAX: u32 = 1 << 16;
 

@@ -8,6 +8,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use throng_base::units::brief_micros;
 
+use crate::Limit;
+
 /// The beginning of the reason of [`RunEventKind::ServerLost`] when the server's process still
 /// exists.
 pub const SERVER_SILENT: &str = "no answer on its control socket";
@@ -40,9 +42,8 @@ impl fmt::Display for RunEvent {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEventKind {
     /// A core stopped accepting because an fd table was full, or another resource that the errno
-    /// names ran out. Raise `RLIMIT_NOFILE` (`fs.file-max` when the errno is `ENFILE`,
-    /// `fs.epoll.max_user_watches` when it is `ENOSPC`), or give the server more cores with private
-    /// tables.
+    /// names ran out. Raise the [limit of that errno](Limit::of_errno), or give the server more
+    /// cores with private tables.
     FdTableFull {
         /// The core that stopped.
         core: u32,
@@ -162,15 +163,15 @@ pub enum RunEventKind {
         /// The source address whose ports are all in use.
         source: String,
     },
-    /// The generator's own fd table was full. Raise `RLIMIT_NOFILE` of the generator.
+    /// The generator's own fd table was full. Raise [`Limit::FDS`] of the generator.
     GeneratorFdsExhausted {
         /// The core that needed an fd.
         core: u32,
     },
     /// A connection was connected to itself: no process listened, and the kernel chose the target's
     /// own port as the source port. The connect counts as failed (`self_connected`). Keep the port
-    /// out of `net.ipv4.ip_local_port_range` with `net.ipv4.ip_local_reserved_ports`, or connect
-    /// from another address with `--source`.
+    /// out of [`Limit::PORTS`] with [`Limit::RESERVED_PORTS`], or connect from another address with
+    /// `--source`.
     SelfConnected {
         /// The target's ports, `50051`.
         ports: String,
@@ -200,12 +201,7 @@ impl fmt::Display for RunEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FdTableFull { core, errno, open } => {
-                let lacking = match errno.as_str() {
-                    "EMFILE" => "fd table full",
-                    "ENFILE" => "no open files left in the system",
-                    "ENOSPC" => "no epoll watches left",
-                    _ => "the kernel refused",
-                };
+                let lacking = Limit::of_errno(errno).map_or("the kernel refused", Limit::lack);
                 write!(
                     f,
                     "core {core} stopped accepting with {open} connections open: {lacking} \
@@ -289,10 +285,11 @@ mod tests {
         assert_eq!(serde_json::from_str::<RunEvent>(&json).unwrap(), event);
         assert_eq!(
             event.to_string(),
-            "12.3 s: core 1 stopped accepting with 1017 connections open: fd table full (EMFILE)"
+            "12.3 s: core 1 stopped accepting with 1017 connections open: an fd table was full \
+             (EMFILE)"
         );
         let watches = RunEventKind::FdTableFull { core: 0, errno: "ENOSPC".into(), open: 349 };
-        assert!(watches.to_string().ends_with("no epoll watches left (ENOSPC)"), "{watches}");
+        assert!(watches.to_string().ends_with("no epoll watches were left (ENOSPC)"), "{watches}");
     }
 
     #[test]

@@ -74,6 +74,16 @@ impl Finding {
         self
     }
 
+    /// Adds counters that show the finding.
+    #[must_use]
+    pub fn with_evidence<E: Into<Evidence>>(
+        mut self,
+        evidence: impl IntoIterator<Item = E>,
+    ) -> Self {
+        self.evidence.extend(evidence.into_iter().map(Into::into));
+        self
+    }
+
     /// Sets the remedy.
     #[must_use]
     pub fn remedied_by(mut self, remedy: impl Into<String>) -> Self {
@@ -140,7 +150,8 @@ impl fmt::Display for Side {
     }
 }
 
-/// Writes the conclusion, then the evidence and the remedy, each on an indented line.
+/// Writes the conclusion, then the evidence and the remedy, each on an indented line. If the
+/// finding follows from another one, that one's remedy helps.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}] {}", self.side, self.text)?;
@@ -153,18 +164,18 @@ impl fmt::Display for Finding {
             let [from, to] = [from, to].map(|value| (value * 1000.0).round() / 1000.0);
             write!(f, "\n  {counter}: {from} -> {to} at {:.1} s", *at_ms as f64 / 1000.0)?;
         }
-        if let Some(cause) = &self.follows_from {
-            write!(f, "\n  follows from {cause}")?;
+        match &self.follows_from {
+            Some(cause) => write!(f, "\n  follows from {cause}"),
+            None if self.remedy.is_empty() => Ok(()),
+            None => write!(f, "\n  do: {}", self.remedy),
         }
-        if !self.remedy.is_empty() {
-            write!(f, "\n  do: {}", self.remedy)?;
-        }
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::Metric;
+
     use super::*;
 
     #[test]
@@ -180,7 +191,7 @@ mod tests {
     fn a_finding_reads_as_sentence_evidence_remedy() {
         let finding =
             Finding::new("accept_queue_overflow", Side::Kernel, "The accept queue overflowed.")
-                .shown_by("TcpExt.ListenOverflows", 0.0, 311.0, 4_200)
+                .shown_by(Metric::TCPEXT_LISTEN_OVERFLOWS.name(), 0.0, 311.0, 4_200)
                 .with_confidence(0.9)
                 .remedied_by("throng serve ok --backlog 4096");
         assert_eq!(
@@ -190,5 +201,7 @@ mod tests {
         );
         let json = serde_json::to_string(&finding).unwrap();
         assert_eq!(serde_json::from_str::<Finding>(&json).unwrap(), finding);
+        let follows = Finding { follows_from: Some("backlog_clamped".into()), ..finding };
+        assert!(follows.to_string().ends_with("at 4.2 s\n  follows from backlog_clamped"));
     }
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Histogram, Latencies, LoadCounters,
-    MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
+    AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Histogram, KernelCounters, Latencies,
+    LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
     ServerSnapshot, Tally, UnansweredWaits,
 };
 
@@ -38,12 +38,12 @@ pub struct Interval {
     pub machine: Option<MachineUse>,
     /// Counters and gauges of the generator's kernel by name (`TcpExt.ListenOverflows`,
     /// `listener.syn_recv`, …).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub kernel: BTreeMap<String, i64>,
+    #[serde(default, skip_serializing_if = "KernelCounters::is_empty")]
+    pub kernel: KernelCounters,
     /// The kernel's counters on the server's side, if the server is on another machine or in
     /// another network namespace; see [`server_side`].
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub server_kernel: BTreeMap<String, i64>,
+    #[serde(default, skip_serializing_if = "KernelCounters::is_empty")]
+    pub server_kernel: KernelCounters,
     /// The server's machine, if it is another machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_machine: Option<MachineUse>,
@@ -66,7 +66,7 @@ pub struct Interval {
 /// Returns where the intervals of a run hold the server's kernel: in `server_kernel` if any
 /// interval has one, else in `kernel`. If the server has its own kernel, an interval without its
 /// counters yields nothing, and never the generator's counters instead.
-pub fn server_side(intervals: &[Interval]) -> impl Fn(&Interval) -> &BTreeMap<String, i64> {
+pub fn server_side(intervals: &[Interval]) -> impl Fn(&Interval) -> &KernelCounters {
     let is_apart = intervals.iter().any(|interval| !interval.server_kernel.is_empty());
     move |interval| if is_apart { &interval.server_kernel } else { &interval.kernel }
 }
@@ -225,6 +225,7 @@ fn no_tally(tally: &Tally) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Metric;
 
     #[test]
     fn an_interval_comes_back_from_json() {
@@ -236,7 +237,7 @@ mod tests {
             span_ms: 1000,
             load: Some(load),
             server: Some(ServerSnapshot { listen: "127.0.0.1:5555".into(), ..Default::default() }),
-            kernel: [("syn_recv".to_owned(), 7)].into(),
+            kernel: [(Metric::LISTENER_SYN_RECV, 7)].into(),
             ..Default::default()
         };
         let json = serde_json::to_string(&interval).unwrap();
@@ -246,12 +247,12 @@ mod tests {
 
     #[test]
     fn a_server_without_counters_for_an_interval_is_not_the_generator() {
-        let of = |n: i64| BTreeMap::from([("n".to_owned(), n)]);
+        let of = |n: i64| KernelCounters::from([(Metric::LISTENER_COUNT, n)]);
         let shared = Interval { kernel: of(500), ..Interval::default() };
         let apart = Interval { server_kernel: of(7), ..shared.clone() };
         let values = |intervals: &[Interval]| -> Vec<Option<i64>> {
             let kernel = server_side(intervals);
-            intervals.iter().map(|interval| kernel(interval).get("n").copied()).collect()
+            intervals.iter().map(|interval| kernel(interval).get(Metric::LISTENER_COUNT)).collect()
         };
         assert_eq!(values(&[shared.clone(), shared.clone()]), [Some(500), Some(500)]);
         assert_eq!(values(&[shared, apart]), [None, Some(7)]);

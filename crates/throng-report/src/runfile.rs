@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use reader::{LINE_BYTES_MAX, ReadError, RunFile, RunFileReader, read};
 pub use writer::{AppendOutcome, RunFileWriter, Truncate};
 
-use crate::{Interval, Validity};
+use crate::{EndpointFacts, Interval, Validity};
 
 /// The schema that this version writes, and the only schema that it reads.
 pub const SCHEMA: &str = "throng.run/1";
@@ -64,6 +64,12 @@ pub struct RunHeader {
     /// Facts about the machine by name: `kernel`, `cpu_model`, `memory_bytes`, `net.ipv4.…`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub machine: BTreeMap<String, String>,
+    /// Limits of the generator's end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_facts: Option<EndpointFacts>,
+    /// Limits of the server's end, if it was known when the run began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_facts: Option<EndpointFacts>,
 }
 
 impl Default for RunHeader {
@@ -81,6 +87,8 @@ impl Default for RunHeader {
             target_is_here: true,
             ceiling: None,
             machine: BTreeMap::new(),
+            client_facts: None,
+            server_facts: None,
         }
     }
 }

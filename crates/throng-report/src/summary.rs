@@ -35,6 +35,7 @@
 //! - A number without a measurement is `null`, never 0.
 
 mod fold;
+mod foreign;
 mod memory;
 mod rates;
 mod server;
@@ -45,6 +46,8 @@ use serde::{Deserialize, Serialize};
 use throng_base::units::{brief_count, brief_micros};
 
 pub use fold::SummaryFold;
+pub use foreign::ServerCosts;
+pub use memory::MEMORY_CONNECTIONS_MIN;
 
 use crate::runfile::{ReadError, RunEndReason, RunFile, RunFileReader};
 use crate::{
@@ -54,10 +57,6 @@ use crate::{
 
 /// The schema of [`Summary`] in JSON.
 pub const SCHEMA: &str = "throng.summary/1";
-
-/// Connections below which memory per connection is `null`: a process grows for other reasons too
-/// (its buffers, the stacks of its threads), which would be most of the growth.
-pub const MEMORY_CONNECTIONS_MIN: u64 = 1_000;
 
 /// The summary of a whole run. All latencies are in microseconds, all rates per second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -104,6 +103,9 @@ pub struct Summary {
     pub machine: MachineSummary,
     /// The server, if it reported its counters.
     pub server: Option<ServerSummary>,
+    /// The costs of a server that is not throng's, if its process was sampled. For screens only.
+    #[serde(skip)]
+    pub foreign_server: Option<ServerCosts>,
     /// Users by class, if there is more than one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, ClassCounters>,
@@ -427,6 +429,17 @@ const OVERDUE_US: u64 = 500_000;
 const OVERDUE_TIMES: u64 = 2;
 
 impl Summary {
+    /// Returns the costs of the server, throng's or another, as far as they are known.
+    pub fn server_costs(&self) -> Option<ServerCosts> {
+        let of = |server: &ServerSummary| ServerCosts {
+            cpu_us_per_connection: server.cpu_us_per_connection,
+            cpu_us_per_message: server.cpu_us_per_message,
+            rss_bytes_per_connection: server.rss_bytes_per_connection,
+            cpu_cores_used: server.cpu_cores_used,
+        };
+        self.server.as_ref().map(of).or(self.foreign_server)
+    }
+
     /// Summarizes a run file that is in memory.
     pub fn of(file: &RunFile) -> Self {
         let mut fold = SummaryFold::new(&file.header);

@@ -17,7 +17,7 @@ use throng_base::units::{self, UnitError};
 use crate::Summary;
 use metric::{Measurement, Metric, Unit};
 
-pub use metric::names;
+pub use metric::{names, value};
 
 /// A condition that a run should meet. Parsed with [`str::parse`].
 #[derive(Clone, Debug)]

@@ -4,11 +4,11 @@
 //! line and goes one way: the reader sends nothing. Fields may be added; a reader ignores unknown
 //! fields and refuses another schema.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-use crate::{Finding, MachineUse, ProcessUse, ProgramUse, ServerSnapshot};
+use crate::{
+    EndpointFacts, Finding, KernelCounters, MachineUse, ProcessUse, ProgramUse, ServerSnapshot,
+};
 
 /// The schema that this version writes, and the only schema that it reads.
 pub const WATCH_SCHEMA: &str = "throng.watch/1";
@@ -36,6 +36,9 @@ pub struct WatchHeader {
     /// The network namespace that is watched, `net:[4026531840]`; unique on one machine only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub net_namespace: Option<String>,
+    /// Limits of the server's end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facts: Option<EndpointFacts>,
 }
 
 /// The server's machine at one moment. An unknown value is absent, never 0.
@@ -50,8 +53,8 @@ pub struct WatchLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineUse>,
     /// Counters and gauges of the kernel by name, as in the run file.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub kernel: BTreeMap<String, i64>,
+    #[serde(skip_serializing_if = "KernelCounters::is_empty")]
+    pub kernel: KernelCounters,
     /// The server's process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessUse>,
@@ -115,6 +118,8 @@ impl WatchHeader {
 
 #[cfg(test)]
 mod tests {
+    use crate::Metric;
+
     use super::*;
 
     #[test]
@@ -131,9 +136,10 @@ mod tests {
 
     #[test]
     fn a_line_of_a_newer_version_is_read_as_far_as_it_is_known() {
-        let line = r#"{"at_ms":5,"weather":"fine","kernel":{"TcpExt.ListenDrops":3}}"#;
-        let read: WatchLine = serde_json::from_str(line).unwrap();
-        assert_eq!((read.at_ms, read.kernel["TcpExt.ListenDrops"]), (5, 3));
+        let drops = Metric::TCPEXT_LISTEN_DROPS;
+        let line = format!(r#"{{"at_ms":5,"weather":"fine","kernel":{{"{drops}":3}}}}"#);
+        let read: WatchLine = serde_json::from_str(&line).unwrap();
+        assert_eq!((read.at_ms, read.kernel[drops]), (5, 3));
         assert_eq!((read.machine, read.process), (None, None), "an absent value is not zero");
     }
 }

@@ -8,9 +8,10 @@ use throng_report::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader, ScenarioS
 use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
 use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
-    AnswerGap, ClassCounters, Histogram, Interval, Judgement, LEAVING, LoadInterval, MachineUse,
-    Outage, ProbeCounters, ProbeReport, ProgramUse, RunEvent, RunEventKind, ServerSnapshot,
-    Summary, Tally, UnansweredWaits, WatchHeader, WatchLine, validity,
+    AnswerGap, ClassCounters, EndpointFacts, Histogram, Interval, Judgement, KernelCounters,
+    LEAVING, LoadInterval, MachineUse, Metric, Outage, ProbeCounters, ProbeReport, ProcessMetric,
+    ProgramUse, RunEvent, RunEventKind, ServerSnapshot, Summary, Tally, UnansweredWaits,
+    WatchHeader, WatchLine, validity,
 };
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file.md");
@@ -36,8 +37,23 @@ fn every_field_of_the_header_is_documented() {
             bytes_per_user: Some(1.0),
         }),
         machine: [(ANY.to_owned(), String::new())].into(),
+        client_facts: Some(any_facts()),
+        server_facts: Some(any_facts()),
     };
     check("The header", &serde_json::to_value(header).unwrap());
+}
+
+/// Returns facts without an unknown one.
+fn any_facts() -> EndpointFacts {
+    let mut facts = EndpointFacts {
+        reserved_ports: Some(Vec::new()),
+        listen: vec![String::new()],
+        backlog_asked: Some(1),
+        ..EndpointFacts::default()
+    };
+    facts.complete_kernel(|_| Some(1));
+    facts.complete_process(|_| Some(1));
+    facts
 }
 
 #[test]
@@ -95,8 +111,8 @@ fn every_field_of_an_interval_is_documented() {
         load: Some(load),
         server: Some(ServerSnapshot { accept_errors: any_tally(), ..Default::default() }),
         machine: Some(MachineUse::default()),
-        kernel: [(ANY.to_owned(), 1)].into(),
-        server_kernel: [(ANY.to_owned(), 1)].into(),
+        kernel: any_counters(),
+        server_kernel: any_counters(),
         server_machine: Some(MachineUse::default()),
         programs: vec![ProgramUse::default()],
         server_programs: vec![ProgramUse::default()],
@@ -115,12 +131,13 @@ fn every_field_of_a_watch_is_documented() {
         interval_ms: 0,
         boot_id: Some(String::new()),
         net_namespace: Some(String::new()),
+        facts: Some(Default::default()),
     };
     let look = WatchLine {
         at_ms: 0,
         span_ms: 0,
         machine: Some(MachineUse::default()),
-        kernel: [(ANY.to_owned(), 1)].into(),
+        kernel: any_counters(),
         process: Some(Default::default()),
         server: Some(ServerSnapshot::default()),
         programs: vec![ProgramUse::default()],
@@ -182,6 +199,7 @@ fn every_field_of_the_summary_is_documented() {
         generator: Default::default(),
         machine: Default::default(),
         server: Some(Default::default()),
+        foreign_server: Some(Default::default()),
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
     };
     summary.connect.failed = any_tally();
@@ -204,6 +222,31 @@ fn every_event_is_documented_with_its_fields() {
         let named = names(row.split('|').nth(2).unwrap());
         let fields = event.keys().filter(|key| *key != "event").cloned();
         assert_eq!(BTreeSet::from_iter(named), BTreeSet::from_iter(fields), "{name}");
+    }
+}
+
+#[test]
+fn every_metric_is_documented_with_its_kind_and_unit() {
+    let document = document();
+    let (_, section) = document.split_once("### The kernel's counters").expect("a section");
+    let (machine, programs) = section.split_once("#### The two programs").expect("a section");
+    let (programs, _) = programs.split_once("\n## ").expect("a section after it");
+    let row = |metric: Metric, name: &str| {
+        format!("| `{name}` | {} | {} | {} |", metric.kind(), metric.unit(), metric.doc())
+            .replace("|  |", "| |")
+    };
+    let of_program = |metric: ProcessMetric| {
+        row(metric.server, metric.server.name().trim_start_matches("process.server."))
+    };
+    for (text, table) in [
+        (machine, Metric::all().map(|metric| row(metric, metric.name())).collect::<Vec<_>>()),
+        (programs, ProcessMetric::all().map(of_program).collect()),
+    ] {
+        let documented: Vec<_> = text.lines().filter(|line| line.starts_with("| `")).collect();
+        for row in &table {
+            assert!(documented.contains(&row.as_str()), "docs/run-file.md needs this row:\n{row}");
+        }
+        assert_eq!(documented.len(), table.len(), "docs/run-file.md has rows of no metric");
     }
 }
 
@@ -263,6 +306,10 @@ const ANY: &str = "*";
 
 fn any_tally() -> Tally {
     Tally([(ANY.to_owned(), 1)].into())
+}
+
+fn any_counters() -> KernelCounters {
+    serde_json::from_value(serde_json::json!({ ANY: 1 })).unwrap()
 }
 
 fn document() -> String {

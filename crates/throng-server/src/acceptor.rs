@@ -1,34 +1,39 @@
-//! The acceptor of one core: it takes a permit, then accepts a connection, then chooses its core.
+//! The acceptor of one core: it takes a permit, then accepts a connection, then says which core
+//! takes it.
 //!
-//! While there is a reason not to accept, the [accept state](crate::accept_state) is paused. To
-//! resume, the acceptor accepts first and watches the listener afterwards, so that a busy acceptor
-//! makes no calls to epoll.
+//! The acceptor opens no connection. Each accept returns an [`AcceptStep`], which the core carries
+//! out. While there is a reason not to accept, the [accept state](state) is paused. To resume, the
+//! acceptor accepts first and watches the listener afterwards, so that a busy acceptor makes no
+//! calls to epoll.
 
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use throng_base::Instant;
 use throng_driver::{Blame, CoreId, Driver, Errno, SocketClose};
-use throng_engine::CoreContext;
+use throng_report::{Merge, RunEventKind, ServerCounters};
 
-use crate::accept_state::{AcceptState, Pause, PauseReason};
-use crate::app::{ServerApp, Slot};
-use crate::core_message::{CoreMessage, CoreMessageKind, ListenReport};
-use crate::events::handler_panic;
-use crate::{AcceptTopology, Handler};
+use crate::ServerConfig;
+use crate::core_message::{ListenReport, RegistryMessage, ServerDriver};
+use crate::events::EventSink;
+use placement::Placement;
+pub(crate) use state::PauseReason;
+use state::{AcceptState, Pause};
+
+mod listener;
+mod placement;
+mod registry;
+mod state;
 
 /// The accept side of a core.
-pub(crate) struct Acceptor<F> {
-    pub(crate) core: CoreId,
+pub(crate) struct Acceptor<D: Driver> {
+    config: Arc<ServerConfig>,
+    core: CoreId,
     cores: usize,
-    pub(crate) listener: Option<F>,
-    pub(crate) state: AcceptState,
-    /// Accepts in the next batch: as many as the queue held last time, so that a quiet listener
-    /// costs no empty accept. It doubles while batches fill in turn after turn.
-    burst: usize,
-    /// True if a batch of this turn took `burst` connections.
-    batch_filled: bool,
-    /// True if a batch of the previous turn did.
-    last_batch_filled: bool,
+    listener: Option<D::Fd>,
+    state: AcceptState,
+    placement: Placement<D::Fd>,
+    burst: Burst,
     /// Connections that this core's fd table holds beside the listener.
     room: usize,
     /// The next core to receive a connection that this core's table has no room for.
@@ -37,71 +42,120 @@ pub(crate) struct Acceptor<F> {
     handoffs: usize,
     /// The core that received the last handoff.
     last_handoff_to: CoreId,
-    /// Dispatch: an accepted connection that waits for the registry to name its core.
-    pub(crate) awaiting_placement: Option<F>,
-    /// The channel to report on when core 0 has shared its listener.
-    pub(crate) listener_reply: Option<Sender<ListenReport>>,
-    /// Connections of this core that ended in this turn and are not counted yet.
-    pub(crate) uncounted_closes: usize,
-    /// True if a connection has ended since the last check.
-    pub(crate) has_closed: bool,
-    /// True if a permit may have been returned for this core.
-    pub(crate) permit_signaled: bool,
+    /// Failed handoffs that were counted.
     handoff_failures: u64,
-    pub(crate) errors: Vec<(Errno, u64)>,
+    /// The channel to report on when core 0 has shared its listener.
+    listener_reply: Option<Sender<ListenReport>>,
+    /// Connections of this core that ended in this turn and are not counted yet.
+    uncounted_closes: usize,
+    /// True if a connection has ended since the last check.
+    has_closed: bool,
+    /// True if a permit may have been returned for this core.
+    permit_signaled: bool,
+    /// True to close connections that arrive: the server is ending.
+    is_closing: bool,
+    events: EventSink,
+    counters: ServerCounters,
+    errors: Vec<(Errno, u64)>,
 }
 
-/// The outcome of one accept.
-pub(crate) enum AcceptStep {
-    /// Accept the next one.
-    Continue,
+/// The number of accepts in the next batch: as many as the queue held last time, so that a quiet
+/// listener costs no empty accept. It doubles while batches fill in turn after turn.
+#[derive(Debug)]
+struct Burst {
+    accepts: usize,
+    /// True if a batch of this turn took that many connections.
+    is_filled: bool,
+    /// True if a batch of the previous turn did.
+    was_filled: bool,
+}
+
+/// What a core lends its acceptor for one call.
+pub(crate) struct AcceptContext<'a, D> {
+    pub(crate) driver: &'a mut D,
+    pub(crate) now: Instant,
+    /// Connections with a socket in this core's table.
+    pub(crate) open: usize,
+}
+
+/// What the core does after one accept.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum AcceptStep<F> {
+    /// Open the connection on this core. It has a permit.
+    Accepted(F),
+    /// Hand the connection off to the core `to`.
+    PassOn { fd: F, to: CoreId },
+    /// Accept the next connection: this one has ended.
+    Skip,
+}
+
+/// The reason why a batch of accepts ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchEnd {
+    /// The batch took as many connections as it may.
+    Filled,
     /// The accept queue is empty.
     Empty,
     /// The table holds no more sockets on their way to other cores.
     HandoffsMax,
     /// The connection waits for the registry.
     AwaitPlacement,
+    /// Accepting pauses.
     Pause(PauseReason),
     /// There is no listener.
-    Closed,
+    NoListener,
 }
 
-impl<F> Default for Acceptor<F> {
-    fn default() -> Self {
+impl<D: ServerDriver> Acceptor<D> {
+    pub(crate) fn new(config: &Arc<ServerConfig>) -> Self {
         Self {
+            config: Arc::clone(config),
             core: 0,
             cores: 1,
             listener: None,
             state: AcceptState::Closed,
-            burst: 1,
-            batch_filled: false,
-            last_batch_filled: false,
+            placement: Placement::new(config.accept),
+            burst: Burst { accepts: 1, is_filled: false, was_filled: false },
             room: usize::MAX,
             overflow_to: 0,
             handoffs: 0,
             last_handoff_to: 0,
-            awaiting_placement: None,
+            handoff_failures: 0,
             listener_reply: None,
             uncounted_closes: 0,
             has_closed: false,
             permit_signaled: false,
-            handoff_failures: 0,
+            is_closing: false,
+            events: EventSink::new(config),
+            counters: ServerCounters::default(),
             errors: Vec::new(),
         }
     }
-}
 
-impl<F> Acceptor<F> {
-    pub(crate) fn start(&mut self, core: CoreId, cores: usize, room: usize) {
-        self.core = core;
-        self.cores = cores;
+    /// Learns the core's number and the room in its fd table.
+    pub(crate) fn start(&mut self, driver: &D) {
+        (self.core, self.cores) = (driver.core(), driver.cores());
+        // The listener takes one place in the table.
+        let room = driver.fd_room().map_or(usize::MAX, |room| room.saturating_sub(1));
         // A single core has no other core to hand off to: the kernel reports a full table.
-        self.room = if cores > 1 { room } else { usize::MAX };
-        self.overflow_to = core;
+        self.room = if self.cores > 1 { room } else { usize::MAX };
+        self.overflow_to = self.core;
+        self.placement.start(self.core, self.cores, room);
     }
 
-    pub(crate) fn is_paused(&self) -> bool {
-        matches!(self.state, AcceptState::Paused(_))
+    /// Adds the counters of this acceptor.
+    pub(crate) fn report(&mut self, server: &mut ServerCounters) {
+        server.merge(&self.counters);
+        server.closed += self.uncounted_closes as u64;
+        server.paused_cores = u64::from(matches!(self.state, AcceptState::Paused(_)));
+        if let Some(registry) = self.placement.registry() {
+            server.registry_mailbox_most = registry.take_mailbox_most();
+        }
+    }
+
+    /// Returns the errors of accept and of epoll's watches, by errno.
+    pub(crate) fn errors(&self) -> &[(Errno, u64)] {
+        &self.errors
     }
 
     /// Returns when the core must be awake: at the retry after a pause, or at once to count closes
@@ -114,8 +168,197 @@ impl<F> Acceptor<F> {
         }
     }
 
+    /// Returns the number of accepts in the next batch.
+    pub(crate) fn burst(&self) -> usize {
+        self.burst.accepts
+    }
+
+    /// Returns the number of accepts before the listener is closed: the accept queue, where the
+    /// kernel allows one more than the backlog. In `dispatch` each accept waits for the registry,
+    /// so nothing more is accepted there.
+    pub(crate) fn last_accepts(&self) -> usize {
+        if self.placement.is_dispatch() { 0 } else { self.config.backlog as usize + 1 }
+    }
+
+    /// Takes a permit, accepts one connection and places it. Returns the reason if nothing more is
+    /// to be accepted now.
+    pub(crate) fn accept_one(
+        &mut self,
+        cx: &mut AcceptContext<'_, D>,
+    ) -> Result<AcceptStep<D::Fd>, BatchEnd> {
+        let listener = self.listener.as_ref().ok_or(BatchEnd::NoListener)?;
+        if self.placement.is_waiting() {
+            return Err(BatchEnd::AwaitPlacement);
+        }
+        if self.handoffs >= HANDOFFS_MAX {
+            return Err(BatchEnd::HandoffsMax);
+        }
+        if !cx.driver.permits().acquire_or_register(self.core) {
+            return Err(BatchEnd::Pause(PauseReason::Permits));
+        }
+        let errno = match cx.driver.accept(listener) {
+            Ok(fd) => {
+                self.counters.accepted += 1;
+                let placed = self.placement.accepted(cx.driver, self.core, fd);
+                return placed.map(|fd| self.place(cx, fd)).ok_or(BatchEnd::AwaitPlacement);
+            }
+            Err(errno) => errno,
+        };
+        self.release_permit(cx.driver);
+        match errno {
+            Errno::AGAIN => {
+                self.counters.accepts_empty += 1;
+                return Err(BatchEnd::Empty);
+            }
+            Errno::INTR => return Ok(AcceptStep::Skip),
+            _ => self.count_error(errno),
+        }
+        match errno.blame() {
+            // The connection ended before the accept; the next one may be fine.
+            Blame::Peer | Blame::Transient => Ok(AcceptStep::Skip),
+            Blame::Limit | Blame::Misuse => Err(BatchEnd::Pause(PauseReason::Kernel(errno))),
+        }
+    }
+
+    /// Places a connection that has a permit: here, or on another core if the fd table is full.
+    /// Some core has room for it, because there are no more permits than places in the tables.
+    pub(crate) fn place(&mut self, cx: &mut AcceptContext<'_, D>, fd: D::Fd) -> AcceptStep<D::Fd> {
+        if self.is_closing {
+            cx.driver.close(fd, SocketClose::Finish);
+            self.connection_ended(cx.driver, self.core);
+            return AcceptStep::Skip;
+        }
+        if cx.open < self.room {
+            return AcceptStep::Accepted(fd);
+        }
+        self.overflow_to = (self.overflow_to + 1) % self.cores;
+        if self.overflow_to == self.core {
+            self.overflow_to = (self.core + 1) % self.cores;
+        }
+        self.pass_on(fd, self.overflow_to)
+    }
+
+    /// Places the waiting connection on the core that the registry has named.
+    pub(crate) fn placement_received(
+        &mut self,
+        cx: &mut AcceptContext<'_, D>,
+        to: CoreId,
+    ) -> Option<AcceptStep<D::Fd>> {
+        let fd = self.placement.take_waiting()?;
+        Some(if to == self.core { self.place(cx, fd) } else { self.pass_on(fd, to) })
+    }
+
+    fn pass_on(&mut self, fd: D::Fd, to: CoreId) -> AcceptStep<D::Fd> {
+        // Failed handoffs are counted at the end of the turn.
+        self.counters.handed_over += 1;
+        self.handoffs += 1;
+        self.last_handoff_to = to;
+        AcceptStep::PassOn { fd, to }
+    }
+
+    /// Passes a message to the registry of `dispatch`.
+    pub(crate) fn registry_message(&mut self, driver: &mut D, message: RegistryMessage) {
+        self.placement.registry_message(driver, message);
+    }
+
+    /// Ends a batch that took `accepted` connections: watches the listener unless there is a reason
+    /// not to.
+    pub(crate) fn end_batch(
+        &mut self,
+        cx: &mut AcceptContext<'_, D>,
+        accepted: usize,
+        end: BatchEnd,
+    ) {
+        match end {
+            BatchEnd::Filled => self.burst.filled(),
+            BatchEnd::Empty => self.burst.accepts = accepted.max(1),
+            BatchEnd::HandoffsMax => {}
+            BatchEnd::AwaitPlacement => {
+                return self.leave_listening(cx, AcceptState::AwaitingPlacement);
+            }
+            BatchEnd::Pause(reason) => return self.pause(cx, reason),
+            BatchEnd::NoListener => return,
+        }
+        self.resume(cx);
+    }
+
+    /// Ends the turn: counts closes and failed handoffs. Returns true if a close may have ended a
+    /// pause.
+    pub(crate) fn turn_ended(&mut self, driver: &mut D) -> bool {
+        if let Some(registry) = self.placement.registry() {
+            registry.turn_ended();
+        }
+        self.handoffs = 0;
+        self.burst.was_filled = std::mem::take(&mut self.burst.is_filled);
+        for _ in 0..std::mem::take(&mut self.uncounted_closes) {
+            self.connection_ended(driver, self.core);
+        }
+        while self.handoff_failures < driver.pass_failures() {
+            self.handoff_failures += 1;
+            self.counters.hand_over_failures += 1;
+            // Only `dispatch` needs the core, and there one handoff is in flight at a time.
+            self.connection_ended(driver, self.last_handoff_to);
+        }
+        let is_paused = matches!(self.state, AcceptState::Paused(pause)
+            if matches!(pause.reason, PauseReason::Kernel(_)));
+        std::mem::take(&mut self.has_closed) && is_paused
+    }
+
+    /// Reports whether the time has come to accept again after a kernel error.
+    pub(crate) fn is_retry_due(&self, now: Instant) -> bool {
+        matches!(self.state, AcceptState::Paused(pause) if pause.retry_at <= now)
+    }
+
+    /// Reports whether this core needs a permit that may have been returned for it. If it does not,
+    /// signals the next waiting core.
+    pub(crate) fn needs_permit(&mut self, driver: &mut D) -> bool {
+        while std::mem::take(&mut self.permit_signaled) {
+            if let AcceptState::Paused(Pause { reason: PauseReason::Permits, .. }) = self.state {
+                return true;
+            }
+            if driver.permits().has_waiters() && driver.permits().try_acquire() {
+                self.release_permit(driver);
+            }
+        }
+        false
+    }
+
+    /// Notes that a permit may have been returned; the end of the turn checks.
+    pub(crate) fn permit_returned(&mut self) {
+        self.permit_signaled = true;
+    }
+
+    /// Notes that a connection has closed. It is counted at the end of the turn: its permit goes to
+    /// another connection only after the handler's `close` has returned.
+    pub(crate) fn connection_closed(&mut self) {
+        self.uncounted_closes += 1;
+    }
+
+    /// Closes connections that arrive, or no longer does so.
+    pub(crate) fn set_closing(&mut self, is_closing: bool) {
+        self.is_closing = is_closing;
+    }
+
+    /// Resets a connection that has a permit and no place, because of `errno` or of a panic.
+    pub(crate) fn refuse(&mut self, driver: &mut D, fd: D::Fd, errno: Option<Errno>) {
+        if let Some(errno) = errno {
+            self.count_error(errno);
+        }
+        driver.close(fd, SocketClose::Reset);
+        self.connection_ended(driver, self.core);
+    }
+
+    /// Counts the end of a connection of `core`, or of one that was in flight to it, and returns
+    /// its permit.
+    fn connection_ended(&mut self, driver: &mut D, core: CoreId) {
+        self.counters.closed += 1;
+        self.has_closed = true;
+        self.release_permit(driver);
+        self.placement.connection_ended(driver, core);
+    }
+
     /// Returns a permit and wakes the core that waits for it.
-    pub(crate) fn release_permit<D: Driver>(&mut self, driver: &mut D) {
+    fn release_permit(&mut self, driver: &mut D) {
         match driver.permits().release() {
             Some(core) if core == self.core => self.permit_signaled = true,
             Some(core) => driver.wake(core),
@@ -123,215 +366,93 @@ impl<F> Acceptor<F> {
         }
     }
 
-    pub(crate) fn count_error(&mut self, errno: Errno) {
+    fn count_error(&mut self, errno: Errno) {
         match self.errors.iter_mut().find(|(known, _)| *known == errno) {
             Some((_, count)) => *count += 1,
             None => self.errors.push((errno, 1)),
         }
     }
 
-    fn next_overflow_core(&mut self) -> CoreId {
-        self.overflow_to = (self.overflow_to + 1) % self.cores;
-        if self.overflow_to == self.core {
-            self.overflow_to = (self.core + 1) % self.cores;
+    /// Watches the listener, and reports the end of a pause.
+    fn resume(&mut self, cx: &mut AcceptContext<'_, D>) {
+        let Some(listener) = &self.listener else { return };
+        if self.state == AcceptState::Listening {
+            return;
         }
-        self.overflow_to
+        if let Err(errno) = cx.driver.watch(listener, LISTENER) {
+            self.count_error(errno);
+            return self.pause(cx, PauseReason::Kernel(errno));
+        }
+        self.set_state(cx.now, AcceptState::Listening);
+    }
+
+    /// Stops watching the listener, for the reason that `state` gives.
+    fn leave_listening(&mut self, cx: &mut AcceptContext<'_, D>, state: AcceptState) {
+        if self.state == AcceptState::Listening
+            && let Some(listener) = &self.listener
+        {
+            // Closing the fd is not enough: a reference in another core's table keeps it in the
+            // set.
+            let _ = cx.driver.unwatch(listener);
+        }
+        self.set_state(cx.now, state);
+    }
+
+    /// Sets the accept state. Emits the end of a pause if its start was emitted.
+    fn set_state(&mut self, now: Instant, state: AcceptState) {
+        if let AcceptState::Paused(Pause { since, is_reported: true, .. }) = self.state {
+            let paused_ms = now.since(since).as_millis() as u64;
+            self.events
+                .emit(now, RunEventKind::AcceptResumed { core: self.core as u32, paused_ms });
+        }
+        self.state = state;
+    }
+
+    /// Pauses accepting, and counts and reports the pause.
+    fn pause(&mut self, cx: &mut AcceptContext<'_, D>, reason: PauseReason) {
+        if self.listener.is_none() || self.placement.is_waiting() {
+            // Already not accepting. Resuming checks the limit again and pauses if it still holds.
+            return;
+        }
+        let retry_at = reason.retry_at(cx.now);
+        if let AcceptState::Paused(pause) = self.state {
+            // Events show one pause, but the counters count each reason.
+            if pause.reason != reason {
+                self.emit_paused(cx, reason);
+            }
+            self.state = AcceptState::Paused(Pause { reason, retry_at, ..pause });
+            return;
+        }
+        let is_reported = self.emit_paused(cx, reason);
+        let pause = Pause { reason, since: cx.now, is_reported, retry_at };
+        self.leave_listening(cx, AcceptState::Paused(pause));
+    }
+
+    /// Counts a pause and emits it. Returns false if the event was suppressed.
+    fn emit_paused(&mut self, cx: &AcceptContext<'_, D>, reason: PauseReason) -> bool {
+        let errno = match reason {
+            PauseReason::Kernel(errno) => Some(errno),
+            PauseReason::Permits if self.config.limited_by_fds => Some(Errno::TABLE_FULL),
+            PauseReason::Permits => None,
+        };
+        match errno {
+            Some(_) => self.counters.pauses_fd += 1,
+            None => self.counters.pauses_max += 1,
+        }
+        let (core, open) = (self.core as u32, cx.open as u64);
+        let connections_max = self.config.connections_max as u64;
+        self.events.emit_rarely(cx.now, || match errno {
+            Some(errno) => RunEventKind::FdTableFull { core, errno: errno.name().to_owned(), open },
+            None => RunEventKind::ConnectionsMaxReached { connections_max },
+        })
     }
 }
 
-impl<H, D> ServerApp<H, D>
-where
-    H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
-{
-    /// Accepts a batch, then watches the listener unless there is a reason not to.
-    pub(crate) fn accept(&mut self, cx: &mut CoreContext<D, Self>) {
-        let mut accepted = 0;
-        while accepted < self.acceptor.burst {
-            match self.accept_one(cx) {
-                AcceptStep::Continue => accepted += 1,
-                AcceptStep::Empty => {
-                    self.acceptor.burst = accepted.max(1);
-                    return self.resume_accepting(cx);
-                }
-                AcceptStep::HandoffsMax => return self.resume_accepting(cx),
-                AcceptStep::AwaitPlacement => {
-                    return self.stop_accepting(cx, AcceptState::AwaitingPlacement);
-                }
-                AcceptStep::Pause(why) => return self.pause(cx, why),
-                AcceptStep::Closed => return,
-            }
-        }
-        self.acceptor.batch_filled = true;
-        if self.acceptor.last_batch_filled {
-            self.acceptor.burst = (self.acceptor.burst * 2).min(BURST_MAX);
-        }
-        self.resume_accepting(cx);
-    }
-
-    /// Accepts again if the retry time after a kernel error has passed.
-    pub(crate) fn retry(&mut self, cx: &mut CoreContext<D, Self>) {
-        if let AcceptState::Paused(pause) = self.acceptor.state
-            && pause.retry_at <= cx.now()
-        {
-            self.accept(cx);
-        }
-    }
-
-    /// Takes a permit, accepts one connection and places it.
-    pub(crate) fn accept_one(&mut self, cx: &mut CoreContext<D, Self>) -> AcceptStep {
-        let Some(listener) = &self.acceptor.listener else { return AcceptStep::Closed };
-        if self.acceptor.awaiting_placement.is_some() {
-            return AcceptStep::AwaitPlacement;
-        }
-        if self.acceptor.handoffs >= HANDOFFS_MAX {
-            return AcceptStep::HandoffsMax;
-        }
-        let driver = cx.driver();
-        if !driver.permits().acquire_or_register(self.acceptor.core) {
-            return AcceptStep::Pause(PauseReason::Permits);
-        }
-        let errno = match driver.accept(listener) {
-            Ok(fd) => {
-                self.counters.accepted += 1;
-                return self.place_accepted(cx, fd);
-            }
-            Err(errno) => errno,
-        };
-        self.acceptor.release_permit(driver);
-        match errno {
-            Errno::AGAIN => {
-                self.counters.accepts_empty += 1;
-                return AcceptStep::Empty;
-            }
-            Errno::INTR => return AcceptStep::Continue,
-            _ => self.acceptor.count_error(errno),
-        }
-        match errno.blame() {
-            // The connection ended before the accept; the next one may be fine.
-            Blame::Peer | Blame::Transient => AcceptStep::Continue,
-            Blame::Limit | Blame::Misuse => AcceptStep::Pause(PauseReason::Kernel(errno)),
-        }
-    }
-
-    fn place_accepted(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) -> AcceptStep {
-        if self.config.accept == AcceptTopology::Dispatch {
-            debug_assert!(self.acceptor.awaiting_placement.is_none(), "one accept at a time waits");
-            self.acceptor.awaiting_placement = Some(fd);
-            self.send_to_registry(
-                cx.driver(),
-                CoreMessageKind::PlacementRequest(self.acceptor.core),
-            );
-            return AcceptStep::AwaitPlacement;
-        }
-        match self.place(cx, fd) {
-            Ok(()) => AcceptStep::Continue,
-            Err(errno) => AcceptStep::Pause(PauseReason::Kernel(errno)),
-        }
-    }
-
-    /// Places the waiting connection on the core that the registry has named.
-    pub(crate) fn placement_received(&mut self, cx: &mut CoreContext<D, Self>, to: CoreId) {
-        let Some(fd) = self.acceptor.awaiting_placement.take() else { return };
-        if to != self.acceptor.core {
-            self.hand_off(cx.driver(), fd, to);
-        } else if let Err(errno) = self.place(cx, fd) {
-            return self.pause(cx, PauseReason::Kernel(errno));
-        }
-        self.accept(cx);
-    }
-
-    /// Places a connection that another core has handed off.
-    pub(crate) fn handoff_received(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) {
-        if let Err(errno) = self.place(cx, fd) {
-            self.pause(cx, PauseReason::Kernel(errno));
-        }
-    }
-
-    /// Takes a connection, or hands it off if the fd table is full. Some core has room for it: it
-    /// has a permit, and there are no more permits than places in the tables.
-    fn place(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) -> Result<(), Errno> {
-        if self.is_closing {
-            cx.driver().close(fd, SocketClose::Finish);
-            self.connection_ended(cx.driver(), self.acceptor.core);
-            return Ok(());
-        }
-        if self.connections(cx) >= self.acceptor.room {
-            let to = self.acceptor.next_overflow_core();
-            self.hand_off(cx.driver(), fd, to);
-            return Ok(());
-        }
-        // User code makes the handler's state. If it panics here, there is no connection to end
-        // yet.
-        let now = cx.now();
-        let made = cx.catch_panic(|| (self.handler.session(now), Slot::default()));
-        let Some((session, slot)) = made else {
-            self.events.emit_panic(cx.now(), || handler_panic::<H>(self.acceptor.core));
-            self.refuse(cx.driver(), fd);
-            return Ok(());
-        };
-        cx.adopt(fd, session, slot).map(drop).map_err(|(fd, errno)| {
-            // No epoll watches left, or no memory.
-            self.acceptor.count_error(errno);
-            self.refuse(cx.driver(), fd);
-            errno
-        })
-    }
-
-    /// Resets a connection that has a permit and no place.
-    fn refuse(&mut self, driver: &mut D, fd: D::Fd) {
-        driver.close(fd, SocketClose::Reset);
-        self.connection_ended(driver, self.acceptor.core);
-    }
-
-    fn hand_off(&mut self, driver: &mut D, fd: D::Fd, to: CoreId) {
-        self.counters.handed_over += 1;
-        self.acceptor.handoffs += 1;
-        self.acceptor.last_handoff_to = to;
-        // Failed handoffs are counted at the end of the turn.
-        driver.hand_off(fd, to);
-    }
-
-    /// Ends the turn: counts closes and failed handoffs, and resumes accepting if they or other
-    /// cores made it possible.
-    pub(crate) fn after_turn(&mut self, cx: &mut CoreContext<D, Self>) {
-        self.acceptor.handoffs = 0;
-        self.acceptor.last_batch_filled = std::mem::take(&mut self.acceptor.batch_filled);
-        for _ in 0..std::mem::take(&mut self.acceptor.uncounted_closes) {
-            self.connection_ended(cx.driver(), self.acceptor.core);
-        }
-        self.count_handoff_failures(cx.driver());
-        if std::mem::take(&mut self.acceptor.has_closed)
-            && let AcceptState::Paused(Pause { reason: PauseReason::Kernel(_), .. }) =
-                self.acceptor.state
-        {
-            self.accept(cx);
-        }
-        while std::mem::take(&mut self.acceptor.permit_signaled) {
-            self.permit_returned(cx);
-        }
-    }
-
-    /// Uses a permit that may have been returned for this core. If the core does not need it,
-    /// signals the next waiting core.
-    fn permit_returned(&mut self, cx: &mut CoreContext<D, Self>) {
-        if let AcceptState::Paused(Pause { reason: PauseReason::Permits, .. }) = self.acceptor.state
-        {
-            return self.accept(cx);
-        }
-        let driver = cx.driver();
-        if driver.permits().has_waiters() && driver.permits().try_acquire() {
-            self.acceptor.release_permit(driver);
-        }
-    }
-
-    fn count_handoff_failures(&mut self, driver: &mut D) {
-        let failures = driver.pass_failures();
-        while self.acceptor.handoff_failures < failures {
-            self.acceptor.handoff_failures += 1;
-            self.counters.hand_over_failures += 1;
-            // Only `dispatch` needs the core, and there one handoff is in flight at a time.
-            self.connection_ended(driver, self.acceptor.last_handoff_to);
+impl Burst {
+    fn filled(&mut self) {
+        self.is_filled = true;
+        if self.was_filled {
+            self.accepts = (self.accepts * 2).min(BURST_MAX);
         }
     }
 }
@@ -340,3 +461,8 @@ where
 const BURST_MAX: usize = 64;
 /// Sockets in flight to other cores at most when the table is full: the table reserves this room.
 const HANDOFFS_MAX: usize = 32;
+/// The number by which epoll reports a core's one listener.
+const LISTENER: u32 = 0;
+
+#[cfg(test)]
+mod tests;

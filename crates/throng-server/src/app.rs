@@ -2,114 +2,60 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use throng_base::{Instant, Key};
-use throng_driver::{CoreId, Driver, MessagePriority, SocketClose};
-use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext, Deadline};
+use throng_driver::{Driver, MessagePriority, SocketClose};
+use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
 use throng_proto::Session;
-use throng_pubsub::Memberships;
 use throng_report::ServerCounters;
 
 use crate::acceptor::Acceptor;
-use crate::core_message::{Control, CoreMessage, CoreMessageKind, CoreReport};
+use crate::core_message::{Control, CoreMessage, CoreMessageKind, CoreReport, ServerDriver};
 use crate::events::{EventSink, handler_panic};
 use crate::fanout::Fanout;
-use crate::registry::Registry;
+use crate::slot::Slot;
 use crate::{
-    AcceptTopology, Connection, DisconnectReason, EventOf, Handler, HandlerContext, ServerConfig,
+    Connection, ConnectionId, DisconnectReason, EventOf, Handler, HandlerContext, ServerConfig,
 };
+
+mod accept;
+mod fan_out;
 
 /// The server as an app of the engine. It is generic over the driver: Linux or the simulation.
 pub struct ServerApp<H: Handler, D: Driver> {
-    pub(crate) config: Arc<ServerConfig>,
-    pub(crate) handler: H,
-    pub(crate) acceptor: Acceptor<D::Fd>,
-    /// The registry of `dispatch`, on core 0.
-    pub(crate) registry: Option<Registry>,
-    pub(crate) counters: ServerCounters,
-    pub(crate) fanout: Fanout,
+    config: Arc<ServerConfig>,
+    handler: H,
+    acceptor: Acceptor<D>,
+    counters: ServerCounters,
+    fanout: Fanout,
     /// States of connections without a socket that begin at the end of the turn.
     spawned: Vec<H::State>,
     /// The number of open connections without a socket.
-    pub(crate) detached_count: usize,
-    pub(crate) events: EventSink,
+    detached_count: usize,
+    events: EventSink,
     /// Connections whose [`Handler::draining`] is still to be called.
     drain_queue: Vec<Key>,
     /// The message for the connection that is being notified.
     inbox: Option<H::Message>,
-    /// True to close connections that arrive: the server is ending.
-    pub(crate) is_closing: bool,
     /// True while the server drains: [`Handler::draining`] is called for connections that arrive,
     /// too.
     is_draining: bool,
 }
 
-/// The server's state of a connection.
-pub struct Slot<C> {
-    /// The time of the last activity: a received event, or the time when the peer took bytes that
-    /// waited, if the timer has checked since.
-    pub(crate) last_activity: Instant,
-    /// The time at which the handler's timeout is due.
-    pub(crate) timeout: Instant,
-    pub(crate) memberships: Memberships,
-    /// True if the connection was closed because it was idle.
-    is_idle: bool,
-    /// True if the connection never had a socket.
-    pub(crate) is_detached: bool,
-    /// The handler's state.
-    pub(crate) state: C,
-}
-
-impl<C> Slot<C> {
-    fn new(state: C) -> Self {
-        Self {
-            last_activity: Instant::ZERO,
-            timeout: Instant::FAR,
-            memberships: Memberships::default(),
-            is_idle: false,
-            is_detached: false,
-            state,
-        }
-    }
-
-    /// Returns the earlier of the handler's timeout and the idle timeout.
-    pub(crate) fn deadline(&self, idle_timeout: Option<Duration>) -> Deadline {
-        match self.timeout.min(self.idle_at(idle_timeout)) {
-            Instant::FAR => Deadline::Never,
-            moment => Deadline::Coarse(moment),
-        }
-    }
-
-    /// Returns when the idle timeout ends. A connection without a socket receives no bytes and has
-    /// none.
-    fn idle_at(&self, idle_timeout: Option<Duration>) -> Instant {
-        let idle_timeout = idle_timeout.filter(|_| !self.is_detached);
-        idle_timeout.map_or(Instant::FAR, |idle| self.last_activity + idle)
-    }
-}
-
-impl<H, D> ServerApp<H, D>
-where
-    H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
-{
+impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
     /// Makes the app of a core. It listens when it receives [`CoreMessage::listen`].
     pub fn new(config: Arc<ServerConfig>, handler: H) -> Self {
-        let events = EventSink::new(config.events.clone(), config.epoch);
         Self {
+            acceptor: Acceptor::new(&config),
+            events: EventSink::new(&config),
             fanout: Fanout::new(handler.topics()),
             config,
             handler,
             spawned: Vec::new(),
             detached_count: 0,
-            acceptor: Acceptor::default(),
-            registry: None,
             counters: ServerCounters::default(),
-            events,
             drain_queue: Vec::new(),
             inbox: None,
-            is_closing: false,
             is_draining: false,
         }
     }
@@ -122,38 +68,40 @@ where
     /// Returns the counters of this core.
     pub fn report(&mut self, cx: &mut CoreContext<D, Self>) -> CoreReport {
         let mut server = self.counters.clone();
-        server.closed += self.acceptor.uncounted_closes as u64;
         server.open = self.connections(cx) as u64;
-        server.paused_cores = u64::from(self.acceptor.is_paused());
+        self.acceptor.report(&mut server);
         self.fanout.report(&mut server);
         cx.catch_panic(|| self.handler.count(&mut server));
-        if let Some(registry) = &mut self.registry {
-            server.registry_mailbox_most = registry.take_mailbox_most();
-        }
         CoreReport {
             core: cx.core(),
             server,
             turns: cx.counters(),
-            accept_errors: self.acceptor.errors.clone(),
+            accept_errors: self.acceptor.errors().to_vec(),
         }
     }
 
     /// Returns the number of connections that have sockets.
-    pub(crate) fn connections(&self, cx: &CoreContext<D, Self>) -> usize {
+    fn connections(&self, cx: &CoreContext<D, Self>) -> usize {
         cx.len() - self.detached_count
     }
 
     /// Calls the handler for a connection.
-    pub(crate) fn call_handler(
+    fn call_handler(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         act: impl FnOnce(&mut H, &mut Connection<'_, H>),
     ) {
         let idle_timeout = self.config.idle_timeout;
-        let Self { fanout, spawned, is_draining, .. } = self;
-        let is_draining = *is_draining;
-        let mut connection =
-            Connection { ops: conn, idle_timeout, fanout, spawned, is_draining, sent: 0 };
+        let mut connection = Connection {
+            id: ConnectionId::new(conn.core(), conn.key()),
+            now: conn.now(),
+            ops: conn,
+            idle_timeout,
+            fanout: &mut self.fanout,
+            spawned: &mut self.spawned,
+            is_draining: self.is_draining,
+            sent: 0,
+        };
         act(&mut self.handler, &mut connection);
         self.counters.messages_sent += connection.sent;
     }
@@ -165,31 +113,19 @@ where
         act: impl FnOnce(&mut H, &mut HandlerContext<'_, H>),
     ) {
         let Self { handler, fanout, .. } = self;
+        let (core, now) = (cx.core(), cx.now());
         let acted = catch_unwind(AssertUnwindSafe(|| {
-            act(handler, &mut HandlerContext { ops: cx, fanout });
+            // A control message is never refused.
+            let mut post = |to, kind| {
+                let _ = cx.send_message(to, CoreMessage(kind), MessagePriority::Control);
+            };
+            act(handler, &mut HandlerContext { core, now, fanout, post: &mut post });
         }));
         if let Err(panic) = acted {
             // Counts the panic as any other.
             cx.catch_panic(|| resume_unwind(panic));
-            self.events.emit_panic(cx.now(), || handler_panic::<H>(cx.core()));
+            self.events.emit_rarely(now, || handler_panic::<H>(core));
         }
-    }
-
-    /// Counts the end of a connection of `core`, or of one that was in flight to it, and returns
-    /// its permit.
-    pub(crate) fn connection_ended(&mut self, driver: &mut D, core: CoreId) {
-        self.counters.closed += 1;
-        self.acceptor.has_closed = true;
-        self.acceptor.release_permit(driver);
-        if self.config.accept == AcceptTopology::Dispatch {
-            self.send_to_registry(driver, CoreMessageKind::ConnectionEnded(core));
-        }
-    }
-
-    /// Sends a message to the registry of `dispatch`.
-    pub(crate) fn send_to_registry(&self, driver: &mut D, kind: CoreMessageKind<H::Message>) {
-        // A control message is never refused.
-        let _ = driver.send_message(REGISTRY_CORE, CoreMessage(kind), MessagePriority::Control);
     }
 
     /// Calls [`Handler::message`] for an open connection, or [`Handler::undelivered`].
@@ -228,31 +164,9 @@ where
         }
     }
 
-    /// Passes a message to the registry and sends its answer to the acceptor.
-    fn registry_message(
-        &mut self,
-        cx: &mut CoreContext<D, Self>,
-        kind: &CoreMessageKind<H::Message>,
-    ) {
-        let Some(registry) = &mut self.registry else { return };
-        registry.count_message(|| cx.driver().messages_waiting());
-        let go = match *kind {
-            CoreMessageKind::PlacementRequest(acceptor) => registry.request_placement(acceptor),
-            CoreMessageKind::ConnectionEnded(core) => registry.connection_ended(core),
-            _ => None,
-        };
-        if let Some(go) = go {
-            let _ = cx.send_message(
-                go.acceptor,
-                CoreMessage(CoreMessageKind::Placement(go.to)),
-                MessagePriority::Control,
-            );
-        }
-    }
-
     /// Ends the drain: the server continues, and connections left in the queue are not notified.
     fn cancel_drain(&mut self) {
-        self.is_closing = false;
+        self.acceptor.set_closing(false);
         self.is_draining = false;
         self.drain_queue.clear();
     }
@@ -262,13 +176,13 @@ where
         match control {
             Control::Listen { addr, shared_with_all, reply } => {
                 self.cancel_drain();
-                let listening = self.listen(cx, addr, shared_with_all);
+                let listening = self.acceptor.listen(&mut self.lend(cx), addr, shared_with_all);
                 let _ = reply.send((cx.core(), listening.map(Some)));
             }
             Control::ExpectListener { reply } => {
                 self.cancel_drain();
                 let _ = reply.send((cx.core(), Ok(None)));
-                self.acceptor.listener_reply = Some(reply);
+                self.acceptor.expect_listener(reply);
             }
             Control::Suspend { reply } => {
                 self.suspend(cx);
@@ -279,7 +193,7 @@ where
                 self.drain_queue = cx.keys();
             }
             Control::CloseAll => {
-                self.is_closing = true;
+                self.acceptor.set_closing(true);
                 for key in cx.keys() {
                     cx.close(key, SocketClose::Finish);
                 }
@@ -288,18 +202,14 @@ where
                 let _ = reply.send(self.report(cx));
             }
             Control::Stop => {
-                self.close_listener(cx);
+                self.acceptor.close_listener(&mut self.lend(cx));
                 cx.stop();
             }
         }
     }
 }
 
-impl<H, D> App<D> for ServerApp<H, D>
-where
-    H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
-{
+impl<H: Handler, D: ServerDriver<Payload = H::Message>> App<D> for ServerApp<H, D> {
     type Session = H::Session;
     type State = Slot<H::State>;
 
@@ -308,14 +218,9 @@ where
     }
 
     fn started(&mut self, cx: &mut CoreContext<D, Self>) {
-        let cores = cx.driver().cores();
-        // The listener takes one place in the table.
-        let room = cx.driver().fd_room().map_or(usize::MAX, |room| room.saturating_sub(1));
-        self.acceptor.start(cx.core(), cores, room);
-        self.fanout.started(cx.core(), cores);
-        if self.config.accept == AcceptTopology::Dispatch && cx.core() == REGISTRY_CORE {
-            self.registry = Some(Registry::new(cores, room));
-        }
+        let driver = cx.driver();
+        self.acceptor.start(driver);
+        self.fanout.started(driver.core(), driver.cores());
     }
 
     fn acceptable(&mut self, cx: &mut CoreContext<D, Self>, _number: u32) {
@@ -327,13 +232,12 @@ where
             self.handoff_received(cx, fd);
         }
         while let Some(listener) = cx.driver().take_shared() {
-            self.listener_arrived(cx, listener);
+            self.acceptor.listener_arrived(&mut self.lend(cx), listener);
         }
     }
 
     fn woken(&mut self, _cx: &mut CoreContext<D, Self>) {
-        // A permit may have been returned; the end of the turn checks.
-        self.acceptor.permit_signaled = true;
+        self.acceptor.permit_returned();
     }
 
     fn message(
@@ -347,12 +251,11 @@ where
                 self.call_core_handler(cx, |handler, core| handler.core_message(core, message));
             }
             CoreMessageKind::Publish(publication, except) => {
-                self.fanout.counters.publishes_received += 1;
-                self.fanout.publish_here(&publication, except);
+                self.fanout.publish_received(&publication, except);
             }
             CoreMessageKind::Relay(publication) => self.fanout.publish(&publication, None),
-            CoreMessageKind::PlacementRequest(_) | CoreMessageKind::ConnectionEnded(_) => {
-                self.registry_message(cx, &kind)
+            CoreMessageKind::Registry(message) => {
+                self.acceptor.registry_message(cx.driver(), message)
             }
             CoreMessageKind::Placement(to) => self.placement_received(cx, to),
             CoreMessageKind::Control(control) => self.control(cx, control),
@@ -366,17 +269,16 @@ where
 
     fn run_due(&mut self, cx: &mut CoreContext<D, Self>) {
         self.notify_draining(cx);
-        self.retry(cx);
+        if self.acceptor.is_retry_due(cx.now()) {
+            self.accept(cx);
+        }
         self.fan_out(cx);
     }
 
     fn turn_ended(&mut self, cx: &mut CoreContext<D, Self>) {
-        if let Some(registry) = &mut self.registry {
-            registry.turn_ended();
-        }
         self.open_spawned(cx);
         self.call_core_handler(cx, H::turn_ended);
-        self.after_turn(cx);
+        self.accept_after_turn(cx);
     }
 
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
@@ -437,13 +339,12 @@ where
     }
 
     fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> AfterClose {
-        // The close is counted at the end of the turn, whether the handler panics or not: its
-        // permit goes to another connection only after the handler's `close` has returned.
+        // Counted whether the handler panics or not.
         let is_detached = conn.state().is_detached;
         if is_detached {
             self.detached_count -= 1;
         } else {
-            self.acceptor.uncounted_closes += 1;
+            self.acceptor.connection_closed();
         }
         self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
         let core = conn.core();
@@ -457,7 +358,7 @@ where
             }
             CloseReason::Overflow => DisconnectReason::Overflow,
             CloseReason::Panicked => {
-                self.events.emit_panic(conn.now(), || handler_panic::<H>(core));
+                self.events.emit_rarely(conn.now(), || handler_panic::<H>(core));
                 DisconnectReason::Panicked
             }
         };
@@ -468,23 +369,5 @@ where
     }
 }
 
-impl<C: Default> Default for Slot<C> {
-    fn default() -> Self {
-        Self::new(C::default())
-    }
-}
-
 /// Connections notified of the drain in one turn at most, so that their answers are read too.
 const DRAINED_OF_TURN: usize = 256;
-/// The core of the registry of `dispatch`.
-const REGISTRY_CORE: CoreId = 0;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_server_keeps_for_a_connection_is_24_bytes_and_the_handlers_own() {
-        assert_eq!(size_of::<Slot<()>>(), 24);
-    }
-}

@@ -42,6 +42,7 @@
 
 mod broadcast;
 mod channel;
+mod client;
 mod client_state;
 mod config;
 mod core_state;
@@ -62,10 +63,10 @@ mod refs;
 mod socket;
 
 pub use channel::{Channel, Info, JoinRefusal, LeaveReason};
+pub use client::ChannelHandler;
 pub use client_state::ClientState;
-pub use config::{Channels, ConnectGrant, ConnectRefusal, ConnectRequest, Transport};
+pub use config::{Channels, ConnectGrant, ConnectRequest, Transport};
 pub use demo::demo;
-pub use handler::ChannelHandler;
 pub use message::ChannelMessage;
 pub use pattern::PatternError;
 pub use socket::{Address, Joining, Reference, Socket};
@@ -73,4 +74,5 @@ pub use throng_proto::phoenix::PhoenixPayload;
 pub use throng_proto::websocket::WebSocketLimits;
 pub use throng_pubsub::presence::{PresenceError, PresenceLimits, PresenceMember};
 
+pub use crate::ConnectRefusal;
 pub use crate::origin::{CheckOrigin, Origin, OriginError};

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{Driver, MessagePriority};
-use throng_engine::{ByteSource, Conn, SendOutcome, SendPart};
-use throng_pubsub::{Membership, Memberships, Publication, Subscription};
+use throng_driver::MessagePriority;
+use throng_engine::{App, ByteSource, Conn, Deadline, SendOutcome, SendPart};
+use throng_pubsub::{Membership, Publication, Subscription};
 
-use crate::app::ServerApp;
-use crate::core_message::{CoreMessage, CoreMessageKind};
+use crate::core_message::{CoreMessage, ServerDriver};
 use crate::fanout::Fanout;
+use crate::slot::Slot;
 use crate::{ConnectionId, Handler};
 
 /// One connection, for the duration of one call of its [`Handler`].
 pub struct Connection<'a, H: Handler> {
     pub(crate) ops: &'a mut dyn ConnectionOps<H>,
+    pub(crate) id: ConnectionId,
+    pub(crate) now: Instant,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) fanout: &'a mut Fanout,
     /// States of connections without a socket that begin at the end of the turn.
@@ -30,31 +32,36 @@ pub struct Connection<'a, H: Handler> {
 impl<H: Handler> Connection<'_, H> {
     /// Returns the connection's name.
     pub fn id(&self) -> ConnectionId {
-        self.ops.id()
+        self.id
     }
 
     /// Returns the same connection for a shorter lifetime.
     pub(crate) fn reborrow(&mut self) -> Connection<'_, H> {
         Connection {
             ops: &mut *self.ops,
-            idle_timeout: self.idle_timeout,
             fanout: &mut *self.fanout,
             spawned: &mut *self.spawned,
-            is_draining: self.is_draining,
             sent: 0,
+            ..*self
         }
     }
 
     /// Returns the handler's state of the connection.
     pub fn state(&mut self) -> &mut H::State {
-        self.ops.state()
+        &mut self.ops.slot().state
     }
 
     /// Returns the time of the last activity: the accept, or the last event of the session. Nothing
     /// is received while bytes wait for the peer, so the time when it took some of them counts as
     /// well.
     pub fn last_activity(&mut self) -> Instant {
-        self.ops.last_activity()
+        self.ops.slot().last_activity
+    }
+
+    /// Returns how long until the connection has been idle for `span`, or `None` if it has been.
+    pub(crate) fn idle_left(&mut self, span: Duration) -> Option<Duration> {
+        let left = span.checked_sub(self.now.since(self.last_activity()))?;
+        (!left.is_zero()).then_some(left)
     }
 
     /// Returns the session, and the buffer that it encodes into. All bytes in the buffer are sent
@@ -77,7 +84,7 @@ impl<H: Handler> Connection<'_, H> {
     /// Sends `bytes` once the handler returns. All sends of one call leave together.
     pub fn send(&mut self, bytes: &[u8]) {
         self.sent += 1;
-        self.ops.send(bytes);
+        self.out().extend_from_slice(bytes);
     }
 
     /// Sends `bytes` now, after all earlier sends of this call. Returns how many bytes the kernel
@@ -129,17 +136,24 @@ impl<H: Handler> Connection<'_, H> {
     /// Calls [`Handler::timeout`] after `span`, at most 8.4 ms (a tick of the wheel) late. Replaces
     /// an earlier timeout.
     pub fn set_timeout(&mut self, span: Duration) {
-        self.ops.set_timeout(self.ops.now() + span, self.idle_timeout);
+        self.set_timeout_at(self.now + span);
     }
 
     /// Cancels the timeout.
     pub fn clear_timeout(&mut self) {
-        self.ops.set_timeout(Instant::FAR, self.idle_timeout);
+        self.set_timeout_at(Instant::FAR);
+    }
+
+    fn set_timeout_at(&mut self, moment: Instant) {
+        let slot = self.ops.slot();
+        slot.timeout = moment;
+        let deadline = slot.deadline(self.idle_timeout);
+        self.ops.set_deadline(deadline);
     }
 
     /// Returns the time of the current call.
     pub fn now(&self) -> Instant {
-        self.ops.now()
+        self.now
     }
 
     /// Returns the peer's address; makes a system call.
@@ -162,33 +176,34 @@ impl<H: Handler> Connection<'_, H> {
         to: ConnectionId,
         message: H::Message,
     ) -> Result<(), H::Message> {
-        self.ops.send_message(to, message)
+        self.ops.post(to, message, MessagePriority::Bulk)
     }
 
     /// Sends a message like [`Self::send_message`], but is never refused: for messages that keep a
     /// protocol's state correct. Messages from one core to another arrive in order.
     pub fn send_unbounded(&mut self, to: ConnectionId, message: H::Message) {
-        self.ops.send_unbounded(to, message);
+        // A control message is never refused.
+        let _ = self.ops.post(to, message, MessagePriority::Control);
     }
 
     /// Subscribes to `topic`: the connection receives all later publications. A second subscription
     /// makes a second membership with its own copies. All memberships end with the connection.
     pub fn subscribe(&mut self, topic: &str, subscription: Subscription) -> Membership {
         debug_assert!(subscription.intercepts || !self.is_detached(), "it cannot be written to");
-        let key = self.ops.id().key();
         let Fanout { hub, rules, .. } = &mut *self.fanout;
-        hub.subscribe(self.ops.memberships(), key, topic, subscription, || rules.of(topic))
+        let memberships = &mut self.ops.slot().memberships;
+        hub.subscribe(memberships, self.id.key(), topic, subscription, || rules.of(topic))
     }
 
     /// Ends a membership. The cost does not depend on the number of members.
     pub fn unsubscribe(&mut self, membership: Membership) {
-        let key = self.ops.id().key();
-        self.fanout.hub.unsubscribe(self.ops.memberships(), key, membership);
+        let memberships = &mut self.ops.slot().memberships;
+        self.fanout.hub.unsubscribe(memberships, self.id.key(), membership);
     }
 
     /// Ends all memberships of the connection.
     pub fn unsubscribe_all(&mut self) {
-        self.fanout.hub.unsubscribe_all(self.ops.memberships());
+        self.fanout.hub.unsubscribe_all(&mut self.ops.slot().memberships);
     }
 
     /// Publishes to the topic's subscribers on every core, except to `except`. Bytes sent to this
@@ -214,7 +229,8 @@ impl<H: Handler> Connection<'_, H> {
 
     /// Reports whether the connection never had a socket: [`Self::spawn`] began it.
     pub fn is_detached(&mut self) -> bool {
-        self.ops.is_detached()
+        // The engine cannot say: any connection is without a socket when it has ended.
+        self.ops.slot().is_detached
     }
 
     /// Reports whether the server drains: between
@@ -230,63 +246,41 @@ impl<H: Handler> Connection<'_, H> {
     }
 }
 
-/// The operations of a connection without its driver's type, so that handlers are not generic over
-/// it.
+/// The operations of a connection that depend on its driver, without the driver's type, so that
+/// handlers are not generic over it.
 pub(crate) trait ConnectionOps<H: Handler> {
-    fn id(&self) -> ConnectionId;
-    fn state(&mut self) -> &mut H::State;
-    fn last_activity(&mut self) -> Instant;
+    fn slot(&mut self) -> &mut Slot<H::State>;
     fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>);
-    fn memberships(&mut self) -> &mut Memberships;
-    fn is_detached(&mut self) -> bool;
-    fn send(&mut self, bytes: &[u8]);
     fn send_now(&mut self, bytes: &[u8]) -> SendOutcome;
     fn send_parts(&mut self, parts: &[SendPart<'_>]);
     fn send_source(&mut self, source: Box<dyn ByteSource>);
     fn pending_bytes(&self) -> usize;
+    fn set_deadline(&mut self, deadline: Deadline);
     fn close(&mut self);
     fn finish(&mut self);
     fn reset(&mut self);
-    fn set_timeout(&mut self, moment: Instant, idle_timeout: Option<Duration>);
-    fn now(&self) -> Instant;
     fn peer_addr(&self) -> Option<SocketAddr>;
     fn local_addr(&self) -> Option<SocketAddr>;
-    fn send_message(&mut self, to: ConnectionId, message: H::Message) -> Result<(), H::Message>;
-    fn send_unbounded(&mut self, to: ConnectionId, message: H::Message);
+    fn post(
+        &mut self,
+        to: ConnectionId,
+        message: H::Message,
+        priority: MessagePriority,
+    ) -> Result<(), H::Message>;
 }
 
-impl<H, D> ConnectionOps<H> for Conn<'_, D, ServerApp<H, D>>
+impl<H, D, A> ConnectionOps<H> for Conn<'_, D, A>
 where
     H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
+    D: ServerDriver<Payload = H::Message>,
+    A: App<D, Session = H::Session, State = Slot<H::State>>,
 {
-    fn id(&self) -> ConnectionId {
-        ConnectionId::new(self.core(), self.key())
-    }
-
-    fn state(&mut self) -> &mut H::State {
-        &mut self.state().state
-    }
-
-    fn last_activity(&mut self) -> Instant {
-        self.state().last_activity
+    fn slot(&mut self) -> &mut Slot<H::State> {
+        self.state()
     }
 
     fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>) {
         self.session()
-    }
-
-    fn memberships(&mut self) -> &mut Memberships {
-        &mut self.state().memberships
-    }
-
-    fn is_detached(&mut self) -> bool {
-        // The engine cannot say: any connection is without a socket when it has ended.
-        self.state().is_detached
-    }
-
-    fn send(&mut self, bytes: &[u8]) {
-        self.send(bytes);
     }
 
     fn send_now(&mut self, bytes: &[u8]) -> SendOutcome {
@@ -305,6 +299,10 @@ where
         self.pending_bytes()
     }
 
+    fn set_deadline(&mut self, deadline: Deadline) {
+        self.set_deadline(deadline);
+    }
+
     fn close(&mut self) {
         self.close();
     }
@@ -317,17 +315,6 @@ where
         self.reset();
     }
 
-    fn set_timeout(&mut self, moment: Instant, idle_timeout: Option<Duration>) {
-        let slot = self.state();
-        slot.timeout = moment;
-        let deadline = slot.deadline(idle_timeout);
-        self.set_deadline(deadline);
-    }
-
-    fn now(&self) -> Instant {
-        self.now()
-    }
-
     fn peer_addr(&self) -> Option<SocketAddr> {
         self.peer_addr()
     }
@@ -336,22 +323,13 @@ where
         self.local_addr()
     }
 
-    fn send_message(&mut self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
-        let message = CoreMessage(CoreMessageKind::Connection(to.key(), message));
-        self.send_message(to.core(), message, MessagePriority::Bulk).map_err(|full| {
-            match full.0.0 {
-                CoreMessageKind::Connection(_, message) => message,
-                _ => unreachable!("a full mailbox returns the message it refused"),
-            }
-        })
-    }
-
-    fn send_unbounded(&mut self, to: ConnectionId, message: H::Message) {
-        // A control message is never refused.
-        let _ = self.send_message(
-            to.core(),
-            CoreMessage(CoreMessageKind::Connection(to.key(), message)),
-            MessagePriority::Control,
-        );
+    fn post(
+        &mut self,
+        to: ConnectionId,
+        message: H::Message,
+        priority: MessagePriority,
+    ) -> Result<(), H::Message> {
+        let message = CoreMessage::to_connection(to, message);
+        self.send_message(to.core(), message, priority).map_err(CoreMessage::refused)
     }
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use throng_base::Key;
-use throng_driver::{CoreId, Errno};
+use throng_driver::{CoreId, Driver, Errno, MailboxFull};
 use throng_pubsub::Publication;
 use throng_report::{CoreCounters, ServerCounters};
+
+use crate::ConnectionId;
 
 /// A message to a core of a server whose handlers exchange `M`.
 pub struct CoreMessage<M>(pub(crate) CoreMessageKind<M>);
@@ -21,14 +23,31 @@ pub(crate) enum CoreMessageKind<M> {
     Relay(Arc<Publication>),
     /// For the core's handler.
     Handler(M),
-    /// Dispatch, to the registry: this core has accepted a connection and waits for its placement.
-    PlacementRequest(CoreId),
+    /// Dispatch, to the registry.
+    Registry(RegistryMessage),
     /// Dispatch, from the registry: the waiting connection goes to this core.
     Placement(CoreId),
-    /// Dispatch, to the registry: a connection of this core has ended.
-    ConnectionEnded(CoreId),
     /// From the server.
     Control(Control),
+}
+
+/// A driver whose cores exchange the messages of a server.
+pub trait ServerDriver: Driver<Message = CoreMessage<<Self as ServerDriver>::Payload>> {
+    /// The messages of the server's handlers.
+    type Payload;
+}
+
+impl<M, D: Driver<Message = CoreMessage<M>>> ServerDriver for D {
+    type Payload = M;
+}
+
+/// A message of a core to the registry of `dispatch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RegistryMessage {
+    /// This core has accepted a connection, which waits for its placement.
+    PlacementRequest(CoreId),
+    /// A connection of this core has ended.
+    ConnectionEnded(CoreId),
 }
 
 /// A command of the server to a core.
@@ -67,6 +86,19 @@ pub struct CoreReport {
 }
 
 impl<M> CoreMessage<M> {
+    /// Makes a message to a connection, for that connection's core.
+    pub(crate) const fn to_connection(to: ConnectionId, message: M) -> Self {
+        Self(CoreMessageKind::Connection(to.key(), message))
+    }
+
+    /// Returns the message to a connection that a full mailbox refused.
+    pub(crate) fn refused(MailboxFull(Self(kind)): MailboxFull<Self>) -> M {
+        match kind {
+            CoreMessageKind::Connection(_, message) => message,
+            _ => unreachable!("a full mailbox returns the message it refused"),
+        }
+    }
+
     /// Tells a core to open a listening socket, core 0 first. The reply contains its address.
     pub const fn listen(addr: SocketAddr, reply: Sender<ListenReport>) -> Self {
         Self::control(Control::Listen { addr, shared_with_all: false, reply })

@@ -8,43 +8,35 @@ use throng_base::Instant;
 use throng_driver::CoreId;
 use throng_report::{RunEvent, RunEventKind};
 
-use crate::Handler;
+use crate::{Handler, ServerConfig};
 
-/// One core's sender to the server's event queue. Repeated events are limited to one per second;
-/// the counters count all of them.
+/// A sender to the server's event queue. Events that may repeat are limited to one per second; the
+/// counters count all of them.
 pub(crate) struct EventSink {
     queue: Option<SyncSender<RunEvent>>,
     epoch: Instant,
-    pause_quiet_until: Instant,
-    panic_quiet_until: Instant,
+    quiet_until: Instant,
 }
 
 impl EventSink {
-    pub(crate) fn new(queue: Option<SyncSender<RunEvent>>, epoch: Instant) -> Self {
-        Self { queue, epoch, pause_quiet_until: Instant::ZERO, panic_quiet_until: Instant::ZERO }
+    pub(crate) fn new(config: &ServerConfig) -> Self {
+        let (queue, epoch) = (config.events.clone(), config.epoch);
+        Self { queue, epoch, quiet_until: Instant::ZERO }
     }
 
-    /// Emits the start of a pause of accepting. Returns false if it was suppressed; then the end of
-    /// the pause is not emitted either.
-    pub(crate) fn emit_pause(
+    /// Emits an event, unless this sender emitted such a one less than a second ago. Returns false
+    /// if it was suppressed.
+    pub(crate) fn emit_rarely(
         &mut self,
         now: Instant,
         event: impl FnOnce() -> RunEventKind,
     ) -> bool {
-        if now < self.pause_quiet_until {
+        if now < self.quiet_until {
             return false;
         }
-        self.pause_quiet_until = now + QUIET;
+        self.quiet_until = now + QUIET;
         self.emit(now, event());
         true
-    }
-
-    /// Emits a panic, unless one was emitted less than a second ago.
-    pub(crate) fn emit_panic(&mut self, now: Instant, event: impl FnOnce() -> RunEventKind) {
-        if now >= self.panic_quiet_until {
-            self.panic_quiet_until = now + QUIET;
-            self.emit(now, event());
-        }
     }
 
     /// Adds an event to the queue.
@@ -61,5 +53,5 @@ pub(crate) fn handler_panic<H: Handler>(core: CoreId) -> RunEventKind {
     RunEventKind::HandlerPanicked { core: core as u32, message: format!("in {}", H::NAME) }
 }
 
-/// The minimum time between two events of the same kind.
+/// The minimum time between two events that may repeat.
 const QUIET: Duration = Duration::from_secs(1);

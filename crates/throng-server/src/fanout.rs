@@ -1,21 +1,18 @@
 //! Pub/sub on one core of a server. A publication goes to this core's subscribers, and once to
-//! every other core. The hub's deliveries are written in bounded batches.
+//! every other core.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Instant, Key};
-use throng_driver::{CoreId, Driver, MailboxFull, MessagePriority};
-use throng_engine::{CoreContext, DeliveryOutcome};
-use throng_pubsub::{
-    Delivery, DeliveryContent, Dialect, Frames, Hub, Policy, Publication, Rulebook,
-};
-use throng_report::ServerCounters;
+use throng_driver::{CoreId, MailboxFull, MessagePriority};
+use throng_engine::DeliveryOutcome;
+use throng_pubsub::{Hub, Policy, Publication, Rulebook};
+use throng_report::{Merge, ServerCounters};
 
-use crate::app::ServerApp;
-use crate::core_message::{CoreMessage, CoreMessageKind};
-use crate::{ConnectionId, Handler, InterceptAction};
+use crate::ConnectionId;
+use crate::core_message::{CoreMessage, CoreMessageKind, ServerDriver};
 
 /// One core's hub, and the publications that wait to go to other cores.
 pub(crate) struct Fanout {
@@ -28,7 +25,7 @@ pub(crate) struct Fanout {
     outgoing_count: usize,
     /// The time to try a full mailbox again.
     retry_at: Instant,
-    pub(crate) counters: FanoutCounters,
+    counters: ServerCounters,
 }
 
 /// The publications that wait to go to one other core.
@@ -45,22 +42,6 @@ struct Outgoing {
     except: Option<Key>,
 }
 
-/// The counters of pub/sub.
-#[derive(Debug, Default)]
-pub(crate) struct FanoutCounters {
-    pub(crate) published: u64,
-    pub(crate) publishes_received: u64,
-    pub(crate) publishes_dropped: u64,
-    pub(crate) fanned_out: u64,
-    pub(crate) fanout_writes: u64,
-    pub(crate) intercepted: u64,
-    pub(crate) queued: u64,
-    pub(crate) dropped_newest: u64,
-    pub(crate) dropped_oldest: u64,
-    pub(crate) replaced: u64,
-    pub(crate) slow_closed: u64,
-}
-
 impl Fanout {
     pub(crate) fn new(rules: Rulebook) -> Self {
         Self {
@@ -70,7 +51,7 @@ impl Fanout {
             outgoing: Vec::new(),
             outgoing_count: 0,
             retry_at: Instant::ZERO,
-            counters: FanoutCounters::default(),
+            counters: ServerCounters::default(),
         }
     }
 
@@ -103,7 +84,7 @@ impl Fanout {
         self.counters.publishes_dropped += accepted.dropped as u64;
     }
 
-    /// Returns when [`ServerApp::fan_out`] is to be called.
+    /// Returns when there is something to post or to deliver.
     pub(crate) fn due(&self) -> Instant {
         match (self.hub.is_busy(), self.outgoing_count) {
             (true, _) => Instant::ZERO,
@@ -112,22 +93,68 @@ impl Fanout {
         }
     }
 
-    /// Writes these counters into the server's.
+    /// Adds these counters to the server's.
     pub(crate) fn report(&self, server: &mut ServerCounters) {
+        server.merge(&self.counters);
         server.topics = self.hub.topics() as u64;
         server.memberships = self.hub.members() as u64;
-        let counters = &self.counters;
-        server.published = counters.published;
-        server.publishes_received = counters.publishes_received;
-        server.publishes_dropped = counters.publishes_dropped;
-        server.fanned_out = counters.fanned_out;
-        server.fanout_writes = counters.fanout_writes;
-        server.intercepted = counters.intercepted;
-        server.fanout_queued = counters.queued;
-        server.dropped_newest = counters.dropped_newest;
-        server.dropped_oldest = counters.dropped_oldest;
-        server.replaced = counters.replaced;
-        server.slow_closed = counters.slow_closed;
+    }
+
+    /// Publishes what another core has published to the subscribers of this core.
+    pub(crate) fn publish_received(&mut self, publication: &Arc<Publication>, except: Option<Key>) {
+        self.counters.publishes_received += 1;
+        self.publish_here(publication, except);
+    }
+
+    /// Posts the publications for other cores until a mailbox is full.
+    pub(crate) fn post_outgoing<D: ServerDriver>(&mut self, driver: &mut D, now: Instant) {
+        let Self { outgoing, outgoing_count: waiting, retry_at, .. } = self;
+        if *waiting == 0 {
+            return;
+        }
+        *retry_at = Instant::ZERO;
+        for (core, outbox) in outgoing.iter_mut().enumerate() {
+            while let Some(Outgoing { publication, except }) = outbox.queue.pop_front() {
+                let weight = publication.weight();
+                let mail = CoreMessage(CoreMessageKind::Publish(publication, except));
+                if let Err(MailboxFull(CoreMessage(refused))) =
+                    driver.send_message(core, mail, MessagePriority::Bulk)
+                {
+                    if let CoreMessageKind::Publish(publication, except) = refused {
+                        outbox.queue.push_front(Outgoing { publication, except });
+                    }
+                    *retry_at = now + RETRY_AFTER;
+                    break;
+                }
+                outbox.bytes -= weight;
+                *waiting -= 1;
+            }
+        }
+    }
+
+    /// Counts a publication that a handler has processed.
+    pub(crate) fn count_intercepted(&mut self) {
+        self.counters.intercepted += 1;
+    }
+
+    /// Counts a delivery of `frames` frames.
+    pub(crate) fn count(&mut self, frames: usize, delivered: DeliveryOutcome) {
+        let counters = &mut self.counters;
+        match delivered {
+            DeliveryOutcome::Sent => {
+                counters.fanout_writes += 1;
+                counters.fanned_out += frames as u64;
+            }
+            DeliveryOutcome::Queued(what) => {
+                counters.fanned_out += (what.sent + what.queued) as u64;
+                counters.fanout_queued += what.queued as u64;
+                counters.dropped_newest += what.dropped_newest as u64;
+                counters.dropped_oldest += what.dropped_oldest as u64;
+                counters.replaced += what.replaced as u64;
+                counters.slow_closed += u64::from(what.closes);
+            }
+            DeliveryOutcome::Gone => {}
+        }
     }
 
     /// Queues a publication for `core`. If the queue is full, the topic's policy decides what to
@@ -166,124 +193,6 @@ impl Outbox {
     }
 }
 
-impl FanoutCounters {
-    /// Counts a delivery of `frames` frames.
-    fn count(&mut self, frames: usize, delivered: DeliveryOutcome) {
-        match delivered {
-            DeliveryOutcome::Sent => {
-                self.fanout_writes += 1;
-                self.fanned_out += frames as u64;
-            }
-            DeliveryOutcome::Queued(what) => {
-                self.fanned_out += (what.sent + what.queued) as u64;
-                self.queued += what.queued as u64;
-                self.dropped_newest += what.dropped_newest as u64;
-                self.dropped_oldest += what.dropped_oldest as u64;
-                self.replaced += what.replaced as u64;
-                self.slow_closed += u64::from(what.closes);
-            }
-            DeliveryOutcome::Gone => {}
-        }
-    }
-}
-
-impl<H, D> ServerApp<H, D>
-where
-    H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
-{
-    /// Sends publications to other cores, then delivers one batch on this core.
-    pub(crate) fn fan_out(&mut self, cx: &mut CoreContext<D, Self>) {
-        self.post_outgoing(cx);
-        let mut bytes = 0;
-        for _ in 0..DELIVERIES_OF_BATCH {
-            let Self { fanout, handler, .. } = self;
-            let delivery = fanout
-                .hub
-                .next(&mut |publication, dialect| render_frame(handler, cx, publication, dialect));
-            let Some(Delivery { key, tag, dialect, lane, content }) = delivery else { return };
-            match content {
-                DeliveryContent::Frames(frames, range) => {
-                    let count = range.len();
-                    bytes += frames.span(range.clone()).len();
-                    let delivered = cx.deliver(key, frames, range, &lane);
-                    fanout.counters.count(count, delivered);
-                }
-                DeliveryContent::Publication(publication) => {
-                    let mut intercepted = InterceptAction::Handled;
-                    cx.with(key, |conn| {
-                        self.call_handler(conn, |handler, conn| {
-                            intercepted = handler.delivery(conn, &publication, tag);
-                        });
-                    });
-                    match intercepted {
-                        InterceptAction::Handled => self.fanout.counters.intercepted += 1,
-                        InterceptAction::Declined => {
-                            let frame = render_frame(&mut self.handler, cx, &publication, dialect);
-                            bytes += frame.len();
-                            if !frame.is_empty() {
-                                let delivered = cx.deliver(key, &Frames::one(frame), 0..1, &lane);
-                                self.fanout.counters.count(1, delivered);
-                            }
-                        }
-                    }
-                }
-                DeliveryContent::Nothing => {}
-            }
-            if bytes >= BYTES_OF_BATCH {
-                return;
-            }
-        }
-    }
-
-    /// Posts the publications for other cores until a mailbox is full.
-    fn post_outgoing(&mut self, cx: &mut CoreContext<D, Self>) {
-        let Fanout { outgoing, outgoing_count: waiting, retry_at, .. } = &mut self.fanout;
-        if *waiting == 0 {
-            return;
-        }
-        *retry_at = Instant::ZERO;
-        for (core, outbox) in outgoing.iter_mut().enumerate() {
-            while let Some(Outgoing { publication, except }) = outbox.queue.pop_front() {
-                let weight = publication.weight();
-                let mail = CoreMessage(CoreMessageKind::Publish(publication, except));
-                if let Err(MailboxFull(CoreMessage(refused))) =
-                    cx.driver().send_message(core, mail, MessagePriority::Bulk)
-                {
-                    if let CoreMessageKind::Publish(publication, except) = refused {
-                        outbox.queue.push_front(Outgoing { publication, except });
-                    }
-                    *retry_at = cx.now() + RETRY_AFTER;
-                    break;
-                }
-                outbox.bytes -= weight;
-                *waiting -= 1;
-            }
-        }
-    }
-}
-
-/// Returns the frame that all subscribers of `dialect` share. Empty if the handler panics: then
-/// nothing is sent.
-fn render_frame<H, D>(
-    handler: &mut H,
-    cx: &mut CoreContext<D, ServerApp<H, D>>,
-    publication: &Publication,
-    dialect: Dialect,
-) -> Arc<[u8]>
-where
-    H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
-{
-    let render = |out: &mut Vec<u8>| handler.render(publication, dialect, out);
-    cx.catch_panic(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
-}
-
-/// Deliveries in one batch at most, before other work of the core: about a millisecond, at 8 us
-/// each.
-const DELIVERIES_OF_BATCH: usize = 128;
-/// Bytes in one batch at most, however few subscribers have received them.
-const BYTES_OF_BATCH: usize = 1 << 20;
 /// The maximum weight of the publications that wait for room in one core's mailbox.
 const OUTBOX_BYTES_MAX: usize = 16 << 20;
 /// The time until a full mailbox is tried again, unless the core has other work sooner.

@@ -28,11 +28,8 @@ impl<H: Handler> ServerHandle<H> {
     /// Returns the message if `mailbox_max` messages wait for that core.
     pub fn send_message(&self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
         self.mailboxes
-            .send_bulk(to.core(), CoreMessage(CoreMessageKind::Connection(to.key(), message)))
-            .map_err(|full| match full.0.0 {
-                CoreMessageKind::Connection(_, message) => message,
-                _ => unreachable!("a full mailbox returns the message it refused"),
-            })
+            .send_bulk(to.core(), CoreMessage::to_connection(to, message))
+            .map_err(CoreMessage::refused)
     }
 
     /// Publishes to the topic's subscribers on every core, by way of core 0. Publications of one

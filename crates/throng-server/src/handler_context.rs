@@ -3,25 +3,26 @@
 use std::sync::Arc;
 
 use throng_base::Instant;
-use throng_driver::{CoreId, Driver, MessagePriority};
-use throng_engine::CoreContext;
+use throng_driver::CoreId;
 use throng_pubsub::Publication;
 
-use crate::app::ServerApp;
-use crate::core_message::{CoreMessage, CoreMessageKind};
+use crate::core_message::CoreMessageKind;
 use crate::fanout::Fanout;
 use crate::{ConnectionId, Handler};
 
 /// A core, for the duration of one call of its [`Handler`].
 pub struct HandlerContext<'a, H: Handler> {
-    pub(crate) ops: &'a mut dyn CoreOps<H>,
+    pub(crate) core: CoreId,
+    pub(crate) now: Instant,
     pub(crate) fanout: &'a mut Fanout,
+    /// Puts a message into the mailbox of a core, which never refuses it.
+    pub(crate) post: &'a mut dyn FnMut(CoreId, CoreMessageKind<H::Message>),
 }
 
 impl<H: Handler> HandlerContext<'_, H> {
     /// Returns the number of this core.
     pub fn core(&self) -> CoreId {
-        self.ops.core()
+        self.core
     }
 
     /// Returns the number of cores of the server.
@@ -31,51 +32,25 @@ impl<H: Handler> HandlerContext<'_, H> {
 
     /// Returns the time of the current call.
     pub fn now(&self) -> Instant {
-        self.ops.now()
+        self.now
     }
 
     /// Calls [`Handler::core_message`] on the given core, which may be this one. The message is
     /// never refused, because it keeps the cores in agreement. Messages from one core to another
     /// arrive in order.
     pub fn send_to_core(&mut self, core: CoreId, message: H::Message) {
-        self.ops.post(core, CoreMessageKind::Handler(message));
+        (self.post)(core, CoreMessageKind::Handler(message));
     }
 
     /// Calls [`Handler::message`] for a connection of any core. The message is never refused and
     /// arrives in order.
     pub fn send_unbounded(&mut self, to: ConnectionId, message: H::Message) {
-        self.ops.post(to.core(), CoreMessageKind::Connection(to.key(), message));
+        (self.post)(to.core(), CoreMessageKind::Connection(to.key(), message));
     }
 
     /// Publishes to the subscribers on this core. Cores that share the publication share its
     /// frames.
     pub fn publish_here(&mut self, publication: &Arc<Publication>) {
         self.fanout.publish_here(publication, None);
-    }
-}
-
-/// The operations of a core without its driver's type.
-pub(crate) trait CoreOps<H: Handler> {
-    fn core(&self) -> CoreId;
-    fn now(&self) -> Instant;
-    fn post(&mut self, core: CoreId, kind: CoreMessageKind<H::Message>);
-}
-
-impl<H, D> CoreOps<H> for CoreContext<D, ServerApp<H, D>>
-where
-    H: Handler,
-    D: Driver<Message = CoreMessage<H::Message>>,
-{
-    fn core(&self) -> CoreId {
-        self.core()
-    }
-
-    fn now(&self) -> Instant {
-        self.now()
-    }
-
-    fn post(&mut self, core: CoreId, kind: CoreMessageKind<H::Message>) {
-        // A control message is never refused.
-        let _ = self.send_message(core, CoreMessage(kind), MessagePriority::Control);
     }
 }

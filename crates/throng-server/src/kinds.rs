@@ -1,8 +1,7 @@
 //! The kinds of ready-made servers, in one table. `throng serve`, its help and its tests are made
 //! from it.
 //!
-//! To add a kind, write its file below `kinds/`, with a [`Handler`](crate::Handler) and a `start`
-//! function, and add its row to [`KINDS`].
+//! To add a kind, write its [`Handler`] in a file below `kinds/`, and add its row to [`KINDS`].
 
 mod channels;
 mod chat;
@@ -15,7 +14,8 @@ mod start;
 
 use std::sync::Arc;
 
-use crate::{AnyServer, StartError};
+use crate::{AnyServer, Handler, StartError};
+use start::start_server;
 
 pub use chat::Chat;
 pub use echo::Echo;
@@ -26,34 +26,10 @@ pub use pingpong::PingPong;
 
 /// All kinds, in the order of the help.
 pub const KINDS: &[ServerKind] = &[
-    ServerKind {
-        name: "ok",
-        about: "Answer every packet with `ok`",
-        protocol: ServerProtocol::Tcp,
-        endpoints: &[],
-        start: ok::start,
-    },
-    ServerKind {
-        name: "echo",
-        about: "Send back all bytes received",
-        protocol: ServerProtocol::Tcp,
-        endpoints: &[],
-        start: echo::start,
-    },
-    ServerKind {
-        name: "pingpong",
-        about: "Answer each 4-byte `Ping` with `Pong`",
-        protocol: ServerProtocol::Tcp,
-        endpoints: &[],
-        start: pingpong::start,
-    },
-    ServerKind {
-        name: "hold",
-        about: "Accept connections and keep them open",
-        protocol: ServerProtocol::Tcp,
-        endpoints: &[],
-        start: hold::start,
-    },
+    ServerKind::tcp::<Ok>("Answer every packet with `ok`"),
+    ServerKind::tcp::<Echo>("Send back all bytes received"),
+    ServerKind::tcp::<PingPong>("Answer each 4-byte `Ping` with `Pong`"),
+    ServerKind::tcp::<Hold>("Accept connections and keep them open"),
     ServerKind {
         name: "chat",
         about: "A chat of one room over WebSockets: every message goes to all clients",
@@ -76,8 +52,7 @@ pub const KINDS: &[ServerKind] = &[
 /// One kind of ready-made server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerKind {
-    /// The name on the command line, and in reports: the handler's
-    /// [`Handler::NAME`](crate::Handler::NAME).
+    /// The name on the command line, and in reports: the handler's [`Handler::NAME`].
     pub name: &'static str,
     /// One line for the help.
     pub about: &'static str,
@@ -105,6 +80,12 @@ pub enum ServerProtocol {
 }
 
 impl ServerKind {
+    /// Returns a kind of plain TCP, whose handlers need no options.
+    const fn tcp<H: Handler + Default>(about: &'static str) -> Self {
+        let start = |options: &KindOptions| start_server(&options.server, |_| H::default());
+        Self { name: H::NAME, about, protocol: ServerProtocol::Tcp, endpoints: &[], start }
+    }
+
     /// Returns the kind of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         KINDS.iter().find(|kind| kind.name == name)
@@ -135,37 +116,28 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_names_every_kind_and_no_other() {
+    fn the_readme_names_no_other_kind() {
         let readme = document("README.md");
-        // "`throng serve a | b`" and "throng serve c --flag" name kinds.
-        let mut named: Vec<&str> = Vec::new();
+        // "`throng serve a`" and "throng serve b --flag" name kinds.
         for text in readme.split("throng serve ").skip(1) {
-            let end = text.find(['`', '\n', '#', '*']).unwrap_or(text.len());
-            let words = text[..end].split(" | ").filter_map(|word| word.split(' ').next());
-            named.extend(words.filter(|word| !word.is_empty()));
+            let end = text.find(['`', ' ', '\n', '#', '*']).unwrap_or(text.len());
+            let name = &text[..end];
+            assert!(name.is_empty() || ServerKind::named(name).is_some(), "{name}");
         }
-        named.sort_unstable();
-        named.dedup();
-        assert_eq!(named, sorted_names());
     }
 
     #[test]
-    fn the_run_file_document_lists_every_kind_and_no_other() {
-        let document = document("docs/run-file.md");
-        let row = document.lines().find(|line| line.starts_with("| `handler` |")).unwrap();
-        let mut named: Vec<&str> = row.split('`').skip(3).step_by(2).collect();
-        named.sort_unstable();
-        assert_eq!(named, sorted_names());
+    fn the_reference_lists_every_kind_and_no_other() {
+        let document = document("docs/reference/commands.md");
+        let rows = document.lines().skip_while(|line| !line.starts_with("| kind |")).skip(2);
+        let rows = rows.take_while(|line| line.starts_with("| `"));
+        let listed: Vec<&str> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(listed, names);
     }
 
     fn document(path: &str) -> String {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
         std::fs::read_to_string(format!("{root}{path}")).unwrap()
-    }
-
-    fn sorted_names() -> Vec<&'static str> {
-        let mut names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-        names.sort_unstable();
-        names
     }
 }

@@ -33,14 +33,15 @@
 //! (see [`AcceptTopology`]). The engine receives and the handler answers. The close returns the
 //! permit and wakes the core that waits for one.
 
-mod accept_state;
 mod acceptor;
 mod any_server;
 mod app;
 mod bytes;
 pub mod channels;
 mod config;
+mod connect_refusal;
 mod connection;
+mod connection_id;
 mod core_message;
 mod events;
 mod fanout;
@@ -49,30 +50,31 @@ mod handler;
 mod handler_context;
 pub mod kinds;
 mod linger;
-mod listener;
 mod options;
 mod origin;
-mod registry;
 mod server;
+mod slot;
 mod websocket;
 
 pub use any_server::AnyServer;
-pub use app::{ServerApp, Slot};
+pub use app::ServerApp;
 pub use bytes::{BytesHandler, TcpConnection};
 pub use config::ServerConfig;
+pub use connect_refusal::ConnectRefusal;
 pub use connection::Connection;
-pub use core_message::{CoreMessage, CoreReport, ListenReport};
+pub use connection_id::ConnectionId;
+pub use core_message::{CoreMessage, CoreReport, ListenReport, ServerDriver};
 pub use handle::ServerHandle;
-pub use handler::{ConnectionId, DisconnectReason, EventOf, Handler, InterceptAction};
+pub use handler::{DisconnectReason, EventOf, Handler, InterceptAction};
 pub use handler_context::HandlerContext;
 pub use options::{AcceptTopology, ServerOptions};
 pub use origin::{CheckOrigin, Origin, OriginError};
 pub use server::{RunningServer, StartError};
+pub use slot::Slot;
 pub use throng_engine::SendOutcome;
 pub use throng_proto::websocket::WebSocketLimits;
 pub use throng_proto::{Raw, Session};
 pub use throng_pubsub as pubsub;
 pub use websocket::{
-    Message, Peer, PeerState, UpgradeRefusal, WebSocketHandler, WebSocketOptions, WebSockets,
-    publication,
+    Message, Peer, PeerState, WebSocketHandler, WebSocketOptions, WebSockets, publication,
 };

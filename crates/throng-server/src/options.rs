@@ -17,7 +17,7 @@ pub struct ServerOptions {
     /// The way accepted connections reach their core. Default [`AcceptTopology::Reuseport`].
     pub accept: AcceptTopology,
     /// Established connections that may wait in the accept queue of each listening socket; the
-    /// kernel clamps it to `net.core.somaxconn`. Default 4,096.
+    /// kernel clamps it to [`Limit::SOMAXCONN`](throng_report::Limit::SOMAXCONN). Default 4,096.
     pub backlog: u32,
     /// The maximum of connections over all cores. Further ones wait in the kernel's accept queue.
     /// Default and upper bound: what the fd tables of all cores hold.
@@ -43,7 +43,7 @@ pub struct ServerOptions {
     /// [`send_message`](crate::ServerHandle::send_message) refuses. Default 4,096.
     pub mailbox_max: usize,
     /// True to give every core an fd table of its own, where the machine allows it. Each then holds
-    /// as many connections as RLIMIT_NOFILE allows, and no two cores wait for one table's lock,
+    /// as many connections as the limit of fds allows, and no two cores wait for one table's lock,
     /// which at high accept rates costs more than half of the CPU. Default false.
     ///
     /// **With such tables an fd is valid on one thread only.** A handler must then use no fd that

@@ -15,7 +15,9 @@ use throng_proto::websocket::{
 use throng_pubsub::{Dialect, Membership, Publication, Rulebook, Subscription, TopicRules};
 use throng_report::{Merge, ServerCounters};
 
-use crate::{CheckOrigin, Connection, ConnectionId, DisconnectReason, Handler, linger};
+use crate::{
+    CheckOrigin, ConnectRefusal, Connection, ConnectionId, DisconnectReason, Handler, linger,
+};
 
 /// The behaviour of a WebSocket server. Each core has its own handler, so that nothing locks.
 ///
@@ -51,7 +53,7 @@ pub trait WebSocketHandler: Sized + 'static {
         &mut self,
         _request: &Request<'_>,
         _state: &mut Self::State,
-    ) -> Result<(), UpgradeRefusal> {
+    ) -> Result<(), ConnectRefusal> {
         Ok(())
     }
 
@@ -73,15 +75,6 @@ pub enum Message<'a> {
     Text(&'a str),
     /// Bytes.
     Binary(&'a [u8]),
-}
-
-/// The HTTP answer to a client that may not connect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpgradeRefusal {
-    /// HTTP status, such as 401 or 403.
-    pub status: u16,
-    /// Text for the client.
-    pub body: String,
 }
 
 /// Options of a WebSocket server.
@@ -268,10 +261,9 @@ impl<W: WebSocketHandler> WebSockets<W> {
         let is_allowed = checked.is_ok() && check_origin.allows_request(host.as_deref(), request);
         let refused = match &checked {
             Ok(_) if is_allowed => self.handler.connect(request, &mut conn.state().own).err(),
-            Ok(_) => Some(UpgradeRefusal {
-                status: 403,
-                body: "pages of this origin may not connect".to_owned(),
-            }),
+            Ok(_) => {
+                Some(ConnectRefusal::default().with_body("pages of this origin may not connect"))
+            }
             Err(_) => None,
         };
         let (session, out) = conn.session();
@@ -284,7 +276,7 @@ impl<W: WebSocketHandler> WebSockets<W> {
                 conn.state().was_opened = true;
                 return self.call(conn, |handler, peer| handler.open(peer));
             }
-            (Ok(_), Some(UpgradeRefusal { status, body })) => {
+            (Ok(_), Some(ConnectRefusal { status, body })) => {
                 self.counters.connects_refused += 1;
                 session.respond(status, &[], body.as_bytes(), out)
             }
@@ -352,9 +344,9 @@ impl<W: WebSocketHandler> Handler for WebSockets<W> {
     fn timeout(&mut self, conn: &mut Connection<'_, Self>) {
         let is_open = conn.protocol().is_open();
         let Some(span) = self.options.idle_timeout.filter(|_| is_open) else { return conn.close() };
-        match span.checked_sub(conn.now().since(conn.last_activity())) {
-            Some(left) if !left.is_zero() => conn.set_timeout(left),
-            _ => {
+        match conn.idle_left(span) {
+            Some(left) => conn.set_timeout(left),
+            None => {
                 self.counters.idle_timeouts += 1;
                 conn.state().ended_by = Some(EndedBy::IdleTimeout);
                 send_close(conn, PROTOCOL_ERROR, "idle timeout: no bytes received");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use throng::{
-    DisconnectReason, Message, Peer, Request, Server, UpgradeRefusal, WebSocketHandler,
+    ConnectRefusal, DisconnectReason, Message, Peer, Request, Server, WebSocketHandler,
     WebSocketOptions,
 };
 
@@ -24,12 +24,12 @@ impl WebSocketHandler for Chat {
         &mut self,
         request: &Request<'_>,
         member: &mut Member,
-    ) -> Result<(), UpgradeRefusal> {
+    ) -> Result<(), ConnectRefusal> {
         let mut pairs = request.query().unwrap_or_default().split('&');
         let name = pairs.find_map(|pair| pair.strip_prefix("name="));
         let Some(name) = name.filter(|name| !name.is_empty()) else {
-            let body = "say who you are: /room?name=ann\n".to_owned();
-            return Err(UpgradeRefusal { status: 400, body });
+            let body = "say who you are: /room?name=ann\n";
+            return Err(ConnectRefusal::status(400).with_body(body));
         };
         *member = Member { name: name.to_owned(), room: request.path().into() };
         Ok(())

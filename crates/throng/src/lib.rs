@@ -45,7 +45,6 @@
 mod error;
 mod load;
 mod server;
-mod signals;
 
 pub use error::{Error, Result};
 pub use load::Load;
@@ -59,9 +58,9 @@ pub use throng_proto::http::Request;
 pub use throng_pubsub::{Membership, Publication, Subscription, TopicRules};
 pub use throng_report::{Interval, RunEvent, RunExit, ServerCounters, ServerSnapshot, Summary};
 pub use throng_server::{
-    AcceptTopology, CheckOrigin, Connection, ConnectionId, DisconnectReason, EventOf, Handler,
-    HandlerContext, InterceptAction, Message, Peer, RunningServer, ServerHandle, ServerOptions,
-    StartError, TcpConnection, UpgradeRefusal, WebSocketHandler, WebSocketLimits, WebSocketOptions,
+    AcceptTopology, CheckOrigin, ConnectRefusal, Connection, ConnectionId, DisconnectReason,
+    EventOf, Handler, HandlerContext, InterceptAction, Message, Peer, RunningServer, ServerHandle,
+    ServerOptions, StartError, TcpConnection, WebSocketHandler, WebSocketLimits, WebSocketOptions,
     publication,
 };
 

@@ -3,16 +3,17 @@
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use throng_driver::CoreId;
+use throng_driver::{CoreId, signals};
 use throng_server::channels::{ChannelHandler, Channels};
 use throng_server::{
     BytesHandler, Handler, RunningServer, ServerOptions, TcpConnection, WebSocketHandler,
     WebSocketOptions, WebSockets,
 };
 
-use crate::signals::Signals;
 use crate::{Error, Result};
 
 /// A server before it runs: its address and its limits.
@@ -147,15 +148,19 @@ impl<H: Handler> Service<H> {
     }
 
     /// Runs until SIGINT or SIGTERM, then drains: accepts no more, tells all connections, and
-    /// closes those that have not ended after the drain timeout. A second signal ends the process.
+    /// closes those that have not ended after the drain timeout. A second signal of the same kind
+    /// ends the process.
     ///
     /// # Errors
     /// The server could not start, or a core has ended by itself, which is a defect.
     pub fn run(self) -> Result {
-        let signals = Signals::install().map_err(Error::Signals)?;
+        let signal = Arc::new(AtomicUsize::new(NO_SIGNAL));
+        signals::install(&signal).map_err(Error::Signals)?;
         let drain_timeout = self.server.drain_timeout;
         let running = self.start()?;
-        signals.wait();
+        while signal.load(Ordering::Relaxed) == NO_SIGNAL {
+            thread::sleep(LOOK_EVERY);
+        }
         running.drain(drain_timeout);
         if running.stop() { Ok(()) } else { Err(Error::CoreEnded) }
     }
@@ -180,3 +185,5 @@ impl<H: Handler> fmt::Debug for Service<H> {
 }
 
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const NO_SIGNAL: usize = 0;

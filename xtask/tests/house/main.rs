@@ -1,7 +1,8 @@
 //! The rules of the house that a machine can check: which crate may depend on which, where `unsafe`
-//! and the outside world may be touched, circles of modules, names of types, words and width, that
-//! every file is part of the build, and that links in the documents lead somewhere.
+//! and the outside world may be touched, circles of modules, names of types and metrics, words and
+//! width, that every file is part of the build, and that links in the documents lead somewhere.
 
+mod metrics;
 mod modules;
 mod names;
 mod text;

@@ -86,9 +86,9 @@ impl Ctl {
             CtlCommand::Shutdown => ControlRequest::new(Verb::Shutdown),
             CtlCommand::Snapshot => ControlRequest::new(Verb::Snapshot),
         };
-        let client = ControlClient::connect(self.socket(request.verb)?);
-        let mut client = client.map_err(failure)?.with_timeout(ANSWER_TIMEOUT);
-        let data = client.request(&request).map_err(failure)?.data;
+        let socket = self.socket(request.verb)?;
+        let mut client = ControlClient::connect(socket)?.with_timeout(ANSWER_TIMEOUT);
+        let data = client.request(&request)?.data;
         match (self.json, request.verb) {
             (true, _) => output::say_json(&data),
             (false, Verb::Snapshot) => output::say(format!("{data:#}")),
@@ -193,8 +193,4 @@ fn as_text(data: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
-}
-
-fn failure(error: throng_control::ControlError) -> Failure {
-    Failure::new(error.to_string())
 }

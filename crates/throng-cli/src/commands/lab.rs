@@ -107,7 +107,7 @@ impl Lab {
         }
         if !quiet {
             let mut table = Table::new().aligned(&[Align::Left, Align::Left]);
-            labs().for_each(|lab| table.row([lab.name, lab.summary]));
+            labs().for_each(|lab| table.row([lab.name, &lab.summary]));
             output::say(table.to_string());
         }
         Ok(Exit::Met)

@@ -110,22 +110,16 @@ impl Plan {
         };
         let nodes = self.nodes.map(|nodes| nodes as u64);
         let mesh = mesh(formula, nodes, shared, &here.limits());
-        if self.json {
-            output::say_json(&json!({ "mesh": mesh, "verdict": mesh.verdict() }));
-        } else {
-            output::say(mesh.to_string());
-        }
+        let value = json!({ "mesh": mesh, "verdict": mesh.verdict() });
+        output::say_either(self.json, &value, mesh.to_string());
     }
 
     fn fleet(&self, connections: u64, here: &ThisMachine) -> Result<(), Failure> {
         let spec = self.spec(connections, here)?;
         let costs = self.costs(here)?;
         let plan = plan(&spec, &costs);
-        if self.json {
-            output::say_json(&json!({ "plan": plan, "costs": costs }));
-        } else {
-            output::say(format!("{}\n\n{plan}\n{costs}\n{}", spec.sentence(), self.sources()));
-        }
+        let text = format!("{}\n\n{plan}\n{costs}\n{}", spec.sentence(), self.sources());
+        output::say_either(self.json, &json!({ "plan": plan, "costs": costs }), text);
         Ok(())
     }
 

@@ -14,7 +14,6 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use throng_control::ProcessRole;
-use throng_report::{RunEvent, ServerSnapshot};
 use throng_server::kinds::{KINDS, KindOptions, ServerKind, ServerProtocol};
 use throng_server::{AcceptTopology, AnyServer, ServerOptions};
 
@@ -108,39 +107,33 @@ impl Serve {
             ProcessRole::Server,
             &title,
             Arc::new(control),
-        )
-        .map_err(|error| Failure::new(error.to_string()))?;
+        )?;
         let snapshot = server.snapshot();
-        if self.json {
-            output::say_json(&json!({
-                "event": "listening",
-                "addr": server.addr().to_string(),
-                "pid": std::process::id(),
-                "control": control.path(),
-                "cores": snapshot.cores,
-                "connections_max": snapshot.connections_max,
-            }));
-        } else {
-            output::say(text::listening(&snapshot, self, control.path()));
-        }
+        let listening = json!({
+            "event": "listening",
+            "addr": server.addr().to_string(),
+            "pid": std::process::id(),
+            "control": control.path(),
+            "cores": snapshot.cores,
+            "connections_max": snapshot.connections_max,
+        });
+        output::say_either(self.json, &listening, text::listening(&snapshot, self, control.path()));
         let by = self.print_until_interrupted(&*server, &interrupt);
         server.suspend();
         let open = server.open();
-        if self.json {
-            output::say_json(&json!({"event": "draining", "by": by, "open": open}));
-        } else {
-            output::say(format!("{by}: accepting has stopped; {open} connections are open"));
-        }
+        output::say_either(
+            self.json,
+            &json!({"event": "draining", "by": by, "open": open}),
+            format!("{by}: accepting has stopped; {open} connections are open"),
+        );
         let drained = server.drain(self.drain_timeout);
         let last = server.snapshot();
         drop(control);
-        if self.json {
-            output::say_json(
-                &json!({"event": "stopped", "by": by, "drained": drained, "snapshot": last}),
-            );
-        } else {
-            output::say(text::stopped(&last, open, drained));
-        }
+        output::say_either(
+            self.json,
+            &json!({"event": "stopped", "by": by, "drained": drained, "snapshot": last}),
+            text::stopped(&last, open, drained),
+        );
         server.stop();
         Ok(Exit::Met)
     }
@@ -193,28 +186,18 @@ impl Serve {
                 return by.to_string();
             }
             std::thread::sleep(LOOK_EVERY);
-            server.events().iter().for_each(|event| self.print_event(event));
+            for event in server.events() {
+                output::say_either(self.json, &event, event.to_string());
+            }
             if self.stats.is_some_and(|interval| before.0.elapsed() >= interval) {
                 let now = (Instant::now(), server.snapshot());
-                self.print_stats(&before.1, &now.1, now.0 - before.0);
+                output::say_either(
+                    self.json,
+                    &json!({"event": "stats", "snapshot": now.1}),
+                    text::stats(&before.1, &now.1, now.0 - before.0),
+                );
                 before = now;
             }
-        }
-    }
-
-    fn print_event(&self, event: &RunEvent) {
-        if self.json {
-            output::say_json(event);
-        } else {
-            output::say(event.to_string());
-        }
-    }
-
-    fn print_stats(&self, before: &ServerSnapshot, now: &ServerSnapshot, span: Duration) {
-        if self.json {
-            output::say_json(&json!({"event": "stats", "snapshot": now}));
-        } else {
-            output::say(text::stats(before, now, span));
         }
     }
 }

@@ -28,7 +28,7 @@ fn attack(folder: &Path, victim: &Path) -> Option<Child> {
     let script = format!(
         "for round in $(seq 3000); do
              [ -e stop ] && exit
-             for d in throng-calibration-*; do
+             for d in throng-*calibration-*; do
                  [ -d \"$d\" ] || continue
                  echo \"saw $d\"
                  ls \"$d\" >/dev/null 2>&1 && echo \"entered $d\"

@@ -1,6 +1,7 @@
 //! `throng doctor --watch`: the host of any server, observed under load.
 
 use std::net::{TcpListener, TcpStream};
+use throng_report::{Metric, ProcessMetric};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -29,8 +30,8 @@ fn a_server_that_is_not_ours_is_watched_by_its_port() {
     assert!(lines.len() >= 3, "a header, looks, an end: {}", finished.stdout);
     for look in &lines[1..lines.len() - 1] {
         assert_eq!(look["process"]["pid"], std::process::id());
-        assert_eq!(look["kernel"]["listener.accept_queue"], 3);
-        assert!(look["kernel"]["process.server.threads"].as_u64().unwrap() >= 1);
+        assert_eq!(look["kernel"][Metric::LISTENER_ACCEPT_QUEUE.name()], 3);
+        assert!(look["kernel"][ProcessMetric::THREADS.server.name()].as_u64().unwrap() >= 1);
     }
     assert!(end["end"]["looks"].as_u64().unwrap() >= 2 && end["end"]["moved"].is_array(), "{end}");
     assert!(end["end"]["verdict"].as_str().unwrap().ends_with('.'), "{end}");
@@ -70,7 +71,7 @@ fn a_run_records_the_facts_of_a_watch_and_those_of_a_throng_server() {
     let run = Running::new(run);
     // One kernel, the server's process, and its own counters.
     let has_facts = |line: &Value| {
-        let of_server = line["kernel"].get("process.server.threads");
+        let of_server = line["kernel"].get(ProcessMetric::THREADS.server.name());
         line["server"]["handler"] == "ok"
             && of_server.is_some()
             && line.get("server_kernel").is_none()

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::time::Instant;
+use throng_report::Metric;
 
 use throng_base::time::Instant as Moment;
 use throng_doctor::{Sampler, SamplerOptions};
@@ -37,8 +38,8 @@ pub(crate) fn cpus() -> Vec<usize> {
 /// Returns the quota of the test's own control group in CPUs, if it has one.
 pub(crate) fn quota() -> Option<f64> {
     let sample = Sampler::new(SamplerOptions::default()).sample(Moment::ZERO);
-    let millicpus = sample.counters.get("cgroup.cpu.limit_millicpus")?;
-    Some(*millicpus as f64 / 1000.0)
+    let millicpus = sample.counters.get(Metric::CGROUP_CPU_LIMIT_MILLICPUS)?;
+    Some(millicpus as f64 / 1000.0)
 }
 
 /// Checks that there are two CPUs without a quota, which a wall about one CPU of several needs.

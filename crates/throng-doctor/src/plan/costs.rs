@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use throng_report::runfile::RunFile;
-use throng_report::{Interval, LoadInterval, ServerSnapshot, Summary};
+use throng_report::{Interval, LoadInterval, Metric, ServerSnapshot, Summary};
 
 use super::FleetSpec;
 use super::apportion::{Work, apportion};
@@ -189,7 +189,7 @@ fn kernel_bytes(run: &RunFile, summary: &Summary) -> Option<f64> {
     if !run.header.target_is_here || connections < MEMORY_SHOWS {
         return None;
     }
-    let used = |interval: &Interval| interval.kernel.get("memory.used_bytes").copied();
+    let used = |interval: &Interval| interval.kernel.get(Metric::MEMORY_USED_BYTES);
     let at_start = run.intervals.first().and_then(used)?;
     let most = run.intervals.iter().filter_map(used).max()?;
     let grew = (most - at_start) as f64 / connections as f64;
@@ -231,7 +231,7 @@ mod tests {
                 span_ms: if at_ms == 0 { 0 } else { 1_000 },
                 load: Some(load),
                 server: Some(server),
-                kernel: [("memory.used_bytes".to_owned(), used)].into(),
+                kernel: [(Metric::MEMORY_USED_BYTES, used)].into(),
                 ..Interval::default()
             }
         };

@@ -1,6 +1,7 @@
 //! The machines of one side, and their need of each resource.
 
 use serde::Serialize;
+use throng_report::Limit;
 use throng_report::render::{bytes, count, rate};
 
 use super::line::{Amount, Line, bits, micros, seconds};
@@ -141,15 +142,16 @@ fn network(role: FleetSide, spec: &FleetSpec, lines: &mut Vec<Line>) -> Need {
     ("the network", machines)
 }
 
-/// Computes the machines for `fs.epoll.max_user_watches`, at the kernel's default.
+/// Computes the machines for [`Limit::EPOLL_WATCHES`], at the kernel's default.
 fn watches(spec: &FleetSpec, lines: &mut Vec<Line>) -> Need {
     let each = (spec.machine.memory_bytes * WATCHES_MEMORY_SHARE / WATCH_BYTES).floor().max(1.0);
     let machines = whole(spec.connections as f64 / each);
     let formula = format!(
-        "{} connections ÷ ({} × {} ÷ {WATCH_BYTES} B), the default of fs.epoll.max_user_watches",
+        "{} connections ÷ ({} × {} ÷ {WATCH_BYTES} B), the default of {}",
         count(spec.connections as f64),
         bytes(spec.machine.memory_bytes),
-        percent(WATCHES_MEMORY_SHARE)
+        percent(WATCHES_MEMORY_SHARE),
+        Limit::EPOLL_WATCHES
     );
     lines.push(Line::new("machines for epoll", Amount::Machines(machines), formula));
     ("epoll watches", machines)

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use throng_base::units::{brief_count, show_count};
+use throng_report::limit::{Limit, set_sysctl};
 use throng_report::render::bytes;
 
 use crate::fact::{Fact, Unknown};
@@ -11,7 +12,7 @@ use crate::fact::{Fact, Unknown};
 pub struct Check {
     /// Stable name, such as `epoll_watches`.
     pub id: &'static str,
-    /// Name of the limit as the system writes it, such as `fs.epoll.max_user_watches`.
+    /// Name of the limit as the system writes it, such as `vm.max_map_count`.
     pub limit: String,
     /// Unit of the numbers.
     pub unit: Unit,
@@ -69,7 +70,7 @@ pub struct Remedy {
 /// A sysctl to raise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sysctl {
-    /// Name, such as `fs.file-max`.
+    /// Name, such as `vm.max_map_count`.
     pub name: String,
     /// Current value.
     pub old: String,
@@ -81,23 +82,23 @@ impl Check {
     /// Checks a limit beyond which connections fail. `wanted` connections need `needs` of it.
     pub(super) fn stops(
         id: &'static str,
-        limit: impl Into<String>,
+        limit: impl ToString,
         wanted: u64,
         needs: u64,
         found: Fact<LimitValue>,
     ) -> Self {
-        Self::new(id, limit.into(), wanted, needs, found, CheckState::Short)
+        Self::new(id, limit.to_string(), wanted, needs, found, CheckState::Short)
     }
 
     /// Checks a limit beyond which connections become slow.
     pub(super) fn slows(
         id: &'static str,
-        limit: impl Into<String>,
+        limit: impl ToString,
         wanted: u64,
         needs: u64,
         found: Fact<LimitValue>,
     ) -> Self {
-        Self::new(id, limit.into(), wanted, needs, found, CheckState::Tight)
+        Self::new(id, limit.to_string(), wanted, needs, found, CheckState::Tight)
     }
 
     /// Checks a limit; `otherwise` is the result if it is not enough.
@@ -225,19 +226,19 @@ impl Remedy {
     }
 
     /// Creates a change of a sysctl whose value is `old`.
-    pub(super) fn sysctl(name: &str, old: impl ToString, value: impl ToString) -> Self {
+    pub(super) fn sysctl(limit: Limit, old: impl ToString, value: impl ToString) -> Self {
         let (old, value) = (old.to_string(), value.to_string());
         Self {
-            command: set(name, &value),
-            undo: Some(set(name, &old)),
-            sysctl: Some(Sysctl { name: name.to_owned(), old, value }),
+            command: limit.raise(&value),
+            undo: Some(limit.raise(&old)),
+            sysctl: Some(Sysctl { name: limit.to_string(), old, value }),
         }
     }
 
     /// Returns the part of the command besides the sysctl: further or alternative steps. It is
     /// empty if there are none.
     pub fn besides_sysctl(&self) -> &str {
-        let alone = self.sysctl.as_ref().map(|sysctl| set(&sysctl.name, &sysctl.value));
+        let alone = self.sysctl.as_ref().map(|sysctl| set_sysctl(&sysctl.name, &sysctl.value));
         let rest = alone.and_then(|alone| self.command.strip_prefix(&alone));
         rest.unwrap_or("").trim_start_matches([' ', '&'])
     }
@@ -255,15 +256,6 @@ impl Sysctl {
     pub(super) fn limit(&self) -> u64 {
         let last = self.value.split_ascii_whitespace().last();
         last.and_then(|number| number.parse().ok()).unwrap_or(0)
-    }
-}
-
-/// Returns the command that sets a sysctl.
-fn set(name: &str, value: &str) -> String {
-    if value.contains([' ', '\t', ',']) || value.is_empty() {
-        format!("sysctl -w {name}=\"{value}\"")
-    } else {
-        format!("sysctl -w {name}={value}")
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use throng_driver::fdtable;
+use throng_report::Limit;
 
 use super::check::{Check, LimitValue, Remedy, Sufficiency};
 use super::{MachineLimits, MachineRole, Requirements};
@@ -25,9 +26,9 @@ pub(super) fn tables(required: &Requirements, machine: &MachineLimits) -> Option
     let cores = cores_for(required, machine, required.connections);
     let each_end = required.role.each();
     let because = if private {
-        format!("RLIMIT_NOFILE {table}, a table for each core: {}{each_end}", count_cores(cores))
+        format!("{} {table}, a table for each core: {}{each_end}", Limit::FDS, count_cores(cores))
     } else {
-        format!("RLIMIT_NOFILE {table}, one table{each_end}: its cores cannot have their own")
+        format!("{} {table}, one table{each_end}: its cores cannot have their own", Limit::FDS)
     };
     let check =
         Check::stops("fd_tables", "fd tables", required.connections, required.connections, found);
@@ -44,14 +45,19 @@ pub(super) fn files(required: &Requirements, machine: &MachineLimits) -> Option<
     let make = if exempt { Check::slows } else { Check::stops };
     let open = machine.files.known().map_or(0, |files| files.open);
     let also = if exempt { "; this user is exempt (CAP_SYS_ADMIN)" } else { "" };
-    let check =
-        make("fs_file_max", "fs.file-max less open files", required.connections, needs, found);
+    let check = make(
+        "fs_file_max",
+        format!("{} less open files", Limit::FILES),
+        required.connections,
+        needs,
+        found,
+    );
     Some(
         check
             .because(format!("{} each + {FILES_RESERVED} for other files{also}", required.ends()))
             .else_do(|| {
                 let max = machine.files.known().map_or(0, |files| files.max);
-                Remedy::sysctl("fs.file-max", max, needs.saturating_add(open))
+                Remedy::sysctl(Limit::FILES, max, needs.saturating_add(open))
             }),
     )
 }
@@ -74,7 +80,7 @@ pub(super) fn threads(required: &Requirements, machine: &MachineLimits) -> Optio
         };
         LimitValue { has: free, enough }
     });
-    let name = machine.threads.known().map_or("kernel.threads-max", |(_, name)| name);
+    let name = machine.threads.known().map_or(Limit::THREADS.name(), |(_, name)| name);
     let check = Check::stops(
         "threads",
         format!("threads left by {name}"),
@@ -86,10 +92,10 @@ pub(super) fn threads(required: &Requirements, machine: &MachineLimits) -> Optio
         check
             .because(format!("{} + {THREADS_BESIDE}{}", count_cores(cores), required.role.each()))
             .else_do(|| match name {
-                "kernel.threads-max" => {
+                name if name == Limit::THREADS.name() => {
                     let free = machine.threads.known().map_or(0, |(free, _)| *free);
                     Remedy::command(format!(
-                        "sysctl -w kernel.threads-max=$(( $(sysctl -n kernel.threads-max) + {} ))",
+                        "sysctl -w {name}=$(( $(sysctl -n {name}) + {} ))",
                         needs.saturating_sub(free)
                     ))
                 }
@@ -196,10 +202,10 @@ fn raise_table(
     );
     let mut steps = Vec::new();
     if let Some(nr_open) = machine.nr_open.known().filter(|nr_open| **nr_open < needed) {
-        let sysctl = Remedy::sysctl("fs.nr_open", nr_open, needed);
+        let sysctl = Remedy::sysctl(Limit::FDS_CEILING, nr_open, needed);
         steps.push(sysctl);
     }
-    let ulimit = format!("ulimit -n {needed}");
+    let ulimit = Limit::FDS.raise(needed);
     let by_root = match machine.status.known() {
         Some(status) if status.has(Capability::SysResource) => "in the shell that starts it",
         Some(status) if status.bounding & (1 << Capability::SysResource as u8) == 0 => {
@@ -238,7 +244,7 @@ fn more_cores(
 
 /// Files for other programs that start during the run, and for throng besides its connections.
 const FILES_RESERVED: u64 = 1_024;
-/// The kernel's default of `fs.nr_open`.
+/// The kernel's default of [`Limit::FDS_CEILING`].
 const NR_OPEN_DEFAULT: u64 = 1 << 20;
 /// The reserved fds of a table that is too small for any connection.
 const RESERVED_LEAST: u64 = fdtable::RESERVED as u64;

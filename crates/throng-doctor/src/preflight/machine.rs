@@ -2,11 +2,12 @@
 
 use throng_driver::fdtable;
 use throng_driver::netlink::ListenerState;
+use throng_report::Limit;
 
 use crate::cgroup;
 use crate::conntrack;
 use crate::fact::{Fact, ParseFailure, Reason, Unknown};
-use crate::files::{self, FILE_NR_PATH, FileUse, parse_file_nr};
+use crate::files::{FILE_NR_PATH, FileUse, parse_file_nr};
 use crate::limits;
 use crate::listeners::ListenerReader;
 use crate::meminfo::{self, MachineMemory};
@@ -23,10 +24,10 @@ use crate::text::number;
 pub struct MachineLimits {
     /// CPUs that the process may use.
     pub cpus: u64,
-    /// Hard `RLIMIT_NOFILE` of the process, to which throng raises its soft limit; for another
+    /// Hard limit of fds of the process, to which throng raises its soft limit; for another
     /// program, its soft limit. `None` is unlimited.
     pub fds_hard: Fact<Option<u64>>,
-    /// `fs.nr_open`, the largest size of an fd table.
+    /// Largest size of an fd table.
     pub nr_open: Fact<u64>,
     /// True if each core can have an fd table of its own.
     pub private_fds: Fact<bool>,
@@ -44,23 +45,23 @@ pub struct MachineLimits {
     pub slabs: Fact<SlabCaches>,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// `net.ipv4.tcp_mem`, in pages.
+    /// [`Limit::TCP_MEMORY`], in pages.
     pub tcp_mem: Fact<[u64; 3]>,
     /// Pages that TCP's buffers use now.
     pub tcp_mem_used_pages: Fact<u64>,
-    /// `fs.epoll.max_user_watches`.
+    /// Watches of all epoll instances of one user.
     pub epoll_watches_max: Fact<u64>,
     /// Connection tracking, or `None` where connections are not tracked.
     pub conntrack: Fact<Option<Conntrack>>,
-    /// `net.core.somaxconn`.
-    pub somaxconn: Fact<u64>,
-    /// `net.ipv4.tcp_max_syn_backlog`.
+    /// [`Limit::SOMAXCONN`].
+    pub backlog_max: Fact<u64>,
+    /// [`Limit::SYN_BACKLOG`].
     pub syn_backlog_max: Fact<u64>,
-    /// `net.ipv4.tcp_syncookies`.
+    /// [`Limit::SYNCOOKIES`].
     pub syncookies: Fact<u64>,
-    /// `net.ipv4.tcp_ehash_entries`, in buckets.
+    /// [`Limit::TCP_HASH`], in buckets.
     pub hash_buckets: Fact<u64>,
-    /// `net.ipv4.tcp_max_tw_buckets`.
+    /// [`Limit::TIME_WAIT`].
     pub time_wait_max: Fact<u64>,
     /// Ports that the kernel may choose.
     pub local_ports: Fact<LocalPorts>,
@@ -83,12 +84,12 @@ impl MachineLimits {
     /// what cannot be read: whether a thread can have its own fd table, and whether connections are
     /// tracked.
     pub fn read(root: &ProcRoot, pid: u32) -> Self {
-        let sysctl = |name: &str| positive(root.sysctl(name), name);
+        let sysctl = |limit: Limit| positive(root.sysctl(limit.name()), limit.name());
         let status = status::status(root, pid);
         Self {
             cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64),
             fds_hard: fds_hard(root, pid),
-            nr_open: positive(files::nr_open(root), "fs.nr_open"),
+            nr_open: sysctl(Limit::FDS_CEILING),
             private_fds: if_live(root, "unshare(CLONE_FILES)", || {
                 Fact::Known(is_throng(root, pid) && fdtable::can_be_private().is_ok())
             }),
@@ -100,22 +101,19 @@ impl MachineLimits {
             slabs: root.read(slabinfo::PATH, slabinfo::parse),
             page_bytes: meminfo::PAGE_BYTES,
             tcp_mem: root
-                .sysctl_list::<3>("net.ipv4.tcp_mem")
+                .sysctl_list::<3>(Limit::TCP_MEMORY.name())
                 .map(|pages| pages.map(|pages| u64::try_from(pages).unwrap_or(0))),
             tcp_mem_used_pages: root
                 .read("proc/thread-self/net/sockstat", sockstat::parse)
                 .map(|stat| stat.tcp_mem_pages),
-            epoll_watches_max: positive(
-                files::epoll_watches_max(root),
-                "fs.epoll.max_user_watches",
-            ),
+            epoll_watches_max: sysctl(Limit::EPOLL_WATCHES),
             conntrack: tracked(root),
-            somaxconn: sysctl("net.core.somaxconn"),
-            syn_backlog_max: sysctl("net.ipv4.tcp_max_syn_backlog"),
-            syncookies: sysctl("net.ipv4.tcp_syncookies"),
+            backlog_max: sysctl(Limit::SOMAXCONN),
+            syn_backlog_max: sysctl(Limit::SYN_BACKLOG),
+            syncookies: sysctl(Limit::SYNCOOKIES),
             // A namespace that uses the first namespace's table reports a negative number.
-            hash_buckets: root.sysctl("net.ipv4.tcp_ehash_entries").map(i64::unsigned_abs),
-            time_wait_max: sysctl("net.ipv4.tcp_max_tw_buckets"),
+            hash_buckets: root.sysctl(Limit::TCP_HASH.name()).map(i64::unsigned_abs),
+            time_wait_max: sysctl(Limit::TIME_WAIT),
             local_ports: local_ports(root),
             listeners: if_live(root, "sock_diag", || ListenerReader::default().listeners()),
         }
@@ -155,10 +153,11 @@ fn fds_hard(root: &ProcRoot, pid: u32) -> Fact<Option<u64>> {
 fn threads(root: &ProcRoot, pid: u32, status: &Fact<Status>) -> Fact<(u64, &'static str)> {
     let mut free = Vec::new();
     let running = root.read("proc/loadavg", parse_threads);
-    let machine = positive(root.sysctl("kernel.threads-max"), "kernel.threads-max");
+    let name = Limit::THREADS.name();
+    let machine = positive(root.sysctl(name), name);
     let unread = machine.why().or(running.why()).cloned();
     if let (Some(max), Some(running)) = (machine.known(), running.known()) {
-        free.push((max.saturating_sub(*running), "kernel.threads-max"));
+        free.push((max.saturating_sub(*running), name));
     }
     let exempt = status.known().is_some_and(|s| {
         s.uid == 0 || s.has(Capability::SysResource) || s.has(Capability::SysAdmin)
@@ -174,7 +173,7 @@ fn threads(root: &ProcRoot, pid: u32, status: &Fact<Status>) -> Fact<(u64, &'sta
     match (free.into_iter().min(), unread) {
         (Some(least), _) => Fact::Known(least),
         (None, Some(why)) => Fact::Unknown(why),
-        (None, None) => Fact::Unknown(Unknown::new("kernel.threads-max", Reason::Missing)),
+        (None, None) => Fact::Unknown(Unknown::new(name, Reason::Missing)),
     }
 }
 
@@ -219,7 +218,7 @@ fn send_to_self() -> std::io::Result<()> {
 /// Reports whether `/proc/sys` is visible: only then does a module's missing file mean that the
 /// module is not loaded.
 fn procfs_is_there(root: &ProcRoot) -> bool {
-    root.sysctl("net.core.somaxconn").known().is_some()
+    root.sysctl(Limit::SOMAXCONN.name()).known().is_some()
 }
 
 /// Runs `probe` if `root` is the running machine.

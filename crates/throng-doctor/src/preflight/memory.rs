@@ -1,5 +1,6 @@
 //! Checks of memory: of the machine, of the control group, and the pages of TCP's buffers.
 
+use throng_report::Limit;
 use throng_report::render::bytes;
 
 use super::check::{Check, LimitValue, Remedy, Sufficiency};
@@ -82,8 +83,13 @@ pub(super) fn buffers(required: &Requirements, machine: &MachineLimits) -> Optio
         let enough = Sufficiency::For(has.saturating_mul(CONNECTIONS_PER_BUFFER_PAGE));
         LimitValue { has, enough }
     });
-    let check =
-        Check::stops("tcp_mem", "net.ipv4.tcp_mem, pages left", required.connections, needs, found);
+    let check = Check::stops(
+        "tcp_mem",
+        format!("{}, pages left", Limit::TCP_MEMORY),
+        required.connections,
+        needs,
+        found,
+    );
     let because = format!(
         "a page for {CONNECTIONS_PER_BUFFER_PAGE} connections: buffers are nearly always empty"
     );
@@ -92,7 +98,7 @@ pub(super) fn buffers(required: &Requirements, machine: &MachineLimits) -> Optio
         let most = needs.saturating_add(used);
         let new = [old[0].max(most / 2), old[1].max(most * 3 / 4), old[2].max(most)];
         let show = |pages: [u64; 3]| pages.map(|pages| pages.to_string()).join(" ");
-        Remedy::sysctl("net.ipv4.tcp_mem", show(old), show(new))
+        Remedy::sysctl(Limit::TCP_MEMORY, show(old), show(new))
     }))
 }
 

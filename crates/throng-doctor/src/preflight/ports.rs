@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use throng_base::units::{show_count, show_duration};
+use throng_report::Limit;
 
 use super::check::{Check, CheckState, LimitValue, Remedy, Sufficiency, both};
 use super::{MachineLimits, PortChoice, PortRequirements, Requirements};
@@ -38,7 +39,7 @@ pub(super) fn ports(required: &Requirements, machine: &MachineLimits) -> Option<
         )
     };
     let limit = match &wanted.chosen {
-        PortChoice::Kernel => "net.ipv4.ip_local_port_range".to_owned(),
+        PortChoice::Kernel => Limit::PORTS.to_string(),
         PortChoice::Generator(range) => format!("source ports {}-{}", range.start(), range.end()),
     };
     let mut check = Check::stops("ports", limit, required.connections, required.connections, found);
@@ -74,13 +75,7 @@ pub(super) fn time_wait(required: &Requirements, machine: &MachineLimits) -> Opt
     }
     let waiting = (required.ends_per_s * TIME_WAIT_S).ceil() as u64;
     let found = machine.time_wait_max.clone().map(|max| LimitValue::fixed(max, waiting));
-    let check = Check::slows(
-        "time_wait",
-        "net.ipv4.tcp_max_tw_buckets",
-        required.connections,
-        waiting,
-        found,
-    );
+    let check = Check::slows("time_wait", Limit::TIME_WAIT, required.connections, waiting, found);
     Some(
         check
             .because(format!(
@@ -89,7 +84,7 @@ pub(super) fn time_wait(required: &Requirements, machine: &MachineLimits) -> Opt
             ))
             .else_do(|| {
                 let max = machine.time_wait_max.known().copied().unwrap_or(0);
-                Remedy::sysctl("net.ipv4.tcp_max_tw_buckets", max, waiting)
+                Remedy::sysctl(Limit::TIME_WAIT, max, waiting)
             }),
     )
 }
@@ -129,7 +124,7 @@ pub(super) fn listening_port(required: &Requirements, machine: &MachineLimits) -
             .unwrap_or_default();
         let with =
             if reserved.is_empty() { port.to_string() } else { format!("{reserved},{port}") };
-        Remedy::sysctl("net.ipv4.ip_local_reserved_ports", reserved, with)
+        Remedy::sysctl(Limit::RESERVED_PORTS, reserved, with)
     }))
 }
 
@@ -181,8 +176,7 @@ fn more_names(needs: u64, wanted: &PortRequirements, machine: &MachineLimits, fr
         (PortChoice::Kernel, Some(ports)) if names * most >= needs && free < most => {
             let old = format!("{} {}", ports.first, ports.last);
             let wide = format!("{} {}", ports.first.min(LOCAL_PORT_FIRST), u16::MAX);
-            Remedy::sysctl("net.ipv4.ip_local_port_range", old, wide)
-                .or("add addresses, each with --source")
+            Remedy::sysctl(Limit::PORTS, old, wide).or("add addresses, each with --source")
         }
         (PortChoice::Generator(_), _) if names * most >= needs => {
             Remedy::command(format!("--source-ports {LOCAL_PORT_FIRST}-{}", u16::MAX))

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use throng_base::units::{show_count, show_duration};
+use throng_report::Limit;
 
 use super::check::{Check, LimitValue, Remedy};
 use super::{MachineLimits, Requirements, fds};
@@ -18,7 +19,7 @@ pub(super) fn accept_queue(required: &Requirements, machine: &MachineLimits) -> 
     let (limit, because) = match existing(required, machine) {
         Some(_) => ("the listener's backlog".to_owned(), "the present listener's".to_owned()),
         None => (
-            "net.core.somaxconn and backlog".to_owned(),
+            format!("{} and backlog", Limit::SOMAXCONN),
             format!(
                 "backlog {} x {} listeners",
                 show_count(required.backlog),
@@ -30,10 +31,10 @@ pub(super) fn accept_queue(required: &Requirements, machine: &MachineLimits) -> 
     let because = format!("{}; {because}", show_burst(required));
     Some(check.because(because).else_do(|| {
         let each = needs.div_ceil(listeners(required, machine)).next_power_of_two();
-        match machine.somaxconn.known() {
+        match machine.backlog_max.known() {
             Some(max) if *max < each => {
                 let backlog = format!("listen(backlog) of {each}: throng serve --backlog {each}");
-                let mut remedy = Remedy::sysctl("net.core.somaxconn", max, each);
+                let mut remedy = Remedy::sysctl(Limit::SOMAXCONN, max, each);
                 remedy.command += &format!("   (and a {backlog})");
                 remedy
             }
@@ -57,13 +58,8 @@ pub(super) fn syn_queue(required: &Requirements, machine: &MachineLimits) -> Opt
             LimitValue::fixed(has, needs)
         }),
     };
-    let mut check = Check::slows(
-        "syn_queue",
-        "net.ipv4.tcp_max_syn_backlog",
-        required.connections,
-        needs,
-        found,
-    );
+    let mut check =
+        Check::slows("syn_queue", Limit::SYN_BACKLOG, required.connections, needs, found);
     let cookies = machine.syncookies.known().is_some_and(|on| *on > 0);
     if cookies {
         check.has = None;
@@ -76,7 +72,7 @@ pub(super) fn syn_queue(required: &Requirements, machine: &MachineLimits) -> Opt
     Some(check.because(because).else_do(|| {
         let old = machine.syn_backlog_max.known().copied().unwrap_or(0);
         let each = needs.div_ceil(listeners) * 4 / 3 + 1;
-        Remedy::sysctl("net.ipv4.tcp_max_syn_backlog", old, each.next_power_of_two())
+        Remedy::sysctl(Limit::SYN_BACKLOG, old, each.next_power_of_two())
     }))
 }
 
@@ -97,7 +93,7 @@ fn queue(required: &Requirements, machine: &MachineLimits) -> Fact<u64> {
     match existing(required, machine) {
         Some((_, places)) => Fact::Known(places),
         None => machine
-            .somaxconn
+            .backlog_max
             .clone()
             .map(|max| max.min(required.backlog).saturating_mul(listeners(required, machine))),
     }

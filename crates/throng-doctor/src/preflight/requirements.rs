@@ -119,7 +119,7 @@ pub struct PortRequirements {
 /// The program that chooses source ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortChoice {
-    /// Kernel, from `net.ipv4.ip_local_port_range`.
+    /// Kernel, from its range of local ports.
     Kernel,
     /// Generator, from these.
     Generator(RangeInclusive<u16>),

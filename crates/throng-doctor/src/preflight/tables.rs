@@ -1,6 +1,8 @@
 //! Checks of the kernel's tables with an entry for each connection: epoll watches, connection
 //! tracking, the TCP hash.
 
+use throng_report::Limit;
+
 use super::check::{Check, LimitValue, Remedy, Sufficiency};
 use super::{MachineLimits, Requirements};
 use crate::fact::Fact;
@@ -13,20 +15,15 @@ pub(super) fn epoll_watches(required: &Requirements, machine: &MachineLimits) ->
         .epoll_watches_max
         .clone()
         .map(|max| LimitValue::linear(max, required.ends(), WATCHES_RESERVED));
-    let check = Check::stops(
-        "epoll_watches",
-        "fs.epoll.max_user_watches",
-        required.connections,
-        needs,
-        found,
-    );
+    let check =
+        Check::stops("epoll_watches", Limit::EPOLL_WATCHES, required.connections, needs, found);
     let each = if required.ends() == 1 { "one each" } else { "one for each side" };
     Some(
         check
             .because(format!("{each} + {WATCHES_RESERVED} for the user's other programs"))
             .else_do(|| {
                 let max = machine.epoll_watches_max.known().copied().unwrap_or(0);
-                Remedy::sysctl("fs.epoll.max_user_watches", max, needs)
+                Remedy::sysctl(Limit::EPOLL_WATCHES, max, needs)
             }),
     )
 }
@@ -43,18 +40,15 @@ pub(super) fn conntrack(required: &Requirements, machine: &MachineLimits) -> Opt
     let found = tracking.clone().map(|t| LimitValue::linear(t.max.saturating_sub(t.count), 1, 0));
     let check = Check::stops(
         "conntrack",
-        "net.netfilter.nf_conntrack_max less entries",
+        format!("{} less entries", Limit::CONNTRACK),
         required.connections,
         required.connections,
         found,
     );
     Some(check.because("connections are tracked here, one entry each").else_do(|| {
         let (max, count) = tracking.known().map_or((0, 0), |t| (t.max, t.count));
-        let remedy = Remedy::sysctl(
-            "net.netfilter.nf_conntrack_max",
-            max,
-            required.connections.saturating_add(count),
-        );
+        let remedy =
+            Remedy::sysctl(Limit::CONNTRACK, max, required.connections.saturating_add(count));
         remedy.or("do not track them: nft add rule … notrack")
     }))
 }
@@ -67,8 +61,7 @@ pub(super) fn hash(required: &Requirements, machine: &MachineLimits) -> Option<C
         has: buckets,
         enough: Sufficiency::For(buckets.saturating_mul(SOCKETS_PER_BUCKET) / required.ends()),
     });
-    let check =
-        Check::slows("tcp_hash", "net.ipv4.tcp_ehash_entries", required.connections, needs, found);
+    let check = Check::slows("tcp_hash", Limit::TCP_HASH, required.connections, needs, found);
     let because = format!(
         "beyond {SOCKETS_PER_BUCKET} sockets a bucket the search for each packet's socket is long"
     );

@@ -319,7 +319,7 @@ fn what_root_is_exempt_from_does_not_stop_it() {
 
 #[test]
 fn a_burst_must_fit_into_the_queues() {
-    let small = MachineLimits { somaxconn: Fact::Known(128), ..machine() };
+    let small = MachineLimits { backlog_max: Fact::Known(128), ..machine() };
     let mut required = Requirements { connects_per_s: 20_000.0, ..both(10_000) };
     let whole = preflight(&required, &small);
     let queue = found(&whole, "accept_queue");

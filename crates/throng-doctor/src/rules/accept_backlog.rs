@@ -1,14 +1,15 @@
 //! Connections that the kernel has established and the server has not accepted.
 
-use throng_report::{Evidence, LoadCounters};
+use throng_report::{Endpoint, Evidence, LoadCounters, Metric};
 
 use crate::history::Sample;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 /// Returns evidence that connections waited for longer than one interval: in the accept queue, or
 /// as the difference of the counts of client and server.
 pub(super) fn accept_backlog(run: &RunView<'_>) -> Option<Evidence> {
-    let queued = |sample: &Sample| run.value(Endpoint::Server, sample, "listener.accept_queue");
+    let queued =
+        |sample: &Sample| run.value(Endpoint::Server, sample, Metric::LISTENER_ACCEPT_QUEUE);
     let missing = |sample: &Sample| {
         let connected = sample.load()?.counters.connected;
         Some(connected.saturating_sub(open(sample)?) as i64)
@@ -21,7 +22,7 @@ pub(super) fn accept_backlog(run: &RunView<'_>) -> Option<Evidence> {
     };
     let samples = run.samples();
     let peak = if samples.windows(2).any(|pair| pair.iter().all(waits)) {
-        run.peak_of("listener.accept_queue", queued)
+        run.peak_of(Metric::LISTENER_ACCEPT_QUEUE.name(), queued)
     } else if samples.windows(3).any(|three| {
         misses(&three[0], &three[1]) == Some(true) && misses(&three[1], &three[2]) == Some(true)
     }) {
@@ -72,8 +73,8 @@ mod tests {
     #[test]
     fn who_waits_is_seen_in_the_queue_and_in_the_counts() {
         assert_eq!(of(&Run::quiet()), None);
-        let queued = Run::quiet().with("listener.accept_queue", 7);
-        assert_eq!(of(&queued).unwrap(), "listener.accept_queue");
+        let queued = Run::quiet().with(Metric::LISTENER_ACCEPT_QUEUE, 7);
+        assert_eq!(of(&queued).unwrap(), Metric::LISTENER_ACCEPT_QUEUE.name());
         assert_eq!(of(&serving(7, |second| second > 5)).unwrap(), "load.connected - server.open");
     }
 

@@ -1,72 +1,56 @@
 //! Connections became ready faster than the server accepted them.
 
-use throng_report::render::count;
-use throng_report::{Evidence, Finding, Severity, Side};
+use throng_report::{Endpoint, Limit, Metric, Severity};
 
 use super::accept_backlog::accept_backlog;
-use super::{Rule, retransmission};
-use crate::run_view::{Endpoint, RunView};
-
-pub(super) const RULE: Rule = Rule {
-    id: "accept_queue_overflow",
-    explains: &["half_open", "syn_queue_overflow", "retransmits"],
-    find,
-};
+use super::kernel_row::KernelRow;
+use super::retransmission::{self, Symptom};
+use super::{Rule, RuleTrait};
+use crate::run_view::RunView;
 
 /// The kernel counts each handshake that it drops because the listener's accept queue is full: its
 /// SYN, or its final ACK. The counter covers all listeners of the machine, so an overflow without a
 /// symptom may be another program's.
-fn find(run: &RunView<'_>) -> Option<Finding> {
-    let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows")?;
-    let backlog = run.constant(Endpoint::Server, "listener.backlog");
-    // The kernel refuses when the queue is longer than the backlog, so that one more than the
-    // backlog fits.
-    let room = backlog.map(|backlog| format!(", which holds {},", count((backlog + 1) as f64)));
-    let (severity, symptom) = symptom(run).unzip();
-    let mut found = Finding::new(
-        RULE.id,
-        Side::Server,
-        format!(
-            "The server's accept queue{} overflowed {} times. Connections arrived faster than the \
-             server accepted them: the kernel drops the rest, and each of those clients tries \
-             again a second later.",
-            room.unwrap_or_default(),
-            count(overflows.by() as f64)
-        ),
-    )
-    .with_severity(severity.unwrap_or(Severity::Noted))
-    .with_confidence(if symptom.is_some() { 1.0 } else { 0.6 });
-    found.evidence.push(overflows.evidence());
-    let most =
-        run.peak(Endpoint::Server, "listener.accept_queue_most").filter(|peak| peak.value > 0);
-    found.evidence.extend(most.map(|peak| peak.evidence()));
-    found.evidence.extend(symptom);
-    Some(found.remedied_by(
-        "throng serve --backlog 65535, or raise the backlog of your server's listen(); and sysctl \
-         -w net.core.somaxconn=65535",
-    ))
-}
+pub(super) const RULE: Rule = Rule::row(
+    "accept_queue_overflow",
+    &KernelRow {
+        counters: &[Metric::TCPEXT_LISTEN_OVERFLOWS],
+        at_server: true,
+        // The kernel refuses when the queue is longer than the backlog: one more than it fits.
+        limit: |facts| facts.backlog.map(|backlog| backlog + 1),
+        gauge: Some(Metric::LISTENER_ACCEPT_QUEUE_MOST),
+        felt_by: symptom,
+        unfelt: Some((Severity::Noted, 0.6)),
+        text: "The server's accept queue{room} overflowed {drops} times. Connections arrived \
+               faster than the server accepted them: the kernel drops the rest, and each of those \
+               clients tries again a second later.",
+        remedy: "throng serve --backlog {wanted}, or raise the backlog of your server's listen(); \
+                 and {raise}",
+        raises: Some(Limit::SOMAXCONN),
+        wanted_min: 65_535,
+        ..KernelRow::ANY
+    },
+)
+.with(&[RuleTrait::LacksCpu, RuleTrait::WithoutLoad])
+.explains(&["half_open", "syn_queue_overflow", "retransmits"]);
 
 /// Returns the symptom of an overflow. A dropped SYN delays a connect or makes it fail. After a
 /// dropped final ACK the client believes that it is connected; the server does not know the
 /// connection, and messages on it get no answer. Connections that wait in a queue that has room did
 /// not overflow it: another listener did.
-pub(super) fn symptom(run: &RunView<'_>) -> Option<(Severity, Evidence)> {
-    let late =
-        || retransmission::by_connects(run).map(|symptom| (symptom.severity, symptom.evidence));
-    let unserved = accept_backlog(run)
-        .filter(|_| may_have_been_full(run))
-        .map(|evidence| (Severity::Stopped, evidence));
-    let silent =
-        || retransmission::by_messages(run).map(|symptom| (symptom.severity, symptom.evidence));
-    unserved.or_else(late).or_else(silent)
+pub(super) fn symptom(run: &RunView<'_>) -> Option<Symptom> {
+    let unserved = accept_backlog(run).filter(|_| may_have_been_full(run));
+    let unserved = unserved.map(|evidence| Symptom { severity: Severity::Stopped, evidence });
+    unserved
+        .or_else(|| retransmission::by_connects(run))
+        .or_else(|| retransmission::by_messages(run))
 }
 
 /// Reports whether the accept queue may have been full. Between two samples a queue may be longer
 /// than at either, but hardly twice as long.
 fn may_have_been_full(run: &RunView<'_>) -> bool {
-    let backlog = run.constant(Endpoint::Server, "listener.backlog");
-    let most = run.peak(Endpoint::Server, "listener.accept_queue_most");
+    let backlog = run.facts(Endpoint::Server).backlog;
+    let most = run.peak(Endpoint::Server, Metric::LISTENER_ACCEPT_QUEUE_MOST);
     backlog.zip(most).is_none_or(|(backlog, most)| 2 * most.value >= backlog)
 }
 
@@ -77,8 +61,12 @@ mod tests {
 
     #[test]
     fn a_queue_that_overflows_is_told_with_its_size() {
-        let run =
-            Run::quiet().with("listener.backlog", 128).growing("TcpExt.ListenOverflows", 70, 40, 2);
+        let run = Run::quiet().with(Metric::LISTENER_BACKLOG, 128).growing(
+            Metric::TCPEXT_LISTEN_OVERFLOWS,
+            70,
+            40,
+            2,
+        );
         assert_eq!(run.speaks(&RULE).severity, Severity::Noted, "it may be another program's");
         let run =
             run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)));
@@ -98,10 +86,10 @@ mod tests {
     fn who_waits_in_a_queue_that_has_room_did_not_meet_the_overflow() {
         let waiting = |most| {
             Run::quiet()
-                .with("listener.backlog", 4_096)
-                .with("listener.accept_queue", most)
-                .with("listener.accept_queue_most", most)
-                .growing("TcpExt.ListenOverflows", 70, 40, 2)
+                .with(Metric::LISTENER_BACKLOG, 4_096)
+                .with(Metric::LISTENER_ACCEPT_QUEUE, most)
+                .with(Metric::LISTENER_ACCEPT_QUEUE_MOST, most)
+                .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 70, 40, 2)
         };
         assert_eq!(waiting(13).speaks(&RULE).severity, Severity::Noted);
         assert_eq!(waiting(4_096).speaks(&RULE).severity, Severity::Stopped);
@@ -109,8 +97,8 @@ mod tests {
 
     #[test]
     fn overflows_of_another_time_or_of_a_kernel_that_is_not_the_servers_are_none() {
-        Run::quiet().with("TcpExt.ListenOverflows", 70).is_silent(&RULE);
-        let mut elsewhere = Run::quiet().growing("TcpExt.ListenOverflows", 70, 40, 2);
+        Run::quiet().with(Metric::TCPEXT_LISTEN_OVERFLOWS, 70).is_silent(&RULE);
+        let mut elsewhere = Run::quiet().growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 70, 40, 2);
         elsewhere.header.target_is_here = false;
         elsewhere.is_silent(&RULE);
     }

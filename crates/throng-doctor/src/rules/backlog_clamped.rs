@@ -1,35 +1,32 @@
 //! The server requested a longer accept queue than the kernel allows.
 
 use throng_report::render::count;
-use throng_report::{Finding, Severity, Side};
+use throng_report::{Endpoint, Finding, Limit, Metric, Severity, Side};
 
-use super::{Rule, accept_queue_overflow};
-use crate::run_view::{Endpoint, RunView};
+use super::{Rule, RuleTrait, accept_queue_overflow};
+use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule {
-    id: "backlog_clamped",
-    explains: &["accept_queue_overflow", "syn_queue_overflow", "half_open", "retransmits"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::new("backlog_clamped", find)
+    .with(&[RuleTrait::WithoutLoad])
+    .explains(&["accept_queue_overflow", "syn_queue_overflow", "half_open", "retransmits"]);
 
 /// A throng server reports the backlog that it requested. For another server it is unknown; a
 /// backlog that equals the limit makes it likely.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let limit = run.constant(Endpoint::Server, "sysctl.net.core.somaxconn")?;
-    let backlog =
-        run.constant(Endpoint::Server, "listener.backlog").filter(|backlog| *backlog == limit)?;
-    let requested = requested(run);
+    let limit = run.facts(Endpoint::Server).somaxconn?;
+    let backlog = run.facts(Endpoint::Server).backlog.filter(|backlog| *backlog == limit)?;
+    let requested = run.facts(Endpoint::Server).backlog_asked;
     if requested.is_some_and(|requested| requested <= limit) {
         return None;
     }
-    let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows");
-    let used = run.peak(Endpoint::Server, "listener.accept_queue_most").filter(|peak| {
+    let overflows = run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_OVERFLOWS);
+    let used = run.peak(Endpoint::Server, Metric::LISTENER_ACCEPT_QUEUE_MOST).filter(|peak| {
         // A guess needs an overflow: a queue that was long is not enough.
         requested.is_some() && peak.value * 2 >= backlog
     });
     let severity = match (&overflows, &used) {
         (Some(_), _) => {
-            accept_queue_overflow::symptom(run).map_or(Severity::Noted, |symptom| symptom.0)
+            accept_queue_overflow::symptom(run).map_or(Severity::Noted, |symptom| symptom.severity)
         }
         (None, Some(_)) => Severity::Noted,
         (None, None) => return None,
@@ -49,25 +46,15 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         Some(_) => " Its accept queue overflowed, and the kernel dropped handshakes.",
         None => " Its accept queue was more than half full.",
     };
-    let mut found = Finding::new(RULE.id, Side::Server, text + did)
+    let raise = Limit::SOMAXCONN.raise(requested.unwrap_or(WANTED));
+    let same = if requested.is_some() { "" } else { " with the same backlog" };
+    let finding = Finding::new(RULE.id, Side::Server, text + did)
         .with_severity(severity)
-        .with_confidence(if requested.is_some() { 1.0 } else { GUESSED });
-    found.evidence.extend(overflows.map(|growth| growth.evidence()));
-    found.evidence.extend(used.map(|peak| peak.evidence()));
-    let wanted = requested.unwrap_or(WANTED);
-    Some(found.remedied_by(match requested {
-        Some(_) => format!("sysctl -w net.core.somaxconn={wanted}, then restart the server"),
-        None => format!(
-            "sysctl -w net.core.somaxconn={wanted}, then restart the server with the same backlog"
-        ),
-    }))
-}
-
-/// Returns the backlog that a throng server requested.
-fn requested(run: &RunView<'_>) -> Option<i64> {
-    let requested =
-        run.samples().iter().find_map(|sample| Some(sample.interval.server.as_ref()?.backlog));
-    requested.filter(|requested| *requested > 0).map(|requested| requested as i64)
+        .with_confidence(if requested.is_some() { 1.0 } else { GUESSED })
+        .with_evidence(overflows)
+        .with_evidence(used)
+        .remedied_by(format!("{raise}, then restart the server{same}"));
+    Some(finding)
 }
 
 /// The confidence that a server whose backlog equals the limit requested more.
@@ -85,9 +72,9 @@ mod tests {
 
     fn limited(somaxconn: i64, backlog: i64) -> Run {
         Run::quiet()
-            .with("sysctl.net.core.somaxconn", somaxconn)
-            .with("listener.backlog", backlog)
-            .growing("TcpExt.ListenOverflows", 0, 40, 2)
+            .with(Metric::SYSCTL_NET_CORE_SOMAXCONN, somaxconn)
+            .with(Metric::LISTENER_BACKLOG, backlog)
+            .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2)
     }
 
     fn asking(run: Run, backlog: u64) -> Run {
@@ -126,9 +113,9 @@ mod tests {
     fn a_short_queue_that_was_hardly_used_is_no_finding() {
         let quiet = |most| {
             let run = Run::quiet()
-                .with("sysctl.net.core.somaxconn", 128)
-                .with("listener.backlog", 128)
-                .with("listener.accept_queue_most", most);
+                .with(Metric::SYSCTL_NET_CORE_SOMAXCONN, 128)
+                .with(Metric::LISTENER_BACKLOG, 128)
+                .with(Metric::LISTENER_ACCEPT_QUEUE_MOST, most);
             asking(run, 4_096)
         };
         quiet(20).is_silent(&RULE);

@@ -1,20 +1,19 @@
 //! A control group's CPU quota kept a program from CPUs that were free.
 
-use throng_report::{Finding, Side};
+use throng_report::{Endpoint, Finding, ProcessMetric, Side};
 
-use super::{CPU_SHORTAGE_SYMPTOMS, Rule};
+use super::{Rule, RuleTrait};
 use crate::cpus::whole_percent;
 use crate::impact::impact_of_waiting;
-use crate::run_view::{Endpoint, Growth, RunView};
+use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule =
-    Rule { id: "cgroup_throttled", explains: CPU_SHORTAGE_SYMPTOMS, find };
+pub(super) const RULE: Rule = Rule::new("cgroup_throttled", find).with(&[RuleTrait::TakesCpu]);
 
 /// The kernel sums the time for which runnable threads had to wait for the quota.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let impact = impact_of_waiting(run)?;
-    let server = throttled(run, Endpoint::Server, "process.server.throttled_us");
-    let client = throttled(run, Endpoint::Client, "process.client.throttled_us");
+    let server = throttled(run, Endpoint::Server);
+    let client = throttled(run, Endpoint::Client);
     let (whose, side, growth) = match (server, client) {
         // Equal numbers mean one group that holds both programs.
         (Some(server), Some(client)) if server.by() == client.by() => {
@@ -31,8 +30,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let end = if side == Side::Server { Endpoint::Server } else { Endpoint::Client };
-    let label = if side == Side::Server { "server" } else { "client" };
-    let limit = run.constant(end, &format!("process.{label}.cpu_limit_millicpus"));
+    let limit = run.facts(end).cpu_limit_millicpus;
     let quota =
         limit.map_or_else(String::new, |limit| format!(" of {:.2} CPUs", limit as f64 / 1000.0));
     let held_up = share_of_time(run, &growth);
@@ -43,17 +41,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         whole_percent(held_up),
         impact.what
     );
-    let mut found = Finding::new(RULE.id, side, text).with_severity(impact.severity);
-    found.evidence.push(growth.evidence());
-    found.evidence.push(impact.evidence);
-    Some(found.remedied_by(
+    let finding = Finding::new(RULE.id, side, text).with_severity(impact.severity)
+        .with_evidence([growth])
+        .with_evidence([impact.evidence])
+        .remedied_by(
         "raise the quota (cpu.max, or cpu.cfs_quota_us; a container's --cpus), or lower the load",
-    ))
+    );
+    Some(finding)
 }
 
 /// Returns the time that a program waited for its quota, if it was long enough to matter.
-fn throttled(run: &RunView<'_>, end: Endpoint, counter: &str) -> Option<Growth> {
-    let growth = run.growth(end, counter)?;
+fn throttled(run: &RunView<'_>, end: Endpoint) -> Option<Growth> {
+    let growth = run.growth(end, ProcessMetric::THROTTLED_US.of(end))?;
     (share_of_time(run, &growth) >= SHARE_MIN).then_some(growth)
 }
 
@@ -87,9 +86,9 @@ mod tests {
     #[test]
     fn a_quota_that_keeps_the_server_waiting_is_told_with_its_size() {
         let run = slow()
-            .growing("process.server.throttled_us", 5_000, 400_000, 2)
-            .with("process.server.cpu_limit_millicpus", 500)
-            .with("process.client.throttled_us", 0);
+            .growing(ProcessMetric::THROTTLED_US.server, 5_000, 400_000, 2)
+            .with(ProcessMetric::CPU_LIMIT_MILLICPUS.server, 500)
+            .with(ProcessMetric::THROTTLED_US.client, 0);
         let found = run.speaks(&RULE);
         assert_eq!((found.side, found.severity), (Side::Server, Severity::Slowed));
         assert_eq!(
@@ -101,14 +100,14 @@ mod tests {
 
     #[test]
     fn one_group_may_hold_both_ends_or_only_the_generator() {
-        let both = slow().growing("process.server.throttled_us", 0, 400_000, 2).growing(
-            "process.client.throttled_us",
+        let both = slow().growing(ProcessMetric::THROTTLED_US.server, 0, 400_000, 2).growing(
+            ProcessMetric::THROTTLED_US.client,
             0,
             400_000,
             2,
         );
         assert!(both.speaks(&RULE).text.contains("of generator and server"));
-        let client = slow().growing("process.client.throttled_us", 0, 400_000, 2);
+        let client = slow().growing(ProcessMetric::THROTTLED_US.client, 0, 400_000, 2);
         assert_eq!(client.speaks(&RULE).side, Side::Client);
     }
 
@@ -117,13 +116,13 @@ mod tests {
         let refused = Run::quiet().loaded(|load, second| {
             load.connect_failed.0.insert("ECONNREFUSED".into(), 100 * second);
         });
-        refused.growing("process.client.throttled_us", 0, 400_000, 2).is_silent(&RULE);
+        refused.growing(ProcessMetric::THROTTLED_US.client, 0, 400_000, 2).is_silent(&RULE);
     }
 
     #[test]
     fn a_burst_that_waited_for_a_moment_and_a_run_that_felt_nothing_are_none() {
-        slow().growing("process.server.throttled_us", 0, 20_000, 5).is_silent(&RULE);
-        Run::quiet().growing("process.server.throttled_us", 0, 400_000, 2).is_silent(&RULE);
-        slow().with("process.server.throttled_us", 77_000_000).is_silent(&RULE);
+        slow().growing(ProcessMetric::THROTTLED_US.server, 0, 20_000, 5).is_silent(&RULE);
+        Run::quiet().growing(ProcessMetric::THROTTLED_US.server, 0, 400_000, 2).is_silent(&RULE);
+        slow().with(ProcessMetric::THROTTLED_US.server, 77_000_000).is_silent(&RULE);
     }
 }

@@ -4,21 +4,19 @@ use throng_report::render::count;
 use throng_report::{Evidence, Finding, Side};
 
 use super::accept_backlog::{accept_backlog, open};
-use super::{Rule, retransmission};
+use super::{Rule, RuleTrait, retransmission};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule {
-    id: "connections_max_reached",
-    explains: &[
+pub(super) const RULE: Rule = Rule::new("connections_max_reached", find)
+    .with(&[RuleTrait::ServerFault, RuleTrait::WithoutLoad])
+    .explains(&[
         "accept_queue_overflow",
         "half_open",
         "retransmits",
         "server_slow",
         "server_stalled",
         "syn_queue_overflow",
-    ],
-    find,
-};
+    ]);
 
 /// A full server to which no other client tries to connect has just enough room.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -29,7 +27,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let server = servers.next_back()?;
     let limit = server.connections_max;
     let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
-    let mut found = Finding::new(
+    let wanted = run.header.users_planned.max(limit.saturating_mul(2));
+    let finding = Finding::new(
         RULE.id,
         Side::Server,
         format!(
@@ -38,11 +37,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             count(held as f64),
             count(limit as f64)
         ),
-    );
-    found.evidence.push(paused);
-    found.evidence.push(symptom);
-    let wanted = run.header.users_planned.max(limit.saturating_mul(2));
-    Some(found.remedied_by(remedy(&server.handler, wanted)))
+    )
+    .with_evidence([paused])
+    .with_evidence([symptom])
+    .remedied_by(remedy(&server.handler, wanted));
+    Some(finding)
 }
 
 /// Returns the command for a ready-made server, and the option for a server of the library.
@@ -71,7 +70,7 @@ fn paused(run: &RunView<'_>) -> Option<Evidence> {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ServerSnapshot;
+    use throng_report::{Metric, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::*;
@@ -121,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_longer_queue_does_not_help_it() {
-        let run = places(600).growing("TcpExt.ListenOverflows", 0, 40, 2);
+        let run = places(600).growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2);
         let (history, summary) = run.whole();
         let findings = crate::diagnose(&history, &summary, &[]).findings;
         assert_eq!(findings[0].id, RULE.id);

@@ -1,27 +1,26 @@
 //! Programs that do not belong to the run took CPUs that it needed, or could have used.
 
-use throng_report::{Evidence, Finding, Severity};
+use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, Severity};
 
-use super::Rule;
+use super::{FindingClass, Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, ProcessCpus, mean, shares};
 use crate::history::Sample;
 use crate::impact::{Impact, impact_of_waiting};
 use crate::kernels::{Kernel, machines};
 use crate::other_programs::OtherPrograms;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule {
-    id: super::CAVEAT,
-    explains: &[
+pub(super) const RULE: Rule = Rule::new("cpu_contended", find)
+    .of_class(FindingClass::Note)
+    .with(&[RuleTrait::OtherPrograms, RuleTrait::LacksCpu])
+    .explains(&[
         "generator_saturated",
         "server_cpu_saturated",
         "hot_core",
         "server_slow",
         "slow_consumers",
         "accept_queue_overflow",
-    ],
-    find,
-};
+    ]);
 
 /// If threads of the run waited for a CPU, and that explains what happened, other programs are the
 /// cause. If the machine was full of other programs but the run shows no symptom, they are a
@@ -59,14 +58,15 @@ fn cause(run: &RunView<'_>, machine: &Kernel, impact: &Impact) -> Option<Finding
         shares(run, &used),
         impact.what
     );
-    let mut found = Finding::new(RULE.id, machine.side, text)
-        .with_severity(impact.severity)
-        .with_confidence(0.9);
     // Contention from before the first symptom is not when it stopped anything.
     let felt_ms = used.at_ms.max(impact.first_ms);
-    found.evidence.extend(evidence(run, machine.endpoint, felt_ms));
-    found.evidence.push(impact.evidence.clone());
-    Some(found.remedied_by(REMEDY))
+    let finding = Finding::new(RULE.id, machine.side, text)
+        .with_severity(impact.severity)
+        .with_confidence(0.9)
+        .with_evidence(evidence(run, machine.endpoint, felt_ms))
+        .with_evidence([impact.evidence.clone()])
+        .remedied_by(REMEDY);
+    Some(finding)
 }
 
 /// Returns the finding about programs that filled the machine although the run shows no symptom.
@@ -84,11 +84,12 @@ fn caveat(run: &RunView<'_>, machine: &Kernel) -> Option<Finding> {
         others.describe(machine),
         shares(run, &first)
     );
-    let mut found = Finding::new(RULE.id, machine.side, text)
+    let finding = Finding::new(RULE.id, machine.side, text)
         .with_severity(Severity::Noted)
-        .with_confidence(0.9);
-    found.evidence.extend(evidence(run, machine.endpoint, first.at_ms));
-    Some(found.remedied_by(REMEDY))
+        .with_confidence(0.9)
+        .with_evidence(evidence(run, machine.endpoint, first.at_ms))
+        .remedied_by(REMEDY);
+    Some(finding)
 }
 
 /// Reports whether other programs used more of the machine than usual background work.
@@ -124,11 +125,9 @@ fn rise(run: &RunView<'_>, uses: &[CpuUse]) -> Option<f64> {
 
 /// Returns how long threads of the run waited, and how busy the machine was.
 fn evidence(run: &RunView<'_>, end: Endpoint, at_ms: u64) -> Vec<Evidence> {
-    let delays = [(Endpoint::Client, "client"), (Endpoint::Server, "server")]
+    let delays = [Endpoint::Client, Endpoint::Server]
         .into_iter()
-        .filter_map(|(end, label)| {
-            run.peak(end, &format!("process.{label}.most_delayed_thread_permille"))
-        })
+        .filter_map(|end| run.peak(end, ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.of(end)))
         .map(|peak| peak.evidence())
         .map(|evidence| Evidence { at_ms: evidence.at_ms.max(at_ms), ..evidence });
     let busy = run.growth_of("machine.cpu_busy_us", |sample| {
@@ -166,7 +165,7 @@ const STRANGERS_CPUS_MIN: f64 = 0.25;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ProgramUse;
+    use throng_report::{Metric, ProcessMetric, ProgramUse};
 
     use super::super::fixture::Run;
     use super::*;
@@ -175,8 +174,8 @@ mod tests {
     /// generator is late.
     fn beside(delayed: i64) -> Run {
         Run::quiet()
-            .growing("process.server.cpu_us", 0, 200_000, 0)
-            .with("process.client.most_delayed_thread_permille", delayed)
+            .growing(ProcessMetric::CPU_US.server, 0, 200_000, 0)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, delayed)
             .loaded(|load, second| load.lag.record_n(30_000, if second > 5 { 900 } else { 0 }))
             .changed(|interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
@@ -203,8 +202,8 @@ mod tests {
     fn they_are_named_with_their_time() {
         // From 5 to 9 s other programs use nearly everything.
         let run = Run::quiet()
-            .growing("process.server.cpu_us", 0, 200_000, 0)
-            .with("process.client.most_delayed_thread_permille", 300)
+            .growing(ProcessMetric::CPU_US.server, 0, 200_000, 0)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, 300)
             .loaded(|load, second| {
                 load.message.record_n(400_000, if (6..=9).contains(&second) { 500 } else { 0 });
             })
@@ -256,9 +255,9 @@ mod tests {
     fn a_run_that_is_held_to_one_cpu_has_no_use_for_the_idle_one() {
         let run = beside(30)
             .loaded(|load, _| load.lag.clear())
-            .with("process.client.cpus_allowed", 1)
-            .growing("process.client.cpus_busy_us", 0, 990_000, 0)
-            .growing("process.client.cpus_idle_us", 0, 10_000, 0)
+            .with(ProcessMetric::CPUS_ALLOWED.client, 1)
+            .growing(ProcessMetric::CPUS_BUSY_US.client, 0, 990_000, 0)
+            .growing(ProcessMetric::CPUS_IDLE_US.client, 0, 10_000, 0)
             .changed(|interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
                 (machine.cpu_busy_us, machine.cpu_idle_us) =
@@ -330,12 +329,12 @@ mod tests {
 
     #[test]
     fn a_machine_that_the_run_fills_itself_is_not_contended() {
-        beside(600).growing("process.server.cpu_us", 0, 1_800_000, 0).is_silent(&RULE);
+        beside(600).growing(ProcessMetric::CPU_US.server, 0, 1_800_000, 0).is_silent(&RULE);
     }
 
     #[test]
     fn threads_that_would_fill_the_machine_many_times_are_not_held_up_by_others() {
-        let wanting = |us| beside(600).growing("process.server.run_delay_us", 0, us, 0);
+        let wanting = |us| beside(600).growing(ProcessMetric::RUN_DELAY_US.server, 0, us, 0);
         assert_eq!(wanting(3_000_000).speaks(&RULE).severity, Severity::Slowed);
         assert_eq!(wanting(40_000_000).speaks(&RULE).severity, Severity::Noted);
     }
@@ -343,7 +342,7 @@ mod tests {
     #[test]
     fn where_the_server_cannot_be_seen_it_might_be_the_server() {
         let unseen = beside(600).changed(|interval, _| {
-            interval.kernel.remove("process.server.cpu_us");
+            interval.kernel.remove(ProcessMetric::CPU_US.server);
         });
         unseen.is_silent(&RULE);
     }
@@ -356,6 +355,6 @@ mod tests {
 
     #[test]
     fn the_kernels_own_work_on_packets_is_not_another_programs() {
-        beside(600).growing("cpu.softirq_us", 0, 1_700_000, 0).is_silent(&RULE);
+        beside(600).growing(Metric::CPU_SOFTIRQ_US, 0, 1_700_000, 0).is_silent(&RULE);
     }
 }

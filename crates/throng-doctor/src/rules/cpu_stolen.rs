@@ -1,14 +1,15 @@
 //! The hypervisor gave the machine's CPUs to other guests.
 
-use throng_report::{Evidence, Finding};
+use throng_report::{Endpoint, Evidence, Finding};
 
-use super::{CPU_SHORTAGE_SYMPTOMS, Rule};
+use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, lasting, mean, whole_percent};
 use crate::impact::impact_of_waiting;
 use crate::kernels::machines;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule { id: "cpu_stolen", explains: CPU_SHORTAGE_SYMPTOMS, find };
+pub(super) const RULE: Rule =
+    Rule::new("cpu_stolen", find).with(&[RuleTrait::TakesCpu, RuleTrait::OtherPrograms]);
 
 /// A virtual machine counts the time in which it was ready to run and did not get a CPU.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -34,14 +35,15 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         impact.what
     );
     let stolen = stolen(run, machine.endpoint)?;
-    let mut found = Finding::new(RULE.id, machine.side, text)
+    let finding = Finding::new(RULE.id, machine.side, text)
         .with_severity(impact.severity)
-        .with_confidence(0.9);
-    found.evidence.push(stolen);
-    found.evidence.push(impact.evidence);
-    Some(found.remedied_by(
+        .with_confidence(0.9)
+        .with_evidence([stolen])
+        .with_evidence([impact.evidence])
+        .remedied_by(
         "repeat the run at another hour, or on a machine with dedicated CPUs (not burstable ones)",
-    ))
+    );
+    Some(finding)
 }
 
 fn stolen(run: &RunView<'_>, end: Endpoint) -> Option<Evidence> {

@@ -3,10 +3,12 @@
 use throng_report::render::{count, percent};
 use throng_report::{Finding, Severity, Side};
 
-use super::Rule;
+use super::{FindingClass, Rule};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule { id: "deliveries_missing", explains: &[], find };
+pub(super) const RULE: Rule = Rule::new("deliveries_missing", find)
+    .of_class(FindingClass::Consequence)
+    .follows_from(&["server_restarted"]);
 
 /// A probe expects a delivery at every subscribed user and recognises it by its mark. If there is
 /// no delivery at all, the server either does not forward the probe, or sends another message
@@ -48,15 +50,16 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     };
     let is_few = counters.missing.saturating_mul(MISSING_ONE_IN) < counters.expected;
     let severity = if is_few { Severity::Slowed } else { Severity::Stopped };
-    let mut found =
-        Finding::new(RULE.id, Side::Server, text).with_severity(severity).with_confidence(0.8);
-    found.evidence.extend(growth.map(|growth| growth.evidence()));
-    if found.evidence.is_empty() {
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(severity)
+        .with_confidence(0.8)
+        .remedied_by(remedy);
+    if growth.is_none() {
         // The probes ended while users left, after the last interval that could show it.
         let at_ms = run.samples().last()?.interval.at_ms;
-        found = found.shown_by("load.probe.missing", 0.0, counters.missing as f64, at_ms);
+        return Some(finding.shown_by("load.probe.missing", 0.0, counters.missing as f64, at_ms));
     }
-    Some(found.remedied_by(remedy))
+    Some(finding.with_evidence(growth))
 }
 
 /// The share of missing deliveries, one in so many, from which the finding is grave.

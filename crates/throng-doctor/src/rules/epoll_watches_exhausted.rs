@@ -1,13 +1,13 @@
 //! The Unix user of a program has no epoll watch left for another socket.
 
 use throng_report::render::count;
-use throng_report::{Finding, Side};
+use throng_report::{Endpoint, Finding, Limit, Side};
 
 use super::Rule;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
-    Rule { id: "epoll_watches_exhausted", explains: &["server_closes_early", "half_open"], find };
+    Rule::new("epoll_watches_exhausted", find).explains(&["server_closes_early", "half_open"]);
 
 /// The sign is `ENOSPC` from a connect or an accept: both opened a socket and could not add it to
 /// epoll. The kernel does not report how many watches a user has; the errno is the only sign.
@@ -21,10 +21,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         (None, Some(_)) => (Endpoint::Server, Side::Server, "The server's user"),
         (None, None) => return None,
     };
-    let most = run.constant(end, "sysctl.fs.epoll.max_user_watches");
+    let most = run.facts(end).epoll_watches_max;
     let all = most.map_or(String::new(), |most| format!(" of {}", count(most as f64)));
     let refused: u64 = [&client, &server].into_iter().flatten().map(|growth| growth.by()).sum();
-    let mut found = Finding::new(
+    let needed = run.header.users_planned.saturating_mul(2) as i64 + SPARE;
+    let wanted = most.unwrap_or(0).saturating_mul(2).max(needed);
+    let finding = Finding::new(
         RULE.id,
         side,
         format!(
@@ -33,11 +35,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
              watch in the generator and one in the server.",
             count(refused as f64)
         ),
-    );
-    found.evidence.extend([client, server].into_iter().flatten().map(|growth| growth.evidence()));
-    let needed = run.header.users_planned.saturating_mul(2) as i64 + SPARE;
-    let wanted = most.unwrap_or(0).saturating_mul(2).max(needed);
-    Some(found.remedied_by(format!("sysctl -w fs.epoll.max_user_watches={wanted}")))
+    )
+    .with_evidence([client, server].into_iter().flatten())
+    .remedied_by(Limit::EPOLL_WATCHES.raise(wanted));
+    Some(finding)
 }
 
 /// Watches for other programs of the user.
@@ -45,7 +46,7 @@ const SPARE: i64 = 100_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ServerSnapshot;
+    use throng_report::{Metric, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::*;
@@ -65,7 +66,7 @@ mod tests {
     fn the_program_that_was_refused_is_named() {
         let side = |run: &Run| run.speaks(&RULE).side;
         let generator =
-            refused_by_the_generator("ENOSPC").with("sysctl.fs.epoll.max_user_watches", 400);
+            refused_by_the_generator("ENOSPC").with(Metric::SYSCTL_FS_EPOLL_MAX_USER_WATCHES, 400);
         assert_eq!(side(&generator), Side::Client);
         assert_eq!(
             generator.speaks(&RULE).first_sentence(),

@@ -1,18 +1,16 @@
 //! No fd was left: in an fd table of the generator or of the server, or in the whole system.
 
 use throng_report::render::count;
-use throng_report::{Finding, RunEventKind, Side};
+use throng_report::{Endpoint, Finding, Limit, Metric, RunEventKind, Side};
 
 use super::accept_backlog::{accept_backlog, open};
-use super::{Rule, retransmission};
+use super::{Rule, RuleTrait, retransmission};
 use crate::history::Sample;
-use crate::run_view::{Endpoint, Growth, RunView};
+use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "fds_exhausted",
-    explains: &["accept_queue_overflow", "half_open", "retransmits", "server_slow"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::new("fds_exhausted", find)
+    .with(&[RuleTrait::WithoutLoad])
+    .explains(&["accept_queue_overflow", "half_open", "retransmits", "server_slow"]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     of_the_system(run).or_else(|| of_the_generator(run)).or_else(|| of_the_server(run))
@@ -24,10 +22,11 @@ fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
     let server = accept_errors(run, "ENFILE");
     let end = if client.is_some() { Endpoint::Client } else { Endpoint::Server };
     let growth = client.or(server)?;
-    let most = run.constant(end, "files.max");
+    let most = run.facts(end).files_max;
     let room =
         most.map_or(String::new(), |most| format!(" of {} (fs.file-max)", count(most as f64)));
-    let mut found = Finding::new(
+    let wanted = most.map_or(WANTED, |most| most.saturating_mul(2).max(WANTED));
+    let finding = Finding::new(
         RULE.id,
         Side::Kernel,
         format!(
@@ -35,11 +34,11 @@ fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
              Sockets of all programs count as files.",
             count(growth.by() as f64)
         ),
-    );
-    found.evidence.push(growth.evidence());
-    found.evidence.extend(run.peak(end, "files.open").map(|peak| peak.evidence()));
-    let wanted = most.map_or(WANTED, |most| most.saturating_mul(2).max(WANTED));
-    Some(found.remedied_by(format!("sysctl -w fs.file-max={wanted}")))
+    )
+    .with_evidence([growth])
+    .with_evidence(run.peak(end, Metric::FILES_OPEN))
+    .remedied_by(Limit::FILES.raise(wanted));
+    Some(finding)
 }
 
 /// Looks for `EMFILE` in the generator.
@@ -50,23 +49,24 @@ fn of_the_generator(run: &RunView<'_>) -> Option<Finding> {
         })
     })?;
     let held = run.load_at(growth.began_ms).connections;
-    let mut found = Finding::new(
+    let raise = raise(run, Endpoint::Client, held);
+    let finding = Finding::new(
         RULE.id,
         Side::Client,
         format!(
             "The generator's fd table{} was full with {} connections: {} connects found no free fd \
              (EMFILE). The server may hold more.",
-            room(run, Endpoint::Client, "client", held),
+            room(run, Endpoint::Client, held),
             count(held as f64),
             count(growth.by() as f64)
         ),
-    );
-    found.evidence.push(growth.evidence());
-    let raise = raise(run, Endpoint::Client, "client", held);
-    Some(found.remedied_by(format!(
+    )
+    .with_evidence([growth])
+    .remedied_by(format!(
         "{raise} for the generator (as root for its hard limit), or more --cores: each core has a \
          table of its own"
-    )))
+    ));
+    Some(finding)
 }
 
 /// Looks for a full table in the server. A throng server counts how often it paused accepting
@@ -85,57 +85,51 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
     let symptom =
         backlog.or_else(|| retransmission::by_connects(run).map(|symptom| symptom.evidence))?;
     let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
-    let mut found = Finding::new(
+    let raise = raise(run, Endpoint::Server, held);
+    let finding = Finding::new(
         RULE.id,
         Side::Server,
         format!(
             "The server's fd table{} is full with {} connections. New connections complete the \
              handshake but wait in the accept queue until one closes.",
-            room(run, Endpoint::Server, "server", held),
+            room(run, Endpoint::Server, held),
             count(held as f64)
         ),
-    );
-    found.evidence.push(growth.evidence());
-    found.evidence.push(symptom);
-    let raise = raise(run, Endpoint::Server, "server", held);
-    Some(found.remedied_by(format!(
+    )
+    .with_evidence([growth])
+    .with_evidence([symptom])
+    .remedied_by(format!(
         "{raise} for the server (LimitNOFILE= in a systemd unit), or more --cores: each core has a \
          table of its own"
-    )))
+    ));
+    Some(finding)
 }
 
 /// Returns the command that makes a table large enough. In an open model the number of connections
 /// is not known beforehand: it takes twice those it held.
-fn raise(run: &RunView<'_>, end: Endpoint, label: &str, held: u64) -> String {
+fn raise(run: &RunView<'_>, end: Endpoint, held: u64) -> String {
     let interval = run.samples().last().map(|sample| &sample.interval);
     let cores = interval.and_then(|interval| match end {
         Endpoint::Client => interval.load.as_ref().map(|load| load.cores),
         Endpoint::Server => interval.server.as_ref().map(|server| server.cores),
     });
     // A program that holds more connections than one table has room for has several tables.
-    let room = fds_max(run, end, label).and_then(|most| u64::try_from(most).ok());
+    let room = run.facts(end).fds_max.and_then(|most| u64::try_from(most).ok());
     let tables = if room.is_some_and(|room| held > room) { cores.unwrap_or(1) } else { 1 };
     let all = run.header.users_planned.max(held.saturating_mul(2));
     let wanted = all.div_ceil(tables.max(1)) + SPARE;
     if wanted > NR_OPEN_DEFAULT {
-        format!("sysctl -w fs.nr_open={wanted} and ulimit -n {wanted}")
+        format!("{} and {}", Limit::FDS_CEILING.raise(wanted), Limit::FDS.raise(wanted))
     } else {
-        format!("ulimit -n {wanted}")
+        Limit::FDS.raise(wanted)
     }
-}
-
-/// Returns how many fds a table of the process may hold.
-fn fds_max(run: &RunView<'_>, end: Endpoint, label: &str) -> Option<i64> {
-    let name = format!("process.{label}.fds_max");
-    run.constant(end, &name).or_else(|| run.constant(Endpoint::Client, &name))
 }
 
 /// Returns the capacity of the process's fd table, such as `, which holds 1.02k fds,`. A limit far
 /// above the connections that it held was different when it was read, or is not the limit that was
 /// reached: then this is empty.
-fn room(run: &RunView<'_>, end: Endpoint, label: &str, held: u64) -> String {
-    let most = fds_max(run, end, label);
-    let most = most.filter(|most| *most as u64 <= 2 * held + SPARE);
+fn room(run: &RunView<'_>, end: Endpoint, held: u64) -> String {
+    let most = run.facts(end).fds_max.filter(|most| *most as u64 <= 2 * held + SPARE);
     most.map_or(String::new(), |most| format!(", which holds {} fds,", count(most as f64)))
 }
 
@@ -175,7 +169,7 @@ const WANTED: i64 = 4_000_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ServerSnapshot;
+    use throng_report::{ProcessMetric, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::*;
@@ -190,13 +184,13 @@ mod tests {
 
     #[test]
     fn a_full_table_of_the_generator_is_reported_with_its_connections() {
-        let run = Run::quiet().with("process.client.fds_max", 450).loaded(|load, second| {
+        let run = Run::quiet().with(ProcessMetric::FDS_MAX.client, 450).loaded(|load, second| {
             load.connect_failed.add("EMFILE", 90 * second.saturating_sub(3));
         });
         let found = run.speaks(&RULE);
         assert_eq!(found.side, Side::Client);
         assert!(found.text.contains("holds 450 fds, was full with 800 connections"), "{found}");
-        let raised = run.with("process.client.fds_max", 20_000).speaks(&RULE);
+        let raised = run.with(ProcessMetric::FDS_MAX.client, 20_000).speaks(&RULE);
         assert!(raised.text.contains("table was full with 800 connections"), "{raised}");
     }
 
@@ -208,7 +202,7 @@ mod tests {
                 server.counters.pauses_fd = second.saturating_sub(2);
             })
         };
-        let found = full(Run::quiet().with("process.server.fds_max", 668)).speaks(&RULE);
+        let found = full(Run::quiet().with(ProcessMetric::FDS_MAX.server, 668)).speaks(&RULE);
         assert_eq!(found.side, Side::Server);
         assert!(found.text.contains("is full with 600 connections"), "{found}");
         let mut open_model = full(Run::quiet());
@@ -222,7 +216,7 @@ mod tests {
             "{remedy}"
         );
         // Six hundred connections in tables of a hundred: every core has its own table.
-        let private = large.with("process.server.fds_max", 100).changed(|interval, _| {
+        let private = large.with(ProcessMetric::FDS_MAX.server, 100).changed(|interval, _| {
             interval.server.as_mut().unwrap().cores = 8;
         });
         let remedy = private.speaks(&RULE).remedy;
@@ -244,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_systems_limit_is_not_one_of_a_table() {
-        let run = serving(Run::quiet().with("files.max", 9_000), |server, second| {
+        let run = serving(Run::quiet().with(Metric::FILES_MAX, 9_000), |server, second| {
             server.accept_errors.add("ENFILE", second.saturating_sub(3));
         });
         let found = run.speaks(&RULE);

@@ -1,7 +1,7 @@
 //! Hand-made runs for the tests of rules.
 
 use throng_report::runfile::{RunEnd, RunFile, RunHeader};
-use throng_report::{Finding, Interval, LoadInterval, Summary};
+use throng_report::{Finding, Interval, LoadInterval, Metric, Summary};
 
 use crate::history::History;
 use crate::run_view::RunView;
@@ -58,16 +58,16 @@ impl Run {
 
     /// Sets a kernel counter that generator and server share: it grows by `step` in every second
     /// after the `after`th.
-    pub(crate) fn growing(mut self, counter: &str, from: i64, step: i64, after: u64) -> Self {
+    pub(crate) fn growing(mut self, counter: Metric, from: i64, step: i64, after: u64) -> Self {
         for (second, interval) in self.intervals.iter_mut().enumerate() {
             let grown = (second as u64).saturating_sub(after) as i64;
-            interval.kernel.insert(counter.to_owned(), from + step * grown);
+            interval.kernel.set(counter, from + step * grown);
         }
         self
     }
 
     /// Sets a gauge of the same kernel to one value for the whole run.
-    pub(crate) fn with(self, gauge: &str, value: i64) -> Self {
+    pub(crate) fn with(self, gauge: Metric, value: i64) -> Self {
         self.growing(gauge, value, 0, 0)
     }
 
@@ -90,7 +90,7 @@ impl Run {
     /// Returns the finding of one rule.
     pub(crate) fn find(&self, rule: &super::Rule) -> Option<Finding> {
         let (history, summary) = self.whole();
-        (rule.find)(&RunView::new(&history, &summary))
+        rule.find(&RunView::new(&history, &summary))
     }
 
     /// Returns the finding of a rule that must have one, with evidence, a remedy and the rule's id.

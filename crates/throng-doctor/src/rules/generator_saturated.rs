@@ -2,15 +2,15 @@
 
 use throng_report::render::micros;
 use throng_report::validity::LAG_DEGRADED_US;
-use throng_report::{Evidence, Finding, Grade, Side};
+use throng_report::{Endpoint, Evidence, Finding, Grade, Metric, ProcessMetric, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, mean, shares, whole_percent};
 use crate::history::Sample;
 use crate::impact::lateness_severity;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule { id: "generator_saturated", explains: &[], find };
+pub(super) const RULE: Rule = Rule::new("generator_saturated", find).with(&[RuleTrait::LacksCpu]);
 
 /// Lag counts only steps that do not depend on the server, so the delay is the generator's alone.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -27,7 +27,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         Some(share) if share > 0.99 => "latencies exceed the server's by up to that",
         _ => "the numbers describe the generator, not the server",
     };
-    let mut found = Finding::new(
+    let finding = Finding::new(
         RULE.id,
         Side::Client,
         format!(
@@ -37,17 +37,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             short.detail
         ),
     )
-    .with_severity(lateness_severity(run));
-    found.evidence.push(Evidence {
+    .with_severity(lateness_severity(run))
+    .with_evidence([Evidence {
         counter: "load.lag_us.p99".to_owned(),
         from: samples.iter().find(|sample| sample.lag.count > 0)?.lag.p99_us as f64,
         to: first.lag.p99_us as f64,
         at_ms: first.interval.at_ms,
-    });
-    found
-        .evidence
-        .extend(short.gauge.and_then(|gauge| Some(run.peak(Endpoint::Client, gauge)?.evidence())));
-    Some(found.remedied_by(short.remedy))
+    }])
+    .with_evidence(
+        short.gauge.and_then(|gauge| Some(run.peak(Endpoint::Client, gauge)?.evidence())),
+    )
+    .remedied_by(short.remedy);
+    Some(finding)
 }
 
 /// Reports whether the generator was late in this interval.
@@ -61,7 +62,7 @@ struct Shortage {
     /// Further sentence, with a space before it.
     detail: String,
     /// Gauge that shows the shortage.
-    gauge: Option<&'static str>,
+    gauge: Option<Metric>,
     remedy: &'static str,
 }
 
@@ -100,7 +101,7 @@ impl Shortage {
                     whole_percent(delayed)
                 ),
                 detail,
-                gauge: Some("process.client.most_delayed_thread_permille"),
+                gauge: Some(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client),
                 remedy: "let it use more CPUs (taskset, cpuset, quota), or stop other programs on \
                          its machine",
             }
@@ -118,7 +119,7 @@ impl Shortage {
                     whole_percent(busiest)
                 ),
                 detail,
-                gauge: Some("process.client.busiest_thread_permille"),
+                gauge: Some(ProcessMetric::BUSIEST_THREAD_PERMILLE.client),
                 remedy: "give it more event loops (--cores), or lower the load",
             }
         } else {
@@ -176,12 +177,12 @@ mod tests {
         });
         check(full, "its machine had no CPU time left", "more machines");
         check(
-            late(30_000).with("process.client.busiest_thread_permille", 970),
+            late(30_000).with(ProcessMetric::BUSIEST_THREAD_PERMILLE.client, 970),
             "one of its 2 event loops was busy for 97 % of the time",
             "--cores",
         );
         check(
-            late(30_000).with("process.client.most_delayed_thread_permille", 400),
+            late(30_000).with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, 400),
             "one of its threads waited for a CPU 40 % of the time",
             "taskset",
         );

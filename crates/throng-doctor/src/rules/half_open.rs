@@ -1,14 +1,15 @@
 //! Connections that the client believes established and that the server does not know.
 
 use throng_report::render::count;
-use throng_report::{Finding, Severity, Side};
+use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 
-use super::Rule;
 use super::accept_backlog::{open, opened_and_closed};
+use super::{Rule, RuleTrait};
 use crate::history::Sample;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule { id: "half_open", explains: &["server_slow"], find };
+pub(super) const RULE: Rule =
+    Rule::new("half_open", find).with(&[RuleTrait::LacksCpu]).explains(&["server_slow"]);
 
 /// A full accept queue, or a filter on the way, dropped the handshake's final ACK: the client has
 /// sent it and believes that it is connected. Only the counts of client and server together show
@@ -24,7 +25,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if most < HALF_OPEN_MIN || most.saturating_mul(HALF_OPEN_ONE_IN) < connected_now {
         return None;
     }
-    let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows");
+    let overflows = run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_OVERFLOWS);
     let (side, dropped, confidence, remedy) = match &overflows {
         Some(overflows) => (
             Side::Server,
@@ -48,7 +49,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
              the devices between them",
         ),
     };
-    let mut found = Finding::new(
+    let finding = Finding::new(
         RULE.id,
         side,
         format!(
@@ -71,9 +72,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         open(before).or(open(now))? as f64,
         open(now)? as f64,
         now.interval.at_ms,
-    );
-    found.evidence.extend(overflows.map(|growth| growth.evidence()));
-    Some(found.remedied_by(remedy))
+    )
+    .with_evidence(overflows)
+    .remedied_by(remedy);
+    Some(finding)
 }
 
 /// Returns how many of the client's connections are neither open at the server nor in its accept
@@ -82,7 +84,7 @@ fn half_open(run: &RunView<'_>, three: &[Sample]) -> Option<u64> {
     let [before, now, after] = three else { return None };
     let server = now.interval.server.as_ref().filter(|server| server.cores_silent == 0)?;
     // A connection that waits in a queue that cannot be read is not half-open.
-    let waiting = run.value(Endpoint::Server, now, "listener.accept_queue")?;
+    let waiting = run.value(Endpoint::Server, now, Metric::LISTENER_ACCEPT_QUEUE)?;
     let known = server.counters.open + u64::try_from(waiting).unwrap_or(0);
     let client = connected(now)?;
     let moved = opened_and_closed(before, now)? + opened_and_closed(now, after)?;
@@ -113,7 +115,7 @@ mod tests {
     /// A run whose server knows all but `unknown` of the connections, while `waiting` wait to be
     /// accepted.
     fn run(unknown: u64, waiting: i64) -> Run {
-        Run::quiet().with("listener.accept_queue", waiting).changed(move |interval, _| {
+        Run::quiet().with(Metric::LISTENER_ACCEPT_QUEUE, waiting).changed(move |interval, _| {
             let connected = interval.load.as_ref().unwrap().counters.connected;
             let mut server = ServerSnapshot::default();
             server.counters.open = connected.saturating_sub(unknown);
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_the_server_does_not_know_is_half_open() {
-        let found = run(400, 0).growing("TcpExt.ListenOverflows", 0, 50, 2).speaks(&RULE);
+        let found = run(400, 0).growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 50, 2).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
             "400 of 1k connections were half-open: the client believes them established, the \
@@ -135,7 +137,7 @@ mod tests {
 
     #[test]
     fn where_no_queue_overflowed_a_filter_did_it() {
-        let found = run(400, 0).with("TcpExt.ListenOverflows", 50).speaks(&RULE);
+        let found = run(400, 0).with(Metric::TCPEXT_LISTEN_OVERFLOWS, 50).speaks(&RULE);
         assert_eq!(found.side, Side::Network);
         assert!(found.remedy.contains("nft list ruleset"), "{found}");
         assert!(!found.remedy.contains("backlog"), "{found}");
@@ -188,6 +190,6 @@ mod tests {
         run(400, 0)
             .changed(|interval, _| interval.server.as_mut().unwrap().cores_silent = 1)
             .is_silent(&RULE);
-        Run::quiet().with("listener.accept_queue", 0).is_silent(&RULE);
+        Run::quiet().with(Metric::LISTENER_ACCEPT_QUEUE, 0).is_silent(&RULE);
     }
 }

@@ -3,11 +3,12 @@
 use throng_report::render::{count, percent};
 use throng_report::{Finding, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule =
-    Rule { id: "handshakes_refused", explains: &["server_closes_early"], find };
+pub(super) const RULE: Rule = Rule::new("handshakes_refused", find)
+    .with(&[RuleTrait::ServerFault])
+    .explains(&["server_closes_early"]);
 
 /// The generator counts each such answer by its status.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -31,10 +32,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         count(attempts as f64),
         percent(all as f64 / attempts as f64)
     );
-    let mut found = Finding::new(RULE.id, Side::Server, text);
-    found.evidence.push(most.evidence());
-    found.evidence.extend(refused.iter().skip(1).map(|(_, growth)| growth.evidence()));
-    Some(found.remedied_by(remedy))
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_evidence([most])
+        .with_evidence(refused.iter().skip(1).map(|(_, growth)| growth.evidence()))
+        .remedied_by(remedy);
+    Some(finding)
 }
 
 /// Returns the name of a status with a space before it, its usual meaning, and what to do.

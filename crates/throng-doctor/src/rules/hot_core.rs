@@ -1,25 +1,30 @@
 //! One thread of the server was busy all the time while CPUs were idle.
 
 use throng_report::render::count;
-use throng_report::{Finding, ServerSnapshot, Severity, Side};
+use throng_report::{Endpoint, Finding, ProcessMetric, ServerSnapshot, Severity, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, whole_percent};
 use crate::impact::impact;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule {
-    id: "hot_core",
-    explains: &["server_cpu_saturated", "server_slow", "slow_consumers", "accept_queue_overflow"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::new("hot_core", find).with(&[RuleTrait::LacksCpu]).explains(&[
+    "server_cpu_saturated",
+    "server_slow",
+    "slow_consumers",
+    "accept_queue_overflow",
+]);
 
-/// The thread hardly ever rests, and gets a CPU whenever it needs one: more CPUs would not help it,
-/// more threads would. Without a symptom it is the next bottleneck.
+/// The thread hardly ever rests: more CPUs would not help it, more threads would. It may have to
+/// share its CPU with other threads while others are idle. Without a symptom it is the next
+/// bottleneck.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let uses = CpuUse::of(run, Endpoint::Server);
     let intervals = uses.len();
-    let hot = lasting(uses, |used| used.server.is_some_and(|server| is_hot(used, &server)))?;
+    let those = |is_so: fn(&CpuUse, &ProcessCpus) -> bool| {
+        lasting(uses.clone(), |used| used.server.is_some_and(|server| is_so(used, &server)))
+    };
+    let hot = those(is_hot).or_else(|| those(shares_its_cpu))?;
     let used = mean(&hot)?;
     let server = used.server?;
     let impact = impact(run).filter(|impact| used.at_ms <= impact.last_ms);
@@ -29,23 +34,29 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let reason = Reason::of(run);
     let symptom =
         impact.as_ref().map_or_else(String::new, |impact| format!(" Meanwhile {}.", impact.what));
+    let busy = server.busiest?;
+    let waited = match wanted(&server) - busy {
+        waited if busy > BUSY_MIN || waited <= 0.0 => String::new(),
+        waited => format!(" and waited for a CPU for another {}", whole_percent(waited)),
+    };
     let text = format!(
-        "One thread of the server was busy for {} of the time while the server used {:.1} of the \
-         {:.0} CPUs that it may use: {}.{symptom}",
-        whole_percent(server.busiest?),
+        "One thread of the server was busy for {} of the time{waited} while the server used {:.1} \
+         of the {:.0} CPUs that it may use: {}.{symptom}",
+        whole_percent(busy),
         server.taken,
         server.allowed,
         reason.what
     );
-    let mut found = Finding::new(RULE.id, Side::Server, text)
+    let busiest = run.peak(Endpoint::Server, ProcessMetric::BUSIEST_THREAD_PERMILLE.server)?;
+    let taken = run.growth(Endpoint::Server, ProcessMetric::CPU_US.server);
+    let finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(impact.as_ref().map_or(Severity::Noted, |impact| impact.severity))
-        .with_confidence(0.9);
-    let busiest = run.peak(Endpoint::Server, "process.server.busiest_thread_permille")?;
-    found.evidence.push(busiest.evidence());
-    let taken = run.growth(Endpoint::Server, "process.server.cpu_us");
-    found.evidence.extend(taken.map(|growth| growth.evidence_from(used.at_ms)));
-    found.evidence.extend(impact.map(|impact| impact.evidence));
-    Some(found.remedied_by(reason.remedy))
+        .with_confidence(0.9)
+        .with_evidence([busiest])
+        .with_evidence(taken.map(|growth| growth.evidence_from(used.at_ms)))
+        .with_evidence(impact)
+        .remedied_by(reason.remedy);
+    Some(finding)
 }
 
 /// Reports whether one thread of the server is busy while CPUs are left for others.
@@ -54,6 +65,19 @@ fn is_hot(used: &CpuUse, server: &ProcessCpus) -> bool {
     let left = server.allowed > 1.0 && server.taken < server.allowed * LEFT_BELOW;
     let room = used.taken_share() < FULL_SHARE || !waits;
     server.busiest.unwrap_or(0.0) > BUSY_MIN && left && room
+}
+
+/// Reports whether one thread would be busy if it had a CPU for itself, while CPUs are idle.
+fn shares_its_cpu(used: &CpuUse, server: &ProcessCpus) -> bool {
+    wanted(server) > BUSY_MIN && server.allowed > 1.0 && used.taken_share() < FULL_SHARE
+}
+
+/// Returns the share of time for which the busiest thread ran or waited for a CPU. The wait is
+/// known only for a server in which no other thread has much to do.
+fn wanted(server: &ProcessCpus) -> f64 {
+    let busiest = server.busiest.unwrap_or(0.0);
+    let is_one = server.taken <= busiest * OTHERS_TIMES;
+    busiest + server.missed.filter(|_| is_one).unwrap_or(0.0).min(1.0 - busiest)
 }
 
 /// Reason why one thread had all the work.
@@ -117,7 +141,8 @@ impl Reason {
 
     /// Returns the reason for a server that is not throng: only its threads are known.
     fn foreign(run: &RunView<'_>) -> Self {
-        let threads = run.constant(Endpoint::Server, "process.server.threads").unwrap_or(1);
+        let threads =
+            run.peak(Endpoint::Server, ProcessMetric::THREADS.server).map_or(1, |peak| peak.from);
         Self {
             what: match threads {
                 1 => "it has one thread".to_owned(),
@@ -142,6 +167,9 @@ fn unbalanced(server: &ServerSnapshot) -> Option<(u64, u64)> {
 /// The load above which a thread has no time left.
 const BUSY_MIN: f64 = 0.85;
 
+/// The CPU time of all threads, in times that of the busiest, up to which the others do nothing.
+const OTHERS_TIMES: f64 = 1.1;
+
 /// The share of its CPUs below which a server has some left that its busiest thread cannot use.
 const LEFT_BELOW: f64 = 0.85;
 
@@ -162,10 +190,10 @@ mod tests {
     /// A run with slow answers while one thread of the server uses 0.95 of two CPUs.
     fn hot() -> Run {
         Run::quiet()
-            .growing("process.server.cpu_us", 0, 980_000, 0)
-            .with("process.server.busiest_thread_permille", 950)
-            .with("process.server.most_delayed_thread_permille", 10)
-            .with("process.server.threads", 9)
+            .growing(ProcessMetric::CPU_US.server, 0, 980_000, 0)
+            .with(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 950)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 10)
+            .with(ProcessMetric::THREADS.server, 9)
             .loaded(|load, _| load.message.record_n(400_000, 500))
             .changed(|interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
@@ -191,6 +219,24 @@ mod tests {
              the 2 CPUs that it may use: the rest of its 9 threads had little to do"
         );
         hot().check_all(&["hot_core"]);
+    }
+
+    #[test]
+    fn a_thread_that_shares_its_cpu_beside_idle_ones_is_reported() {
+        let sharing = |delay_us| {
+            hot()
+                .growing(ProcessMetric::CPU_US.server, 0, 520_000, 0)
+                .growing(ProcessMetric::RUN_DELAY_US.server, 0, delay_us, 0)
+                .with(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 500)
+                .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, delay_us / 1000)
+        };
+        let begin = "One thread of the server was busy for 50 % of the time and waited for a CPU \
+                     for another 45 % while the server used 0.5 of the 2 CPUs";
+        let found = sharing(450_000).speaks(&RULE);
+        assert!(found.text.starts_with(begin), "{found}");
+        // It has time left; or other threads wait.
+        sharing(200_000).is_silent(&RULE);
+        sharing(450_000).growing(ProcessMetric::CPU_US.server, 0, 900_000, 0).is_silent(&RULE);
     }
 
     #[test]
@@ -226,15 +272,15 @@ mod tests {
 
     #[test]
     fn threads_that_are_all_busy_or_wait_for_a_full_machine_are_not_one_thread() {
-        hot().growing("process.server.cpu_us", 0, 1_900_000, 0).is_silent(&RULE);
+        hot().growing(ProcessMetric::CPU_US.server, 0, 1_900_000, 0).is_silent(&RULE);
         hot()
-            .with("process.server.most_delayed_thread_permille", 400)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 400)
             .changed(|interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
                 (machine.cpu_busy_us, machine.cpu_idle_us) = (1_990_000 * second, 10_000 * second);
             })
             .is_silent(&RULE);
-        hot().with("process.server.cpus_allowed", 1).is_silent(&RULE);
+        hot().with(ProcessMetric::CPUS_ALLOWED.server, 1).is_silent(&RULE);
     }
 
     #[test]
@@ -243,7 +289,7 @@ mod tests {
         assert_eq!(well.speaks(&RULE).severity, Severity::Noted);
         let for_a_while = well.changed(|interval, second| {
             if second > 4 {
-                interval.kernel.insert("process.server.busiest_thread_permille".into(), 300);
+                interval.kernel.set(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 300);
             }
         });
         for_a_while.is_silent(&RULE);

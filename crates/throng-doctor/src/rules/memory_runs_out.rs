@@ -1,19 +1,17 @@
 //! Memory ran out before all connections were open, or would run out.
 
 use throng_report::render::{bytes, count};
-use throng_report::{Evidence, Finding, Severity, Side};
+use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity, Side};
 
 use super::accept_backlog::open;
-use super::{Rule, server_lost};
+use super::{Rule, RuleTrait, server_lost};
 use crate::history::Sample;
 use crate::impact::impact;
-use crate::run_view::{Endpoint, Growth, Peak, RunView};
+use crate::run_view::{Growth, Peak, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "memory_runs_out",
-    explains: &["server_lost", "server_slow", "server_closes_early"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::new("memory_runs_out", find)
+    .with(&[RuleTrait::WithoutLoad])
+    .explains(&["server_lost", "server_slow", "server_closes_early"]);
 
 /// Looks first for what has happened, then for what would happen.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -48,19 +46,19 @@ const GROUPS: [Group; 2] = [
 
 impl Group {
     /// Returns a gauge of this group, or `None` if the sampled group is the other one.
-    fn value(self, run: &RunView<'_>, sample: &Sample, name: &str) -> Option<i64> {
+    fn value(self, run: &RunView<'_>, sample: &Sample, metric: Metric) -> Option<i64> {
         let is_servers =
-            KNOWN_BY.iter().any(|known| run.value(self.endpoint, sample, known).is_some());
+            KNOWN_BY.iter().any(|known| run.value(self.endpoint, sample, *known).is_some());
         let is_it = is_servers == (self.endpoint == Endpoint::Server);
-        run.value(self.endpoint, sample, name).filter(|_| is_it)
+        run.value(self.endpoint, sample, metric).filter(|_| is_it)
     }
 
-    fn growth(self, run: &RunView<'_>, counter: &str) -> Option<Growth> {
-        run.growth_of(counter, |sample| self.value(run, sample, counter))
+    fn growth(self, run: &RunView<'_>, counter: Metric) -> Option<Growth> {
+        run.growth_of(counter.name(), |sample| self.value(run, sample, counter))
     }
 
-    fn peak(self, run: &RunView<'_>, gauge: &str) -> Option<Peak> {
-        run.peak_of(gauge, |sample| self.value(run, sample, gauge))
+    fn peak(self, run: &RunView<'_>, gauge: Metric) -> Option<Peak> {
+        run.peak_of(gauge.name(), |sample| self.value(run, sample, gauge))
     }
 
     fn limit(self, run: &RunView<'_>) -> Option<i64> {
@@ -70,7 +68,7 @@ impl Group {
 
 /// Looks for kills at a control group's memory limit.
 fn killed(run: &RunView<'_>, group: Group) -> Option<Finding> {
-    let kills = group.growth(run, "cgroup.memory.oom_kills")?;
+    let kills = group.growth(run, Metric::CGROUP_MEMORY_OOM_KILLS)?;
     let limit = group.limit(run);
     let of = limit.map_or_else(String::new, |limit| format!(" of {}", bytes(limit as f64)));
     let victims = match kills.by() {
@@ -82,15 +80,16 @@ fn killed(run: &RunView<'_>, group: Group) -> Option<Finding> {
         group.whose,
         reached(run)
     );
-    let mut found = Finding::new(RULE.id, group.side, text);
-    found.evidence.push(kills.evidence());
-    found.evidence.extend(group.peak(run, USED).map(|peak| peak.evidence()));
-    Some(found.remedied_by(GROUP_REMEDY))
+    let finding = Finding::new(RULE.id, group.side, text)
+        .with_evidence([kills])
+        .with_evidence(group.peak(run, USED))
+        .remedied_by(GROUP_REMEDY);
+    Some(finding)
 }
 
 /// Looks for a control group at its limit, where the kernel spends time to reclaim memory.
 fn limited(run: &RunView<'_>, group: Group) -> Option<Finding> {
-    let hits = group.growth(run, "cgroup.memory.limit_hits")?;
+    let hits = group.growth(run, Metric::CGROUP_MEMORY_LIMIT_HITS)?;
     let impact = impact(run).filter(|impact| hits.began_ms <= impact.last_ms)?;
     let limit = group.limit(run)?;
     let text = format!(
@@ -101,17 +100,19 @@ fn limited(run: &RunView<'_>, group: Group) -> Option<Finding> {
         reached(run),
         impact.what
     );
-    let mut found =
-        Finding::new(RULE.id, group.side, text).with_severity(impact.severity).with_confidence(0.8);
-    found.evidence.push(hits.evidence());
-    found.evidence.push(impact.evidence);
-    Some(found.remedied_by(GROUP_REMEDY))
+    let finding = Finding::new(RULE.id, group.side, text)
+        .with_severity(impact.severity)
+        .with_confidence(0.8)
+        .with_evidence([hits])
+        .with_evidence([impact.evidence])
+        .remedied_by(GROUP_REMEDY);
+    Some(finding)
 }
 
 /// Looks for a server that ended when hardly any memory was left.
 fn exhausted(run: &RunView<'_>) -> Option<Finding> {
     let (lost_ms, _) = server_lost::ended(run)?;
-    let total = run.constant(Endpoint::Server, "memory.total_bytes")?;
+    let total = run.facts(Endpoint::Server).memory_bytes?;
     let before = run.samples().iter().filter(|sample| sample.interval.at_ms <= lost_ms);
     let least = before.filter_map(|sample| left(run, sample)).min()?;
     if least as f64 > total as f64 * EXHAUSTED_SHARE {
@@ -124,12 +125,14 @@ fn exhausted(run: &RunView<'_>) -> Option<Finding> {
         bytes(total as f64),
         reached(run)
     );
-    let mut found = Finding::new(RULE.id, Side::Server, text).with_confidence(0.9);
-    found.evidence.extend(run.peak(Endpoint::Server, USED_OF_ALL).map(|peak| peak.evidence()));
-    Some(found.remedied_by(
-        "give the machine more memory, or each connection less (smaller buffers: --rcvbuf, \
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_confidence(0.9)
+        .with_evidence(run.peak(Endpoint::Server, USED_OF_ALL))
+        .remedied_by(
+            "give the machine more memory, or each connection less (smaller buffers: --rcvbuf, \
          --sndbuf, net.ipv4.tcp_rmem)",
-    ))
+        );
+    Some(finding)
 }
 
 /// Looks for a control group whose memory use grows with each connection and would reach the limit
@@ -161,16 +164,16 @@ fn foreseen(run: &RunView<'_>) -> Option<Finding> {
 /// Returns the machine's memory that is not in use. The kernel's own estimate,
 /// `memory.available_bytes`, counts half of each socket's inode as reclaimable.
 fn left(run: &RunView<'_>, sample: &Sample) -> Option<i64> {
-    let total = run.constant(Endpoint::Server, "memory.total_bytes")?;
+    let total = run.facts(Endpoint::Server).memory_bytes?;
     Some(total - run.value(Endpoint::Server, sample, USED_OF_ALL)?)
 }
 
 /// Returns a finding about memory that would run out.
 fn noted(side: Side, text: String, trend: MemoryTrend) -> Finding {
-    let mut found =
-        Finding::new(RULE.id, side, text).with_severity(Severity::Noted).with_confidence(0.7);
-    found.evidence.push(trend.evidence);
-    found
+    Finding::new(RULE.id, side, text)
+        .with_severity(Severity::Noted)
+        .with_confidence(0.7)
+        .with_evidence([trend.evidence])
 }
 
 /// Returns a sentence about how many connections would fit, if that is fewer than planned.
@@ -207,7 +210,7 @@ impl MemoryTrend {
     /// have used it.
     fn of(
         run: &RunView<'_>,
-        gauge: &str,
+        gauge: Metric,
         value: impl Fn(&Sample) -> Option<i64>,
         taken_min: f64,
         available: impl Fn(&Sample) -> Option<i64>,
@@ -234,7 +237,7 @@ impl MemoryTrend {
             available: last.1,
             bytes_each,
             evidence: Evidence {
-                counter: gauge.to_owned(),
+                counter: gauge.to_string(),
                 from: at(first.2)? as f64,
                 to: at(last.2)? as f64,
                 at_ms: last.2,
@@ -252,13 +255,13 @@ fn reached(run: &RunView<'_>) -> String {
     }
 }
 
-const USED_OF_ALL: &str = "memory.used_bytes";
-const USED: &str = "cgroup.memory.used_bytes";
-const LIMIT: &str = "cgroup.memory.limit_bytes";
+const USED_OF_ALL: Metric = Metric::MEMORY_USED_BYTES;
+const USED: Metric = Metric::CGROUP_MEMORY_USED_BYTES;
+const LIMIT: Metric = Metric::CGROUP_MEMORY_LIMIT_BYTES;
 
 /// Gauges that exist only while the server process is sampled. The first survives the process being
 /// killed.
-const KNOWN_BY: [&str; 2] = ["process.server.fds_max", "process.server.cpu_us"];
+const KNOWN_BY: [Metric; 2] = [ProcessMetric::FDS_MAX.server, ProcessMetric::CPU_US.server];
 
 const GROUP_REMEDY: &str = "raise the limit of the control group (memory.max, \
                             memory.limit_in_bytes; a container's --memory): it includes the \
@@ -285,11 +288,12 @@ mod tests {
 
     /// A run on a machine with 4 GB, of which each of the thousand connections uses `bytes_each`.
     fn falling(bytes_each: i64) -> Run {
-        let mut run =
-            Run::quiet().with("memory.total_bytes", 4_000_000_000).changed(move |interval, _| {
+        let mut run = Run::quiet().with(Metric::MEMORY_TOTAL_BYTES, 4_000_000_000).changed(
+            move |interval, _| {
                 let connected = interval.load.as_ref().unwrap().counters.connected as i64;
-                interval.kernel.insert(USED_OF_ALL.into(), 1_000_000_000 + bytes_each * connected);
-            });
+                interval.kernel.set(USED_OF_ALL, 1_000_000_000 + bytes_each * connected);
+            },
+        );
         run.header.users_planned = 20_000;
         run
     }
@@ -308,10 +312,10 @@ mod tests {
     fn reaching_the_limit_of_a_control_group_is_foreseen() {
         let mut run = falling(0)
             .with(LIMIT, 12 << 20)
-            .with("process.server.fds_max", 1_024)
+            .with(ProcessMetric::FDS_MAX.server, 1_024)
             .changed(|interval, _| {
                 let connected = interval.load.as_ref().unwrap().counters.connected as i64;
-                interval.kernel.insert(USED.into(), 1_000_000 + 6_000 * connected);
+                interval.kernel.set(USED, 1_000_000 + 6_000 * connected);
             });
         assert!(run.speaks(&RULE).text.contains("of the memory of the server's control group"));
         run.header.users_planned = 1_500;
@@ -330,7 +334,7 @@ mod tests {
     fn memory_that_another_program_took_at_once_is_not_the_connections() {
         let elsewhere = falling(0).changed(|interval, second| {
             let taken = if second > 1 { 500_000_000 } else { 0 };
-            interval.kernel.insert(USED_OF_ALL.into(), 1_000_000_000 + taken);
+            interval.kernel.set(USED_OF_ALL, 1_000_000_000 + taken);
         });
         elsewhere.is_silent(&RULE);
     }
@@ -357,11 +361,12 @@ mod tests {
 
     #[test]
     fn a_control_group_that_kills_or_delays_is_reported() {
-        let grouped = || Run::quiet().with(LIMIT, 100 << 20).with("process.server.fds_max", 1_024);
-        let killed = grouped().growing("cgroup.memory.oom_kills", 2, 1, 7).speaks(&RULE);
+        let grouped =
+            || Run::quiet().with(LIMIT, 100 << 20).with(ProcessMetric::FDS_MAX.server, 1_024);
+        let killed = grouped().growing(Metric::CGROUP_MEMORY_OOM_KILLS, 2, 1, 7).speaks(&RULE);
         assert!(killed.text.contains("of 100 MiB of the server's control group"), "{killed}");
         assert_eq!(killed.side, Side::Server);
-        let hits = grouped().growing("cgroup.memory.limit_hits", 0, 90, 3);
+        let hits = grouped().growing(Metric::CGROUP_MEMORY_LIMIT_HITS, 0, 90, 3);
         hits.is_silent(&RULE);
         let hits = hits.loaded(|load, _| load.message.record_n(400_000, 500));
         assert_eq!(hits.speaks(&RULE).severity, Severity::Slowed);
@@ -369,7 +374,7 @@ mod tests {
 
     #[test]
     fn without_the_servers_process_the_group_is_the_generators() {
-        let kills = |run: Run| run.growing("cgroup.memory.oom_kills", 2, 1, 7);
+        let kills = |run: Run| run.growing(Metric::CGROUP_MEMORY_OOM_KILLS, 2, 1, 7);
         let found = kills(Run::quiet()).speaks(&RULE);
         assert_eq!(found.side, Side::Client);
         assert!(found.text.contains("of the generator's control group"), "{found}");
@@ -381,9 +386,9 @@ mod tests {
         watch.is_silent(&RULE);
         // Once the server is known, the group is another one with another count.
         let found_late = kills(Run::quiet()).changed(|interval, second| {
-            interval.kernel.insert("cgroup.memory.oom_kills".into(), 7 * i64::from(second > 0));
+            interval.kernel.set(Metric::CGROUP_MEMORY_OOM_KILLS, 7 * i64::from(second > 0));
             if second > 0 {
-                interval.kernel.insert("process.server.fds_max".into(), 1_024);
+                interval.kernel.set(ProcessMetric::FDS_MAX.server, 1_024);
             }
         });
         found_late.is_silent(&RULE);

@@ -1,75 +1,49 @@
 //! The kernel reset connections that were closed and still had data to send.
 
-use throng_report::render::count;
-use throng_report::{Finding, Severity};
+use throng_report::{Endpoint, Limit, Metric, Severity};
 
 use super::Rule;
-use crate::kernels::{Kernel, kernels};
-use crate::run_view::{Endpoint, RunView};
-
-pub(super) const RULE: Rule =
-    Rule { id: "orphans_aborted", explains: &["server_closes_early", "retransmits"], find };
+use super::kernel_row::KernelRow;
+use crate::run_view::RunView;
 
 /// A closed connection with undelivered data is an orphan: no process owns it. Above a number of
 /// orphans, or without memory, the kernel resets them, and their data is lost. The program that
-/// closed the connection gets no error.
-fn find(run: &RunView<'_>) -> Option<Finding> {
-    kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
-}
-
-/// Looks for resets of orphans in one kernel.
-fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let aborted = run.growth(kernel.endpoint, "TcpExt.TCPAbortOnMemory")?;
-    let orphans = run.peak(kernel.endpoint, "sockstat.tcp.orphan");
-    // Without orphans the cause is memory, which is another finding.
-    let is_memory = run.growth(kernel.endpoint, "TcpExt.TCPMemoryPressures").is_some()
-        || is_pressed(run, kernel.endpoint);
-    let last = &run.samples().last()?.load()?.counters;
-    let closed = last.connects_ok.saturating_sub(last.connected);
-    if aborted.by() < ABORTED_MIN || is_memory || aborted.by() > closed.saturating_mul(SOCKETS_EACH)
-    {
-        return None;
-    }
-    let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_max_orphans");
-    let limit = most.map_or_else(String::new, |most| format!(" {}", count(most as f64)));
-    let text = format!(
-        "The kernel of {} reset {} of {} closed connections before their data was delivered: too \
-         many orphaned sockets (net.ipv4.tcp_max_orphans{limit}). No program owns such a \
-         connection any more, so no program sees the loss.",
-        kernel.whose,
-        count(aborted.by() as f64),
-        count(closed as f64),
-    );
-    let mut found = Finding::new(RULE.id, kernel.side, text)
-        .with_severity(Severity::Stopped)
-        .with_confidence(0.8);
-    found.evidence.push(aborted.evidence());
-    found
-        .evidence
-        .extend(run.growth(kernel.endpoint, "Tcp.EstabResets").map(|growth| growth.evidence()));
-    found.evidence.extend(orphans.map(|peak| peak.evidence()));
-    let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
-    Some(found.remedied_by(format!(
-        "sysctl -w net.ipv4.tcp_max_orphans={wanted}, or wait for the last answer before `close` \
-         in the scenario"
-    )))
-}
+/// closed the connection gets no error. Without orphans the cause is memory, which is another
+/// finding.
+pub(super) const RULE: Rule = Rule::row(
+    "orphans_aborted",
+    &KernelRow {
+        counters: &[Metric::TCPEXT_TCP_ABORT_ON_MEMORY],
+        at_least: 10,
+        of_closed: true,
+        is_other: |run, kernel| {
+            run.growth(kernel.endpoint, Metric::TCPEXT_TCP_MEMORY_PRESSURES).is_some()
+                || is_pressed(run, kernel.endpoint)
+        },
+        limit: |facts| facts.tcp_max_orphans,
+        gauge: Some(Metric::SOCKSTAT_TCP_ORPHAN),
+        also: Some(Metric::TCP_ESTAB_RESETS),
+        // No program sees the loss.
+        felt_by: |_| None,
+        unfelt: Some((Severity::Stopped, 0.8)),
+        text: "The kernel of {whose} reset {drops} of {closed} closed connections before their \
+               data was delivered: too many orphaned sockets (net.ipv4.tcp_max_orphans{limit}). No \
+               program owns such a connection any more, so no program sees the loss.",
+        remedy: "{raise}, or wait for the last answer before `close` in the scenario",
+        raises: Some(Limit::ORPHANS),
+        // The kernel's default on a machine with 16 GB.
+        wanted_min: 65_536,
+        ..KernelRow::ANY
+    },
+)
+.explains(&["server_closes_early", "retransmits"]);
 
 /// Reports whether sockets hold so much memory that the kernel reclaims some.
 fn is_pressed(run: &RunView<'_>, end: Endpoint) -> bool {
-    let pages = run.peak(end, "sockstat.tcp.mem_pages");
-    let from = run.constant(end, "sysctl.net.ipv4.tcp_mem_pressure_pages");
+    let pages = run.peak(end, Metric::SOCKSTAT_TCP_MEM_PAGES);
+    let from = run.facts(end).tcp_mem_pressure_pages;
     pages.zip(from).is_some_and(|(pages, from)| pages.value >= from)
 }
-
-/// Client and server of a connection may be in one kernel.
-const SOCKETS_EACH: u64 = 2;
-
-/// The fewest resets that count: fewer are the tail of something else.
-const ABORTED_MIN: u64 = 10;
-
-/// The kernel's default on a machine with 16 GB.
-const WANTED: i64 = 65_536;
 
 #[cfg(test)]
 mod tests {
@@ -84,10 +58,10 @@ mod tests {
     #[test]
     fn orphans_that_the_kernel_reset_are_reported_with_their_number() {
         let run = churn()
-            .growing("TcpExt.TCPAbortOnMemory", 0, 90, 2)
-            .growing("Tcp.EstabResets", 3, 90, 2)
-            .with("sysctl.net.ipv4.tcp_max_orphans", 50)
-            .with("sockstat.tcp.orphan", 50);
+            .growing(Metric::TCPEXT_TCP_ABORT_ON_MEMORY, 0, 90, 2)
+            .growing(Metric::TCP_ESTAB_RESETS, 3, 90, 2)
+            .with(Metric::SYSCTL_NET_IPV4_TCP_MAX_ORPHANS, 50)
+            .with(Metric::SOCKSTAT_TCP_ORPHAN, 50);
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
@@ -100,10 +74,10 @@ mod tests {
 
     #[test]
     fn what_ran_out_of_memory_and_what_others_closed_are_none() {
-        let aborting = |run: Run| run.growing("TcpExt.TCPAbortOnMemory", 0, 90, 2);
-        aborting(churn()).growing("TcpExt.TCPMemoryPressures", 0, 1, 3).is_silent(&RULE);
+        let aborting = |run: Run| run.growing(Metric::TCPEXT_TCP_ABORT_ON_MEMORY, 0, 90, 2);
+        aborting(churn()).growing(Metric::TCPEXT_TCP_MEMORY_PRESSURES, 0, 1, 3).is_silent(&RULE);
         aborting(Run::quiet()).is_silent(&RULE);
-        churn().growing("TcpExt.TCPAbortOnMemory", 0, 1, 2).is_silent(&RULE);
+        churn().growing(Metric::TCPEXT_TCP_ABORT_ON_MEMORY, 0, 1, 2).is_silent(&RULE);
         churn().is_silent(&RULE);
     }
 }

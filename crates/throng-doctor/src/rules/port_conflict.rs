@@ -1,12 +1,12 @@
 //! The generator binds source ports by number, and other sockets have them.
 
 use throng_report::render::count;
-use throng_report::{Finding, Side};
+use throng_report::{Endpoint, Finding, Side};
 
 use super::Rule;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule { id: "port_conflict", explains: &[], find };
+pub(super) const RULE: Rule = Rule::new("port_conflict", find);
 
 /// Looks for `EADDRINUSE` from a connect. A user tries several ports after the first one, so a
 /// failure means that several in a row are taken.
@@ -17,7 +17,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let attempts = run.load_growth("load.connects_started", |load| load.connects_started)?;
-    let mut found = Finding::new(
+    let finding = Finding::new(
         RULE.id,
         Side::Client,
         format!(
@@ -27,25 +27,25 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             count(attempts.by() as f64),
             listener(run)
         ),
-    );
-    found.evidence.push(taken.evidence());
-    Some(found.remedied_by(
+    )
+    .with_evidence([taken])
+    .remedied_by(
         "choose a range for --source-ports without listeners (ss -tlnH), or leave it out, so that \
          the kernel chooses; keep the kernel from giving out ports of listeners with sysctl -w \
          net.ipv4.ip_local_reserved_ports=PORT",
-    ))
+    );
+    Some(finding)
 }
 
 /// Returns a sentence that says whether the target's own port may be the taken one.
 fn listener(run: &RunView<'_>) -> String {
     let port = run.header.target.rsplit(':').next().and_then(|rest| {
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-        digits.parse::<i64>().ok()
+        digits.parse::<u16>().ok()
     });
-    let first = run.constant(Endpoint::Client, "sysctl.net.ipv4.local_port_first");
-    let last = run.constant(Endpoint::Client, "sysctl.net.ipv4.local_port_last");
-    match (port, first, last) {
-        (Some(port), Some(first), Some(last)) if (first..=last).contains(&port) => format!(
+    let facts = run.facts(Endpoint::Client);
+    match (port, facts.local_port_first, facts.local_port_last) {
+        (Some(port), Some(first), Some(last)) if facts.may_choose(port) == Some(true) => format!(
             "The target's port {port} is itself in the range that the kernel gives to connections \
              ({first}-{last})."
         ),
@@ -55,6 +55,8 @@ fn listener(run: &RunView<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Metric;
+
     use super::super::fixture::Run;
     use super::*;
 
@@ -72,8 +74,8 @@ mod tests {
     #[test]
     fn a_target_inside_the_ephemeral_range_is_mentioned() {
         let mut run = failing("EADDRINUSE")
-            .with("sysctl.net.ipv4.local_port_first", 1_024)
-            .with("sysctl.net.ipv4.local_port_last", 65_535);
+            .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_FIRST, 1_024)
+            .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_LAST, 65_535);
         run.header.target = "ws://127.0.0.1:5555/socket".into();
         assert!(run.speaks(&RULE).text.contains("port 5555 is itself"));
         run.header.target = "tcp://127.0.0.1:80".into();

@@ -1,13 +1,12 @@
 //! No source port was left for another connection to the same target.
 
 use throng_report::render::count;
-use throng_report::{Finding, RunEventKind, Side};
+use throng_report::{Endpoint, Finding, Metric, RunEventKind, Side};
 
 use super::Rule;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
-pub(super) const RULE: Rule =
-    Rule { id: "ports_exhausted", explains: &["generator_saturated"], find };
+pub(super) const RULE: Rule = Rule::new("ports_exhausted", find).explains(&["generator_saturated"]);
 
 /// Looks for `EADDRNOTAVAIL` from a connect: the kernel found no port, or the source address does
 /// not belong to this machine.
@@ -27,17 +26,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             short.began_ms,
         ));
     }
-    let ports = run.constant(Endpoint::Client, "sysctl.net.ipv4.local_ports");
+    let ports = run.facts(Endpoint::Client).local_ports;
     let has = ports.map_or(String::new(), |ports| {
         format!(": each of its addresses has {} for one target", count(ports as f64))
     });
     let address = address(run).map_or(String::new(), |address| format!(" of {address}"));
-    let waiting = run.peak(Endpoint::Client, "sockstat.tcp.tw").filter(|tw| {
+    let waiting = run.peak(Endpoint::Client, Metric::SOCKSTAT_TCP_TW).filter(|tw| {
         // The run's own closed connections, compared with its open ones.
         let open = run.load_at(short.began_ms).connections;
         tw.value as u64 > open
     });
-    let mut found = Finding::new(
+    let is_waiting = waiting.is_some();
+    let finding = Finding::new(
         RULE.id,
         Side::Client,
         format!(
@@ -53,17 +53,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
                      them.",
             }
         ),
-    );
-    found.evidence.push(short.evidence());
-    let is_waiting = waiting.is_some();
-    found.evidence.extend(waiting.map(|peak| peak.evidence()));
-    Some(found.remedied_by(if is_waiting {
+    )
+    .with_evidence([short])
+    .with_evidence(waiting)
+    .remedied_by(if is_waiting {
         "add addresses with --source ADDRESS/PREFIX, or set `close: reset` in the scenario, or \
          sysctl -w net.ipv4.tcp_tw_reuse=1"
     } else {
         "add addresses with --source ADDRESS/PREFIX, or sysctl -w \
          net.ipv4.ip_local_port_range=\"1024 65535\""
-    }))
+    });
+    Some(finding)
 }
 
 /// Returns the source address whose ports ran out, if an event names it.
@@ -108,8 +108,9 @@ mod tests {
 
     #[test]
     fn ports_that_are_all_in_use_are_reported_with_their_number() {
-        let found =
-            failing("EADDRNOTAVAIL", 50).with("sysctl.net.ipv4.local_ports", 300).speaks(&RULE);
+        let found = failing("EADDRNOTAVAIL", 50)
+            .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORTS, 300)
+            .speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
             "No source port was left for 350 connects of the generator: each of its addresses has \
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn ports_in_time_wait_have_another_remedy() {
-        let run = failing("EADDRNOTAVAIL", 50).growing("sockstat.tcp.tw", 0, 2_000, 2);
+        let run = failing("EADDRNOTAVAIL", 50).growing(Metric::SOCKSTAT_TCP_TW, 0, 2_000, 2);
         assert!(run.speaks(&RULE).remedy.contains("tcp_tw_reuse"));
     }
 

@@ -16,6 +16,12 @@ pub(super) struct Symptom {
     pub(super) evidence: Evidence,
 }
 
+impl From<Symptom> for Evidence {
+    fn from(symptom: Symptom) -> Self {
+        symptom.evidence
+    }
+}
+
 /// Returns the symptom of connects that waited for a second SYN, still wait, or were given up.
 pub(super) fn by_connects(run: &RunView<'_>) -> Option<Symptom> {
     let unanswered = |sample: &Sample| {
@@ -75,7 +81,7 @@ fn lost_messages(run: &RunView<'_>) -> Option<Symptom> {
 }
 
 /// Returns the slowest answer, if it waited for a retransmission.
-fn late_messages(run: &RunView<'_>) -> Option<Symptom> {
+pub(super) fn late_messages(run: &RunView<'_>) -> Option<Symptom> {
     slowest(run, "load.message_us.max", DATA_AGAIN_US, |sample| {
         sample.message.max_us.max(sample.push.max_us)
     })
@@ -127,6 +133,9 @@ const SYN_AGAIN_US: u64 = 950_000;
 
 /// 200 ms, less the same precision.
 const DATA_AGAIN_US: u64 = 190_000;
+
+/// The share of retransmitted segments above which the network explains late answers by itself.
+pub(super) const MUCH_ONE_IN: u64 = 200;
 
 #[cfg(test)]
 mod tests {

@@ -2,14 +2,14 @@
 //! between.
 
 use throng_report::render::{count, percent};
-use throng_report::{Finding, Side};
+use throng_report::{Endpoint, Finding, Metric, Side};
 
 use super::Rule;
 use super::retransmission::{self, Symptom};
 use crate::kernels::{Kernel, kernels};
-use crate::run_view::{Endpoint, Growth, RunView};
+use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "retransmits", explains: &["server_slow"], find };
+pub(super) const RULE: Rule = Rule::new("retransmits", find).explains(&["server_slow"]);
 
 /// Retransmitted segments of one kind, less those that a queue has dropped and counted.
 #[derive(Debug)]
@@ -24,14 +24,14 @@ struct Retransmission {
 /// before a retransmission.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let kernels = kernels(run);
-    let syns = grown(run, &kernels, "TcpExt.TCPSynRetrans");
-    let all = grown(run, &kernels, "Tcp.RetransSegs");
+    let syns = grown(run, &kernels, Metric::TCPEXT_TCP_SYN_RETRANS);
+    let all = grown(run, &kernels, Metric::TCP_RETRANS_SEGS);
     let syn = again_syns(run, total(&syns));
     let data = again_data(run, &kernels, total(&all).saturating_sub(total(&syns)));
     // For one drop at a listener several segments are sent again: the SYN, the SYN-ACK, and what
     // the client sends after that.
     let by_listener =
-        run.growth(Endpoint::Server, "TcpExt.ListenDrops").map_or(0, |drops| drops.by());
+        run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_DROPS).map_or(0, |drops| drops.by());
     let all_again: u64 = [&syn, &data].into_iter().flatten().map(|again| again.lost).sum();
     if all_again <= by_listener.saturating_mul(AGAIN_EACH_DROP) {
         return None;
@@ -66,22 +66,23 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         };
     let symptom: Vec<_> = [syn, data].into_iter().flatten().map(|again| again.symptom).collect();
     let severity = symptom.iter().map(|symptom| symptom.severity).max()?;
-    let mut found = Finding::new(RULE.id, Side::Network, text)
+    let finding = Finding::new(RULE.id, Side::Network, text)
         .with_severity(severity)
-        .with_confidence(if seen { 0.9 } else { 0.6 });
-    found.evidence.extend(all.iter().chain(&syns).map(Growth::evidence));
-    found.evidence.extend(symptom.into_iter().map(|symptom| symptom.evidence));
-    Some(found.remedied_by(
+        .with_confidence(if seen { 0.9 } else { 0.6 })
+        .with_evidence(all.iter().chain(&syns).map(Growth::evidence))
+        .with_evidence(symptom)
+        .remedied_by(
         "find what drops them with ip -s link, tc -s qdisc and nft list ruleset on both machines, \
          and check the devices between them",
-    ))
+    );
+    Some(finding)
 }
 
 /// Returns the retransmitted SYNs and SYN-ACKs, less those that the server's own queues dropped:
 /// each drop causes one retransmission.
 fn again_syns(run: &RunView<'_>, syns: u64) -> Option<Retransmission> {
-    let dropped = ["TcpExt.ListenDrops", "TcpExt.TCPReqQFullDoCookies"];
-    let dropped = dropped.iter().filter_map(|name| run.growth(Endpoint::Server, name));
+    let dropped = [Metric::TCPEXT_LISTEN_DROPS, Metric::TCPEXT_TCP_REQ_Q_FULL_DO_COOKIES];
+    let dropped = dropped.iter().filter_map(|counter| run.growth(Endpoint::Server, *counter));
     let lost = syns.saturating_sub(dropped.map(|growth| growth.by()).sum());
     let of = run.load_growth("load.connects_started", |load| load.connects_started)?.by();
     (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of)
@@ -90,11 +91,17 @@ fn again_syns(run: &RunView<'_>, syns: u64) -> Option<Retransmission> {
 
 /// Returns the retransmitted data segments, less those that the receiver had no room for.
 fn again_data(run: &RunView<'_>, kernels: &[Kernel], data: u64) -> Option<Retransmission> {
-    let dropped = NO_ROOM.iter().map(|name| total(&grown(run, kernels, name))).sum();
+    let dropped = NO_ROOM.iter().map(|counter| total(&grown(run, kernels, *counter))).sum();
     let lost = data.saturating_sub(dropped);
-    let of = total(&grown(run, kernels, "Tcp.OutSegs"));
-    (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of)
-        .then(|| Some(Retransmission { lost, of, symptom: retransmission::by_messages(run)? }))?
+    let of = total(&grown(run, kernels, Metric::TCP_OUT_SEGS));
+    if lost < AGAIN_MIN || lost.saturating_mul(AGAIN_ONE_IN) < of {
+        return None;
+    }
+    // Where so much is lost, the loss itself makes most answers late.
+    let is_much = lost.saturating_mul(retransmission::MUCH_ONE_IN) > of;
+    let late = || if is_much { retransmission::late_messages(run) } else { None };
+    let symptom = retransmission::by_messages(run).or_else(late)?;
+    Some(Retransmission { lost, of, symptom })
 }
 
 /// Formats retransmitted segments with their share of all.
@@ -108,11 +115,12 @@ fn share(again: &Retransmission, what: &str) -> String {
 
 /// Returns the growth of a counter in each kernel. If there are two kernels, the server's counter
 /// gets the name that it has in the run file.
-fn grown(run: &RunView<'_>, kernels: &[Kernel], name: &str) -> Vec<Growth> {
+fn grown(run: &RunView<'_>, kernels: &[Kernel], metric: Metric) -> Vec<Growth> {
     let of = |kernel: &Kernel| {
-        let growth = run.growth(kernel.endpoint, name)?;
+        let growth = run.growth(kernel.endpoint, metric)?;
         let is_servers = kernels.len() > 1 && kernel.endpoint == Endpoint::Server;
-        let counter = if is_servers { format!("server_kernel.{name}") } else { name.to_owned() };
+        let counter =
+            if is_servers { format!("server_kernel.{metric}") } else { metric.to_string() };
         Some(Growth { counter, ..growth })
     };
     kernels.iter().filter_map(of).collect()
@@ -124,11 +132,11 @@ fn total(growths: &[Growth]) -> u64 {
 }
 
 /// Counters of segments that a socket drops because its own buffer is full.
-const NO_ROOM: [&str; 4] = [
-    "TcpExt.TCPBacklogDrop",
-    "TcpExt.TCPOFODrop",
-    "TcpExt.TCPRcvQDrop",
-    "TcpExt.TCPZeroWindowDrop",
+const NO_ROOM: [Metric; 4] = [
+    Metric::TCPEXT_TCP_BACKLOG_DROP,
+    Metric::TCPEXT_TCP_OFO_DROP,
+    Metric::TCPEXT_TCP_RCV_Q_DROP,
+    Metric::TCPEXT_TCP_ZERO_WINDOW_DROP,
 ];
 
 /// The most segments that are sent again for one drop at a listener: a SYN-ACK five times at most,
@@ -144,12 +152,27 @@ const AGAIN_ONE_IN: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Severity;
+
     use super::super::fixture::Run;
     use super::*;
 
     /// Adds messages that waited for 210 ms.
     fn slow_messages(run: Run) -> Run {
         run.loaded(|load, second| load.message.record_n(210_000, u32::from(second > 3)))
+    }
+
+    #[test]
+    fn a_loss_that_makes_most_answers_late_is_told_and_a_small_one_is_not_the_reason() {
+        let late = |resent| {
+            Run::quiet()
+                .loaded(|load, _| load.message.record_n(400_000, 900_000))
+                .growing(Metric::TCP_RETRANS_SEGS, 0, resent, 2)
+                .growing(Metric::TCP_OUT_SEGS, 0, 5_000, 0)
+        };
+        let found = late(100).speaks(&RULE);
+        assert_eq!(found.severity, Severity::Slowed, "{found}");
+        late(20).is_silent(&RULE);
     }
 
     /// Adds connects that waited for a second SYN.
@@ -159,9 +182,9 @@ mod tests {
 
     fn losing(segments: i64, syns: i64) -> Run {
         Run::quiet()
-            .growing("Tcp.OutSegs", 0, 2_000, 0)
-            .growing("Tcp.RetransSegs", 9, segments + syns, 2)
-            .growing("TcpExt.TCPSynRetrans", 9, syns, 2)
+            .growing(Metric::TCP_OUT_SEGS, 0, 2_000, 0)
+            .growing(Metric::TCP_RETRANS_SEGS, 9, segments + syns, 2)
+            .growing(Metric::TCPEXT_TCP_SYN_RETRANS, 9, syns, 2)
     }
 
     #[test]
@@ -179,22 +202,26 @@ mod tests {
     fn losses_without_a_symptom_and_a_handful_are_no_finding() {
         losing(50, 50).is_silent(&RULE);
         slow_messages(losing(1, 0)).is_silent(&RULE);
-        let of_many = slow_messages(losing(5, 0)).growing("Tcp.OutSegs", 0, 200_000, 0);
+        let of_many = slow_messages(losing(5, 0)).growing(Metric::TCP_OUT_SEGS, 0, 200_000, 0);
         of_many.is_silent(&RULE);
     }
 
     #[test]
     fn handshakes_that_a_queue_of_the_server_dropped_are_not_lost_on_the_way() {
-        slow_connects(losing(0, 50)).growing("TcpExt.ListenDrops", 0, 50, 2).is_silent(&RULE);
-        slow_connects(losing(0, 50)).growing("TcpExt.ListenDrops", 0, 5, 2).speaks(&RULE);
+        slow_connects(losing(0, 50))
+            .growing(Metric::TCPEXT_LISTEN_DROPS, 0, 50, 2)
+            .is_silent(&RULE);
+        slow_connects(losing(0, 50)).growing(Metric::TCPEXT_LISTEN_DROPS, 0, 5, 2).speaks(&RULE);
         // After a dropped final ACK the server repeats its SYN-ACK, and the client its first data.
         let both = slow_messages(slow_connects(losing(60, 60)));
-        both.growing("TcpExt.ListenDrops", 0, 40, 2).is_silent(&RULE);
+        both.growing(Metric::TCPEXT_LISTEN_DROPS, 0, 40, 2).is_silent(&RULE);
     }
 
     #[test]
     fn data_that_its_receiver_had_no_room_for_is_not_lost_on_the_way() {
-        slow_messages(losing(50, 0)).growing("TcpExt.TCPRcvQDrop", 0, 50, 2).is_silent(&RULE);
+        slow_messages(losing(50, 0))
+            .growing(Metric::TCPEXT_TCP_RCV_Q_DROP, 0, 50, 2)
+            .is_silent(&RULE);
     }
 
     #[test]

@@ -1,30 +1,118 @@
-//! A rule: a cause by its name.
+//! A rule: a cause by its name, its class, and its place among the other rules.
 
-use throng_report::Finding;
+use throng_report::{Finding, Severity};
 
+use super::kernel_row::KernelRow;
 use crate::run_view::RunView;
 
-/// A named cause and the function that looks for it.
-#[derive(Clone, Copy, Debug)]
+/// A named cause and the function that looks for it. What the ranking, the verdict and the watch
+/// must know about it stands here and nowhere else.
+#[derive(Clone, Copy)]
 pub struct Rule {
     /// Id of the finding, and name of the rule's file.
     pub id: &'static str,
+    /// Class of the finding.
+    pub class: FindingClass,
+    /// Properties of the finding.
+    pub traits: &'static [RuleTrait],
     /// Ids of findings that are mere consequences when this rule found something too: such a
     /// finding is ranked after this one.
     pub explains: &'static [&'static str],
-    /// Looks for the cause in a run.
-    pub find: fn(&RunView<'_>) -> Option<Finding>,
+    /// Ids of findings of which this one is a mere consequence.
+    pub follows_from: &'static [&'static str],
+    search: Search,
 }
 
-/// Ids of findings that follow when a program gets too few CPUs, or gets them late.
-pub(super) const CPU_SHORTAGE_SYMPTOMS: &[&str] = &[
-    "generator_saturated",
-    "cpu_contended",
-    "server_cpu_saturated",
-    "hot_core",
-    "server_stalled",
-    "server_slow",
-    "slow_consumers",
-    "half_open",
-    "accept_queue_overflow",
-];
+/// Class of a finding. Among findings that are as grave, the classes rank in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingClass {
+    /// A limit, a shortage or a fault that can be removed.
+    Cause,
+    /// An effect whose cause is not known: the rules of causes look for that.
+    Consequence,
+    /// A remark. If the run felt it, it is a cause. Otherwise it explains nothing, and the verdict
+    /// adds it at the end.
+    Note,
+}
+
+/// A property of a rule's findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleTrait {
+    /// It is a fault of the server itself, whatever runs beside it.
+    ServerFault,
+    /// It is about other programs on the machine, or other guests of its hypervisor. It never comes
+    /// before a fault of the server itself.
+    OtherPrograms,
+    /// A program gets too few CPUs, or gets them late. It explains each [`RuleTrait::LacksCpu`].
+    TakesCpu,
+    /// It follows when a program gets too few CPUs, or gets them late.
+    LacksCpu,
+    /// It needs only the server's own counters: a watch of the server's machine uses it too. Other
+    /// rules compare these counters with the users of a run.
+    WithoutLoad,
+}
+
+/// The way in which a rule looks for its cause.
+#[derive(Clone, Copy)]
+enum Search {
+    Function(fn(&RunView<'_>) -> Option<Finding>),
+    Row(&'static KernelRow),
+}
+
+impl Rule {
+    /// Returns a rule of a cause that `find` looks for.
+    pub(crate) const fn new(id: &'static str, find: fn(&RunView<'_>) -> Option<Finding>) -> Self {
+        let (class, search) = (FindingClass::Cause, Search::Function(find));
+        Self { id, class, traits: &[], explains: &[], follows_from: &[], search }
+    }
+
+    /// Returns a rule of a cause that is a row.
+    pub(super) const fn row(id: &'static str, row: &'static KernelRow) -> Self {
+        let (class, search) = (FindingClass::Cause, Search::Row(row));
+        Self { id, class, traits: &[], explains: &[], follows_from: &[], search }
+    }
+
+    pub(crate) const fn of_class(self, class: FindingClass) -> Self {
+        Self { class, ..self }
+    }
+
+    pub(crate) const fn with(self, traits: &'static [RuleTrait]) -> Self {
+        Self { traits, ..self }
+    }
+
+    pub(crate) const fn explains(self, explains: &'static [&'static str]) -> Self {
+        Self { explains, ..self }
+    }
+
+    pub(crate) const fn follows_from(self, follows_from: &'static [&'static str]) -> Self {
+        Self { follows_from, ..self }
+    }
+
+    /// Looks for the cause in a run.
+    pub(crate) fn find(&self, run: &RunView<'_>) -> Option<Finding> {
+        match self.search {
+            Search::Function(find) => find(run),
+            Search::Row(row) => row.find(self.id, run),
+        }
+    }
+
+    /// Reports whether the rule has a property.
+    pub fn has(&self, one: RuleTrait) -> bool {
+        self.traits.contains(&one)
+    }
+
+    /// Reports whether a finding of `other` is a mere consequence of a finding of this rule.
+    pub(crate) fn is_cause_of(&self, other: &Self) -> bool {
+        self.explains.contains(&other.id)
+            || other.follows_from.contains(&self.id)
+            || (self.has(RuleTrait::TakesCpu) && other.has(RuleTrait::LacksCpu))
+    }
+
+    /// Returns the class of one of its findings.
+    pub(crate) fn class_of(&self, finding: &Finding) -> FindingClass {
+        match self.class {
+            FindingClass::Note if finding.severity > Severity::Noted => FindingClass::Cause,
+            class => class,
+        }
+    }
+}

@@ -3,11 +3,12 @@
 use throng_report::render::{count, percent};
 use throng_report::{Finding, ServerCounters, ServerSnapshot, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::outages::outages;
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "server_closes_early", explains: &[], find };
+pub(super) const RULE: Rule =
+    Rule::new("server_closes_early", find).with(&[RuleTrait::ServerFault]);
 
 /// The generator counts connections that the server closes or resets while the scenario still needs
 /// them.
@@ -34,10 +35,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         reason.what,
         percent((closed as f64 / connects.max(1) as f64).min(1.0))
     );
-    let mut found = Finding::new(RULE.id, Side::Server, text).with_confidence(reason.confidence);
-    found.evidence.extend(closes.iter().map(Growth::evidence));
-    found.evidence.extend(reason.growth.map(|growth| growth.evidence()));
-    Some(found.remedied_by(reason.remedy))
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_confidence(reason.confidence)
+        .with_evidence(closes.iter().map(Growth::evidence))
+        .with_evidence(reason.growth)
+        .remedied_by(reason.remedy);
+    Some(finding)
 }
 
 /// Returns the connections that the server closed, reset or closed with a WebSocket code, during an

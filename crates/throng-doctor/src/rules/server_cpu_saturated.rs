@@ -1,14 +1,15 @@
 //! The server had no CPU time left.
 
-use throng_report::{Finding, Severity, Side};
+use throng_report::{Endpoint, Finding, ProcessMetric, Severity, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, shares, whole_percent};
 use crate::impact::impact;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
-pub(super) const RULE: Rule =
-    Rule { id: "server_cpu_saturated", explains: &["server_slow", "slow_consumers"], find };
+pub(super) const RULE: Rule = Rule::new("server_cpu_saturated", find)
+    .with(&[RuleTrait::LacksCpu])
+    .explains(&["server_slow", "slow_consumers"]);
 
 /// Either the server keeps all CPUs that it may use busy, or its machine is full and the server
 /// waits for its share. A run that fills the machine by itself and shows no symptom gets the
@@ -42,17 +43,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let symptom =
         impact.as_ref().map_or_else(String::new, |impact| format!(" Meanwhile {}.", impact.what));
     let text = format!("{what}. CPU use: {}.{symptom}", shares(run, &used));
-    let mut found = Finding::new(RULE.id, Side::Server, text)
-        .with_severity(impact.as_ref().map_or(Severity::Noted, |impact| impact.severity))
-        .with_confidence(if used.server.is_some() { 0.85 } else { 0.6 });
     let busy = run.growth_of("machine.cpu_busy_us", |sample| {
         Some(run.machine(Endpoint::Server, sample)?.cpu_busy_us as i64)
     });
-    let taken = run.growth(Endpoint::Server, "process.server.cpu_us");
+    let taken = run.growth(Endpoint::Server, ProcessMetric::CPU_US.server);
     let growths = [busy, taken].into_iter().flatten();
-    found.evidence.extend(growths.map(|growth| growth.evidence_from(used.at_ms)));
-    found.evidence.extend(impact.map(|impact| impact.evidence));
-    Some(found.remedied_by(remedy(run, &used)))
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(impact.as_ref().map_or(Severity::Noted, |impact| impact.severity))
+        .with_confidence(if used.server.is_some() { 0.85 } else { 0.6 })
+        .with_evidence(growths.map(|growth| growth.evidence_from(used.at_ms)))
+        .with_evidence(impact)
+        .remedied_by(remedy(run, &used));
+    Some(finding)
 }
 
 /// Reports whether the server keeps all CPUs busy that it may use, which are not all of the
@@ -109,8 +111,8 @@ mod tests {
     /// A run with slow answers on two full CPUs, where the server uses `server_us` of each second.
     fn full(server_us: i64) -> Run {
         Run::quiet()
-            .growing("process.server.cpu_us", 0, server_us, 0)
-            .with("process.server.most_delayed_thread_permille", 300)
+            .growing(ProcessMetric::CPU_US.server, 0, server_us, 0)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 300)
             .loaded(|load, second| {
                 load.message.record_n(400_000, 500);
                 load.process.cpu_user_us = (1_900_000 - server_us as u64) * second;
@@ -134,11 +136,12 @@ mod tests {
 
     #[test]
     fn a_server_that_is_held_to_one_cpu_is_full_when_that_one_is() {
-        let run =
-            full(990_000).with("process.server.cpus_allowed", 1).changed(|interval, second| {
+        let run = full(990_000).with(ProcessMetric::CPUS_ALLOWED.server, 1).changed(
+            |interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
                 (machine.cpu_busy_us, machine.cpu_idle_us) = (1_300_000 * second, 700_000 * second);
-            });
+            },
+        );
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
@@ -149,13 +152,15 @@ mod tests {
     #[test]
     fn a_server_that_hardly_runs_or_never_waits_is_not_what_is_full() {
         full(200_000).is_silent(&RULE);
-        full(1_000_000).with("process.server.most_delayed_thread_permille", 20).is_silent(&RULE);
+        full(1_000_000)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 20)
+            .is_silent(&RULE);
     }
 
     #[test]
     fn a_server_that_cannot_be_seen_is_blamed_on_a_machine_of_its_own_alone() {
         let mut unseen = full(1_000_000).changed(|interval, _| {
-            interval.kernel.remove("process.server.cpu_us");
+            interval.kernel.remove(ProcessMetric::CPU_US.server);
             interval.server_machine = interval.machine.clone();
         });
         unseen.is_silent(&RULE);

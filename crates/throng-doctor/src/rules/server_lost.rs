@@ -1,18 +1,16 @@
 //! The server ended, stopped answering, or never listened.
 
 use throng_report::render::count;
-use throng_report::{Finding, RunEventKind, SERVER_SILENT, Side};
+use throng_report::{Endpoint, Finding, Limit, ProcessMetric, RunEventKind, SERVER_SILENT, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::history::Sample;
 use crate::outages::{events, outages};
-use crate::run_view::{Endpoint, Growth, RunView};
+use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "server_lost",
-    explains: &["server_closes_early", "half_open", "handshakes_refused"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::new("server_lost", find)
+    .with(&[RuleTrait::ServerFault])
+    .explains(&["server_closes_early", "half_open", "handshakes_refused"]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     if let Some((at_ms, how)) = ended(run) {
@@ -123,11 +121,10 @@ fn at_end(run: &RunView<'_>) -> u64 {
 /// Returns the finding for a server that ended.
 fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
     let held = held(run, at_ms);
-    let memory = || run.peak(Endpoint::Server, "process.server.rss_bytes");
     let taken = port_taken(run);
     let because = taken.as_ref().map_or_else(|| how.to_owned(), |(taken, _)| format!(": {taken}"));
     let range = taken.as_ref().map_or_else(String::new, |(_, range)| range.clone());
-    let mut found = Finding::new(
+    let mut finding = Finding::new(
         RULE.id,
         Side::Server,
         format!(
@@ -137,16 +134,16 @@ fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
             count(held as f64)
         ),
     )
-    .shown_by("load.counters.connected", held as f64, at_end(run) as f64, at_ms);
-    found.evidence.extend(refused(run).map(|refused| refused.evidence()));
-    found.evidence.extend(memory().map(|peak| peak.evidence()));
+    .shown_by("load.counters.connected", held as f64, at_end(run) as f64, at_ms)
+    .with_evidence(refused(run))
+    .with_evidence(run.peak(Endpoint::Server, ProcessMetric::RSS_BYTES.server));
     // The evidence cannot begin before the server ended.
-    found.evidence.iter_mut().for_each(|evidence| evidence.at_ms = evidence.at_ms.max(at_ms));
+    finding.evidence.iter_mut().for_each(|evidence| evidence.at_ms = evidence.at_ms.max(at_ms));
     let look = "look for the reason in its own output and in dmesg (killed for its memory, a \
                 crash, a restart)";
-    found.remedied_by(match (taken, target_port(run)) {
+    finding.remedied_by(match (taken, target_port(run)) {
         (Some(_), Some(port)) => {
-            format!("sysctl -w net.ipv4.ip_local_reserved_ports={port}; {look}")
+            format!("{}; {look}", Limit::RESERVED_PORTS.raise(port))
         }
         _ => look.to_owned(),
     })
@@ -154,9 +151,8 @@ fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
 
 /// Returns why no server can listen on the target's port: a connection has it as its source port.
 fn port_taken(run: &RunView<'_>) -> Option<(String, String)> {
-    let range = ["first", "last"].map(|which| {
-        run.constant(Endpoint::Server, &format!("sysctl.net.ipv4.local_port_{which}"))
-    });
+    let facts = run.facts(Endpoint::Server);
+    let range = [facts.local_port_first, facts.local_port_last];
     events(run).find_map(|(_, kind)| match (kind, range) {
         (RunEventKind::PortTaken { port, connection, holder }, [Some(first), Some(last)])
             if (first..=last).contains(&i64::from(*port)) =>
@@ -232,7 +228,7 @@ const SILENT_CONFIDENCE: f64 = 0.6;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::RunEvent;
+    use throng_report::{Metric, RunEvent};
 
     use super::super::fixture::Run;
     use super::*;
@@ -324,8 +320,8 @@ mod tests {
         };
         let run = |first| {
             with_event(refusing_from(7), 8, taken.clone())
-                .with("sysctl.net.ipv4.local_port_first", first)
-                .with("sysctl.net.ipv4.local_port_last", 40_100)
+                .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_FIRST, first)
+                .with(Metric::SYSCTL_NET_IPV4_LOCAL_PORT_LAST, 40_100)
         };
         let found = run(40_000).speaks(&RULE);
         assert_eq!(

@@ -3,13 +3,12 @@
 use throng_report::render::{count, micros};
 use throng_report::{Evidence, Finding, RunEventKind, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::outages::{Absence, events, outages};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule {
-    id: "server_restarted",
-    explains: &[
+pub(super) const RULE: Rule =
+    Rule::new("server_restarted", find).with(&[RuleTrait::ServerFault]).explains(&[
         "server_closes_early",
         "server_lost",
         "server_stalled",
@@ -19,11 +18,8 @@ pub(super) const RULE: Rule = Rule {
         "accept_queue_overflow",
         "syn_queue_overflow",
         "generator_saturated",
-        "deliveries_missing",
         "retransmits",
-    ],
-    find,
-};
+    ]);
 
 /// Looks for a server that was away for a time. A server that stays away is lost, which is another
 /// finding.
@@ -50,18 +46,19 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         show_losses(lost, refused),
         successor(run, &longest)
     );
-    let mut found = Finding::new(RULE.id, Side::Server, text);
-    found.evidence.extend(away.iter().take(SHOWN_MAX).map(|away| Evidence {
-        counter: "load.outage".to_owned(),
-        from: away.from_ms as f64,
-        to: away.to_ms.unwrap_or(away.from_ms) as f64,
-        at_ms: away.from_ms,
-    }));
-    found.evidence.extend(run.connect_failures("ECONNREFUSED").map(|growth| growth.evidence()));
-    Some(found.remedied_by(
-        "find why it restarted: its own output, dmesg (killed for its memory), its supervisor \
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_evidence(away.iter().take(SHOWN_MAX).map(|away| Evidence {
+            counter: "load.outage".to_owned(),
+            from: away.from_ms as f64,
+            to: away.to_ms.unwrap_or(away.from_ms) as f64,
+            at_ms: away.from_ms,
+        }))
+        .with_evidence(run.connect_failures("ECONNREFUSED"))
+        .remedied_by(
+            "find why it restarted: its own output, dmesg (killed for its memory), its supervisor \
          (systemd, a container)",
-    ))
+        );
+    Some(finding)
 }
 
 /// Returns the length of an outage.

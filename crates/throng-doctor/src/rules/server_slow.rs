@@ -1,19 +1,20 @@
 //! Answers took long although no visible resource was exhausted.
 
 use throng_report::render::{count, micros};
-use throng_report::{Evidence, Finding, Severity, Side};
+use throng_report::{Endpoint, Evidence, Finding, Metric, Severity, Side};
 
-use super::{Rule, server_lost, server_stalled};
+use super::retransmission::MUCH_ONE_IN;
+use super::{Rule, RuleTrait, server_lost, server_stalled};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
 use crate::history::{Quantiles, Sample};
-use crate::run_view::{Endpoint, Growth, RunView};
+use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "server_slow", explains: &[], find };
+pub(super) const RULE: Rule = Rule::new("server_slow", find).with(&[RuleTrait::LacksCpu]);
 
 /// Returns the remaining explanation when answers are late and no CPU, queue, packet loss or
 /// generator explains it: the server waits for something of its own.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let is_stalled = (server_stalled::RULE.find)(run).is_some();
+    let is_stalled = server_stalled::RULE.find(run).is_some();
     let timeouts = timeouts(run);
     let slow = slowest(run, is_stalled);
     let overdue = run.summary.overdue();
@@ -61,19 +62,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
              run --server-facts HOST:PORT here",
         )
     };
-    let mut found =
+    let finding =
         Finding::new(RULE.id, Side::Server, format!("The server was slow: {what} {idle}. {why}"))
             .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
-            .with_confidence(confidence);
-    found.evidence.extend(timeouts.iter().map(Growth::evidence));
-    found.evidence.extend(slow.map(|slow| slow.evidence));
-    if found.evidence.is_empty() {
+            .with_confidence(confidence)
+            .remedied_by(remedy);
+    if slow.is_none() && timeouts.is_empty() {
         let last = run.samples().last()?;
-        let counters = &last.load()?.counters;
-        let (waiting, at_ms) = (counters.users_waiting as f64, last.interval.at_ms);
-        found = found.shown_by("load.counters.users_waiting", 0.0, waiting, at_ms);
+        let (waiting, at_ms) = (last.load()?.counters.users_waiting as f64, last.interval.at_ms);
+        return Some(finding.shown_by("load.counters.users_waiting", 0.0, waiting, at_ms));
     }
-    Some(found.remedied_by(remedy))
+    Some(finding.with_evidence(timeouts).with_evidence(slow.map(|slow| slow.evidence)))
 }
 
 /// Returns the waits for an answer that users gave up.
@@ -178,16 +177,21 @@ fn is_explained(run: &RunView<'_>) -> bool {
             || server.busiest.unwrap_or(0.0) > BUSY_MIN
             || (server.allowed > 0.0 && server.taken > server.allowed * FULL_SHARE)
     });
-    let queues = ["TcpExt.ListenOverflows", "TcpExt.TCPReqQFullDrop", "TcpExt.TCPAbortOnMemory"];
-    let lost = run.growth(Endpoint::Client, "Tcp.RetransSegs").map_or(0, |growth| growth.by());
-    let sent = run.growth(Endpoint::Client, "Tcp.OutSegs").map_or(0, |growth| growth.by());
+    let queues = [
+        Metric::TCPEXT_LISTEN_OVERFLOWS,
+        Metric::TCPEXT_TCP_REQ_Q_FULL_DROP,
+        Metric::TCPEXT_TCP_ABORT_ON_MEMORY,
+    ];
+    let lost =
+        run.growth(Endpoint::Client, Metric::TCP_RETRANS_SEGS).map_or(0, |growth| growth.by());
+    let sent = run.growth(Endpoint::Client, Metric::TCP_OUT_SEGS).map_or(0, |growth| growth.by());
     // A server that ended is not slow. Retransmissions explain late answers by themselves.
     server_lost::ended(run).is_some()
-        || (super::retransmits::RULE.find)(run).is_some()
+        || super::retransmits::RULE.find(run).is_some()
         || full.count() >= INTERVALS_MIN
         || run.summary.generator.lag_grade != throng_report::Grade::Valid
-        || queues.iter().any(|counter| run.growth(Endpoint::Server, counter).is_some())
-        || lost.saturating_mul(RESENT_ONE_IN) > sent.max(RESENT_ONE_IN)
+        || queues.iter().any(|counter| run.growth(Endpoint::Server, *counter).is_some())
+        || lost.saturating_mul(MUCH_ONE_IN) > sent.max(MUCH_ONE_IN)
 }
 
 /// The confidence when the server's CPUs and queues were read, and when only its answers are known.
@@ -211,9 +215,6 @@ const WAYS_MIN: u64 = 4;
 const TIMEOUTS_MIN: u64 = 3;
 const TIMEOUTS_ONE_IN: u64 = 1_000;
 
-/// The share of retransmitted segments above which the network is part of the cause.
-const RESENT_ONE_IN: u64 = 200;
-
 /// The load of a thread, and the longest wait for a CPU, above which the server has another reason
 /// to be slow.
 const BUSY_MIN: f64 = 0.85;
@@ -222,14 +223,18 @@ const DELAYED_MIN: f64 = 0.20;
 #[cfg(test)]
 mod tests {
     use super::super::fixture::Run;
+    use throng_report::ProcessMetric;
+
     use super::*;
 
     fn slow(us: u64) -> Run {
-        Run::quiet().growing("process.server.cpu_us", 0, 100_000, 0).loaded(move |load, second| {
-            if second > 3 {
-                load.message.record_n(us, 500);
-            }
-        })
+        Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 100_000, 0).loaded(
+            move |load, second| {
+                if second > 3 {
+                    load.message.record_n(us, 500);
+                }
+            },
+        )
     }
 
     #[test]
@@ -299,7 +304,7 @@ mod tests {
     #[test]
     fn a_machine_that_others_fill_is_no_reason_unless_the_server_waits_for_it() {
         let full = |delayed| {
-            slow(400_000).with("process.server.most_delayed_thread_permille", delayed).changed(
+            slow(400_000).with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, delayed).changed(
                 |interval, second| {
                     let machine = interval.machine.as_mut().unwrap();
                     (machine.cpu_busy_us, machine.cpu_idle_us) =
@@ -314,12 +319,12 @@ mod tests {
     #[test]
     fn whatever_else_is_full_is_the_reason() {
         slow(90_000).is_silent(&RULE);
-        slow(400_000).growing("TcpExt.ListenOverflows", 0, 5, 2).is_silent(&RULE);
-        slow(400_000).with("process.server.busiest_thread_permille", 950).is_silent(&RULE);
+        slow(400_000).growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 5, 2).is_silent(&RULE);
+        slow(400_000).with(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 950).is_silent(&RULE);
         slow(400_000).loaded(|load, _| load.lag.record_n(30_000, 900)).is_silent(&RULE);
         slow(400_000)
-            .growing("Tcp.RetransSegs", 0, 100, 2)
-            .growing("Tcp.OutSegs", 0, 5_000, 0)
+            .growing(Metric::TCP_RETRANS_SEGS, 0, 100, 2)
+            .growing(Metric::TCP_OUT_SEGS, 0, 5_000, 0)
             .is_silent(&RULE);
     }
 }

@@ -6,15 +6,15 @@ mod activity;
 use throng_report::render::{count, micros};
 use throng_report::{Finding, Severity, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::gaps::{Gap, gaps};
 use crate::impact::{GAP_MS, gap_evidence};
 use crate::run_view::RunView;
 use activity::{ActivityKind, ServerActivity, waits_for_a_cpu};
 
-pub(super) const RULE: Rule = Rule {
-    id: "server_stalled",
-    explains: &[
+pub(super) const RULE: Rule = Rule::new("server_stalled", find)
+    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu])
+    .explains(&[
         "server_slow",
         "server_lost",
         "generator_saturated",
@@ -22,9 +22,7 @@ pub(super) const RULE: Rule = Rule {
         "accept_queue_overflow",
         "syn_queue_overflow",
         "half_open",
-    ],
-    find,
-};
+    ]);
 
 /// Looks for one long gap, or several shorter ones. The server's CPU time, state and accept queue
 /// tell what it did in the meantime: to its clients, a loop that computes and a process that was
@@ -44,12 +42,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let activity = ServerActivity::of(run, &longest);
     let (text, remedy) = describe(&found, &longest, &activity);
     let severity = if gave_up(run, &found) { Severity::Stopped } else { Severity::Slowed };
-    let mut finding = Finding::new(RULE.id, Side::Server, text)
+    let finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(severity)
-        .with_confidence(if activity.is_seen { 0.9 } else { 0.7 });
-    finding.evidence.extend(found.iter().take(GAPS_SHOWN).map(|gap| gap_evidence(gap.gap)));
-    finding.evidence.extend(activity.evidence);
-    Some(finding.remedied_by(remedy))
+        .with_confidence(if activity.is_seen { 0.9 } else { 0.7 })
+        .with_evidence(found.iter().take(GAPS_SHOWN).map(|gap| gap_evidence(gap.gap)))
+        .with_evidence(activity.evidence)
+        .remedied_by(remedy);
+    Some(finding)
 }
 
 /// Returns the length from which a single gap counts: shorter if a latency threshold was missed.
@@ -149,7 +148,7 @@ const GAPS_SHOWN: usize = 3;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::AnswerGap;
+    use throng_report::{AnswerGap, Metric, ProcessMetric};
 
     use super::super::fixture::Run;
     use super::*;
@@ -157,14 +156,16 @@ mod tests {
     /// A run with a gap of this length from the fourth second on; other answers take 0.2 ms.
     fn stalled(ms: u64) -> Run {
         let ends = (4_000 + ms).div_ceil(1_000);
-        Run::quiet().growing("process.server.cpu_us", 0, 20_000, 0).loaded(move |load, second| {
-            let lost = if second > 4 { 1_000 * (second.min(ends - 1) - 4) } else { 0 };
-            load.counters.messages_answered -= if second < ends { lost } else { 0 };
-            if second == ends {
-                load.answer_gap = Some(AnswerGap { from_ms: 4_000, to_ms: 4_000 + ms });
-                load.message.record_n(ms * 1000, 500);
-            }
-        })
+        Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
+            move |load, second| {
+                let lost = if second > 4 { 1_000 * (second.min(ends - 1) - 4) } else { 0 };
+                load.counters.messages_answered -= if second < ends { lost } else { 0 };
+                if second == ends {
+                    load.answer_gap = Some(AnswerGap { from_ms: 4_000, to_ms: 4_000 + ms });
+                    load.message.record_n(ms * 1000, 500);
+                }
+            },
+        )
     }
 
     /// A run with a gap in which the server used this much CPU time.
@@ -172,18 +173,17 @@ mod tests {
         let ends = (4_000 + ms).div_ceil(1_000);
         stalled(ms).changed(move |interval, second| {
             if second == ends {
-                interval.kernel.insert("process.server.gap_cpu_us".to_owned(), cpu_ms * 1000);
+                interval.kernel.set(ProcessMetric::GAP_CPU_US.server, cpu_ms * 1000);
             }
         })
     }
 
     /// A run with a gap, and with a gauge of the server's process in the seconds that it touches.
-    fn doing(ms: u64, gauge: &str, value: i64) -> Run {
+    fn doing(ms: u64, gauge: ProcessMetric, value: i64) -> Run {
         let ends = (4_000 + ms).div_ceil(1_000);
-        let name = format!("process.server.{gauge}");
         stalled(ms).changed(move |interval, second| {
             let is_in = (5..=ends).contains(&second);
-            interval.kernel.insert(name.clone(), if is_in { value } else { 0 });
+            interval.kernel.set(gauge.server, if is_in { value } else { 0 });
         })
     }
 
@@ -196,9 +196,9 @@ mod tests {
 
     #[test]
     fn a_process_that_was_stopped_is_reported_with_its_time() {
-        let run = doing(2_900, "stopped", 1).changed(|interval, second| {
+        let run = doing(2_900, ProcessMetric::STOPPED, 1).changed(|interval, second| {
             let queued = if (5..7).contains(&second) { 200 * (second as i64 - 4) } else { 0 };
-            interval.kernel.insert("listener.accept_queue".to_owned(), queued);
+            interval.kernel.set(Metric::LISTENER_ACCEPT_QUEUE, queued);
         });
         let found = says(
             &run,
@@ -223,7 +223,8 @@ mod tests {
             "The server was busy with something else from 4.0 to 5.9 s: it computed all the time",
         );
         assert!(found.remedy.starts_with("profile"), "{found}");
-        let shared = using(1_900, 900).with("process.server.most_delayed_thread_permille", 500);
+        let shared =
+            using(1_900, 900).with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 500);
         says(&shared, "The server was busy with something else from 4.0 to 5.9 s");
         let idle = using(1_900, 10);
         says(
@@ -235,7 +236,7 @@ mod tests {
             interval.server = (!(5..=6).contains(&second)).then(Default::default);
         });
         assert!(silent.speaks(&RULE).text.contains("paused as a whole"));
-        let disk = using(2_900, 0).with("process.server.uninterruptible", 1);
+        let disk = using(2_900, 0).with(ProcessMetric::UNINTERRUPTIBLE.server, 1);
         says(
             &disk,
             "The server did nothing from 4.0 to 6.9 s: it answered no user and waited in the \
@@ -305,7 +306,7 @@ mod tests {
         // The generator was late itself.
         stalled(1_500).loaded(|load, _| load.lag.record_n(1_400_000, 1)).is_silent(&RULE);
         // The server waited for a CPU.
-        doing(1_500, "most_delayed_thread_permille", 600).is_silent(&RULE);
+        doing(1_500, ProcessMetric::MOST_DELAYED_THREAD_PERMILLE, 600).is_silent(&RULE);
         // Its connections were lost.
         stalled(1_500)
             .loaded(|load, second| {

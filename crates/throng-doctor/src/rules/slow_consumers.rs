@@ -1,14 +1,15 @@
 //! A client or a server does not read the data that it is sent.
 
 use throng_report::render::{bytes, count};
-use throng_report::{Finding, ServerCounters, ServerSnapshot, Severity, Side};
+use throng_report::{Endpoint, Finding, Metric, ServerCounters, ServerSnapshot, Severity, Side};
 
-use super::Rule;
 use super::accept_backlog::open;
-use crate::run_view::{Endpoint, Growth, Peak, RunView};
+use super::{Rule, RuleTrait};
+use crate::run_view::{Growth, Peak, RunView};
 
-pub(super) const RULE: Rule =
-    Rule { id: "slow_consumers", explains: &["server_closes_early", "server_slow"], find };
+pub(super) const RULE: Rule = Rule::new("slow_consumers", find)
+    .with(&[RuleTrait::LacksCpu])
+    .explains(&["server_closes_early", "server_slow"]);
 
 /// Looks for users that read more slowly than the server sends, or a server that reads more slowly
 /// than they send.
@@ -64,19 +65,20 @@ fn users(run: &RunView<'_>) -> Option<Finding> {
     let waited = pending.as_ref().map_or_else(String::new, |pending| {
         format!(" Up to {} waited for them in the server.", bytes(pending.value as f64))
     });
-    let mut found = Finding::new(
+    let growths = closed.into_iter().chain(lost).chain([queued, unread]).flatten();
+    let finding = Finding::new(
         RULE.id,
         Side::Client,
         format!("Some clients read more slowly than the server sends to them: {what}.{waited}"),
     )
-    .with_severity(if is_many { Severity::Stopped } else { Severity::Noted });
-    let growths = closed.into_iter().chain(lost).chain([queued, unread]).flatten();
-    found.evidence.extend(growths.map(|growth| growth.evidence()));
-    found.evidence.extend(pending.map(|peak| peak.evidence()));
-    Some(found.remedied_by(
+    .with_severity(if is_many { Severity::Stopped } else { Severity::Noted })
+    .with_evidence(growths)
+    .with_evidence(pending)
+    .remedied_by(
         "make those clients read faster; or throng serve --queue for more room, --policy for what \
          to drop, or smaller or fewer messages",
-    ))
+    );
+    Some(finding)
 }
 
 /// Returns the growth of users whose steps did not read received messages until the inbox was full.
@@ -100,7 +102,7 @@ fn server(run: &RunView<'_>) -> Option<Finding> {
     let waited = pending.map_or_else(String::new, |peak| {
         format!(": {} waited to be sent", bytes(peak.value as f64))
     });
-    let mut found = Finding::new(
+    let finding = Finding::new(
         RULE.id,
         Side::Server,
         format!(
@@ -108,16 +110,14 @@ fn server(run: &RunView<'_>) -> Option<Finding> {
              so their windows are closed and nothing can be sent to it."
         ),
     )
-    .with_confidence(0.9);
-    if let Some((blocked, pending)) = stuck {
-        found.evidence.extend([blocked.evidence(), pending.evidence()]);
-    }
-    found.evidence.extend(overflows.map(|growth| growth.evidence()));
-    let closed = run.growth(Endpoint::Server, "TcpExt.TCPToZeroWindowAdv");
-    found.evidence.extend(closed.map(|growth| growth.evidence()));
-    Some(found.remedied_by(
-        "find what keeps its handler from reading (a lock, a slow task), or send less",
-    ))
+    .with_confidence(0.9)
+    .with_evidence(
+        stuck.iter().flat_map(|(blocked, pending)| [blocked.evidence(), pending.evidence()]),
+    )
+    .with_evidence(overflows)
+    .with_evidence(run.growth(Endpoint::Server, Metric::TCPEXT_TCP_TO_ZERO_WINDOW_ADV))
+    .remedied_by("find what keeps its handler from reading (a lock, a slow task), or send less");
+    Some(finding)
 }
 
 /// Returns the peak of a gauge of the server, if it was above zero.

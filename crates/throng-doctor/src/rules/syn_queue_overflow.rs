@@ -2,13 +2,13 @@
 //! elsewhere.
 
 use throng_report::render::count;
-use throng_report::{Finding, Severity, Side};
+use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 
 use super::{Rule, retransmission};
-use crate::run_view::{Endpoint, Growth, RunView};
+use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule =
-    Rule { id: "syn_queue_overflow", explains: &["retransmits", "half_open"], find };
+    Rule::new("syn_queue_overflow", find).explains(&["retransmits", "half_open"]);
 
 /// The kernel's answers to SYNs that found the queue full.
 #[derive(Debug, Default)]
@@ -32,30 +32,33 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let flood = total > SYNS_PER_CONNECT * connects + UNFELT_MIN;
     let text = if flood { of_a_flood(total, connects) } else { of_the_run(run, &refused) };
     let severity = symptom.as_ref().map_or(Severity::Noted, |symptom| symptom.severity);
-    let mut found = Finding::new(RULE.id, Side::Server, text).with_severity(severity);
-    found.evidence.extend(refused.growths.iter().map(Growth::evidence));
-    found.evidence.extend(symptom.map(|symptom| symptom.evidence));
-    let syn_recv = run.peak(Endpoint::Server, "listener.syn_recv").filter(|peak| peak.value > 0);
-    found.evidence.extend(syn_recv.map(|peak| peak.evidence()));
-    Some(found.remedied_by(remedy(run, flood)))
+    let syn_recv =
+        run.peak(Endpoint::Server, Metric::LISTENER_SYN_RECV).filter(|peak| peak.value > 0);
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(severity)
+        .with_evidence(refused.growths.iter().map(Growth::evidence))
+        .with_evidence(symptom)
+        .with_evidence(syn_recv)
+        .remedied_by(remedy(run, flood));
+    Some(finding)
 }
 
 /// Returns the SYNs that found the queue full. Cookies count only if the full queue was their
 /// reason: a kernel may be configured to answer every SYN with one.
 fn refused(run: &RunView<'_>) -> SynHandling {
     let mut refused = SynHandling::default();
-    let full = run.growth(Endpoint::Server, "TcpExt.TCPReqQFullDrop");
-    let cookies = run.growth(Endpoint::Server, "TcpExt.TCPReqQFullDoCookies");
+    let full = run.growth(Endpoint::Server, Metric::TCPEXT_TCP_REQ_Q_FULL_DROP);
+    let cookies = run.growth(Endpoint::Server, Metric::TCPEXT_TCP_REQ_Q_FULL_DO_COOKIES);
     refused.dropped += full.as_ref().map_or(0, Growth::by);
     refused.cookies += cookies.as_ref().map_or(0, Growth::by);
     refused.growths.extend(full);
     refused.growths.extend(cookies);
     // Without cookies the kernel reserves the last quarter of tcp_max_syn_backlog for known peers.
     // Drops for that reason appear only in the total of all drops.
-    if run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_syncookies") == Some(0)
-        && let Some(drops) = run.growth(Endpoint::Server, "TcpExt.ListenDrops")
+    if run.facts(Endpoint::Server).tcp_syncookies == Some(0)
+        && let Some(drops) = run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_DROPS)
     {
-        let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows");
+        let overflows = run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_OVERFLOWS);
         let others = overflows.map_or(0, |growth| growth.by()) + refused.dropped;
         if drops.by() > others {
             refused.dropped += drops.by() - others;
@@ -88,9 +91,9 @@ fn of_the_run(run: &RunView<'_>, refused: &SynHandling) -> String {
 /// Returns the capacity of the SYN queue: the backlog, and without cookies at most three quarters
 /// of the limit for all listeners.
 fn room(run: &RunView<'_>) -> Option<i64> {
-    let backlog = run.constant(Endpoint::Server, "listener.backlog");
-    let cookies = run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_syncookies");
-    let all = run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_max_syn_backlog");
+    let backlog = run.facts(Endpoint::Server).backlog;
+    let cookies = run.facts(Endpoint::Server).tcp_syncookies;
+    let all = run.facts(Endpoint::Server).tcp_max_syn_backlog;
     let known = all.filter(|_| cookies == Some(0)).map(|all| all - all / 4);
     [backlog, known].into_iter().flatten().min()
 }
@@ -107,7 +110,7 @@ fn of_a_flood(total: u64, connects: u64) -> String {
 
 /// Returns what to do, by whether cookies are off.
 fn remedy(run: &RunView<'_>, flood: bool) -> &'static str {
-    let cookies = run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_syncookies");
+    let cookies = run.facts(Endpoint::Server).tcp_syncookies;
     match (flood, cookies) {
         (true, Some(0)) => {
             "sysctl -w net.ipv4.tcp_syncookies=1 on the server, and find their senders (ss -tn \
@@ -149,8 +152,8 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_full_of_the_runs_own_connects_is_reported() {
-        let run = late(Run::quiet().with("listener.backlog", 64).growing(
-            "TcpExt.TCPReqQFullDrop",
+        let run = late(Run::quiet().with(Metric::LISTENER_BACKLOG, 64).growing(
+            Metric::TCPEXT_TCP_REQ_Q_FULL_DROP,
             3,
             50,
             2,
@@ -165,8 +168,8 @@ mod tests {
 
     #[test]
     fn more_syns_than_the_run_can_have_sent_are_a_flood() {
-        let run = Run::quiet().with("sysctl.net.ipv4.tcp_syncookies", 1).growing(
-            "TcpExt.TCPReqQFullDoCookies",
+        let run = Run::quiet().with(Metric::SYSCTL_NET_IPV4_TCP_SYNCOOKIES, 1).growing(
+            Metric::TCPEXT_TCP_REQ_Q_FULL_DO_COOKIES,
             0,
             2_000,
             2,
@@ -181,13 +184,13 @@ mod tests {
     fn drops_for_the_last_quarter_of_the_queue_are_counted_without_cookies_only() {
         let with_cookies = |on| {
             late(Run::quiet())
-                .with("sysctl.net.ipv4.tcp_syncookies", on)
-                .growing("TcpExt.ListenDrops", 0, 60, 2)
-                .growing("TcpExt.ListenOverflows", 0, 20, 2)
+                .with(Metric::SYSCTL_NET_IPV4_TCP_SYNCOOKIES, on)
+                .growing(Metric::TCPEXT_LISTEN_DROPS, 0, 60, 2)
+                .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 20, 2)
         };
         let without = with_cookies(0)
-            .with("listener.backlog", 4_096)
-            .with("sysctl.net.ipv4.tcp_max_syn_backlog", 128);
+            .with(Metric::LISTENER_BACKLOG, 4_096)
+            .with(Metric::SYSCTL_NET_IPV4_TCP_MAX_SYN_BACKLOG, 128);
         let text = without.speaks(&RULE).text;
         assert!(text.contains("which holds 96, was full: 320 SYNs were dropped"), "{text}");
         with_cookies(1).is_silent(&RULE);
@@ -196,15 +199,15 @@ mod tests {
     #[test]
     fn an_accept_queue_that_overflows_is_another_queue() {
         let run = late(Run::quiet())
-            .with("sysctl.net.ipv4.tcp_syncookies", 0)
-            .growing("TcpExt.ListenDrops", 0, 60, 2)
-            .growing("TcpExt.ListenOverflows", 0, 60, 2);
+            .with(Metric::SYSCTL_NET_IPV4_TCP_SYNCOOKIES, 0)
+            .growing(Metric::TCPEXT_LISTEN_DROPS, 0, 60, 2)
+            .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 60, 2);
         run.is_silent(&RULE);
     }
 
     #[test]
     fn cookies_for_every_syn_and_a_stray_scan_are_no_full_queue() {
-        late(Run::quiet().growing("TcpExt.SyncookiesSent", 0, 200, 0)).is_silent(&RULE);
-        Run::quiet().growing("TcpExt.TCPReqQFullDrop", 0, 5, 2).is_silent(&RULE);
+        late(Run::quiet().growing(Metric::TCPEXT_SYNCOOKIES_SENT, 0, 200, 0)).is_silent(&RULE);
+        Run::quiet().growing(Metric::TCPEXT_TCP_REQ_Q_FULL_DROP, 0, 5, 2).is_silent(&RULE);
     }
 }

@@ -1,14 +1,14 @@
 //! The kernel's table of TCP sockets has far fewer buckets than sockets.
 
 use throng_report::render::count;
-use throng_report::{Evidence, Finding, Severity};
+use throng_report::{Endpoint, Evidence, Finding, Metric, Severity};
 
 use super::Rule;
 use crate::history::Sample;
 use crate::kernels::{Kernel, kernels};
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule { id: "tcp_hash_crowded", explains: &[], find };
+pub(super) const RULE: Rule = Rule::new("tcp_hash_crowded", find);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
@@ -17,7 +17,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// Every packet finds its socket along a chain of a bucket. The rule requires long chains, and
 /// connects that cost more CPU time than while the chains were short.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let buckets = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_ehash_entries")?.max(1);
+    let buckets = run.facts(kernel.endpoint).tcp_ehash_entries?.max(1);
     let chain =
         |sample: &Sample| Some(sockets(run, kernel.endpoint, sample)? as f64 / buckets as f64);
     let most =
@@ -34,7 +34,8 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         return None;
     }
     let severity = if times >= MUCH_DEARER { Severity::Slowed } else { Severity::Noted };
-    let mut found = Finding::new(
+    let wanted = (most.value as u64).next_power_of_two();
+    let finding = Finding::new(
         RULE.id,
         kernel.side,
         format!(
@@ -46,16 +47,16 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         ),
     )
     .with_severity(severity)
-    .with_confidence(0.7);
-    found.evidence.push(most.evidence());
-    found.evidence.push(Evidence {
+    .with_confidence(0.7)
+    .with_evidence([most])
+    .with_evidence([Evidence {
         counter: "cpu_system_us per connect".to_owned(),
         from: short.us_per_connect(),
         to: long.us_per_connect(),
         at_ms: long.began_ms,
-    });
-    let wanted = (most.value as u64).next_power_of_two();
-    Some(found.remedied_by(remedy(buckets, wanted)))
+    }])
+    .remedied_by(remedy(buckets, wanted));
+    Some(finding)
 }
 
 /// Returns what to do. A network namespace may have a table of its own; the machine's is never so
@@ -78,8 +79,8 @@ fn remedy(buckets: i64, wanted: u64) -> String {
 /// Returns all sockets in the table, those in TIME-WAIT included.
 fn sockets(run: &RunView<'_>, end: Endpoint, sample: &Sample) -> Option<i64> {
     let value = |name| run.value(end, sample, name);
-    let six = value("sockstat.tcp6.inuse").unwrap_or(0);
-    Some(value("sockstat.tcp.inuse")? + value("sockstat.tcp.tw")? + six)
+    let six = value(Metric::SOCKSTAT_TCP6_INUSE).unwrap_or(0);
+    Some(value(Metric::SOCKSTAT_TCP_INUSE)? + value(Metric::SOCKSTAT_TCP_TW)? + six)
 }
 
 /// The kernel's CPU time for generator and server, in intervals with hardly anything but connects.
@@ -156,13 +157,13 @@ mod tests {
                 load.process.cpu_system_us =
                     40_000 * (second + second.saturating_sub(5) * (times - 1));
             })
-            .growing("sockstat.tcp.inuse", 0, 2_000, 0)
-            .with("sockstat.tcp.tw", 0)
+            .growing(Metric::SOCKSTAT_TCP_INUSE, 0, 2_000, 0)
+            .with(Metric::SOCKSTAT_TCP_TW, 0)
     }
 
     #[test]
     fn long_chains_that_cost_are_reported() {
-        let run = connecting(4).with("sysctl.net.ipv4.tcp_ehash_entries", 2_500);
+        let run = connecting(4).with(Metric::SYSCTL_NET_IPV4_TCP_EHASH_ENTRIES, 2_500);
         let found = run.speaks(&RULE);
         assert_eq!(found.severity, Severity::Slowed);
         assert!(
@@ -178,15 +179,15 @@ mod tests {
 
     #[test]
     fn long_chains_that_cost_nothing_and_short_ones_are_silent() {
-        connecting(1).with("sysctl.net.ipv4.tcp_ehash_entries", 2_500).is_silent(&RULE);
-        connecting(4).with("sysctl.net.ipv4.tcp_ehash_entries", 262_144).is_silent(&RULE);
-        connecting(4).with("sysctl.net.ipv4.tcp_ehash_entries", 6_000).is_silent(&RULE);
+        connecting(1).with(Metric::SYSCTL_NET_IPV4_TCP_EHASH_ENTRIES, 2_500).is_silent(&RULE);
+        connecting(4).with(Metric::SYSCTL_NET_IPV4_TCP_EHASH_ENTRIES, 262_144).is_silent(&RULE);
+        connecting(4).with(Metric::SYSCTL_NET_IPV4_TCP_EHASH_ENTRIES, 6_000).is_silent(&RULE);
         connecting(4).is_silent(&RULE);
     }
 
     #[test]
     fn cpu_time_of_a_server_that_was_silent_is_no_connects_cost() {
-        let run = connecting(1).with("sysctl.net.ipv4.tcp_ehash_entries", 2_500);
+        let run = connecting(1).with(Metric::SYSCTL_NET_IPV4_TCP_EHASH_ENTRIES, 2_500);
         run.changed(|interval, second| {
             let mut server = throng_report::ServerSnapshot::default();
             server.process.cpu_system_us = 30_000_000 + 10_000 * second;

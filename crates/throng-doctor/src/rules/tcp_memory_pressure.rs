@@ -1,17 +1,18 @@
 //! The machine's sockets hold more memory than TCP may use.
 
 use throng_report::render::count;
-use throng_report::{Finding, Side};
+use throng_report::{Finding, Limit, Metric, Side};
 
 use super::{Rule, retransmission};
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule {
-    id: "tcp_memory_pressure",
-    explains: &["retransmits", "server_slow", "slow_consumers", "syn_queue_overflow"],
-    find,
-};
+pub(super) const RULE: Rule = Rule::new("tcp_memory_pressure", find).explains(&[
+    "retransmits",
+    "server_slow",
+    "slow_consumers",
+    "syn_queue_overflow",
+]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
@@ -27,15 +28,15 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         .or_else(|| run.growth_to_the_end(kernel.endpoint, PRESSURE_MS))
         .filter(|growth| growth.by() <= growth.began_ms);
     let pressure: Vec<_> = began.into_iter().chain(lasted).collect();
-    let pages = run.peak(kernel.endpoint, "sockstat.tcp.mem_pages");
-    let from = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_mem_pressure_pages");
-    let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_mem_max_pages");
+    let pages = run.peak(kernel.endpoint, Metric::SOCKSTAT_TCP_MEM_PAGES);
+    let from = run.facts(kernel.endpoint).tcp_mem_pressure_pages;
+    let most = run.facts(kernel.endpoint).tcp_mem_max_pages;
     let over = pages.filter(|pages| from.is_some_and(|from| pages.value >= from));
     if pressure.is_empty() && over.is_none() {
         return None;
     }
     let symptom = retransmission::by_everything(run)?;
-    let held = run.peak(kernel.endpoint, "sockstat.tcp.mem_pages");
+    let held = run.peak(kernel.endpoint, Metric::SOCKSTAT_TCP_MEM_PAGES);
     let remedy = remedy(run, kernel, most, held.as_ref().map(|held| held.value));
     let bytes = |pages: i64| format!("{} MiB", pages * PAGE_BYTES / (1 << 20));
     let amounts = match (&held, most) {
@@ -45,9 +46,10 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         (Some(held), None) => format!(": its sockets held {}", bytes(held.value)),
         _ => String::new(),
     };
-    let lost: Vec<_> = LOST.iter().filter_map(|name| run.growth(kernel.endpoint, name)).collect();
+    let lost: Vec<_> =
+        LOST.iter().filter_map(|counter| run.growth(kernel.endpoint, *counter)).collect();
     let drops: u64 = lost.iter().map(Growth::by).sum();
-    let mut found = Finding::new(
+    let finding = Finding::new(
         RULE.id,
         Side::Kernel,
         format!(
@@ -61,19 +63,19 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
             }
         ),
     )
-    .with_severity(symptom.severity);
-    found.evidence.extend(pressure.iter().chain(&lost).map(Growth::evidence));
-    found.evidence.extend(held.map(|peak| peak.evidence()));
-    found.evidence.push(symptom.evidence);
-    Some(found.remedied_by(remedy))
+    .with_severity(symptom.severity)
+    .with_evidence(pressure.iter().chain(&lost).map(Growth::evidence))
+    .with_evidence(held)
+    .with_evidence([symptom.evidence])
+    .remedied_by(remedy);
+    Some(finding)
 }
 
 /// Returns what to do: a higher limit, up to half of the machine's memory, because programs cannot
 /// use what sockets hold. If the limit is unknown, the memory that sockets held shows how high it
 /// may be.
 fn remedy(run: &RunView<'_>, kernel: &Kernel, most: Option<i64>, held: Option<i64>) -> String {
-    let half =
-        run.constant(kernel.endpoint, "memory.total_bytes").map(|total| total / 2 / PAGE_BYTES);
+    let half = run.facts(kernel.endpoint).memory_bytes.map(|total| total / 2 / PAGE_BYTES);
     let wanted = most.or(held).unwrap_or(0).saturating_mul(4).max(WANTED_PAGES);
     let wanted = wanted.min(half.unwrap_or(wanted));
     if most.is_some_and(|most| most >= wanted) {
@@ -81,24 +83,27 @@ fn remedy(run: &RunView<'_>, kernel: &Kernel, most: Option<i64>, held: Option<i6
                 memory: net.ipv4.tcp_mem already allows half of it"
             .to_owned();
     }
+    let pages = format!("{} {} {wanted}", wanted / 2, wanted / 4 * 3);
     format!(
-        "sysctl -w net.ipv4.tcp_mem=\"{} {} {wanted}\", or use smaller buffers for each connection \
-         (throng serve --sndbuf, --rcvbuf)",
-        wanted / 2,
-        wanted / 4 * 3
+        "{}, or use smaller buffers for each connection (throng serve --sndbuf, --rcvbuf)",
+        Limit::TCP_MEMORY.raise(pages)
     )
 }
 
 /// The counter that grows when memory pressure begins.
-const PRESSURES_BEGUN: &str = "TcpExt.TCPMemoryPressures";
+const PRESSURES_BEGUN: Metric = Metric::TCPEXT_TCP_MEMORY_PRESSURES;
 
 /// The counter that grows when memory pressure ends, which may be when the users leave, by the
 /// milliseconds that it lasted. A growth beyond the run's own length includes time before the run.
-const PRESSURE_MS: &str = "TcpExt.TCPMemoryPressuresChrono";
+const PRESSURE_MS: Metric = Metric::TCPEXT_TCP_MEMORY_PRESSURES_CHRONO;
 
 /// Counters of what the kernel frees or drops under memory pressure.
-const LOST: [&str; 4] =
-    ["TcpExt.TCPAbortOnMemory", "TcpExt.TCPRcvQDrop", "TcpExt.RcvPruned", "TcpExt.TCPOFODrop"];
+const LOST: [Metric; 4] = [
+    Metric::TCPEXT_TCP_ABORT_ON_MEMORY,
+    Metric::TCPEXT_TCP_RCV_Q_DROP,
+    Metric::TCPEXT_RCV_PRUNED,
+    Metric::TCPEXT_TCP_OFO_DROP,
+];
 
 /// Bytes of a page. With larger pages the amounts in the text are too small.
 const PAGE_BYTES: i64 = crate::meminfo::PAGE_BYTES as i64;
@@ -122,10 +127,10 @@ mod tests {
     #[test]
     fn pressure_with_a_symptom_is_reported_with_the_memory_held() {
         let run = slow(Run::quiet())
-            .growing("TcpExt.TCPMemoryPressures", 4, 1, 5)
-            .growing("TcpExt.TCPRcvQDrop", 0, 100, 5)
-            .with("sysctl.net.ipv4.tcp_mem_max_pages", 512)
-            .growing("sockstat.tcp.mem_pages", 0, 100, 0);
+            .growing(Metric::TCPEXT_TCP_MEMORY_PRESSURES, 4, 1, 5)
+            .growing(Metric::TCPEXT_TCP_RCV_Q_DROP, 0, 100, 5)
+            .with(Metric::SYSCTL_NET_IPV4_TCP_MEM_MAX_PAGES, 512)
+            .growing(Metric::SOCKSTAT_TCP_MEM_PAGES, 0, 100, 0);
         let found = run.speaks(&RULE);
         assert!(found.text.contains("its sockets held 3 MiB of 2 MiB"), "{found}");
         assert!(found.text.contains("500 times"), "{found}");
@@ -135,9 +140,9 @@ mod tests {
     fn no_more_is_advised_than_half_of_what_the_machine_has() {
         let remedy = |total: i64, most: i64| {
             let run = slow(Run::quiet())
-                .growing("TcpExt.TCPMemoryPressures", 4, 1, 5)
-                .with("memory.total_bytes", total)
-                .with("sysctl.net.ipv4.tcp_mem_max_pages", most);
+                .growing(Metric::TCPEXT_TCP_MEMORY_PRESSURES, 4, 1, 5)
+                .with(Metric::MEMORY_TOTAL_BYTES, total)
+                .with(Metric::SYSCTL_NET_IPV4_TCP_MEM_MAX_PAGES, most);
             run.speaks(&RULE).remedy
         };
         assert!(remedy(64 << 30, 512).contains("\"1048576 1572864 2097152\""));
@@ -148,8 +153,8 @@ mod tests {
     #[test]
     fn pressure_from_before_the_run_shows_in_the_pages() {
         let run = slow(Run::quiet())
-            .with("sysctl.net.ipv4.tcp_mem_pressure_pages", 300)
-            .with("sockstat.tcp.mem_pages", 900);
+            .with(Metric::SYSCTL_NET_IPV4_TCP_MEM_PRESSURE_PAGES, 300)
+            .with(Metric::SOCKSTAT_TCP_MEM_PAGES, 900);
         run.speaks(&RULE);
     }
 
@@ -161,19 +166,22 @@ mod tests {
                 load.phase = throng_report::LEAVING.into();
             }
             let ended_ms = if second == 10 { 9_500 } else { 0 };
-            interval.kernel.insert(PRESSURE_MS.to_owned(), ended_ms);
+            interval.kernel.set(PRESSURE_MS, ended_ms);
         });
         let found = run.speaks(&RULE);
-        assert!(found.evidence.iter().any(|evidence| evidence.counter == PRESSURE_MS), "{found}");
+        assert!(
+            found.evidence.iter().any(|evidence| evidence.counter == PRESSURE_MS.name()),
+            "{found}"
+        );
     }
 
     #[test]
     fn a_socket_that_is_full_for_itself_is_no_pressure() {
         let run = slow(Run::quiet())
-            .growing("TcpExt.TCPRcvQDrop", 0, 100, 5)
-            .growing("TcpExt.PruneCalled", 0, 100, 5)
-            .with("sysctl.net.ipv4.tcp_mem_pressure_pages", 300_000)
-            .with("sockstat.tcp.mem_pages", 9_000);
+            .growing(Metric::TCPEXT_TCP_RCV_Q_DROP, 0, 100, 5)
+            .growing(Metric::TCPEXT_PRUNE_CALLED, 0, 100, 5)
+            .with(Metric::SYSCTL_NET_IPV4_TCP_MEM_PRESSURE_PAGES, 300_000)
+            .with(Metric::SOCKSTAT_TCP_MEM_PAGES, 9_000);
         run.is_silent(&RULE);
     }
 
@@ -182,7 +190,7 @@ mod tests {
         let left = |ms| {
             slow(Run::quiet()).changed(move |interval, second| {
                 let total = if second > 2 { ms } else { 0 };
-                interval.kernel.insert("TcpExt.TCPMemoryPressuresChrono".to_owned(), total);
+                interval.kernel.set(Metric::TCPEXT_TCP_MEMORY_PRESSURES_CHRONO, total);
             })
         };
         left(5_900).is_silent(&RULE);
@@ -191,7 +199,7 @@ mod tests {
 
     #[test]
     fn all_answers_may_be_late_under_memory_pressure() {
-        let run = Run::quiet().growing("TcpExt.TCPMemoryPressures", 4, 1, 5);
+        let run = Run::quiet().growing(Metric::TCPEXT_TCP_MEMORY_PRESSURES, 4, 1, 5);
         let late = |load: &mut throng_report::LoadInterval, _: u64| {
             load.message.clear();
             load.message.record_n(400_000, 50);
@@ -201,6 +209,6 @@ mod tests {
 
     #[test]
     fn pressure_without_a_symptom_is_no_finding() {
-        Run::quiet().growing("TcpExt.TCPMemoryPressures", 0, 1, 5).is_silent(&RULE);
+        Run::quiet().growing(Metric::TCPEXT_TCP_MEMORY_PRESSURES, 0, 1, 5).is_silent(&RULE);
     }
 }

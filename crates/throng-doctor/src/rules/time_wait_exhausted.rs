@@ -1,67 +1,50 @@
 //! More closed connections than the TIME-WAIT table holds.
 
-use throng_report::render::count;
-use throng_report::{Finding, Severity};
+use throng_report::{Limit, Metric, Severity};
 
-use super::{Rule, retransmission};
-use crate::kernels::{Kernel, kernels};
+use super::kernel_row::KernelRow;
+use super::retransmission::{Symptom, by_anything};
+use super::{FindingClass, Rule};
+use crate::kernels::Kernel;
 use crate::run_view::RunView;
-
-pub(super) const RULE: Rule = Rule { id: "time_wait_exhausted", explains: &[], find };
-
-fn find(run: &RunView<'_>) -> Option<Finding> {
-    kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
-}
 
 /// Beyond the limit the kernel forgets a closed connection at once. That matters only if a late
 /// segment of it meets the next connection with the same ports, so the run's plan may well be met.
-fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let forgotten = run.growth(kernel.endpoint, "TcpExt.TCPTimeWaitOverflow")?;
-    let last = &run.samples().last()?.load()?.counters;
-    let closed = last.connects_ok.saturating_sub(last.connected);
-    if forgotten.by() < FORGOTTEN_MIN || forgotten.by() > closed.saturating_mul(SOCKETS_EACH) {
-        return None;
-    }
-    let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_max_tw_buckets");
-    let at_start =
-        run.samples().iter().find_map(|m| run.value(kernel.endpoint, m, "sockstat.tcp.tw"));
-    let was_full = most.zip(at_start).is_some_and(|(most, at_start)| at_start >= most);
-    let before = if was_full { " It was already full when the run began." } else { "" };
-    let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
-    // Its only symptom is a connect that fails or a connection that is reset.
-    let symptom =
-        retransmission::by_anything(run).filter(|symptom| symptom.severity == Severity::Stopped);
-    let severity = if symptom.is_some() { Severity::Slowed } else { Severity::Noted };
-    let mut found = Finding::new(
-        RULE.id,
-        kernel.side,
-        format!(
-            "The TIME-WAIT table of {}{room} was full: {} closed connections were forgotten at \
-             once. A late segment of one may reset the next connection with the same \
-             ports.{before}",
-            kernel.whose,
-            count(forgotten.by() as f64)
-        ),
-    )
-    .with_severity(severity);
-    found.evidence.push(forgotten.evidence());
-    found.evidence.extend(run.peak(kernel.endpoint, "sockstat.tcp.tw").map(|peak| peak.evidence()));
-    let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
-    Some(found.remedied_by(format!(
-        "sysctl -w net.ipv4.tcp_max_tw_buckets={wanted}, or `close: reset` in the scenario, which \
-         leaves no TIME-WAIT"
-    )))
+pub(super) const RULE: Rule = Rule::row(
+    "time_wait_exhausted",
+    &KernelRow {
+        counters: &[Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW],
+        at_least: 10,
+        of_closed: true,
+        limit: |facts| facts.tcp_max_tw_buckets,
+        gauge: Some(Metric::SOCKSTAT_TCP_TW),
+        felt_by: symptom,
+        text: "The TIME-WAIT table of {whose}{room} was full: {drops} closed connections were \
+               forgotten at once. A late segment of one may reset the next connection with the \
+               same ports.",
+        more: |run, kernel| {
+            if was_full(run, kernel) { " It was already full when the run began." } else { "" }
+        },
+        remedy: "{raise}, or `close: reset` in the scenario, which leaves no TIME-WAIT",
+        raises: Some(Limit::TIME_WAIT),
+        // Room for a minute of 4,000 closes a second.
+        wanted_min: 262_144,
+        ..KernelRow::ANY
+    },
+)
+.of_class(FindingClass::Note);
+
+/// Returns the only symptom: a connect that fails or a connection that is reset.
+fn symptom(run: &RunView<'_>) -> Option<Symptom> {
+    let symptom = by_anything(run).filter(|symptom| symptom.severity == Severity::Stopped)?;
+    Some(Symptom { severity: Severity::Slowed, ..symptom })
 }
 
-/// Client and server of a connection may be in one kernel, and both are in TIME-WAIT if both close
-/// at once.
-const SOCKETS_EACH: u64 = 2;
-
-/// The fewest that count: fewer are the tail of something else.
-const FORGOTTEN_MIN: u64 = 10;
-
-/// A limit with room for a minute of 4,000 closes a second.
-const WANTED: i64 = 262_144;
+fn was_full(run: &RunView<'_>, kernel: &Kernel) -> bool {
+    let at_start = run.peak(kernel.endpoint, Metric::SOCKSTAT_TCP_TW).map(|peak| peak.from);
+    let most = run.facts(kernel.endpoint).tcp_max_tw_buckets;
+    most.zip(at_start).is_some_and(|(most, at_start)| at_start >= most)
+}
 
 #[cfg(test)]
 mod tests {
@@ -75,8 +58,8 @@ mod tests {
 
     #[test]
     fn a_full_table_is_noted_with_its_size() {
-        let run = churn().with("sysctl.net.ipv4.tcp_max_tw_buckets", 50).growing(
-            "TcpExt.TCPTimeWaitOverflow",
+        let run = churn().with(Metric::SYSCTL_NET_IPV4_TCP_MAX_TW_BUCKETS, 50).growing(
+            Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW,
             5,
             90,
             2,
@@ -92,22 +75,23 @@ mod tests {
 
     #[test]
     fn connections_that_other_programs_closed_are_not_the_runs() {
-        Run::quiet().growing("TcpExt.TCPTimeWaitOverflow", 5, 90, 2).is_silent(&RULE);
-        churn().growing("TcpExt.TCPTimeWaitOverflow", 5, 9_000, 2).is_silent(&RULE);
-        churn().growing("TcpExt.TCPTimeWaitOverflow", 5, 1, 9).is_silent(&RULE);
+        Run::quiet().growing(Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW, 5, 90, 2).is_silent(&RULE);
+        churn().growing(Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW, 5, 9_000, 2).is_silent(&RULE);
+        churn().growing(Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW, 5, 1, 9).is_silent(&RULE);
     }
 
     #[test]
     fn a_table_that_was_full_before_is_reported_as_such() {
-        let run =
-            churn().with("sysctl.net.ipv4.tcp_max_tw_buckets", 50).with("sockstat.tcp.tw", 50);
-        let found = run.growing("TcpExt.TCPTimeWaitOverflow", 5, 90, 2).speaks(&RULE);
+        let run = churn()
+            .with(Metric::SYSCTL_NET_IPV4_TCP_MAX_TW_BUCKETS, 50)
+            .with(Metric::SOCKSTAT_TCP_TW, 50);
+        let found = run.growing(Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW, 5, 90, 2).speaks(&RULE);
         assert!(found.text.ends_with("It was already full when the run began."), "{found}");
         assert_eq!(found.severity, Severity::Noted);
     }
 
     #[test]
     fn many_sockets_in_time_wait_are_no_finding() {
-        churn().growing("sockstat.tcp.tw", 0, 5_000, 0).is_silent(&RULE);
+        churn().growing(Metric::SOCKSTAT_TCP_TW, 0, 5_000, 0).is_silent(&RULE);
     }
 }

@@ -3,12 +3,13 @@
 use throng_report::render::{count, percent};
 use throng_report::{Finding, RunEventKind, Side};
 
-use super::Rule;
+use super::{Rule, RuleTrait};
 use crate::impact::FAILURES_ONE_IN;
 use crate::outages::events;
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "wrong_answers", explains: &["server_slow"], find };
+pub(super) const RULE: Rule =
+    Rule::new("wrong_answers", find).with(&[RuleTrait::ServerFault]).explains(&["server_slow"]);
 
 /// The cause of such an error is the answer itself. The generator records the first of each kind.
 fn find(run: &RunView<'_>) -> Option<Finding> {

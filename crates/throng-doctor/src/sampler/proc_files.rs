@@ -1,6 +1,7 @@
 //! The files of `/proc` that are read each second, and the counters recorded from each.
 
 use throng_report::MachineUse;
+use throng_report::metric::{self, Metric};
 
 use super::KernelSample;
 use crate::cpu::OneCpu;
@@ -23,7 +24,7 @@ pub(super) struct ProcFiles {
     conntrack_count: KeptFile,
     conntrack_max: KeptFile,
     conntrack_stat: KeptFile,
-    pressure: [(&'static str, KeptFile); 3],
+    pressure: [(KeptFile, Metric, Metric); 3],
 }
 
 /// The network counters that decide what else is read.
@@ -53,8 +54,23 @@ impl ProcFiles {
             conntrack_count: root.keep(conntrack::COUNT_PATH),
             conntrack_max: root.keep(conntrack::MAX_PATH),
             conntrack_stat: root.keep(conntrack::STAT_PATH),
-            pressure: ["cpu", "memory", "io"]
-                .map(|name| (name, root.keep(format!("proc/pressure/{name}")))),
+            pressure: [
+                (
+                    root.keep("proc/pressure/cpu"),
+                    Metric::PRESSURE_CPU_SOME_US,
+                    Metric::PRESSURE_CPU_FULL_US,
+                ),
+                (
+                    root.keep("proc/pressure/memory"),
+                    Metric::PRESSURE_MEMORY_SOME_US,
+                    Metric::PRESSURE_MEMORY_FULL_US,
+                ),
+                (
+                    root.keep("proc/pressure/io"),
+                    Metric::PRESSURE_IO_SOME_US,
+                    Metric::PRESSURE_IO_FULL_US,
+                ),
+            ],
         }
     }
 
@@ -63,30 +79,36 @@ impl ProcFiles {
         let mut network = NetworkCounters::default();
         if let Some(counters) = out.take(self.netstat.read(netstat::parse)) {
             network.listen_drops = counters.get("TcpExt", "ListenDrops");
-            out.set_all(&counters, "TcpExt", TCP_EXT);
+            out.set_all(&counters, metric::TCP_EXT);
         }
         if let Some(counters) = out.take(self.snmp.read(netstat::parse)) {
-            out.set_all(&counters, "Tcp", TCP);
+            out.set_all(&counters, metric::TCP);
         }
         if let Some(found) = out.take(self.sockstat.read(sockstat::parse)) {
             network.sockets = Some(found.tcp_in_use);
-            out.set("sockstat.used", found.sockets_used);
-            out.set("sockstat.tcp.inuse", found.tcp_in_use);
-            out.set("sockstat.tcp.orphan", found.tcp_orphan);
-            out.set("sockstat.tcp.tw", found.tcp_time_wait);
-            out.set("sockstat.tcp.alloc", found.tcp_alloc);
-            out.set("sockstat.tcp.mem_pages", found.tcp_mem_pages);
+            out.set(Metric::SOCKSTAT_USED, found.sockets_used);
+            out.set(Metric::SOCKSTAT_TCP_INUSE, found.tcp_in_use);
+            out.set(Metric::SOCKSTAT_TCP_ORPHAN, found.tcp_orphan);
+            out.set(Metric::SOCKSTAT_TCP_TW, found.tcp_time_wait);
+            out.set(Metric::SOCKSTAT_TCP_ALLOC, found.tcp_alloc);
+            out.set(Metric::SOCKSTAT_TCP_MEM_PAGES, found.tcp_mem_pages);
         }
         if let Some(in_use) = out.take(self.sockstat6.read(sockstat::parse6)) {
-            out.set("sockstat.tcp6.inuse", in_use);
+            out.set(Metric::SOCKSTAT_TCP6_INUSE, in_use);
         }
         if let Some(devices) = out.take(self.dev.read(netdev::parse)) {
-            out.set_sum("dev.rx_packets", devices.iter().map(|device| device.received.packets));
-            out.set_sum("dev.tx_packets", devices.iter().map(|device| device.sent.packets));
-            out.set_sum("dev.rx_dropped", devices.iter().map(|device| device.received.dropped));
-            out.set_sum("dev.tx_dropped", devices.iter().map(|device| device.sent.dropped));
-            out.set_sum("dev.rx_errors", devices.iter().map(|device| device.received.errors));
-            out.set_sum("dev.tx_errors", devices.iter().map(|device| device.sent.errors));
+            out.set_sum(
+                Metric::DEV_RX_PACKETS,
+                devices.iter().map(|device| device.received.packets),
+            );
+            out.set_sum(Metric::DEV_TX_PACKETS, devices.iter().map(|device| device.sent.packets));
+            out.set_sum(
+                Metric::DEV_RX_DROPPED,
+                devices.iter().map(|device| device.received.dropped),
+            );
+            out.set_sum(Metric::DEV_TX_DROPPED, devices.iter().map(|device| device.sent.dropped));
+            out.set_sum(Metric::DEV_RX_ERRORS, devices.iter().map(|device| device.received.errors));
+            out.set_sum(Metric::DEV_TX_ERRORS, devices.iter().map(|device| device.sent.errors));
         }
         network
     }
@@ -98,28 +120,31 @@ impl ProcFiles {
         });
         let cpus = out.take(stat).map(|(machine, softirq_us, each)| {
             out.machine = Some(machine);
-            out.set("cpu.softirq_us", softirq_us);
+            out.set(Metric::CPU_SOFTIRQ_US, softirq_us);
             each
         });
         if let Some(queues) = out.take(self.softnet.read(softnet::parse)) {
-            out.set_sum("softnet.processed", queues.iter().map(|queue| queue.processed));
-            out.set_sum("softnet.dropped", queues.iter().map(|queue| queue.dropped));
-            out.set_sum("softnet.time_squeeze", queues.iter().map(|queue| queue.time_squeeze));
+            out.set_sum(Metric::SOFTNET_PROCESSED, queues.iter().map(|queue| queue.processed));
+            out.set_sum(Metric::SOFTNET_DROPPED, queues.iter().map(|queue| queue.dropped));
+            out.set_sum(
+                Metric::SOFTNET_TIME_SQUEEZE,
+                queues.iter().map(|queue| queue.time_squeeze),
+            );
         }
         if let Some(memory) = out.take(self.meminfo.read(meminfo::parse)) {
-            out.set_some("memory.available_bytes", memory.available_bytes);
-            out.set("memory.slab_bytes", memory.slab_bytes);
-            out.set("memory.used_bytes", memory.used_bytes);
+            out.set_some(Metric::MEMORY_AVAILABLE_BYTES, memory.available_bytes);
+            out.set(Metric::MEMORY_SLAB_BYTES, memory.slab_bytes);
+            out.set(Metric::MEMORY_USED_BYTES, memory.used_bytes);
         }
         if let Some(found) = out.take(self.file_nr.read(files::parse_file_nr)) {
-            out.set("files.open", found.open);
-            out.set("files.max", found.max);
+            out.set(Metric::FILES_OPEN, found.open);
+            out.set(Metric::FILES_MAX, found.max);
         }
-        for (name, file) in &mut self.pressure {
+        for (file, some_us, full_us) in &mut self.pressure {
             if let Some(found) = out.take(file.read(pressure::parse)) {
-                out.set(&format!("pressure.{name}.some_us"), found.some.total_us);
+                out.set(*some_us, found.some.total_us);
                 let full = found.full.map(|stall| stall.total_us);
-                out.set_some(&format!("pressure.{name}.full_us"), full);
+                out.set_some(*full_us, full);
             }
         }
         cpus
@@ -128,74 +153,16 @@ impl ProcFiles {
     /// Records the connections that netfilter tracks.
     pub(super) fn conntrack(&mut self, out: &mut KernelSample) {
         let count = out.take(self.conntrack_count.read(conntrack::parse_count));
-        out.set_some("conntrack.count", count);
+        out.set_some(Metric::CONNTRACK_COUNT, count);
         let max = out.take(self.conntrack_max.read(conntrack::parse_count));
-        out.set_some("conntrack.max", max);
+        out.set_some(Metric::CONNTRACK_MAX, max);
         if let Some(found) = out.take(self.conntrack_stat.read(conntrack::parse_stat)) {
-            out.set("conntrack.dropped", found.dropped);
-            out.set("conntrack.early_dropped", found.early_dropped);
-            out.set("conntrack.insert_failed", found.insert_failed);
+            out.set(Metric::CONNTRACK_DROPPED, found.dropped);
+            out.set(Metric::CONNTRACK_EARLY_DROPPED, found.early_dropped);
+            out.set(Metric::CONNTRACK_INSERT_FAILED, found.insert_failed);
         }
     }
 }
-
-/// The counters of `Tcp` that are recorded.
-const TCP: &[&str] = &[
-    "ActiveOpens",
-    "AttemptFails",
-    "CurrEstab",
-    "EstabResets",
-    "InErrs",
-    "InSegs",
-    "OutRsts",
-    "OutSegs",
-    "PassiveOpens",
-    "RetransSegs",
-];
-
-/// The counters of `TcpExt` that are recorded: every loss of a connection or segment that a rule
-/// names.
-const TCP_EXT: &[&str] = &[
-    "EmbryonicRsts",
-    "ListenDrops",
-    "ListenOverflows",
-    "OfoPruned",
-    "PruneCalled",
-    "RcvPruned",
-    "SyncookiesFailed",
-    "SyncookiesRecv",
-    "SyncookiesSent",
-    "TCPAbortFailed",
-    "TCPAbortOnClose",
-    "TCPAbortOnData",
-    "TCPAbortOnLinger",
-    "TCPAbortOnMemory",
-    "TCPAbortOnTimeout",
-    "TCPBacklogDrop",
-    "TCPDeferAcceptDrop",
-    "TCPLostRetransmit",
-    "TCPMemoryPressures",
-    "TCPMemoryPressuresChrono",
-    "TCPMigrateReqFailure",
-    "TCPMinTTLDrop",
-    "TCPOFODrop",
-    "TCPRcvCollapsed",
-    "TCPRcvQDrop",
-    "TCPReqQFullDoCookies",
-    "TCPReqQFullDrop",
-    "TCPRetransFail",
-    "TCPSpuriousRtxHostQueues",
-    "TCPSynRetrans",
-    "TCPTimeWaitOverflow",
-    "TCPTimeouts",
-    "TCPToZeroWindowAdv",
-    "TCPWantZeroWindowAdv",
-    "TCPWqueueTooBig",
-    "TCPZeroWindowDrop",
-    "TW",
-    "TWKilled",
-    "TWRecycled",
-];
 
 #[cfg(test)]
 mod tests {
@@ -203,14 +170,12 @@ mod tests {
     use crate::recorded_root;
 
     #[test]
-    fn every_counter_of_the_lists_exists_in_a_recorded_kernel() {
+    fn every_counter_of_the_table_exists_in_a_recorded_kernel() {
         // A typing error would show here.
         let mut out = KernelSample::default();
         ProcFiles::new(&recorded_root("linux-6.18")).network(&mut out);
-        for (group, names) in [("Tcp", TCP), ("TcpExt", TCP_EXT)] {
-            for name in names {
-                assert!(out.counters.contains_key(&format!("{group}.{name}")), "{group}.{name}");
-            }
+        for metric in metric::TCP.iter().chain(metric::TCP_EXT) {
+            assert!(out.counters.get(*metric).is_some(), "{metric}");
         }
     }
 }

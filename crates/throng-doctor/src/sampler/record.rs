@@ -1,8 +1,6 @@
 //! The result of one sample.
 
-use std::collections::BTreeMap;
-
-use throng_report::{MachineUse, ProcessUse, ProgramUse};
+use throng_report::{Endpoint, KernelCounters, MachineUse, Metric, ProcessUse, ProgramUse};
 
 use crate::fact::{Fact, Unknown};
 use crate::netstat::NetCounters;
@@ -11,7 +9,7 @@ use crate::netstat::NetCounters;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelSample {
     /// Counters since the machine or the namespace started, and gauges, by name.
-    pub counters: BTreeMap<String, i64>,
+    pub counters: KernelCounters,
     /// CPU time of the whole machine.
     pub machine: Option<MachineUse>,
     /// Sampled processes, in the order of the options.
@@ -26,30 +24,32 @@ pub struct KernelSample {
 /// The use by one sampled process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessSample {
-    /// Label, as in [`WatchedProcess`](crate::WatchedProcess).
-    pub label: String,
+    /// The program that it belongs to.
+    pub program: Endpoint,
     /// Use by the process; `rss_bytes_at_start` is its memory when the sampler first saw it.
     pub used: Fact<ProcessUse>,
 }
 
 impl KernelSample {
-    pub(super) fn set(&mut self, name: &str, value: u64) {
-        self.counters.insert(name.to_owned(), i64::try_from(value).unwrap_or(i64::MAX));
+    pub(super) fn set(&mut self, metric: Metric, value: u64) {
+        self.counters.set(metric, i64::try_from(value).unwrap_or(i64::MAX));
     }
 
-    pub(super) fn set_some(&mut self, name: &str, value: Option<u64>) {
+    pub(super) fn set_some(&mut self, metric: Metric, value: Option<u64>) {
         if let Some(value) = value {
-            self.set(name, value);
+            self.set(metric, value);
         }
     }
 
-    pub(super) fn set_sum(&mut self, name: &str, values: impl Iterator<Item = u64>) {
-        self.set(name, values.fold(0, u64::saturating_add));
+    pub(super) fn set_sum(&mut self, metric: Metric, values: impl Iterator<Item = u64>) {
+        self.set(metric, values.fold(0, u64::saturating_add));
     }
 
-    pub(super) fn set_all(&mut self, counters: &NetCounters<'_>, group: &str, names: &[&str]) {
-        for name in names {
-            self.set_some(&format!("{group}.{name}"), counters.get(group, name));
+    pub(super) fn set_all(&mut self, counters: &NetCounters<'_>, metrics: &[Metric]) {
+        for metric in metrics {
+            let value = metric.name().split_once('.');
+            let value = value.and_then(|(group, name)| counters.get(group, name));
+            self.set_some(*metric, value);
         }
     }
 

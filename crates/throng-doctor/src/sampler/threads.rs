@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use throng_base::time::Instant;
+use throng_report::{Endpoint, ProcessMetric};
 
 use super::KernelSample;
 use crate::process::SchedStat;
@@ -87,15 +88,15 @@ impl LastThreads {
 
 impl ThreadsUse {
     /// Records the values under their names in the run file.
-    pub(super) fn record(self, label: &str, out: &mut KernelSample) {
-        let mut set = |name: &str, value| out.set(&format!("process.{label}.{name}"), value);
-        set("threads", self.threads);
-        set("run_us", self.run_us);
-        set("run_delay_us", self.delay_us);
+    pub(super) fn record(self, program: Endpoint, out: &mut KernelSample) {
+        let mut set = |metric: ProcessMetric, value| out.set(metric.of(program), value);
+        set(ProcessMetric::THREADS, self.threads);
+        set(ProcessMetric::RUN_US, self.run_us);
+        set(ProcessMetric::RUN_DELAY_US, self.delay_us);
         if let Some(shares) = self.shares {
-            set("busiest_thread_permille", shares.busiest);
-            set("most_delayed_thread_permille", shares.most_delayed);
-            set("threads_busy", shares.busy);
+            set(ProcessMetric::BUSIEST_THREAD_PERMILLE, shares.busiest);
+            set(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE, shares.most_delayed);
+            set(ProcessMetric::THREADS_BUSY, shares.busy);
         }
     }
 }

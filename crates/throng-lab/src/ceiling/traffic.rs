@@ -3,22 +3,10 @@
 use std::time::Duration;
 
 use throng_base::units::show_duration;
+use throng_load::program::Traffic;
 use throng_load::scenario::Protocol;
 
 use crate::measure::Window;
-use crate::test_bed::{CHANNELS, TCP};
-
-/// The messages of a scenario's users, from the least to the most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Traffic {
-    /// No messages.
-    #[default]
-    Silent,
-    /// Messages without an answer, or whose answers no user waits for.
-    Sent,
-    /// Messages whose answers the users wait for.
-    Answered,
-}
 
 /// One load of a calibration.
 #[derive(Clone, Debug)]
@@ -150,6 +138,9 @@ fn arrivals(users: u64, over: Duration) -> String {
     format!("[{{arrivals: {{rate: {per_s:.0}/s, for: {over}, most: {users}, spacing: even}}}}]")
 }
 
+/// The target of a server of bytes; `@` stands for its address.
+const TCP: &str = "tcp://@";
+const CHANNELS: &str = "ws://@/socket/websocket";
 /// The target of channels with version 2 of the protocol, in which a heartbeat is the shortest
 /// message with an answer.
 const CHANNELS_V2: &str = "ws://@/socket/websocket?vsn=2.0.0";

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
+use throng_doctor::sysctl::sysctl_path;
 use throng_driver::{Errno, netns};
 
 use super::error::IsolateError;
@@ -74,7 +75,7 @@ impl Namespace {
         Err(IsolateError::Setup(format!("ip failed: {}", stderr.trim())))
     }
 
-    /// Sets a sysctl of the namespace, such as `net/core/somaxconn`.
+    /// Sets a sysctl of the namespace, such as `net.ipv4.tcp_fin_timeout`.
     pub(super) fn set_sysctl(
         &self,
         name: &'static str,
@@ -82,7 +83,7 @@ impl Namespace {
     ) -> Result<(), IsolateError> {
         let value = value.into();
         self.run(move || {
-            fs::write(format!("/proc/sys/{name}"), &value)
+            fs::write(format!("/{}", sysctl_path(name)), &value)
                 .map_err(|error| IsolateError::Setup(format!("sysctl {name} = {value}: {error}")))
         })
     }
@@ -140,7 +141,7 @@ mod tests {
             Ok(namespace) => namespace,
             Err(error) => return println!("skipped: {error}"),
         };
-        namespace.set_sysctl("net/core/somaxconn", "321").unwrap();
+        namespace.set_sysctl("net.core.somaxconn", "321").unwrap();
         assert_eq!(namespace.run(somaxconn), "321\n");
         assert_eq!(somaxconn(), before, "the host's is untouched");
         let entries = namespace.run(|| fs::read_to_string("/proc/sys/net/ipv4/tcp_ehash_entries"));

@@ -9,6 +9,9 @@ use std::fs;
 use std::io;
 use std::process::{Child, Command};
 
+use throng_doctor::sysctl::sysctl_path;
+use throng_report::Limit;
+
 use super::error::IsolateError;
 use super::namespace::Namespace;
 
@@ -28,7 +31,7 @@ impl RoomyNamespace {
         namespace.ip("link set lo up\n")?;
         for name in INHERITED {
             // A sysctl that this kernel lacks does not exist in the namespace either.
-            if let Ok(value) = fs::read_to_string(format!("/proc/sys/{name}")) {
+            if let Ok(value) = fs::read_to_string(format!("/{}", sysctl_path(name))) {
                 namespace.set_sysctl(name, value.trim().to_owned())?;
             }
         }
@@ -57,17 +60,17 @@ const BUCKETS_MAX: u64 = 1 << 22;
 /// TCP sysctls that an administrator may have set on this machine. A new namespace begins with the
 /// kernel's defaults.
 const INHERITED: [&str; 11] = [
-    "net/core/somaxconn",
-    "net/ipv4/ip_local_port_range",
-    "net/ipv4/ip_local_reserved_ports",
-    "net/ipv4/tcp_congestion_control",
-    "net/ipv4/tcp_fin_timeout",
-    "net/ipv4/tcp_max_syn_backlog",
-    "net/ipv4/tcp_max_tw_buckets",
-    "net/ipv4/tcp_rmem",
-    "net/ipv4/tcp_syncookies",
-    "net/ipv4/tcp_tw_reuse",
-    "net/ipv4/tcp_wmem",
+    Limit::SOMAXCONN.name(),
+    Limit::PORTS.name(),
+    Limit::RESERVED_PORTS.name(),
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_fin_timeout",
+    Limit::SYN_BACKLOG.name(),
+    Limit::TIME_WAIT.name(),
+    "net.ipv4.tcp_rmem",
+    Limit::SYNCOOKIES.name(),
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_wmem",
 ];
 
 #[cfg(test)]
@@ -81,7 +84,8 @@ mod tests {
             Err(error) => return println!("skipped: {error}"),
         };
         assert_eq!(roomy.buckets, 4_096);
-        let read = || INHERITED.map(|name| fs::read_to_string(format!("/proc/sys/{name}")).ok());
+        let read =
+            || INHERITED.map(|name| fs::read_to_string(format!("/{}", sysctl_path(name))).ok());
         assert_eq!(roomy.run(read), read());
         let served = roomy.run(|| {
             let listener = std::net::TcpListener::bind("127.0.0.1:0")?;

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use throng_driver::netns;
-use throng_report::RunEventKind;
 use throng_report::watch::{WATCH_LINE_BYTES_MAX, WatchHeader, WatchLine};
+use throng_report::{EndpointFacts, RunEventKind};
 
 use super::lock::lock;
 use super::probes::KernelReading;
@@ -81,6 +81,11 @@ impl FactsStream {
         &self.header.ports
     }
 
+    /// Returns the limits of the server's end, if the watch knew them.
+    pub fn endpoint_facts(&self) -> Option<&EndpointFacts> {
+        self.header.facts.as_ref()
+    }
+
     /// Returns the server's process id of the last line, where the server is on this machine.
     pub(super) fn server_pid(&self) -> Option<u32> {
         self.server_pid
@@ -101,8 +106,9 @@ impl FactsStream {
             match self.relation {
                 // One kernel: the generator's sample has all its counters but the process's.
                 HostRelation::SameNamespace => {
-                    let process = |(name, _): &(String, i64)| name.starts_with("process.server.");
-                    reading.counters.extend(line.kernel.into_iter().filter(process));
+                    let mut of_process = line.kernel;
+                    of_process.retain(&["process.server."]);
+                    reading.counters.extend(of_process);
                 }
                 HostRelation::SameMachine => reading.server_counters = line.kernel,
                 HostRelation::OtherMachine => {

@@ -6,7 +6,7 @@ use throng_base::time::Instant;
 use throng_doctor::owner::Owner;
 use throng_doctor::{Reason, Sampler, SamplerOptions, Unknown, WatchedProcess};
 use throng_driver::{Clock, netns};
-use throng_report::RunEventKind;
+use throng_report::{Endpoint, RunEventKind};
 
 use super::facts::FactsStream;
 use super::probes::{KernelProbe, KernelReading};
@@ -43,7 +43,7 @@ enum ServerSource {
     /// A thread in the server's namespace of this machine.
     OtherNamespace(ServerKernel),
     /// A watch on the server's host.
-    Watched(FactsStream),
+    Watched(Box<FactsStream>),
 }
 
 impl LiveKernel {
@@ -80,7 +80,7 @@ impl LiveKernel {
     /// Adds the facts that a watch on the server's host sends.
     #[must_use]
     pub fn with_facts(self, facts: FactsStream) -> Self {
-        Self { server: ServerSource::Watched(facts), ..self }
+        Self { server: ServerSource::Watched(Box::new(facts)), ..self }
     }
 
     /// Searches for the server's process and watches it.
@@ -155,7 +155,7 @@ impl KernelProbe for LiveKernel {
             self.sampler.exclude(pid);
             self.server = ServerSource::OtherNamespace(ServerKernel::new(pid, self.ports.clone()));
         } else {
-            self.sampler.watch(watched_process("server", pid));
+            self.sampler.watch(watched_process(Endpoint::Server, pid));
             self.server = ServerSource::SameNamespace;
         }
     }
@@ -163,12 +163,12 @@ impl KernelProbe for LiveKernel {
 
 /// Returns the options of a sampler before the server is known: it watches the generator alone.
 fn options(ports: &[u16]) -> SamplerOptions {
-    let processes = vec![watched_process("client", std::process::id())];
+    let processes = vec![watched_process(Endpoint::Client, std::process::id())];
     SamplerOptions { ports: ports.to_vec(), processes, ..SamplerOptions::default() }
 }
 
 fn server_process(owner: &Owner) -> WatchedProcess {
-    WatchedProcess { also: owner.others.clone(), ..watched_process("server", owner.pid) }
+    WatchedProcess { also: owner.others.clone(), ..watched_process(Endpoint::Server, owner.pid) }
 }
 
 /// Returns a sentence for each source that could not be read, after the prefix `side`. Leaves out

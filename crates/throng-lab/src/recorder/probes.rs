@@ -1,9 +1,9 @@
 //! The probes that the recorder reads in each interval.
 
-use std::collections::BTreeMap;
-
 use throng_base::time::Instant;
-use throng_report::{LoadInterval, MachineUse, ProgramUse, RunEventKind, ServerSnapshot};
+use throng_report::{
+    KernelCounters, LoadInterval, MachineUse, ProgramUse, RunEventKind, ServerSnapshot,
+};
 
 /// The generator, as the recorder sees it.
 pub trait GeneratorProbe: Send {
@@ -64,10 +64,10 @@ pub struct KernelReading {
     /// CPU time of the machine.
     pub machine: Option<MachineUse>,
     /// Counters and gauges of the generator's kernel by name.
-    pub counters: BTreeMap<String, i64>,
+    pub counters: KernelCounters,
     /// Counters and gauges of the server's kernel by name, where that is another machine or another
     /// network namespace.
-    pub server_counters: BTreeMap<String, i64>,
+    pub server_counters: KernelCounters,
     /// CPU time of the server's machine, where that is another one.
     pub server_machine: Option<MachineUse>,
     /// Other programs that took the most CPU of the generator's machine.

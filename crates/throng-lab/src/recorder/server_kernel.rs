@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use throng_base::time::Instant;
 use throng_doctor::{KernelSample, Reason, Sampler, SamplerOptions, Unknown};
 use throng_driver::{Clock, netns};
+use throng_report::Endpoint;
 
 use super::watched_process::watched_process;
 
@@ -29,7 +30,7 @@ impl ServerKernel {
         let (requests, pending) = mpsc::channel::<SamplerRequest>();
         let (reply, samples) = mpsc::channel();
         let run = move || {
-            let processes = vec![watched_process("server", pid)];
+            let processes = vec![watched_process(Endpoint::Server, pid)];
             let refused = netns::enter(pid).err().map(|errno| {
                 Unknown::new(
                     format!("proc/{pid}/ns/net"),
@@ -54,7 +55,7 @@ impl ServerKernel {
                 if let Some(unknown) = &refused {
                     // The thread is still in the generator's namespace, whose counters are not the
                     // server's. Those of the process and of the machine are right in any case.
-                    sample.counters.retain(|name, _| is_namespace_independent(name));
+                    sample.counters.retain(NAMESPACE_INDEPENDENT);
                     sample.unknown.push(unknown.clone());
                 }
                 if reply.send(sample).is_err() {
@@ -89,8 +90,5 @@ impl ServerKernel {
     }
 }
 
-fn is_namespace_independent(name: &str) -> bool {
-    ["process.", "memory.", "files.", "pressure.", "cgroup."]
-        .iter()
-        .any(|part| name.starts_with(part))
-}
+/// The first parts of the names of metrics that are the same in every network namespace.
+const NAMESPACE_INDEPENDENT: &[&str] = &["process.", "memory.", "files.", "pressure.", "cgroup."];

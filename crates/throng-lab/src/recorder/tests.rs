@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use throng_report::runfile::{RunEndReason, RunFile, RunHeader, read};
 use throng_report::{
-    Grade, LoadInterval, MachineUse, ProcessUse, RunEvent, RunExit, ServerSnapshot, Summary,
+    Grade, LoadInterval, MachineUse, Metric, ProcessUse, RunEvent, RunExit, ServerSnapshot, Summary,
 };
 
 use super::*;
@@ -56,7 +56,7 @@ struct FakeKernel {
 impl KernelProbe for FakeKernel {
     fn sample(&mut self) -> KernelReading {
         let machine = MachineUse { cpus: 2, ..Default::default() };
-        let counters = [("syn_recv".to_owned(), 3), ("pids_set".to_owned(), self.pids_set)];
+        let counters = [(Metric::LISTENER_SYN_RECV, 3), (Metric::LISTENER_COUNT, self.pids_set)];
         KernelReading {
             machine: Some(machine),
             counters: counters.into(),
@@ -197,7 +197,7 @@ fn a_run_is_written_as_it_goes_and_summed_up_at_its_end() {
     let file = disk.read();
     assert_eq!(file.intervals[0].at_ms, 0, "the counters before the run");
     assert_eq!(file.intervals.len() as u64, seen.load(Ordering::Relaxed));
-    assert_eq!(file.intervals[1].kernel["syn_recv"], 3);
+    assert_eq!(file.intervals[1].kernel[Metric::LISTENER_SYN_RECV], 3);
     let mut snapshots = file.intervals.iter().filter_map(|interval| interval.server.as_ref());
     assert!(snapshots.next().is_some_and(|server| server.process.pid == 77));
     assert_eq!(file.end.as_ref().unwrap().reason, RunEndReason::Finished);
@@ -248,7 +248,7 @@ fn a_server_that_is_silent_for_a_moment_is_not_lost() {
     server.hangs.store(false, Ordering::Relaxed);
     until(last_is_answered);
     assert_eq!(
-        disk.read().intervals.last().unwrap().kernel["pids_set"],
+        disk.read().intervals.last().unwrap().kernel[Metric::LISTENER_COUNT],
         1,
         "it is the same server"
     );

@@ -1,8 +1,9 @@
 //! A process for a sampler to watch.
 
 use throng_doctor::WatchedProcess;
+use throng_report::Endpoint;
 
-/// Returns the process `pid` without others, under the name `label`: `client`, `server`.
-pub(crate) fn watched_process(label: &str, pid: u32) -> WatchedProcess {
-    WatchedProcess { label: label.to_owned(), pid, also: Vec::new() }
+/// Returns the process `pid` of a program, without others.
+pub(crate) fn watched_process(program: Endpoint, pid: u32) -> WatchedProcess {
+    WatchedProcess { program, pid, also: Vec::new() }
 }

@@ -2,16 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use throng_load::scenario::Protocol;
 use throng_report::render::rate;
 use throng_report::validity::LAG_DEGRADED_US;
 use throng_report::{Grade, Summary};
 
-use super::row::run_row;
-use crate::calibrate::{self, CalibrationOutcome, calibrate};
+use super::row::{run_row, size};
 use crate::error::LabError;
+use crate::experiment::Experiment;
 use crate::lab::Lab;
 use crate::progress::{LabProgress, without_events};
 use crate::test_bed::FinishedRun;
+use crate::throughput::{self, Throughput};
 
 /// An offered load and the source of its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,16 +30,16 @@ impl Offer {
     /// each with less load. The second value is true when the user ended the lab meanwhile.
     pub(super) fn find(
         lab: &Lab<'_>,
+        experiment: &Experiment,
         rows: usize,
         progress: &mut dyn FnMut(LabProgress<'_>),
     ) -> Result<(Self, bool), LabError> {
         if let Some(users) = lab.options.users {
             return Ok((Self { users, capacity: None }, false));
         }
-        let CalibrationOutcome { rate, interrupted } =
-            calibrate(lab, "  - connect\n  - close\n", rows, progress)?;
-        let mut offer = Self::from_capacity(rate.unwrap_or(0.0), SHARE_FIRST);
-        let mut interrupted = interrupted;
+        let capacity = Throughput::measure(lab, Protocol::Tcp, rows, progress)?.connects;
+        let mut offer = Self::from_capacity(capacity, SHARE_FIRST);
+        let mut interrupted = false;
         let began = Instant::now();
         while began.elapsed() < TRIALS_WITHIN {
             if interrupted || lab.test_bed.is_stopped() {
@@ -45,7 +47,8 @@ impl Offer {
             }
             progress(LabProgress::Row { name: TRIAL, number: 2, of: rows, seconds: TRIAL_SECONDS });
             let progress = &mut without_events(progress);
-            let run = run_row(lab, TRIAL, TRIAL_ACCEPT, offer.users, TRIAL_SECONDS, progress)?;
+            let sized = size(lab, experiment, offer.users, TRIAL_SECONDS)?;
+            let run = run_row(lab, TRIAL, TRIAL_ACCEPT, &sized, progress)?;
             interrupted = run.interrupted;
             lab.test_bed.drop_diagnosis(TRIAL);
             if leaves_headroom(&run) {
@@ -72,7 +75,7 @@ impl Offer {
         self.capacity.is_some() && self.users > 1
     }
 
-    /// Describes the size: `; 42 % of the 22k/s of a 3 s calibration with server and generator on
+    /// Describes the size: `; 42 % of the 22k/s of a 2 s calibration with server and generator on
     /// it`.
     pub(super) fn describe(&self) -> String {
         let Some(capacity) = self.capacity else { return String::new() };
@@ -80,7 +83,7 @@ impl Offer {
             "; {:.0} % of the {} of a {} s calibration with server and generator on it",
             self.users as f64 / capacity * 100.0,
             rate(capacity),
-            calibrate::SECONDS
+            throughput::LENGTH.as_secs()
         )
     }
 }
@@ -101,14 +104,11 @@ const TRIAL_SECONDS: u64 = 2;
 /// a result.
 const TRIALS_WITHIN: Duration = Duration::from_secs(15);
 /// The first share of the machine's capacity: with more, the generator is late.
-const SHARE_FIRST: f64 = 0.5;
+const SHARE_FIRST: f64 = 0.4;
 const LOWER_BY: f64 = 0.7;
 
 #[cfg(test)]
 mod tests {
-    use throng_load::scenario::Scenario;
-
-    use super::super::row::scenario;
     use super::*;
 
     #[test]
@@ -133,12 +133,5 @@ mod tests {
         assert_eq!(offer.users, 1);
         assert!(!offer.may_be_lowered());
         assert!(!Offer { users: 500, capacity: None }.may_be_lowered(), "the options set it");
-    }
-
-    #[test]
-    fn a_trial_is_a_scenario() {
-        for users in [1, 100_000] {
-            Scenario::parse(&scenario(users, TRIAL_SECONDS), "trial").unwrap();
-        }
     }
 }

@@ -1,15 +1,15 @@
 //! A row of the lab: the run of one accept topology, and its result.
 
-use std::time::Duration;
-
 use serde::Serialize;
-use throng_base::units::show_duration;
-use throng_report::{Grade, Interval, Summary};
+use throng_load::scenario::Quantity;
+use throng_report::{Grade, Interval, Metric, Summary};
 
 use crate::error::LabError;
+use crate::experiment::Experiment;
 use crate::lab::Lab;
 use crate::measure::{counter_growth, gauge_max, latency};
 use crate::progress::LabProgress;
+use crate::sized_scenario::SizedScenario;
 use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
 
 /// The result of one accept topology.
@@ -47,46 +47,37 @@ pub(crate) struct Row {
     pub(crate) reasons: Vec<String>,
 }
 
+/// Returns the lab's scenario for `users`, in `seconds` instead of the article's 31 minutes.
+pub(super) fn size(
+    lab: &Lab<'_>,
+    experiment: &Experiment,
+    users: u64,
+    seconds: u64,
+) -> Result<SizedScenario, LabError> {
+    let ours = [
+        ("users".to_owned(), Quantity::number(users as f64)),
+        ("seconds".to_owned(), Quantity::seconds(seconds as f64)),
+    ];
+    experiment.size(lab.known().into_iter().chain(ours).collect())
+}
+
 /// Runs one accept topology under the article's script.
 pub(super) fn run_row(
     lab: &Lab<'_>,
     name: &str,
     accept: &str,
-    users: u64,
-    seconds: u64,
+    sized: &SizedScenario,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<FinishedRun, LabError> {
+    let users = sized.param("users") as u64;
     // A connection that its client has closed stays open at the server for a moment.
     let cores = lab.machine.cores_for(users + users / 4);
     let server = lab.test_bed.serve(ServerSpec { accept, ..ServerSpec::new(name, "ok", cores) })?;
-    let text = scenario(users, seconds);
-    let spec = LoadSpec::tcp(name, &text, seconds);
+    let target = sized.target();
+    let spec = LoadSpec::new(name, &target, &sized.text, sized.seconds());
     let run = lab.test_bed.load(&spec, &server.endpoint, progress, |_| NextStep::Continue)?;
     server.stop();
     Ok(run)
-}
-
-/// Returns the article's script for `users`, in `seconds` instead of its 31 minutes.
-pub(super) fn scenario(users: u64, seconds: u64) -> String {
-    // The article: 15 minutes up, 1 minute sustained, 15 minutes down. A server could not follow
-    // short ramps, so half of the time is the ramp up, and the height gets a larger share.
-    let ms = |percent: u64| show_duration(Duration::from_millis(seconds * 10 * percent));
-    text(users, &ms(50), &ms(35), &ms(15))
-}
-
-pub(super) fn text(users: u64, up: &str, hold: &str, down: &str) -> String {
-    format!(
-        "target: tcp://127.0.0.1:5555
-load:
-  - ramp: {{to: {users}, over: {up}}}
-  - hold: {{for: {hold}}}
-  - ramp: {{to: 0, over: {down}}}
-user:
-  - connect
-  - wait: 1s ±10%
-  - close
-"
-    )
 }
 
 /// Computes the row of a run.
@@ -111,10 +102,10 @@ pub(super) fn row(accept: &str, run: &FinishedRun) -> Row {
         connect_p90_us: (height.count > 0).then_some(height.p90).or(worst),
         connect_p99_us: (height.count > 0).then_some(height.p99),
         connect_p90_us_most: worst,
-        syn_recv_most: gauge_max(intervals, "listener.syn_recv"),
-        accept_queue_most: gauge_max(intervals, "listener.accept_queue_most"),
-        overflows: counter_growth(intervals, "TcpExt.ListenOverflows"),
-        drops: counter_growth(intervals, "TcpExt.ListenDrops"),
+        syn_recv_most: gauge_max(intervals, Metric::LISTENER_SYN_RECV),
+        accept_queue_most: gauge_max(intervals, Metric::LISTENER_ACCEPT_QUEUE_MOST),
+        overflows: counter_growth(intervals, Metric::TCPEXT_LISTEN_OVERFLOWS),
+        drops: counter_growth(intervals, Metric::TCPEXT_LISTEN_DROPS),
         registry_mailbox_most: server.map(|server| server.counters.registry_mailbox_most),
         server_cpu_us: server.and_then(|server| server.cpu_us_per_connection),
         load_cpu_us: summary.generator.cpu_us_per_connect,
@@ -124,26 +115,5 @@ pub(super) fn row(accept: &str, run: &FinishedRun) -> Row {
         failed: summary.connect.failed.total(),
         grade: summary.validity.grade,
         reasons: summary.validity.reasons.clone(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use throng_load::scenario::Scenario;
-
-    use super::*;
-    use crate::lab::assert_same_scenario;
-
-    #[test]
-    fn the_article_s_sizes_give_the_bundled_scenario() {
-        let bundled = include_str!("../../../../labs/stressgrid-100k.yaml");
-        assert_same_scenario(&text(100_000, "15m", "1m", "15m"), bundled);
-    }
-
-    #[test]
-    fn any_length_is_a_scenario() {
-        for seconds in [1, 3, 30, 1860] {
-            Scenario::parse(&scenario(10, seconds), "scaled").unwrap();
-        }
     }
 }

@@ -1,18 +1,14 @@
 //! Counters and histograms of one core: written by the core alone, handed over as a whole.
 
-use std::fmt;
-
 use throng_base::Instant;
-use throng_driver::Errno;
-use throng_engine::CloseReason;
 use throng_report::{
     ArrivalLatencies, ClassCounters, CoreCounters, Histogram, LoadCounters, UnansweredWaits,
 };
 
 use super::error_samples::ErrorSample;
 use super::incidents::Incidents;
-use super::probe_ledger::ProbeTally;
-use super::timing::AnswerTiming;
+use super::probe_tally::ProbeTally;
+use crate::user::{AnswerTiming, ConnectFailure, ErrorKind};
 
 /// One core's counters since the start, and its histograms since the previous hand-over.
 #[derive(Clone, Debug, Default)]
@@ -180,195 +176,11 @@ fn count<T: PartialEq>(counts: &mut Vec<(T, u64)>, kind: T) {
     }
 }
 
-/// Reason of a failed connect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectFailure {
-    /// No result within the time-out of the step.
-    Timeout,
-    /// An error of the kernel.
-    Errno(Errno),
-    /// The server answered the upgrade with this HTTP status.
-    Http(u16),
-    /// The server's answer to the upgrade violates the protocol.
-    Violation,
-    /// The server closed the connection instead of answering the upgrade.
-    Closed,
-    /// The kernel connected the socket to itself: the target's own address and port were its
-    /// source.
-    SelfConnected,
-    /// A fault of throng itself.
-    Internal,
-}
-
-impl fmt::Display for ConnectFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Timeout => f.write_str("timeout"),
-            Self::Errno(errno) => match errno.name() {
-                "E?" => write!(f, "errno {}", errno.0),
-                name => f.write_str(name),
-            },
-            Self::Http(status) => write!(f, "http_{status}"),
-            Self::Violation => f.write_str("upgrade_violation"),
-            Self::Closed => f.write_str("upgrade_closed"),
-            Self::SelfConnected => f.write_str("self_connected"),
-            Self::Internal => f.write_str("internal"),
-        }
-    }
-}
-
-/// Returns the name of a close code among the errors: `ws_close_1011`, or `ws_close_none` without a
-/// code.
-pub(crate) fn close_code_name(code: Option<u16>) -> String {
-    code.map_or_else(|| "ws_close_none".to_owned(), |code| format!("ws_close_{code}"))
-}
-
-/// Errors of an established connection. A mismatch and a time-out are different errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
-    /// The server closed the connection unexpectedly.
-    ClosedByPeer,
-    /// The server reset the connection.
-    ResetByPeer,
-    /// The answer that `expect` waits for did not arrive in time.
-    ExpectTimeout,
-    /// Something else arrived.
-    ExpectMismatch,
-    /// The kernel refused to send.
-    SendFailed,
-    /// The server did not accept what was sent.
-    SendOverflow,
-    /// More than `inbox_bytes_max` arrived while no step waited for it.
-    InboxOverflow,
-    /// A step needed a connection that an earlier error had closed (`on_error: continue`).
-    NotConnected,
-    /// The kernel closed the connection with another error.
-    SocketError,
-    /// A fault of throng itself.
-    Internal,
-    /// The server violated the WebSocket protocol, or exceeded a limit.
-    WebSocketViolation,
-    /// The server sent a message that is not valid in Phoenix Channels.
-    BadMessage,
-    /// A heartbeat was not answered until the next one was due.
-    HeartbeatTimeout,
-    /// A join was answered with another status than ok.
-    JoinRefused,
-    /// A join was not answered in time.
-    JoinTimeout,
-    /// A push was answered with another status than ok.
-    PushRefused,
-    /// A push was not answered in time.
-    PushTimeout,
-    /// A leave was answered with another status than ok.
-    LeaveRefused,
-    /// A leave was not answered in time.
-    LeaveTimeout,
-    /// A step needed a channel that an earlier error had closed (`on_error: continue`).
-    NotJoined,
-    /// A channel of the user crashed (`phx_error`).
-    ChannelError,
-    /// A channel of the user was closed (`phx_close`).
-    ChannelClosed,
-    /// The push of a probe was answered with another status than ok.
-    ProbeRefused,
-}
-
-impl ErrorKind {
-    /// All kinds, in the order of [`CoreStats::errors`].
-    pub const ALL: [Self; 23] = [
-        Self::ClosedByPeer,
-        Self::ResetByPeer,
-        Self::ExpectTimeout,
-        Self::ExpectMismatch,
-        Self::SendFailed,
-        Self::SendOverflow,
-        Self::InboxOverflow,
-        Self::NotConnected,
-        Self::SocketError,
-        Self::Internal,
-        Self::WebSocketViolation,
-        Self::BadMessage,
-        Self::HeartbeatTimeout,
-        Self::JoinRefused,
-        Self::JoinTimeout,
-        Self::PushRefused,
-        Self::PushTimeout,
-        Self::LeaveRefused,
-        Self::LeaveTimeout,
-        Self::NotJoined,
-        Self::ChannelError,
-        Self::ChannelClosed,
-        Self::ProbeRefused,
-    ];
-
-    /// Returns the name of the kind in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ClosedByPeer => "closed_by_peer",
-            Self::ResetByPeer => "reset_by_peer",
-            Self::ExpectTimeout => "expect_timeout",
-            Self::ExpectMismatch => "expect_mismatch",
-            Self::SendFailed => "send_failed",
-            Self::SendOverflow => "send_overflow",
-            Self::InboxOverflow => "inbox_overflow",
-            Self::NotConnected => "not_connected",
-            Self::SocketError => "socket_error",
-            Self::Internal => "internal",
-            Self::WebSocketViolation => "ws_violation",
-            Self::BadMessage => "bad_message",
-            Self::HeartbeatTimeout => "heartbeat_timeout",
-            Self::JoinRefused => "join_refused",
-            Self::JoinTimeout => "join_timeout",
-            Self::PushRefused => "push_refused",
-            Self::PushTimeout => "push_timeout",
-            Self::LeaveRefused => "leave_refused",
-            Self::LeaveTimeout => "leave_timeout",
-            Self::NotJoined => "not_joined",
-            Self::ChannelError => "channel_error",
-            Self::ChannelClosed => "channel_closed",
-            Self::ProbeRefused => "probe_refused",
-        }
-    }
-
-    /// Reports whether the server had all the time that it was given.
-    pub(super) const fn is_timeout(self) -> bool {
-        matches!(
-            self,
-            Self::ExpectTimeout | Self::JoinTimeout | Self::PushTimeout | Self::LeaveTimeout
-        )
-    }
-
-    /// Returns the error for an unexpected end of a connection.
-    pub(super) fn of(reason: CloseReason) -> Self {
-        match reason {
-            CloseReason::Finished | CloseReason::Requested => Self::ClosedByPeer,
-            CloseReason::Failed(Errno::CONN_RESET) => Self::ResetByPeer,
-            CloseReason::Failed(Errno::PIPE) => Self::SendFailed,
-            CloseReason::Failed(_) | CloseReason::ConnectFailed(_) => Self::SocketError,
-            CloseReason::Overflow => Self::SendOverflow,
-            CloseReason::Panicked => Self::Internal,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use throng_driver::Errno;
 
-    #[test]
-    fn every_kind_has_its_own_place_and_name() {
-        for (index, kind) in ErrorKind::ALL.into_iter().enumerate() {
-            assert_eq!(kind as usize, index);
-        }
-        let names: std::collections::HashSet<_> =
-            ErrorKind::ALL.iter().map(|kind| kind.name()).collect();
-        assert_eq!(names.len(), ErrorKind::ALL.len());
-        for name in names {
-            let threshold = format!("errors.{name} < 1").parse::<throng_report::Threshold>();
-            assert!(threshold.is_ok(), "{name} cannot be a threshold");
-        }
-    }
+    use super::*;
 
     #[test]
     fn counters_go_on_and_histograms_begin_anew() {

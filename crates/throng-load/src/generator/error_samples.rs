@@ -2,11 +2,6 @@
 
 use std::fmt::Write as _;
 
-use throng_driver::Driver;
-use throng_engine::Conn;
-
-use super::core_stats::close_code_name;
-use super::{ErrorKind, Generator, GeneratorMessage};
 use crate::program::{Op, Program};
 
 /// A sample of one error.
@@ -51,66 +46,8 @@ impl ErrorSamples {
     }
 }
 
-impl Generator {
-    /// Adds a sample of an error, if it is the first of its kind on this core.
-    pub(super) fn sample_error(
-        &mut self,
-        kind: &str,
-        expected: impl FnOnce() -> String,
-        got: impl FnOnce() -> String,
-    ) {
-        let sample = self.samples.first(kind, expected, got);
-        self.stats.samples.extend(sample);
-    }
-
-    /// Adds a sample of an unexpected close by the server.
-    pub(super) fn sample_close(&mut self, code: Option<u16>, reason: &str) {
-        let got = || {
-            let code = code.map_or_else(|| "no code".to_owned(), |code| code.to_string());
-            match reason {
-                "" => format!("a close with {code}"),
-                reason => format!("a close with {code}, {}", printable(reason.as_bytes())),
-            }
-        };
-        self.sample_error(&close_code_name(code), || "an open connection".to_owned(), got);
-    }
-
-    /// Adds a sample of a mismatch in the user's present step.
-    pub(super) fn sample_mismatch<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        got: &[u8],
-    ) {
-        let sample = self.samples.first(
-            ErrorKind::ExpectMismatch.name(),
-            || describe_expected(&self.config.program, conn.state().pc),
-            || printable(got),
-        );
-        self.stats.samples.extend(sample);
-    }
-
-    /// Adds a sample of a time-out in the user's present step.
-    pub(super) fn sample_timeout<D: Driver<Message = GeneratorMessage>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-    ) {
-        let passed_over = self.samples.first_skipped.clone();
-        let matched = conn.state().awaited;
-        let sample = self.samples.first(
-            ErrorKind::ExpectTimeout.name(),
-            || describe_expected(&self.config.program, conn.state().pc),
-            || match (matched, passed_over) {
-                (0, None) => "nothing".to_owned(),
-                (0, Some(first)) => format!("others, the first: {first}"),
-                (bytes, _) => format!("the first {bytes} bytes of it"),
-            },
-        );
-        self.stats.samples.extend(sample);
-    }
-}
-
 /// Describes what the step at `pc` expects.
-fn describe_expected(program: &Program, pc: u32) -> String {
+pub(super) fn describe_expected(program: &Program, pc: u32) -> String {
     match program.op(pc) {
         Op::ExpectBytes { matcher, .. } => program.matcher(matcher).describe(printable),
         Op::ExpectMessage { pattern, .. } => program.pattern(pattern).describe(printable),

@@ -10,15 +10,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use throng_base::{Instant, Prng};
-use throng_engine::Arrival;
-use throng_report::{Histogram, ProbeCounters};
 
-use super::GeneratorConfig;
+use super::config::GeneratorConfig;
 use super::core_stats::CoreStats;
 use super::marker::ProbeMarker;
-use super::receipts::{Receipt, Receipts};
-use super::timing::AnswerTiming;
-use super::user::User;
+use crate::user::{AnswerTiming, Receipt, Receipts};
 
 /// One core's record of the probes.
 #[derive(Debug)]
@@ -54,32 +50,6 @@ pub(super) struct ProbeOrder {
 struct OpenProbe {
     number: u32,
     outstanding: u64,
-}
-
-/// Counts and latencies of a probe on one core since the previous hand-over.
-#[derive(Clone, Debug, Default)]
-pub struct ProbeTally {
-    /// Number of the probe, from 1.
-    pub number: u32,
-    /// Its counters.
-    pub counters: ProbeCounters,
-    /// Latencies from its due moment until a user had read it.
-    pub latency: Histogram,
-    /// Latencies from its due moment until it reached this machine, by the kernel's clock.
-    pub arrival: Histogram,
-    /// The shortest and the longest latency, in microseconds.
-    pub first_and_last_us: Option<(u64, u64)>,
-}
-
-impl ProbeTally {
-    fn record(&mut self, due_at: Instant, timing: AnswerTiming) {
-        timing.record(due_at, &mut self.latency, &mut self.arrival);
-        if timing.arrival != Arrival::NotSampled {
-            let us = timing.arrived_at().micros_since(due_at);
-            let (first, last) = self.first_and_last_us.unwrap_or((us, us));
-            self.first_and_last_us = Some((first.min(us), last.max(us)));
-        }
-    }
 }
 
 impl ProbeLedger {
@@ -143,23 +113,23 @@ impl ProbeLedger {
     }
 
     /// Subscribes a user at `user_index` of the core's table to probes.
-    pub(super) fn join(&mut self, user: &mut User, user_index: u32) {
-        if !user.receives_probe {
-            user.receives_probe = true;
-            user.receipts = Receipts::after(self.opened);
+    pub(super) fn join(&mut self, receipts: &mut Receipts, user_index: u32) {
+        if !receipts.are_expected() {
+            *receipts = Receipts::after(self.opened);
             self.subscribers += 1;
             self.sender.get_or_insert(user_index);
         }
     }
 
     /// Unsubscribes a user. Deliveries that it has not received are no longer expected.
-    pub(super) fn leave(&mut self, user: &mut User, stats: &mut CoreStats) {
-        if !std::mem::take(&mut user.receives_probe) {
+    pub(super) fn leave(&mut self, receipts: &mut Receipts, stats: &mut CoreStats) {
+        let receipts = std::mem::take(receipts);
+        if !receipts.are_expected() {
             return;
         }
         self.subscribers -= 1;
         for open in &mut self.open {
-            if user.receipts.lacks(open.number) {
+            if receipts.lacks(open.number) {
                 open.outstanding -= 1;
                 stats.probe(open.number).counters.left += 1;
             }
@@ -170,7 +140,7 @@ impl ProbeLedger {
     /// Records the delivery of probe `number` to a user.
     pub(super) fn receive(
         &mut self,
-        user: &mut User,
+        receipts: &mut Receipts,
         number: u32,
         timing: AnswerTiming,
         stats: &mut CoreStats,
@@ -185,11 +155,11 @@ impl ProbeLedger {
         // Probes that lie so far back that they have no report of their own share it, too.
         let is_recent = number > self.opened.saturating_sub(TALLIED_MAX);
         let tally = stats.probe(if is_recent { number } else { NO_PROBE });
-        if !user.receives_probe {
+        if !receipts.are_expected() {
             tally.counters.unexpected += 1;
             return;
         }
-        let Receipt::First { expected, out_of_order } = user.receipts.take(number) else {
+        let Receipt::First { expected, out_of_order } = receipts.take(number) else {
             tally.counters.duplicates += 1;
             return;
         };
@@ -214,11 +184,16 @@ impl ProbeLedger {
     }
 
     /// Excludes the sender from the expected deliveries, if the server does not echo to the sender.
-    pub(super) fn exclude_sender(&mut self, user: &mut User, number: u32, stats: &mut CoreStats) {
-        if user.receipts.lacks(number)
+    pub(super) fn exclude_sender(
+        &mut self,
+        receipts: &mut Receipts,
+        number: u32,
+        stats: &mut CoreStats,
+    ) {
+        if receipts.lacks(number)
             && let Some(open) = self.open.iter_mut().find(|open| open.number == number)
         {
-            user.receipts.take(number);
+            receipts.take(number);
             open.outstanding -= 1;
             stats.probe(number).counters.left += 1;
             self.remove_settled();
@@ -267,13 +242,16 @@ const TALLIED_MAX: u32 = 1_000;
 
 #[cfg(test)]
 mod tests {
+    use throng_engine::Arrival;
+    use throng_report::ProbeCounters;
+
     use super::*;
     use crate::program::Program;
     use crate::scenario::Scenario;
     use crate::source::SourcePlan;
 
     /// A ledger whose probe is due every 10 s and missing 5 s later, with `users` subscribers.
-    fn with_users(users: usize) -> (ProbeLedger, CoreStats, Vec<User>) {
+    fn with_users(users: usize) -> (ProbeLedger, CoreStats, Vec<Receipts>) {
         let source = "target: ws://127.0.0.1:1\nload: [{ramp: {to: 1, over: 1s}}]\n\
             user: [connect, stay]\nprobe: [{every: 10s, timeout: 5s, broadcast: {text: hi}}]\n";
         let scenario = Scenario::parse(source, "test").unwrap();
@@ -288,9 +266,8 @@ mod tests {
             start_at: at(1_000),
         };
         let mut probes = ProbeLedger::new(&config).unwrap();
-        let mut users: Vec<_> =
-            (0..users as u64).map(|id| User::new(id, 0, 1, Instant::ZERO)).collect();
-        users.iter_mut().for_each(|user| probes.join(user, user.id as u32));
+        let mut users = vec![Receipts::default(); users];
+        (0..).zip(&mut users).for_each(|(index, user)| probes.join(user, index));
         (probes, CoreStats::new(0, 1), users)
     }
 
@@ -344,7 +321,7 @@ mod tests {
         probes.leave(&mut users[0], &mut stats);
         // It is delivered all the same while the user leaves.
         probes.receive(&mut users[0], 1, seen(at(11_001)), &mut stats);
-        let mut newcomer = User::new(7, 0, 1, Instant::ZERO);
+        let mut newcomer = Receipts::default();
         probes.join(&mut newcomer, 7);
         probes.receive(&mut newcomer, 1, seen(at(11_001)), &mut stats);
         probes.receive(&mut users[1], 1, seen(at(11_001)), &mut stats);

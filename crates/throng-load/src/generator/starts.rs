@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 
-use super::GeneratorConfig;
+use super::config::GeneratorConfig;
 use crate::scenario::{Model, Phase};
 use crate::schedule::{self, Arrivals, ClosedSchedule, ScheduleEvent, UserChange};
 

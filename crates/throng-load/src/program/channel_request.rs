@@ -32,25 +32,6 @@ pub enum ChannelRequestKind {
     Leave,
 }
 
-impl ChannelRequest {
-    pub(super) fn join(topic: u16, payload: Template, timeout: Duration) -> Self {
-        let event = Template::from_bytes(Vec::new());
-        Self { kind: ChannelRequestKind::Join, topic, event, payload, awaits_reply: true, timeout }
-    }
-
-    pub(super) fn leave(topic: u16, timeout: Duration) -> Self {
-        let nothing = Template::from_bytes(Vec::new());
-        Self {
-            kind: ChannelRequestKind::Leave,
-            topic,
-            event: nothing.clone(),
-            payload: nothing,
-            awaits_reply: true,
-            timeout,
-        }
-    }
-}
-
 /// The name of a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopicTemplate {

@@ -1,6 +1,6 @@
 //! The order of sends and answers in a program: which answer a message that arrives now can be.
 
-use super::{CloseAction, Op, Program};
+use super::{CloseAction, OpFacts, OpRole, Program};
 
 /// The first send or `expect` that a user at some index of the program comes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Dialogue {
     pub(super) fn of(program: &Program) -> Self {
         // The end of a loop leads back to its body, which the first pass has visited.
         let once = next_answers(program, &[]);
-        Self { next: next_answers(program, &once), sends_exceed: mark_excess_sends(program.ops()) }
+        Self { next: next_answers(program, &once), sends_exceed: mark_excess_sends(&program.facts) }
     }
 }
 
@@ -42,27 +42,24 @@ impl Program {
 }
 
 fn next_answers(program: &Program, bodies: &[NextAnswer]) -> Vec<NextAnswer> {
-    let ops = program.ops();
-    let mut next = vec![NextAnswer::default(); ops.len() + 1];
-    for (pc, op) in ops.iter().enumerate().rev() {
+    let facts = &program.facts;
+    let mut next = vec![NextAnswer::default(); facts.len() + 1];
+    for (pc, facts) in facts.iter().enumerate().rev() {
         let after = next[pc + 1];
-        next[pc] = match op {
-            Op::Send { .. } | Op::SendRandom { .. } => NextAnswer { sends_first: true, ..after },
-            Op::ExpectBytes { .. } | Op::ExpectMessage { .. } => {
-                NextAnswer { sends_first: false, expect: Some(pc as u32) }
-            }
-            Op::LoopEnd { index } => {
-                let body = bodies.get(program.loop_at(*index).body as usize);
+        next[pc] = match facts.role {
+            OpRole::Sends => NextAnswer { sends_first: true, ..after },
+            OpRole::Expects { .. } => NextAnswer { sends_first: false, expect: Some(pc as u32) },
+            OpRole::LoopEnds { index } => {
+                let body = bodies.get(program.loop_at(index).body as usize);
                 body.copied().filter(|body| *body != NextAnswer::default()).unwrap_or(after)
             }
-            Op::Close { how: CloseAction::Half }
-            | Op::Wait { .. }
-            | Op::LoopBegin { .. }
-            | Op::Request { .. } => after,
-            Op::Connect { .. } | Op::Close { .. } | Op::Stay | Op::End => NextAnswer::default(),
+            OpRole::Neutral | OpRole::LoopBegins | OpRole::Closes(CloseAction::Half) => after,
+            OpRole::Separates
+            | OpRole::Closes(CloseAction::Normal | CloseAction::Reset)
+            | OpRole::Ends => NextAnswer::default(),
         };
     }
-    next.truncate(ops.len());
+    next.truncate(facts.len());
     next
 }
 
@@ -73,25 +70,25 @@ struct Section {
     answers: usize,
 }
 
-fn mark_excess_sends(ops: &[Op]) -> Vec<bool> {
-    let mut exceed = vec![false; ops.len()];
+fn mark_excess_sends(facts: &[OpFacts]) -> Vec<bool> {
+    let mut exceed = vec![false; facts.len()];
     let mut sections = vec![Section::default()];
-    for (pc, op) in ops.iter().enumerate() {
+    for (pc, facts) in facts.iter().enumerate() {
         let Some(section) = sections.last_mut() else { break };
-        match op {
-            Op::Send { .. } | Op::SendRandom { .. } => section.sends.push(pc),
-            Op::ExpectBytes { .. } | Op::ExpectMessage { .. } => section.answers += 1,
-            Op::LoopBegin { .. } => sections.push(Section::default()),
-            Op::LoopEnd { .. } | Op::End => {
+        match facts.role {
+            OpRole::Sends => section.sends.push(pc),
+            OpRole::Expects { .. } => section.answers += 1,
+            OpRole::LoopBegins => sections.push(Section::default()),
+            role @ (OpRole::LoopEnds { .. } | OpRole::Ends) => {
                 if let Some(section) = sections.pop() {
                     let exceeds = section.sends.len() > section.answers;
                     section.sends.iter().for_each(|send| exceed[*send] = exceeds);
                 }
-                if *op == Op::End {
+                if role == OpRole::Ends {
                     sections.push(Section::default());
                 }
             }
-            _ => {}
+            OpRole::Neutral | OpRole::Separates | OpRole::Closes(_) => {}
         }
     }
     exceed
@@ -99,6 +96,7 @@ fn mark_excess_sends(ops: &[Op]) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Op;
     use super::*;
     use crate::scenario::Scenario;
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use throng_proto::phoenix::Vsn;
 
 use super::{Protocol, Template};
-use crate::scenario::{Segment, Target, UpgradeOptions};
+use crate::scenario::{Segment, Target};
+use crate::steps::connect::upgrade::UpgradeOptions;
 
 /// An upgrade request, ready to be rendered for a user.
 #[derive(Clone, Debug, PartialEq)]

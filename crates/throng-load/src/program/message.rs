@@ -6,8 +6,6 @@ use memchr::memmem::Finder;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use crate::scenario::Pattern;
-
 /// A WebSocket message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncomingMessage<'a> {
@@ -25,6 +23,21 @@ impl<'a> IncomingMessage<'a> {
             Self::Binary(bytes) => bytes,
         }
     }
+}
+
+/// Pattern of a whole message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pattern {
+    /// Exactly this text message.
+    Text(Vec<u8>),
+    /// Exactly this binary message.
+    Binary(Vec<u8>),
+    /// A text message of JSON that contains at least this.
+    Json(Value),
+    /// A message of this many bytes.
+    Bytes(u32),
+    /// A message that contains these bytes.
+    Contains(Vec<u8>),
 }
 
 /// A rule for a message, and whether other messages may come before it.

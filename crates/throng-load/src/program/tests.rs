@@ -188,3 +188,19 @@ fn the_loops_around_a_step_are_those_that_it_is_in() {
     );
     assert_eq!(program.loops_near(0).count(), 0);
 }
+
+#[test]
+fn the_most_that_a_class_sends_is_the_traffic_of_its_program() {
+    for (user, traffic) in [
+        ("user: [connect, {wait: 1s}, close]", Traffic::Silent),
+        ("user: [connect, {send: a}, close]", Traffic::Sent),
+        ("user: [connect, {send: a}, {expect: b}, close]", Traffic::Answered),
+        (
+            "user: [connect, {repeat: {times: 2, do: [{send: a}, {expect: b}]}}, stay]",
+            Traffic::Answered,
+        ),
+        ("users: {one: {user: [connect, stay]}, two: {user: [connect, {send: a}]}}", Traffic::Sent),
+    ] {
+        assert_eq!(compile(user).traffic(), traffic, "{user}");
+    }
+}

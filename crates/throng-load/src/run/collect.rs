@@ -11,10 +11,9 @@ use throng_report::{LoadCounters, LoadInterval, Merge, RunEventKind, Tally};
 
 use super::first_errors::FirstErrors;
 use super::probes::Probes;
-use crate::generator::{
-    CoreStats, ErrorKind, Incidents, close_code_name, gap_of_all, outage_of_all,
-};
+use crate::generator::{CoreStats, ErrorKind, Incidents, gap_of_all, outage_of_all};
 use crate::program::Probe;
+use crate::user::close_code_name;
 
 /// Adds up the stats of all cores.
 pub struct Collector {

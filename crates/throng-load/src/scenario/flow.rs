@@ -1,16 +1,24 @@
-//! Checks that the steps of a user can follow one another: no `send` without a connection, no
-//! `push` to a topic that is not joined, and no step after the end.
+//! Where a user is between two steps: no `send` without a connection, no `push` to a topic that is
+//! not joined, and no step after the end.
 //!
 //! Steps have no branches, so the connection's state before each of them is known. A loop takes at
 //! least one turn. If a turn changes the state, the second turn is checked as well.
 
+use std::ops::Range;
+
 use super::reader::Reader;
-use super::steps::{Action, CloseAction, Repeat, Step};
 use super::template::Template;
 
-/// State before a step.
+/// The state before a step, and the step that is checked.
+pub(crate) struct Flow<'r, 's> {
+    reader: &'r mut Reader<'s>,
+    name: &'static str,
+    span: Range<usize>,
+    state: FlowState,
+}
+
 #[derive(Clone, Default, PartialEq, Eq)]
-struct State {
+struct FlowState {
     connection: ConnectionState,
     /// Joined topics, in the order of joining.
     joined: Vec<Template>,
@@ -28,119 +36,109 @@ enum ConnectionState {
     Over,
 }
 
-/// Reports every step that is impossible at its position.
-pub(super) fn check(reader: &mut Reader<'_>, steps: &[Step]) {
-    check_steps(reader, steps, State::default());
-}
-
-/// Checks steps one after another and returns the state after the last one.
-fn check_steps(reader: &mut Reader<'_>, steps: &[Step], mut state: State) -> State {
-    for step in steps {
-        if state.connection == ConnectionState::Over {
-            let title = "this step is never reached";
-            reader.error(step.span.clone(), title, "the step before it runs until the run ends");
-            return state;
-        }
-        state = check_step(reader, step, state);
+impl<'r, 's> Flow<'r, 's> {
+    pub(super) fn new(reader: &'r mut Reader<'s>) -> Self {
+        Self { reader, name: "", span: 0..0, state: FlowState::default() }
     }
-    state
-}
 
-/// Checks a step and returns the state after it.
-fn check_step(reader: &mut Reader<'_>, step: &Step, mut state: State) -> State {
-    match (&step.action, state.connection) {
-        (Action::Connect { .. }, ConnectionState::Open | ConnectionState::HalfClosed) => {
-            reader.error(step.span.clone(), "already connected", "add a `close` before it");
-            State { connection: ConnectionState::Open, ..state }
+    /// Begins the check of a step. Returns false, and reports the step, if it is never reached.
+    pub(super) fn reach(&mut self, name: &'static str, span: &Range<usize>) -> bool {
+        (self.name, self.span) = (name, span.clone());
+        let is_over = self.state.connection == ConnectionState::Over;
+        if is_over {
+            let label = "the step before it runs until the run ends";
+            self.error("this step is never reached", label);
         }
-        (Action::Connect { .. }, _) => {
-            State { connection: ConnectionState::Open, joined: Vec::new() }
+        !is_over
+    }
+
+    /// Reports a mistake in the step.
+    pub(crate) fn error(&mut self, title: &str, label: &str) {
+        self.reader.error(self.span.clone(), title, label);
+    }
+
+    /// Reports whether the user is connected. If not, reports the mistake once: continues as if it
+    /// were connected.
+    pub(crate) fn require_connection(&mut self) -> bool {
+        if self.state.connection != ConnectionState::Closed {
+            return true;
         }
-        (Action::Wait { .. }, _) => state,
-        (Action::Every { steps, span, .. }, _) => {
-            let after = check_loop(reader, steps, state, true);
-            if span.is_none() {
-                State { connection: ConnectionState::Over, ..after }
-            } else {
-                after
-            }
+        let title = format!("`{}` needs a connection", self.name);
+        self.error(&title, "not connected here; add `connect` before it");
+        self.state.connection = ConnectionState::Open;
+        false
+    }
+
+    /// Reports a topic that is not joined, once: continues as if it were joined.
+    pub(crate) fn require_topic(&mut self, topic: &Template) {
+        let is_connected = self.require_connection();
+        if self.has_joined(topic) {
+            return;
         }
-        (Action::Repeat { steps, until }, _) => {
-            check_loop(reader, steps, state, *until != Repeat::Times(1))
-        }
-        (action, ConnectionState::Closed) => {
-            let name = match action {
-                Action::Send(_) => "send",
-                Action::ExpectBytes { .. } | Action::ExpectMessage { .. } => "expect",
-                Action::Join { .. } => "join",
-                Action::Push { .. } => "push",
-                Action::Leave { .. } => "leave",
-                Action::Stay => "stay",
-                _ => "close",
-            };
-            let title = format!("`{name}` needs a connection");
-            reader.error(step.span.clone(), title, "not connected here; add `connect` before it");
-            // One missing `connect` is one mistake.
-            match action {
-                Action::Close(_) => state,
-                Action::Push { topic, .. } | Action::Leave { topic, .. } => {
-                    state.joined.push(topic.clone());
-                    state_after(action, State { connection: ConnectionState::Open, ..state })
-                }
-                _ => state_after(action, State { connection: ConnectionState::Open, ..state }),
-            }
-        }
-        (Action::Send(_), ConnectionState::HalfClosed) => {
-            let label = "the sending side is closed";
-            reader.error(step.span.clone(), "`send` after `close: half`", label);
-            state
-        }
-        (Action::Close(CloseAction::Half), ConnectionState::HalfClosed) => {
-            reader.error(step.span.clone(), "the sending side is already closed", "remove this");
-            state
-        }
-        (Action::Join { topic, .. }, _) if state.joined.contains(topic) => {
-            let label = "add a `leave` before it, or use another topic";
-            reader.error(step.span.clone(), "this topic is already joined", label);
-            state
-        }
-        (Action::Push { topic, .. } | Action::Leave { topic, .. }, _)
-            if !state.joined.contains(topic) =>
-        {
+        if is_connected {
             let label = "add a `join` with exactly this topic before it";
-            reader.error(step.span.clone(), "this topic is not joined", label);
-            // One missing `join` is one mistake.
-            state.joined.push(topic.clone());
-            state_after(&step.action, state)
+            self.error("this topic is not joined", label);
         }
-        (action, _) => state_after(action, state),
+        self.join(topic);
     }
-}
 
-/// Returns the state after a valid step.
-fn state_after(action: &Action, mut state: State) -> State {
-    match action {
-        Action::Join { topic, .. } => state.joined.push(topic.clone()),
-        Action::Leave { topic, .. } => state.joined.retain(|joined| joined != topic),
-        Action::Stay => state.connection = ConnectionState::Over,
-        Action::Close(CloseAction::Half) => state.connection = ConnectionState::HalfClosed,
-        Action::Close(_) => state = State::default(),
-        _ => {}
+    /// Reports whether the user has a connection.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.state.connection != ConnectionState::Closed
     }
-    state
-}
 
-/// Checks one turn of a loop, and a second one if the first changes the state and `again` is set.
-fn check_loop(reader: &mut Reader<'_>, steps: &[Step], entry: State, again: bool) -> State {
-    let mistakes = reader.mistakes.len();
-    let once = check_steps(reader, steps, entry.clone());
-    let unchanged = once == entry || once.connection == ConnectionState::Over;
-    if !again || unchanged || reader.mistakes.len() > mistakes {
-        return once;
+    /// Reports whether the sending side is closed.
+    pub(crate) fn is_half_closed(&self) -> bool {
+        self.state.connection == ConnectionState::HalfClosed
     }
-    let twice = check_steps(reader, steps, once);
-    for mistake in &mut reader.mistakes[mistakes..] {
-        mistake.help = Some("this happens from the second turn of the loop".to_owned());
+
+    /// Reports whether the user has joined a topic.
+    pub(crate) fn has_joined(&self, topic: &Template) -> bool {
+        self.state.joined.contains(topic)
     }
-    twice
+
+    /// Marks the user as connected.
+    pub(crate) fn connect(&mut self) {
+        self.state.connection = ConnectionState::Open;
+    }
+
+    /// Marks the sending side as closed.
+    pub(crate) fn half_close(&mut self) {
+        self.state.connection = ConnectionState::HalfClosed;
+    }
+
+    /// Marks the user as not connected, and in no topic.
+    pub(crate) fn disconnect(&mut self) {
+        self.state = FlowState::default();
+    }
+
+    /// Adds a topic to those that the user has joined.
+    pub(crate) fn join(&mut self, topic: &Template) {
+        self.state.joined.push(topic.clone());
+    }
+
+    /// Removes a topic from those that the user has joined.
+    pub(crate) fn leave(&mut self, topic: &Template) {
+        self.state.joined.retain(|joined| joined != topic);
+    }
+
+    /// Marks all later steps as never reached.
+    pub(crate) fn end(&mut self) {
+        self.state.connection = ConnectionState::Over;
+    }
+
+    /// Checks one turn of a loop, and a second one if the first changes the state and `again` is
+    /// set.
+    pub(crate) fn check_turns(&mut self, again: bool, turn: impl Fn(&mut Self)) {
+        let (mistakes, entry) = (self.reader.mistakes.len(), self.state.clone());
+        turn(self);
+        let unchanged = self.state == entry || self.state.connection == ConnectionState::Over;
+        if !again || unchanged || self.reader.mistakes.len() > mistakes {
+            return;
+        }
+        turn(self);
+        for mistake in &mut self.reader.mistakes[mistakes..] {
+            mistake.help = Some("this happens from the second turn of the loop".to_owned());
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::template::{Segment, Template, TemplateVars};
 /// Reads the JSON text of `node`; its strings may contain variables. A text that begins with a
 /// brace or a bracket is JSON itself, so that a variable can stand for a number: `'{"n":
 /// ${counter}}'`.
-pub(super) fn read(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Template> {
+pub(crate) fn read(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Template> {
     match node.scalar() {
         Some(text) if text.trim_start().starts_with(['{', '[']) => read_text(reader, node, what),
         _ => {
@@ -22,7 +22,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<T
 }
 
 /// Reads JSON that must be an object; a missing node gives an empty one.
-pub(super) fn read_object(
+pub(crate) fn read_object(
     reader: &mut Reader<'_>,
     node: Option<&Node>,
     what: &str,

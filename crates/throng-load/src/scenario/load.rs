@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use throng_base::units::{parse_count, parse_duration, parse_rate, show_count};
+use throng_base::units::{parse_count, show_count};
 
 use super::node::{Kind, Node};
 use super::reader::Reader;
+use super::values::{bounded_rate, positive_duration, positive_rate};
 
 /// A phase of the load. Phases follow one another without a gap.
 #[derive(Clone, Debug, PartialEq)]
@@ -207,44 +208,6 @@ fn read_rate(reader: &mut Reader<'_>, node: &Node) -> Option<(f64, f64)> {
     Some((from, to))
 }
 
-/// Reads a rate above zero.
-pub(super) fn positive_rate(reader: &mut Reader<'_>, node: &Node) -> Option<f64> {
-    let rate = bounded_rate(reader, node, "`rate`")?;
-    if rate == 0.0 {
-        reader.error(node.span.clone(), "this rate is zero", "must be more than 0");
-        return None;
-    }
-    Some(rate)
-}
-
-/// Reads a rate that a nanosecond clock can keep; zero is allowed.
-pub(super) fn bounded_rate(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<f64> {
-    let rate = reader.quantity(node, what, parse_rate)?;
-    if rate > RATE_MAX {
-        reader.error(
-            node.span.clone(),
-            "this rate is too high",
-            format!("at most {}/s", show_count(RATE_MAX as u64)),
-        );
-        return None;
-    }
-    Some(rate)
-}
-
-/// Reads a duration above zero.
-pub(super) fn positive_duration(
-    reader: &mut Reader<'_>,
-    node: &Node,
-    what: &str,
-) -> Option<Duration> {
-    let duration = reader.quantity(node, what, parse_duration)?;
-    if duration.is_zero() {
-        reader.error(node.span.clone(), format!("{what} is zero"), "must be more than 0s");
-        return None;
-    }
-    Some(duration)
-}
-
 /// Checks that each phase can follow the previous one.
 ///
 /// `ramp` sets a number of users that begin again when they end. `arrivals` has users that come
@@ -302,6 +265,3 @@ const PHASES: [&str; 3] = ["ramp", "hold", "arrivals"];
 const ONE_MODEL: &str = "a load is either closed (`ramp`: a fixed number of users that repeat \
     their steps) or open (`arrivals`: users arrive by the clock and run once); `hold` works with \
     both";
-
-/// Rate above which moments would be less than a nanosecond apart.
-const RATE_MAX: f64 = 1e9;

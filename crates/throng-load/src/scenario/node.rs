@@ -13,15 +13,15 @@ use super::Diagnostic;
 
 /// A node and the bytes of the source that it covers.
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) span: Range<usize>,
-    pub(super) kind: Kind,
+pub(crate) struct Node {
+    pub(crate) span: Range<usize>,
+    pub(crate) kind: Kind,
     /// True for a scalar that YAML takes for a number or a boolean, because it has no quotes.
-    pub(super) is_typed: bool,
+    pub(crate) is_typed: bool,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// No value, or `null`.
     Nothing,
     Scalar(String),
@@ -32,7 +32,7 @@ pub(super) enum Kind {
 impl Node {
     /// Parses one YAML document. Text that is not YAML gives one diagnostic, because the parser
     /// cannot continue after it.
-    pub(super) fn parse(source: &str) -> Result<Self, Diagnostic> {
+    pub(crate) fn parse(source: &str) -> Result<Self, Diagnostic> {
         let options = serde_saphyr::options! {
             non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
         };
@@ -42,7 +42,7 @@ impl Node {
     }
 
     /// Returns the text of a scalar.
-    pub(super) fn scalar(&self) -> Option<&str> {
+    pub(crate) fn scalar(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar(text) => Some(text),
             _ => None,
@@ -50,7 +50,7 @@ impl Node {
     }
 
     /// Describes the node in words that fit after "found".
-    pub(super) fn describe(&self) -> &'static str {
+    pub(crate) fn describe(&self) -> &'static str {
         match self.kind {
             Kind::Nothing => "nothing",
             Kind::Scalar(_) => "a single value",
@@ -61,7 +61,7 @@ impl Node {
 
     /// Returns the span in the source of `inner`, a part of a scalar's text. If the scalar contains
     /// escapes or line breaks, returns the span of the whole scalar.
-    pub(super) fn inner_span(&self, source: &str, inner: Range<usize>) -> Range<usize> {
+    pub(crate) fn inner_span(&self, source: &str, inner: Range<usize>) -> Range<usize> {
         let Some(text) = self.scalar() else { return self.span.clone() };
         for quote in [0, 1] {
             let start = self.span.start + quote;

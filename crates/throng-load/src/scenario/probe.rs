@@ -5,12 +5,10 @@ use std::time::Duration;
 use super::Protocol;
 use super::channel::{read_event, read_fixed_topic};
 use super::json;
-use super::load::positive_duration;
-use super::message::read_template;
 use super::node::{Kind, Node};
-use super::reader::Reader;
-use super::steps::read_timeout;
+use super::reader::{Form, Reader};
 use super::template::Template;
+use super::values::{positive_duration, read_message_text, read_timeout};
 
 /// Default time-out of a delivery.
 pub const PROBE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
@@ -67,9 +65,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Probe> {
     let broadcast = reader.require(&fields, "broadcast", "a probe", example(reader.protocol));
     let broadcast = broadcast.and_then(|node| read_broadcast(reader, node));
     let timeout = read_timeout(reader, fields.get("timeout"), PROBE_TIMEOUT_DEFAULT);
-    let to_sender = fields.get("to_sender").map_or(Some(true), |node| {
-        reader.one_of(node, "`to_sender`", &[("true", true), ("false", false)])
-    });
+    let to_sender = reader.flag(&fields, "to_sender", true);
     if reader.protocol == Protocol::Tcp {
         let title = "a probe needs messages, and plain TCP has none";
         reader.error(reader.first_line(&node.span), title, "use a `ws://` target");
@@ -88,15 +84,13 @@ fn read_broadcast(reader: &mut Reader<'_>, node: &Node) -> Option<Broadcast> {
         return Some(Broadcast::Push { topic: topic?, event: event?, payload: payload? });
     }
     let fields = reader.fields(node, what, &["text", "json"])?;
-    match (fields.get("text"), fields.get("json")) {
-        (Some(text), None) => read_template(reader, text).map(Broadcast::Text),
-        (None, Some(json)) => json::read_object(reader, Some(json), "`json`").map(Broadcast::Json),
-        _ => {
-            let span = reader.first_line(&fields.span);
-            reader.error(span, "`broadcast` needs exactly one payload", "one of `text` and `json`");
-            None
-        }
-    }
+    let forms: [Form<Broadcast>; 2] = [
+        ("text", |reader, node| read_message_text(reader, node).map(Broadcast::Text)),
+        ("json", |reader, node| {
+            json::read_object(reader, Some(node), "`json`").map(Broadcast::Json)
+        }),
+    ];
+    reader.one_form(&fields, what, "payload", &forms)
 }
 
 const fn example(protocol: Protocol) -> &'static str {

@@ -17,6 +17,9 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// All protocols.
+    pub(crate) const ALL: &[Self] = &[Self::Tcp, Self::Ws, Self::Phoenix];
+
     /// Returns the default protocol of a target's scheme.
     pub const fn of(scheme: Scheme) -> Self {
         match scheme {
@@ -39,18 +42,6 @@ impl Protocol {
             Self::Tcp => "tcp",
             Self::Ws => "ws",
             Self::Phoenix => "phoenix",
-        }
-    }
-
-    /// Returns the steps of the protocol.
-    pub(super) const fn steps(self) -> &'static [&'static str] {
-        match self {
-            Self::Tcp | Self::Ws => {
-                &["connect", "send", "expect", "wait", "every", "repeat", "stay", "close"]
-            }
-            Self::Phoenix => {
-                &["connect", "join", "push", "leave", "wait", "every", "repeat", "stay", "close"]
-            }
         }
     }
 }

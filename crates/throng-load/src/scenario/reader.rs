@@ -12,17 +12,17 @@ use super::template::Template;
 use super::{Diagnostic, Protocol};
 
 /// The source and the mistakes found so far.
-pub(super) struct Reader<'s> {
+pub(crate) struct Reader<'s> {
     source: &'s str,
-    pub(super) mistakes: Vec<Diagnostic>,
+    pub(crate) mistakes: Vec<Diagnostic>,
     /// Protocol of the scenario, which decides the valid steps and their keys.
-    pub(super) protocol: Protocol,
+    pub(crate) protocol: Protocol,
 }
 
 /// Entries of a mapping whose keys are all known.
-pub(super) struct Fields<'n> {
+pub(crate) struct Fields<'n> {
     /// Span of the whole mapping.
-    pub(super) span: Range<usize>,
+    pub(crate) span: Range<usize>,
     entries: Vec<(&'n str, &'n Node, &'n Node)>,
     /// Keys suggested for unknown ones. They are not reported as missing, too.
     suggested: Vec<String>,
@@ -30,24 +30,24 @@ pub(super) struct Fields<'n> {
 
 impl<'n> Fields<'n> {
     /// Returns the value of `key`.
-    pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'n Node> {
         self.entries.iter().find(|(name, ..)| *name == key).map(|(.., value)| *value)
     }
 
     /// Returns the span of `key` itself.
-    pub(super) fn key_span(&self, key: &str) -> Range<usize> {
+    pub(crate) fn key_span(&self, key: &str) -> Range<usize> {
         let entry = self.entries.iter().find(|(name, ..)| *name == key);
         entry.map_or(self.span.clone(), |(_, key, _)| key.span.clone())
     }
 }
 
 impl<'s> Reader<'s> {
-    pub(super) fn new(source: &'s str) -> Self {
+    pub(crate) fn new(source: &'s str) -> Self {
         Self { source, mistakes: Vec::new(), protocol: Protocol::Tcp }
     }
 
     /// Reports a mistake.
-    pub(super) fn error(
+    pub(crate) fn error(
         &mut self,
         span: Range<usize>,
         title: impl Into<String>,
@@ -59,7 +59,7 @@ impl<'s> Reader<'s> {
 
     /// Reads the mapping `node`, whose keys must be among `known`. Reports an unknown key and
     /// continues with the others.
-    pub(super) fn fields<'n>(
+    pub(crate) fn fields<'n>(
         &mut self,
         node: &'n Node,
         what: &str,
@@ -90,7 +90,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Reports a name that is not among `known`.
-    pub(super) fn unknown(&mut self, span: Range<usize>, thing: &str, name: &str, known: &[&str]) {
+    pub(crate) fn unknown(&mut self, span: Range<usize>, thing: &str, name: &str, known: &[&str]) {
         let label = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "not known here".to_owned(),
@@ -100,7 +100,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Returns the value of `key`. Reports a mistake if it is missing.
-    pub(super) fn require<'n>(
+    pub(crate) fn require<'n>(
         &mut self,
         fields: &Fields<'n>,
         key: &str,
@@ -120,7 +120,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Reports a node whose kind differs from `expected`.
-    pub(super) fn wrong_kind(&mut self, node: &Node, what: &str, expected: &str) {
+    pub(crate) fn wrong_kind(&mut self, node: &Node, what: &str, expected: &str) {
         let span = self.first_line(&node.span);
         self.error(
             span,
@@ -130,7 +130,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Reads the text of a scalar.
-    pub(super) fn text<'n>(
+    pub(crate) fn text<'n>(
         &mut self,
         node: &'n Node,
         what: &str,
@@ -144,7 +144,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Parses `text`, a part of the scalar `node`, as a template.
-    pub(super) fn template(&mut self, node: &Node, text: &str) -> Option<Template> {
+    pub(crate) fn template(&mut self, node: &Node, text: &str) -> Option<Template> {
         match Template::parse(text) {
             Ok(template) => Some(template),
             Err(error) => {
@@ -157,7 +157,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Reads a scalar that must be one of `known`.
-    pub(super) fn one_of<T: Copy>(
+    pub(crate) fn one_of<T: Copy>(
         &mut self,
         node: &Node,
         what: &str,
@@ -172,8 +172,38 @@ impl<'s> Reader<'s> {
         found.map(|(_, value)| *value)
     }
 
+    /// Reads the value of `key`, `true` or `false`; `default` if it is missing.
+    pub(crate) fn flag(&mut self, fields: &Fields<'_>, key: &str, default: bool) -> Option<bool> {
+        fields.get(key).map_or(Some(default), |node| {
+            self.one_of(node, &format!("`{key}`"), &[("true", true), ("false", false)])
+        })
+    }
+
+    /// Reads the one of `forms` that is there; each has a key and the reader of its value.
+    pub(crate) fn one_form<T>(
+        &mut self,
+        fields: &Fields<'_>,
+        what: &str,
+        needs: &str,
+        forms: &[Form<T>],
+    ) -> Option<T> {
+        let mut given =
+            forms.iter().filter_map(|(key, read)| fields.get(key).map(|node| (node, read)));
+        match (given.next(), given.next()) {
+            (Some((node, read)), None) => read(self, node),
+            _ => {
+                let names: Vec<&str> = forms.iter().map(|(key, _)| *key).collect();
+                let (last, others) = names.split_last()?;
+                let label = format!("one of {} and `{last}`", list_of(others));
+                let span = self.first_line(&fields.span);
+                self.error(span, format!("{what} needs exactly one {needs}"), label);
+                None
+            }
+        }
+    }
+
     /// Reads a scalar with a unit.
-    pub(super) fn quantity<T>(
+    pub(crate) fn quantity<T>(
         &mut self,
         node: &Node,
         what: &str,
@@ -198,16 +228,24 @@ impl<'s> Reader<'s> {
     }
 
     /// Returns the span in the source of `inner`, a part of a scalar's text.
-    pub(super) fn inner_span(&self, node: &Node, inner: Range<usize>) -> Range<usize> {
+    pub(crate) fn inner_span(&self, node: &Node, inner: Range<usize>) -> Range<usize> {
         node.inner_span(self.source, inner)
     }
 
+    /// Reports whether the scalar at `span` has no quotes.
+    pub(super) fn is_plain(&self, span: &Range<usize>) -> bool {
+        !self.source[span.clone()].starts_with(['"', '\''])
+    }
+
     /// Returns the first line of a span, to point at a long mapping.
-    pub(super) fn first_line(&self, span: &Range<usize>) -> Range<usize> {
+    pub(crate) fn first_line(&self, span: &Range<usize>) -> Range<usize> {
         let text = &self.source[span.clone()];
         span.start..span.start + text.lines().next().map_or(0, str::len)
     }
 }
+
+/// A key, and the reader of its value.
+pub(crate) type Form<T> = (&'static str, fn(&mut Reader<'_>, &Node) -> Option<T>);
 
 /// Formats names as `a`, `b`, `c`.
 fn list_of(names: &[&str]) -> String {

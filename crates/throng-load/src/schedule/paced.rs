@@ -3,7 +3,22 @@
 use std::time::Duration;
 
 use super::curve::{RateCurve, duration};
-use crate::scenario::Pace;
+
+/// Due moments of the turns of `every`, from the beginning of the loop. The first is due at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Turn k is due after k periods.
+    Period(Duration),
+    /// Turns per second, changing linearly over a time and then constant.
+    Rate {
+        /// Turns per second at the beginning.
+        from: f64,
+        /// Turns per second at the end; more than 0.
+        to: f64,
+        /// Time of the change; zero for a constant rate.
+        over: Duration,
+    },
+}
 
 /// Due moments of turn 0, 1, 2, ... of a loop, from its beginning. The turn's number is the only
 /// state.

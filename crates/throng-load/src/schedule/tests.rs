@@ -3,7 +3,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::scenario::{Pace, Spacing};
+use crate::scenario::Spacing;
 
 fn secs(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)

@@ -40,6 +40,10 @@ fn users_that_are_added_and_stopped_by_hand_are_counted_once() {
         load.stop_users(5);
         let counters = wait_until(load, |counters| counters.connected <= 15);
         assert_eq!((counters.connected, counters.users_active), (15, 15));
+        // The cores do not have equally many: what one lacks, another stops.
+        load.stop_users(15);
+        let counters = wait_until(load, |counters| counters.connected == 0);
+        assert_eq!(counters.users_active, 0);
         load.ramp_down();
     });
     let counters = last.counters;

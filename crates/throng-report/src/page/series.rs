@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::SeriesKind;
-use crate::{Interval, LoadInterval, ServerSnapshot};
+use crate::metric::{Metric, MetricKind, ProcessMetric};
+use crate::{Interval, KernelCounters, LoadInterval, ServerSnapshot};
 
 /// Reads the series of intervals. Keeps the last value of each counter, because a page draws how
 /// much it grew.
@@ -36,12 +37,8 @@ impl Growths {
                 set(&format!("{operation}.{name}"), SeriesKind::Most, us);
             }
         }
-        for (name, value) in &interval.kernel {
-            self.kernel("kernel", name, *value, &mut set);
-        }
-        for (name, value) in &interval.server_kernel {
-            self.kernel("server_kernel", name, *value, &mut set);
-        }
+        self.read_kernel("kernel", &interval.kernel, &mut set);
+        self.read_kernel("server_kernel", &interval.server_kernel, &mut set);
     }
 
     fn read_errors(&mut self, load: &LoadInterval, set: &mut impl FnMut(&str, SeriesKind, i64)) {
@@ -65,26 +62,26 @@ impl Growths {
         set(id, SeriesKind::Growth, if now >= before { now - before } else { now });
     }
 
-    fn kernel(
+    fn read_kernel(
         &mut self,
         side: &str,
-        name: &str,
-        value: i64,
+        kernel: &KernelCounters,
         set: &mut impl FnMut(&str, SeriesKind, i64),
     ) {
-        let Some((_, kind)) = KERNEL.iter().find(|(known, _)| *known == name) else { return };
-        let id = format!("{side}.{name}");
-        match kind {
-            Kind::Counter => self.grow(&id, value, set),
-            Kind::Amount => set(&id, SeriesKind::Growth, value),
-            Kind::Gauge => set(&id, SeriesKind::Gauge, value),
-            Kind::Most => set(&id, SeriesKind::Most, value),
+        for metric in KERNEL {
+            let Some(value) = kernel.get(*metric) else { continue };
+            let id = format!("{side}.{metric}");
+            match metric.kind() {
+                MetricKind::Counter => self.grow(&id, value, set),
+                MetricKind::Gauge => set(&id, SeriesKind::Gauge, value),
+                MetricKind::Maximum => set(&id, SeriesKind::Most, value),
+            }
         }
     }
 }
 
 /// A number of an interval.
-struct Series {
+struct NumberOfInterval {
     id: &'static str,
     kind: Kind,
     of: fn(&Interval) -> Option<u64>,
@@ -100,8 +97,12 @@ enum Kind {
     Most,
 }
 
-const fn series(id: &'static str, kind: Kind, of: fn(&Interval) -> Option<u64>) -> Series {
-    Series { id, kind, of }
+const fn series(
+    id: &'static str,
+    kind: Kind,
+    of: fn(&Interval) -> Option<u64>,
+) -> NumberOfInterval {
+    NumberOfInterval { id, kind, of }
 }
 
 fn load(interval: &Interval) -> Option<&LoadInterval> {
@@ -113,7 +114,7 @@ fn server(interval: &Interval) -> Option<&ServerSnapshot> {
 }
 
 /// Series that every page may have. The ids are those of the run file.
-const SERIES: &[Series] = &[
+const SERIES: &[NumberOfInterval] = &[
     // Rates of the generator divide by this time.
     series("load.grown_us", Kind::Amount, |i| {
         load(i).map(|load| load.grown_us).filter(|us| *us > 0)
@@ -168,32 +169,32 @@ const SERIES: &[Series] = &[
 ];
 
 /// The kernel's numbers that a page draws.
-const KERNEL: &[(&str, Kind)] = &[
-    ("TcpExt.ListenOverflows", Kind::Counter),
-    ("TcpExt.ListenDrops", Kind::Counter),
-    ("TcpExt.TCPReqQFullDrop", Kind::Counter),
-    ("TcpExt.TCPReqQFullDoCookies", Kind::Counter),
-    ("TcpExt.TCPTimeouts", Kind::Counter),
-    ("TcpExt.TCPTimeWaitOverflow", Kind::Counter),
-    ("TcpExt.TCPAbortOnMemory", Kind::Counter),
-    ("TcpExt.TCPMemoryPressures", Kind::Counter),
-    ("TcpExt.RcvPruned", Kind::Counter),
-    ("Tcp.RetransSegs", Kind::Counter),
-    ("listener.accept_queue", Kind::Gauge),
-    ("listener.accept_queue_most", Kind::Gauge),
-    ("listener.backlog", Kind::Gauge),
-    ("listener.syn_recv", Kind::Gauge),
-    ("sockstat.tcp.mem_pages", Kind::Gauge),
-    ("sockstat.tcp.tw", Kind::Gauge),
-    ("softnet.dropped", Kind::Counter),
-    ("conntrack.dropped", Kind::Counter),
-    ("conntrack.count", Kind::Gauge),
-    ("memory.used_bytes", Kind::Gauge),
-    ("cgroup.cpu.throttled_us", Kind::Counter),
-    ("process.server.cpu_us", Kind::Counter),
-    ("process.server.rss_bytes", Kind::Gauge),
-    ("process.server.busiest_thread_permille", Kind::Gauge),
-    ("process.client.busiest_thread_permille", Kind::Gauge),
+const KERNEL: &[Metric] = &[
+    Metric::TCPEXT_LISTEN_OVERFLOWS,
+    Metric::TCPEXT_LISTEN_DROPS,
+    Metric::TCPEXT_TCP_REQ_Q_FULL_DROP,
+    Metric::TCPEXT_TCP_REQ_Q_FULL_DO_COOKIES,
+    Metric::TCPEXT_TCP_TIMEOUTS,
+    Metric::TCPEXT_TCP_TIME_WAIT_OVERFLOW,
+    Metric::TCPEXT_TCP_ABORT_ON_MEMORY,
+    Metric::TCPEXT_TCP_MEMORY_PRESSURES,
+    Metric::TCPEXT_RCV_PRUNED,
+    Metric::TCP_RETRANS_SEGS,
+    Metric::LISTENER_ACCEPT_QUEUE,
+    Metric::LISTENER_ACCEPT_QUEUE_MOST,
+    Metric::LISTENER_BACKLOG,
+    Metric::LISTENER_SYN_RECV,
+    Metric::SOCKSTAT_TCP_MEM_PAGES,
+    Metric::SOCKSTAT_TCP_TW,
+    Metric::SOFTNET_DROPPED,
+    Metric::CONNTRACK_DROPPED,
+    Metric::CONNTRACK_COUNT,
+    Metric::MEMORY_USED_BYTES,
+    Metric::CGROUP_CPU_THROTTLED_US,
+    ProcessMetric::CPU_US.server,
+    ProcessMetric::RSS_BYTES.server,
+    ProcessMetric::BUSIEST_THREAD_PERMILLE.server,
+    ProcessMetric::BUSIEST_THREAD_PERMILLE.client,
 ];
 
 const PERCENTILES: &[(&str, f64)] =

@@ -124,7 +124,7 @@ fn lateness_note(summary: &Summary) -> Option<String> {
 /// machine's use is no cost of the run's connects and messages.
 pub(super) fn others_used_more(summary: &Summary) -> bool {
     let machine = &summary.machine;
-    let server = summary.server.as_ref().and_then(|server| server.cpu_cores_used);
+    let server = summary.server_costs().and_then(|server| server.cpu_cores_used);
     let ends = summary.generator.cpu_cores_used.unwrap_or(0.0) + server.unwrap_or(0.0);
     machine.cpu_busy_share.is_some_and(|share| ends < share * machine.cpus as f64 / 2.0)
 }

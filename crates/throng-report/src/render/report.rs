@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::notes::{differ, notes, others_used_more, shown};
 use super::outcome::outcome;
 use super::{Table, bytes, count, micros, or_dash, rate};
-use crate::summary::{BroadcastSummary, ServerSummary, Summary};
+use crate::summary::{BroadcastSummary, Summary};
 use crate::threshold::Judgement;
 use crate::{Diagnosis, LatencySummary, Tally};
 
@@ -209,20 +209,13 @@ fn costs(summary: &Summary) -> Table {
         g.rss_bytes_per_user,
         g.cpu_cores_used,
     );
-    if let Some(ServerSummary {
-        cpu_us_per_connection,
-        cpu_us_per_message,
-        rss_bytes_per_connection,
-        cpu_cores_used,
-        ..
-    }) = summary.server
-    {
+    if let Some(s) = summary.server_costs() {
         row(
             "server",
-            cpu_us_per_connection,
-            cpu_us_per_message,
-            rss_bytes_per_connection,
-            cpu_cores_used,
+            s.cpu_us_per_connection,
+            s.cpu_us_per_message,
+            s.rss_bytes_per_connection,
+            s.cpu_cores_used,
         );
     }
     let m = &summary.machine;
@@ -243,6 +236,7 @@ fn by_name(tally: &Tally) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::{ServerCosts, ServerSummary};
     use crate::{Grade, Histogram, ProbeCounters, ProbeReport, Validity, unanswered};
 
     fn summary() -> Summary {
@@ -278,6 +272,15 @@ mod tests {
         let text = on_a_busy_machine(0.7, 0.3);
         assert!(text.contains("19426.6 µs"), "{text}");
         assert!(text.contains("everything that ran on it, other programs too."), "{text}");
+    }
+
+    #[test]
+    fn a_server_that_is_not_throngs_has_a_row_of_what_is_known() {
+        let costs = ServerCosts { cpu_cores_used: Some(0.75), ..ServerCosts::default() };
+        let text = render_text(&Summary { foreign_server: Some(costs), ..summary() }, &[], None);
+        let row = text.lines().find(|line| line.starts_with("server ")).expect("a row");
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["server", "-", "-", "-", "0.75"]);
+        assert!(!render_text(&summary(), &[], None).contains("\nserver "));
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod load;
 
 use load::LoadFold;
 
+use super::foreign::ForeignFold;
 use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
 use super::server::ServerFold;
 use super::{
@@ -27,6 +28,7 @@ pub struct SummaryFold {
     load: LoadFold,
     machine: Option<MachineUse>,
     server: Option<ServerFold>,
+    foreign: ForeignFold,
     planned_ms: Option<u64>,
     /// The source of the request to end, and its time.
     interrupted: Option<(String, u64)>,
@@ -92,6 +94,7 @@ impl SummaryFold {
                 None => self.server = Some(ServerFold::first(interval.at_ms, server)),
             }
         }
+        step.foreign_cpu = self.foreign.add(interval, self.load.last.counters.connected);
         for event in &interval.events {
             match event.kind {
                 RunEventKind::PortsExhausted { .. } => self.ports_exhausted += 1,
@@ -193,6 +196,7 @@ impl SummaryFold {
             generator: self.generator(lag_us, lag_grade),
             machine: self.machine(),
             server: self.server.as_ref().map(|server| server.summary(&self.steps)),
+            foreign_server: self.foreign.costs(&self.steps, |step| self.messages(step)),
             classes: last.classes.clone(),
         }
     }

@@ -1,6 +1,5 @@
 //! Memory per connection.
 
-use super::MEMORY_CONNECTIONS_MIN;
 use crate::ProcessUse;
 
 /// The memory growth of a process when it held the most connections.
@@ -31,3 +30,7 @@ impl MemoryFold {
         known.then(|| self.grown_bytes as f64 / self.count_most as f64)
     }
 }
+
+/// Connections below which memory per connection is `null`: a process grows for other reasons too
+/// (its buffers, the stacks of its threads), which would be most of the growth.
+pub const MEMORY_CONNECTIONS_MIN: u64 = 1_000;

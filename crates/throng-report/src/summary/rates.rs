@@ -21,6 +21,8 @@ pub(super) struct Step {
     pub machine_cpu: Option<MachineCpu>,
     /// The server's CPU time since its previous snapshot, which may be several intervals ago.
     pub server_cpu: Option<Cpu>,
+    /// The CPU time of a server that is not throng's.
+    pub foreign_cpu: Option<Cpu>,
     /// Whether all users were leaving at its end, or before it.
     pub leaving: bool,
 }

@@ -152,6 +152,19 @@ pub fn names() -> Vec<String> {
     latencies.chain(["errors".to_owned()]).chain(errors).chain(fixed).collect()
 }
 
+/// Returns what `summary` measured for `name`: microseconds, bytes, a count, a rate per second or a
+/// share. The outer `None` is for a name that no threshold may begin with, the inner one for what
+/// was not measured. Unlike a threshold, a latency leaves out the requests without an answer.
+pub fn value(name: &str, summary: &Summary) -> Option<Option<f64>> {
+    Some(match Metric::named(name)? {
+        Metric::Latency(latency, stat) => {
+            let (answered, _) = (latency.of)(summary);
+            (answered.count > 0).then(|| (stat.get)(&answered) as f64)
+        }
+        metric => metric.measured(metric.unit(""), summary).value(),
+    })
+}
+
 type ValueOf = fn(&Summary) -> Option<f64>;
 
 /// Returns the latency `name`; `of` returns its values and the values that a threshold judges.

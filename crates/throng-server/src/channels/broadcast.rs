@@ -7,10 +7,11 @@ use throng_proto::websocket::{Deflater, encode_deflated, encode_frame};
 use throng_pubsub::presence::Diff;
 use throng_pubsub::{Dialect, Publication};
 
+use super::client::Client;
 use super::core_state::CoreState;
 use super::frame::{self, opcode};
-use super::handler::Client;
-use super::longpoll::{self, Entry, Text};
+use super::longpoll::inbox::{Entry, Text};
+use super::longpoll::session;
 
 /// The body of a publication; the publication has the topic.
 pub(crate) struct Broadcast {
@@ -88,7 +89,7 @@ pub(crate) fn send_to(
     if !is_poll {
         conn.send(rendered);
     } else if !rendered.is_empty() {
-        longpoll::keep(conn, Entry::Text(Text::Shared(Arc::clone(rendered))));
+        session::keep(conn, Entry::Text(Text::Shared(Arc::clone(rendered))));
     }
     frame::shrink(frame);
 }

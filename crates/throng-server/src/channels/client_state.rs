@@ -9,7 +9,8 @@ use throng_pubsub::Membership;
 
 use super::channel::ErasedChannel;
 use super::config::ConnectGrant;
-use super::longpoll::{Poll, StoredPoll};
+use super::longpoll::exchange::StoredPoll;
+use super::longpoll::session::Poll;
 use super::refs::Ref;
 
 /// The state of a connection. The first channel is stored inline, so that a client of one topic

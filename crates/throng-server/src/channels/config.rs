@@ -12,12 +12,12 @@ use throng_pubsub::Rulebook;
 use throng_pubsub::presence::PresenceLimits;
 
 use super::channel::{Channel, ErasedChannel, JoinRefusal};
+use super::client::ChannelHandler;
 use super::defaults;
-use super::handler::ChannelHandler;
-use super::longpoll::SessionPermits;
+use super::longpoll::memory::SessionPermits;
 use super::pattern::{Pattern, PatternError};
 use super::socket::Joining;
-use crate::CheckOrigin;
+use crate::{CheckOrigin, ConnectRefusal};
 
 /// The channels of a server, and the conditions for connecting. Settings that Phoenix has too have
 /// Phoenix's defaults.
@@ -138,12 +138,6 @@ impl Channels {
         self
     }
 
-    /// Sets the pages that may connect. Default: pages of this server's [`host`](Self::host).
-    pub fn check_origin(mut self, check_origin: CheckOrigin) -> Self {
-        self.config.check_origin = check_origin;
-        self
-    }
-
     /// Sets the server's name in the addresses of its pages. Default: any IP address, and
     /// `localhost`; see [`CheckOrigin::Host`].
     pub fn host(mut self, host: impl Into<String>) -> Self {
@@ -151,87 +145,10 @@ impl Channels {
         self
     }
 
-    /// Sets the time without received bytes after which a WebSocket is closed with code 1002.
-    /// Default 60 s.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.config.timeout = timeout;
-        self
-    }
-
-    /// Sets the maximum of channels of one connection. A further join is answered `too many
-    /// channels joined`. Default 100.
-    pub fn channels_max(mut self, channels_max: usize) -> Self {
-        self.config.channels_max = channels_max;
-        self
-    }
-
-    /// Sets the maximum length of a topic and of a join_ref in bytes; both are kept while the
-    /// channel lives. A join with a longer one is answered `unmatched topic`. Default 1,024.
-    pub fn name_bytes_max(mut self, name_bytes_max: usize) -> Self {
-        self.config.name_bytes_max = name_bytes_max;
-        self
-    }
-
     /// Sets the subprotocols that the server accepts. A client that offers only others is answered
     /// 403. Default: offers are ignored.
     pub fn subprotocols(mut self, subprotocols: &[&str]) -> Self {
         self.config.subprotocols = subprotocols.iter().map(|&name| name.to_owned()).collect();
-        self
-    }
-
-    /// Sets whether clients may send a token among their subprotocols, as phoenix.js does with
-    /// `authToken`; see [`ConnectRequest::auth_token`]. Default false.
-    pub fn auth_token(mut self, auth_token: bool) -> Self {
-        self.config.auth_token = auth_token;
-        self
-    }
-
-    /// Sets whether messages are compressed for clients that offer it. Default false.
-    pub fn deflate(mut self, deflate: bool) -> Self {
-        self.config.deflate = deflate;
-        self
-    }
-
-    /// Sets the limits of requests, frames and messages. Only long-polls may have bodies: at any
-    /// other path 0 bytes are allowed. Default: [`defaults::limits`].
-    pub fn limits(mut self, limits: WebSocketLimits) -> Self {
-        self.config.limits = limits;
-        self
-    }
-
-    /// Sets the time that a long-poll waits for messages. A session without a poll for one and a
-    /// half times as long ends. Default 10 s.
-    pub fn poll_window(mut self, poll_window: Duration) -> Self {
-        self.config.poll_window = poll_window;
-        self
-    }
-
-    /// Sets the maximum of long-poll sessions over all cores; a further one is answered 403. A
-    /// session exists without a connection, so sessions do not count towards `connections_max`:
-    /// both limits apply side by side. Default 1,000.
-    pub fn poll_sessions_max(mut self, poll_sessions_max: usize) -> Self {
-        self.config.poll_sessions_max = poll_sessions_max;
-        self
-    }
-
-    /// Sets the bytes that the long-poll sessions of one core keep together for their next polls.
-    /// Broadcasts are shared and count once. A session may keep half of the free bytes. A session
-    /// that finds no room ends. Default 64 MiB.
-    pub fn poll_bytes_max(mut self, poll_bytes_max: usize) -> Self {
-        self.config.poll_bytes_max = poll_bytes_max;
-        self
-    }
-
-    /// Sets the limits of presence: members of a topic, and sizes of keys and metas. Default:
-    /// [`PresenceLimits::default`].
-    pub fn presence(mut self, presence: PresenceLimits) -> Self {
-        self.config.presence = presence;
-        self
-    }
-
-    /// Sets the rules for broadcasts to slow readers. Default: [`Rulebook::default`].
-    pub fn topics(mut self, topics: Rulebook) -> Self {
-        self.config.topics = topics;
         self
     }
 
@@ -250,6 +167,59 @@ impl Channels {
     pub fn handler(&self, core: CoreId) -> ChannelHandler {
         ChannelHandler::new(self.config.clone(), core)
     }
+}
+
+/// Declares a method of [`Channels`] for each setting, which sets it.
+macro_rules! settings {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)*) => {
+        impl Channels {
+            $(
+                $(#[$doc])*
+                pub fn $name(mut self, $name: $type) -> Self {
+                    self.config.$name = $name;
+                    self
+                }
+            )*
+        }
+    };
+}
+
+settings! {
+    /// Sets the pages that may connect. Default: pages of this server's [`host`](Self::host).
+    check_origin: CheckOrigin,
+    /// Sets the time without received bytes after which a WebSocket is closed with code 1002.
+    /// Default 60 s.
+    timeout: Duration,
+    /// Sets the maximum of channels of one connection. A further join is answered `too many
+    /// channels joined`. Default 100.
+    channels_max: usize,
+    /// Sets the maximum length of a topic and of a join_ref in bytes; both are kept while the
+    /// channel lives. A join with a longer one is answered `unmatched topic`. Default 1,024.
+    name_bytes_max: usize,
+    /// Sets whether clients may send a token among their subprotocols, as phoenix.js does with
+    /// `authToken`; see [`ConnectRequest::auth_token`]. Default false.
+    auth_token: bool,
+    /// Sets whether messages are compressed for clients that offer it. Default false.
+    deflate: bool,
+    /// Sets the limits of requests, frames and messages. Only long-polls may have bodies: at any
+    /// other path 0 bytes are allowed. Default: [`defaults::limits`].
+    limits: WebSocketLimits,
+    /// Sets the time that a long-poll waits for messages. A session without a poll for one and a
+    /// half times as long ends. Default 10 s.
+    poll_window: Duration,
+    /// Sets the maximum of long-poll sessions over all cores; a further one is answered 403. A
+    /// session exists without a connection, so sessions do not count towards `connections_max`:
+    /// both limits apply side by side. Default 1,000.
+    poll_sessions_max: usize,
+    /// Sets the bytes that the long-poll sessions of one core keep together for their next polls.
+    /// Broadcasts are shared and count once. A session may keep half of the free bytes. A session
+    /// that finds no room ends. Default 64 MiB.
+    poll_bytes_max: usize,
+    /// Sets the limits of presence: members of a topic, and sizes of keys and metas. Default:
+    /// [`PresenceLimits::default`].
+    presence: PresenceLimits,
+    /// Sets the rules for broadcasts to slow readers. Default: [`Rulebook::default`].
+    topics: Rulebook,
 }
 
 impl Config {
@@ -323,33 +293,6 @@ impl ConnectGrant {
     pub fn with_assigns<T: 'static>(mut self, assigns: T) -> Self {
         self.assigns = Some(Box::new(assigns));
         self
-    }
-}
-
-/// The answer to a client that may not connect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConnectRefusal {
-    pub(crate) status: u16,
-    pub(crate) body: String,
-}
-
-impl ConnectRefusal {
-    /// Makes an answer with this HTTP status, 429 for example.
-    pub fn status(status: u16) -> Self {
-        Self { status, body: String::new() }
-    }
-
-    /// Sets the body.
-    pub fn with_body(mut self, body: impl Into<String>) -> Self {
-        self.body = body.into();
-        self
-    }
-}
-
-/// Status 403 without a body.
-impl Default for ConnectRefusal {
-    fn default() -> Self {
-        Self::status(403)
     }
 }
 

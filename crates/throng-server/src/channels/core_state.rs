@@ -13,7 +13,7 @@ use throng_report::ServerCounters;
 use super::channel::Info;
 use super::client_state::Topic;
 use super::config::Config;
-use super::longpoll::Memory;
+use super::longpoll::memory::Memory;
 use crate::ConnectionId;
 
 /// The state of a core, not shared with other cores.

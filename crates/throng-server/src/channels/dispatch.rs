@@ -9,9 +9,9 @@ use throng_pubsub::Subscription;
 
 use super::broadcast::dialect;
 use super::channel::{JoinRefusal, LeaveReason};
+use super::client::{CHANNEL, ChannelHandler, Client, INTERNAL_ERROR};
 use super::client_state::JoinedChannel;
 use super::frame;
-use super::handler::{CHANNEL, ChannelHandler, Client, INTERNAL_ERROR};
 use super::lifecycle::drop_shielded;
 use super::refs::Ref;
 use super::socket::Joining;

@@ -4,10 +4,11 @@
 use throng_proto::phoenix::FrameKind;
 use throng_proto::websocket::Opcode;
 
+use super::client::Client;
 use super::client_state::Mode;
 use super::core_state::CoreState;
-use super::handler::Client;
-use super::longpoll::{self, Entry};
+use super::longpoll::inbox::Entry;
+use super::longpoll::session::{keep, push};
 
 /// Sends the message in the core's buffer.
 pub(crate) fn send(conn: &mut Client<'_>, core: &mut CoreState, kind: FrameKind) {
@@ -15,7 +16,7 @@ pub(crate) fn send(conn: &mut Client<'_>, core: &mut CoreState, kind: FrameKind)
     if let Mode::Poll(_) = conn.state().mode {
         // A long-poll's answer cannot contain binary messages.
         if kind == FrameKind::Text {
-            longpoll::push(conn, std::str::from_utf8(frame).unwrap_or_default());
+            push(conn, std::str::from_utf8(frame).unwrap_or_default());
         }
         return shrink(frame);
     }
@@ -66,7 +67,7 @@ pub(crate) fn append(conn: &mut Client<'_>, tail: Tail) {
     match tail {
         Tail::Frames(mut frames) => conn.out().append(&mut frames),
         Tail::Messages(messages) => {
-            messages.into_iter().for_each(|message| longpoll::keep(conn, message));
+            messages.into_iter().for_each(|message| keep(conn, message));
         }
     }
 }

@@ -4,7 +4,7 @@ use throng_proto::phoenix::PhoenixPayload;
 
 use super::broadcast::Broadcast;
 use super::channel::Info;
-use super::handler::ChannelHandler;
+use super::client::ChannelHandler;
 use super::socket::{Address, assert_object};
 use crate::ServerHandle;
 

@@ -3,36 +3,25 @@
 use std::sync::Arc;
 
 use throng_base::Instant;
-use throng_driver::CoreId;
 use throng_proto::websocket::{Scratch, ServerEvent, Violation, WebSocketServer as Session};
 use throng_pubsub::{Dialect, Publication, Rulebook};
 use throng_report::{Merge, ServerCounters};
 
 use super::broadcast::{self, Broadcast};
 use super::channel::LeaveReason;
+use super::client::{
+    ChannelHandler, Client, GOING_AWAY, PROTOCOL_ERROR, SERVICE_RESTART, SOCKET_ID,
+};
 use super::client_state::{ClientState, Mode};
-use super::config::Config;
 use super::core_state::CoreState;
 use super::frame;
 use super::http;
-use super::longpoll::{self, SessionAnswer, SessionRequest};
+use super::longpoll;
+use super::longpoll::exchange::{SessionAnswer, SessionRequest};
 use super::message::{ChannelMessage, ChannelMessageKind};
-use crate::{Connection, DisconnectReason, Handler, HandlerContext, InterceptAction, linger};
-
-/// The handler of one core of a server of channels, made by
-/// [`Channels::handler`](super::Channels::handler).
-pub struct ChannelHandler {
-    pub(crate) core: CoreState,
-}
-
-/// A client's connection, or its long-poll session.
-pub(crate) type Client<'c> = Connection<'c, ChannelHandler>;
+use crate::{DisconnectReason, Handler, HandlerContext, InterceptAction, linger};
 
 impl ChannelHandler {
-    pub(crate) fn new(config: Config, core: CoreId) -> Self {
-        Self { core: CoreState::new(config, core) }
-    }
-
     /// Handles a broadcast that the channel intercepts, that a long-poll session keeps, or that
     /// goes to the socket's id. A channel that intercepts some events receives all broadcasts here.
     /// Those that it does not intercept are declined, so that their topic's policy applies to them.
@@ -83,10 +72,9 @@ impl ChannelHandler {
 
     /// Ends a WebSocket after the idle timeout, or sets the timer to the rest.
     fn check_idle(&mut self, conn: &mut Client<'_>) {
-        let (silent, timeout) = (conn.now().since(conn.last_activity()), self.core.config.timeout);
-        match timeout.checked_sub(silent) {
-            Some(left) if !left.is_zero() => conn.set_timeout(left),
-            _ => {
+        match conn.idle_left(self.core.config.timeout) {
+            Some(left) => conn.set_timeout(left),
+            None => {
                 self.core.counters.idle_timeouts += 1;
                 self.end(conn, PROTOCOL_ERROR, LeaveReason::Closed);
             }
@@ -260,17 +248,5 @@ impl Handler for ChannelHandler {
     }
 }
 
-/// The tag of the subscription of a channel.
-pub(super) const CHANNEL: u16 = 0;
-/// The tag of the subscription to the socket's id.
-pub(crate) const SOCKET_ID: u16 = 1;
 /// The event that closes the connections of a socket's id.
 const DISCONNECT: &str = "disconnect";
-
-/// Close code of a disconnect, RFC 6455 section 7.4.1. The codes below are from there too.
-pub(super) const GOING_AWAY: u16 = 1001;
-/// Close code for an idle client, the same as Bandit's.
-const PROTOCOL_ERROR: u16 = 1002;
-pub(super) const INTERNAL_ERROR: u16 = 1011;
-/// Close code of a server that shuts down; the client connects again later.
-const SERVICE_RESTART: u16 = 1012;

@@ -9,10 +9,11 @@ use throng_proto::phoenix::Vsn;
 use throng_proto::websocket::{Refusal, ResponseOutcome, offered_subprotocols};
 use throng_pubsub::Subscription;
 
+use super::client::{ChannelHandler, Client, SOCKET_ID};
 use super::client_state::{Extra, Mode};
-use super::config::{Config, ConnectGrant, ConnectRefusal, ConnectRequest, Transport};
-use super::handler::{ChannelHandler, Client, SOCKET_ID};
+use super::config::{Config, ConnectGrant, ConnectRequest, Transport};
 use super::longpoll;
+use crate::ConnectRefusal;
 
 /// Answers one request.
 pub(crate) fn request(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {

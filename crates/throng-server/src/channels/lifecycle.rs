@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use throng_proto::phoenix::{self, FrameKind, Vsn};
 
 use super::channel::{ErasedChannel, Info, LeaveReason};
+use super::client::{ChannelHandler, Client, GOING_AWAY};
 use super::client_state::{JoinedChannel, Mode};
 use super::core_state::Owner;
 use super::frame;
-use super::handler::{ChannelHandler, Client, GOING_AWAY};
-use super::longpoll;
+use super::longpoll::session;
 use super::socket::Socket;
 
 /// The outcome of a callback.
@@ -139,7 +139,7 @@ impl ChannelHandler {
         conn.state().mode = Mode::Closing;
         conn.clear_timeout();
         if conn.state().is_poll() {
-            longpoll::close(conn, why);
+            session::close(conn, why);
             return conn.close();
         }
         let (session, out) = conn.session();

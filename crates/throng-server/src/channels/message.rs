@@ -6,7 +6,8 @@ use throng_pubsub::Publication;
 use throng_pubsub::presence::Diff;
 
 use super::channel::Info;
-use super::longpoll::{Requester, SessionAnswer, SessionRequest, Text};
+use super::longpoll::exchange::{Requester, SessionAnswer, SessionRequest};
+use super::longpoll::inbox::Text;
 
 /// A message to a connection of a server of channels, made by an [`Address`](super::Address).
 pub struct ChannelMessage(pub(crate) ChannelMessageKind);

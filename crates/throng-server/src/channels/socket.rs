@@ -7,11 +7,11 @@ use throng_pubsub::presence::{Presence, PresenceError, PresenceMember};
 
 use super::broadcast::{self, Broadcast};
 use super::channel::Info;
+use super::client::Client;
 use super::client_state::Topic;
 use super::core_state::{CoreState, Owner};
 use super::frame;
-use super::handler::Client;
-use super::longpoll;
+use super::longpoll::session;
 use super::presence_list::{self, Fragments, Pieces};
 use super::refs::Ref;
 use crate::ConnectionId;
@@ -246,7 +246,7 @@ impl Socket<'_> {
             let listing = self.core.presence.members(topic);
             if self.conn.state().is_poll() {
                 let pieces = Pieces::new(self.vsn, join_ref, topic, listing);
-                longpoll::push_list(&mut self.conn, pieces);
+                session::push_list(&mut self.conn, pieces);
             } else if self.conn.protocol().is_open() {
                 let fragments = Fragments::new(self.vsn, join_ref.as_deref(), topic, listing);
                 self.conn.send_source(Box::new(fragments));

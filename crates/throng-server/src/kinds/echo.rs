@@ -1,13 +1,10 @@
 //! The echo server.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use throng_proto::Raw;
 
-use super::KindOptions;
-use super::start::start_server;
-use crate::{AnyServer, Connection, Handler, StartError};
+use crate::{Connection, Handler};
 
 /// A handler that sends back all bytes it receives.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,8 +19,4 @@ impl Handler for Echo {
     fn event(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
         conn.send(bytes);
     }
-}
-
-pub(super) fn start(options: &KindOptions) -> Result<Arc<dyn AnyServer>, StartError> {
-    start_server(&options.server, |_| Echo)
 }

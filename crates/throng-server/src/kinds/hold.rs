@@ -1,13 +1,10 @@
 //! The server that only keeps connections open.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use throng_proto::Raw;
 
-use super::KindOptions;
-use super::start::start_server;
-use crate::{AnyServer, Connection, Handler, StartError};
+use crate::{Connection, Handler};
 
 /// A handler that keeps connections open. It receives bytes and discards them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,8 +17,4 @@ impl Handler for Hold {
     const NAME: &'static str = "hold";
 
     fn event(&mut self, _conn: &mut Connection<'_, Self>, _bytes: &[u8]) {}
-}
-
-pub(super) fn start(options: &KindOptions) -> Result<Arc<dyn AnyServer>, StartError> {
-    start_server(&options.server, |_| Hold)
 }

@@ -1,13 +1,10 @@
 //! The server that answers `Ping` with `Pong`.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use throng_proto::Raw;
 
-use super::KindOptions;
-use super::start::start_server;
-use crate::{AnyServer, Connection, Handler, StartError};
+use crate::{Connection, Handler};
 
 /// A handler that answers every `Ping` with `Pong`, as the server of connscale does, however TCP
 /// splits the bytes. It closes a connection that sends anything else.
@@ -38,7 +35,3 @@ impl Handler for PingPong {
 }
 
 const PING: &[u8; 4] = b"Ping";
-
-pub(super) fn start(options: &KindOptions) -> Result<Arc<dyn AnyServer>, StartError> {
-    start_server(&options.server, |_| PingPong)
-}

@@ -54,8 +54,7 @@ impl WatchFlags {
         let publisher = self.listen.map(bind).transpose()?;
         let mut watch = HostWatch::new(options).map_err(Failure::new)?;
         let header = watch.header(self.interval);
-        let publisher = publisher.map(|publisher| publisher.start(&header)).transpose();
-        let publisher = publisher.map_err(|error| Failure::new(error.to_string()))?;
+        let publisher = publisher.map(|publisher| publisher.start(&header)).transpose()?;
         let mut seen = WatchSummary::default();
         let mut lines = Lines::new(json);
         lines.begin(&header, &watch, publisher.as_ref().map(Publisher::addr));

@@ -3,11 +3,12 @@
 use throng_doctor::plan::{Costs, MeshLimit, Scope};
 use throng_doctor::preflight::{self, MachineLimits};
 use throng_doctor::{ProcRoot, limits};
+use throng_report::Limit;
 
 /// The known limits of this machine.
 pub(super) struct ThisMachine {
     pub(super) machine: MachineLimits,
-    /// The soft RLIMIT_NOFILE with which this process started.
+    /// The soft limit of fds with which this process started.
     fds_soft: Option<u64>,
 }
 
@@ -40,26 +41,23 @@ impl ThisMachine {
             }
         };
         let hard = machine.fds_hard.known().copied().flatten();
-        add(
-            "RLIMIT_NOFILE, soft",
-            Scope::Node,
-            self.fds_soft,
-            "ulimit -n {n}, up to the hard limit",
-        );
+        let soft_note = Limit::FDS.raise("{n}") + ", up to the hard limit";
+        add("RLIMIT_NOFILE, soft", Scope::Node, self.fds_soft, &soft_note);
         add("RLIMIT_NOFILE, hard", Scope::Node, hard, "as root: ulimit -Hn {n}, or limits.conf");
         let nr_open = machine.nr_open.known().copied();
-        add("fs.nr_open", Scope::Node, nr_open, "sysctl -w fs.nr_open={n}");
-        add("ports", Scope::Machine, self.ports(), PORTS_NOTE);
+        let ceiling = Limit::FDS_CEILING;
+        add(ceiling.name(), Scope::Node, nr_open, &ceiling.raise("{n}"));
+        let ports_note = format!("{PORTS_NOTE}; {}", Limit::PORTS.raise("1024 65535"));
+        add("ports", Scope::Machine, self.ports(), &ports_note);
         let files = machine.files.known().map(|files| files.max.saturating_sub(files.open));
-        add("fs.file-max", Scope::Machine, files, "sysctl -w fs.file-max=N");
+        add(Limit::FILES.name(), Scope::Machine, files, &Limit::FILES.raise("N"));
         let watches = machine.epoll_watches_max.known().copied();
-        let watches_note = "of one user; sysctl -w fs.epoll.max_user_watches={n}";
-        add("fs.epoll.max_user_watches", Scope::Machine, watches, watches_note);
+        let watches_note = format!("of one user; {}", Limit::EPOLL_WATCHES.raise("{n}"));
+        add(Limit::EPOLL_WATCHES.name(), Scope::Machine, watches, &watches_note);
         let conntrack = machine.conntrack.known().copied().flatten();
         let conntrack = conntrack.map(|tracked| tracked.max.saturating_sub(tracked.count));
-        let conntrack_note =
-            "sysctl -w net.netfilter.nf_conntrack_max=N, or a rule that does not track";
-        add("nf_conntrack_max", Scope::Machine, conntrack, conntrack_note);
+        let conntrack_note = Limit::CONNTRACK.raise("N") + ", or a rule that does not track";
+        add("nf_conntrack_max", Scope::Machine, conntrack, &conntrack_note);
         let (memory, memory_note) = self.memory();
         add("memory", Scope::Machine, memory, &memory_note);
         found
@@ -80,5 +78,4 @@ impl ThisMachine {
     }
 }
 
-const PORTS_NOTE: &str = "if each connection needs its own, as to one address and port; sysctl -w \
-                          net.ipv4.ip_local_port_range=\"1024 65535\"";
+const PORTS_NOTE: &str = "if each connection needs its own, as to one address and port";

@@ -6,8 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use throng_base::units::show_duration;
-use throng_lab::ceiling::{self, CeilingOptions, Traffic};
-use throng_load::scenario::{Action, Scenario, Step};
+use throng_lab::ceiling::{self, CeilingOptions};
 use throng_report::render::{bytes, micros, rate};
 use throng_report::runfile::Ceiling;
 
@@ -69,7 +68,7 @@ fn options(plan: &RunPlan, length: Duration, stop: Arc<AtomicBool>) -> CeilingOp
     CeilingOptions {
         length,
         protocol: plan.load.program().protocol(),
-        traffic: plan.traffic,
+        traffic: plan.load.program().traffic(),
         cores: Some(plan.load.capacity.cores),
         // Server and generator of the calibration each have this process's limit of fds, and few
         // others open.
@@ -103,45 +102,9 @@ pub(super) fn describe(ceiling: &Ceiling) -> String {
     }
 }
 
-/// Returns the traffic of the users of `scenario`.
-pub(super) fn traffic(scenario: &Scenario) -> Traffic {
-    let all = scenario.classes.iter().map(|class| of_steps(&class.steps));
-    all.fold(Traffic::Silent, Ord::max)
-}
-
-fn of_steps(steps: &[Step]) -> Traffic {
-    let of_step = |step: &Step| match &step.action {
-        Action::ExpectBytes { .. } | Action::ExpectMessage { .. } | Action::Push { .. } => {
-            Traffic::Answered
-        }
-        Action::Send(_) => Traffic::Sent,
-        Action::Every { steps, .. } | Action::Repeat { steps, .. } => of_steps(steps),
-        _ => Traffic::Silent,
-    };
-    steps.iter().map(of_step).fold(Traffic::Silent, Ord::max)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check_traffic(user: &str, expected: Traffic) {
-        let source =
-            format!("target: tcp://127.0.0.1:1\nload: [{{ramp: {{to: 1, over: 1s}}}}]\n{user}\n");
-        assert_eq!(traffic(&Scenario::parse(&source, "test").unwrap()), expected, "{user}");
-    }
-
-    #[test]
-    fn only_what_users_do_is_measured() {
-        check_traffic("user: [connect, {wait: 1s}, close]", Traffic::Silent);
-        check_traffic("user: [connect, {send: a}, close]", Traffic::Sent);
-        check_traffic("user: [connect, {send: a}, {expect: b}, close]", Traffic::Answered);
-        let nested = "user: [connect, {repeat: {times: 2, do: [{send: a}, {expect: b}]}}, stay]";
-        check_traffic(nested, Traffic::Answered);
-        let classes = "users: {one: {user: [connect, stay]}, two: {user: [connect, {send: a}]}}";
-        check_traffic(classes, Traffic::Sent);
-    }
 
     #[test]
     fn a_ceiling_without_a_rate_is_not_known() {

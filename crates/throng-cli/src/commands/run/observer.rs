@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use throng_control::{ControlClient, ControlError, ControlRequest, ProcessRole, Verb, processes};
 use throng_driver::netns;
 use throng_lab::recorder::{ControlProbe, FactsStream, KernelProbe, LiveKernel, ServerProbe};
-use throng_report::ServerSnapshot;
+use throng_report::{EndpointFacts, ServerSnapshot};
 
-use super::Run;
+use super::flags::Run;
 use super::plan::RunPlan;
 use crate::Failure;
 
@@ -50,6 +50,17 @@ impl ServerObserver {
     /// Reports whether the server is known to be on this machine. A control socket is always local.
     pub(super) fn is_on_this_machine(&self) -> bool {
         self.server.is_some() || self.facts.as_ref().is_some_and(FactsStream::is_same_machine)
+    }
+
+    /// Returns the limits of the server's end, if it is known better than by its address.
+    pub(super) fn facts(&self, targets: &[SocketAddr]) -> Option<EndpointFacts> {
+        match (&self.facts, &self.server) {
+            (Some(facts), _) => facts.endpoint_facts().cloned(),
+            (None, server) => {
+                let snapshot = &server.as_ref()?.snapshot;
+                throng_lab::header::server_facts(Some(snapshot), targets)
+            }
+        }
     }
 
     /// Returns the probes for the recorder.

@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 
 use throng_doctor::preflight::Preflight;
 use throng_driver::netlink;
-use throng_lab::ceiling::Traffic;
 use throng_lab::header::run_header;
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Diagnostics, Reach, Scenario, Target, needs_no_permission};
 use throng_report::Threshold;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
-use super::{Run, calibrate, preflight};
+use super::flags::Run;
+use super::{preflight, sources};
 use crate::{Failure, output};
 
 /// Everything that is decided before the first connect.
@@ -23,8 +23,6 @@ pub(super) struct RunPlan {
     pub(super) header: RunHeader,
     /// The check of this machine's limits.
     pub(super) preflight: Preflight,
-    /// The traffic of the users.
-    pub(super) traffic: Traffic,
 }
 
 impl RunPlan {
@@ -42,7 +40,7 @@ impl RunPlan {
         let options = LoadOptions {
             target: typed.target.clone(),
             cores: typed.cores,
-            sources: typed.addresses()?,
+            sources: sources::addresses(&typed.source)?,
             source_ports: typed.source_ports.clone(),
             seed: Some(typed.seed),
             ..LoadOptions::default()
@@ -61,8 +59,7 @@ impl RunPlan {
         header.capacity = header
             .capacity
             .map(|capacity| preflight.holds().map_or(capacity, |holds| holds.min(capacity)));
-        let traffic = calibrate::traffic(&scenario);
-        Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight, traffic })
+        Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight })
     }
 }
 

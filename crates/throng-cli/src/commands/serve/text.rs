@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use throng_report::render::{Align, Table, bytes, count, rate};
-use throng_report::{ServerCounters, ServerSnapshot};
+use throng_report::{Limit, ServerCounters, ServerSnapshot};
 use throng_server::StartError;
 use throng_server::kinds::ServerProtocol;
 
@@ -56,14 +56,15 @@ fn why_connections(snapshot: &ServerSnapshot, typed: &Serve) -> String {
     }
 }
 
-/// Describes the backlog. The kernel clamps it to `net.core.somaxconn`.
+/// Describes the backlog. The kernel clamps it to [`Limit::SOMAXCONN`].
 fn backlog(requested: u32) -> String {
-    let somaxconn = throng_doctor::ProcRoot::default().text("proc/sys/net/core/somaxconn");
-    let allowed = somaxconn.known().and_then(|text| text.trim().parse::<u32>().ok());
+    let limit = Limit::SOMAXCONN;
+    let found = throng_doctor::ProcRoot::default().sysctl(limit.name());
+    let allowed = found.known().and_then(|allowed| u32::try_from(*allowed).ok());
     match allowed {
         Some(allowed) if allowed < requested => format!(
-            "{allowed} of {requested}: limited by net.core.somaxconn; \
-             sysctl -w net.core.somaxconn={requested} raises it"
+            "{allowed} of {requested}: limited by {limit}; {} raises it",
+            limit.raise(requested)
         ),
         _ => requested.to_string(),
     }

@@ -1,10 +1,10 @@
 //! The activity of a server while it answered no user.
 
-use throng_report::Evidence;
+use throng_report::{Endpoint, Evidence, Metric, ProcessMetric};
 
 use crate::gaps::Gap;
 use crate::history::Sample;
-use crate::run_view::{Endpoint, RunView};
+use crate::run_view::RunView;
 
 /// The activity of the server in a gap.
 pub(super) struct ServerActivity {
@@ -37,13 +37,13 @@ pub(super) enum ActivityKind {
 
 impl ServerActivity {
     pub(super) fn of(run: &RunView<'_>, gap: &Gap<'_>) -> Self {
-        let is_so = |name: &str| inside(run, gap).any(|now| of_server(run, now, name) > Some(0));
+        let is_so = |gauge| inside(run, gap).any(|now| of_server(run, now, gauge) > Some(0));
         let cpus = share_in(run, gap);
         let what = match cpus {
-            _ if is_so("stopped") => ActivityKind::Stopped,
+            _ if is_so(ProcessMetric::STOPPED) => ActivityKind::Stopped,
             Some(cpus) if cpus >= BUSY_SHARE => ActivityKind::Busy,
             Some(cpus) if cpus >= BUSY_DELAYED_SHARE && waited(run, gap) => ActivityKind::Busy,
-            Some(cpus) if cpus <= IDLE_SHARE && is_so("uninterruptible") => {
+            Some(cpus) if cpus <= IDLE_SHARE && is_so(ProcessMetric::UNINTERRUPTIBLE) => {
                 ActivityKind::Uninterruptible
             }
             Some(cpus) if cpus <= IDLE_SHARE => ActivityKind::Idle,
@@ -54,10 +54,15 @@ impl ServerActivity {
         let is_silent = spoke
             && inside(run, gap).count() > 0
             && inside(run, gap).all(|sample| sample.interval.server.is_none());
-        let shown = if what == ActivityKind::Stopped { "stopped" } else { "gap_cpu_us" };
+        let shown = if what == ActivityKind::Stopped {
+            ProcessMetric::STOPPED
+        } else {
+            ProcessMetric::GAP_CPU_US
+        };
         Self {
             what,
-            is_seen: within(run, gap).any(|now| of_server(run, now, "cpu_us").is_some()),
+            is_seen: within(run, gap)
+                .any(|now| of_server(run, now, ProcessMetric::CPU_US).is_some()),
             queued: queue.as_ref().map(|queue| queue.to as i64),
             cpus,
             is_whole: queue.is_some() || is_silent,
@@ -130,13 +135,13 @@ pub(super) fn waits_for_a_cpu(run: &RunView<'_>, gap: &Gap<'_>) -> bool {
 
 /// Reports whether a thread of the server was ready to run for long without a CPU.
 fn waited(run: &RunView<'_>, gap: &Gap<'_>) -> bool {
-    let delayed = |now: &Sample| of_server(run, now, "most_delayed_thread_permille");
+    let delayed = |now: &Sample| of_server(run, now, ProcessMetric::MOST_DELAYED_THREAD_PERMILLE);
     within(run, gap).any(|sample| delayed(sample) > Some(DELAYED_MOST))
 }
 
 /// Returns the CPUs that the server used in a gap.
 fn share_in(run: &RunView<'_>, gap: &Gap<'_>) -> Option<f64> {
-    let used_us = of_server(run, gap.sample, "gap_cpu_us").filter(|_| !gap.is_open);
+    let used_us = of_server(run, gap.sample, ProcessMetric::GAP_CPU_US).filter(|_| !gap.is_open);
     let exact = used_us.map(|us| us as f64 / 1000.0 / gap.gap.length_ms().max(1) as f64);
     exact.or_else(|| cpus(run, gap))
 }
@@ -148,7 +153,7 @@ fn cpus(run: &RunView<'_>, gap: &Gap<'_>) -> Option<f64> {
     });
     let (mut used_us, mut span_ms) = (0, 0);
     for (before, now) in inside {
-        let used = |sample| of_server(run, sample, "cpu_us");
+        let used = |sample| of_server(run, sample, ProcessMetric::CPU_US);
         used_us += (used(now)? - used(before)?).max(0);
         span_ms += now.interval.span_ms;
     }
@@ -157,12 +162,13 @@ fn cpus(run: &RunView<'_>, gap: &Gap<'_>) -> Option<f64> {
 
 /// Returns the connections that waited to be accepted in a gap, if they are more than before it.
 fn queue(run: &RunView<'_>, gap: &Gap<'_>) -> Option<Evidence> {
-    let queued = |sample: &Sample| run.value(Endpoint::Server, sample, "listener.accept_queue");
+    let queued =
+        |sample: &Sample| run.value(Endpoint::Server, sample, Metric::LISTENER_ACCEPT_QUEUE);
     let from = before(run, gap).and_then(queued).unwrap_or(0);
     let looks = inside(run, gap).filter_map(|now| Some((now.interval.at_ms, queued(now)?)));
     let (at_ms, to) = looks.max_by_key(|(_, queued)| *queued)?;
     (to >= from + QUEUED_MIN).then(|| Evidence {
-        counter: "listener.accept_queue".to_owned(),
+        counter: Metric::LISTENER_ACCEPT_QUEUE.to_string(),
         from: from as f64,
         to: to as f64,
         at_ms,
@@ -170,18 +176,18 @@ fn queue(run: &RunView<'_>, gap: &Gap<'_>) -> Option<Evidence> {
 }
 
 /// Returns the peak of a gauge of the server's process in a gap.
-fn peak(run: &RunView<'_>, gap: &Gap<'_>, name: &str) -> Option<Evidence> {
+fn peak(run: &RunView<'_>, gap: &Gap<'_>, gauge: ProcessMetric) -> Option<Evidence> {
     let looks = within(run, gap);
-    let looks = looks.filter_map(|now| Some((now.interval.at_ms, of_server(run, now, name)?)));
+    let looks = looks.filter_map(|now| Some((now.interval.at_ms, of_server(run, now, gauge)?)));
     let (at_ms, to) = looks.max_by_key(|(_, value)| *value)?;
-    let from = before(run, gap).and_then(|now| of_server(run, now, name)).unwrap_or(0);
+    let from = before(run, gap).and_then(|now| of_server(run, now, gauge)).unwrap_or(0);
     let (from, to) = (from as f64, to as f64);
-    Some(Evidence { counter: format!("process.server.{name}"), from, to, at_ms })
+    Some(Evidence { counter: gauge.server.to_string(), from, to, at_ms })
 }
 
 /// Returns a value of the server's process.
-fn of_server(run: &RunView<'_>, sample: &Sample, name: &str) -> Option<i64> {
-    run.value(Endpoint::Server, sample, &format!("process.server.{name}"))
+fn of_server(run: &RunView<'_>, sample: &Sample, metric: ProcessMetric) -> Option<i64> {
+    run.value(Endpoint::Server, sample, metric.server)
 }
 
 /// Returns the intervals that overlap a gap.

@@ -3,7 +3,8 @@ use crate::runfile::RunFile;
 use crate::summary::MEMORY_CONNECTIONS_MIN;
 use crate::validity::Grade;
 use crate::{
-    CoreCounters, LoadCounters, LoadInterval, ProcessUse, RunEvent, ServerCounters, ServerSnapshot,
+    CoreCounters, LoadCounters, LoadInterval, ProcessMetric, ProcessUse, RunEvent, ServerCounters,
+    ServerSnapshot,
 };
 
 fn load(counters: LoadCounters, cpu_us: u64, rss_bytes: u64) -> LoadInterval {
@@ -460,4 +461,25 @@ fn answers_to_other_requests_invalidate_a_run() {
     let text = crate::render::render_text(&summary, &[], None);
     assert!(text.contains("700 of 900 answers (77.8 %) may belong to another request"), "{text}");
     assert!(text.contains("30k messages arrived that no `expect` waited for."), "{text}");
+}
+
+#[test]
+fn a_server_that_is_not_throngs_has_the_costs_of_its_process() {
+    let second = |n: u64, cpu_us: u64| {
+        let connects_ok = 1_000 * n;
+        let counters = LoadCounters { connects_ok, connected: connects_ok, ..Default::default() };
+        let mut interval = of_load(load(counters, 0, 0));
+        interval.kernel.set(ProcessMetric::CPU_US.server, cpu_us as i64);
+        interval.kernel.set(ProcessMetric::RSS_BYTES.server, 10_000_000 + 2_000_000 * n as i64);
+        interval
+    };
+    let summary = run(vec![second(0, 70_000), second(1, 90_000), second(2, 110_000)]);
+    let costs = summary.server_costs().unwrap();
+    assert_eq!(costs.cpu_us_per_connection, Some(20.0));
+    assert_eq!(costs.rss_bytes_per_connection, Some(2_000.0));
+    assert_eq!(costs.cpu_us_per_message, None);
+    assert_eq!(summary.server, None);
+    // Its successor counts anew.
+    let restarted = run(vec![second(0, 70_000), second(1, 90_000), second(2, 10)]);
+    assert_eq!(restarted.server_costs().unwrap().cpu_us_per_connection, Some(20.0));
 }

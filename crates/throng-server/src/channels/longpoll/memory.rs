@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use super::Text;
+use super::inbox::Text;
 
 /// The bytes that the sessions of a core keep for their next polls. A text that several sessions
 /// share counts once.

@@ -6,22 +6,17 @@ use throng_engine::SendPart;
 use throng_proto::http::{Headers, Request, query_pairs};
 use throng_proto::phoenix::longpoll;
 
-use super::{AnswerBody, Requester, SessionAnswer, SessionCommand, SessionRequest, Text};
+use super::exchange::{
+    AnswerBody, Requester, SessionAnswer, SessionCommand, SessionRequest, StoredPoll,
+};
+use super::inbox::Text;
+use super::session::Poll;
 use crate::ConnectionId;
+use crate::channels::client::{ChannelHandler, Client};
 use crate::channels::client_state::{ClientState, Mode};
 use crate::channels::config::Transport;
-use crate::channels::handler::{ChannelHandler, Client};
 use crate::channels::http::{Admission, admit, answer, answer_in_parts, is_origin_allowed};
-use crate::channels::longpoll::Poll;
 use crate::channels::message::{ChannelMessage, ChannelMessageKind};
-
-/// A poll that can be repeated.
-pub(crate) struct StoredPoll {
-    target: String,
-    headers: String,
-    /// The session that it names.
-    session: ConnectionId,
-}
 
 /// Handles a request: answers it now, or forwards it to its session.
 ///
@@ -108,16 +103,6 @@ fn take_awaiting(conn: &mut Client<'_>, number: u32) -> bool {
         conn.clear_timeout();
     }
     is_awaiting
-}
-
-impl StoredPoll {
-    fn new(request: &Request<'_>, session: ConnectionId) -> Self {
-        let mut headers = String::new();
-        for (name, value) in request.headers.iter() {
-            headers.extend([name, ": ", value, "\r\n"]);
-        }
-        Self { target: request.target.to_owned(), headers, session }
-    }
 }
 
 /// Sends the session's answer to the client.

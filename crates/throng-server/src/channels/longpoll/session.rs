@@ -7,13 +7,13 @@ use throng_base::Instant;
 use throng_proto::phoenix::json;
 use throng_proto::phoenix::longpoll::{Claim, PostFrame, parse_post as posts_of};
 
+use super::exchange::{AnswerBody, Requester, SessionAnswer, SessionCommand, SessionRequest};
 use super::inbox::{Entry, Inbox, Text};
 use super::memory::{Memory, SessionPermit};
-use super::{AnswerBody, Requester, SessionAnswer, SessionCommand, SessionRequest};
 use crate::channels::channel::LeaveReason;
+use crate::channels::client::{ChannelHandler, Client};
 use crate::channels::client_state::Mode;
 use crate::channels::frame;
-use crate::channels::handler::{ChannelHandler, Client};
 use crate::channels::message::{ChannelMessage, ChannelMessageKind};
 use crate::channels::presence_list::Pieces;
 

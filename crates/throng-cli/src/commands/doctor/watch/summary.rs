@@ -1,9 +1,9 @@
 //! The samples of a watch so far, and their result.
 
-use throng_doctor::{History, diagnose, trouble_counters};
+use throng_doctor::{History, diagnose_without_load, trouble_counters};
 use throng_report::runfile::RunHeader;
 use throng_report::watch::{CounterDelta, WatchEnd, WatchLine};
-use throng_report::{Finding, Interval, Summary};
+use throng_report::{Finding, Interval, Metric};
 
 /// The samples of a watch, in the form of a run without a generator. A watch may last for days, so
 /// a long watch keeps only some of them.
@@ -79,7 +79,7 @@ impl WatchSummary {
                 answered_ms as f64 / 1000.0
             ));
         }
-        let has_listener = last.server_kernel.get("listener.count").is_none_or(|n| *n > 0);
+        let has_listener = last.server_kernel.get(Metric::LISTENER_COUNT).is_none_or(|n| n > 0);
         (!has_listener)
             .then(|| "No process listens there: start the server, or correct --port.".to_owned())
     }
@@ -88,9 +88,7 @@ impl WatchSummary {
     fn findings(&self) -> Vec<Finding> {
         let mut history = History::new(RunHeader { target_is_here: false, ..RunHeader::default() });
         self.whole().iter().for_each(|interval| history.add(interval));
-        let mut found = diagnose(&history, &Summary::default(), &[]).findings;
-        found.retain(|finding| WITHOUT_LOAD.contains(&finding.id.as_str()));
-        found
+        diagnose_without_load(&history)
     }
 
     /// Returns the kept samples, and the last one.
@@ -132,17 +130,6 @@ fn as_interval(line: WatchLine) -> Interval {
     }
 }
 
-/// The rules that need only the server's own counters. The other rules compare them with the users
-/// of a run, and would take uncounted users for no users.
-const WITHOUT_LOAD: &[&str] = &[
-    "accept_queue_overflow",
-    "backlog_clamped",
-    "connections_max_reached",
-    "conntrack_full",
-    "fds_exhausted",
-    "memory_runs_out",
-];
-
 /// The number of kept samples at which half of them are dropped.
 const KEPT_MAX: usize = 2_048;
 
@@ -152,10 +139,12 @@ const SILENT_MS: u64 = 3_000;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::ProcessMetric;
+
     use super::*;
 
     fn sample(at_ms: u64, overflows: i64) -> WatchLine {
-        let kernel = [("TcpExt.ListenOverflows".to_owned(), overflows)].into();
+        let kernel = [(Metric::TCPEXT_LISTEN_OVERFLOWS, overflows)].into();
         WatchLine { at_ms, span_ms: 1000, kernel, ..WatchLine::default() }
     }
 
@@ -175,15 +164,12 @@ mod tests {
 
     #[test]
     fn rules_that_need_a_load_do_not_run_without_one() {
-        for id in WITHOUT_LOAD {
-            assert!(throng_doctor::rules::RULES.iter().any(|rule| rule.id == *id), "{id}");
-        }
         let mut seen = WatchSummary::default();
         for n in 0..10 {
             let mut sample = sample(n * 1000, 40 * n as i64);
             // As many SYNs as a flood: they belong to a load that is not counted here.
-            sample.kernel.insert("TcpExt.TCPReqQFullDoCookies".to_owned(), 900 * n as i64);
-            sample.kernel.insert("listener.syn_recv".to_owned(), 200);
+            sample.kernel.set(Metric::TCPEXT_TCP_REQ_Q_FULL_DO_COOKIES, 900 * n as i64);
+            sample.kernel.set(Metric::LISTENER_SYN_RECV, 200);
             seen.add(sample);
         }
         let found: Vec<_> = seen.findings().into_iter().map(|finding| finding.id).collect();
@@ -197,9 +183,9 @@ mod tests {
             for n in 0..10 {
                 let mut sample = sample(n * 1000, 7);
                 sample.server = (n * 1000 <= answered_until_ms).then(Default::default);
-                sample.kernel.insert("listener.count".to_owned(), listeners);
-                sample.kernel.insert("process.server.fds_max".to_owned(), 1_024);
-                sample.kernel.insert("cgroup.memory.oom_kills".to_owned(), oom_kills * n as i64);
+                sample.kernel.set(Metric::LISTENER_COUNT, listeners);
+                sample.kernel.set(ProcessMetric::FDS_MAX.server, 1_024);
+                sample.kernel.set(Metric::CGROUP_MEMORY_OOM_KILLS, oom_kills * n as i64);
                 seen.add(sample);
             }
             seen.end().verdict
@@ -219,18 +205,20 @@ mod tests {
 
     #[test]
     fn a_server_that_is_killed_for_its_memory_is_found_without_a_load() {
-        let watched = |process: Option<&str>| {
+        let watched = |process: Option<Metric>| {
             let mut seen = WatchSummary::default();
             for n in 0..10 {
                 let mut sample = sample(n * 1000, 7);
-                sample.kernel.insert("cgroup.memory.oom_kills".to_owned(), i64::from(n > 5));
-                sample.kernel.extend(process.map(|name| (name.to_owned(), 1_024)));
+                sample.kernel.set(Metric::CGROUP_MEMORY_OOM_KILLS, i64::from(n > 5));
+                if let Some(metric) = process {
+                    sample.kernel.set(metric, 1_024);
+                }
                 seen.add(sample);
             }
             seen.findings().into_iter().map(|finding| finding.text).collect::<Vec<_>>()
         };
         assert_eq!(
-            watched(Some("process.server.fds_max")),
+            watched(Some(ProcessMetric::FDS_MAX.server)),
             ["The kernel killed a process because the memory of the server's control group was \
                  full."]
         );

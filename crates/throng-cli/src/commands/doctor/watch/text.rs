@@ -1,6 +1,5 @@
 //! The output of a watch: a line per sample and a summary, or JSON lines.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use serde_json::json;
@@ -8,7 +7,7 @@ use throng_doctor::trouble_between;
 use throng_lab::watch::HostWatch;
 use throng_report::render::{bytes, count, findings, or_dash, rate};
 use throng_report::watch::{WatchEnd, WatchHeader, WatchLine};
-use throng_report::{Diagnosis, Interval};
+use throng_report::{Diagnosis, Interval, KernelCounters, Metric, ProcessMetric};
 
 use super::summary::WatchSummary;
 use crate::output;
@@ -32,13 +31,7 @@ impl Lines {
         if self.json {
             output::say_json(header);
         }
-        let say = |text: String| {
-            if self.json {
-                output::print_error(text);
-            } else {
-                output::say(text);
-            }
-        };
+        let say = |text: String| output::say_beside(self.json, text);
         let ports: Vec<_> = header.ports.iter().map(ToString::to_string).collect();
         let ports = match ports.len() {
             0 => "all listeners".to_owned(),
@@ -115,24 +108,24 @@ impl Lines {
 /// Returns one sample as a row under [`HEADING`].
 fn row(line: &WatchLine, before: &Interval, is_throng: bool) -> String {
     let seconds = line.at_ms.saturating_sub(before.at_ms).max(1) as f64 / 1000.0;
-    let gauge = |name: &str| line.kernel.get(name).copied();
-    let grown = |name: &str| Some((gauge(name)? - before.server_kernel.get(name)?).max(0));
-    let per_second = |name: &str| or_dash(grown(name), |n| rate(n as f64 / seconds));
+    let gauge = |metric| line.kernel.get(metric);
+    let grown = |metric| Some((gauge(metric)? - before.server_kernel.get(metric)?).max(0));
+    let per_second = |metric| or_dash(grown(metric), |n| rate(n as f64 / seconds));
     let connected = match &line.server {
         Some(server) => Some(server.counters.open as i64),
         // For a throng server that was silent once, the kernel's number would look like its own.
         None if is_throng => None,
-        None => gauge("Tcp.CurrEstab"),
+        None => gauge(Metric::TCP_CURR_ESTAB),
     };
-    let queue = match (gauge("listener.accept_queue_most"), gauge("listener.backlog")) {
+    let queue = match (gauge(Metric::LISTENER_ACCEPT_QUEUE_MOST), gauge(Metric::LISTENER_BACKLOG)) {
         (Some(queue), Some(backlog)) => format!("{queue}/{backlog}"),
         _ => "-".to_owned(),
     };
     let cpu = cpu_shares(line, before);
     let process = line.process.as_ref();
-    let server_cpus = grown("process.server.run_us").map(|us| us as f64 / 1e6 / seconds);
+    let server_cpus = grown(ProcessMetric::RUN_US.server).map(|us| us as f64 / 1e6 / seconds);
     let now = as_server_side(&line.kernel);
-    let overflows = grown("TcpExt.ListenOverflows").unwrap_or(0) as u64;
+    let overflows = grown(Metric::TCPEXT_LISTEN_OVERFLOWS).unwrap_or(0) as u64;
     let has_column = |what: &str, n: u64| match what {
         "overflows" | "retransmits" => true,
         // Every overflow is a drop as well.
@@ -147,9 +140,9 @@ fn row(line: &WatchLine, before: &Interval, is_throng: bool) -> String {
         format!("{:>8.1}", line.at_ms as f64 / 1000.0),
         format!("{:>10}", or_dash(connected, |n| count(n as f64))),
         format!("{queue:>14}"),
-        format!("{:>9}", or_dash(gauge("listener.syn_recv"), |n| n.to_string())),
-        format!("{:>11}", per_second("TcpExt.ListenOverflows")),
-        format!("{:>13}", per_second("Tcp.RetransSegs")),
+        format!("{:>9}", or_dash(gauge(Metric::LISTENER_SYN_RECV), |n| n.to_string())),
+        format!("{:>11}", per_second(Metric::TCPEXT_LISTEN_OVERFLOWS)),
+        format!("{:>13}", per_second(Metric::TCP_RETRANS_SEGS)),
         format!("{:>7}", or_dash(cpu, |(busy, _)| whole_percent(busy))),
         format!("{:>7}", or_dash(cpu, |(_, stolen)| whole_percent(stolen))),
         format!("{:>10}", or_dash(server_cpus, |cpus| format!("{cpus:.2}"))),
@@ -176,7 +169,7 @@ fn whole_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn as_server_side(kernel: &BTreeMap<String, i64>) -> Interval {
+fn as_server_side(kernel: &KernelCounters) -> Interval {
     Interval { server_kernel: kernel.clone(), ..Interval::default() }
 }
 

@@ -1,0 +1,94 @@
+//! The flags of `throng run`.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use throng_load::scenario::Target;
+
+use super::sources;
+use crate::exit::exit_codes;
+use crate::output::JsonOut;
+use crate::quantity;
+
+/// Load a server according to a scenario, and report
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Run {
+    /// The scenario file
+    #[arg(value_name = "SCENARIO.yaml")]
+    pub(super) scenario: PathBuf,
+    /// Address to load instead of the scenario's target
+    #[arg(long, value_name = "URL")]
+    pub(super) target: Option<Target>,
+    /// Write the summary as JSON to this file; `-` is standard output
+    #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]
+    pub(super) json: Option<JsonOut>,
+    /// Run file to write, one line per interval; an existing file is overwritten
+    #[arg(long, value_name = "FILE", default_value = "run.jsonl")]
+    pub(super) record: PathBuf,
+    /// Write no run file
+    #[arg(long, conflicts_with = "record")]
+    pub(super) no_record: bool,
+    /// Number of event loops [default: one per CPU, more if the connections need their fd tables]
+    #[arg(long, value_name = "N", value_parser = quantity::cores)]
+    pub(super) cores: Option<usize>,
+    /// Connect from this address, or from all addresses of a network; repeatable
+    #[arg(long, value_name = "ADDR[/PREFIX]", value_parser = sources::parse)]
+    pub(super) source: Vec<sources::Network>,
+    /// Connect from these ports, assigned by throng [default: the kernel chooses]
+    #[arg(long, value_name = "LOW-HIGH", value_parser = sources::parse_ports)]
+    pub(super) source_ports: Option<RangeInclusive<u16>>,
+    /// Seed of all randomness
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Time between two progress lines, and between two lines of the run file
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::interval)]
+    pub(super) interval: Duration,
+    /// Path of the control socket for `throng ctl` [default: a file of this user]
+    #[arg(long, value_name = "PATH")]
+    pub(super) control: Option<PathBuf>,
+    /// Control socket of the loaded throng server [default: found by its address]
+    #[arg(long, value_name = "PATH")]
+    pub(super) server_control: Option<PathBuf>,
+    /// Record the server's host from this watch; start it there with `throng doctor --watch
+    /// --listen`
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) server_facts: Option<String>,
+    /// Confirm that you may load this address outside this machine and its networks
+    #[arg(long)]
+    pub(super) i_am_allowed: bool,
+    /// Time for measuring this generator's capacity before the run, against a server of its own
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = quantity::calibration)]
+    pub(super) calibrate: Duration,
+    /// Do not measure this generator's capacity
+    #[arg(long, conflicts_with = "calibrate")]
+    pub(super) no_calibrate: bool,
+    /// Run although a limit of this machine is insufficient
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Show the plan and its requirements, and connect to nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// End when standard input ends, as it does when the parent process has ended
+    #[arg(long)]
+    pub(super) exit_with_parent: bool,
+}
+
+const EXAMPLES: &str = concat!(
+    "\
+Examples:
+  throng run scenario.yaml
+  throng run scenario.yaml --target tcp://10.0.0.7:5555 --json summary.json
+  throng run scenario.yaml --dry-run
+  throng run scenario.yaml --source 10.0.1.0/28 --record monday.jsonl
+  throng run scenario.yaml --json - | jq .connect.latency_us.p99
+  throng run scenario.yaml --calibrate 5s
+
+While it runs: throng ctl start 100 | stop 50 | count | pause | resume | shutdown.
+Ctrl-C ramps down and reports; a second Ctrl-C stops at once.
+
+",
+    exit_codes!()
+);

@@ -1,0 +1,81 @@
+//! What all cores of a generator share, and what follows from it for their users.
+
+use std::sync::Arc;
+
+use throng_base::Instant;
+use throng_driver::SocketOptions;
+
+use crate::program::Program;
+use crate::scenario::{Model, Phase};
+use crate::source::SourcePlan;
+use crate::user::{ClassTraits, Rules};
+
+/// Configuration that all cores of a generator share.
+#[derive(Debug)]
+pub struct GeneratorConfig {
+    /// Steps of the users.
+    pub program: Program,
+    /// Phases of the load.
+    pub phases: Vec<Phase>,
+    /// Addresses to connect to: user `k` connects to target `k mod n`.
+    pub targets: Vec<std::net::SocketAddr>,
+    /// Source addresses and ports of the connections.
+    pub sources: SourcePlan,
+    /// True if the kernel can connect a socket to itself, because a target's own address and port
+    /// are among the sources.
+    pub self_connect_possible: bool,
+    /// Options of the users' sockets.
+    pub options: SocketOptions,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Beginning of the first phase, the same on all cores.
+    pub start_at: Instant,
+}
+
+/// Phase of the run, as opposed to a phase of the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RunPhase {
+    /// The schedule is running.
+    Running,
+    /// The schedule is over. Users in `stay` leave; busy users may finish until this moment.
+    Finishing(Instant),
+    /// All users leave. The measurement is over: no user begins a step, and latencies that the mass
+    /// of closes distorts are not recorded.
+    Leaving,
+}
+
+/// State of the run, as far as it concerns the users.
+pub(super) struct RunState {
+    pub(super) config: Arc<GeneratorConfig>,
+    pub(super) classes: Vec<ClassTraits>,
+    pub(super) model: Model,
+    pub(super) phase: RunPhase,
+    /// End of the schedule in the open model; [`Instant::FAR`] before.
+    pub(super) schedule_over_at: Instant,
+}
+
+impl RunState {
+    /// Creates the state of a run that begins.
+    pub(super) fn new(config: Arc<GeneratorConfig>) -> Self {
+        Self {
+            classes: ClassTraits::of(&config.program),
+            model: Model::of(&config.phases),
+            phase: RunPhase::Running,
+            schedule_over_at: Instant::FAR,
+            config,
+        }
+    }
+
+    /// Returns what the users have in common.
+    pub(super) fn rules(&self) -> Rules<'_> {
+        Rules {
+            program: &self.config.program,
+            classes: &self.classes,
+            seed: self.config.seed,
+            is_scheduled: self.phase == RunPhase::Running,
+            is_closed_model: self.model == Model::Closed,
+            schedule_over_at: self.schedule_over_at,
+            port_tries_max: self.config.sources.port_tries_max(),
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Probes on one core, and how they are sent exactly when they are due, across cores.
+//!
+//! Core 0 coordinates. [`OPEN_AHEAD`] before a probe is due it asks every core to open it. When all
+//! have done so, it tells a core that has a subscriber to send the probe at its due moment. A core
+//! that is too busy to answer delays the probe; that delay is the generator's lag.
+//!
+//! The probes stand beside the users: a user does not know them. After each of a user's inputs,
+//! [`Probes::on_user`] looks at whether the user receives probes now.
+
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_driver::CoreId;
+use throng_proto::phoenix::client;
+use throng_proto::phoenix::{Decimal, PhoenixPayload};
+
+use super::config::GeneratorConfig;
+use super::core_stats::CoreStats;
+use super::probe_ledger::{ProbeLedger, ProbeOrder};
+use crate::program::{Broadcast, Program, Protocol};
+use crate::user::{AnswerTiming, Encoder, Receipts, User, UserSession, as_text};
+
+/// Messages about probes between cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeMessage {
+    /// Requests to open this probe: its present subscribers' deliveries become expected.
+    Open(u32),
+    /// Confirms that a core has opened the probe.
+    Opened {
+        /// The probe.
+        number: u32,
+        /// The core that has opened it.
+        core: CoreId,
+        /// Subscribers of that core, whose deliveries are expected.
+        subscribers: u64,
+    },
+    /// Requests to send the probe when it is due.
+    Send {
+        /// The probe.
+        number: u32,
+        /// Cores that had no user to send it.
+        tried: usize,
+    },
+    /// Reports that the probe was sent, or that no user can send it.
+    Done(u32),
+    /// Reports that the probe is not sent: no delivery is expected.
+    Drop(u32),
+}
+
+/// The probes of one core.
+pub(super) struct Probes {
+    ledger: ProbeLedger,
+    /// Coordinator, on one core only.
+    coordinator: Option<Coordinator>,
+    /// User that pushed the last probe, and the ref of that push.
+    pushed: Option<(u64, u32)>,
+    core: CoreId,
+    cores: usize,
+    /// Messages to other cores, which the caller sends.
+    pub(super) outbox: Vec<(CoreId, ProbeMessage)>,
+}
+
+/// State of core 0 about the probe that is about to be sent.
+#[derive(Debug)]
+struct Coordinator {
+    /// The next probe to open; `None` once the schedule is over.
+    next: Option<u32>,
+    opening: Option<Opening>,
+}
+
+#[derive(Debug)]
+struct Opening {
+    number: u32,
+    /// Cores that have not opened it yet. At 0 the coordinator waits for [`ProbeMessage::Done`].
+    cores_pending: usize,
+    /// A core that has a user to send it.
+    sender: Option<CoreId>,
+}
+
+/// A user that sends a probe, and where it writes.
+pub(super) struct ProbeSender<'a> {
+    pub(super) program: &'a Program,
+    pub(super) user: &'a mut User,
+    pub(super) session: &'a mut UserSession,
+    pub(super) out: &'a mut Vec<u8>,
+    pub(super) encoder: &'a mut Encoder,
+}
+
+impl Probes {
+    /// Creates the probes of core `core` of `cores`; `None` if the scenario has no probe.
+    pub(super) fn new(config: &GeneratorConfig, core: CoreId, cores: usize) -> Option<Self> {
+        let coordinator = Coordinator { next: Some(1), opening: None };
+        Some(Self {
+            ledger: ProbeLedger::new(config)?,
+            coordinator: (core == COORDINATOR_CORE).then_some(coordinator),
+            pushed: None,
+            core,
+            cores,
+            outbox: Vec::new(),
+        })
+    }
+
+    /// Returns the moment at which probes need this core.
+    pub(super) fn due(&self) -> Instant {
+        let next = self.coordinator.as_ref().and_then(|coordinator| coordinator.next);
+        let opens = next
+            .map_or(Instant::FAR, |number| self.ledger.due_at(number).saturating_sub(OPEN_AHEAD));
+        let sends = self.ledger.to_send.front();
+        let sends = sends.map_or(Instant::FAR, |order| self.ledger.due_at(order.number));
+        opens.min(sends).min(self.ledger.expires())
+    }
+
+    /// Returns the due moment of probe `number`.
+    pub(super) fn due_at(&self, number: u32) -> Instant {
+        self.ledger.due_at(number)
+    }
+
+    /// Reports whether no probe is in progress on this core.
+    pub(super) fn is_idle(&self) -> bool {
+        let is_opening = |coordinator: &Coordinator| coordinator.opening.is_some();
+        self.ledger.is_idle() && !self.coordinator.as_ref().is_some_and(is_opening)
+    }
+
+    /// Returns the table index of the user that sent the last probe.
+    pub(super) fn last_sender(&self) -> Option<u32> {
+        self.ledger.sender
+    }
+
+    /// Notes the table index of the user that sends the next probe.
+    pub(super) fn set_sender(&mut self, index: Option<u32>) {
+        self.ledger.sender = index;
+    }
+
+    /// Expires the probes that are due. Returns the order to send a probe, if it is due.
+    pub(super) fn on_due(&mut self, now: Instant, stats: &mut CoreStats) -> Option<ProbeOrder> {
+        self.ledger.expire(now, stats);
+        self.ledger.next_to_send(now)
+    }
+
+    /// Requests all cores to open the next probe, if it is due soon.
+    pub(super) fn open_next(&mut self, now: Instant, stats: &mut CoreStats) {
+        let Some(coordinator) = &mut self.coordinator else { return };
+        let Some(number) = coordinator.next else { return };
+        if self.ledger.due_at(number) > now + OPEN_AHEAD {
+            return;
+        }
+        coordinator.next = number.checked_add(1);
+        let opening = Opening { number, cores_pending: self.cores, sender: None };
+        let overtaken = coordinator.opening.replace(opening);
+        stats.probe(number).counters.intended += 1;
+        let subscribers = self.ledger.open(number, stats);
+        if let Some(Opening { number, cores_pending: 1.., .. }) = overtaken {
+            // A core did not answer for a whole period.
+            self.drop_everywhere(number, stats);
+        }
+        self.tell_others(ProbeMessage::Open(number));
+        self.on_opened(number, COORDINATOR_CORE, subscribers, stats);
+    }
+
+    /// Handles a message from another core. Returns an order that this core cannot carry out
+    /// because its users leave: another core may have a user that stays.
+    pub(super) fn on_message(
+        &mut self,
+        message: ProbeMessage,
+        is_leaving: bool,
+        stats: &mut CoreStats,
+    ) -> Option<ProbeOrder> {
+        match message {
+            ProbeMessage::Open(number) => {
+                // Deliveries to users that are leaving are not expected.
+                let subscribers = if is_leaving { 0 } else { self.ledger.open(number, stats) };
+                let opened = ProbeMessage::Opened { number, core: self.core, subscribers };
+                self.outbox.push((COORDINATOR_CORE, opened));
+            }
+            ProbeMessage::Opened { number, core, subscribers } => {
+                self.on_opened(number, core, subscribers, stats);
+            }
+            ProbeMessage::Send { number, tried } if is_leaving => {
+                return Some(ProbeOrder { number, tried });
+            }
+            ProbeMessage::Send { number, tried } => {
+                self.ledger.to_send.push_back(ProbeOrder { number, tried });
+            }
+            ProbeMessage::Done(number) => self.on_done(number),
+            ProbeMessage::Drop(number) => self.ledger.drop_probe(number, stats),
+        }
+        None
+    }
+
+    /// Notes that core `core` has opened probe `number`. After the last core, the probe is sent.
+    fn on_opened(&mut self, number: u32, core: CoreId, subscribers: u64, stats: &mut CoreStats) {
+        let Some(coordinator) = &mut self.coordinator else { return };
+        let Some(opening) = coordinator.opening.as_mut().filter(|opening| opening.number == number)
+        else {
+            return;
+        };
+        opening.cores_pending -= 1;
+        if subscribers > 0 {
+            opening.sender.get_or_insert(core);
+        }
+        if opening.cores_pending > 0 {
+            return;
+        }
+        let order = ProbeOrder { number, tried: 0 };
+        match opening.sender {
+            None => {
+                stats.probe(number).counters.skipped += 1;
+                self.on_done(number);
+            }
+            Some(COORDINATOR_CORE) => self.ledger.to_send.push_back(order),
+            Some(core) => self.outbox.push((core, ProbeMessage::Send { number, tried: 0 })),
+        }
+    }
+
+    /// Notes that a user of this core has sent probe `number`.
+    pub(super) fn on_sent(&mut self, number: u32, stats: &mut CoreStats) {
+        stats.probe(number).counters.sent += 1;
+        self.report_done(number);
+    }
+
+    /// Passes an order on to the next core, because this one has no user to send the probe.
+    pub(super) fn on_not_sent(&mut self, order: ProbeOrder, stats: &mut CoreStats) {
+        let ProbeOrder { number, tried } = order;
+        if tried + 1 < self.cores {
+            let next = (self.core + 1) % self.cores;
+            self.outbox.push((next, ProbeMessage::Send { number, tried: tried + 1 }));
+        } else {
+            // All users have left since it was opened.
+            stats.probe(number).counters.skipped += 1;
+            self.drop_everywhere(number, stats);
+            self.report_done(number);
+        }
+    }
+
+    fn report_done(&mut self, number: u32) {
+        match self.core {
+            COORDINATOR_CORE => self.on_done(number),
+            _ => self.outbox.push((COORDINATOR_CORE, ProbeMessage::Done(number))),
+        }
+    }
+
+    fn on_done(&mut self, number: u32) {
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.opening.take_if(|opening| opening.number == number);
+        }
+    }
+
+    /// Drops a probe that no user can send: no delivery is expected.
+    fn drop_everywhere(&mut self, number: u32, stats: &mut CoreStats) {
+        self.ledger.drop_probe(number, stats);
+        self.tell_others(ProbeMessage::Drop(number));
+    }
+
+    fn tell_others(&mut self, message: ProbeMessage) {
+        let others = (0..self.cores).filter(|core| *core != self.core);
+        self.outbox.extend(others.map(|core| (core, message)));
+    }
+
+    /// Opens no more probes: the schedule is over.
+    pub(super) fn on_schedule_over(&mut self) {
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.next = None;
+        }
+    }
+
+    /// Closes all probes when all users leave: no further delivery is expected and no probe is
+    /// sent.
+    pub(super) fn on_leaving(&mut self, stats: &mut CoreStats) {
+        self.ledger.close(stats);
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.next = None;
+            // If a core already has the order to send it, that core counts it.
+            if let Some(Opening { number, cores_pending: 1.., .. }) = coordinator.opening.take() {
+                stats.probe(number).counters.skipped += 1;
+            }
+        }
+    }
+
+    /// Subscribes or unsubscribes a user at `index` of the core's table, as its connection says.
+    pub(super) fn on_user(
+        &mut self,
+        user: &mut User,
+        index: u32,
+        protocol: Protocol,
+        stats: &mut CoreStats,
+    ) {
+        let receives = match protocol {
+            Protocol::Tcp => false,
+            Protocol::Ws => user.is_connected(),
+            Protocol::Phoenix => user.channels.with_probe().is_some(),
+        };
+        if receives {
+            self.ledger.join(&mut user.receipts, index);
+        } else {
+            self.ledger.leave(&mut user.receipts, stats);
+        }
+    }
+
+    /// Counts `message` if it is a delivery of a probe, and reports whether it is.
+    pub(super) fn on_delivery(
+        &mut self,
+        message: &[u8],
+        receipts: &mut Receipts,
+        timing: AnswerTiming,
+        stats: &mut CoreStats,
+    ) -> bool {
+        let Some(number) = self.ledger.marker.find(message) else { return false };
+        stats.incidents.unasked_received(timing.arrived_at());
+        self.ledger.receive(receipts, number, timing, stats);
+        true
+    }
+
+    /// Reports whether request `number` of user `id` was the push of a probe, which is answered.
+    pub(super) fn on_reply(&mut self, id: u64, number: u32) -> bool {
+        self.pushed.take_if(|pushed| *pushed == (id, number)).is_some()
+    }
+
+    /// Writes probe `number` to the sender's connection. Returns false if the user cannot send it.
+    pub(super) fn write(
+        &mut self,
+        number: u32,
+        sender: ProbeSender<'_>,
+        stats: &mut CoreStats,
+    ) -> bool {
+        let ProbeSender { program, user, session, out, encoder } = sender;
+        let Some(probe) = program.probe() else { return false };
+        let mut vars = user.template_vars();
+        let (Broadcast::Text(template)
+        | Broadcast::Json(template)
+        | Broadcast::Push { payload: template, .. }) = &probe.broadcast;
+        encoder.text.clear();
+        template.render(&mut vars, &mut encoder.text);
+        user.prng = vars.prng;
+        encoder.payload.clear();
+        let marker = &self.ledger.marker;
+        match &probe.broadcast {
+            Broadcast::Text(_) => marker.mark_text(&encoder.text, number, &mut encoder.payload),
+            _ => marker.mark_object(&encoder.text, number, &mut encoder.payload),
+        }
+        if !probe.to_sender {
+            self.ledger.exclude_sender(&mut user.receipts, number, stats);
+        }
+        encoder.text.clear();
+        if let Broadcast::Push { topic, event, .. } = &probe.broadcast {
+            encoder.event.clear();
+            event.render(&mut vars, &mut encoder.event);
+            let Some(channel) = user.channels.with_probe() else { return false };
+            let join_ref = Decimal::new(channel.join_ref.into());
+            let number = user.next_ref();
+            self.pushed = Some((user.id(), number));
+            // Every protocol version can carry JSON.
+            let _ = client::push(
+                program.handshake(user.handshake.into()).vsn,
+                Some(join_ref.as_str()),
+                Decimal::new(number.into()).as_str(),
+                topic,
+                as_text(&encoder.event),
+                PhoenixPayload::Json(as_text(&encoder.payload)),
+                &mut encoder.text,
+            );
+        } else {
+            std::mem::swap(&mut encoder.text, &mut encoder.payload);
+        }
+        encoder.write_text(session, user.mask(), out);
+        true
+    }
+}
+
+/// The core that coordinates probes.
+const COORDINATOR_CORE: CoreId = 0;
+/// Time between opening a probe and its due moment.
+const OPEN_AHEAD: Duration = Duration::from_millis(20);

@@ -1,0 +1,286 @@
+//! The users of one core: gives their inputs to the machine, and carries out its actions.
+
+use throng_base::Instant;
+use throng_driver::{ConnectSpec, SocketOptions};
+use throng_engine::{Arrival, CloseReason, Conn, CoreContext, Deadline};
+use throng_proto::phoenix::client::{self, PhoenixClientEvent};
+use throng_proto::phoenix::{PhoenixPayload, names};
+use throng_proto::websocket::ClientEvent;
+
+use super::recorder::Recorder;
+use super::{Generator, GeneratorDriver};
+use crate::program::{IncomingMessage, Protocol};
+use crate::user::{
+    AnswerTiming, ErrorKind, Input, Progress, SocketStatus, User, UserAction, UserContext,
+    UserSession, handle,
+};
+
+/// What the machine is lent of a user's entry.
+struct UserParts<'a> {
+    user: &'a mut User,
+    session: &'a mut UserSession,
+    out: &'a mut Vec<u8>,
+    socket: SocketStatus,
+    now: Instant,
+    arrival: Arrival,
+    /// Index in the core's table.
+    index: u32,
+}
+
+/// What a user asks of its connection. The last request of a kind counts.
+#[derive(Default)]
+struct Requests {
+    connect: Option<ConnectSpec>,
+    close: Option<Close>,
+    half_close: bool,
+    deadline: Option<Deadline>,
+    remove: bool,
+}
+
+/// Way to close a connection.
+enum Close {
+    InOrder(CloseReason),
+    Reset,
+}
+
+impl Generator {
+    /// Gives an input to a user's machine and carries out its actions. Returns true if the user is
+    /// removed.
+    pub(super) fn step<D: GeneratorDriver>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        input: Input<'_>,
+    ) -> bool {
+        let arrival = conn.arrival();
+        self.step_with(conn, arrival, input)
+    }
+
+    /// Gives an input that arrived at `arrival` to a user's machine.
+    pub(super) fn step_with<D: GeneratorDriver>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        arrival: Arrival,
+        mut input: Input<'_>,
+    ) -> bool {
+        loop {
+            let (now, socket, index) = (conn.now(), status(conn), conn.key().index());
+            let (user, session, out) = conn.parts();
+            let parts = UserParts { user, session, out, socket, now, arrival, index };
+            let mut requests = Requests::default();
+            let progress = self.handle(parts, input, &mut requests);
+            let is_removed = requests.remove;
+            requests.make(conn);
+            match progress {
+                Progress::Waits => return is_removed,
+                Progress::Flush { ops_left } => {
+                    conn.send_now(&[]);
+                    input = Input::Flushed { ops_left };
+                }
+            }
+        }
+    }
+
+    fn handle(
+        &mut self,
+        parts: UserParts<'_>,
+        input: Input<'_>,
+        requests: &mut Requests,
+    ) -> Progress {
+        let Self { run, sources, encoder, samples, stats, probes, .. } = self;
+        let UserParts { user, session, out, socket, now, arrival, index } = parts;
+        let (id, class, config) = (user.id(), user.class, &run.config);
+        let program = &config.program;
+        let mut recorder = Recorder { stats, samples, program, now, class };
+        let mut actions = |action: UserAction<'_>| match action {
+            UserAction::Count(count) => count(&mut recorder.stats.counters),
+            UserAction::Record(record) => recorder.record(record),
+            UserAction::WaitUntil(deadline) => requests.deadline = Some(deadline),
+            UserAction::Connect { measures_arrivals } => {
+                let target = config.targets[(id % config.targets.len() as u64) as usize];
+                let options = SocketOptions { arrival_stamps: measures_arrivals, ..config.options };
+                let source = sources.choose();
+                requests.connect = Some(ConnectSpec { target, source, options });
+            }
+            UserAction::Close => requests.close = Some(Close::InOrder(CloseReason::Requested)),
+            UserAction::CloseFinished => {
+                requests.close = Some(Close::InOrder(CloseReason::Finished))
+            }
+            UserAction::Reset => requests.close = Some(Close::Reset),
+            UserAction::HalfClose => requests.half_close = true,
+            UserAction::Remove => requests.remove = true,
+        };
+        let mut cx = UserContext {
+            user,
+            now,
+            arrival,
+            socket,
+            session,
+            out,
+            rules: run.rules(),
+            encoder,
+            actions: &mut actions,
+        };
+        let progress = handle(&mut cx, input);
+        if let Some(probes) = probes {
+            probes.on_user(user, index, program.protocol(), stats);
+        }
+        progress
+    }
+
+    /// Handles an event of the WebSocket.
+    pub(super) fn websocket_event<D: GeneratorDriver>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        event: ClientEvent<'_>,
+    ) {
+        let input = match event {
+            ClientEvent::Text(text) => {
+                return self.message_received(conn, IncomingMessage::Text(text));
+            }
+            ClientEvent::Binary(bytes) => {
+                return self.message_received(conn, IncomingMessage::Binary(bytes));
+            }
+            ClientEvent::Ping(_) | ClientEvent::Pong(_) => return,
+            ClientEvent::Opened { .. } => Input::Upgraded,
+            ClientEvent::Refused(answer) => Input::Refused(answer.status),
+            ClientEvent::Closed { code, reason } => Input::PeerClosed(code, reason),
+            ClientEvent::Failed(violation) => Input::Violated(violation, None),
+        };
+        self.step(conn, input);
+    }
+
+    fn message_received<D: GeneratorDriver>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        message: IncomingMessage<'_>,
+    ) {
+        if conn.state().is_deaf() {
+            return;
+        }
+        self.stats.counters.messages_received += 1;
+        if self.run.config.program.protocol() == Protocol::Phoenix {
+            return self.phoenix_message_received(conn, message);
+        }
+        if !self.probe_received(conn, message.bytes()) {
+            self.step(conn, Input::Message(message));
+        }
+    }
+
+    fn phoenix_message_received<D: GeneratorDriver>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        message: IncomingMessage<'_>,
+    ) {
+        let handshake = self.run.config.program.handshake(conn.state().handshake.into());
+        let decoded = match message {
+            IncomingMessage::Text(text) => client::decode_text(handshake.vsn, text),
+            IncomingMessage::Binary(bytes) => client::decode_binary(bytes),
+        };
+        let event = match decoded {
+            Ok(PhoenixClientEvent::Message(event)) => event,
+            Ok(PhoenixClientEvent::Reply(reply)) => {
+                let number = parse_ref(reply.r#ref.as_deref());
+                let id = conn.state().id();
+                if self.probes.as_mut().is_some_and(|probes| probes.on_reply(id, number)) {
+                    let is_refused = &reply.status != "ok";
+                    self.stats.errors[ErrorKind::ProbeRefused as usize] += u64::from(is_refused);
+                } else if number != 0 {
+                    self.step(conn, Input::Reply(number, &reply));
+                }
+                return;
+            }
+            Err(_) => {
+                self.step(conn, Input::BadMessage(message.bytes()));
+                return;
+            }
+        };
+        self.stats.incidents.unasked_received(conn.now());
+        let join_ref = parse_ref(event.r#ref.as_deref());
+        match (&*event.event, event.payload) {
+            (names::ERROR, _) => {
+                self.step(conn, Input::ChannelEnded(join_ref, ErrorKind::ChannelError));
+            }
+            (names::CLOSE, _) => {
+                self.step(conn, Input::ChannelEnded(join_ref, ErrorKind::ChannelClosed));
+            }
+            (_, PhoenixPayload::Json(text)) => _ = self.probe_received(conn, text.as_bytes()),
+            (_, PhoenixPayload::Binary(bytes)) => _ = self.probe_received(conn, bytes),
+        }
+    }
+
+    /// Counts `message` if it is a delivery of a probe, and reports whether it is.
+    fn probe_received<D: GeneratorDriver>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        message: &[u8],
+    ) -> bool {
+        let Some(probes) = &mut self.probes else { return false };
+        let timing = AnswerTiming { seen_at: conn.now(), arrival: conn.arrival() };
+        probes.on_delivery(message, &mut conn.state().receipts, timing, &mut self.stats)
+    }
+
+    /// Counts all users as stopped, when all users begin to leave.
+    pub(super) fn stop_all<D: GeneratorDriver>(&mut self, cx: &mut CoreContext<D, Self>) {
+        let now = cx.now();
+        // A user that is stopped writes nothing.
+        let (mut session, mut out) = (UserSession::Raw, Vec::new());
+        for key in cx.keys() {
+            let Some(user) = cx.state(key) else { continue };
+            if let Some(from) = user.waiting_from() {
+                let counters = &mut self.stats.counters;
+                counters.users_waiting += 1;
+                counters.users_waiting_us_most =
+                    counters.users_waiting_us_most.max(now.micros_since(from));
+            }
+            if let Some(until) = user.paused_until().filter(|until| *until < now) {
+                // Only this generator delayed it.
+                self.stats.lag.record_us(now.micros_since(until));
+            }
+            let (socket, arrival) = (SocketStatus::Busy, Arrival::UNKNOWN);
+            let (session, out, index) = (&mut session, &mut out, key.index());
+            let parts = UserParts { user, session, out, socket, now, arrival, index };
+            self.handle(parts, Input::Stop, &mut Requests::default());
+        }
+    }
+}
+
+impl Requests {
+    /// Makes the requests to the user's connection.
+    fn make<D: GeneratorDriver>(self, conn: &mut Conn<'_, D, Generator>) {
+        if let Some(spec) = self.connect {
+            conn.want_arrival(spec.options.arrival_stamps);
+            conn.connect(spec);
+        }
+        if let Some(deadline) = self.deadline {
+            conn.set_deadline(deadline);
+        }
+        match self.close {
+            Some(Close::InOrder(reason)) => conn.close_because(reason),
+            Some(Close::Reset) => conn.reset(),
+            None => {}
+        }
+        if self.half_close {
+            conn.finish();
+        }
+        if self.remove {
+            conn.remove();
+        }
+    }
+}
+
+fn status<D: GeneratorDriver>(conn: &Conn<'_, D, Generator>) -> SocketStatus {
+    if conn.is_detached() {
+        SocketStatus::Absent
+    } else if conn.is_blocked() {
+        SocketStatus::Blocked
+    } else if conn.is_open() {
+        SocketStatus::Open
+    } else {
+        SocketStatus::Busy
+    }
+}
+
+/// Returns the number of a ref; 0 for none, and for a ref that no user sends.
+fn parse_ref(r#ref: Option<&str>) -> u32 {
+    r#ref.and_then(|text| text.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,223 @@
+//! The operations of a program, and what each of them means for those around it.
+
+use std::time::Duration;
+
+/// One operation of a user. Spans are in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op {
+    /// Opens the connection.
+    Connect {
+        /// Time-out of the connect.
+        timeout_ns: u64,
+        /// Index of the [`Program::handshake`](super::Program::handshake); 0 and unused on plain
+        /// TCP.
+        handshake: u32,
+    },
+    /// Renders and sends a message.
+    Send {
+        /// Index of the [`Program::template`](super::Program::template).
+        template: u32,
+        /// Framing of the bytes.
+        frame: Frame,
+    },
+    /// Sends random bytes.
+    SendRandom {
+        /// Number of bytes.
+        bytes: u32,
+    },
+    /// Waits for bytes of a TCP stream that match.
+    ExpectBytes {
+        /// Index of the [`Program::matcher`](super::Program::matcher).
+        matcher: u32,
+        /// Time-out of the answer.
+        timeout_ns: u64,
+    },
+    /// Waits for a whole WebSocket message that matches.
+    ExpectMessage {
+        /// Index of the [`Program::pattern`](super::Program::pattern).
+        pattern: u32,
+        /// Time-out of the answer.
+        timeout_ns: u64,
+    },
+    /// Sends a join, push or leave.
+    Request {
+        /// Index of the [`Program::request`](super::Program::request).
+        request: u32,
+    },
+    /// Waits for a think time that [`jittered`](super::jittered) varies.
+    Wait {
+        /// Mean of the think time.
+        span_ns: u64,
+        /// Share by which it varies either way, 0 to 1.
+        jitter: f32,
+    },
+    /// Begins a loop: sets its counter to turn 0, which is due now.
+    LoopBegin {
+        /// Index of the loop, see [`Program::loop_at`](super::Program::loop_at).
+        index: u32,
+    },
+    /// Ends a turn: goes back to the body for the next turn, or leaves the loop.
+    LoopEnd {
+        /// Index of the loop, see [`Program::loop_at`](super::Program::loop_at).
+        index: u32,
+    },
+    /// Keeps the connection until the run ends.
+    Stay,
+    /// Closes the connection.
+    Close {
+        /// Way to close it.
+        how: CloseAction,
+    },
+    /// Ends the program. An open connection is closed.
+    End,
+}
+
+/// What an op means for the ops around it, and for what is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpFacts {
+    /// Its part in the exchange of messages.
+    pub(crate) role: OpRole,
+    /// Latency that a wait in it belongs to.
+    pub(crate) latency: Option<LatencyKind>,
+    /// Upper bound of the message that it sends, in bytes; 0 if it sends none.
+    pub(crate) bytes_max: usize,
+    /// Shortest time that a user spends in it; `None` for the rest of the run.
+    pub(crate) time_min: Option<Duration>,
+}
+
+/// The part of an op in the exchange of messages between a user and the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpRole {
+    /// Changes nothing: neither sends, nor takes an answer, nor touches the connection.
+    Neutral,
+    /// Sends a message that an `expect` may answer.
+    Sends,
+    /// Waits for the answer to what was sent.
+    Expects {
+        /// True if other messages may come before the answer.
+        skips_others: bool,
+    },
+    /// Begins a loop, and with it a section of sends and answers.
+    LoopBegins,
+    /// Ends the turn of this loop.
+    LoopEnds {
+        /// Index of the loop.
+        index: u32,
+    },
+    /// Opens the connection, or keeps it to the end: no answer is expected across it.
+    Separates,
+    /// Closes the connection.
+    Closes(CloseAction),
+    /// Ends the program.
+    Ends,
+}
+
+impl OpFacts {
+    /// Returns the facts of an op that measures nothing, sends nothing and takes no time.
+    pub(crate) const fn of_role(role: OpRole) -> Self {
+        Self { role, latency: None, bytes_max: 0, time_min: Some(Duration::ZERO) }
+    }
+}
+
+/// What capacity and calibration must know of ops that follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpSum {
+    /// Shortest time that they take; `None` if they have no end.
+    pub(crate) time_min: Option<Duration>,
+    /// True if one of them closes the connection.
+    pub(crate) closes: bool,
+    /// Messages that they send and wait for.
+    pub(crate) traffic: Traffic,
+}
+
+impl OpSum {
+    /// The sum of no ops.
+    pub(crate) const NONE: Self =
+        Self { time_min: Some(Duration::ZERO), closes: false, traffic: Traffic::Silent };
+
+    /// Returns the sum of these ops and those of `next`.
+    pub(crate) fn then(self, next: Self) -> Self {
+        Self {
+            time_min: self.time_min.zip(next.time_min).map(|(a, b)| a.saturating_add(b)),
+            closes: self.closes || next.closes,
+            traffic: self.traffic.max(next.traffic),
+        }
+    }
+
+    /// Reports whether users with these ops close their connections before the run ends.
+    pub(crate) fn ends_before_run(self) -> bool {
+        self.closes || self.time_min.is_some()
+    }
+}
+
+impl From<OpFacts> for OpSum {
+    fn from(facts: OpFacts) -> Self {
+        let traffic = match facts.role {
+            OpRole::Expects { .. } => Traffic::Answered,
+            OpRole::Sends => Traffic::Sent,
+            OpRole::Neutral
+            | OpRole::LoopBegins
+            | OpRole::LoopEnds { .. }
+            | OpRole::Separates
+            | OpRole::Closes(_)
+            | OpRole::Ends => match facts.latency {
+                Some(LatencyKind::Push) => Traffic::Answered,
+                Some(LatencyKind::Connect | LatencyKind::Join | LatencyKind::Message) | None => {
+                    Traffic::Silent
+                }
+            },
+        };
+        let closes = matches!(facts.role, OpRole::Closes(_));
+        Self { time_min: facts.time_min, closes, traffic }
+    }
+}
+
+/// The messages of a program's users, from the least to the most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Traffic {
+    /// No messages.
+    #[default]
+    Silent,
+    /// Messages without an answer, or whose answers no user waits for.
+    Sent,
+    /// Messages whose answers the users wait for.
+    Answered,
+}
+
+/// The latency histograms that a wait may belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatencyKind {
+    /// Latency of a connect.
+    Connect,
+    /// Latency of an answer to a message.
+    Message,
+    /// Latency of the reply to a join.
+    Join,
+    /// Latency of the reply to a push.
+    Push,
+}
+
+/// Framing of the bytes of a `send`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// Bytes of a TCP stream.
+    Raw,
+    /// One text message.
+    Text,
+    /// One binary message.
+    Binary,
+}
+
+/// Way in which `close` closes a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CloseAction {
+    /// Sends a FIN after all data.
+    #[default]
+    Normal,
+    /// Sends a RST at once. Unsent data is lost, and no port stays in TIME-WAIT.
+    Reset,
+    /// Sends a FIN, and still reads what the server sends.
+    Half,
+}
+
+const _: () = assert!(size_of::<Op>() <= 16, "ops are small: a user fetches one per step");

@@ -1,0 +1,72 @@
+//! A step: how its kind is written, what it does, and what follows from a list of steps.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Protocol;
+use super::flow::Flow;
+use super::node::Node;
+use super::reader::Reader;
+use super::step_list::StepPlace;
+use crate::program::compiler::Compiler;
+
+/// A kind of step.
+#[derive(Debug)]
+pub(crate) struct StepKind {
+    /// Name in a scenario.
+    pub(crate) name: &'static str,
+    /// Example, shown where the value is missing.
+    pub(crate) example: &'static str,
+    /// Protocols that have the step.
+    pub(crate) protocols: &'static [Protocol],
+    /// Form in which it is written, with its reader.
+    pub(crate) form: StepForm,
+}
+
+/// Form of a step, with the function that reads it.
+#[derive(Debug)]
+pub(crate) enum StepForm {
+    /// `name: value`.
+    Value(fn(&mut Reader<'_>, &Node) -> ReadAction),
+    /// `name`, or `name: value`.
+    OptionalValue(fn(&mut Reader<'_>, Option<&Node>) -> ReadAction),
+    /// `name: {..., do: [...]}`, with further steps in it.
+    Body(fn(&mut Reader<'_>, &Node, &StepPlace) -> ReadAction),
+}
+
+/// Result of reading a step; `None` after a mistake, which has been reported.
+pub(crate) type ReadAction = Option<Box<dyn Action>>;
+
+/// What a step does, with its values.
+pub(crate) trait Action: Debug + Send + Sync {
+    /// Reports the step if it is impossible at its place. Tells `flow` what holds after it.
+    fn check(&self, flow: &mut Flow<'_, '_>);
+
+    /// Appends the step's ops, each with its facts.
+    fn compile(&self, compiler: &mut Compiler<'_>);
+}
+
+/// A step of a user.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub(crate) name: &'static str,
+    /// First line of the step in the source.
+    pub(super) span: Range<usize>,
+    pub(crate) action: Arc<dyn Action>,
+}
+
+/// Reports every step that is impossible at its place.
+pub(crate) fn check_steps(steps: &[Step], flow: &mut Flow<'_, '_>) {
+    for step in steps {
+        if !flow.reach(step.name, &step.span) {
+            return;
+        }
+        step.action.check(flow);
+    }
+}
+
+/// Appends the ops of steps.
+pub(crate) fn compile_steps(steps: &[Step], compiler: &mut Compiler<'_>) {
+    steps.iter().for_each(|step| step.action.compile(compiler));
+}

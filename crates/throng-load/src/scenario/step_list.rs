@@ -1,0 +1,153 @@
+//! Reading a list of steps, and the steps in its loops.
+
+use std::ops::Range;
+
+use super::Protocol;
+use super::flow::Flow;
+use super::node::{Kind, Node};
+use super::reader::{Fields, Reader};
+use super::step::{Step, StepForm, StepKind, check_steps};
+use crate::program::LOOPS_MAX;
+
+/// Place of a step: what the reader of a loop's body must know.
+pub(crate) struct StepPlace {
+    kinds: &'static [StepKind],
+    /// Number of loops around it.
+    depth: usize,
+    /// Bytes of its name in the source.
+    name: Range<usize>,
+}
+
+impl StepPlace {
+    /// Reports a mistake in the step's name, or in the step as a whole.
+    pub(crate) fn error(&self, reader: &mut Reader<'_>, title: &str, label: &str) {
+        reader.error(self.name.clone(), title, label);
+    }
+
+    /// Reads the steps under `do`.
+    pub(crate) fn read_body(
+        &self,
+        reader: &mut Reader<'_>,
+        fields: &Fields<'_>,
+        what: &str,
+    ) -> Option<Vec<Step>> {
+        if self.depth >= LOOPS_MAX {
+            let title = format!("loops are nested more than {LOOPS_MAX} deep");
+            self.error(reader, &title, "this one is too deep");
+            return None;
+        }
+        let body = reader.require(fields, "do", what, "do: [send: ping]")?;
+        read_list(reader, body, "`do`", self.kinds, self.depth + 1)
+    }
+}
+
+/// Reads the steps of a user, each of one of these kinds, and checks their order.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    kinds: &'static [StepKind],
+) -> Option<Vec<Step>> {
+    let steps = read_list(reader, node, "`user`", kinds, 0)?;
+    check_steps(&steps, &mut Flow::new(reader));
+    Some(steps)
+}
+
+fn read_list(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    what: &str,
+    kinds: &'static [StepKind],
+    depth: usize,
+) -> Option<Vec<Step>> {
+    let Kind::List(items) = &node.kind else {
+        reader.wrong_kind(node, what, "a list of steps such as `- connect`");
+        return None;
+    };
+    if items.is_empty() {
+        reader.error(node.span.clone(), format!("{what} has no steps"), "add at least one");
+        return None;
+    }
+    let steps: Vec<_> = items.iter().map(|item| read_step(reader, item, kinds, depth)).collect();
+    steps.into_iter().collect()
+}
+
+fn read_step(
+    reader: &mut Reader<'_>,
+    item: &Node,
+    kinds: &'static [StepKind],
+    depth: usize,
+) -> Option<Step> {
+    let (name, span, value) = name_and_value(reader, item, kinds)?;
+    let kind = kinds.iter().find(|kind| kind.name == name);
+    let Some(kind) = kind.filter(|kind| kind.protocols.contains(&reader.protocol)) else {
+        unknown_step(reader, span, name, kinds);
+        return None;
+    };
+    let action = match (&kind.form, value) {
+        (StepForm::Value(read), Some(value)) => read(reader, value),
+        (StepForm::OptionalValue(read), value) => read(reader, value),
+        (StepForm::Body(read), Some(value)) => {
+            read(reader, value, &StepPlace { kinds, depth, name: span })
+        }
+        (StepForm::Value(_) | StepForm::Body(_), None) => {
+            let label = format!("for example `{}`", kind.example);
+            reader.error(span, format!("`{name}` needs a value"), label);
+            None
+        }
+    };
+    let action = action?.into();
+    Some(Step { name: kind.name, span: reader.first_line(&item.span), action })
+}
+
+/// Reads the name of a step, where it stands, and the step's value if it has one.
+fn name_and_value<'n>(
+    reader: &mut Reader<'_>,
+    item: &'n Node,
+    kinds: &[StepKind],
+) -> Option<(&'n str, Range<usize>, Option<&'n Node>)> {
+    match &item.kind {
+        Kind::Scalar(name) => Some((name, item.span.clone(), None)),
+        Kind::Map(entries) if entries.len() > 1 => {
+            let second = &entries[1].0;
+            let name = second.scalar().unwrap_or("this");
+            let label = if names(kinds, reader.protocol).contains(&name) {
+                "start this one with `- `".to_owned()
+            } else {
+                format!("if `{name}` belongs to the step, put it inside: {{..., {name}: ...}}")
+            };
+            reader.error(second.span.clone(), "each step needs its own list item", label);
+            None
+        }
+        Kind::Map(entries) if !entries.is_empty() => {
+            let (name, value) = &entries[0];
+            let text = reader.text(name, "a step", "a name")?;
+            let value = Some(value).filter(|value| !matches!(value.kind, Kind::Nothing));
+            Some((text, name.span.clone(), value))
+        }
+        _ => {
+            reader.wrong_kind(item, "a step", "a name such as `connect`, or `wait: 1s`");
+            None
+        }
+    }
+}
+
+/// Reports a step that this protocol does not have, and names the protocol that has it.
+fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str, kinds: &[StepKind]) {
+    let own = reader.protocol;
+    let others = [Protocol::Phoenix, Protocol::Ws];
+    let Some(other) = others.iter().find(|other| names(kinds, **other).contains(&name)) else {
+        return reader.unknown(span, &format!("step `{name}`"), name, &names(kinds, own));
+    };
+    let title = format!("`protocol: {}` has no step `{name}`", own.name());
+    let label = format!("it belongs to `protocol: {}`", other.name());
+    let mistake = reader.error(span, title, label);
+    if own == Protocol::Phoenix {
+        mistake.help = Some("use `push` to send to a channel; it waits for the reply".to_owned());
+    }
+}
+
+/// Returns the names of the steps that a protocol has.
+fn names(kinds: &[StepKind], protocol: Protocol) -> Vec<&'static str> {
+    let own = kinds.iter().filter(|kind| kind.protocols.contains(&protocol));
+    own.map(|kind| kind.name).collect()
+}

@@ -1,0 +1,51 @@
+//! The steps of the scenario language: a file for each, and the list of them.
+//!
+//! A step's file says everything about its step, in this order:
+//!
+//! | item | what it is |
+//! |---|---|
+//! | `KIND` | name, example, the protocols that have it, and how it is written |
+//! | a type | the values of one such step |
+//! | `check` | what must hold before it, and what holds after it |
+//! | `compile` | its ops, each with its [`OpFacts`](crate::program::OpFacts) |
+//! | `read` | reads its values from the YAML node; reports mistakes |
+//! | `begin` | what a user does when it comes to the op |
+//! | others | what a user does when what it waits for happens, or its time is over |
+//!
+//! The facts of an op are all that the dialogue, the latencies, the capacity and the calibration
+//! know of a step. `stay.rs` is the smallest file, `wait.rs` the smallest with a value. The turns
+//! of `every` and `repeat` are in `user/loops.rs`, the requests of `join`, `push` and `leave` in
+//! `user/request.rs`.
+
+pub(crate) mod close;
+pub(crate) mod connect;
+mod every;
+pub(crate) mod expect;
+pub(crate) mod join;
+pub(crate) mod leave;
+mod prelude;
+pub(crate) mod push;
+mod repeat;
+pub(crate) mod send;
+pub(crate) mod stay;
+pub(crate) mod wait;
+
+use crate::scenario::step::StepKind;
+
+/// All steps, in the order in which mistakes and documents name them.
+pub(crate) const STEPS: &[StepKind] = &[
+    connect::KIND,
+    send::KIND,
+    expect::KIND,
+    join::KIND,
+    push::KIND,
+    leave::KIND,
+    wait::KIND,
+    every::KIND,
+    repeat::KIND,
+    stay::KIND,
+    close::KIND,
+];
+
+#[cfg(test)]
+mod tests;

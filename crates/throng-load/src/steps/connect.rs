@@ -1,0 +1,236 @@
+//! `connect`: opens the connection.
+
+use throng_driver::Errno;
+use throng_proto::websocket::{ClientHandshake, Violation};
+
+use super::prelude::*;
+use crate::user::context::{SocketStatus, UserAction};
+use crate::user::encoder::as_text;
+use crate::user::error::ConnectFailure;
+use crate::user::outcomes;
+use crate::user::record::Sample;
+use crate::user::session::UserSession;
+use crate::user::state::Link;
+use upgrade::UpgradeOptions;
+
+pub(crate) mod upgrade;
+
+pub(super) const KIND: StepKind = StepKind {
+    name: "connect",
+    example: "connect: {timeout: 5s}",
+    protocols: Protocol::ALL,
+    form: StepForm::OptionalValue(read),
+};
+
+#[derive(Debug)]
+pub(super) struct Connect {
+    pub(super) timeout: Duration,
+    /// Options of the WebSocket upgrade; `None` on plain TCP.
+    pub(super) upgrade: Option<UpgradeOptions>,
+}
+
+impl Action for Connect {
+    fn check(&self, flow: &mut Flow<'_, '_>) {
+        if flow.is_connected() {
+            flow.error("already connected", "add a `close` before it");
+        }
+        flow.connect();
+    }
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        let handshake = self.upgrade.as_ref().map_or(0, |upgrade| compiler.handshake(upgrade));
+        let op = Op::Connect { timeout_ns: nanos(self.timeout), handshake };
+        let latency = Some(LatencyKind::Connect);
+        compiler.push(op, OpFacts { latency, ..OpFacts::of_role(OpRole::Separates) });
+    }
+}
+
+fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Box<dyn Action>> {
+    let over_websocket = reader.protocol != Protocol::Tcp;
+    let Some(node) = value else {
+        let upgrade = over_websocket.then(UpgradeOptions::default);
+        return Some(Box::new(Connect { timeout: TIMEOUT_DEFAULT, upgrade }));
+    };
+    let fields = reader.fields(node, "`connect`", upgrade::keys(reader.protocol))?;
+    let timeout = read_timeout(reader, fields.get("timeout"), TIMEOUT_DEFAULT);
+    let upgrade = if over_websocket { Some(upgrade::read(reader, &fields)?) } else { None };
+    Some(Box::new(Connect { timeout: timeout?, upgrade }))
+}
+
+/// Default time-out of a connect.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+
+/// Opens the connection.
+pub(crate) fn begin(cx: &mut UserContext<'_>, timeout_ns: u64, handshake: u32) -> StepOutcome {
+    if cx.socket != SocketStatus::Absent {
+        // The scenario reader rejects this, except after an error: then the user keeps its open
+        // connection.
+        return StepOutcome::Next;
+    }
+    cx.count(|c| c.connects_started += 1);
+    cx.user.handshake = handshake as u16;
+    dial(cx, timeout_ns, 0)
+}
+
+fn dial(cx: &mut UserContext<'_>, timeout_ns: u64, tries: u8) -> StepOutcome {
+    debug_assert_eq!(cx.user.link(), Link::Uncounted, "there is a connection");
+    let is_tcp = cx.is_tcp();
+    let user = &mut *cx.user;
+    user.set_wait(UserWait::Connect { tries });
+    // State of the previous connection does not apply to this one.
+    user.clear_unanswered();
+    user.inbox = None;
+    user.flags.set_receives_lookalikes(false);
+    user.message_from = cx.now;
+    if !is_tcp {
+        *cx.session = UserSession::web_socket();
+    }
+    cx.act(UserAction::Connect { measures_arrivals: cx.class().expects || !is_tcp });
+    cx.wait_until(Deadline::Coarse(cx.now + Duration::from_nanos(timeout_ns)));
+    StepOutcome::Wait
+}
+
+/// Connects from another source port, if that may help. It does not count as another connect.
+pub(crate) fn try_another_port(cx: &mut UserContext<'_>, errno: Errno) -> Option<StepOutcome> {
+    let is_short_of_ports = errno == Errno::ADDR_IN_USE || errno == Errno::ADDR_NOT_AVAILABLE;
+    match (cx.user.wait()?, cx.op()) {
+        (UserWait::Connect { tries }, Op::Connect { timeout_ns, .. })
+            if is_short_of_ports && tries < cx.rules.port_tries_max =>
+        {
+            Some(dial(cx, timeout_ns, tries + 1))
+        }
+        _ => None,
+    }
+}
+
+/// Handles an established TCP connection: the connect has succeeded, or the upgrade begins.
+pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
+    if cx.is_tcp() {
+        return succeed(cx);
+    }
+    let (from, timing) = (cx.user.intended, cx.timing());
+    cx.user.set_wait(UserWait::Upgrade);
+    cx.count(|c| c.upgrades_started += 1);
+    cx.record(Record::TcpConnected { from, timing });
+    send_upgrade_request(cx);
+    StepOutcome::Wait
+}
+
+fn send_upgrade_request(cx: &mut UserContext<'_>) {
+    let handshake = cx.handshake();
+    let text = &mut cx.encoder.text;
+    text.clear();
+    let (path_end, ends, key) = cx.user.render(|vars| {
+        handshake.path.render(vars, text);
+        let path_end = text.len();
+        // The header values follow the path in the same buffer.
+        let ends: Vec<usize> = handshake
+            .headers
+            .iter()
+            .map(|(_, value)| {
+                value.render(vars, text);
+                text.len()
+            })
+            .collect();
+        let mut key = [0; 16];
+        vars.prng.fill(&mut key);
+        (path_end, ends, key)
+    });
+    let written = as_text(text);
+    let begins = std::iter::once(path_end).chain(ends.iter().copied());
+    let values = begins.zip(&ends).map(|(begin, end)| &written[begin..*end]);
+    let names = handshake.headers.iter().map(|(name, _)| name.as_str());
+    let headers: Vec<_> = names.zip(values).collect();
+    let subprotocols: Vec<_> = handshake.subprotocols.iter().map(String::as_str).collect();
+    let request = ClientHandshake {
+        host: &handshake.host,
+        path_and_query: &written[..path_end],
+        headers: &headers,
+        subprotocols: &subprotocols,
+        deflate: handshake.deflate,
+        key,
+    };
+    if let Some(client) = cx.session.client() {
+        client.begin(&request, cx.out);
+    }
+}
+
+/// Handles the server's consent to the upgrade.
+pub(crate) fn upgraded(cx: &mut UserContext<'_>) -> StepOutcome {
+    if let Some(heartbeat) = cx.handshake().heartbeat {
+        cx.session.set_heartbeat(cx.now + heartbeat);
+    }
+    succeed(cx)
+}
+
+fn succeed(cx: &mut UserContext<'_>) -> StepOutcome {
+    let timing = cx.timing();
+    let from = std::mem::replace(&mut cx.user.intended, cx.now);
+    cx.user.clear_unanswered();
+    cx.user.set_link(Link::Connected);
+    cx.user.set_wait(UserWait::Yield);
+    cx.record(Record::Connected { from, timing });
+    cx.wait_until(Deadline::Never);
+    StepOutcome::Next
+}
+
+/// Counts a failed connect. The user waits for the socket to close, if there is one.
+pub(crate) fn fail(cx: &mut UserContext<'_>, why: ConnectFailure) {
+    let timed_out =
+        matches!(why, ConnectFailure::Timeout | ConnectFailure::Errno(Errno::TIMED_OUT));
+    outcomes::fail_wait(cx, timed_out);
+    cx.record(Record::ConnectFailed(why));
+    cx.user.set_wait(UserWait::CloseAfterFailedConnect);
+    cx.user.set_erred();
+}
+
+/// Handles the time-out.
+pub(crate) fn timed_out(cx: &mut UserContext<'_>) -> StepOutcome {
+    fail(cx, ConnectFailure::Timeout);
+    cx.act(UserAction::Reset);
+    StepOutcome::Wait
+}
+
+/// Resets a socket that the kernel connected to itself (RFC 793 section 3.4, simultaneous open): no
+/// server listens, and the kernel chose the target's own port as the source. An RST avoids
+/// TIME-WAIT, which would keep the server from listening on that port again.
+pub(crate) fn reset_self_connection(cx: &mut UserContext<'_>) -> StepOutcome {
+    fail(cx, ConnectFailure::SelfConnected);
+    cx.wait_until(Deadline::Never);
+    cx.act(UserAction::Reset);
+    StepOutcome::Wait
+}
+
+/// Handles the server's refusal of the upgrade.
+pub(crate) fn refused(cx: &mut UserContext<'_>, why: ConnectFailure) -> StepOutcome {
+    fail(cx, why);
+    cx.wait_until(Deadline::Never);
+    cx.act(UserAction::Close);
+    StepOutcome::Wait
+}
+
+/// Handles a violation of the WebSocket protocol. `head` is the beginning of the answer to an
+/// upgrade.
+pub(crate) fn violated(
+    cx: &mut UserContext<'_>,
+    violation: Violation,
+    head: Option<&[u8]>,
+) -> StepOutcome {
+    match cx.user.wait() {
+        Some(UserWait::Upgrade) => {
+            if let Some(head) = head {
+                cx.record(Record::Sample(Sample::UpgradeViolation(violation, head)));
+            }
+            refused(cx, ConnectFailure::Violation)
+        }
+        Some(UserWait::Close) => {
+            cx.act(UserAction::Close);
+            StepOutcome::Wait
+        }
+        _ => {
+            cx.record(Record::Sample(Sample::Violation(violation)));
+            cx.count_error(ErrorKind::WebSocketViolation);
+            failure::condemn(cx)
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The options of a WebSocket upgrade.
+
+use std::time::Duration;
+
+use throng_proto::phoenix::Vsn;
+
+use crate::scenario::node::{Kind, Node};
+use crate::scenario::reader::{Fields, Reader};
+use crate::scenario::values::positive_duration;
+use crate::scenario::{Protocol, Segment, Template};
+
+/// Default interval of Phoenix heartbeats, as in phoenix.js.
+const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(30);
+
+/// Options of a WebSocket upgrade.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct UpgradeOptions {
+    /// Path in place of the target's.
+    pub(crate) path: Option<Template>,
+    /// Additional query parameters: names and values, percent-encoded.
+    pub(crate) query: Vec<(String, Template)>,
+    /// Additional header fields.
+    pub(crate) headers: Vec<(String, Template)>,
+    /// Offered subprotocols, most preferred first.
+    pub(crate) subprotocols: Vec<String>,
+    /// True to offer permessage-deflate.
+    pub(crate) deflate: bool,
+    /// Phoenix: version of the serialization.
+    pub(crate) vsn: Vsn,
+    /// Phoenix: time between the reply to a heartbeat and the next one, and time-out of that reply.
+    pub(crate) heartbeat: Duration,
+}
+
+impl Default for UpgradeOptions {
+    fn default() -> Self {
+        Self {
+            path: None,
+            query: Vec::new(),
+            headers: Vec::new(),
+            subprotocols: Vec::new(),
+            deflate: false,
+            vsn: Vsn::V2,
+            heartbeat: HEARTBEAT_DEFAULT,
+        }
+    }
+}
+
+/// Returns the keys of `connect`.
+pub(super) const fn keys(protocol: Protocol) -> &'static [&'static str] {
+    match protocol {
+        Protocol::Tcp => &["timeout"],
+        Protocol::Ws => &["timeout", "path", "query", "headers", "subprotocols", "deflate"],
+        Protocol::Phoenix => {
+            &["timeout", "path", "query", "headers", "subprotocols", "deflate", "vsn", "heartbeat"]
+        }
+    }
+}
+
+pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<UpgradeOptions> {
+    let mut upgrade = UpgradeOptions::default();
+    if let Some(node) = fields.get("path") {
+        upgrade.path = Some(read_path(reader, node)?);
+    }
+    if let Some(node) = fields.get("query") {
+        for (name, value) in read_pairs(reader, node, "`query`", "{room: 1}")? {
+            let encoded = value.segments().iter().map(percent_encoded);
+            let name = percent_encode(name.as_bytes());
+            upgrade.query.push((name, Template::from_segments(encoded)));
+        }
+    }
+    if let Some(node) = fields.get("headers") {
+        upgrade.headers = read_headers(reader, node)?;
+    }
+    if let Some(node) = fields.get("subprotocols") {
+        upgrade.subprotocols = read_subprotocols(reader, node)?;
+    }
+    upgrade.deflate = reader.flag(fields, "deflate", false)?;
+    if let Some(node) = fields.get("vsn") {
+        let known = [("1.0.0", Vsn::V1), ("2.0.0", Vsn::V2)];
+        upgrade.vsn = reader.one_of(node, "`vsn`", &known)?;
+    }
+    if let Some(node) = fields.get("heartbeat") {
+        upgrade.heartbeat = positive_duration(reader, node, "`heartbeat`")?;
+    }
+    Some(upgrade)
+}
+
+/// Reads a path. It goes into the first line of the request: printable ASCII without spaces (RFC
+/// 9112 section 3.2).
+fn read_path(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
+    let text = reader.text(node, "`path`", "a path such as /socket/websocket")?;
+    let template = reader.template(node, text)?;
+    let of_literal = |segment: &Segment| match segment {
+        Segment::Literal(bytes) => bytes.iter().all(u8::is_ascii_graphic),
+        _ => true,
+    };
+    if !text.starts_with('/') {
+        reader.error(
+            node.span.clone(),
+            "`path` must be a path such as /socket/websocket",
+            "must begin with /",
+        );
+        return None;
+    }
+    if !template.segments().iter().all(of_literal) {
+        let label = "must be printable ASCII; percent-encode everything else, %20 for a space";
+        reader.error(node.span.clone(), "`path` must be a path such as /socket/websocket", label);
+        return None;
+    }
+    Some(template)
+}
+
+fn read_headers(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<(String, Template)>> {
+    let headers = read_pairs(reader, node, "`headers`", "{origin: http://localhost}")?;
+    let Kind::Map(entries) = &node.kind else { return None };
+    for ((name, value), (key, _)) in headers.iter().zip(entries) {
+        let wrong = if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            Some("throng sets this header itself")
+        } else if name.is_empty() || !name.bytes().all(is_token) {
+            Some("a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 section 5.1)")
+        } else {
+            let breaks = |segment: &Segment| match segment {
+                Segment::Literal(bytes) => {
+                    bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
+                }
+                _ => false,
+            };
+            value.segments().iter().any(breaks).then_some("its value has a line break in it")
+        };
+        if let Some(label) = wrong {
+            reader.error(key.span.clone(), format!("the header `{name}` cannot be sent"), label);
+            return None;
+        }
+    }
+    Some(headers)
+}
+
+fn read_subprotocols(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
+    let expected = "a list of names such as [chat]";
+    let Kind::List(items) = &node.kind else {
+        reader.wrong_kind(node, "`subprotocols`", expected);
+        return None;
+    };
+    let names = items.iter().map(|item| {
+        let name = reader.text(item, "a subprotocol", "a name")?;
+        if name.is_empty() || !name.bytes().all(is_token) {
+            let label = "a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 6455 section 4.1)";
+            reader.error(item.span.clone(), "invalid name of a subprotocol", label);
+            return None;
+        }
+        Some(name.to_owned())
+    });
+    let names: Vec<_> = names.collect();
+    names.into_iter().collect()
+}
+
+/// Reads a mapping from names to texts with variables.
+fn read_pairs(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    what: &str,
+    example: &str,
+) -> Option<Vec<(String, Template)>> {
+    let Kind::Map(entries) = &node.kind else {
+        reader.wrong_kind(node, what, &format!("a mapping such as {example}"));
+        return None;
+    };
+    let pairs = entries.iter().map(|(key, value)| {
+        let key = reader.text(key, &format!("a key of {what}"), "a name")?;
+        let text = reader.text(value, &format!("`{key}` in {what}"), "a text")?;
+        Some((key.to_owned(), reader.template(value, text)?))
+    });
+    let pairs: Vec<_> = pairs.collect();
+    pairs.into_iter().collect()
+}
+
+fn percent_encoded(segment: &Segment) -> Segment {
+    match segment {
+        Segment::Literal(bytes) => Segment::Literal(percent_encode(bytes).into_bytes().into()),
+        other => other.clone(),
+    }
+}
+
+/// Encodes all bytes except those that never need it (RFC 3986 section 2.3).
+fn percent_encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                text.push(byte.into())
+            }
+            _ => text += &format!("%{byte:02X}"),
+        }
+    }
+    text
+}
+
+/// Reports whether a byte may occur in a token (RFC 9110 section 5.6.2).
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Header fields of the upgrade, which throng sets itself.
+const OWN_HEADERS: [&str; 8] = [
+    "host",
+    "upgrade",
+    "connection",
+    "content-length",
+    "sec-websocket-key",
+    "sec-websocket-version",
+    "sec-websocket-protocol",
+    "sec-websocket-extensions",
+];

@@ -1,0 +1,81 @@
+//! `every`: repeats steps by the clock.
+
+use super::prelude::*;
+use crate::program::Turns;
+use crate::scenario::node::Kind;
+use crate::scenario::step::{Step, check_steps, compile_steps};
+use crate::scenario::step_list::StepPlace;
+use crate::scenario::values::{bounded_rate, positive_duration, positive_rate};
+use crate::schedule::{Pace, PacedTurns};
+
+pub(super) const KIND: StepKind = StepKind {
+    name: "every",
+    example: "every: {period: 1s, do: [send: ping]}",
+    protocols: Protocol::ALL,
+    form: StepForm::Body(read),
+};
+
+#[derive(Debug)]
+struct Every {
+    /// Due moments of the turns.
+    pace: Pace,
+    /// Time after which no turn is due; `None` if the loop runs as long as its user.
+    span: Option<Duration>,
+    /// Steps of a turn; at least one.
+    steps: Vec<Step>,
+}
+
+impl Action for Every {
+    fn check(&self, flow: &mut Flow<'_, '_>) {
+        flow.check_turns(true, |flow| check_steps(&self.steps, flow));
+        if self.span.is_none() {
+            flow.end();
+        }
+    }
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        let pace = PacedTurns::new(self.pace);
+        let turns = self.span.map_or(u64::MAX, |span| pace.turns_in(span));
+        let body = |compiler: &mut Compiler<'_>| compile_steps(&self.steps, compiler);
+        compiler.repeat(Turns::Every { pace, turns }, |_| self.span, body);
+    }
+}
+
+fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<dyn Action>> {
+    let fields = reader.fields(node, "`every`", &["period", "rate", "for", "do"])?;
+    let pace = match (fields.get("period"), fields.get("rate")) {
+        (Some(period), None) => positive_duration(reader, period, "`period`").map(Pace::Period),
+        (None, Some(rate)) => read_rate(reader, rate),
+        (Some(_), Some(_)) => {
+            let span = fields.key_span("rate");
+            reader.error(span, "`every` has both `period` and `rate`", "use only one of them");
+            None
+        }
+        (None, None) => {
+            place.error(reader, "`every` needs `period` or `rate`", "for example `period: 1s`");
+            None
+        }
+    };
+    let span = match fields.get("for") {
+        None => Some(None),
+        Some(node) => positive_duration(reader, node, "`for`").map(Some),
+    };
+    let steps = place.read_body(reader, &fields, "`every`");
+    Some(Box::new(Every { pace: pace?, span: span?, steps: steps? }))
+}
+
+/// Reads `10/s`, or `{from, to, over}` for a rate that changes linearly and then stays constant.
+fn read_rate(reader: &mut Reader<'_>, node: &Node) -> Option<Pace> {
+    if !matches!(node.kind, Kind::Map(_)) {
+        let rate = positive_rate(reader, node)?;
+        return Some(Pace::Rate { from: rate, to: rate, over: Duration::ZERO });
+    }
+    let fields = reader.fields(node, "`rate`", &["from", "to", "over"])?;
+    let from = reader.require(&fields, "from", "`rate`", "from: 1/s");
+    let from = from.and_then(|node| bounded_rate(reader, node, "`from`"));
+    let to = reader.require(&fields, "to", "`rate`", "to: 10/s");
+    let to = to.and_then(|node| positive_rate(reader, node));
+    let over = reader.require(&fields, "over", "`rate`", "over: 10m");
+    let over = over.and_then(|node| positive_duration(reader, node, "`over`"));
+    Some(Pace::Rate { from: from?, to: to?, over: over? })
+}

@@ -1,0 +1,69 @@
+//! `join`: joins a channel and waits for the reply.
+
+use throng_base::Instant;
+
+use super::prelude::*;
+use crate::program::{ChannelRequest, ChannelRequestKind};
+use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_topic};
+use crate::user::channels::Channel;
+
+pub(super) const KIND: StepKind = StepKind {
+    name: "join",
+    example: "join: {topic: \"rooms:lobby\"}",
+    protocols: &[Protocol::Phoenix],
+    form: StepForm::Value(read),
+};
+
+#[derive(Debug)]
+struct Join {
+    /// Name of the channel, the same text each time.
+    topic: Template,
+    /// Text of a JSON object.
+    payload: Template,
+    timeout: Duration,
+}
+
+impl Action for Join {
+    fn check(&self, flow: &mut Flow<'_, '_>) {
+        flow.require_connection();
+        if flow.has_joined(&self.topic) {
+            let label = "add a `leave` before it, or use another topic";
+            return flow.error("this topic is already joined", label);
+        }
+        flow.join(&self.topic);
+    }
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        let request = ChannelRequest {
+            kind: ChannelRequestKind::Join,
+            topic: compiler.topic(&self.topic),
+            event: Template::from_bytes(Vec::new()),
+            payload: self.payload.clone(),
+            awaits_reply: true,
+            timeout: self.timeout,
+        };
+        compiler.request(request, Some(LatencyKind::Join));
+    }
+}
+
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
+    let fields = reader.fields(node, "`join`", &["topic", "payload", "timeout"])?;
+    let topic = read_topic(reader, &fields, "`join`");
+    let payload = json::read_object(reader, fields.get("payload"), "`payload`");
+    let timeout = read_timeout(reader, fields.get("timeout"), REPLY_TIMEOUT_DEFAULT);
+    Some(Box::new(Join { topic: topic?, payload: payload?, timeout: timeout? }))
+}
+
+/// Notes a join that was sent with ref `join_ref`.
+pub(crate) fn sent(cx: &mut UserContext<'_>, join_ref: u32, topic: u16, receives_probe: bool) {
+    cx.count(|c| c.joins_started += 1);
+    cx.user.channels.push(Channel { join_ref, topic, joined: false, receives_probe });
+}
+
+/// Notes that the server has answered the join of `from` ok.
+pub(crate) fn answered(cx: &mut UserContext<'_>, join_ref: u32, from: Instant) {
+    cx.record(Record::Joined { from, timing: cx.timing() });
+    if let Some(channel) = cx.user.channels.of_join(join_ref) {
+        channel.joined = true;
+    }
+}

@@ -1,0 +1,74 @@
+//! `push`: pushes an event to a joined channel.
+
+use throng_base::Instant;
+
+use super::prelude::*;
+use crate::program::{ChannelRequest, ChannelRequestKind};
+use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
+
+pub(super) const KIND: StepKind = StepKind {
+    name: "push",
+    example: "push: {topic: \"rooms:lobby\", event: new_msg}",
+    protocols: &[Protocol::Phoenix],
+    form: StepForm::Value(read),
+};
+
+#[derive(Debug)]
+struct Push {
+    /// Name of the channel.
+    topic: Template,
+    event: Template,
+    /// Text of a JSON object.
+    payload: Template,
+    /// True to wait for the reply.
+    reply: bool,
+    timeout: Duration,
+}
+
+impl Action for Push {
+    fn check(&self, flow: &mut Flow<'_, '_>) {
+        flow.require_topic(&self.topic);
+    }
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        let request = ChannelRequest {
+            kind: ChannelRequestKind::Push,
+            topic: compiler.topic(&self.topic),
+            event: self.event.clone(),
+            payload: self.payload.clone(),
+            awaits_reply: self.reply,
+            timeout: self.timeout,
+        };
+        compiler.request(request, Some(LatencyKind::Push));
+    }
+}
+
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
+    let known = ["topic", "event", "payload", "reply", "timeout"];
+    let fields = reader.fields(node, "`push`", &known)?;
+    let topic = read_topic(reader, &fields, "`push`");
+    let event = read_event(reader, &fields, "`push`");
+    let payload = json::read_object(reader, fields.get("payload"), "`payload`");
+    let reply = reader.flag(&fields, "reply", true);
+    let timeout = read_timeout(reader, fields.get("timeout"), REPLY_TIMEOUT_DEFAULT);
+    Some(Box::new(Push {
+        topic: topic?,
+        event: event?,
+        payload: payload?,
+        reply: reply?,
+        timeout: timeout?,
+    }))
+}
+
+/// Notes a push that was sent.
+pub(crate) fn sent(cx: &mut UserContext<'_>, awaits_reply: bool) {
+    cx.count(|c| c.pushes_sent += 1);
+    if !awaits_reply {
+        cx.count(|c| c.pushes_without_reply += 1);
+    }
+}
+
+/// Notes that the server has answered the push of `from` ok.
+pub(crate) fn answered(cx: &mut UserContext<'_>, from: Instant) {
+    cx.record(Record::Pushed { from, timing: cx.timing() });
+}

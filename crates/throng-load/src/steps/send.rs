@@ -1,0 +1,161 @@
+//! `send`: sends a message.
+
+use throng_base::Instant;
+
+use super::prelude::*;
+use crate::program::Frame;
+use crate::scenario::reader::Form;
+use crate::scenario::values::{read_hex, read_length, read_message_text};
+use crate::user::unasked;
+
+pub(super) const KIND: StepKind = StepKind {
+    name: "send",
+    example: "send: hello",
+    protocols: &[Protocol::Tcp, Protocol::Ws],
+    form: StepForm::Value(read),
+};
+
+#[derive(Debug)]
+pub(super) enum Send {
+    /// A text with variables, or bytes.
+    Template(Template, Frame),
+    /// This many random bytes, different each time; at least 1. On a WebSocket, one binary message.
+    Random(u32),
+}
+
+impl Action for Send {
+    fn check(&self, flow: &mut Flow<'_, '_>) {
+        flow.require_connection();
+        if flow.is_half_closed() {
+            flow.error("`send` after `close: half`", "the sending side is closed");
+        }
+    }
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        let (op, bytes_max) = match self {
+            Self::Template(template, frame) => {
+                let op = Op::Send { template: compiler.template(template), frame: *frame };
+                (op, template.bytes_max())
+            }
+            Self::Random(bytes) => (Op::SendRandom { bytes: *bytes }, *bytes as usize),
+        };
+        let latency = Some(LatencyKind::Message);
+        compiler.push(op, OpFacts { latency, bytes_max, ..OpFacts::of_role(OpRole::Sends) });
+    }
+}
+
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
+    let (frame, forms): (_, &[Form<Send>]) = match reader.protocol {
+        Protocol::Tcp => (Frame::Raw, BYTES),
+        Protocol::Ws | Protocol::Phoenix => (Frame::Text, MESSAGES),
+    };
+    if node.scalar().is_some() {
+        return Some(Box::new(Send::Template(read_message_text(reader, node)?, frame)));
+    }
+    let keys: Vec<_> = forms.iter().map(|(key, _)| *key).collect();
+    let fields = reader.fields(node, "`send`", &keys)?;
+    Some(Box::new(reader.one_form(&fields, "`send`", "payload", forms)?))
+}
+
+/// What is sent over TCP.
+const BYTES: &[Form<Send>] = &[
+    ("text", |reader, node| Some(Send::Template(read_message_text(reader, node)?, Frame::Raw))),
+    ("hex", |reader, node| {
+        let bytes = read_hex(reader, node, "`hex`")?;
+        Some(Send::Template(Template::from_bytes(bytes), Frame::Raw))
+    }),
+    ("random", read_random),
+];
+
+/// What is sent over a WebSocket, as one message.
+const MESSAGES: &[Form<Send>] = &[
+    ("text", |reader, node| Some(Send::Template(read_message_text(reader, node)?, Frame::Text))),
+    ("json", |reader, node| Some(Send::Template(json::read(reader, node, "`json`")?, Frame::Text))),
+    ("binary", |reader, node| {
+        let bytes = read_hex(reader, node, "`binary`")?;
+        Some(Send::Template(Template::from_bytes(bytes), Frame::Binary))
+    }),
+    ("random", read_random),
+];
+
+fn read_random(reader: &mut Reader<'_>, node: &Node) -> Option<Send> {
+    read_length(reader, node, "`random`").map(Send::Random)
+}
+
+/// Sends the message of a template.
+pub(crate) fn begin(cx: &mut UserContext<'_>, template: u32, frame: Frame) -> StepOutcome {
+    if let Some(flow) = check_can_send(cx) {
+        return flow;
+    }
+    let template = cx.rules.program.template(template);
+    if frame == Frame::Raw {
+        cx.user.render(|vars| template.render(vars, cx.out));
+    } else {
+        cx.encoder.text.clear();
+        cx.user.render(|vars| template.render(vars, &mut cx.encoder.text));
+    }
+    match frame {
+        Frame::Raw => {}
+        Frame::Text => cx.write_text(),
+        Frame::Binary => cx.write_binary(),
+    }
+    complete(cx)
+}
+
+/// Sends random bytes: raw on TCP, as one binary message on a WebSocket.
+pub(crate) fn begin_random(cx: &mut UserContext<'_>, bytes: usize) -> StepOutcome {
+    if let Some(flow) = check_can_send(cx) {
+        return flow;
+    }
+    let is_raw = cx.is_tcp();
+    let out = if is_raw { &mut *cx.out } else { &mut cx.encoder.text };
+    let begin = if is_raw { out.len() } else { 0 };
+    out.resize(begin + bytes, 0);
+    cx.user.prng.fill(&mut out[begin..]);
+    if !is_raw {
+        cx.write_binary();
+    }
+    complete(cx)
+}
+
+/// Notes that a message has been sent. A large output leaves before the next step, which then sees
+/// whether the server accepts it.
+fn complete(cx: &mut UserContext<'_>) -> StepOutcome {
+    let user = &*cx.user;
+    let begins_anew = user.message_from == Instant::FAR || user.flags.is_answering();
+    let is_ahead = user.unanswered > 0 && !cx.rules.program.sends_exceed_answers(user.pc());
+    if begins_anew && is_ahead {
+        unasked::push_to_window(cx);
+    } else if begins_anew {
+        unasked::discard_all(cx);
+        cx.user.message_from = cx.user.intended;
+        cx.user.unanswered = 0;
+        cx.user.flags.set_answering(false);
+    }
+    cx.user.unanswered = cx.user.unanswered.saturating_add(1);
+    cx.user.intended = cx.now;
+    cx.count(|c| c.messages_sent += 1);
+    if cx.out.len() >= SEND_BYTES_MAX { StepOutcome::Flush } else { StepOutcome::Next }
+}
+
+/// Checks whether the user can send. Returns `None` if it can. Skips the step if there is no
+/// connection, and blocks the user while the server has not accepted what was sent before.
+pub(crate) fn check_can_send(cx: &mut UserContext<'_>) -> Option<StepOutcome> {
+    if !cx.socket.is_open() {
+        return Some(failure::skip_step(cx, ErrorKind::NotConnected));
+    }
+    check_has_space(cx)
+}
+
+/// Blocks the user while the server has not accepted what was sent before. Returns `None` if it
+/// has.
+pub(crate) fn check_has_space(cx: &mut UserContext<'_>) -> Option<StepOutcome> {
+    cx.is_blocked().then(|| {
+        cx.user.set_wait(UserWait::SendSpace);
+        cx.wait_until(Deadline::Never);
+        StepOutcome::Wait
+    })
+}
+
+/// Output bytes at which a user hands them to the kernel.
+pub(crate) const SEND_BYTES_MAX: usize = 256 << 10;

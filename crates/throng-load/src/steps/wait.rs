@@ -1,0 +1,54 @@
+//! `wait`: a think time.
+
+use throng_base::units::parse_jitter;
+
+use super::prelude::*;
+use crate::program::jittered;
+
+pub(super) const KIND: StepKind = StepKind {
+    name: "wait",
+    example: "wait: 1s ±10%",
+    protocols: Protocol::ALL,
+    form: StepForm::Value(read),
+};
+
+#[derive(Debug)]
+struct Wait {
+    /// Mean of the think time.
+    span: Duration,
+    /// Share of `span` by which it varies either way, evenly distributed; 0 to 1.
+    jitter: f64,
+}
+
+impl Action for Wait {
+    fn check(&self, _: &mut Flow<'_, '_>) {}
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        let op = Op::Wait { span_ns: nanos(self.span), jitter: self.jitter as f32 };
+        let time_min = Some(self.span);
+        compiler.push(op, OpFacts { time_min, ..OpFacts::of_role(OpRole::Neutral) });
+    }
+}
+
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
+    let (span, jitter) = reader.quantity(node, "`wait`", parse_jitter)?;
+    if jitter > 1.0 {
+        reader.error(node.span.clone(), "`wait` varies by more than 100%", "at most ±100%");
+        return None;
+    }
+    Some(Box::new(Wait { span, jitter }))
+}
+
+/// Begins a `wait`. It counts from the end of the step before, not from now, so that delays do not
+/// add up. The next op's latency counts from its end.
+pub(crate) fn begin(cx: &mut UserContext<'_>, span_ns: u64, jitter: f32) -> StepOutcome {
+    let span = Duration::from_nanos(jittered(span_ns, jitter, &mut cx.user.prng));
+    let due = cx.user.intended + span;
+    cx.user.intended = due;
+    if due <= cx.now {
+        return StepOutcome::Next;
+    }
+    cx.user.set_wait(UserWait::Pause);
+    cx.wait_until(Deadline::Exact(due));
+    StepOutcome::WaitAt(cx.user.pc() + 1)
+}

@@ -1,0 +1,47 @@
+//! A user of the generator: a pure machine.
+//!
+//! [`handle`] takes a user, the program, an [`Input`] and the time. It changes the user, appends
+//! what the user sends to the caller's buffer, and gives each [`UserAction`] to the caller:
+//! connect, close, wait until, count, record, remove. It knows no driver, no connection and no
+//! counters, so a test needs none.
+//!
+//! [`machine`] runs op after op. The file of each step (`steps/`) has what begins its op, what
+//! resumes it and how its time-out ends it. [`ending`] has the table of what the end of a
+//! connection means in each state.
+
+pub(crate) mod channels;
+pub(crate) mod context;
+pub(crate) mod encoder;
+pub(crate) mod ending;
+pub(crate) mod error;
+pub(crate) mod failure;
+mod heartbeat;
+mod inbox;
+pub(crate) mod iteration;
+mod loop_counter;
+mod loops;
+pub(crate) mod machine;
+pub(crate) mod outcomes;
+pub(crate) mod receipts;
+pub(crate) mod record;
+mod request;
+pub(crate) mod session;
+pub(crate) mod state;
+pub(crate) mod timing;
+pub(crate) mod unasked;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use context::{ClassTraits, Rules, SocketStatus, UserAction, UserContext};
+pub(crate) use encoder::{Encoder, as_text};
+pub use ending::RESTART_PAUSE;
+pub(crate) use error::close_code_name;
+pub use error::{ConnectFailure, ErrorKind};
+pub(crate) use machine::{Input, Progress, handle};
+pub(crate) use outcomes::is_done;
+pub(crate) use receipts::{Receipt, Receipts};
+pub(crate) use record::{IterationEnd, MissedTurns, Record, Sample};
+pub use session::{UserEvent, UserSession, WebSocket};
+pub use state::User;
+pub(crate) use timing::AnswerTiming;

@@ -1,0 +1,227 @@
+//! One input of a user: what the machine sees, where it writes, and the actions that it asks for.
+
+use throng_base::Instant;
+use throng_engine::{Arrival, Deadline};
+use throng_report::LoadCounters;
+
+use super::channels::Channel;
+use super::encoder::Encoder;
+use super::error::ErrorKind;
+use super::record::Record;
+use super::session::UserSession;
+use super::state::User;
+use super::timing::AnswerTiming;
+use crate::program::{Handshake, OnError, Op, Program, Protocol};
+
+/// Everything that the machine is lent for one input.
+pub(crate) struct UserContext<'a> {
+    pub(crate) user: &'a mut User,
+    pub(crate) now: Instant,
+    /// Arrival of the input.
+    pub(crate) arrival: Arrival,
+    pub(crate) socket: SocketStatus,
+    pub(crate) session: &'a mut UserSession,
+    /// Output of the connection; the machine appends to it.
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) rules: Rules<'a>,
+    pub(crate) encoder: &'a mut Encoder,
+    /// Receives each action in its order.
+    pub(crate) actions: &'a mut dyn FnMut(UserAction<'_>),
+}
+
+/// What all users of a core share while an input is handled.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    pub(crate) program: &'a Program,
+    /// Traits of each class.
+    pub(crate) classes: &'a [ClassTraits],
+    pub(crate) seed: u64,
+    /// True while the schedule runs. After it, loops without an end do.
+    pub(crate) is_scheduled: bool,
+    /// True in the closed model: a user whose program ends begins again.
+    pub(crate) is_closed_model: bool,
+    /// End of the schedule in the open model; [`Instant::FAR`] before.
+    pub(crate) schedule_over_at: Instant,
+    /// Further source ports that a connect may try.
+    pub(crate) port_tries_max: u8,
+}
+
+/// Traits of a class that would take a search of its program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClassTraits {
+    /// It has an `expect` step. Other classes count everything that arrives as unasked.
+    pub(crate) expects: bool,
+    /// Its users close by RST. Users that are still connected at the end of the run do so too.
+    pub(crate) resets: bool,
+    /// All its `expect` steps skip messages that do not match.
+    pub(crate) skips_others: bool,
+}
+
+/// Status of a user's socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SocketStatus {
+    /// There is none.
+    Absent,
+    /// It is being opened or closed.
+    Busy,
+    /// It is established.
+    Open,
+    /// It is established, and bytes wait until the server accepts them.
+    Blocked,
+}
+
+/// UserAction that a user asks for. The bytes that it sends are in the output already.
+#[derive(Clone, Debug)]
+pub(crate) enum UserAction<'a> {
+    /// Open a connection, whose arrivals the kernel stamps with `measures_arrivals`.
+    Connect { measures_arrivals: bool },
+    /// Close the connection in order, after the output.
+    Close,
+    /// Close it by RST.
+    Reset,
+    /// Close it as the answer to the server's FIN.
+    CloseFinished,
+    /// Shut down the sending half, after the output.
+    HalfClose,
+    /// Deliver [`Input::Deadline`](super::machine::Input::Deadline) at this moment.
+    WaitUntil(Deadline),
+    /// Remove the user from the table.
+    Remove,
+    /// Add to the counters.
+    Count(fn(&mut LoadCounters)),
+    /// Record an event.
+    Record(Record<'a>),
+}
+
+/// Next move of a user after a step, or after an input that it waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepOutcome {
+    /// Run the next op.
+    Next,
+    /// Run the present op, again or for the first time.
+    Again,
+    /// Run the op at this place.
+    Go(u32),
+    /// Run the next op after the caller has handed the output to the kernel.
+    Flush,
+    /// Wait in the present op.
+    Wait,
+    /// Wait before the op at this place.
+    WaitAt(u32),
+}
+
+impl ClassTraits {
+    /// Returns the traits of all classes.
+    pub(crate) fn of(program: &Program) -> Vec<Self> {
+        let classes = 0..program.classes().len();
+        let traits = classes.map(|class| Self {
+            expects: program.expects(class),
+            resets: program.resets(class),
+            skips_others: program.skips_others(class),
+        });
+        traits.collect()
+    }
+}
+
+impl SocketStatus {
+    pub(crate) fn is_open(self) -> bool {
+        matches!(self, Self::Open | Self::Blocked)
+    }
+}
+
+impl<'a> UserContext<'a> {
+    pub(crate) fn act(&mut self, action: UserAction<'_>) {
+        (self.actions)(action);
+    }
+
+    pub(crate) fn count(&mut self, count: fn(&mut LoadCounters)) {
+        self.act(UserAction::Count(count));
+    }
+
+    pub(crate) fn record(&mut self, record: Record<'_>) {
+        self.act(UserAction::Record(record));
+    }
+
+    pub(crate) fn count_error(&mut self, kind: ErrorKind) {
+        self.record(Record::Error(kind));
+    }
+
+    pub(crate) fn wait_until(&mut self, deadline: Deadline) {
+        self.act(UserAction::WaitUntil(deadline));
+    }
+
+    /// Returns the timing of the present input.
+    pub(crate) fn timing(&self) -> AnswerTiming {
+        AnswerTiming { seen_at: self.now, arrival: self.arrival }
+    }
+
+    /// Returns the user's present op.
+    pub(crate) fn op(&self) -> Op {
+        self.rules.program.op(self.user.pc())
+    }
+
+    pub(crate) fn is_tcp(&self) -> bool {
+        self.rules.program.protocol() == Protocol::Tcp
+    }
+
+    /// Reports whether bytes wait until the server accepts them.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.socket == SocketStatus::Blocked
+    }
+
+    pub(crate) fn class(&self) -> ClassTraits {
+        self.rules.classes[usize::from(self.user.class)]
+    }
+
+    pub(crate) fn on_error(&self) -> OnError {
+        self.rules.program.classes()[usize::from(self.user.class)].on_error
+    }
+
+    /// Returns the handshake of the user's connection.
+    pub(crate) fn handshake(&self) -> &'a Handshake {
+        self.rules.program.handshake(self.user.handshake.into())
+    }
+
+    /// Appends the encoded text to the output as a text message.
+    pub(crate) fn write_text(&mut self) {
+        let mask = self.user.mask();
+        self.encoder.write_text(self.session, mask, self.out);
+    }
+
+    /// Appends the encoded text to the output as a binary message.
+    pub(crate) fn write_binary(&mut self) {
+        let mask = self.user.mask();
+        self.encoder.write_binary(self.session, mask, self.out);
+    }
+
+    /// Removes a channel from the user.
+    pub(crate) fn remove_channel(&mut self, join_ref: u32) -> Option<Channel> {
+        let channel = self.user.channels.remove(join_ref)?;
+        if channel.joined {
+            self.record(Record::ChannelsLost(1));
+        }
+        Some(channel)
+    }
+
+    /// Closes the connection. On a WebSocket, sends a close frame first.
+    pub(crate) fn close(&mut self) {
+        self.send_close_frame();
+        self.act(UserAction::Close);
+    }
+
+    /// Sends a close frame on an open WebSocket. Returns true if the server's answer must be waited
+    /// for.
+    pub(crate) fn send_close_frame(&mut self) -> bool {
+        let mask = self.user.mask();
+        match self.session.client() {
+            Some(client) if client.is_open() => {
+                client.close(NORMAL_CLOSURE, "", mask, self.out);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Close code of a normal closure (RFC 6455 section 7.4.1).
+const NORMAL_CLOSURE: u16 = 1000;

@@ -1,0 +1,196 @@
+//! The end of a user's connection, and what `on_error` makes of it.
+//!
+//! When a connection ends, what the user waits for decides what that means. The first row that
+//! fits counts:
+//!
+//! | the user waits for | its link | reason of the end | meaning |
+//! |---|---|---|---|
+//! | the end of a connection that an error closes | any | any | the error, which is counted |
+//! | any | any | a connect that failed | another source port, or a failed connect |
+//! | a connect, an upgrade | any | any other | a failed connect |
+//! | any | any | a panic | an internal error |
+//! | any | condemned | any | the error, which is counted |
+//! | the close of its program | any | requested, or the server's FIN | the program goes on |
+//! | the close of its program | any | any other | lost: what was sent before has not arrived |
+//! | anything but an answer | half closed | the server's FIN | the program goes on |
+//! | any | any | any | lost |
+//!
+//! A user that is stopped is removed. After an error, `on_error` decides:
+//!
+//! | the user waits for | continue | restart | stop |
+//! |---|---|---|---|
+//! | a pause, a turn of a loop | goes on waiting | rests | is removed |
+//! | its next turn among the users | runs its op | rests | is removed |
+//! | anything else | runs the next op | rests | is removed |
+
+use std::time::Duration;
+
+use throng_driver::Errno;
+use throng_engine::{CloseReason, Deadline};
+
+use super::context::{StepOutcome, UserAction, UserContext};
+use super::error::{ConnectFailure, ErrorKind};
+use super::loops;
+use super::outcomes;
+use super::record::Record;
+use super::session::UserSession;
+use super::state::{Link, UserState, UserWait};
+use crate::program::{OnError, Op, jittered};
+use crate::steps::connect;
+
+/// Meaning of the end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The program asked for it.
+    Planned,
+    /// An error ended it, and is counted.
+    Counted,
+    /// The connect failed.
+    ConnectFailed(ConnectFailure),
+    /// It ended unexpectedly.
+    Lost(ErrorKind),
+}
+
+impl Ending {
+    /// Returns what the end of a connection means to a user that waits for `wait`.
+    pub(crate) fn of(wait: UserWait, link: Link, reason: CloseReason) -> Self {
+        match (wait, link, reason) {
+            (UserWait::CloseAfterFailedConnect | UserWait::CloseAfterError, ..) => Self::Counted,
+            (_, _, CloseReason::ConnectFailed(errno)) => {
+                Self::ConnectFailed(ConnectFailure::Errno(errno))
+            }
+            (UserWait::Connect { .. } | UserWait::Upgrade, _, reason) => {
+                Self::ConnectFailed(match reason {
+                    CloseReason::Failed(errno) => ConnectFailure::Errno(errno),
+                    CloseReason::Panicked => ConnectFailure::Internal,
+                    _ => ConnectFailure::Closed,
+                })
+            }
+            (_, _, CloseReason::Panicked) => Self::Lost(ErrorKind::Internal),
+            (_, Link::Condemned, _) => Self::Counted,
+            (UserWait::Close, _, CloseReason::Requested | CloseReason::Finished) => Self::Planned,
+            (UserWait::Answer { .. }, _, reason) => Self::Lost(ErrorKind::of(reason)),
+            (_, Link::HalfClosed, CloseReason::Finished) => Self::Planned,
+            (_, _, reason) => Self::Lost(ErrorKind::of(reason)),
+        }
+    }
+}
+
+/// Handles the end of a connection, or of an attempt to open one.
+pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutcome {
+    let link = cx.user.set_link(Link::Uncounted);
+    if link != Link::Uncounted {
+        cx.count(|c| c.connected -= 1);
+    }
+    clear_connection_state(cx);
+    let Some(wait) = cx.user.wait() else {
+        cx.act(UserAction::Remove);
+        return StepOutcome::Wait;
+    };
+    match Ending::of(wait, link, reason) {
+        Ending::Planned => match wait {
+            UserWait::RunEnd => StepOutcome::Wait,
+            UserWait::Close => go_on(cx, wait, after_close(cx)),
+            _ => go_on(cx, wait, StepOutcome::Again),
+        },
+        Ending::Counted => apply_on_error(cx, wait),
+        Ending::ConnectFailed(why) => {
+            if let CloseReason::ConnectFailed(errno) = reason {
+                if let Some(flow) = connect::try_another_port(cx, errno) {
+                    return flow;
+                }
+                if errno == Errno::CONN_REFUSED {
+                    cx.record(Record::ConnectRefused);
+                }
+            }
+            connect::fail(cx, why);
+            apply_on_error(cx, UserWait::CloseAfterFailedConnect)
+        }
+        Ending::Lost(kind) => {
+            cx.count_error(kind);
+            if matches!(kind, ErrorKind::ClosedByPeer | ErrorKind::ResetByPeer) {
+                cx.record(Record::ConnectionLost);
+            }
+            cx.user.clear_unanswered();
+            apply_on_error(cx, wait)
+        }
+    }
+}
+
+/// Clears the user's state that belonged to the connection: session, channels, refs.
+fn clear_connection_state(cx: &mut UserContext<'_>) {
+    if cx.is_tcp() {
+        return;
+    }
+    *cx.session = UserSession::Raw;
+    let channels = std::mem::take(&mut cx.user.channels);
+    let joined = channels.iter().filter(|channel| channel.joined).count();
+    if joined > 0 {
+        cx.record(Record::ChannelsLost(joined as u64));
+    }
+    (cx.user.refs, cx.user.heartbeat) = (0, 0);
+}
+
+/// Applies `on_error` to a user whose connection is gone after an error: continues with the next
+/// step, rests before a restart, or removes the user.
+fn apply_on_error(cx: &mut UserContext<'_>, wait: UserWait) -> StepOutcome {
+    outcomes::fail_wait(cx, false);
+    cx.user.set_erred();
+    let on_error = cx.on_error();
+    if on_error == OnError::Continue {
+        // A step that needed the connection is over.
+        let flow = match wait {
+            UserWait::Close => after_close(cx),
+            UserWait::Yield | UserWait::CloseAfterError => StepOutcome::Again,
+            _ => StepOutcome::Next,
+        };
+        return go_on(cx, wait, flow);
+    }
+    loops::count_missed_turns(cx, true);
+    outcomes::end_iteration(cx, None);
+    if on_error == OnError::Restart && cx.rules.is_scheduled {
+        return rest(cx);
+    }
+    leave(cx)
+}
+
+/// Continues a program whose connection is gone. A wait continues; other users go on with `flow`.
+fn go_on(cx: &mut UserContext<'_>, wait: UserWait, flow: StepOutcome) -> StepOutcome {
+    if let UserWait::Pause | UserWait::Turn { .. } = wait {
+        // Closing the socket has cleared the deadline.
+        cx.wait_until(Deadline::Exact(cx.user.intended));
+        return StepOutcome::Wait;
+    }
+    cx.user.set_wait(UserWait::Yield);
+    cx.user.intended = cx.now;
+    flow
+}
+
+/// Returns the move after a close: the op that follows a `close`; at the end of a program, its end.
+fn after_close(cx: &UserContext<'_>) -> StepOutcome {
+    if let Op::Close { .. } = cx.op() { StepOutcome::Next } else { StepOutcome::Again }
+}
+
+/// Lets a user rest before its next iteration, so that it does not hammer a failing target.
+pub(crate) fn rest(cx: &mut UserContext<'_>) -> StepOutcome {
+    cx.user.state = UserState::Resting;
+    let pause_ns = RESTART_PAUSE.as_nanos() as u64;
+    let pause_ns = jittered(pause_ns, RESTART_JITTER, &mut cx.user.prng);
+    cx.user.intended = cx.now + Duration::from_nanos(pause_ns);
+    cx.record(Record::RestBegun);
+    // The next connect's latency counts from this moment, so the deadline is exact.
+    cx.wait_until(Deadline::Exact(cx.user.intended));
+    StepOutcome::Wait
+}
+
+/// Removes a user without a connection.
+pub(crate) fn leave(cx: &mut UserContext<'_>) -> StepOutcome {
+    let link = cx.user.link();
+    cx.user.state = UserState::Stopped { link, is_deaf: false, is_leaving: true };
+    cx.act(UserAction::Remove);
+    StepOutcome::Wait
+}
+
+/// Pause of a user between an error and its next iteration; the jitter is a share of it.
+pub const RESTART_PAUSE: Duration = Duration::from_secs(1);
+const RESTART_JITTER: f32 = 0.1;

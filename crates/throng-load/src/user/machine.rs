@@ -1,0 +1,260 @@
+//! The machine: one input of a user, then op after op until the user has to wait.
+
+use throng_engine::{CloseReason, Deadline};
+use throng_proto::phoenix::client::PushReply;
+use throng_proto::websocket::Violation;
+
+use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
+use super::error::{ConnectFailure, ErrorKind};
+use super::record::{Record, Sample};
+use super::state::{UserState, UserWait};
+use super::{ending, failure, heartbeat, iteration, loops, outcomes, request};
+use crate::program::{IncomingMessage, Op};
+use crate::steps::{close, connect, expect, send, stay, wait};
+
+/// Input of a user.
+#[derive(Clone, Debug)]
+pub(crate) enum Input<'a> {
+    /// Its program begins.
+    Begin,
+    /// Its program is not to begin: all users leave.
+    Cancel,
+    /// TCP is established.
+    Opened,
+    /// The kernel connected the socket to itself.
+    SelfConnected,
+    /// The server accepted the upgrade.
+    Upgraded,
+    /// The server answered the upgrade with another HTTP status.
+    Refused(u16),
+    /// The server violated the WebSocket protocol. In the answer to the upgrade, with the answer's
+    /// first bytes.
+    Violated(Violation, Option<&'a [u8]>),
+    /// Bytes of a stream arrived.
+    Bytes(&'a [u8]),
+    /// A message of a WebSocket arrived.
+    Message(IncomingMessage<'a>),
+    /// A message arrived that is not one of Phoenix Channels.
+    BadMessage(&'a [u8]),
+    /// The reply to the request with this ref arrived.
+    Reply(u32, &'a PushReply<'a>),
+    /// The server ended the channel with this join_ref.
+    ChannelEnded(u32, ErrorKind),
+    /// The server sent a close frame, with this code and reason.
+    PeerClosed(Option<u16>, &'a str),
+    /// The server's FIN arrived.
+    PeerFinished,
+    /// The next heartbeat is due.
+    HeartbeatDue,
+    /// The server has accepted all bytes that waited.
+    Drained,
+    /// The output has been handed to the kernel, as [`Progress::Flush`] asked.
+    Flushed { ops_left: u32 },
+    /// The moment of [`UserAction::WaitUntil`] has come.
+    Deadline,
+    /// The connection is closed, or could not be opened.
+    Closed(CloseReason),
+    /// The user is stopped: its iteration is counted. Its connection stays until [`Self::Leave`].
+    Stop,
+    /// The user is stopped, closes its connection and is removed.
+    Leave,
+}
+
+/// Progress of the machine after an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The user waits for another input.
+    Waits,
+    /// The caller hands the output to the kernel at once. [`Input::Flushed`] follows. The user may
+    /// run this many ops more.
+    Flush { ops_left: u32 },
+}
+
+/// Handles an input. The actions that follow from it have been given to the caller when this
+/// returns.
+pub(crate) fn handle(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
+    let flow = match input {
+        Input::Flushed { ops_left } => return run(cx, StepOutcome::Again, ops_left),
+        Input::PeerFinished => return peer_finished(cx),
+        Input::Begin => iteration::begin(cx),
+        Input::Cancel => {
+            iteration::begin(cx);
+            outcomes::stop(cx);
+            ending::leave(cx)
+        }
+        Input::Drained => match cx.user.wait() {
+            Some(UserWait::SendSpace) => StepOutcome::Again,
+            _ => StepOutcome::Wait,
+        },
+        Input::Deadline => deadline(cx),
+        Input::Closed(reason) => ending::closed(cx, reason),
+        Input::Stop => {
+            outcomes::stop(cx);
+            StepOutcome::Wait
+        }
+        Input::Leave => stop_and_leave(cx),
+        Input::Bytes(bytes) => expect::bytes_received(cx, bytes),
+        Input::Message(message) => expect::message_received(cx, message),
+        Input::HeartbeatDue => heartbeat::due(cx),
+        Input::Reply(number, _) if number == cx.user.heartbeat => heartbeat::answered(cx),
+        Input::Reply(number, reply) => request::reply_received(cx, number, reply),
+        Input::ChannelEnded(join_ref, kind) => request::channel_ended(cx, join_ref, kind),
+        Input::BadMessage(message) => bad_message(cx, message),
+        Input::Opened
+        | Input::SelfConnected
+        | Input::Upgraded
+        | Input::Refused(_)
+        | Input::Violated(..)
+        | Input::PeerClosed(..) => connection_event(cx, input),
+    };
+    run(cx, flow, OPS_MAX)
+}
+
+/// Runs the user's ops until one has to wait. This is the only place that moves the user in its
+/// program.
+fn run(cx: &mut UserContext<'_>, mut flow: StepOutcome, ops_left: u32) -> Progress {
+    for ops_left in (0..=ops_left).rev() {
+        let pc = cx.user.pc();
+        cx.user.go_to(match flow {
+            StepOutcome::Next | StepOutcome::Flush => pc + 1,
+            StepOutcome::Again | StepOutcome::Wait => pc,
+            StepOutcome::Go(pc) | StepOutcome::WaitAt(pc) => pc,
+        });
+        match flow {
+            StepOutcome::Wait | StepOutcome::WaitAt(_) => return Progress::Waits,
+            StepOutcome::Flush => return Progress::Flush { ops_left },
+            StepOutcome::Next | StepOutcome::Again | StepOutcome::Go(_) => {}
+        }
+        if ops_left > 0 {
+            flow = begin_op(cx);
+        }
+    }
+    // A loop without a wait in it. Other users get their turn in between.
+    cx.user.set_wait(UserWait::Yield);
+    cx.wait_until(Deadline::Exact(cx.now));
+    Progress::Waits
+}
+
+/// Begins the user's present op.
+fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
+    match cx.op() {
+        Op::Connect { timeout_ns, handshake } => connect::begin(cx, timeout_ns, handshake),
+        Op::Send { template, frame } => send::begin(cx, template, frame),
+        Op::SendRandom { bytes } => send::begin_random(cx, bytes as usize),
+        Op::ExpectBytes { matcher, timeout_ns } => expect::begin_bytes(cx, matcher, timeout_ns),
+        Op::ExpectMessage { pattern, timeout_ns } => expect::begin_message(cx, pattern, timeout_ns),
+        Op::Request { request } => request::begin(cx, request),
+        Op::Wait { span_ns, jitter } => wait::begin(cx, span_ns, jitter),
+        Op::LoopBegin { index } => loops::begin(cx, index),
+        Op::LoopEnd { index } => loops::end_turn(cx, index),
+        Op::Stay => stay::begin(cx),
+        Op::Close { how } => close::begin(cx, how),
+        Op::End => iteration::end(cx),
+    }
+}
+
+/// Resumes what the user waits for at a moment.
+fn deadline(cx: &mut UserContext<'_>) -> StepOutcome {
+    let wait = match cx.user.state {
+        UserState::Running { wait, .. } => wait,
+        UserState::Resting => {
+            cx.record(Record::Late(cx.user.intended));
+            cx.record(Record::RestOver);
+            return iteration::begin(cx);
+        }
+        UserState::New | UserState::Stopped { .. } => return StepOutcome::Wait,
+    };
+    match wait {
+        UserWait::Connect { .. } | UserWait::Upgrade => connect::timed_out(cx),
+        UserWait::Answer { matched } => expect::timed_out(cx, matched.get()),
+        UserWait::Reply { number } => request::timed_out(cx, number.get()),
+        UserWait::Pause => {
+            cx.record(Record::Late(cx.user.intended));
+            StepOutcome::Again
+        }
+        UserWait::Turn { index } => {
+            cx.record(Record::Late(cx.user.intended));
+            loops::resume(cx, index.get())
+        }
+        UserWait::Yield => StepOutcome::Again,
+        UserWait::SendSpace
+        | UserWait::RunEnd
+        | UserWait::Close
+        | UserWait::CloseAfterFailedConnect
+        | UserWait::CloseAfterError => StepOutcome::Wait,
+    }
+}
+
+/// Handles an event that opens or ends a connection. A stopped user only closes it.
+fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> StepOutcome {
+    if cx.user.is_deaf() {
+        return StepOutcome::Wait;
+    }
+    if !cx.user.is_running() {
+        if !matches!(input, Input::Opened | Input::SelfConnected | Input::Upgraded) {
+            cx.act(UserAction::Close);
+        }
+        return StepOutcome::Wait;
+    }
+    match input {
+        Input::Opened => connect::opened(cx),
+        Input::SelfConnected => connect::reset_self_connection(cx),
+        Input::Upgraded => connect::upgraded(cx),
+        Input::Refused(status) => connect::refused(cx, ConnectFailure::Http(status)),
+        Input::Violated(violation, head) => connect::violated(cx, violation, head),
+        Input::PeerClosed(..) if cx.user.wait() == Some(UserWait::Close) => {
+            cx.act(UserAction::Close);
+            StepOutcome::Wait
+        }
+        Input::PeerClosed(code, reason) => {
+            cx.record(Record::PeerClosed { code, reason });
+            failure::condemn(cx)
+        }
+        _ => StepOutcome::Wait,
+    }
+}
+
+/// Closes the connection after the server's FIN. If the user only yielded to other users, the
+/// answer that it is about to expect may be here: it runs on first.
+fn peer_finished(cx: &mut UserContext<'_>) -> Progress {
+    if cx.user.wait() == Some(UserWait::Yield) {
+        let mut progress = run(cx, StepOutcome::Again, OPS_MAX);
+        while let Progress::Flush { ops_left } = progress {
+            progress = run(cx, StepOutcome::Again, ops_left);
+        }
+        if let Some(UserWait::Close | UserWait::CloseAfterError) = cx.user.wait() {
+            return Progress::Waits;
+        }
+    }
+    cx.act(UserAction::CloseFinished);
+    Progress::Waits
+}
+
+fn bad_message(cx: &mut UserContext<'_>, message: &[u8]) -> StepOutcome {
+    if cx.user.is_running() {
+        cx.record(Record::Sample(Sample::BadMessage(message)));
+        cx.count_error(ErrorKind::BadMessage);
+    }
+    failure::condemn(cx)
+}
+
+fn stop_and_leave(cx: &mut UserContext<'_>) -> StepOutcome {
+    if cx.user.is_leaving() {
+        return StepOutcome::Wait;
+    }
+    outcomes::stop(cx);
+    if cx.user.state == UserState::Resting {
+        cx.record(Record::RestOver);
+    }
+    let link = cx.user.link();
+    cx.user.state = UserState::Stopped { link, is_deaf: true, is_leaving: true };
+    match cx.socket {
+        SocketStatus::Absent => cx.act(UserAction::Remove),
+        _ if cx.class().resets => cx.act(UserAction::Reset),
+        _ => cx.close(),
+    }
+    StepOutcome::Wait
+}
+
+/// Ops that a user runs before it yields to other users.
+const OPS_MAX: u32 = 64;

@@ -1,0 +1,132 @@
+//! Outcomes of what a user waits for: it fails, or the user is stopped while it waits.
+//!
+//! Successes are recorded where they happen. This file counts failures and waits, so that the sums
+//! that [`LoadCounters`](throng_report::LoadCounters) names add up. A stopped user is counted when
+//! all users begin to leave, or when the schedule or a control command stops it. Nothing is counted
+//! for it after that.
+
+use throng_base::Instant;
+
+use super::context::{Rules, UserContext};
+use super::loops;
+use super::record::{IterationEnd, Record};
+use super::state::{User, UserState, UserWait};
+use crate::program::{LatencyKind, Op, Program, Protocol};
+
+/// Response that a user waits for from the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ServerWait {
+    /// An established connection; for a WebSocket, TCP's part of it.
+    Connect,
+    /// The answer to its upgrade request.
+    Upgrade,
+    /// The answer that its `expect` describes.
+    Answer,
+    /// The reply to its join.
+    Join,
+    /// The reply to its push.
+    Push,
+    /// Buffer space, to send more.
+    SendSpace,
+}
+
+impl ServerWait {
+    /// Returns the server's response that a user waits for.
+    fn of(user: &User, program: &Program) -> Option<Self> {
+        Some(match user.wait()? {
+            UserWait::Connect { .. } => Self::Connect,
+            UserWait::Upgrade => Self::Upgrade,
+            UserWait::Answer { .. } => Self::Answer,
+            UserWait::Reply { .. } => match program.latency_kind_at(user.pc())? {
+                LatencyKind::Join => Self::Join,
+                LatencyKind::Push => Self::Push,
+                LatencyKind::Connect | LatencyKind::Message => return None,
+            },
+            UserWait::SendSpace => match program.op(user.pc()) {
+                Op::Send { .. } | Op::SendRandom { .. } | Op::Request { .. } => Self::SendSpace,
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// Counts the step that a user waits in as failed. With `timed_out`, the server had all the time
+/// that it was given, and the wait is recorded. A failed connect is also counted by its
+/// [`ConnectFailure`](super::ConnectFailure).
+pub(crate) fn fail_wait(cx: &mut UserContext<'_>, timed_out: bool) {
+    let Some(wait) = ServerWait::of(cx.user, cx.rules.program) else { return };
+    match wait {
+        ServerWait::Connect => {}
+        ServerWait::Upgrade => cx.count(|c| c.upgrades_failed += 1),
+        ServerWait::Answer => cx.count(|c| c.messages_failed += 1),
+        ServerWait::Join => cx.count(|c| c.joins_failed += 1),
+        ServerWait::Push => cx.count(|c| c.pushes_failed += 1),
+        ServerWait::SendSpace => cx.count(|c| c.sends_failed += 1),
+    }
+    if timed_out {
+        record_unanswered(cx, wait);
+    }
+}
+
+/// Counts the step that a user waits in as cut off.
+fn cut_off_wait(cx: &mut UserContext<'_>) {
+    let Some(wait) = ServerWait::of(cx.user, cx.rules.program) else { return };
+    match wait {
+        ServerWait::Connect => cx.count(|c| c.connects_waiting += 1),
+        ServerWait::Upgrade => cx.count(|c| {
+            c.connects_waiting += 1;
+            c.upgrades_waiting += 1;
+        }),
+        ServerWait::Answer => cx.count(|c| c.messages_waiting += 1),
+        ServerWait::Join => cx.count(|c| c.joins_waiting += 1),
+        ServerWait::Push => cx.count(|c| c.pushes_waiting += 1),
+        ServerWait::SendSpace => cx.count(|c| c.sends_waiting += 1),
+    }
+    record_unanswered(cx, wait);
+}
+
+/// Records a wait that ended without an answer.
+fn record_unanswered(cx: &mut UserContext<'_>, wait: ServerWait) {
+    let from = match wait {
+        ServerWait::Answer => cx.user.answer_counts_from(),
+        _ => cx.user.intended,
+    };
+    let is_tcp_part = wait == ServerWait::Connect && cx.rules.program.protocol() != Protocol::Tcp;
+    let kind = cx.rules.program.latency_kind_at(cx.user.pc());
+    cx.record(Record::Unanswered { kind, is_tcp_part, from });
+}
+
+/// Counts a user that is stopped: the step that it waits in, and the end of its iteration. Does
+/// nothing the second time.
+pub(crate) fn stop(cx: &mut UserContext<'_>) {
+    let UserState::Running { wait, link, has_erred } = cx.user.state else { return };
+    cut_off_wait(cx);
+    let failed = matches!(wait, UserWait::CloseAfterError | UserWait::CloseAfterFailedConnect);
+    let is_done = is_done(cx.user, cx.rules, cx.now);
+    loops::count_missed_turns(cx, failed);
+    let is_cut = !has_erred && !is_done;
+    end_iteration(cx, is_cut.then_some(IterationEnd::Cut));
+    let is_deaf = cx.user.is_deaf();
+    cx.user.state = UserState::Stopped { link, is_deaf, is_leaving: false };
+}
+
+/// Records the end of a running user's iteration: `end`, or the end of its program.
+pub(crate) fn end_iteration(cx: &mut UserContext<'_>, end: Option<IterationEnd>) {
+    let UserState::Running { has_erred, .. } = cx.user.state else { return };
+    let own = if has_erred { IterationEnd::Failed } else { IterationEnd::Finished };
+    cx.record(Record::End(end.unwrap_or(own)));
+}
+
+/// Reports whether a user only waits for the end of the run: it is in `stay`, or its last loop is
+/// endless and the next turn is not due.
+pub(crate) fn is_done(user: &User, rules: Rules<'_>, now: Instant) -> bool {
+    match user.wait() {
+        Some(UserWait::RunEnd) => true,
+        Some(UserWait::Turn { index }) => {
+            user.intended > now.min(rules.schedule_over_at)
+                && rules.program.loop_at(index.get()).is_endless()
+        }
+        _ => false,
+    }
+}

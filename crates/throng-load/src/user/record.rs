@@ -1,0 +1,106 @@
+//! Events that a user records: everything that is more than one counter.
+
+use throng_base::Instant;
+use throng_proto::phoenix::client::PushReply;
+use throng_proto::websocket::Violation;
+
+use super::error::{ConnectFailure, ErrorKind};
+use super::timing::AnswerTiming;
+use crate::program::{LatencyKind, Loop};
+
+/// Event that a user records. A latency counts from the intended moment `from` to the arrival of
+/// what ended it.
+#[derive(Clone, Debug)]
+pub(crate) enum Record<'a> {
+    /// An iteration of the program begins.
+    Begin,
+    /// It ends.
+    End(IterationEnd),
+    /// TCP's part of a WebSocket's connect succeeded.
+    TcpConnected { from: Instant, timing: AnswerTiming },
+    /// A connect succeeded.
+    Connected { from: Instant, timing: AnswerTiming },
+    /// A connect failed.
+    ConnectFailed(ConnectFailure),
+    /// The server refused a connect (`ECONNREFUSED`).
+    ConnectRefused,
+    /// The server ended a connection unexpectedly.
+    ConnectionLost,
+    /// The server ended a WebSocket by a close frame.
+    PeerClosed { code: Option<u16>, reason: &'a str },
+    /// This many joined channels ended.
+    ChannelsLost(u64),
+    /// The answer to an `expect` arrived. Without `from`, its latency would mean nothing.
+    Answered { from: Option<Instant>, timing: AnswerTiming },
+    /// The reply to a request arrived.
+    Replied { from: Instant, timing: AnswerTiming },
+    /// A join was answered ok.
+    Joined { from: Instant, timing: AnswerTiming },
+    /// A push was answered ok.
+    Pushed { from: Instant, timing: AnswerTiming },
+    /// Something arrived at this moment that no step waits for: the target is alive.
+    Unasked(Instant),
+    /// An `expect` skips this message.
+    Skipped(&'a [u8]),
+    /// An error of an established connection.
+    Error(ErrorKind),
+    /// What was expected and what arrived, kept for the first error of each kind.
+    Sample(Sample<'a>),
+    /// A wait for the server since `from` ended without an answer; `is_tcp_part` if TCP's part of a
+    /// WebSocket's connect was missing.
+    Unanswered { kind: Option<LatencyKind>, is_tcp_part: bool, from: Instant },
+    /// Turns of a loop came due and never begin.
+    MissedTurns(MissedTurns),
+    /// This many turns of loops came due.
+    TurnsDue(u64),
+    /// The user acts after this due moment, and only this generator delayed it.
+    Late(Instant),
+    /// The user begins to rest after an error.
+    RestBegun,
+    /// It rests no more.
+    RestOver,
+}
+
+/// End of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IterationEnd {
+    /// The program ran to its end.
+    Finished,
+    /// An error ended it, or occurred in it.
+    Failed,
+    /// The user was stopped.
+    Cut,
+}
+
+/// Turns of a loop that came due and never begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MissedTurns {
+    /// True if an error ended their loop; false if their user is stopped.
+    pub(crate) has_failed: bool,
+    /// Histogram of their first latency.
+    pub(crate) kind: Option<LatencyKind>,
+    pub(crate) looping: Loop,
+    /// Beginning of the loop.
+    pub(crate) begun_at: Instant,
+    /// The first turn that does not begin.
+    pub(crate) first: u64,
+    /// The turn after the last one.
+    pub(crate) end: u64,
+}
+
+/// Error with what was expected and what arrived.
+#[derive(Clone, Debug)]
+pub(crate) enum Sample<'a> {
+    /// Something else arrived than the op at `pc` expects.
+    Mismatch { pc: u32, got: &'a [u8] },
+    /// What the op at `pc` expects did not arrive, except for these first bytes.
+    Timeout { pc: u32, matched: u32 },
+    /// The server violated the WebSocket protocol.
+    Violation(Violation),
+    /// The answer to the upgrade, which begins with these bytes, violates the protocol.
+    UpgradeViolation(Violation, &'a [u8]),
+    /// A message is not one of Phoenix Channels.
+    BadMessage(&'a [u8]),
+    /// A request was answered with another status than ok.
+    Refusal(ErrorKind, &'a PushReply<'a>),
+}

@@ -1,0 +1,158 @@
+//! What `join`, `push` and `leave` of Phoenix Channels have in common: the request and its reply.
+
+use throng_base::Prng;
+use throng_engine::Deadline;
+use throng_proto::phoenix::client::{self, PushReply};
+use throng_proto::phoenix::{Decimal, PhoenixPayload};
+
+use super::channels::Channel;
+use super::context::{StepOutcome, UserContext};
+use super::encoder::as_text;
+use super::error::ErrorKind;
+use super::failure;
+use super::record::{Record, Sample};
+use super::state::{Packed, UserWait};
+use crate::program::{ChannelRequest, ChannelRequestKind, Op, TemplateVars};
+use crate::steps::{join, leave, push, send};
+
+/// Sends a join, push or leave and waits for its reply.
+pub(crate) fn begin(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
+    if let Some(flow) = send::check_can_send(cx) {
+        return flow;
+    }
+    let request = cx.rules.program.request(index);
+    let channel = cx.user.channels.of_topic(request.topic);
+    let is_joined = channel.is_some_and(|channel| channel.joined);
+    if request.kind != ChannelRequestKind::Join && !is_joined {
+        return failure::skip_step(cx, ErrorKind::NotJoined);
+    }
+    let number = cx.user.next_ref();
+    let receives_probe = write(cx, request, number, channel);
+    match request.kind {
+        ChannelRequestKind::Join => join::sent(cx, number, request.topic, receives_probe),
+        ChannelRequestKind::Push => push::sent(cx, request.awaits_reply),
+        ChannelRequestKind::Leave => leave::sent(cx, channel),
+    }
+    if !request.awaits_reply {
+        cx.user.intended = cx.now;
+        return StepOutcome::Next;
+    }
+    cx.user.set_wait(UserWait::Reply { number: Packed::new(number) });
+    cx.wait_until(Deadline::Coarse(cx.now + request.timeout));
+    StepOutcome::Wait
+}
+
+/// Appends the request to the output. Returns whether the probe is delivered in its topic.
+fn write(
+    cx: &mut UserContext<'_>,
+    request: &ChannelRequest,
+    number: u32,
+    channel: Option<Channel>,
+) -> bool {
+    let vsn = cx.handshake().vsn;
+    let topic = cx.rules.program.topic(request.topic);
+    cx.encoder.clear();
+    let encoder = &mut *cx.encoder;
+    // Rendering a user's topic gives the same text each time.
+    let prng = Prng::derive(cx.rules.seed ^ TOPIC_SEED, cx.user.id);
+    topic
+        .name
+        .render(&mut TemplateVars { user_id: cx.user.id, counter: 0, prng }, &mut encoder.topic);
+    cx.user.render(|vars| {
+        request.event.render(vars, &mut encoder.event);
+        request.payload.render(vars, &mut encoder.payload);
+    });
+    let (topic_text, payload) = (as_text(&encoder.topic), as_text(&encoder.payload));
+    let r#ref = Decimal::new(number.into());
+    let join_ref = Decimal::new(channel.map_or(0, |channel| channel.join_ref).into());
+    match request.kind {
+        ChannelRequestKind::Join => {
+            client::join(vsn, r#ref.as_str(), topic_text, payload, &mut encoder.text);
+        }
+        ChannelRequestKind::Push => {
+            // Every protocol version can carry JSON.
+            let _ = client::push(
+                vsn,
+                Some(join_ref.as_str()),
+                r#ref.as_str(),
+                topic_text,
+                as_text(&encoder.event),
+                PhoenixPayload::Json(payload),
+                &mut encoder.text,
+            );
+        }
+        ChannelRequestKind::Leave => {
+            let join_ref = Some(join_ref.as_str());
+            client::leave(vsn, join_ref, r#ref.as_str(), topic_text, &mut encoder.text);
+        }
+    }
+    let receives_probe = topic.receives_probe(&encoder.topic);
+    cx.write_text();
+    receives_probe
+}
+
+/// Handles a reply to request `number`, if the user waits for it.
+pub(crate) fn reply_received(
+    cx: &mut UserContext<'_>,
+    number: u32,
+    reply: &PushReply<'_>,
+) -> StepOutcome {
+    let (Some(UserWait::Reply { number: awaited }), Op::Request { request }) =
+        (cx.user.wait(), cx.op())
+    else {
+        return StepOutcome::Wait;
+    };
+    if number != awaited.get() {
+        return StepOutcome::Wait;
+    }
+    let kind = cx.rules.program.request(request).kind;
+    let (from, timing) = (cx.user.intended, cx.timing());
+    let is_ok = &reply.status == "ok";
+    if !is_ok {
+        cx.record(Record::Sample(Sample::Refusal(ErrorKind::refused(kind), reply)));
+    }
+    cx.record(Record::Replied { timing, from });
+    if !is_ok {
+        // Of a join; no channel has the ref of another request.
+        cx.user.channels.remove(number);
+        return failure::fail_step(cx, ErrorKind::refused(kind));
+    }
+    match kind {
+        ChannelRequestKind::Join => join::answered(cx, number, from),
+        ChannelRequestKind::Push => push::answered(cx, from),
+        ChannelRequestKind::Leave => {}
+    }
+    cx.user.set_wait(UserWait::Yield);
+    cx.user.intended = cx.now;
+    cx.wait_until(Deadline::Never);
+    StepOutcome::Next
+}
+
+/// Fails a request whose reply has not arrived in time.
+pub(crate) fn timed_out(cx: &mut UserContext<'_>, number: u32) -> StepOutcome {
+    let Op::Request { request } = cx.op() else { return StepOutcome::Wait };
+    let kind = cx.rules.program.request(request).kind;
+    cx.user.channels.remove(number);
+    failure::fail_step(cx, ErrorKind::timeout(kind))
+}
+
+/// Handles the end of a channel by the server. Ignores channels that the user has left.
+pub(crate) fn channel_ended(
+    cx: &mut UserContext<'_>,
+    join_ref: u32,
+    kind: ErrorKind,
+) -> StepOutcome {
+    let Some(channel) = cx.remove_channel(join_ref) else { return StepOutcome::Wait };
+    if cx.user.is_closing_or_stopped() {
+        return StepOutcome::Wait;
+    }
+    if let (Some(UserWait::Reply { .. }), Op::Request { request }) = (cx.user.wait(), cx.op())
+        && cx.rules.program.request(request).topic == channel.topic
+    {
+        return failure::fail_step(cx, kind);
+    }
+    failure::fail_beside(cx, kind)
+}
+
+/// Separates the random numbers of topics from all others of a user.
+const TOPIC_SEED: u64 = 0x746f_7069_6373;

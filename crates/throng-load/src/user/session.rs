@@ -1,0 +1,141 @@
+//! The protocol state of a user's connection, and its heartbeat timer.
+
+use throng_base::Instant;
+use throng_proto::websocket::{ClientEvent, Scratch, Violation, WebSocketClient};
+use throng_proto::{Input, Session};
+
+/// Protocol state of a user's connection. Each connection gets a new one.
+#[derive(Debug)]
+pub enum UserSession {
+    /// A plain TCP stream.
+    Raw,
+    /// A WebSocket.
+    WebSocket(WebSocket),
+}
+
+/// A WebSocket with the heartbeat of its user.
+#[derive(Debug)]
+pub struct WebSocket {
+    client: WebSocketClient,
+    /// Moment of the next [`UserEvent::HeartbeatDue`]; [`Instant::FAR`] for never,
+    /// [`Instant::ZERO`] once it is due.
+    heartbeat_at: Instant,
+}
+
+/// Events that a connection delivers.
+#[derive(Debug)]
+pub enum UserEvent<'a> {
+    /// Bytes of a TCP stream.
+    Bytes(&'a [u8]),
+    /// An event of a WebSocket.
+    WebSocket(ClientEvent<'a>),
+    /// The answer to the upgrade violates the protocol. Holds the first bytes of the answer.
+    UpgradeViolated(Violation, Box<[u8]>),
+    /// The moment that `UserSession::set_heartbeat` has set is past. It must be set again for the
+    /// next one.
+    HeartbeatDue,
+}
+
+impl UserSession {
+    /// Creates a WebSocket session before its upgrade.
+    pub(crate) fn web_socket() -> Self {
+        Self::WebSocket(WebSocket { client: WebSocketClient::new(), heartbeat_at: Instant::FAR })
+    }
+
+    /// Returns the WebSocket client, or `None` on plain TCP.
+    pub(crate) fn client(&mut self) -> Option<&mut WebSocketClient> {
+        match self {
+            Self::Raw => None,
+            Self::WebSocket(socket) => Some(&mut socket.client),
+        }
+    }
+
+    /// Sets the moment of the next [`UserEvent::HeartbeatDue`]. Replaces an earlier one.
+    pub(crate) fn set_heartbeat(&mut self, at: Instant) {
+        if let Self::WebSocket(socket) = self {
+            socket.heartbeat_at = at;
+        }
+    }
+}
+
+impl Session for UserSession {
+    type Event<'a> = UserEvent<'a>;
+    type Scratch = Scratch;
+
+    fn next<'a, 'i: 'a>(
+        &mut self,
+        now: Instant,
+        input: &mut Input<'i>,
+        scratch: &'a mut Scratch,
+        out: &mut Vec<u8>,
+    ) -> Option<UserEvent<'a>> {
+        match self {
+            Self::Raw if input.is_empty() => None,
+            Self::Raw => Some(UserEvent::Bytes(input.take_all())),
+            Self::WebSocket(WebSocket { heartbeat_at, .. }) if *heartbeat_at == Instant::ZERO => {
+                *heartbeat_at = Instant::FAR;
+                Some(UserEvent::HeartbeatDue)
+            }
+            Self::WebSocket(socket) if socket.client.is_in_handshake() => {
+                // The client consumes the head when it finds the violation, so it is copied first.
+                let mut head = [0; HEAD_BYTES_MAX];
+                let length = input.peek().len().min(HEAD_BYTES_MAX);
+                head[..length].copy_from_slice(&input.peek()[..length]);
+                let event = socket.client.next(now, input, scratch, out)?;
+                Some(match event {
+                    ClientEvent::Failed(violation) => {
+                        UserEvent::UpgradeViolated(violation, head[..length].into())
+                    }
+                    event => UserEvent::WebSocket(event),
+                })
+            }
+            Self::WebSocket(socket) => {
+                socket.client.next(now, input, scratch, out).map(UserEvent::WebSocket)
+            }
+        }
+    }
+
+    fn deadline(&self) -> Instant {
+        match self {
+            Self::Raw => Instant::FAR,
+            Self::WebSocket(socket) => socket.heartbeat_at.min(socket.client.deadline()),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant, out: &mut Vec<u8>) {
+        let Self::WebSocket(socket) = self else { return };
+        if socket.heartbeat_at <= now {
+            socket.heartbeat_at = Instant::ZERO;
+        }
+        if socket.client.deadline() <= now {
+            socket.client.handle_timeout(now, out);
+        }
+    }
+}
+
+/// First bytes of a failed upgrade's answer that are kept for the report.
+const HEAD_BYTES_MAX: usize = 64;
+
+const _: () = assert!(size_of::<UserSession>() <= 32, "a user's protocol is small");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_is_reported_once_and_only_when_it_is_due() {
+        let mut session = UserSession::web_socket();
+        let (mut scratch, mut out) = (Scratch::default(), Vec::new());
+        let at = |seconds| Instant::ZERO + std::time::Duration::from_secs(seconds);
+        session.set_heartbeat(at(30));
+        assert_eq!(session.deadline(), at(30));
+        // This timer was set for an earlier moment: nothing is due.
+        session.handle_timeout(at(29), &mut out);
+        assert!(session.next(at(29), &mut Input::new(&mut []), &mut scratch, &mut out).is_none());
+        session.handle_timeout(at(30), &mut out);
+        let event = session.next(at(30), &mut Input::new(&mut []), &mut scratch, &mut out);
+        assert!(matches!(event, Some(UserEvent::HeartbeatDue)));
+        assert!(session.next(at(30), &mut Input::new(&mut []), &mut scratch, &mut out).is_none());
+        assert_eq!(session.deadline(), Instant::FAR);
+    }
+}

@@ -1,0 +1,348 @@
+//! A virtual user: its place in the program, its state, and what it remembers.
+
+use throng_base::{Instant, Prng};
+
+use super::channels::Channels;
+use super::inbox::Inbox;
+use super::loop_counter::LoopCounter;
+use super::receipts::Receipts;
+use super::timing::CLOCK_ERROR_MAX;
+use crate::program::{LOOPS_MAX, TemplateVars};
+
+/// A virtual user: a place in the program, a few small counters and a seed. There are millions.
+#[derive(Debug)]
+pub struct User {
+    /// Number over all cores.
+    pub(crate) id: u64,
+    pub(crate) prng: Prng,
+    /// Intended moment of the present step, from which its latency counts. During a wait, the
+    /// moment at which the wait ends.
+    pub(crate) intended: Instant,
+    /// Intended moment of the oldest unanswered message; [`Instant::FAR`] if there is none. During
+    /// a connect, the moment at which it began.
+    pub(crate) message_from: Instant,
+    pub(crate) outermost_loop: LoopCounter,
+    /// Counters of the inner loops. Almost no user has any.
+    pub(crate) inner_loops: Option<Box<[LoopCounter; LOOPS_MAX - 1]>>,
+    /// Channels that the user has joined or is joining.
+    pub(crate) channels: Channels,
+    /// Probes that the user has received. The machine does not know them.
+    pub(crate) receipts: Receipts,
+    /// Data that arrived before a step expected it, and late answers. Almost no user has one.
+    pub(crate) inbox: Option<Box<Inbox>>,
+    /// Index of the present op. Only [`Self::go_to`] changes it.
+    pc: u32,
+    /// Messages with a `${counter}` that the user has sent.
+    pub(crate) counter: u32,
+    /// Last ref that the user has used on this connection.
+    pub(crate) refs: u32,
+    /// Ref of the unanswered heartbeat; 0 for none.
+    pub(crate) heartbeat: u32,
+    pub(crate) class: u16,
+    /// Index of the connection's handshake.
+    pub(crate) handshake: u16,
+    /// Unanswered messages since `message_from`.
+    pub(crate) unanswered: u16,
+    pub(crate) state: UserState,
+    pub(crate) flags: UserFlags,
+}
+
+/// State of a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UserState {
+    /// Its program has not begun.
+    New,
+    /// It rests after an error, without a connection.
+    Resting,
+    /// Its program runs; `has_erred` after an error in this iteration.
+    Running { wait: UserWait, link: Link, has_erred: bool },
+    /// It is stopped, and its iteration is counted. Once `is_leaving`, it closes its connection,
+    /// and is removed with it. If `is_deaf`, it ignores the messages of its WebSocket, which is
+    /// being closed.
+    Stopped { link: Link, is_deaf: bool, is_leaving: bool },
+}
+
+/// Event that a running user waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UserWait {
+    /// The outcome of its connect, which has tried this many further source ports; on a WebSocket,
+    /// of TCP's part of it.
+    Connect { tries: u8 },
+    /// The answer to its upgrade request.
+    Upgrade,
+    /// The answer that its `expect` describes. On TCP, `matched` is the state of the matcher.
+    Answer { matched: Packed },
+    /// The reply to its join, push or leave with this ref.
+    Reply { number: Packed },
+    /// The end of a `wait`.
+    Pause,
+    /// The next turn of the loop with this index.
+    Turn { index: Packed },
+    /// The server, to accept what was sent before.
+    SendSpace,
+    /// The end of the run.
+    RunEnd,
+    /// Its next turn after other users have had theirs.
+    Yield,
+    /// The end of its connection, which its program closed.
+    Close,
+    /// The end of a connection whose connect failed.
+    CloseAfterFailedConnect,
+    /// The end of a connection that an error closed.
+    CloseAfterError,
+}
+
+/// Connection of a user, as far as it is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// Not counted: there is no connection, or its connect has not succeeded.
+    #[default]
+    Uncounted,
+    /// Counted as connected.
+    Connected,
+    /// Connected, and the user has closed its sending half.
+    HalfClosed,
+    /// Connected, and the error that closes the connection is counted.
+    Condemned,
+}
+
+/// A `u32` without alignment: it fits beside one-byte fields.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Packed([u8; 4]);
+
+impl Packed {
+    pub(crate) const fn new(number: u32) -> Self {
+        Self(number.to_ne_bytes())
+    }
+
+    pub(crate) const fn get(self) -> u32 {
+        u32::from_ne_bytes(self.0)
+    }
+}
+
+impl std::fmt::Debug for Packed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+/// Flags of a user, in one byte: there are millions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UserFlags(u8);
+
+impl UserFlags {
+    const ANSWERING: u8 = 1;
+    const RECEIVES_LOOKALIKES: u8 = 2;
+
+    /// Returns true once answers have begun to arrive: the next message starts a new window.
+    pub(crate) const fn is_answering(self) -> bool {
+        self.0 & Self::ANSWERING != 0
+    }
+
+    pub(crate) const fn set_answering(&mut self, is_answering: bool) {
+        self.set(Self::ANSWERING, is_answering);
+    }
+
+    /// Returns true if messages that match its `expect` also arrive unasked on this connection.
+    pub(crate) const fn receives_lookalikes(self) -> bool {
+        self.0 & Self::RECEIVES_LOOKALIKES != 0
+    }
+
+    pub(crate) const fn set_receives_lookalikes(&mut self, receives_lookalikes: bool) {
+        self.set(Self::RECEIVES_LOOKALIKES, receives_lookalikes);
+    }
+
+    const fn set(&mut self, flag: u8, is_set: bool) {
+        self.0 = if is_set { self.0 | flag } else { self.0 & !flag };
+    }
+}
+
+impl User {
+    /// Creates user `id`, whose program is due to begin at `due`.
+    pub(crate) fn new(id: u64, class: u16, seed: u64, due: Instant) -> Self {
+        Self {
+            id,
+            prng: Prng::derive(seed, id),
+            intended: due,
+            message_from: Instant::FAR,
+            outermost_loop: LoopCounter::default(),
+            inner_loops: None,
+            channels: Channels::default(),
+            receipts: Receipts::default(),
+            inbox: None,
+            pc: 0,
+            counter: 0,
+            refs: 0,
+            heartbeat: 0,
+            class,
+            handshake: 0,
+            unanswered: 0,
+            state: UserState::New,
+            flags: UserFlags::default(),
+        }
+    }
+
+    /// Returns the user's number over all cores.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Returns the index of the present op.
+    pub(crate) fn pc(&self) -> u32 {
+        self.pc
+    }
+
+    /// Moves the user to the op at `pc`.
+    pub(crate) fn go_to(&mut self, pc: u32) {
+        self.pc = pc;
+    }
+
+    /// Returns what the user waits for; `None` if its program does not run.
+    pub(crate) fn wait(&self) -> Option<UserWait> {
+        match self.state {
+            UserState::Running { wait, .. } => Some(wait),
+            _ => None,
+        }
+    }
+
+    /// Sets what the user waits for, while its program runs.
+    pub(crate) fn set_wait(&mut self, new: UserWait) {
+        if let UserState::Running { wait, .. } = &mut self.state {
+            *wait = new;
+        }
+    }
+
+    /// Returns the user's connection, as far as it is counted.
+    pub(crate) fn link(&self) -> Link {
+        match self.state {
+            UserState::Running { link, .. } | UserState::Stopped { link, .. } => link,
+            UserState::New | UserState::Resting => Link::Uncounted,
+        }
+    }
+
+    /// Replaces the link. Returns the one before.
+    pub(crate) fn set_link(&mut self, new: Link) -> Link {
+        match &mut self.state {
+            UserState::Running { link, .. } | UserState::Stopped { link, .. } => {
+                std::mem::replace(link, new)
+            }
+            UserState::New | UserState::Resting => Link::Uncounted,
+        }
+    }
+
+    /// Notes an error in the present iteration.
+    pub(crate) fn set_erred(&mut self) {
+        if let UserState::Running { has_erred, .. } = &mut self.state {
+            *has_erred = true;
+        }
+    }
+
+    /// Reports whether the user is stopped and closes its connection.
+    pub(crate) fn is_leaving(&self) -> bool {
+        matches!(self.state, UserState::Stopped { is_leaving: true, .. })
+    }
+
+    /// Reports whether the user ignores what arrives on its WebSocket, which is being closed.
+    pub(crate) fn is_deaf(&self) -> bool {
+        match self.state {
+            UserState::Running { wait, .. } => {
+                matches!(wait, UserWait::CloseAfterFailedConnect | UserWait::CloseAfterError)
+            }
+            UserState::Stopped { is_deaf, is_leaving, .. } => is_deaf || is_leaving,
+            UserState::New | UserState::Resting => false,
+        }
+    }
+
+    /// Reports whether the user is stopped or closes its connection.
+    pub(crate) fn is_closing_or_stopped(&self) -> bool {
+        !self.is_running() || self.is_deaf() || self.wait() == Some(UserWait::Close)
+    }
+
+    /// Reports whether an iteration of the user's program is in progress.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.state, UserState::Running { .. })
+    }
+
+    /// Reports whether the user has a counted connection.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.link() != Link::Uncounted
+    }
+
+    /// Reports whether the user may send more on its connection: it neither closes nor leaves.
+    pub(crate) fn may_send(&self) -> bool {
+        self.wait() != Some(UserWait::Close) && !self.is_leaving()
+    }
+
+    /// Returns the moment from which the present wait for an answer counts.
+    pub(crate) fn waiting_from(&self) -> Option<Instant> {
+        match self.wait()? {
+            UserWait::Answer { .. } => Some(self.answer_counts_from()),
+            UserWait::Reply { .. } => Some(self.intended),
+            _ => None,
+        }
+    }
+
+    /// Returns the moment from which the wait for an answer counts: the intended moment of the
+    /// oldest unanswered message, if there is one.
+    pub(crate) fn answer_counts_from(&self) -> Instant {
+        let of_window = self.inbox.as_ref().and_then(|inbox| inbox.window.front());
+        match of_window {
+            Some(from) => *from,
+            None if self.message_from == Instant::FAR => self.intended,
+            None => self.message_from,
+        }
+    }
+
+    /// Returns the moment until which a `wait` or the wait for a turn of a loop lasts.
+    pub(crate) fn paused_until(&self) -> Option<Instant> {
+        matches!(self.wait()?, UserWait::Pause | UserWait::Turn { .. }).then_some(self.intended)
+    }
+
+    /// Reports whether the user waits for the first answer to messages that it sent after
+    /// `arrived_at`. What arrived at `arrived_at` is then not the answer.
+    pub(crate) fn has_asked_after(&self, arrived_at: Instant) -> bool {
+        self.unanswered > 0
+            && !self.flags.is_answering()
+            && arrived_at + CLOCK_ERROR_MAX < self.intended
+    }
+
+    /// Forgets the unanswered messages.
+    pub(crate) fn clear_unanswered(&mut self) {
+        self.message_from = Instant::FAR;
+        self.unanswered = 0;
+    }
+
+    /// Returns the counter of the loop at `depth`.
+    pub(crate) fn loop_counter(&mut self, depth: u8) -> &mut LoopCounter {
+        match usize::from(depth).checked_sub(1) {
+            None => &mut self.outermost_loop,
+            Some(index) => &mut self.inner_loops.get_or_insert_default()[index],
+        }
+    }
+
+    /// Returns the next ref of this connection.
+    pub(crate) fn next_ref(&mut self) -> u32 {
+        self.refs = self.refs.wrapping_add(1).max(1);
+        self.refs
+    }
+
+    /// Returns four random bytes to mask a frame with.
+    pub(crate) fn mask(&mut self) -> [u8; 4] {
+        (self.prng.bits() as u32).to_le_bytes()
+    }
+
+    /// Returns the variables of templates.
+    pub(crate) fn template_vars(&self) -> TemplateVars {
+        TemplateVars { user_id: self.id, counter: self.counter.into(), prng: self.prng }
+    }
+
+    /// Calls `render` with the variables of templates, and keeps what it changes.
+    pub(crate) fn render<R>(&mut self, render: impl FnOnce(&mut TemplateVars) -> R) -> R {
+        let mut vars = self.template_vars();
+        let result = render(&mut vars);
+        (self.counter, self.prng) = (vars.counter as u32, vars.prng);
+        result
+    }
+}
+
+const _: () = assert!(size_of::<User>() <= 128, "a user is small: there are millions");

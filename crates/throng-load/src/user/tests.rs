@@ -1,0 +1,11 @@
+//! The machine without a driver: each row of a table is an input and the actions that follow.
+
+mod channels;
+mod close;
+mod connect;
+mod ending;
+mod expect;
+mod play;
+mod send;
+mod stop;
+mod wait;

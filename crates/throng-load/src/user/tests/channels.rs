@@ -1,0 +1,192 @@
+//! `join`, `push`, `leave`, and heartbeats.
+
+use super::play::{PHOENIX, check};
+
+#[test]
+fn a_join_is_answered_and_counts() {
+    check(
+        PHOENIX,
+        "[connect, join: {topic: a}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+                 joins_started +1",
+            ),
+            ("5 reply 1 ok", "replied 3, joined, no deadline"),
+        ],
+    );
+}
+
+#[test]
+fn a_refused_join_leaves_no_channel() {
+    check(
+        PHOENIX,
+        "[connect, join: {topic: a}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+                 joins_started +1",
+            ),
+            (
+                "5 reply 1 error",
+                "sample, replied 3, error join_refused, no deadline, close, sent a close frame, \
+                 joins_failed +1",
+            ),
+            ("5 closed requested", "end failed, rest, until 978, connected -1"),
+        ],
+    );
+}
+
+#[test]
+fn a_reply_that_does_not_come_is_a_time_out() {
+    check(
+        PHOENIX,
+        "[connect, join: {topic: a, timeout: 1s}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 1002, sent a frame, connected +1, \
+                 joins_started +1",
+            ),
+            (
+                "1002 deadline",
+                "error join_timeout, unanswered 1000, no deadline, close, sent a close frame, \
+                 joins_failed +1",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_reply_is_known_by_its_ref() {
+    check(
+        PHOENIX,
+        "[connect, join: {topic: a}, push: {topic: a, event: e}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+                 joins_started +1",
+            ),
+            (
+                "3 reply 1 ok",
+                "replied 1, joined, no deadline, time-out 10003, sent a frame, pushes_sent +1",
+            ),
+            ("4 reply 1 ok", ""),
+            ("5 reply 2 ok", "replied 2, pushed, no deadline"),
+        ],
+    );
+}
+
+#[test]
+fn a_push_without_a_reply_does_not_wait() {
+    check(
+        PHOENIX,
+        "[connect, join: {topic: a}, push: {topic: a, event: e, reply: false}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+                 joins_started +1",
+            ),
+            (
+                "3 reply 1 ok",
+                "replied 1, joined, no deadline, sent a frame, pushes_sent +1, \
+                 pushes_without_reply +1",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_channel_that_the_user_has_left_is_gone() {
+    check(
+        PHOENIX,
+        "[connect, join: {topic: a}, leave: {topic: a}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+                 joins_started +1",
+            ),
+            (
+                "3 reply 1 ok",
+                "replied 1, joined, no deadline, channels lost 1, time-out 10003, sent a frame",
+            ),
+            ("4 reply 2 ok", "replied 1, no deadline"),
+        ],
+    );
+}
+
+#[test]
+fn a_channel_that_crashes_is_an_error() {
+    check(
+        PHOENIX,
+        "[connect, join: {topic: a}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+                 joins_started +1",
+            ),
+            ("3 reply 1 ok", "replied 1, joined, no deadline"),
+            (
+                "9 channel-error 1",
+                "channels lost 1, error channel_error, no deadline, close, sent a close frame",
+            ),
+            ("9 closed requested", "end failed, rest, until 982, connected -1"),
+        ],
+    );
+}
+
+#[test]
+fn a_user_that_continues_after_a_crash_has_no_channel() {
+    check(
+        &format!("{PHOENIX}\non_error: continue"),
+        "[connect, join: {topic: a}, wait: 10ms, push: {topic: a, event: e}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+                 joins_started +1",
+            ),
+            ("3 reply 1 ok", "replied 1, joined, no deadline, until 13"),
+            ("9 channel-error 1", "channels lost 1, error channel_error"),
+            ("13 deadline", "late 0, error not_joined, no deadline"),
+        ],
+    );
+}
+
+#[test]
+fn a_heartbeat_without_an_answer_ends_the_connection() {
+    check(
+        PHOENIX,
+        "[connect, stay]",
+        &[
+            ("0 begin; 1 opened; 2 upgraded", "connected 2, no deadline, connected +1"),
+            ("30000 heartbeat", "sent a frame, heartbeats_sent +1"),
+            ("30001 reply 1 ok", "heartbeats_answered +1"),
+            ("60000 heartbeat", "sent a frame, heartbeats_sent +1"),
+            (
+                "90000 heartbeat",
+                "error heartbeat_timeout, close, sent a close frame, heartbeats_missed +1",
+            ),
+            ("90000 closed requested", "end failed, rest, until 90949, connected -1"),
+        ],
+    );
+}
+
+#[test]
+fn a_message_of_another_protocol_ends_the_connection() {
+    check(
+        PHOENIX,
+        "[connect, stay]",
+        &[
+            ("0 begin; 1 opened; 2 upgraded", "connected 2, no deadline, connected +1"),
+            ("3 bad hello", "sample, error bad_message, close, sent a close frame"),
+            ("3 closed requested", "end failed, rest, until 938, connected -1"),
+        ],
+    );
+}

@@ -1,0 +1,216 @@
+//! `expect`: answers, and what is none.
+
+use super::play::{TCP, WS, check};
+
+#[test]
+fn an_answer_counts_from_its_message() {
+    check(
+        TCP,
+        "[connect, wait: 10ms, send: hi, expect: ho, stay]",
+        &[
+            ("0 begin; 1 opened", "connected 1, no deadline, until 11, connected +1"),
+            (
+                "12 deadline",
+                "late 1, time-out 5012, sent hi, messages_expected +1, messages_sent +1",
+            ),
+            ("20 bytes ho", "answered 9, no deadline"),
+        ],
+    );
+}
+
+#[test]
+fn an_answer_may_arrive_in_pieces() {
+    check(
+        TCP,
+        "[connect, send: hi, expect: hello, stay]",
+        &[
+            (
+                "0 begin; 1 opened",
+                "connected 1, no deadline, time-out 5001, sent hi, connected +1, \
+                 messages_expected +1, messages_sent +1",
+            ),
+            ("2 bytes he", ""),
+            ("3 bytes llo", "answered 2, no deadline"),
+        ],
+    );
+}
+
+#[test]
+fn an_answer_that_is_too_late_is_a_time_out() {
+    check(
+        TCP,
+        "[connect, send: hi, expect: {text: ho, timeout: 1s}, stay]",
+        &[
+            (
+                "0 begin; 1 opened",
+                "connected 1, no deadline, time-out 1001, sent hi, connected +1, \
+                 messages_expected +1, messages_sent +1",
+            ),
+            (
+                "1001 deadline",
+                "sample, error expect_timeout, unanswered 1000, no deadline, close, \
+                 messages_failed +1",
+            ),
+            ("1001 closed requested", "end failed, rest, until 1958, connected -1"),
+        ],
+    );
+}
+
+#[test]
+fn another_answer_is_a_mismatch() {
+    check(
+        TCP,
+        "[connect, send: hi, expect: ho, stay]",
+        &[
+            (
+                "0 begin; 1 opened",
+                "connected 1, no deadline, time-out 5001, sent hi, connected +1, \
+                 messages_expected +1, messages_sent +1",
+            ),
+            ("2 bytes no", "sample, error expect_mismatch, no deadline, close, messages_failed +1"),
+            ("2 closed requested", "end failed, rest, until 959, connected -1"),
+        ],
+    );
+}
+
+#[test]
+fn bytes_that_arrive_early_are_the_answer_of_the_next_expect() {
+    check(
+        TCP,
+        "[connect, wait: 10ms, expect: ho, stay]",
+        &[
+            ("0 begin; 1 opened", "connected 1, no deadline, until 11, connected +1"),
+            ("5 bytes ho", ""),
+            (
+                "11 deadline",
+                "late 0, time-out 5011, answered unmeasured, no deadline, messages_expected +1",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn bytes_that_nothing_expects_are_unasked() {
+    check(
+        TCP,
+        "[connect, send: hi, stay]",
+        &[
+            (
+                "0 begin; 1 opened",
+                "connected 1, no deadline, sent hi, connected +1, messages_sent +1",
+            ),
+            ("5 bytes ho", "messages_unasked +1"),
+        ],
+    );
+}
+
+#[test]
+fn what_follows_an_answer_belongs_to_the_next_one() {
+    check(
+        TCP,
+        "[connect, expect: a, expect: b, stay]",
+        &[
+            (
+                "0 begin; 1 opened",
+                "connected 1, no deadline, time-out 5001, connected +1, messages_expected +1",
+            ),
+            (
+                "5 bytes ab",
+                "answered 4, no deadline, time-out 5005, answered 0, no deadline, \
+                 messages_expected +1",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_message_that_does_not_match_is_skipped_where_the_step_says_so() {
+    check(
+        WS,
+        "[connect, send: hi, expect: {text: ho, skip_others: true}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 5002, sent a frame, connected +1, \
+                 messages_expected +1, messages_sent +1",
+            ),
+            ("3 text no", "skipped, messages_unasked +1"),
+            ("4 text ho", "answered 2, no deadline"),
+        ],
+    );
+}
+
+#[test]
+fn a_message_that_does_not_match_is_a_mismatch() {
+    check(
+        WS,
+        "[connect, send: hi, expect: {text: ho, skip_others: false}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 5002, sent a frame, connected +1, \
+                 messages_expected +1, messages_sent +1",
+            ),
+            (
+                "3 text no",
+                "sample, error expect_mismatch, no deadline, close, sent a close frame, \
+                 messages_failed +1",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn messages_that_are_sent_ahead_are_answered_from_their_own_moment() {
+    check(
+        TCP,
+        "[connect, send: a, expect: A, send: b, wait: 5ms, send: c, expect: B, expect: C, stay]",
+        &[
+            (
+                "0 begin; 1 opened",
+                "connected 1, no deadline, time-out 5001, sent a, connected +1, \
+                 messages_expected +1, messages_sent +1",
+            ),
+            ("2 bytes A", "answered 1, no deadline, until 7, sent b, messages_sent +1"),
+            ("7 deadline", "late 0, time-out 5007, sent c, messages_expected +1, messages_sent +1"),
+            ("10 bytes B", "answered 8, no deadline, time-out 5010, messages_expected +1"),
+            ("20 bytes C", "answered 18, no deadline"),
+        ],
+    );
+}
+
+#[test]
+fn an_answer_after_its_time_out_is_not_the_next_answer() {
+    check(
+        &format!("{WS}\non_error: continue"),
+        "[connect, send: a, expect: {text: A, timeout: 10ms}, send: b, expect: {text: A, \
+         timeout: 10ms}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 12, sent a frame, connected +1, \
+                 messages_expected +1, messages_sent +1",
+            ),
+            (
+                "12 deadline",
+                "sample, error expect_timeout, unanswered 10, time-out 22, sent a frame, \
+                 messages_expected +1, messages_failed +1, messages_sent +1",
+            ),
+            ("14 text A", "messages_unasked +1"),
+            ("16 text A", "answered 4, no deadline"),
+        ],
+    );
+}
+
+#[test]
+fn too_many_bytes_before_an_expect_end_the_connection() {
+    check(
+        TCP,
+        "[connect, wait: 10ms, expect: ho, stay]",
+        &[
+            ("0 begin; 1 opened", "connected 1, no deadline, until 11, connected +1"),
+            ("5 flood 70000", "error inbox_overflow, no deadline, close"),
+            ("5 closed requested", "end failed, rest, until 962, connected -1"),
+        ],
+    );
+}

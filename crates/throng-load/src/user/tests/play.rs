@@ -1,0 +1,325 @@
+//! Plays inputs to a user, and writes down its actions.
+
+use throng_base::Instant;
+use throng_driver::Errno;
+use throng_engine::{Arrival, CloseReason, Deadline};
+use throng_proto::phoenix::PhoenixPayload;
+use throng_proto::phoenix::client::PushReply;
+use throng_proto::websocket::{
+    ClientEvent, Scratch, ServerEvent, Violation, WebSocketLimits, WebSocketServer,
+};
+use throng_proto::{Input as Bytes, Session};
+use throng_report::LoadCounters;
+
+use crate::program::{IncomingMessage, Program};
+use crate::scenario::Scenario;
+use crate::user::{
+    ClassTraits, Encoder, ErrorKind, Input, IterationEnd, Progress, Record, Rules, SocketStatus,
+    User, UserAction, UserContext, UserEvent, UserSession, handle,
+};
+
+/// A user of a program, and what is around it.
+pub(super) struct Play {
+    program: Program,
+    classes: Vec<ClassTraits>,
+    user: User,
+    session: UserSession,
+    encoder: Encoder,
+    socket: SocketStatus,
+    counters: LoadCounters,
+    is_scheduled: bool,
+    schedule_over_at: Instant,
+    is_closed_model: bool,
+    port_tries_max: u8,
+}
+
+/// Checks each row of a table: inputs, each after its moment in milliseconds, and the actions that
+/// follow from the last one. `head` is the target and what else stands before the load; `user` has
+/// the steps.
+#[track_caller]
+pub(super) fn check(head: &str, user: &str, rows: &[(&str, &str)]) {
+    let mut play = Play::new(head, user);
+    let played: Vec<_> = rows.iter().map(|(input, _)| (*input, play.row(input))).collect();
+    let expected: Vec<_> =
+        rows.iter().map(|(input, actions)| (*input, (*actions).to_owned())).collect();
+    let shown = |rows: &[(&str, String)]| {
+        rows.iter().map(|(input, actions)| format!("{input:?}, {actions:?}\n")).collect::<String>()
+    };
+    assert!(
+        played == expected,
+        "{user}\nexpected:\n{}played:\n{}",
+        shown(&expected),
+        shown(&played)
+    );
+}
+
+pub(super) const TCP: &str = "target: tcp://h:1";
+pub(super) const WS: &str = "target: ws://h:1/";
+pub(super) const PHOENIX: &str = "target: ws://h:1/\nprotocol: phoenix";
+
+impl Play {
+    fn new(head: &str, user: &str) -> Self {
+        let load = "load: [{ramp: {to: 1, over: 1s}}]";
+        let text = format!("{head}\n{load}\nuser: {user}\n");
+        let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
+        let program = Program::compile(&scenario);
+        Self {
+            classes: ClassTraits::of(&program),
+            program,
+            user: User::new(0, 0, 1, Instant::ZERO),
+            session: UserSession::Raw,
+            encoder: Encoder::new(),
+            socket: SocketStatus::Absent,
+            counters: LoadCounters::default(),
+            is_scheduled: true,
+            schedule_over_at: Instant::FAR,
+            is_closed_model: true,
+            port_tries_max: 0,
+        }
+    }
+
+    /// Plays the inputs of one row. Returns the actions that follow from the last one.
+    fn row(&mut self, row: &str) -> String {
+        row.split("; ").map(|input| self.play(input)).last().unwrap_or_default()
+    }
+
+    /// Plays one input: a moment, its name, and what belongs to it.
+    fn play(&mut self, text: &str) -> String {
+        let mut words = text.splitn(3, ' ');
+        let ms: u64 = words.next().unwrap().parse().expect("a row begins with its moment");
+        let (name, rest) = (words.next().unwrap(), words.next().unwrap_or(""));
+        let now = Instant::from_nanos(ms * 1_000_000);
+        let reply = reply_to(rest);
+        let number = || -> u32 { rest.split(' ').next().unwrap().parse().unwrap() };
+        let input = match name {
+            "begin" => Input::Begin,
+            "cancel" => Input::Cancel,
+            "opened" => {
+                self.socket = SocketStatus::Open;
+                Input::Opened
+            }
+            "self-connected" => {
+                self.socket = SocketStatus::Open;
+                Input::SelfConnected
+            }
+            "upgraded" => Input::Upgraded,
+            "refused" => Input::Refused(number() as u16),
+            "violated" => Input::Violated(Violation::ResponseInvalid, Some(rest.as_bytes())),
+            "bytes" => Input::Bytes(rest.as_bytes()),
+            "text" => Input::Message(IncomingMessage::Text(rest)),
+            "bad" => Input::BadMessage(rest.as_bytes()),
+            "reply" => Input::Reply(number(), &reply),
+            "channel-error" => Input::ChannelEnded(number(), ErrorKind::ChannelError),
+            "peer-closed" => Input::PeerClosed(Some(number() as u16), ""),
+            "fin" => Input::PeerFinished,
+            "heartbeat" => Input::HeartbeatDue,
+            "blocked" => {
+                self.socket = SocketStatus::Blocked;
+                return String::new();
+            }
+            "drained" => {
+                self.socket = SocketStatus::Open;
+                Input::Drained
+            }
+            "flood" => return self.input(now, Input::Bytes(&vec![0; number() as usize])),
+            "deadline" => Input::Deadline,
+            "closed" => {
+                self.socket = SocketStatus::Absent;
+                Input::Closed(close_reason(rest))
+            }
+            "stop" => Input::Stop,
+            "leave" => Input::Leave,
+            "schedule-over" => {
+                (self.is_scheduled, self.schedule_over_at) = (false, now);
+                return String::new();
+            }
+            "open-model" => {
+                self.is_closed_model = false;
+                return String::new();
+            }
+            "ports" => {
+                self.port_tries_max = number() as u8;
+                return String::new();
+            }
+            other => panic!("no input is called {other}"),
+        };
+        self.input(now, input)
+    }
+
+    fn input(&mut self, now: Instant, mut input: Input<'_>) -> String {
+        let mut notes = Vec::new();
+        loop {
+            let mut out = Vec::new();
+            let before = self.counters.clone();
+            let mut actions = Vec::new();
+            let counters = &mut self.counters;
+            let mut act = |action: UserAction<'_>| {
+                if let UserAction::Count(count) = action {
+                    count(counters);
+                } else {
+                    if let UserAction::Record(Record::Connected { .. }) = action {
+                        counters.connected += 1;
+                    }
+                    actions.push(shown(&action, now));
+                }
+            };
+            let mut cx = UserContext {
+                user: &mut self.user,
+                now,
+                arrival: Arrival::UNKNOWN,
+                socket: self.socket,
+                session: &mut self.session,
+                out: &mut out,
+                rules: Rules {
+                    program: &self.program,
+                    classes: &self.classes,
+                    seed: 1,
+                    is_scheduled: self.is_scheduled,
+                    is_closed_model: self.is_closed_model,
+                    schedule_over_at: self.schedule_over_at,
+                    port_tries_max: self.port_tries_max,
+                },
+                encoder: &mut self.encoder,
+                actions: &mut act,
+            };
+            let progress = handle(&mut cx, input);
+            if actions.iter().any(|action| action == "connect") {
+                self.socket = SocketStatus::Busy;
+            }
+            notes.append(&mut actions);
+            notes.dedup();
+            notes.extend(self.sent(now, &out));
+            notes.extend(differences(&before, &self.counters));
+            match progress {
+                Progress::Waits => break,
+                Progress::Flush { ops_left } => input = Input::Flushed { ops_left },
+            }
+            notes.push("flush".to_owned());
+        }
+        notes.join(", ")
+    }
+
+    /// Describes what the user sent. Answers the request of an upgrade.
+    fn sent(&mut self, now: Instant, out: &[u8]) -> Option<String> {
+        if out.is_empty() {
+            return None;
+        }
+        if self.session.client().is_some_and(|client| client.is_in_handshake()) {
+            let mut answer = accept(out);
+            let mut input = Bytes::new(&mut answer);
+            let mut scratch = Scratch::default();
+            let event = self.session.next(now, &mut input, &mut scratch, &mut Vec::new());
+            assert!(
+                matches!(event, Some(UserEvent::WebSocket(ClientEvent::Opened { .. }))),
+                "{event:?}"
+            );
+            return Some("sent the upgrade".to_owned());
+        }
+        Some(match self.session {
+            UserSession::Raw if out.len() > 20 => format!("sent {} bytes", out.len()),
+            UserSession::Raw => format!("sent {}", str::from_utf8(out).unwrap()),
+            UserSession::WebSocket(_) if out[0] & 0xf == 8 => "sent a close frame".to_owned(),
+            UserSession::WebSocket(_) => "sent a frame".to_owned(),
+        })
+    }
+}
+
+/// Returns the answer of a server that accepts an upgrade.
+fn accept(request: &[u8]) -> Vec<u8> {
+    let mut server = WebSocketServer::new(Instant::ZERO, &WebSocketLimits::default());
+    let (mut request, mut out) = (request.to_vec(), Vec::new());
+    let mut scratch = Scratch::default();
+    let mut input = Bytes::new(&mut request);
+    let event = server.next(Instant::ZERO, &mut input, &mut scratch, &mut out);
+    let Some(ServerEvent::Request(request)) = event else { panic!("{event:?}") };
+    let upgrade = server.check_upgrade(&request).unwrap();
+    server.accept(&upgrade, None, &[], false, &mut out);
+    out
+}
+
+fn reply_to(rest: &str) -> PushReply<'_> {
+    let status = rest.split(' ').nth(1).unwrap_or("ok");
+    PushReply {
+        join_ref: None,
+        r#ref: None,
+        topic: "a".into(),
+        status: status.into(),
+        response: PhoenixPayload::Json("{}"),
+    }
+}
+
+fn close_reason(name: &str) -> CloseReason {
+    match name {
+        "requested" => CloseReason::Requested,
+        "finished" => CloseReason::Finished,
+        "reset" => CloseReason::Failed(Errno::CONN_RESET),
+        "refused" => CloseReason::ConnectFailed(Errno::CONN_REFUSED),
+        "port-taken" => CloseReason::ConnectFailed(Errno::ADDR_NOT_AVAILABLE),
+        "overflow" => CloseReason::Overflow,
+        "panicked" => CloseReason::Panicked,
+        other => panic!("no reason is called {other}"),
+    }
+}
+
+/// Describes an action in a few words.
+fn shown(action: &UserAction<'_>, now: Instant) -> String {
+    let ms = |at: Instant| at.as_nanos() / 1_000_000;
+    let since = |from: Instant| now.since(from).as_millis();
+    match action {
+        UserAction::Connect { .. } => "connect".to_owned(),
+        UserAction::Close => "close".to_owned(),
+        UserAction::CloseFinished => "close finished".to_owned(),
+        UserAction::Reset => "reset".to_owned(),
+        UserAction::HalfClose => "half-close".to_owned(),
+        UserAction::WaitUntil(Deadline::Never) => "no deadline".to_owned(),
+        UserAction::WaitUntil(Deadline::Coarse(at)) => format!("time-out {}", ms(*at)),
+        UserAction::WaitUntil(Deadline::Exact(at)) => format!("until {}", ms(*at)),
+        UserAction::Remove => "remove".to_owned(),
+        UserAction::Count(_) => String::new(),
+        UserAction::Record(record) => match record {
+            Record::Begin => "begin".to_owned(),
+            Record::End(IterationEnd::Finished) => "end finished".to_owned(),
+            Record::End(IterationEnd::Failed) => "end failed".to_owned(),
+            Record::End(IterationEnd::Cut) => "end cut".to_owned(),
+            Record::TcpConnected { from, .. } => format!("TCP connected {}", since(*from)),
+            Record::Connected { from, .. } => format!("connected {}", since(*from)),
+            Record::ConnectFailed(why) => format!("connect failed {why}"),
+            Record::ConnectRefused => "refused".to_owned(),
+            Record::ConnectionLost => "lost".to_owned(),
+            Record::PeerClosed { code, .. } => format!("peer closed {}", code.unwrap()),
+            Record::ChannelsLost(count) => format!("channels lost {count}"),
+            Record::Answered { from: Some(from), .. } => format!("answered {}", since(*from)),
+            Record::Answered { from: None, .. } => "answered unmeasured".to_owned(),
+            Record::Replied { from, .. } => format!("replied {}", since(*from)),
+            Record::Joined { .. } => "joined".to_owned(),
+            Record::Pushed { .. } => "pushed".to_owned(),
+            Record::Unasked(_) => "unasked".to_owned(),
+            Record::Skipped(_) => "skipped".to_owned(),
+            Record::Error(kind) => format!("error {}", kind.name()),
+            Record::Sample(_) => "sample".to_owned(),
+            Record::Unanswered { from, .. } => format!("unanswered {}", since(*from)),
+            Record::TurnsDue(count) => format!("turns due {count}"),
+            Record::MissedTurns(missed) => format!("missed {}", missed.end - missed.first),
+            Record::Late(due) => format!("late {}", since(*due)),
+            Record::RestBegun => "rest".to_owned(),
+            Record::RestOver => "rest over".to_owned(),
+        },
+    }
+}
+
+/// Returns the counters that differ, with their differences.
+fn differences(before: &LoadCounters, after: &LoadCounters) -> Vec<String> {
+    let fields = |counters: &LoadCounters| match serde_json::to_value(counters).unwrap() {
+        serde_json::Value::Object(fields) => fields,
+        other => panic!("{other}"),
+    };
+    let count = |fields: &serde_json::Map<String, serde_json::Value>, name: &str| {
+        fields.get(name).and_then(serde_json::Value::as_i64).unwrap_or(0)
+    };
+    let (before, after) = (fields(before), fields(after));
+    let differs = |name: &String| {
+        let difference = count(&after, name) - count(&before, name);
+        (difference != 0).then(|| format!("{name} {difference:+}"))
+    };
+    after.keys().filter_map(differs).collect()
+}

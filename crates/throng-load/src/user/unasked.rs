@@ -1,0 +1,219 @@
+//! Data that arrives while no step waits for it: kept for the `expect` that is about to begin, or
+//! counted as *unasked*.
+//!
+//! After a `send`, an `expect` accepts only what arrives after it. What arrived before is unasked:
+//! it is counted and discarded. If unasked messages look like what the user's next `expect` waits
+//! for, the user cannot tell its own answers from them; each answer from then on is counted as
+//! doubtful.
+
+use throng_base::Instant;
+use throng_engine::Arrival;
+
+use super::context::{UserAction, UserContext};
+use super::error::ErrorKind;
+use super::failure;
+use super::inbox::Inbox;
+use super::record::Record;
+use super::state::{User, UserWait};
+use super::timing::AnswerTiming;
+use crate::program::{IncomingMessage, NextAnswer, OnError, Op};
+
+/// Keeps or discards bytes of a stream for which the op at `pc` does not wait. `of_answer` is true
+/// if they came together with the previous answer. Returns false if the user ends its connection.
+pub(crate) fn receive_bytes(
+    cx: &mut UserContext<'_>,
+    pc: u32,
+    bytes: &[u8],
+    timing: AnswerTiming,
+    of_answer: bool,
+) -> bool {
+    if !may_be_expected_next(cx, pc) {
+        cx.count(|c| c.messages_unasked += 1);
+        // The rest of an answer whose beginning was enough for its step belongs to that answer.
+        if !of_answer && !take_late_answer(cx.user, timing.arrived_at()) {
+            cx.user.flags.set_receives_lookalikes(true);
+        }
+        return true;
+    }
+    let inbox = cx.user.inbox.get_or_insert_with(|| Box::new(Inbox::new(timing)));
+    if inbox.has_room(bytes.len()) {
+        inbox.bytes.extend_from_slice(bytes);
+        inbox.timing = timing;
+        return true;
+    }
+    overflow(cx)
+}
+
+/// Keeps or discards a message that no step waits for.
+pub(crate) fn receive_message(cx: &mut UserContext<'_>, message: IncomingMessage<'_>) {
+    let timing = cx.timing();
+    cx.record(Record::Unasked(timing.arrived_at()));
+    if !may_be_expected_next(cx, cx.user.pc()) {
+        return discard_message(cx, message, timing.arrived_at());
+    }
+    let bytes = message.bytes().len();
+    let skips_others = cx.class().skips_others;
+    let inbox = cx.user.inbox.get_or_insert_with(|| Box::new(Inbox::new(timing)));
+    // If others are skipped anyway, the oldest make room.
+    while skips_others && !inbox.has_room(bytes) && inbox.pop(|_, _| ()).is_some() {
+        (cx.actions)(UserAction::Count(|c| c.messages_unasked += 1));
+    }
+    if inbox.has_room(bytes) {
+        inbox.push(message, timing);
+    } else {
+        overflow(cx);
+    }
+}
+
+/// Reports whether data that arrives before the op at `pc` may match an `expect` that is about to
+/// begin.
+fn may_be_expected_next(cx: &UserContext<'_>, pc: u32) -> bool {
+    let is_leaving = match cx.user.wait() {
+        Some(wait) => {
+            matches!(wait, UserWait::RunEnd | UserWait::Close | UserWait::CloseAfterError)
+        }
+        None => true,
+    };
+    if is_leaving || !cx.class().expects {
+        return false;
+    }
+    let NextAnswer { sends_first, expect } = cx.rules.program.next_answer(pc);
+    // If answers are outstanding it may be one of them, even if the user sends before its next
+    // `expect`.
+    (expect.is_some() && !sends_first) || cx.user.unanswered > 0
+}
+
+/// Counts and discards a message that answers nothing.
+pub(crate) fn discard_message(
+    cx: &mut UserContext<'_>,
+    message: IncomingMessage<'_>,
+    arrived_at: Instant,
+) {
+    cx.count(|c| c.messages_unasked += 1);
+    if cx.user.flags.receives_lookalikes() && cx.user.inbox.is_none() {
+        return;
+    }
+    let program = cx.rules.program;
+    let Some(expect) = program.next_answer(cx.user.pc()).expect else { return };
+    let Op::ExpectMessage { pattern, .. } = program.op(expect) else { return };
+    if program.pattern(pattern).matches(message) && !take_late_answer(cx.user, arrived_at) {
+        cx.user.flags.set_receives_lookalikes(true);
+    }
+}
+
+/// Discards what has arrived before a request is sent: it cannot be the answer.
+pub(crate) fn discard_all(cx: &mut UserContext<'_>) {
+    let Some(mut inbox) = cx.user.inbox.take() else { return };
+    inbox.set_aside = None;
+    let may_be_late = inbox.may_be_late_answer(cx.now);
+    if inbox.messages.is_empty() && !inbox.bytes.is_empty() {
+        cx.count(|c| c.messages_unasked += 1);
+        // A stream has no message boundaries: all of it is one late answer, or it looks like an
+        // answer.
+        if may_be_late {
+            inbox.late_answers = 0;
+        } else {
+            cx.user.flags.set_receives_lookalikes(true);
+        }
+    }
+    let bytes = std::mem::take(&mut inbox.bytes);
+    let messages = std::mem::take(&mut inbox.messages);
+    cx.user.inbox = Some(inbox).filter(|inbox| may_be_late && !inbox.is_empty());
+    let mut rest = &bytes[..];
+    for kept in messages {
+        let (message, after) = kept.split_from(rest);
+        rest = after;
+        discard_message(cx, message, kept.timing.arrived_at());
+    }
+}
+
+/// Takes the first kept message that `pattern` matches. Skips messages before it if the pattern
+/// skips others. Returns `None` if there is none, and an error if another message came first.
+pub(crate) fn take_kept_answer(
+    cx: &mut UserContext<'_>,
+    pattern: u32,
+) -> Result<Option<AnswerTiming>, ErrorKind> {
+    let pattern = cx.rules.program.pattern(pattern);
+    while let Some(inbox) = &mut cx.user.inbox {
+        let popped = inbox.pop(|message, timing| (pattern.matches(message), timing));
+        cx.user.inbox.take_if(|inbox| inbox.is_empty());
+        let Some((matches, timing)) = popped else { break };
+        if matches && !set_aside_if_late(cx, timing) {
+            return Ok(Some(timing));
+        }
+        if !matches && !pattern.skips_others() {
+            return Err(ErrorKind::ExpectMismatch);
+        }
+        if !matches {
+            cx.count(|c| c.messages_unasked += 1);
+        }
+    }
+    Ok(None)
+}
+
+/// Takes the bytes of a stream that arrived early.
+pub(crate) fn take_kept_bytes(user: &mut User) -> Option<(Vec<u8>, AnswerTiming)> {
+    let inbox = user.inbox.as_mut()?;
+    let kept = (std::mem::take(&mut inbox.bytes), inbox.timing);
+    user.inbox.take_if(|inbox| inbox.is_empty());
+    Some(kept).filter(|(bytes, _)| !bytes.is_empty())
+}
+
+/// Sets a matching message aside if it may be the late answer to a request that timed out. Returns
+/// whether it did. If another match follows, that one is the answer. If none follows in time, this
+/// one was.
+pub(crate) fn set_aside_if_late(cx: &mut UserContext<'_>, timing: AnswerTiming) -> bool {
+    let arrived_at = timing.arrived_at();
+    let inbox = cx.user.inbox.as_mut();
+    let Some(inbox) = inbox.filter(|inbox| inbox.may_be_late_answer(arrived_at)) else {
+        return false;
+    };
+    inbox.late_answers -= 1;
+    inbox.set_aside = Some(timing);
+    cx.count(|c| c.messages_unasked += 1);
+    true
+}
+
+/// Takes the answer that was set aside as a late one: it was the answer after all.
+pub(crate) fn take_set_aside(cx: &mut UserContext<'_>) -> Option<AnswerTiming> {
+    let timing = cx.user.inbox.as_mut()?.set_aside.take()?;
+    cx.user.inbox.take_if(|inbox| inbox.is_empty());
+    cx.count(|c| c.messages_unasked -= 1);
+    Some(timing)
+}
+
+/// Counts an unasked message that arrived at `arrived_at` as a late answer, if one is outstanding.
+/// Returns whether it did.
+fn take_late_answer(user: &mut User, arrived_at: Instant) -> bool {
+    let late = user.inbox.as_mut().filter(|inbox| inbox.may_be_late_answer(arrived_at));
+    let owes = late.map(|inbox| inbox.late_answers -= 1).is_some();
+    user.inbox.take_if(|inbox| inbox.is_empty());
+    owes
+}
+
+/// Adds the message that is about to be sent to the window, behind the unanswered ones.
+pub(crate) fn push_to_window(cx: &mut UserContext<'_>) {
+    let user = &mut *cx.user;
+    let (unanswered, before) = (usize::from(user.unanswered), user.message_from);
+    let timing = AnswerTiming { seen_at: cx.now, arrival: Arrival::UNKNOWN };
+    let inbox = user.inbox.get_or_insert_with(|| Box::new(Inbox::new(timing)));
+    if inbox.window.is_empty() {
+        inbox.window.extend(std::iter::repeat_n(before, unanswered));
+    }
+    inbox.window.push_back(user.intended);
+}
+
+/// Removes the oldest message from the window: it is answered.
+pub(crate) fn pop_from_window(user: &mut User) {
+    if let Some(inbox) = &mut user.inbox {
+        inbox.window.pop_front();
+        user.inbox.take_if(|inbox| inbox.is_empty());
+    }
+}
+
+/// Handles more bytes than a user keeps. Returns false if the user ends its connection.
+fn overflow(cx: &mut UserContext<'_>) -> bool {
+    cx.user.inbox = None;
+    failure::fail_beside(cx, ErrorKind::InboxOverflow);
+    cx.on_error() == OnError::Continue
+}

@@ -1,0 +1,76 @@
+//! The metrics of one sample.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Index;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Metric;
+
+/// Values of a machine's metrics at one moment. An absent one is unknown, never zero.
+///
+/// Names that a newer version wrote are kept when a file is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KernelCounters(BTreeMap<Cow<'static, str>, i64>);
+
+impl KernelCounters {
+    /// Returns the value of a metric, if it is known.
+    pub fn get(&self, metric: Metric) -> Option<i64> {
+        self.0.get(metric.name()).copied()
+    }
+
+    /// Sets the value of a metric.
+    pub fn set(&mut self, metric: Metric, value: i64) {
+        self.0.insert(Cow::Borrowed(metric.name()), value);
+    }
+
+    /// Removes a metric.
+    pub fn remove(&mut self, metric: Metric) {
+        self.0.remove(metric.name());
+    }
+
+    /// Reports whether no metric is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the names of the known metrics in order, with their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), *value))
+    }
+
+    /// Keeps the metrics whose names begin with one of `prefixes`.
+    pub fn retain(&mut self, prefixes: &[&str]) {
+        self.0.retain(|name, _| prefixes.iter().any(|prefix| name.starts_with(prefix)));
+    }
+
+    /// Adds the metrics of `other`.
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+}
+
+impl Index<Metric> for KernelCounters {
+    type Output = i64;
+
+    /// Returns a value that is known.
+    fn index(&self, metric: Metric) -> &i64 {
+        &self.0[metric.name()]
+    }
+}
+
+impl FromIterator<(Metric, i64)> for KernelCounters {
+    fn from_iter<T: IntoIterator<Item = (Metric, i64)>>(values: T) -> Self {
+        let mut counters = Self::default();
+        values.into_iter().for_each(|(metric, value)| counters.set(metric, value));
+        counters
+    }
+}
+
+impl<const N: usize> From<[(Metric, i64); N]> for KernelCounters {
+    fn from(values: [(Metric, i64); N]) -> Self {
+        values.into_iter().collect()
+    }
+}

@@ -1,0 +1,65 @@
+//! The costs of a server that is not throng's, as its machine's kernel counts them.
+
+use super::memory::MemoryFold;
+use super::rates::{Cpu, Step, cores_used, cost};
+use crate::{Interval, ProcessMetric, ProcessUse};
+
+/// The resources that a server used.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ServerCosts {
+    /// CPU per connection, in microseconds.
+    pub cpu_us_per_connection: Option<f64>,
+    /// CPU per message, in microseconds.
+    pub cpu_us_per_message: Option<f64>,
+    /// Resident memory per open connection.
+    pub rss_bytes_per_connection: Option<f64>,
+    /// CPUs that it kept busy on average.
+    pub cpu_cores_used: Option<f64>,
+}
+
+/// The server's process so far; it may have restarted in between.
+#[derive(Debug, Default)]
+pub(super) struct ForeignFold {
+    /// CPU time of the last interval that had it, and that interval's end.
+    last: Option<(u64, u64)>,
+    rss_bytes_at_start: u64,
+    memory: MemoryFold,
+}
+
+impl ForeignFold {
+    /// Adds an interval, in which users had so many connections. Returns the CPU time since the
+    /// last one.
+    pub(super) fn add(&mut self, interval: &Interval, connected: u64) -> Option<Cpu> {
+        let value = |metric: ProcessMetric| {
+            let counters = [&interval.server_kernel, &interval.kernel];
+            let value = counters.into_iter().find_map(|counters| counters.get(metric.server))?;
+            u64::try_from(value).ok()
+        };
+        let rss_bytes = value(ProcessMetric::RSS_BYTES).unwrap_or(0);
+        if self.rss_bytes_at_start == 0 {
+            self.rss_bytes_at_start = rss_bytes;
+        }
+        let rss_bytes_at_start = self.rss_bytes_at_start;
+        let process = ProcessUse { rss_bytes, rss_bytes_at_start, ..ProcessUse::default() };
+        self.memory.add(connected, &process);
+        let (at_ms, now_us) = (interval.at_ms, value(ProcessMetric::CPU_US)?);
+        let (before_ms, before_us) = self.last.replace((at_ms, now_us))?;
+        let us = now_us.checked_sub(before_us)?;
+        (at_ms > before_ms).then_some(Cpu { span_ms: at_ms - before_ms, us })
+    }
+
+    /// Returns the costs, or `None` if nothing of the process is known.
+    pub(super) fn costs(
+        &self,
+        steps: &[Step],
+        messages: impl Fn(&Step) -> u64,
+    ) -> Option<ServerCosts> {
+        let cpu = |step: &Step| step.foreign_cpu;
+        self.last.is_some().then(|| ServerCosts {
+            cpu_us_per_connection: cost(steps, |step| step.connects, cpu),
+            cpu_us_per_message: cost(steps, messages, cpu),
+            rss_bytes_per_connection: self.memory.bytes_each(),
+            cpu_cores_used: cores_used(steps, cpu),
+        })
+    }
+}

@@ -1,0 +1,200 @@
+//! A driver for tests of the acceptor: its accept queue is a list of results, and it writes down
+//! what the acceptor does.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_driver::{
+    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, MailboxFull,
+    MessagePriority, Permits, SocketClose, Token,
+};
+
+use crate::core_message::{CoreMessage, CoreMessageKind, RegistryMessage};
+
+/// Sockets are numbers; the listener is [`LISTENER`].
+pub(super) struct FakeDriver {
+    pub(super) core: CoreId,
+    pub(super) cores: usize,
+    pub(super) fd_room: Option<usize>,
+    pub(super) permits: Permits,
+    /// Results of the next accepts; then the queue is empty.
+    pub(super) accepts: VecDeque<Result<u32, Errno>>,
+    pub(super) is_watched: bool,
+    /// Error of the next watch.
+    pub(super) watch_error: Option<Errno>,
+    pub(super) closed: Vec<(u32, SocketClose)>,
+    pub(super) woken: Vec<CoreId>,
+    pub(super) to_registry: Vec<RegistryMessage>,
+    pub(super) placements: Vec<(CoreId, CoreId)>,
+    pub(super) pass_failures: u64,
+}
+
+pub(super) const LISTENER: u32 = 1_000;
+
+impl FakeDriver {
+    pub(super) fn new(permits: usize) -> Self {
+        Self {
+            core: 0,
+            cores: 1,
+            fd_room: None,
+            permits: Permits::new(permits),
+            accepts: VecDeque::new(),
+            is_watched: false,
+            watch_error: None,
+            closed: Vec::new(),
+            woken: Vec::new(),
+            to_registry: Vec::new(),
+            placements: Vec::new(),
+            pass_failures: 0,
+        }
+    }
+}
+
+impl Driver for FakeDriver {
+    type Fd = u32;
+    type Message = CoreMessage<()>;
+
+    fn core(&self) -> CoreId {
+        self.core
+    }
+
+    fn cores(&self) -> usize {
+        self.cores
+    }
+
+    fn listen(&mut self, _: &ListenSpec) -> Result<u32, Errno> {
+        Ok(LISTENER)
+    }
+
+    fn watch(&mut self, _: &u32, _: u32) -> Result<(), Errno> {
+        assert!(!self.is_watched, "watched twice");
+        if let Some(errno) = self.watch_error.take() {
+            return Err(errno);
+        }
+        self.is_watched = true;
+        Ok(())
+    }
+
+    fn unwatch(&mut self, _: &u32) -> Result<(), Errno> {
+        assert!(self.is_watched, "not watched");
+        self.is_watched = false;
+        Ok(())
+    }
+
+    fn accept(&mut self, _: &u32) -> Result<u32, Errno> {
+        self.accepts.pop_front().unwrap_or(Err(Errno::AGAIN))
+    }
+
+    fn local_addr(&self, _: &u32) -> Option<SocketAddr> {
+        None
+    }
+
+    fn close(&mut self, fd: u32, how: SocketClose) {
+        self.closed.push((fd, how));
+    }
+
+    fn pass_failures(&self) -> u64 {
+        self.pass_failures
+    }
+
+    fn fd_room(&self) -> Option<usize> {
+        self.fd_room
+    }
+
+    fn send_message(
+        &mut self,
+        to: CoreId,
+        CoreMessage(kind): CoreMessage<()>,
+        priority: MessagePriority,
+    ) -> Result<(), MailboxFull<CoreMessage<()>>> {
+        assert_eq!(priority, MessagePriority::Control);
+        match kind {
+            CoreMessageKind::Registry(message) => self.to_registry.push(message),
+            CoreMessageKind::Placement(place) => self.placements.push((to, place)),
+            _ => unreachable!("an acceptor sends no other messages"),
+        }
+        Ok(())
+    }
+
+    fn messages_waiting(&self) -> usize {
+        0
+    }
+
+    fn wake(&mut self, core: CoreId) {
+        self.woken.push(core);
+    }
+
+    fn permits(&self) -> &Permits {
+        &self.permits
+    }
+
+    fn now(&self) -> Instant {
+        unreachable!()
+    }
+
+    fn wait(&mut self, _: Instant, _: &mut Vec<IoEvent>) {
+        unreachable!()
+    }
+
+    fn connect(&mut self, _: &ConnectSpec) -> Result<u32, Errno> {
+        unreachable!()
+    }
+
+    fn error(&mut self, _: &u32) -> Result<(), Errno> {
+        unreachable!()
+    }
+
+    fn peer_addr(&self, _: &u32) -> Option<SocketAddr> {
+        unreachable!()
+    }
+
+    fn register(&mut self, _: &u32, _: Token, _: Interest) -> Result<(), Errno> {
+        unreachable!()
+    }
+
+    fn reregister(&mut self, _: &u32, _: Token, _: Interest) -> Result<(), Errno> {
+        unreachable!()
+    }
+
+    fn recv(&mut self, _: &u32, _: &mut [u8]) -> Result<usize, Errno> {
+        unreachable!()
+    }
+
+    fn recv_stamped(&mut self, _: &u32, _: &mut [u8]) -> Result<(usize, Option<Instant>), Errno> {
+        unreachable!()
+    }
+
+    fn handshake_rtt(&self, _: &u32) -> Option<Duration> {
+        unreachable!()
+    }
+
+    fn send(&mut self, _: &u32, _: &[u8]) -> Result<usize, Errno> {
+        unreachable!()
+    }
+
+    fn finish(&mut self, _: &u32) -> Result<(), Errno> {
+        unreachable!()
+    }
+
+    fn hand_off(&mut self, _: u32, _: CoreId) {
+        unreachable!("the core hands off")
+    }
+
+    fn take_passed(&mut self) -> Option<u32> {
+        unreachable!()
+    }
+
+    fn share(&mut self, _: &u32, _: CoreId) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn take_shared(&mut self) -> Option<u32> {
+        unreachable!()
+    }
+
+    fn receive_messages(&mut self, _: &mut Vec<CoreMessage<()>>) -> bool {
+        unreachable!()
+    }
+}
