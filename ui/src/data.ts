@@ -1,5 +1,5 @@
 // The data of a run: columns of numbers on one time axis, heat maps, events, the summary. The
-// server of a live page and the writer of a report send the same form (`throng.page/1`).
+// writer of a report (`page.rs`) packs them as `throng.page/1`.
 
 export const SCHEMA = "throng.page/1"
 
@@ -72,7 +72,6 @@ interface Page {
   header: Header
   summary: Summary
   warnings: string[]
-  live: boolean
   intervals_per_row: number
   kinds: Record<string, SeriesKind>
   columns: Record<string, Value[]>
@@ -83,22 +82,11 @@ interface Page {
   events_left_out: number
 }
 
-/** What one interval adds to a page. */
-export interface Row {
-  at_ms: number
-  values: Record<string, number>
-  kinds: Record<string, SeriesKind>
-  heat: Record<string, [number, number][]>
-  phase: Phase | null
-  events: PageEvent[]
-}
-
-/** A run that grows while it goes on. */
+/** A run. */
 export class Run {
   header: Header
   summary: Summary
   warnings: string[]
-  live: boolean
   curves: Record<string, [number, number][]>
   readonly intervalsPerRow: number
   readonly heat: Record<string, HeatMap>
@@ -115,7 +103,6 @@ export class Run {
     this.header = page.header
     this.summary = page.summary
     this.warnings = page.warnings
-    this.live = page.live
     this.curves = page.curves
     this.intervalsPerRow = page.intervals_per_row
     this.heat = page.heat
@@ -167,22 +154,6 @@ export class Run {
     const seconds = grown === null ? this.span(row) : grown / 1e6
     return growth === null || seconds <= 0 ? null : growth / seconds
   }
-
-  add(row: Row): void {
-    const at = this.time.length
-    this.time.push(row.at_ms / 1000)
-    for (const [id, value] of Object.entries(row.values)) {
-      const column = this.columns.get(id) ?? []
-      column[at] = value
-      this.columns.set(id, column)
-    }
-    for (const [operation, cells] of Object.entries(row.heat)) {
-      const map = this.heat[operation] ??= { cells_per_octave: 6, intervals_per_column: 1, columns: [] }
-      map.columns.push({ at_ms: row.at_ms, cells })
-    }
-    if (row.phase) this.phases.push(row.phase)
-    this.events.push(...row.events)
-  }
 }
 
 /** Returns the values of a column from its differences. */
@@ -196,10 +167,10 @@ function sums(differences: Value[]): Value[] {
   return values
 }
 
-/** Returns the run that the page carries; null if the page is live and has none. */
-export async function embedded(): Promise<Run | null> {
+/** Returns the run that the page carries. */
+export async function embedded(): Promise<Run> {
   const text = document.getElementById("run")?.textContent
-  if (!text) return null
+  if (!text) throw new Error("it has no data: write it with throng report run.jsonl -o report.html")
   const packed = atob(text)
   const bytes = new Uint8Array(packed.length)
   for (let at = 0; at < packed.length; at++) bytes[at] = packed.charCodeAt(at)

@@ -7,7 +7,7 @@ import { show, type Unit } from "./format"
 export function head(run: Run): HTMLElement {
   const { summary, header } = run
   const [cause] = summary.diagnosis.findings
-  const grade = run.live ? "running" : summary.validity.grade
+  const { grade } = summary.validity
   const missed = summary.thresholds.filter(threshold => !threshold.met)
   const remedy = cause && !cause.follows_from && cause.severity !== "noted" ? cause.remedy : ""
   return h("header.head", {},

@@ -6,7 +6,6 @@ import { Distribution } from "./curve"
 import { embedded, type Run } from "./data"
 import { h } from "./dom"
 import { figures, head } from "./head"
-import { controls, fetchRun, follow } from "./live"
 import { moment } from "./format"
 import { chartsOf, operationsOf } from "./specs"
 import { tables } from "./tables"
@@ -23,7 +22,6 @@ function show(run: Run): void {
   addEventListener("beforeprint", () => parts.draw())
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => parts.build())
   addEventListener("keydown", event => key(run, event))
-  if (run.live) follow(run, () => parts.grow(), why => page.prepend(h("p.failure", { role: "alert" }, why)))
   document.title = `throng: ${run.header.scenario.path || run.header.target}`
 }
 
@@ -37,7 +35,6 @@ class Parts {
   private drawn: Chart[] = []
   private distributions: Distribution[] = []
   private shown = ""
-  private pending = false
 
   constructor(private readonly run: Run) {
     this.band = new Band(run)
@@ -69,21 +66,10 @@ class Parts {
     for (const distribution of this.distributions) distribution.draw()
   }
 
-  /** Shows what the run has more now, at most once a frame. */
-  grow(): void {
-    if (this.pending) return
-    this.pending = true
-    requestAnimationFrame(() => {
-      this.pending = false
-      this.head.replaceChildren(head(this.run), figures(this.run))
-      this.draw()
-    })
-  }
-
   /** What decides which charts there are. */
   private signature(): string {
     const moving = this.run.ids("").filter(id => this.run.moves(id))
-    return [view.operation, view.theme, this.run.live, ...moving].join()
+    return [view.operation, view.theme, ...moving].join()
   }
 }
 
@@ -100,7 +86,6 @@ function bar(run: Run): HTMLElement[] {
     h("button", { type: "button", title: "light, dark, or as the system has it", click: () =>
       change({ theme: view.theme === null ? "dark" : view.theme === "dark" ? "light" : null }) }, `theme: ${view.theme ?? "system"}`),
     h("span.keys", {}, "drag to zoom · ← → + − move · 0 whole run"),
-    ...(run.live ? [controls()] : []),
   ]
 }
 
@@ -128,8 +113,7 @@ function key(run: Run, event: KeyboardEvent): void {
 }
 
 try {
-  const run = await embedded() ?? await fetchRun()
-  show(run)
+  show(await embedded())
 } catch (error) {
   page.replaceChildren(h("p.failure", { role: "alert" }, `This page cannot show the run: ${(error as Error).message}`))
 }

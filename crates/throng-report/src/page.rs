@@ -2,8 +2,7 @@
 //!
 //! [`PageBuilder`] receives one interval after the other, as [`SummaryFold`](crate::SummaryFold)
 //! does, and keeps columns of numbers, heat maps of latencies and the events. Its memory is bounded:
-//! a long run is kept in coarser rows. [`Page`] is everything as one JSON object. [`PageRow`] is
-//! what one interval adds to it, for a page that is open while the run goes on. [`html`] puts a page
+//! a long run is kept in coarser rows. [`Page`] is everything as one JSON object, and [`html`] puts it
 //! into one file that needs no network.
 
 mod columns;
@@ -21,7 +20,7 @@ use heat::HeatMap;
 pub use html::html;
 
 use crate::runfile::RunHeader;
-use crate::{Histogram, Interval, Latencies, RunEvent};
+use crate::{Histogram, Interval, Latencies};
 
 /// The schema of a page's data.
 pub const SCHEMA: &str = "throng.page/1";
@@ -35,8 +34,6 @@ pub struct Page<'a> {
     summary: &'a Value,
     /// Warnings about the run file itself.
     warnings: &'a [String],
-    /// True while the run goes on: rows follow.
-    live: bool,
     /// Intervals that one row covers.
     intervals_per_row: u64,
     /// The kind of each series by its id.
@@ -50,23 +47,6 @@ pub struct Page<'a> {
     events: &'a [PageEvent],
     /// Events that are not shown, because there are too many.
     events_left_out: u64,
-}
-
-/// The data that one interval adds to a page.
-#[derive(Debug, Default, Serialize)]
-pub struct PageRow {
-    /// The end of the interval.
-    pub at_ms: u64,
-    /// The value of each series that is known.
-    pub values: BTreeMap<String, i64>,
-    /// The kinds of the series that this row names first.
-    pub kinds: BTreeMap<String, SeriesKind>,
-    /// Of each operation, pairs of a latency's cell in the heat map and its count.
-    pub heat: BTreeMap<&'static str, Vec<(u16, u64)>>,
-    /// The phase that begins with this interval.
-    pub phase: Option<Phase>,
-    /// The events of the interval.
-    pub events: Vec<PageEvent>,
 }
 
 /// How the values of a series combine when rows are merged.
@@ -97,8 +77,6 @@ pub struct Phase {
 pub struct PageEvent {
     at_ms: u64,
     text: String,
-    #[serde(flatten)]
-    event: RunEvent,
 }
 
 /// Builds a page from the intervals of a run.
@@ -119,45 +97,30 @@ impl PageBuilder {
         Self::default()
     }
 
-    /// Adds the next interval. Returns what it adds to a page that is open already.
-    pub fn add(&mut self, interval: &Interval) -> PageRow {
-        let mut row = PageRow { at_ms: interval.at_ms, ..PageRow::default() };
-        self.counters.read(interval, |id, kind, value| {
-            if self.columns.set(id, kind, value) {
-                row.kinds.insert(id.to_owned(), kind);
-            }
-            row.values.insert(id.to_owned(), value);
-        });
+    /// Adds the next interval.
+    pub fn add(&mut self, interval: &Interval) {
+        let Self { counters, columns, .. } = self;
+        counters.read(interval, |id, kind, value| columns.set(id, kind, value));
         self.columns.end_row(interval.at_ms);
         if let Some(load) = &interval.load {
             for (operation, latencies) in operations(&load.latencies(), &load.lag) {
-                let cells = heat::cells(latencies);
-                let map = self.heat.entry(operation).or_default();
-                map.add(interval.at_ms, &cells);
+                self.heat.entry(operation).or_default().add(interval.at_ms, latencies);
                 self.totals.entry(operation).or_default().merge(latencies);
-                if !cells.is_empty() {
-                    row.heat.insert(operation, cells);
-                }
             }
             let is_same = |last: &Phase| last.name == load.phase && last.paused == load.paused;
             if !self.phases.last().is_some_and(is_same) {
                 let from_ms = interval.at_ms - interval.span_ms.min(interval.at_ms);
-                let phase = Phase { from_ms, name: load.phase.clone(), paused: load.paused };
-                self.phases.push(phase.clone());
-                row.phase = Some(phase);
+                self.phases.push(Phase { from_ms, name: load.phase.clone(), paused: load.paused });
             }
         }
         for event in &interval.events {
-            let text = event.kind.to_string();
-            let event = PageEvent { at_ms: event.at_ms, text, event: event.clone() };
             if self.events.len() < EVENTS_MAX {
-                self.events.push(event.clone());
+                let text = event.kind.to_string();
+                self.events.push(PageEvent { at_ms: event.at_ms, text });
             } else {
                 self.events_left_out += 1;
             }
-            row.events.push(event);
         }
-        row
     }
 
     /// Returns the page so far. `summary` is what `--json` writes.
@@ -166,7 +129,6 @@ impl PageBuilder {
         header: &'a RunHeader,
         summary: &'a Value,
         warnings: &'a [String],
-        live: bool,
     ) -> Page<'a> {
         let curves = self.totals.iter().filter(|(_, total)| !total.is_empty());
         Page {
@@ -174,7 +136,6 @@ impl PageBuilder {
             header,
             summary,
             warnings,
-            live,
             intervals_per_row: self.columns.intervals_per_row(),
             kinds: self.columns.kinds(),
             columns: self.columns.differences(),
@@ -227,7 +188,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{LoadInterval, RunEventKind};
+    use crate::LoadInterval;
 
     fn interval(second: u64, connects: u64, us: u64) -> Interval {
         let mut load = LoadInterval { phase: "ramp".to_owned(), ..LoadInterval::default() };
@@ -239,9 +200,9 @@ mod tests {
 
     fn built(intervals: &[Interval]) -> (PageBuilder, Value) {
         let mut builder = PageBuilder::new();
-        intervals.iter().for_each(|interval| drop(builder.add(interval)));
+        intervals.iter().for_each(|interval| builder.add(interval));
         let header = RunHeader::default();
-        let page = builder.page(&header, &Value::Null, &[], false);
+        let page = builder.page(&header, &Value::Null, &[]);
         let page = serde_json::to_value(page).unwrap();
         (builder, page)
     }
@@ -262,18 +223,6 @@ mod tests {
         let (_, page) = built(&[interval(1, 5, 90), nothing, interval(3, 9, 90)]);
         assert_eq!(page["columns"]["load.connected"], json!([5, null, 4]));
         assert_eq!(page["columns"]["load.connects_ok"], json!([null, null, 4]));
-    }
-
-    #[test]
-    fn a_row_is_what_an_open_page_lacks() {
-        let (mut builder, _) = built(&[interval(0, 0, 90)]);
-        let mut next = interval(1, 7, 1_000);
-        next.events.push(RunEvent::new(500, RunEventKind::Draining { open: 3 }));
-        let row = serde_json::to_value(builder.add(&next)).unwrap();
-        assert_eq!(row["values"]["load.connects_ok"], 7);
-        assert_eq!(row["heat"]["connect"].as_array().unwrap().len(), 1);
-        assert_eq!(row["phase"], Value::Null, "the phase is the same");
-        assert_eq!(row["events"][0]["event"], "draining");
     }
 
     #[test]

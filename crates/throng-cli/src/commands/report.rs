@@ -88,7 +88,7 @@ struct RunContent {
 impl RunContent {
     fn write_page(&self, path: &Path) -> std::io::Result<()> {
         let summary = text::summary_json(&self.summary, &self.judgements, &self.diagnosis);
-        let page = self.page.page(&self.header, &summary, &self.warnings, false);
+        let page = self.page.page(&self.header, &summary, &self.warnings);
         let mut file = BufWriter::new(File::create(path)?);
         page::html(PAGE, &page, &mut file)?;
         file.flush()

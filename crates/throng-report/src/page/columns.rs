@@ -31,15 +31,14 @@ impl Default for Columns {
 }
 
 impl Columns {
-    /// Sets the value of a series in the present interval. Returns true if the series is new.
-    pub(super) fn set(&mut self, id: &str, kind: SeriesKind, value: i64) -> bool {
+    /// Sets the value of a series in the present interval.
+    pub(super) fn set(&mut self, id: &str, kind: SeriesKind, value: i64) {
         if let Some(column) = self.columns.get_mut(id) {
             column.pending = merge(kind, column.pending, Some(value));
-            return false;
+        } else {
+            let column = Column { kind, values: Vec::new(), pending: Some(value) };
+            self.columns.insert(id.to_owned(), column);
         }
-        let column = Column { kind, values: Vec::new(), pending: Some(value) };
-        self.columns.insert(id.to_owned(), column);
-        true
     }
 
     /// Ends the present interval.

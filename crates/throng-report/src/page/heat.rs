@@ -34,14 +34,14 @@ impl Default for HeatMap {
 }
 
 impl HeatMap {
-    /// Adds the cells of the interval that ends at `at_ms`.
-    pub(super) fn add(&mut self, at_ms: u64, cells: &[(u16, u64)]) {
+    /// Adds the latencies of the interval that ends at `at_ms`.
+    pub(super) fn add(&mut self, at_ms: u64, latencies: &Histogram) {
         if self.pending == 0 {
             self.columns.push(HeatColumn::default());
         }
         if let Some(column) = self.columns.last_mut() {
             column.at_ms = at_ms;
-            column.merge(cells);
+            column.merge(&cells(latencies));
         }
         self.pending = (self.pending + 1) % self.intervals_per_column;
         if self.pending == 0 && self.columns.len() >= COLUMNS_MAX {
@@ -79,7 +79,7 @@ impl HeatColumn {
 }
 
 /// Returns the cells of a histogram that are not empty, in order, with their counts.
-pub(super) fn cells(latencies: &Histogram) -> Vec<(u16, u64)> {
+fn cells(latencies: &Histogram) -> Vec<(u16, u64)> {
     let mut cells: Vec<(u16, u64)> = Vec::new();
     for (us, count) in latencies.iter() {
         let cell = ((us.max(1) as f64).log2() * f64::from(CELLS_PER_OCTAVE)) as u16;
@@ -112,10 +112,12 @@ mod tests {
     #[test]
     fn two_columns_become_one_when_there_are_too_many() {
         let mut map = HeatMap::default();
+        let mut latencies = Histogram::new();
+        latencies.record_us(64);
         for second in 1..=COLUMNS_MAX as u64 + 1 {
-            map.add(second * 1000, &[(3, 1)]);
+            map.add(second * 1000, &latencies);
         }
         assert_eq!((map.intervals_per_column, map.columns.len()), (2, COLUMNS_MAX / 2 + 1));
-        assert_eq!((map.columns[0].at_ms, &map.columns[0].cells[..]), (2000, &[(3, 2)][..]));
+        assert_eq!((map.columns[0].at_ms, &map.columns[0].cells[..]), (2000, &[(36, 2)][..]));
     }
 }

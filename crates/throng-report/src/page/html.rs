@@ -46,7 +46,7 @@ mod tests {
         let (builder, summary) = (PageBuilder::new(), json!({}));
         let mut file = Vec::new();
         let template = format!("<body>{PLACE}</body>");
-        html(&template, &builder.page(&header, &summary, &[], false), &mut file).unwrap();
+        html(&template, &builder.page(&header, &summary, &[]), &mut file).unwrap();
         let file = String::from_utf8(file).unwrap();
         assert_eq!(file.matches("<script").count(), 1);
         let packed = file.split_once("plain\">").unwrap().1.split_once("</script>").unwrap().0;
