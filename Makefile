@@ -12,15 +12,18 @@ all: $(THRONG)
 $(THRONG): FORCE page
 	$(CARGO) build --release --locked -p throng-cli
 
-# The chat page of `throng serve channels`, if there is npm. A build without it serves a page that
-# says what is missing.
+# The pages that the binary carries, if there is npm: the chat of `throng serve channels`, and the
+# report of a run. A build without them has pages that say what is missing.
 page:
 	@if command -v npm >/dev/null; then \
-		$(MAKE) --silent --no-print-directory page/dist/index.html || echo "page: npm could not bundle it"; \
-	else echo "page: npm is not here, the page is left out"; fi
+		$(MAKE) --silent --no-print-directory page/dist/index.html ui/dist/index.html \
+			|| echo "page: npm could not bundle it"; \
+	else echo "page: npm is not here, the pages are left out"; fi
 
 page/dist/index.html: page/package-lock.json page/build.js $(wildcard page/src/*)
-	cd page && npm ci --ignore-scripts --prefer-offline --no-audit --no-fund --loglevel=error \
+ui/dist/index.html: ui/package-lock.json ui/index.html ui/vite.config.ts $(wildcard ui/src/*)
+page/dist/index.html ui/dist/index.html:
+	cd $(@D)/.. && npm ci --ignore-scripts --prefer-offline --no-audit --no-fund --loglevel=error \
 		&& npm run --silent build
 
 # The real clients that tests start: npm's phoenix, a browser, a Python client, tsung.

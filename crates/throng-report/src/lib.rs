@@ -32,6 +32,7 @@ pub mod interval;
 mod kernel_counters;
 pub mod limit;
 pub mod metric;
+pub mod page;
 pub mod probe;
 pub mod render;
 pub mod runfile;

@@ -1,15 +1,16 @@
-//! `throng report`: prints a run file as a report, or as the summary that `throng run --json`
+//! `throng report`: shows a run file as text, as a page, or as the summary that `throng run --json`
 //! writes.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use throng_doctor::{History, diagnose};
 use throng_load::scenario::Scenario;
+use throng_report::page::{self, PageBuilder};
 use throng_report::render::render_text;
-use throng_report::runfile::{ReadError, RunFileReader, ScenarioSource};
+use throng_report::runfile::{ReadError, RunFileReader, RunHeader, ScenarioSource};
 use throng_report::{Diagnosis, Judgement, RunExit, Summary, SummaryFold};
 
 use super::run::text;
@@ -26,6 +27,9 @@ pub(crate) struct Report {
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
+    /// Write the report as a page: one HTML file that needs no network
+    #[arg(long, short, value_name = "FILE.html", conflicts_with = "json")]
+    output: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = concat!(
@@ -33,6 +37,7 @@ const EXAMPLES: &str = concat!(
 Examples:
   throng report
   throng report monday.jsonl
+  throng report run.jsonl -o report.html
   throng report run.jsonl --json | jq .connect.latency_us.p99
 
 The exit code is that of the run, or 2 if the file cannot be read. A file without its last line is
@@ -47,39 +52,62 @@ impl Report {
         let fail =
             |why: String| Failure::new(format!("cannot read {}: {why}", self.file.display()));
         let file = File::open(&self.file).map_err(|error| fail(error.to_string()))?;
-        let RunContent { summary, judgements, diagnosis } =
-            read(BufReader::new(file)).map_err(|error| fail(error.to_string()))?;
-        if self.json {
-            output::say_json(&text::summary_json(&summary, &judgements, &diagnosis));
+        let content = read(BufReader::new(file)).map_err(|error| fail(error.to_string()))?;
+        let RunContent { summary, judgements, diagnosis, .. } = &content;
+        if let Some(path) = &self.output {
+            content.write_page(path).map_err(|error| {
+                Failure::new(format!("cannot write {}: {error}", path.display()))
+            })?;
+            output::say(format!("{}", path.display()));
+        } else if self.json {
+            output::say_json(&text::summary_json(summary, judgements, diagnosis));
         } else {
             let run = &summary.run;
             let what = [&run.scenario, &run.target, &run.started].map(String::as_str);
             let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
-            let mut text = render_text(&summary, &judgements, Some(&diagnosis));
+            let mut text = render_text(summary, judgements, Some(diagnosis));
             if let Some(sentence) = summary.shortcoming() {
                 text += &format!("\n{sentence}");
             }
             output::say(format!("{text}\n{}", what.join(", ")));
         }
-        Ok(RunExit::of(&summary, &judgements).into())
+        Ok(RunExit::of(summary, judgements).into())
     }
 }
 
-/// The content of a run file: its summary, judgements and diagnosis.
+/// The content of a run file: its summary, judgements and diagnosis, and the data of its page.
 struct RunContent {
+    header: RunHeader,
     summary: Summary,
     judgements: Vec<Judgement>,
     diagnosis: Diagnosis,
+    page: PageBuilder,
+    warnings: Vec<String>,
 }
+
+impl RunContent {
+    fn write_page(&self, path: &Path) -> std::io::Result<()> {
+        let summary = text::summary_json(&self.summary, &self.judgements, &self.diagnosis);
+        let page = self.page.page(&self.header, &summary, &self.warnings);
+        let mut file = BufWriter::new(File::create(path)?);
+        page::html(PAGE, &page, &mut file)?;
+        file.flush()
+    }
+}
+
+/// The page that draws a run, or one that says how to build it.
+const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/ui.html"));
 
 /// Reads a run of any length, line by line.
 fn read(input: impl BufRead) -> Result<RunContent, ReadError> {
     let mut reader = RunFileReader::open(input)?;
     let mut fold = SummaryFold::new(reader.header());
     let mut history = History::new(reader.header().clone());
+    let mut page = PageBuilder::new();
     while let Some(interval) = reader.next_interval()? {
         fold.add(&interval);
         history.add(&interval);
+        page.add(&interval);
     }
     // The file contains the scenario's text. This version may not be able to parse one of another
     // version.
@@ -90,5 +118,6 @@ fn read(input: impl BufRead) -> Result<RunContent, ReadError> {
     let summary = fold.finish_read(reader.end(), reader.lines_torn());
     let judgements: Vec<_> = thresholds.iter().map(|threshold| threshold.judge(&summary)).collect();
     let diagnosis = diagnose(&history, &summary, &judgements);
-    Ok(RunContent { summary, judgements, diagnosis })
+    let (header, warnings) = (reader.header().clone(), reader.warnings().to_vec());
+    Ok(RunContent { header, summary, judgements, diagnosis, page, warnings })
 }

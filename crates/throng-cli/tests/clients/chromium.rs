@@ -1,4 +1,5 @@
-//! The chat page in headless Chromium. The screenshots stay in `target/clients`.
+//! The chat page and the report of a run in headless Chromium. The screenshots stay in
+//! `target/clients`.
 
 use crate::tools::{Tool, node_test};
 
@@ -7,4 +8,11 @@ fn the_chat_page_works_in_a_browser() {
     let page = Tool::file("page/dist/index.html", "the chat page is not built");
     let chromium = Tool::command("chromium", &["--version"]);
     node_test("page.test.js", &Tool::packages().and(page).and(chromium));
+}
+
+#[test]
+fn the_report_of_a_run_works_in_a_browser() {
+    let page = Tool::file("ui/dist/index.html", "the report's page is not built");
+    let chromium = Tool::command("chromium", &["--version"]);
+    node_test("report.test.js", &Tool::packages().and(page).and(chromium));
 }

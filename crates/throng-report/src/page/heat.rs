@@ -1,0 +1,123 @@
+//! Heat maps: how many latencies of which size, over time.
+
+use serde::Serialize;
+
+use crate::Histogram;
+
+/// A heat map of one operation. When there are too many columns, two become one.
+#[derive(Debug, Serialize)]
+pub(super) struct HeatMap {
+    /// Cells for each doubling of a latency: cell `c` begins at `2^(c / cells_per_octave)` µs.
+    cells_per_octave: u32,
+    intervals_per_column: u64,
+    columns: Vec<HeatColumn>,
+    #[serde(skip)]
+    pending: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct HeatColumn {
+    at_ms: u64,
+    /// Pairs of a cell and its count, in order.
+    cells: Vec<(u16, u64)>,
+}
+
+impl Default for HeatMap {
+    fn default() -> Self {
+        Self {
+            cells_per_octave: CELLS_PER_OCTAVE,
+            intervals_per_column: 1,
+            columns: Vec::new(),
+            pending: 0,
+        }
+    }
+}
+
+impl HeatMap {
+    /// Adds the latencies of the interval that ends at `at_ms`.
+    pub(super) fn add(&mut self, at_ms: u64, latencies: &Histogram) {
+        if self.pending == 0 {
+            self.columns.push(HeatColumn::default());
+        }
+        if let Some(column) = self.columns.last_mut() {
+            column.at_ms = at_ms;
+            column.merge(&cells(latencies));
+        }
+        self.pending = (self.pending + 1) % self.intervals_per_column;
+        if self.pending == 0 && self.columns.len() >= COLUMNS_MAX {
+            self.halve();
+        }
+    }
+
+    fn halve(&mut self) {
+        self.intervals_per_column *= 2;
+        let mut columns = std::mem::take(&mut self.columns).into_iter();
+        while let Some(mut column) = columns.next() {
+            if let Some(next) = columns.next() {
+                column.at_ms = next.at_ms;
+                column.merge(&next.cells);
+            }
+            self.columns.push(column);
+        }
+    }
+
+    /// Reports whether it has no latency at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.columns.iter().all(|column| column.cells.is_empty())
+    }
+}
+
+impl HeatColumn {
+    fn merge(&mut self, added: &[(u16, u64)]) {
+        for &(cell, count) in added {
+            match self.cells.binary_search_by_key(&cell, |known| known.0) {
+                Ok(at) => self.cells[at].1 += count,
+                Err(at) => self.cells.insert(at, (cell, count)),
+            }
+        }
+    }
+}
+
+/// Returns the cells of a histogram that are not empty, in order, with their counts.
+fn cells(latencies: &Histogram) -> Vec<(u16, u64)> {
+    let mut cells: Vec<(u16, u64)> = Vec::new();
+    for (us, count) in latencies.iter() {
+        let cell = ((us.max(1) as f64).log2() * f64::from(CELLS_PER_OCTAVE)) as u16;
+        match cells.last_mut() {
+            Some(last) if last.0 == cell => last.1 += u64::from(count),
+            _ => cells.push((cell, u64::from(count))),
+        }
+    }
+    cells
+}
+
+/// Six for each doubling: a cell is 12 % high.
+const CELLS_PER_OCTAVE: u32 = 6;
+/// The most columns: a screen has hardly more pixels for them.
+const COLUMNS_MAX: usize = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_of_about_the_same_size_share_a_cell() {
+        let mut latencies = Histogram::new();
+        latencies.record_n(64, 2);
+        latencies.record_n(65, 3);
+        latencies.record_n(128, 1);
+        assert_eq!(cells(&latencies), [(36, 5), (42, 1)]);
+    }
+
+    #[test]
+    fn two_columns_become_one_when_there_are_too_many() {
+        let mut map = HeatMap::default();
+        let mut latencies = Histogram::new();
+        latencies.record_us(64);
+        for second in 1..=COLUMNS_MAX as u64 + 1 {
+            map.add(second * 1000, &latencies);
+        }
+        assert_eq!((map.intervals_per_column, map.columns.len()), (2, COLUMNS_MAX / 2 + 1));
+        assert_eq!((map.columns[0].at_ms, &map.columns[0].cells[..]), (2000, &[(36, 2)][..]));
+    }
+}

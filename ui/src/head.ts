@@ -1,0 +1,101 @@
+// The head of the page: the verdict, what to do, and six figures.
+
+import { h, svg } from "./dom"
+import type { Latency, Run, Value } from "./data"
+import { show, type Unit } from "./format"
+
+export function head(run: Run): HTMLElement {
+  const { summary, header } = run
+  const [cause] = summary.diagnosis.findings
+  const { grade } = summary.validity
+  const missed = summary.thresholds.filter(threshold => !threshold.met)
+  const remedy = cause && !cause.follows_from && cause.severity !== "noted" ? cause.remedy : ""
+  return h("header.head", {},
+    h("p.run", {}, h("b", {}, "throng"), ` ${header.throng_version}`, " · ", header.scenario.path || "run", " → ",
+      header.target, " · ", h("time", { datetime: header.started }, header.started.replace("T", " ").replace("Z", " UTC"))),
+    h("h1", {}, h(`span.grade`, { class: `grade ${grade}` }, grade), " ", sentence(run)),
+    summary.validity.reasons.length > 0
+      ? h("ul.reasons", {}, summary.validity.reasons.map(reason => h("li", {}, reason))) : null,
+    run.warnings.length > 0 ? h("ul.reasons", {}, run.warnings.map(warning => h("li", {}, warning))) : null,
+    remedy ? h("p.remedy", {}, h("span", {}, "do"), h("code", {}, remedy), copyButton(remedy)) : null,
+    summary.thresholds.length > 0 ? h("p.thresholds", {},
+      missed.length === 0 ? `All ${summary.thresholds.length} thresholds are met.`
+        : `${missed.length} of ${summary.thresholds.length} thresholds missed: ${missed.map(({ threshold, measured }) => `${threshold} (${measured})`).join(", ")}`) : null)
+}
+
+/** Returns the verdict, without the remedy that stands beside it. */
+function sentence(run: Run): string {
+  const verdict = run.summary.diagnosis.verdict
+  return verdict.split("; do: ")[0]?.replace(/\.?$/, ".") ?? verdict
+}
+
+function copyButton(text: string): HTMLElement {
+  const button = h("button", { type: "button", click: () => {
+    void navigator.clipboard.writeText(text).then(() => { button.textContent = "copied" },
+      () => { button.textContent = "cannot copy" })
+  } }, "copy")
+  return button
+}
+
+interface Figure { label: string; value: string; detail: string; line: Value[]; bad?: boolean }
+
+export function figures(run: Run): HTMLElement {
+  return h("section.figures", { "aria-label": "Key figures" }, figuresOf(run).map(figure =>
+    h("div.figure", figure.bad ? { class: "figure bad" } : {},
+      h("h2", {}, figure.label), h("p", {}, figure.value), h("small", {}, figure.detail), spark(figure.line))))
+}
+
+function figuresOf(run: Run): Figure[] {
+  const { summary } = run
+  const series = (value: (row: number) => Value) => Array.from({ length: run.rows }, (_, row) => value(row))
+  const [name, latency, operation] = mainLatency(run)
+  const errors = Object.values(summary.errors).reduce((sum, n) => sum + n, 0)
+  const talk = summary.message.rate_most === null && summary.push ? summary.push : summary.message
+  const sent = talk === summary.push ? "load.pushes_ok"
+    : run.has("load.messages_answered") && Number(summary.message["answered"] ?? 0) > 0 ? "load.messages_answered" : "load.messages_sent"
+  const text = (value: Value | undefined, unit: Unit) => show(value ?? null, unit)
+  return [
+    { label: "connected", value: text(summary.users["connected_most"], "count"),
+      detail: `at most, of ${text(summary.users["started"], "count")} users`, line: series(row => run.at("load.connected", row)) },
+    { label: "connects/s", value: text(summary.connect.rate_most, "count"),
+      detail: `at best; mean ${text(summary.connect.rate_mean, "count")}`, line: series(row => run.rate("load.connects_ok", row)) },
+    { label: talk === summary.push ? "pushes/s" : "messages/s", value: text(talk.rate_most, "count"),
+      detail: `at best; mean ${text(talk.rate_mean, "count")}`, line: series(row => run.rate(sent, row)) },
+    { label: `p99 of ${name}`, value: latency && latency.count > 0 ? text(latency.p99, "us") : "–",
+      detail: latency && latency.count > 0 ? `median ${text(latency.p50, "us")}, max ${text(latency.max, "us")}` : "no answers",
+      line: series(row => run.at(`${operation}.p99`, row)) },
+    { label: "errors", value: text(errors, "count"), detail: errors === 0 ? "none" : kinds(summary.errors),
+      line: series(row => run.ids("errors.").reduce((sum, id) => sum + (run.at(id, row) ?? 0), 0)), bad: errors > 0 },
+    { label: "CPUs used", value: `${text(summary.generator.cpu_cores_used, "cpus")} + ${text(summary.server?.cpu_cores_used, "cpus")}`,
+      detail: `generator + server, of ${summary.machine.cpus} CPUs`,
+      line: series(row => run.span(row) > 0 && run.at("machine.busy_us", row) !== null ? run.at("machine.busy_us", row)! / run.span(row) : null) },
+  ]
+}
+
+/** Returns the operation that tells most: messages, else pushes, joins, connects. */
+function mainLatency(run: Run): [string, Latency | undefined, string] {
+  const { message, push, join, connect } = run.summary
+  const candidates: [string, Latency | undefined, string][] = [
+    ["messages", message.latency_us, "message"], ["pushes", push?.latency_us, "push"],
+    ["joins", join?.latency_us, "join"], ["connects", connect.latency_us, "connect"],
+  ]
+  return candidates.find(([, latency]) => latency && latency.count > 0) ?? candidates[3]!
+}
+
+function kinds(errors: Record<string, number>): string {
+  const sorted = Object.entries(errors).sort(([, a], [, b]) => b - a)
+  return sorted.slice(0, 2).map(([kind, n]) => `${kind} ${show(n, "count")}`).join(", ") + (sorted.length > 2 ? ", …" : "")
+}
+
+/** Draws a line of at most 120 points. */
+function spark(values: Value[]): Element {
+  const step = Math.max(1, Math.ceil(values.length / 120))
+  const points: number[] = []
+  for (let at = 0; at < values.length; at += step)
+    points.push(values.slice(at, at + step).reduce<number>((most, value) => Math.max(most, value ?? 0), 0))
+  const most = Math.max(...points, 1e-9)
+  const place = (value: number, index: number) =>
+    `${(index * 100 / Math.max(points.length - 1, 1)).toFixed(1)},${(23 - 21 * value / most).toFixed(1)}`
+  return svg("svg", { viewBox: "0 0 100 24", preserveAspectRatio: "none", "aria-hidden": "true" },
+    svg("polyline", { points: points.map(place).join(" "), fill: "none", stroke: "currentColor", "stroke-width": 1.5, "vector-effect": "non-scaling-stroke" }))
+}

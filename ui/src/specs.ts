@@ -1,0 +1,227 @@
+// The charts of a run, as data: which lines each has, and where their values come from.
+
+import type { Run, Value } from "./data"
+import type { Unit } from "./format"
+
+export interface Line {
+  label: string
+  unit: Unit
+  /** The name of a colour of the theme. */
+  colour: string
+  value: (run: Run, row: number) => Value
+  dash?: boolean
+  fill?: boolean
+}
+
+export interface ChartSpec {
+  id: string
+  title: string
+  /** One sentence for a reader who sees the chart for the first time. */
+  help: string
+  lines: Line[]
+  log?: boolean
+  stacked?: boolean
+  /** The operation whose heat map lies under the lines. */
+  heat?: string
+  height?: number
+}
+
+export const OPERATIONS: [string, string][] = [
+  ["message", "messages"], ["push", "pushes"], ["connect", "connects"], ["join", "joins"],
+  ["tcp", "TCP handshakes"], ["broadcast", "broadcasts"],
+]
+
+/** Returns the operations that the run has latencies of, the most telling first. */
+export function operationsOf(run: Run): [string, string][] {
+  return OPERATIONS.filter(([id]) => run.has(`${id}.p50`))
+}
+
+/** Returns the charts that have something to show. */
+export function chartsOf(run: Run, operation: string): ChartSpec[] {
+  const charts = [
+    users(run), connects(run), messages(run), latency(operation), errors(run), cpu(run), lag(),
+    queues(run), memory(run), trouble(run),
+  ]
+  return charts.map(chart => ({ ...chart, lines: chart.lines.filter(line => isKnown(run, line)) }))
+    .filter(chart => chart.lines.length > 0)
+}
+
+function isKnown(run: Run, line: Line): boolean {
+  for (let row = 0; row < run.rows; row++) if (line.value(run, row) !== null) return true
+  return false
+}
+
+function users(run: Run): ChartSpec {
+  return {
+    id: "users", title: "Users and connections",
+    help: "Users in the middle of their program, and the connections that they hold.",
+    lines: [
+      gauge("users", "load.users_active", "grey", true),
+      { ...gauge("connected", "load.connected", "blue"), fill: true },
+      gauge("open at the server", "server.open", "orange", true),
+      ...some(run, "load.joined", gauge("joined channels", "load.joined", "green")),
+    ],
+  }
+}
+
+function connects(run: Run): ChartSpec {
+  return {
+    id: "connects", title: "Connects",
+    help: "Connects begun, established and failed each second; where the generator falls behind, fewer users start than were due.",
+    lines: [
+      ...some(run, "load.users_intended", rate("users due", "load.users_intended", "grey", true)),
+      ...some(run, "load.users_started", rate("users started", "load.users_started", "purple")),
+      rate("begun", "load.connects_started", "sky", true),
+      { ...rate("established", "load.connects_ok", "blue"), fill: true },
+      ...some(run, "load.connects_failed", rate("failed", "load.connects_failed", "red")),
+    ],
+  }
+}
+
+function messages(run: Run): ChartSpec {
+  return {
+    id: "messages", title: "Messages",
+    help: "Messages sent and answered each second; turns of `every` that came due, and those that began.",
+    lines: [
+      ...some(run, "load.turns_intended", rate("turns due", "load.turns_intended", "grey", true)),
+      ...some(run, "load.turns_intended", rate("turns begun", "load.turns_started", "purple", true)),
+      ...some(run, "load.messages_sent", rate("sent", "load.messages_sent", "sky")),
+      ...some(run, "load.messages_answered", { ...rate("answered", "load.messages_answered", "blue"), fill: true }),
+      ...some(run, "load.pushes_sent", rate("pushes", "load.pushes_sent", "orange")),
+      ...some(run, "load.pushes_ok", rate("pushes answered", "load.pushes_ok", "green")),
+      ...some(run, "load.messages_received", rate("received", "load.messages_received", "yellow")),
+    ],
+  }
+}
+
+function latency(operation: string): ChartSpec {
+  const line = (name: string, label: string, colour: string, dash = false): Line =>
+    ({ label, unit: "us", colour, dash, value: (run, row) => run.at(`${operation}.${name}`, row) })
+  return {
+    id: "latency", title: "Latency", heat: operation, log: true, height: 220,
+    help: "Each cell counts answers: the darker, the more. The lines are percentiles of each second's answers.",
+    lines: [
+      line("max", "max", "red", true), line("p999", "p99.9", "orange"), line("p99", "p99", "purple"),
+      line("p90", "p90", "green"), line("p50", "p50", "ink"),
+    ],
+  }
+}
+
+function errors(run: Run): ChartSpec {
+  const colours = ["red", "orange", "purple", "yellow", "sky", "green", "blue", "grey"]
+  const lines = run.ids("errors.").map((id, index) =>
+    rate(id.slice("errors.".length), id, colours[index % colours.length] ?? "grey"))
+  return {
+    id: "errors", title: "Errors by kind", stacked: true, lines,
+    help: "Failed connects by errno, and errors of established connections, each second.",
+  }
+}
+
+function cpu(run: Run): ChartSpec {
+  const cores = (id: string) => (run: Run, row: number): Value => {
+    const growth = run.at(id, row)
+    return growth === null || run.span(row) <= 0 ? null : growth / 1e6 / run.span(row)
+  }
+  const server = run.has("server.cpu_us") ? "server.cpu_us" : "kernel.process.server.cpu_us"
+  const line = (label: string, id: string, colour: string, dash = false): Line =>
+    ({ label, unit: "cpus", colour, dash, value: cores(id) })
+  const thread = (label: string, end: string, colour: string): Line =>
+    ({ label, unit: "permille", colour, dash: true,
+       value: (run, row) => {
+         const permille = run.at(`kernel.process.${end}.busiest_thread_permille`, row)
+         return permille === null ? null : permille / 1000 } })
+  return {
+    id: "cpu", title: "CPUs used",
+    help: "CPU time per second. A thread that stays at 1 is a limit, however many CPUs are idle.",
+    lines: [
+      { label: "CPUs", unit: "cpus", colour: "grey", dash: true, value: (run, row) => run.at("machine.cpus", row) },
+      { ...line("machine", "machine.busy_us", "yellow"), fill: true },
+      line("generator", "load.cpu_us", "blue"), line("server", server, "orange"),
+      line("server's machine", "server_machine.busy_us", "red"),
+      { ...thread("server's busiest thread", "server", "orange"), unit: "cpus" },
+      { ...thread("generator's busiest thread", "client", "sky"), unit: "cpus" },
+    ],
+  }
+}
+
+function lag(): ChartSpec {
+  const line = (name: string, label: string, colour: string, dash = false): Line =>
+    ({ label, unit: "us", colour, dash, value: (run, row) => run.at(`lag.${name}`, row) })
+  return {
+    id: "lag", title: "Generator lag", log: true, height: 90,
+    help: "How much later than intended the generator acted. It is a part of no server's latency.",
+    lines: [line("max", "max", "red", true), line("p99", "p99", "purple"), line("p50", "p50", "ink")],
+  }
+}
+
+function queues(run: Run): ChartSpec {
+  const side = run.ids("server_kernel.").length > 0 ? "server_kernel" : "kernel"
+  return {
+    id: "queues", title: "Queues",
+    help: "Connections that wait for accept, handshakes in SYN-RECV, and what waits inside a throng server.",
+    lines: ([
+      ["accept queue", `${side}.listener.accept_queue`, "blue"],
+      ["SYN-RECV", `${side}.listener.syn_recv`, "orange"],
+      ["registry's mailbox", "server.registry_mailbox_most", "purple"],
+      ["paused cores", "server.paused_cores", "red"],
+    ] as const).flatMap(([label, id, colour]) => some(run, id, gauge(label, id, colour))),
+  }
+}
+
+function memory(run: Run): ChartSpec {
+  const server = run.has("server.rss_bytes") ? "server.rss_bytes" : "kernel.process.server.rss_bytes"
+  const line = (label: string, id: string, colour: string, factor = 1): Line[] => some(run, id, {
+    label, unit: "bytes", colour,
+    value: (run, row) => {
+      const value = run.at(id, row)
+      return value === null ? null : value * factor
+    },
+  })
+  return {
+    id: "memory", title: "Memory",
+    help: "Resident memory of both ends, the kernel's socket buffers, and bytes that wait for slow peers.",
+    lines: [
+      ...line("generator", "load.rss_bytes", "blue"), ...line("server", server, "orange"),
+      ...line("TCP's buffers", "kernel.sockstat.tcp.mem_pages", "green", 4096),
+      ...line("waits for slow clients", "server.pending_bytes", "red"),
+    ],
+  }
+}
+
+const TROUBLE: [string, string, string][] = [
+  ["TcpExt.ListenOverflows", "accept queue overflows", "red"],
+  ["TcpExt.ListenDrops", "drops at listeners", "orange"],
+  ["TcpExt.TCPReqQFullDrop", "SYN queue drops", "purple"],
+  ["TcpExt.TCPReqQFullDoCookies", "SYN cookies", "yellow"],
+  ["Tcp.RetransSegs", "retransmits", "blue"],
+  ["TcpExt.TCPTimeouts", "retransmission time-outs", "sky"],
+  ["TcpExt.TCPAbortOnMemory", "aborts for want of memory", "red"],
+  ["TcpExt.TCPTimeWaitOverflow", "TIME-WAIT overflows", "green"],
+  ["TcpExt.RcvPruned", "pruned receive buffers", "green"],
+  ["softnet.dropped", "packets dropped by CPUs", "grey"],
+  ["conntrack.dropped", "conntrack drops", "grey"],
+]
+
+function trouble(run: Run): ChartSpec {
+  const lines = TROUBLE.flatMap(([name, label, colour]) => [
+    ...some(run, `kernel.${name}`, rate(label, `kernel.${name}`, colour)),
+    ...some(run, `server_kernel.${name}`, rate(`${label} (server)`, `server_kernel.${name}`, colour, true)),
+  ])
+  return {
+    id: "kernel", title: "The kernel's trouble", lines,
+    help: "Counters of the kernel that stay flat when all is well.",
+  }
+}
+
+function gauge(label: string, id: string, colour: string, dash = false): Line {
+  return { label, unit: "count", colour, dash, value: (run, row) => run.at(id, row) }
+}
+
+function rate(label: string, id: string, colour: string, dash = false): Line {
+  return { label, unit: "rate", colour, dash, value: (run, row) => run.rate(id, row) }
+}
+
+/** Returns the line if the series is ever more than zero. */
+function some(run: Run, id: string, line: Line): Line[] {
+  return run.moves(id) ? [line] : []
+}

@@ -1,0 +1,109 @@
+// The tables below the charts. They hold in text what the charts show.
+
+import { h, table } from "./dom"
+import type { Latency, Operation, Run } from "./data"
+import { moment, show } from "./format"
+
+export function tables(run: Run): HTMLElement {
+  const { summary } = run
+  return h("div.tables", {},
+    findings(run), operations(run), costs(run),
+    summary.thresholds.length > 0 ? table("Thresholds", ["threshold", "measured", ""],
+      summary.thresholds.map(({ threshold, measured, met }) => [threshold, measured, met ? "met" : h("b.bad", {}, "missed")])) : null,
+    errors(run), classes(run), probes(run), events(run), machine(run),
+    h("section.table.wide", {}, h("h2", {}, "Scenario"), h("pre.scroll", { tabindex: "0" }, run.header.scenario.source),
+      h("p.note", {}, run.header.command.join(" "))))
+}
+
+function findings(run: Run): HTMLElement | null {
+  const { findings, unseen } = run.summary.diagnosis
+  if (findings.length === 0 && unseen.length === 0) return null
+  return h("section.table.wide", {}, h("h2", {}, "Findings, the most important first"),
+    h("ol.findings", {}, findings.map(finding => h("li", {},
+      h("p", {}, h("span.side", {}, finding.side), " ", finding.text,
+        finding.confidence < 1 ? h("small", {}, ` (confidence ${Math.round(finding.confidence * 100)} %)`) : null),
+      finding.follows_from ? h("p.note", {}, `follows from ${finding.follows_from}`)
+        : finding.remedy ? h("p.remedy", {}, h("span", {}, "do"), h("code", {}, finding.remedy)) : null,
+      h("ul.evidence", {}, finding.evidence.map(({ counter, from, to, at_ms }) =>
+        h("li", {}, h("code", {}, counter), ` ${number(from)} → ${number(to)} at ${moment(at_ms / 1000)}`)))))),
+    unseen.length > 0 ? h("p.note", {}, `Could not be read: ${unseen.join("; ")}`) : null)
+}
+
+function number(value: number): string {
+  return String(Math.round(value * 1000) / 1000)
+}
+
+function operations(run: Run): HTMLElement {
+  const { connect, message, join, push, broadcast, generator } = run.summary
+  const rows: (string | null)[][] = []
+  const latencies = (name: string, operation: Operation | undefined) => {
+    if (!operation || (operation.latency_us.count === 0 && !operation.rate_most)) return
+    rows.push([name, show(operation.rate_mean, "rate"), show(operation.rate_most, "rate"), ...cells(operation.latency_us)])
+    const waits = operation.unanswered_us
+    if (waits && waits.count > 0) rows.push(["unanswered", null, null, ...cells(waits)])
+  }
+  latencies("connects", connect)
+  latencies("messages", message)
+  latencies("joins", join)
+  latencies("pushes", push)
+  if (broadcast) rows.push(["broadcasts", null, null, ...cells(broadcast.latency_us)])
+  rows.push(["generator lag", null, null, ...cells(generator.lag_us)])
+  return table("Operations", ["", "mean rate", "best rate", "count", "p50", "p90", "p99", "p99.9", "max"], rows,
+    "Latencies count from the intended moment. Unanswered: waits that no answer ended, as long as they had lasted.")
+}
+
+function cells(latency: Latency): string[] {
+  const us = (value: number) => latency.count > 0 ? show(value, "us") : "–"
+  return [String(latency.count), us(latency.p50), us(latency.p90), us(latency.p99), us(latency.p999), us(latency.max)]
+}
+
+function costs(run: Run): HTMLElement {
+  const { generator, server, machine } = run.summary
+  const us = (value: number | null | undefined) => show(value ?? null, "us")
+  const bytes = (value: number | null | undefined) => show(value ?? null, "bytes")
+  return table("Costs", ["", "CPU a connect", "CPU a message", "memory each", "CPUs used"], [
+    ["generator", us(generator.cpu_us_per_connect), us(generator.cpu_us_per_message), bytes(generator.rss_bytes_per_user), show(generator.cpu_cores_used, "cpus")],
+    ["server", us(server?.cpu_us_per_connection), us(server?.cpu_us_per_message), bytes(server?.rss_bytes_per_connection), show(server?.cpu_cores_used ?? null, "cpus")],
+  ], machine.cpu_busy_share === null ? undefined : `The machine's ${machine.cpus} CPUs were busy for ${show(machine.cpu_busy_share, "share")} of the time.`)
+}
+
+function errors(run: Run): HTMLElement | null {
+  const failed = run.summary.connect.failed
+  const kinds = Object.entries(run.summary.errors).filter(([kind]) => kind !== "connect")
+  const connects = typeof failed === "object" ? Object.entries(failed).map(([kind, n]) => [`connect ${kind}`, n] as [string, number]) : []
+  const all = [...connects, ...kinds].sort(([, a], [, b]) => b - a)
+  return all.length > 0 ? table("Errors", ["kind", "times"], all.map(([kind, n]) => [kind, show(n, "count")])) : null
+}
+
+function classes(run: Run): HTMLElement | null {
+  const all = Object.entries(run.summary.classes ?? {})
+  const [, first] = all[0] ?? []
+  if (!first) return null
+  const names = Object.keys(first)
+  return table("Classes of users", ["", ...names.map(name => name.replaceAll("_", " "))],
+    all.map(([name, counters]) => [name, ...names.map(counter => show(counters[counter] ?? null, "count"))]))
+}
+
+function probes(run: Run): HTMLElement | null {
+  const probes = run.summary.broadcast?.probes ?? []
+  if (probes.length === 0) return null
+  const shown = probes.slice(0, 200)
+  return table("Probes", ["probe", "due", "expected", "delivered", "missing", "first", "half", "99 %", "last"], shown.map(probe => [
+    String(probe["number"]), moment((probe["due_ms"] ?? 0) / 1000), show(probe["expected"], "count"), show(probe["delivered"], "count"),
+    show(probe["missing"], "count"), show(probe["first_us"], "us"), show(probe["p50_us"], "us"), show(probe["p99_us"], "us"), show(probe["last_us"], "us")]),
+    probes.length > shown.length ? `and ${probes.length - shown.length} more` : undefined)
+}
+
+function events(run: Run): HTMLElement | null {
+  const shown = run.events.slice(0, 300)
+  const more = run.events.length - shown.length + run.eventsLeftOut
+  return shown.length === 0 ? null
+    : table("Events", ["at", "what happened"], shown.map(event => [moment(event.at_ms / 1000), event.text]),
+      more > 0 ? `and ${more} more; they are in the run file` : undefined)
+}
+
+function machine(run: Run): HTMLElement | null {
+  const facts = Object.entries(run.header.machine ?? {})
+  return facts.length === 0 ? null : table("Machine", ["", ""], facts.map(([name, value]) =>
+    [name, name === "memory_bytes" ? show(Number(value), "bytes") : value]))
+}
