@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::SeriesKind;
+use super::model::SeriesKind;
 
 /// The series of a page. A run of any length fits: when there are too many rows, two become one.
 #[derive(Debug)]

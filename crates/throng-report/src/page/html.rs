@@ -7,7 +7,7 @@ use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::Page;
+use super::model::Page;
 
 /// Writes `template` with the page's data in it: one file that needs no network. The data are JSON,
 /// packed by gzip and base64, so that no text in them can be taken for markup.

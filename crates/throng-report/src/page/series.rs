@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::SeriesKind;
+use super::model::SeriesKind;
 use crate::metric::{Metric, MetricKind, ProcessMetric};
-use crate::{Interval, KernelCounters, LoadInterval, ServerSnapshot};
+use crate::{Histogram, Interval, KernelCounters, Latencies, LoadInterval, ServerSnapshot};
 
 /// Reads the series of intervals. Keeps the last value of each counter, because a page draws how
 /// much it grew.
@@ -28,7 +28,7 @@ impl Growths {
         }
         let Some(load) = &interval.load else { return };
         self.read_errors(load, &mut set);
-        for (operation, latencies) in super::operations(&load.latencies(), &load.lag) {
+        for (operation, latencies) in operations(&load.latencies(), &load.lag) {
             if latencies.is_empty() {
                 continue;
             }
@@ -78,6 +78,23 @@ impl Growths {
             }
         }
     }
+}
+
+/// Returns the histograms of an interval by the name of their operation.
+pub(super) fn operations<'a>(
+    latencies: &Latencies<'a>,
+    lag: &'a Histogram,
+) -> [(&'static str, &'a Histogram); 7] {
+    let Latencies { connect, tcp, message, join, push, broadcast } = *latencies;
+    [
+        ("connect", connect),
+        ("tcp", tcp),
+        ("message", message),
+        ("join", join),
+        ("push", push),
+        ("broadcast", broadcast),
+        ("lag", lag),
+    ]
 }
 
 /// A number of an interval.

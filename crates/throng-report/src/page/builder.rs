@@ -1,0 +1,168 @@
+//! Builds a page from the intervals of a run.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::columns::Columns;
+use super::heat::HeatMap;
+use super::model::{Page, PageEvent, PagePhase, SCHEMA};
+use super::series::{Growths, operations};
+use crate::runfile::RunHeader;
+use crate::{Histogram, Interval};
+
+/// Builds a page from the intervals of a run.
+#[derive(Debug, Default)]
+pub struct PageBuilder {
+    counters: Growths,
+    columns: Columns,
+    heat: BTreeMap<&'static str, HeatMap>,
+    totals: BTreeMap<&'static str, Histogram>,
+    phases: Vec<PagePhase>,
+    events: Vec<PageEvent>,
+    events_left_out: u64,
+}
+
+impl PageBuilder {
+    /// Starts a page without rows.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the next interval.
+    pub fn add(&mut self, interval: &Interval) {
+        let Self { counters, columns, .. } = self;
+        counters.read(interval, |id, kind, value| columns.set(id, kind, value));
+        self.columns.end_row(interval.at_ms);
+        if let Some(load) = &interval.load {
+            for (operation, latencies) in operations(&load.latencies(), &load.lag) {
+                self.heat.entry(operation).or_default().add(interval.at_ms, latencies);
+                self.totals.entry(operation).or_default().merge(latencies);
+            }
+            let is_same = |last: &PagePhase| last.name == load.phase && last.paused == load.paused;
+            if !self.phases.last().is_some_and(is_same) {
+                let from_ms = interval.at_ms - interval.span_ms.min(interval.at_ms);
+                self.phases.push(PagePhase {
+                    from_ms,
+                    name: load.phase.clone(),
+                    paused: load.paused,
+                });
+            }
+        }
+        for event in &interval.events {
+            if self.events.len() < EVENTS_MAX {
+                let text = event.kind.to_string();
+                self.events.push(PageEvent { at_ms: event.at_ms, text });
+            } else {
+                self.events_left_out += 1;
+            }
+        }
+    }
+
+    /// Returns the page so far. `summary` is what `--json` writes.
+    pub fn page<'a>(
+        &'a self,
+        header: &'a RunHeader,
+        summary: &'a Value,
+        warnings: &'a [String],
+    ) -> Page<'a> {
+        let curves = self.totals.iter().filter(|(_, total)| !total.is_empty());
+        Page {
+            schema: SCHEMA,
+            header,
+            summary,
+            warnings,
+            intervals_per_row: self.columns.intervals_per_row(),
+            kinds: self.columns.kinds(),
+            columns: self.columns.differences(),
+            heat: self
+                .heat
+                .iter()
+                .filter(|(_, map)| !map.is_empty())
+                .map(|(k, v)| (*k, v))
+                .collect(),
+            curves: curves.map(|(operation, total)| (*operation, curve(total))).collect(),
+            phases: &self.phases,
+            events: &self.events,
+            events_left_out: self.events_left_out,
+        }
+    }
+}
+
+/// Returns the points of a percentile curve: even steps up to the median, and from there ten steps
+/// for each further nine, as far as there are values that show it.
+fn curve(total: &Histogram) -> Vec<(f64, u64)> {
+    let nines = (total.count() as f64).log10();
+    let tail = (1..).map(|step| f64::from(step) / 10.0).take_while(|nine| *nine <= nines);
+    let tail = tail.map(|nine| 100.0 * (1.0 - 10f64.powf(-nine))).filter(|percent| *percent > 50.0);
+    let percents = (0..=25).map(|step| f64::from(step) * 2.0).chain(tail).chain([100.0]);
+    percents.map(|percent| (percent, total.percentile(percent))).collect()
+}
+
+/// The most events that a page keeps. Each is drawn as a mark and a row of a table.
+const EVENTS_MAX: usize = 2_000;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::LoadInterval;
+
+    fn interval(second: u64, connects: u64, us: u64) -> Interval {
+        let mut load = LoadInterval { phase: "ramp".to_owned(), ..LoadInterval::default() };
+        load.counters.connects_ok = connects;
+        load.counters.connected = connects;
+        load.connect.record_n(us, 10);
+        Interval { at_ms: second * 1000, span_ms: 1000, load: Some(load), ..Interval::default() }
+    }
+
+    fn built(intervals: &[Interval]) -> (PageBuilder, Value) {
+        let mut builder = PageBuilder::new();
+        intervals.iter().for_each(|interval| builder.add(interval));
+        let header = RunHeader::default();
+        let page = builder.page(&header, &Value::Null, &[]);
+        let page = serde_json::to_value(page).unwrap();
+        (builder, page)
+    }
+
+    #[test]
+    fn a_counter_becomes_its_growth_and_a_gauge_stays() {
+        let (_, page) = built(&[interval(0, 5, 90), interval(1, 25, 90), interval(2, 26, 90)]);
+        // As differences to the value before.
+        assert_eq!(page["columns"]["load.connects_ok"], json!([null, 20, -19]));
+        assert_eq!(page["columns"]["load.connected"], json!([5, 20, 1]));
+        assert_eq!(page["columns"]["at_ms"], json!([0, 1000, 1000]));
+        assert_eq!(page["kinds"]["load.connects_ok"], "growth");
+    }
+
+    #[test]
+    fn an_unknown_value_is_null_and_not_zero() {
+        let nothing = Interval { at_ms: 2000, span_ms: 1000, ..Interval::default() };
+        let (_, page) = built(&[interval(1, 5, 90), nothing, interval(3, 9, 90)]);
+        assert_eq!(page["columns"]["load.connected"], json!([5, null, 4]));
+        assert_eq!(page["columns"]["load.connects_ok"], json!([null, null, 4]));
+    }
+
+    #[test]
+    fn a_phase_begins_with_the_interval_in_which_it_shows() {
+        let mut later = interval(3, 0, 90);
+        later.load.as_mut().unwrap().phase = "hold".to_owned();
+        let (builder, _) = built(&[interval(1, 0, 90), interval(2, 0, 90), later]);
+        let phases: Vec<_> =
+            builder.phases.iter().map(|phase| (phase.from_ms, &*phase.name)).collect();
+        assert_eq!(phases, [(0, "ramp"), (2000, "hold")]);
+    }
+
+    #[test]
+    fn a_percentile_curve_goes_as_far_as_there_are_values() {
+        let mut total = Histogram::new();
+        (1..=1000).for_each(|us| total.record_us(us));
+        let points = curve(&total);
+        assert_eq!(points.first(), Some(&(0.0, 1)));
+        assert_eq!(points.last(), Some(&(100.0, total.max())));
+        let last_but_one = points[points.len() - 2];
+        assert!((last_but_one.0 - 99.9).abs() < 1e-9, "{last_but_one:?}");
+        assert!(points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1));
+    }
+}

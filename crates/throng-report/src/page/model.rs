@@ -1,0 +1,66 @@
+//! A page, as its JSON has it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::heat::HeatMap;
+use crate::runfile::RunHeader;
+
+/// The schema of a page's data.
+pub const SCHEMA: &str = "throng.page/1";
+
+/// The data of a page. Field names are short where they repeat for each row.
+#[derive(Debug, Serialize)]
+pub struct Page<'a> {
+    pub(super) schema: &'static str,
+    pub(super) header: &'a RunHeader,
+    /// The summary as `--json` writes it, with thresholds and diagnosis.
+    pub(super) summary: &'a Value,
+    /// Warnings about the run file itself.
+    pub(super) warnings: &'a [String],
+    /// Intervals that one row covers.
+    pub(super) intervals_per_row: u64,
+    /// The kind of each series by its id.
+    pub(super) kinds: BTreeMap<String, SeriesKind>,
+    /// The end of each row and its series, each value as the difference to the last known one.
+    pub(super) columns: BTreeMap<&'a str, Vec<Option<i64>>>,
+    pub(super) heat: BTreeMap<&'static str, &'a HeatMap>,
+    /// Of each operation, pairs of a percentage and the latency that it does not exceed.
+    pub(super) curves: BTreeMap<&'static str, Vec<(f64, u64)>>,
+    pub(super) phases: &'a [PagePhase],
+    pub(super) events: &'a [PageEvent],
+    /// Events that are not shown, because there are too many.
+    pub(super) events_left_out: u64,
+}
+
+/// How the values of a series combine when rows are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeriesKind {
+    /// The growth of a counter in the row: growths add up.
+    Growth,
+    /// The amount at the end of the row: the last one stays.
+    Gauge,
+    /// The largest value of the row: the largest stays.
+    Most,
+}
+
+/// A phase of the load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PagePhase {
+    /// When it began.
+    pub from_ms: u64,
+    /// Its name, as in the run file.
+    pub name: String,
+    /// True if the load was paused with `throng ctl pause`.
+    pub paused: bool,
+}
+
+/// An event and its sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PageEvent {
+    pub(super) at_ms: u64,
+    pub(super) text: String,
+}
