@@ -84,7 +84,7 @@ impl ConnectLimitWatch {
         if self.end.is_some() {
             return;
         }
-        let began_ms = interval.at_ms - interval.span_ms;
+        let began_ms = interval.at_ms.saturating_sub(interval.span_ms);
         if is_behind(&before, now) {
             self.seconds_behind += 1;
             self.behind_since_ms.get_or_insert(began_ms);

@@ -89,7 +89,7 @@ impl Experiment {
     /// Returns the value of an expression that is a number or a duration in seconds.
     fn number(&self, text: &str, sized: &SizedScenario) -> Result<f64, LabError> {
         let value = self.evaluate(text, &|name| find(&sized.params, name))?;
-        Ok(value.value().unwrap_or(0.0))
+        value.value().ok_or_else(|| self.mistake(format!("{text} has no value here")))
     }
 
     fn mistake(&self, message: String) -> LabError {

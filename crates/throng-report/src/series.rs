@@ -64,15 +64,16 @@ impl Series {
         let (mut to, mut began_ms, mut per_second_most) = (from, 0, 0);
         for pair in self.points.windows(2) {
             let ((_, _, before), (at_ms, span_ms, now)) = (pair[0], pair[1]);
-            let by = if now >= before { now - before } else { now };
+            let by = if now >= before { now.saturating_sub(before) } else { now };
             if by <= 0 {
                 continue;
             }
             if to == from {
                 began_ms = at_ms;
             }
-            to += by;
-            per_second_most = per_second_most.max(by as u64 * 1000 / span_ms.max(1));
+            to = to.saturating_add(by);
+            per_second_most =
+                per_second_most.max((by as u64).saturating_mul(1000) / span_ms.max(1));
         }
         Some(Growth { counter: self.name, from, to, began_ms, per_second_most })
     }
@@ -88,7 +89,7 @@ impl Series {
 impl Growth {
     /// Returns the difference of the last and the first value.
     pub fn by(&self) -> u64 {
-        u64::try_from(self.to - self.from).unwrap_or(0)
+        u64::try_from(self.to.saturating_sub(self.from)).unwrap_or(0)
     }
 
     /// Returns the growth as evidence of a finding.

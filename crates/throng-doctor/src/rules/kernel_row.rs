@@ -85,7 +85,11 @@ impl KernelRow {
         let is_few = drops < self.at_least
             || self.share.is_some_and(|(_, one_in)| drops.saturating_mul(one_in) < all);
         let load = run.samples().last()?.load().map(|load| &load.counters);
-        let closed = load.map_or(0, |load| load.connects_ok.saturating_sub(load.connected));
+        let closed = load.map(|load| load.connects_ok.saturating_sub(load.connected));
+        if self.of_closed && closed.is_none() {
+            return None;
+        }
+        let closed = closed.unwrap_or(0);
         let is_others = self.of_closed && drops > closed.saturating_mul(SOCKETS_EACH);
         let limit = (self.limit)(run.facts(end));
         let gauge = self.gauge.and_then(|gauge| run.peak(end, gauge));

@@ -93,7 +93,11 @@ impl<'a> Evaluator<'a> {
         };
         let right = self.sum()?;
         if let (Quantity::Text(a), Quantity::Text(b)) = (&left, &right) {
-            return Ok(Quantity::truth((sign == "==") == (a == b)));
+            return match sign {
+                "==" => Ok(Quantity::truth(a == b)),
+                "!=" => Ok(Quantity::truth(a != b)),
+                _ => Err(self.error(at..self.at, "texts are compared with == and != only")),
+            };
         }
         self.alike(at, &left, &right, |a, b| {
             let holds = match sign {
@@ -138,7 +142,11 @@ impl<'a> Evaluator<'a> {
                     Quantity::Number { value: b, time: t },
                 ) if is_times || is_by => {
                     let (value, time) = if is_times { (a * b, s + t) } else { (a / b, s - t) };
-                    Quantity::with_time(value, time.clamp(-8, 8))
+                    if !(-POWER_MAX..=POWER_MAX).contains(&time) {
+                        let problem = "too high a power of the second";
+                        return Err(self.error(at..self.at, problem));
+                    }
+                    Quantity::with_time(value, time)
                 }
                 _ => self.alike(at, &left, &right, |a, b| a % b)?,
             };
@@ -334,6 +342,9 @@ fn nearly(value: f64, round: fn(f64) -> f64) -> f64 {
     if (value - whole).abs() < 1e-6 { whole } else { round(value) }
 }
 
+/// The highest power of the second in a value.
+const POWER_MAX: i8 = 8;
+
 const COMPARISONS: [&str; 6] = ["<=", ">=", "==", "!=", "<", ">"];
 /// The longest expression.
 pub const EXPRESSION_BYTES_MAX: usize = 500;
@@ -409,6 +420,8 @@ mod tests {
     #[test]
     fn a_mistake_is_shown_where_it_is() {
         check_error("1 + user", "user", "`user` is not known");
+        check_error("'b' < 'a'", "< 'a'", "== and != only");
+        check_error("1s*1s*1s*1s*1s*1s*1s*1s*1s", "*1s", "too high a power");
         check_error("users + 1s", "+ 1s", "a number and a duration do not match");
         check_error("ceil(1", "", "`)` is missing");
         check_error("1 2", "2", "an operator");

@@ -1,9 +1,9 @@
 //! The parameters of a scenario: named values with arithmetic, which the rest of the file uses as
 //! `$(name)`.
 //!
-//! They are put in their places before the scenario is read. A list item or a class of users with
-//! `when: EXPRESSION` is left out if the expression does not hold. A file without `params` is not
-//! touched.
+//! They are put in their places before the scenario is read. A phase, a step or a class of users
+//! with `when: EXPRESSION` is left out if the expression does not hold. A file without `params` is
+//! not touched.
 
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ pub(super) fn substitute(reader: &mut Reader<'_>, root: &mut Node) {
     let Kind::Map(fields) = &mut root.kind else { return };
     if fields.iter().any(|(key, _)| key.scalar() == Some("params")) {
         let rest = fields.iter_mut().filter(|(key, _)| !is_ours(key));
-        rest.for_each(|(_, node)| fill(reader, node, &params));
+        rest.for_each(|(key, node)| fill_field(reader, key.scalar(), node, &params));
     }
 }
 
@@ -107,7 +107,12 @@ fn value_of(
             if params.iter().any(|(_, value)| *value == Quantity::Unknown) {
                 return None;
             }
-            ExpressionError { span: 0..text.len(), problem: "a division by zero".to_owned() }
+            let problem = "a division by zero, or a number that is too large".to_owned();
+            ExpressionError { span: 0..text.len(), problem }
+        }
+        Ok(Quantity::Number { time, .. }) if !(-1..=1).contains(&time) => {
+            let problem = "this is no number, no duration and no rate".to_owned();
+            ExpressionError { span: 0..text.len(), problem }
         }
         Ok(value) => return Some(value),
         Err(error) => error,
@@ -118,17 +123,57 @@ fn value_of(
     None
 }
 
+/// Fills in the field `key` of the scenario, of a class or of a loop. Only phases, steps and classes
+/// may have a `when`: any other mapping is the user's own, such as a payload.
+fn fill_field(
+    reader: &mut Reader<'_>,
+    key: Option<&str>,
+    node: &mut Node,
+    params: &[(String, Quantity)],
+) {
+    match (key, &mut node.kind) {
+        (Some("load"), Kind::List(phases)) => {
+            phases.retain_mut(|phase| is_wanted(reader, phase, params));
+            phases.iter_mut().for_each(|phase| fill(reader, phase, params));
+        }
+        (Some("user" | "do"), Kind::List(steps)) => {
+            steps.retain_mut(|step| is_wanted(reader, step, params));
+            steps.iter_mut().for_each(|step| fill_step(reader, step, params));
+        }
+        (Some("users"), Kind::Map(classes)) => {
+            classes.retain_mut(|(_, class)| is_wanted(reader, class, params));
+            classes.iter_mut().for_each(|(_, class)| fill_fields(reader, class, params));
+        }
+        _ => fill(reader, node, params),
+    }
+}
+
+/// Fills in a step. The value of a loop has the field `do`.
+fn fill_step(reader: &mut Reader<'_>, step: &mut Node, params: &[(String, Quantity)]) {
+    match &mut step.kind {
+        Kind::Map(entries) => {
+            entries.iter_mut().for_each(|(_, value)| fill_fields(reader, value, params));
+        }
+        _ => fill(reader, step, params),
+    }
+}
+
+fn fill_fields(reader: &mut Reader<'_>, node: &mut Node, params: &[(String, Quantity)]) {
+    match &mut node.kind {
+        Kind::Map(fields) => fields
+            .iter_mut()
+            .for_each(|(key, value)| fill_field(reader, key.scalar(), value, params)),
+        _ => fill(reader, node, params),
+    }
+}
+
 /// Fills in `node` and everything in it.
 fn fill(reader: &mut Reader<'_>, node: &mut Node, params: &[(String, Quantity)]) {
     match &mut node.kind {
         Kind::Nothing => {}
         Kind::Scalar(_) => fill_scalar(reader, node, params),
-        Kind::List(items) => {
-            items.retain_mut(|item| is_wanted(reader, item, params));
-            items.iter_mut().for_each(|item| fill(reader, item, params));
-        }
+        Kind::List(items) => items.iter_mut().for_each(|item| fill(reader, item, params)),
         Kind::Map(entries) => {
-            entries.retain_mut(|(_, value)| is_wanted(reader, value, params));
             entries.iter_mut().for_each(|(_, value)| fill(reader, value, params));
         }
     }
@@ -151,6 +196,15 @@ fn fill_scalar(reader: &mut Reader<'_>, node: &mut Node, params: &[(String, Quan
     let Some(text) = node.scalar() else { return };
     let (mut filled, mut from) = (String::new(), 0);
     while let Some(place) = next_place(text, from) {
+        let place = match place {
+            Ok(place) => place,
+            Err(start) => {
+                let span = reader.inner_span(node, start..text.len());
+                let label = "`)` is missing".to_owned();
+                let problem = "this `$(` has no end; write `$$(` for a `$(` that is sent";
+                return reader.mistakes.push(Diagnostic::new(span, problem, label));
+            }
+        };
         let inner = place.start + 2..place.end - 1;
         let value = value_of(reader, node, &text[inner.clone()], inner.start, params);
         filled += &text[from..place.start];
@@ -160,24 +214,29 @@ fn fill_scalar(reader: &mut Reader<'_>, node: &mut Node, params: &[(String, Quan
     if from > 0 {
         filled += &text[from..];
         // What stands alone and without quotes is a number for YAML.
-        let is_alone = next_place(text, 0) == Some(0..text.len());
+        let is_alone = next_place(text, 0) == Some(Ok(0..text.len()));
         node.is_typed = is_alone && reader.is_plain(&node.span);
         node.kind = Kind::Scalar(filled);
     }
 }
 
-/// Returns the span of the next `$(…)` in `text`. `$$` is a template's dollar sign.
-fn next_place(text: &str, from: usize) -> Option<Range<usize>> {
+/// Returns the span of the next `$(…)` in `text`, or where it begins if it has no end. `$$` is a
+/// template's dollar sign.
+fn next_place(text: &str, from: usize) -> Option<Result<Range<usize>, usize>> {
     let mut starts = text[from..].match_indices("$(").map(|(at, _)| from + at);
     let start = starts.find(|at| !text[..*at].ends_with('$'))?;
-    let mut depth = 0;
+    let (mut depth, mut is_quoted) = (0, false);
     for (at, c) in text[start..].char_indices() {
+        is_quoted ^= c == '\'';
+        if is_quoted {
+            continue;
+        }
         depth += i32::from(c == '(') - i32::from(c == ')');
         if c == ')' && depth == 0 {
-            return Some(start..start + at + 1);
+            return Some(Ok(start..start + at + 1));
         }
     }
-    None
+    Some(Err(start))
 }
 
 /// The most parameters of a file.
@@ -224,6 +283,37 @@ user:
         let steps = |scenario: &Scenario| format!("{:#?}", Program::compile(scenario));
         assert_eq!(steps(&with), steps(&without));
         assert_eq!(with.load, without.load);
+    }
+
+    #[test]
+    fn a_mapping_of_the_users_own_keeps_its_when() {
+        let source = "\
+target: ws://h:1/socket/websocket
+protocol: phoenix
+params:
+  users: 10
+load: [{arrivals: {rate: $(users / 1s), for: 1s}}]
+user:
+  - connect
+  - join: {topic: a, payload: {when: 0, do: [{when: never}], users: {x: {when: 1}}}}
+";
+        let plain = source.replace("params:\n  users: 10\n", "").replace("$(users / 1s)", "10/s");
+        let [with, without] = [source, &plain].map(|text| {
+            let scenario = Scenario::parse(text, "t").unwrap_or_else(|error| panic!("{error}"));
+            format!("{:?}", Program::compile(&scenario))
+        });
+        assert_eq!(with, without);
+    }
+
+    #[test]
+    fn a_place_without_an_end_and_a_value_without_a_name_are_mistakes() {
+        let check = |from: &str, to: &str, says: &str| {
+            let error = Scenario::parse(&SOURCE.replace(from, to), "t").unwrap_err().render(false);
+            assert!(error.contains(says), "{error}");
+        };
+        check("$(users) $$", "$(users $$", "`)` is missing");
+        check("$(ramp)", "$(ramp * ramp)", "no number, no duration and no rate");
+        check("to: $(users)", "to: $(1e300 * 1e300)", "too large");
     }
 
     #[test]

@@ -37,7 +37,8 @@ impl Quantity {
         Self::with_time(value, -1)
     }
 
-    /// Returns the value in seconds, per second, or as it is; `None` for a text.
+    /// Returns the value in seconds, per second, or as it is; `None` for a text and for an
+    /// unknown quantity.
     pub fn value(&self) -> Option<f64> {
         match self {
             Self::Number { value, .. } => Some(*value),
@@ -61,7 +62,8 @@ impl Quantity {
     }
 
     pub(super) fn with_time(value: f64, time: i8) -> Self {
-        if value.is_finite() { Self::Number { value, time } } else { Self::Unknown }
+        let most = if time == 1 { DURATION_MAX_S } else { f64::MAX };
+        if value.abs() <= most { Self::Number { value, time } } else { Self::Unknown }
     }
 
     pub(super) fn truth(holds: bool) -> Self {
@@ -80,6 +82,9 @@ impl Quantity {
         }
     }
 }
+
+/// The longest duration: nanoseconds in 64 bits.
+const DURATION_MAX_S: f64 = 1.8e10;
 
 /// Shows the exact quantity as a scenario reads it: `250`, `1m30s`, `4900/s`.
 impl fmt::Display for Quantity {

@@ -70,7 +70,7 @@ pub(crate) enum SocketStatus {
     Blocked,
 }
 
-/// UserAction that a user asks for. The bytes that it sends are in the output already.
+/// Action that a user asks for. The bytes that it sends are in the output already.
 #[derive(Clone, Debug)]
 pub(crate) enum UserAction<'a> {
     /// Open a connection, whose arrivals the kernel stamps with `measures_arrivals`.
