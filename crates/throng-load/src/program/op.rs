@@ -79,7 +79,8 @@ pub(crate) struct OpFacts {
     pub(crate) role: OpRole,
     /// Latency that a wait in it belongs to.
     pub(crate) latency: Option<LatencyKind>,
-    /// Upper bound of the message that it sends, in bytes; 0 if it sends none.
+    /// Upper bound of the bytes of all messages that it sends at once; 0 if it sends none. The
+    /// output of a user has room for them.
     pub(crate) bytes_max: usize,
     /// Shortest time that a user spends in it; `None` for the rest of the run.
     pub(crate) time_min: Option<Duration>,
@@ -90,7 +91,8 @@ pub(crate) struct OpFacts {
 pub(crate) enum OpRole {
     /// Changes nothing: neither sends, nor takes an answer, nor touches the connection.
     Neutral,
-    /// Sends a message that an `expect` may answer.
+    /// Sends one message that an `expect` may answer. An op that sends several needs a role of its
+    /// own, or each answer is taken for the answer to all.
     Sends,
     /// Waits for the answer to what was sent.
     Expects {

@@ -42,11 +42,18 @@ impl ServerWait {
                 LatencyKind::Push => Self::Push,
                 LatencyKind::Connect | LatencyKind::Message => return None,
             },
+            // A half-close that waits sends no message.
             UserWait::SendSpace => match program.op(user.pc()) {
-                Op::Send { .. } | Op::SendRandom { .. } | Op::Request { .. } => Self::SendSpace,
-                _ => return None,
+                Op::Close { .. } => return None,
+                _ => Self::SendSpace,
             },
-            _ => return None,
+            UserWait::Pause
+            | UserWait::Turn { .. }
+            | UserWait::RunEnd
+            | UserWait::Yield
+            | UserWait::Close
+            | UserWait::CloseAfterFailedConnect
+            | UserWait::CloseAfterError => return None,
         })
     }
 }
