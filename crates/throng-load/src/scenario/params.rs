@@ -123,8 +123,8 @@ fn value_of(
     None
 }
 
-/// Fills in the field `key` of the scenario, of a class or of a loop. Only phases, steps and classes
-/// may have a `when`: any other mapping is the user's own, such as a payload.
+/// Fills in the field `key` of the scenario, of a class or of a loop. Only phases, steps and
+/// classes may have a `when`: any other mapping is the user's own, such as a payload.
 fn fill_field(
     reader: &mut Reader<'_>,
     key: Option<&str>,
