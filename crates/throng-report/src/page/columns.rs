@@ -11,8 +11,8 @@ pub(super) struct Columns {
     at_ms: Vec<i64>,
     columns: BTreeMap<String, Column>,
     intervals_per_row: u64,
-    /// Intervals in the row that is being filled.
-    pending: u64,
+    /// Intervals in the last row.
+    in_last_row: u64,
 }
 
 #[derive(Debug)]
@@ -20,50 +20,51 @@ struct Column {
     kind: SeriesKind,
     /// The value of each row; shorter than the rows if the last ones are unknown.
     values: Vec<Option<i64>>,
-    /// The value of the row that is being filled.
-    pending: Option<i64>,
 }
 
 impl Default for Columns {
     fn default() -> Self {
-        Self { at_ms: Vec::new(), columns: BTreeMap::new(), intervals_per_row: 1, pending: 0 }
+        Self { at_ms: Vec::new(), columns: BTreeMap::new(), intervals_per_row: 1, in_last_row: 1 }
     }
 }
 
 impl Columns {
-    /// Sets the value of a series in the present interval.
-    pub(super) fn set(&mut self, id: &str, kind: SeriesKind, value: i64) {
-        if let Some(column) = self.columns.get_mut(id) {
-            column.pending = merge(kind, column.pending, Some(value));
-        } else {
-            let column = Column { kind, values: Vec::new(), pending: Some(value) };
-            self.columns.insert(id.to_owned(), column);
+    /// Begins the interval that ends at `at_ms`: in the last row if that has room, else in a new
+    /// one.
+    pub(super) fn begin(&mut self, at_ms: u64) {
+        let at_ms = i64::try_from(at_ms).unwrap_or(i64::MAX);
+        if self.in_last_row == self.intervals_per_row && self.at_ms.len() >= ROWS_MAX {
+            self.halve();
+        }
+        match self.at_ms.last_mut() {
+            Some(last) if self.in_last_row < self.intervals_per_row => {
+                *last = at_ms;
+                self.in_last_row += 1;
+            }
+            _ => {
+                self.at_ms.push(at_ms);
+                self.in_last_row = 1;
+            }
         }
     }
 
-    /// Ends the present interval.
-    pub(super) fn end_row(&mut self, at_ms: u64) {
-        self.pending += 1;
-        if self.pending < self.intervals_per_row {
-            return;
+    /// Adds the value of a series in the present interval.
+    pub(super) fn set(&mut self, id: &str, kind: SeriesKind, value: i64) {
+        if !self.columns.contains_key(id) {
+            self.columns.insert(id.to_owned(), Column { kind, values: Vec::new() });
         }
-        self.pending = 0;
-        let rows = self.at_ms.len();
-        self.at_ms.push(i64::try_from(at_ms).unwrap_or(i64::MAX));
-        for column in self.columns.values_mut() {
-            if let Some(value) = column.pending.take() {
-                column.values.resize(rows, None);
-                column.values.push(Some(value));
-            }
-        }
-        if self.at_ms.len() >= ROWS_MAX {
-            self.halve();
+        if let Some(Column { values, .. }) = self.columns.get_mut(id)
+            && let Some(row) = self.at_ms.len().checked_sub(1)
+        {
+            values.resize(row + 1, None);
+            values[row] = merge(kind, values[row], Some(value));
         }
     }
 
     /// Merges every two rows.
     fn halve(&mut self) {
         self.intervals_per_row *= 2;
+        self.in_last_row = self.intervals_per_row;
         self.at_ms = self.at_ms.chunks(2).filter_map(|pair| pair.last().copied()).collect();
         for Column { kind, values, .. } in self.columns.values_mut() {
             let merged = values.chunks(2).map(|pair| {
@@ -77,17 +78,12 @@ impl Columns {
         self.intervals_per_row
     }
 
-    pub(super) fn kinds(&self) -> BTreeMap<String, SeriesKind> {
-        self.columns.iter().map(|(id, column)| (id.clone(), column.kind)).collect()
-    }
-
     /// Returns all columns, `at_ms` among them, each value as the difference to the last known one:
     /// that packs well.
     pub(super) fn differences(&self) -> BTreeMap<&str, Vec<Option<i64>>> {
-        let known = self.columns.iter().filter(|(_, column)| !column.values.is_empty());
-        let mut columns: BTreeMap<_, _> = known
-            .map(|(id, column)| (id.as_str(), differences(column.values.iter().copied())))
-            .collect();
+        let values = |column: &Column| differences(column.values.iter().copied());
+        let columns = self.columns.iter().map(|(id, column)| (id.as_str(), values(column)));
+        let mut columns: BTreeMap<_, _> = columns.collect();
         columns.insert("at_ms", differences(self.at_ms.iter().copied().map(Some)));
         columns
     }
@@ -109,7 +105,7 @@ fn merge(kind: SeriesKind, one: Option<i64>, two: Option<i64>) -> Option<i64> {
     })
 }
 
-/// The most rows: nine hours of one a second. Fewer than half of it are never shown.
+/// The most rows: nine hours of one a second. An even number, so that two rows become one.
 const ROWS_MAX: usize = 32_768;
 
 #[cfg(test)]
@@ -117,28 +113,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_run_is_kept_in_coarser_rows() {
+    fn a_long_run_is_kept_in_coarser_rows_up_to_its_last_interval() {
         let mut columns = Columns::default();
-        for second in 1..=ROWS_MAX as u64 {
+        let seconds = ROWS_MAX as u64 + 1;
+        for second in 1..=seconds {
+            columns.begin(second * 1000);
             columns.set("growth", SeriesKind::Growth, 3);
             columns.set("gauge", SeriesKind::Gauge, second as i64);
             columns.set("most", SeriesKind::Most, -(second as i64));
-            columns.end_row(second * 1000);
         }
-        assert_eq!((columns.intervals_per_row, columns.at_ms.len()), (2, ROWS_MAX / 2));
-        let first = |id: &str| columns.columns[id].values[0];
-        assert_eq!(columns.at_ms[0], 2000);
-        assert_eq!((first("growth"), first("gauge"), first("most")), (Some(6), Some(2), Some(-1)));
-    }
-
-    #[test]
-    fn a_row_of_two_intervals_waits_for_both() {
-        let mut columns = Columns { intervals_per_row: 2, ..Columns::default() };
-        columns.set("growth", SeriesKind::Growth, 1);
-        columns.end_row(1000);
-        assert_eq!(columns.at_ms.len(), 0);
+        assert_eq!((columns.intervals_per_row, columns.at_ms.len()), (2, ROWS_MAX / 2 + 1));
+        let value = |id: &str, row: usize| columns.columns[id].values[row].unwrap();
+        let row = |row| (columns.at_ms[row], value("growth", row), value("gauge", row));
+        assert_eq!((row(0), value("most", 0)), ((2000, 6, 2), -1));
+        let last = seconds as i64;
+        assert_eq!(row(ROWS_MAX / 2), (last * 1000, 3, last), "half of a row");
+        columns.begin(last as u64 * 1000 + 1000);
         columns.set("growth", SeriesKind::Growth, 4);
-        columns.end_row(2000);
-        assert_eq!(columns.columns["growth"].values, [Some(5)]);
+        assert_eq!(columns.columns["growth"].values[ROWS_MAX / 2], Some(7));
     }
 }
