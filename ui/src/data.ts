@@ -3,7 +3,6 @@
 
 export const SCHEMA = "throng.page/1"
 
-export type SeriesKind = "growth" | "gauge" | "most"
 export type Value = number | null
 
 export interface Latency {
@@ -59,7 +58,7 @@ export interface Header {
 }
 
 export interface Phase { from_ms: number; name: string; paused: boolean }
-export interface PageEvent { at_ms: number; text: string; event: string }
+export interface PageEvent { at_ms: number; text: string }
 
 export interface HeatMap {
   cells_per_octave: number
@@ -73,7 +72,6 @@ interface Page {
   summary: Summary
   warnings: string[]
   intervals_per_row: number
-  kinds: Record<string, SeriesKind>
   columns: Record<string, Value[]>
   heat: Record<string, HeatMap>
   curves: Record<string, [number, number][]>

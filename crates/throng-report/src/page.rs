@@ -14,4 +14,4 @@ mod series;
 
 pub use builder::PageBuilder;
 pub use html::html;
-pub use model::{Page, PageEvent, PagePhase, SCHEMA, SeriesKind};
+pub use model::{Page, PageEvent, PagePhase, SCHEMA};

@@ -22,8 +22,6 @@ pub struct Page<'a> {
     pub(super) warnings: &'a [String],
     /// Intervals that one row covers.
     pub(super) intervals_per_row: u64,
-    /// The kind of each series by its id.
-    pub(super) kinds: BTreeMap<String, SeriesKind>,
     /// The end of each row and its series, each value as the difference to the last known one.
     pub(super) columns: BTreeMap<&'a str, Vec<Option<i64>>>,
     pub(super) heat: BTreeMap<&'static str, &'a HeatMap>,
@@ -36,9 +34,8 @@ pub struct Page<'a> {
 }
 
 /// How the values of a series combine when rows are merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SeriesKind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SeriesKind {
     /// The growth of a counter in the row: growths add up.
     Growth,
     /// The amount at the end of the row: the last one stays.
