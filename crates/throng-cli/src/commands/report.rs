@@ -2,7 +2,7 @@
 //! writes.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,7 +10,9 @@ use throng_doctor::{History, diagnose};
 use throng_load::scenario::Scenario;
 use throng_report::page::{self, PageBuilder};
 use throng_report::render::render_text;
-use throng_report::runfile::{ReadError, RunFileReader, RunHeader, ScenarioSource};
+use throng_report::runfile::{
+    HEAD_BYTES, ReadError, RunFileReader, RunHeader, ScenarioSource, is_run_file,
+};
 use throng_report::{Diagnosis, Judgement, RunExit, Summary, SummaryFold};
 
 use super::run::text;
@@ -52,10 +54,11 @@ impl Report {
         let fail =
             |why: String| Failure::new(format!("cannot read {}: {why}", self.file.display()));
         let file = File::open(&self.file).map_err(|error| fail(error.to_string()))?;
-        let content = read(BufReader::new(file)).map_err(|error| fail(error.to_string()))?;
-        let RunContent { summary, judgements, diagnosis, .. } = &content;
-        if let Some(path) = &self.output {
-            content.write_page(path).map_err(|error| {
+        let page = self.output.is_some().then(PageBuilder::new);
+        let content = read(BufReader::new(file), page).map_err(|error| fail(error.to_string()))?;
+        let RunContent { summary, judgements, diagnosis, page, .. } = &content;
+        if let Some((path, page)) = self.output.as_ref().zip(page.as_ref()) {
+            content.write_page(page, path).map_err(|error| {
                 Failure::new(format!("cannot write {}: {error}", path.display()))
             })?;
             output::say(format!("{}", path.display()));
@@ -75,39 +78,52 @@ impl Report {
     }
 }
 
-/// The content of a run file: its summary, judgements and diagnosis, and the data of its page.
+/// The content of a run file.
 struct RunContent {
     header: RunHeader,
     summary: Summary,
     judgements: Vec<Judgement>,
     diagnosis: Diagnosis,
-    page: PageBuilder,
+    /// The data of the page, if one is written.
+    page: Option<PageBuilder>,
     warnings: Vec<String>,
 }
 
 impl RunContent {
-    fn write_page(&self, path: &Path) -> std::io::Result<()> {
+    fn write_page(&self, page: &PageBuilder, path: &Path) -> io::Result<()> {
+        if is_run_file_at(path) {
+            return Err(io::Error::other("it is a run file; name another file for the page"));
+        }
         let summary = text::summary_json(&self.summary, &self.judgements, &self.diagnosis);
-        let page = self.page.page(&self.header, &summary, &self.warnings);
+        let page = page.page(&self.header, &summary, &self.warnings);
         let mut file = BufWriter::new(File::create(path)?);
         page::html(PAGE, &page, &mut file)?;
         file.flush()
     }
 }
 
+/// Reports whether a run file is at `path`: a page would destroy it.
+fn is_run_file_at(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let file = File::open(path).map(|file| file.take(HEAD_BYTES as u64));
+    file.is_ok_and(|mut file| file.read_to_end(&mut head).is_ok_and(|read| read > 0))
+        && is_run_file(&head)
+}
+
 /// The page that draws a run, or one that says how to build it.
 const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/ui.html"));
 
 /// Reads a run of any length, line by line.
-fn read(input: impl BufRead) -> Result<RunContent, ReadError> {
+fn read(input: impl BufRead, mut page: Option<PageBuilder>) -> Result<RunContent, ReadError> {
     let mut reader = RunFileReader::open(input)?;
     let mut fold = SummaryFold::new(reader.header());
     let mut history = History::new(reader.header().clone());
-    let mut page = PageBuilder::new();
     while let Some(interval) = reader.next_interval()? {
         fold.add(&interval);
         history.add(&interval);
-        page.add(&interval);
+        if let Some(page) = &mut page {
+            page.add(&interval);
+        }
     }
     // The file contains the scenario's text. This version may not be able to parse one of another
     // version.

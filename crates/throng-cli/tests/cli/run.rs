@@ -59,6 +59,13 @@ fn a_run_reports_both_ends() {
     assert!((answered_before..=sent).contains(&received), "{received} of {sent}");
     let report = place.throng(&["report", "--json"]).json();
     assert_eq!(report["connect"], summary["connect"], "the report is made from the run file");
+    let kept = std::fs::read(place.path("run.jsonl")).unwrap();
+    let refused = place.throng(&["report", "-o", "run.jsonl"]).exits_with(2);
+    refused.stderr_contains(&["cannot write run.jsonl", "it is a run file"]);
+    assert_eq!(std::fs::read(place.path("run.jsonl")).unwrap(), kept);
+    // It exits as the run did.
+    let _ = place.throng(&["report", "-o", "report.html"]);
+    assert!(place.path("report.html").exists());
 }
 
 #[test]
