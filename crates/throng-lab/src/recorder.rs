@@ -15,8 +15,7 @@
 //!     println!("{}", throng_report::render::progress_line(interval, previous));
 //! });
 //! let outcome = recording.wait();
-//! let throng_lab::recorder::Outcome { summary, judgements, diagnosis, .. } = outcome;
-//! println!("{}", throng_report::render::render_text(&summary, &judgements, Some(&diagnosis)));
+//! println!("{}", outcome.result.text());
 //! # Ok::<(), throng_lab::recorder::RecordError>(())
 //! ```
 

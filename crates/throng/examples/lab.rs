@@ -11,7 +11,8 @@ fn main() -> throng::Result {
             Server::bind("127.0.0.1:0").on_bytes(|conn, bytes| conn.send(bytes)).start()?;
         let outcome =
             Load::new(scenario(bytes)).target(format!("tcp://{}", server.addr())).run()?;
-        let (summary, latency) = (&outcome.summary, outcome.summary.message.latency_us);
+        let (summary, latency) =
+            (&outcome.result.summary, outcome.result.summary.message.latency_us);
         table.row([
             bytes.to_string(),
             summary.message.answered.to_string(),

@@ -13,12 +13,12 @@ fn main() -> throng::Result {
         })
         .run()?;
 
-    let summary = &outcome.summary;
+    let summary = &outcome.result.summary;
     println!("{} connects, {} failed", summary.connect.ok, summary.connect.failed.total());
     println!("p99 of an answer: {} us", summary.message.latency_us.p99);
     println!("grade: {}", summary.validity.grade);
-    println!("{}", outcome.diagnosis.verdict);
-    if outcome.exit() == RunExit::Missed {
+    println!("{}", outcome.result.diagnosis.verdict);
+    if outcome.result.exit() == RunExit::Missed {
         println!("a threshold was missed");
     }
     Ok(())

@@ -25,10 +25,10 @@
 //! ";
 //! # let target = format!("tcp://{}", server.addr());
 //! let outcome = Load::new(load).target(&target).run()?;
-//! let connect = &outcome.summary.connect;
+//! let connect = &outcome.result.summary.connect;
 //! println!("{} connects, p99 {} us", connect.ok, connect.latency_us.p99);
-//! println!("{}", outcome.diagnosis.verdict);
-//! # assert!(outcome.summary.connect.ok >= 100);
+//! println!("{}", outcome.result.diagnosis.verdict);
+//! # assert!(outcome.result.summary.connect.ok >= 100);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

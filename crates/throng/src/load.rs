@@ -17,7 +17,7 @@ use crate::{Error, Result};
 ///
 /// ```no_run
 /// let outcome = throng::Load::from_file("examples/hello.yaml").seed(7).run()?;
-/// println!("{}", outcome.diagnosis.verdict);
+/// println!("{}", outcome.result.diagnosis.verdict);
 /// # Ok::<(), throng::Error>(())
 /// ```
 pub struct Load {

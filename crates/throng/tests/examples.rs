@@ -134,7 +134,7 @@ fn run_file_prints_what_was_recorded() {
     .run()
     .unwrap();
     let printed = run("run_file", &[path.to_str().unwrap()]);
-    let messages = format!("{} messages", outcome.summary.message.answered);
+    let messages = format!("{} messages", outcome.result.summary.message.answered);
     assert!(printed.contains(&messages), "{messages:?} in {printed}");
     assert!(printed.contains("connected"), "{printed}");
 }

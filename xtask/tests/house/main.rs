@@ -34,9 +34,11 @@ const EDGES: &[(&str, &[&str])] = &[
             "throng-engine",
         ],
     ),
+    ("throng-view", &["throng-lab", "throng-doctor", "throng-control"]),
     (
         "throng-cli",
         &[
+            "throng-view",
             "throng-lab",
             "throng-server",
             "throng-load",

@@ -2,20 +2,13 @@
 //! writes.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write as _};
+use std::io::{self, BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use throng_doctor::{History, diagnose};
-use throng_load::scenario::Scenario;
-use throng_report::page::{self, PageBuilder};
-use throng_report::render::render_text;
-use throng_report::runfile::{
-    HEAD_BYTES, ReadError, RunFileReader, RunHeader, ScenarioSource, is_run_file,
-};
-use throng_report::{Diagnosis, Judgement, RunExit, Summary, SummaryFold};
+use throng_lab::{RunContent, RunResult};
+use throng_report::runfile::{HEAD_BYTES, is_run_file};
 
-use super::run::text;
 use crate::exit::exit_codes;
 use crate::{Exit, Failure, output};
 
@@ -54,52 +47,37 @@ impl Report {
         let fail =
             |why: String| Failure::new(format!("cannot read {}: {why}", self.file.display()));
         let file = File::open(&self.file).map_err(|error| fail(error.to_string()))?;
-        let page = self.output.is_some().then(PageBuilder::new);
-        let content = read(BufReader::new(file), page).map_err(|error| fail(error.to_string()))?;
-        let RunContent { summary, judgements, diagnosis, page, .. } = &content;
-        if let Some((path, page)) = self.output.as_ref().zip(page.as_ref()) {
-            content.write_page(page, path).map_err(|error| {
+        let (content, result) = RunContent::read(BufReader::new(file), self.output.is_some())
+            .map_err(|error| fail(error.to_string()))?;
+        if let Some(path) = &self.output {
+            write_page(&content, &result, path).map_err(|error| {
                 Failure::new(format!("cannot write {}: {error}", path.display()))
             })?;
             output::say(format!("{}", path.display()));
         } else if self.json {
-            output::say_json(&text::summary_json(summary, judgements, diagnosis));
+            output::say_json(&result.json());
         } else {
+            let summary = &result.summary;
             let run = &summary.run;
             let what = [&run.scenario, &run.target, &run.started].map(String::as_str);
             let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
-            let mut text = render_text(summary, judgements, Some(diagnosis));
+            let mut text = result.text();
             if let Some(sentence) = summary.shortcoming() {
                 text += &format!("\n{sentence}");
             }
             output::say(format!("{text}\n{}", what.join(", ")));
         }
-        Ok(RunExit::of(summary, judgements).into())
+        Ok(result.exit().into())
     }
 }
 
-/// The content of a run file.
-struct RunContent {
-    header: RunHeader,
-    summary: Summary,
-    judgements: Vec<Judgement>,
-    diagnosis: Diagnosis,
-    /// The data of the page, if one is written.
-    page: Option<PageBuilder>,
-    warnings: Vec<String>,
-}
-
-impl RunContent {
-    fn write_page(&self, page: &PageBuilder, path: &Path) -> io::Result<()> {
-        if is_run_file_at(path) {
-            return Err(io::Error::other("it is a run file; name another file for the page"));
-        }
-        let summary = text::summary_json(&self.summary, &self.judgements, &self.diagnosis);
-        let page = page.page(&self.header, &summary, &self.warnings);
-        let mut file = BufWriter::new(File::create(path)?);
-        page::html(PAGE, &page, &mut file)?;
-        file.flush()
+fn write_page(content: &RunContent, result: &RunResult, path: &Path) -> io::Result<()> {
+    if is_run_file_at(path) {
+        return Err(io::Error::other("it is a run file; name another file for the page"));
     }
+    let mut file = BufWriter::new(File::create(path)?);
+    throng_view::write_page(content, result, &mut file)?;
+    file.flush()
 }
 
 /// Reports whether a run file is at `path`: a page would destroy it.
@@ -108,32 +86,4 @@ fn is_run_file_at(path: &Path) -> bool {
     let file = File::open(path).map(|file| file.take(HEAD_BYTES as u64));
     file.is_ok_and(|mut file| file.read_to_end(&mut head).is_ok_and(|read| read > 0))
         && is_run_file(&head)
-}
-
-/// The page that draws a run, or one that says how to build it.
-const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/ui.html"));
-
-/// Reads a run of any length, line by line.
-fn read(input: impl BufRead, mut page: Option<PageBuilder>) -> Result<RunContent, ReadError> {
-    let mut reader = RunFileReader::open(input)?;
-    let mut fold = SummaryFold::new(reader.header());
-    let mut history = History::new(reader.header().clone());
-    while let Some(interval) = reader.next_interval()? {
-        fold.add(&interval);
-        history.add(&interval);
-        if let Some(page) = &mut page {
-            page.add(&interval);
-        }
-    }
-    // The file contains the scenario's text. This version may not be able to parse one of another
-    // version.
-    let ScenarioSource { path, source } = &reader.header().scenario;
-    let thresholds =
-        Scenario::parse(source, path).map_or_else(|_| Vec::new(), |scenario| scenario.thresholds);
-    fold.judge_by(&thresholds);
-    let summary = fold.finish_read(reader.end(), reader.lines_torn());
-    let judgements: Vec<_> = thresholds.iter().map(|threshold| threshold.judge(&summary)).collect();
-    let diagnosis = diagnose(&history, &summary, &judgements);
-    let (header, warnings) = (reader.header().clone(), reader.warnings().to_vec());
-    Ok(RunContent { header, summary, judgements, diagnosis, page, warnings })
 }

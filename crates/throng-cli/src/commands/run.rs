@@ -22,7 +22,6 @@ use throng_lab::recorder::{
 };
 use throng_load::run::RunningLoad;
 use throng_report::RunExit;
-use throng_report::render::render_text;
 use throng_report::runfile::RunEndReason;
 
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};
@@ -171,12 +170,12 @@ impl Run {
         interrupt: &Interrupt,
         quiet: bool,
     ) -> Result<Exit, Failure> {
-        let mut text = render_text(&outcome.summary, &outcome.judgements, Some(&outcome.diagnosis));
-        let exit = outcome.exit();
-        let unreached = text::unreached(&outcome.summary);
+        let mut text = outcome.result.text();
+        let exit = outcome.result.exit();
+        let unreached = text::unreached(&outcome.result.summary);
         if let Some(sentence) = unreached.as_ref().filter(|_| exit != RunExit::Unreached) {
             text += &format!("\n{sentence}");
-        } else if let Some(sentence) = outcome.summary.shortcoming() {
+        } else if let Some(sentence) = outcome.result.summary.shortcoming() {
             text += &format!("\n{sentence}");
         }
         match (interrupt.requested(), exit) {
@@ -198,8 +197,7 @@ impl Run {
             output::say(format!("\n{text}"));
         }
         if let Some(json) = &self.json {
-            let Outcome { summary, judgements, diagnosis, .. } = outcome;
-            json.write(&text::summary_json(summary, judgements, diagnosis))?;
+            json.write(&outcome.result.json())?;
         }
         if outcome.end.reason == RunEndReason::Failed {
             let why = outcome.end.detail.as_deref().unwrap_or("one of its cores ended");

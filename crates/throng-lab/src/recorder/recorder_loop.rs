@@ -5,13 +5,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use throng_doctor::{History, diagnose};
 use throng_driver::Clock;
 use throng_report::runfile::{AppendOutcome, RunEnd, RunEndReason, RunFileWriter, Truncate};
 use throng_report::validity::LAG_DEGRADED_US;
-use throng_report::{
-    Interval, LoadInterval, RunEvent, RunEventKind, ServerSnapshot, SummaryFold, Threshold,
-};
+use throng_report::{Interval, LoadInterval, RunEvent, RunEventKind, ServerSnapshot};
 
 use super::command::RecorderCommand;
 use super::lock::lock;
@@ -20,6 +17,7 @@ use super::outcome::Outcome;
 use super::probes::{GeneratorProbe, KernelProbe};
 use super::run_probes::RunProbes;
 use super::server_poller::ServerPoller;
+use crate::RunContent;
 
 pub(super) type Progress = Box<dyn FnMut(&Interval, Option<&Interval>) + Send>;
 
@@ -32,8 +30,7 @@ pub(super) struct RecorderLoop<W> {
     kernel: Box<dyn KernelProbe>,
     /// The process id that the kernel's probe knows. It stays while the server is silent.
     server_pid: Option<u32>,
-    fold: SummaryFold,
-    history: History,
+    content: RunContent,
     progress: Progress,
     latest: Arc<Mutex<Option<Interval>>>,
     previous: Option<Interval>,
@@ -76,11 +73,8 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         progress: Progress,
     ) -> Self {
         let lost_after = options.server_lost_after;
-        let mut fold = SummaryFold::new(&options.header);
-        fold.judge_by(&options.thresholds);
         Self {
-            fold,
-            history: History::new(options.header.clone()),
+            content: RunContent::new(options.header.clone(), options.thresholds.clone()),
             options,
             out,
             generator: probes.generator,
@@ -245,8 +239,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             events: std::mem::take(&mut self.events),
         };
         self.write(&interval);
-        self.fold.add(&interval);
-        self.history.add(&interval);
+        self.content.add(&interval);
         (self.progress)(&interval, self.previous.as_ref());
         *lock(&self.latest) = Some(interval.clone());
         self.previous = Some(interval);
@@ -314,19 +307,16 @@ impl<W: Write + Truncate> RecorderLoop<W> {
 
     fn finish(mut self, reason: RunEndReason, detail: Option<String>) -> Outcome {
         let lines_lost = self.out.as_ref().map_or(0, RunFileWriter::lines_lost);
-        let validity = self.fold.finish(Some(reason), lines_lost).validity;
+        let validity = self.content.validity(reason, lines_lost);
         let mut end = RunEnd { reason, detail, lines_lost, validity };
         if let Some(out) = &mut self.out {
             let _ = out.end(&end);
             end.lines_lost = out.lines_lost();
         }
-        let summary = self.fold.finish(Some(reason), end.lines_lost);
-        end.validity = summary.validity.clone();
-        let judge = |threshold: &Threshold| threshold.judge(&summary);
-        let judgements: Vec<_> = self.options.thresholds.iter().map(judge).collect();
+        let result = self.content.finish(reason, end.lines_lost);
+        end.validity = result.summary.validity.clone();
         let run_file_error = self.out.as_ref().and_then(|out| out.error().map(str::to_owned));
-        let diagnosis = diagnose(&self.history, &summary, &judgements);
-        Outcome { summary, judgements, diagnosis, end, run_file_error }
+        Outcome { result, end, run_file_error }
     }
 
     fn add_event(&mut self, kind: RunEventKind) {

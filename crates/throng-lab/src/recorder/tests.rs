@@ -201,10 +201,10 @@ fn a_run_is_written_as_it_goes_and_summed_up_at_its_end() {
     let mut snapshots = file.intervals.iter().filter_map(|interval| interval.server.as_ref());
     assert!(snapshots.next().is_some_and(|server| server.process.pid == 77));
     assert_eq!(file.end.as_ref().unwrap().reason, RunEndReason::Finished);
-    assert_eq!(outcome.summary.connect.ok, 10 * file.intervals.len() as u64);
-    assert_eq!(outcome.summary, Summary::of(&file), "the file and the recorder agree");
-    assert_eq!(outcome.judgements.iter().map(|j| j.met).collect::<Vec<_>>(), [true, false]);
-    assert_eq!(outcome.exit(), RunExit::Missed);
+    assert_eq!(outcome.result.summary.connect.ok, 10 * file.intervals.len() as u64);
+    assert_eq!(outcome.result.summary, Summary::of(&file), "the file and the recorder agree");
+    assert_eq!(outcome.result.judgements.iter().map(|j| j.met).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(outcome.result.exit(), RunExit::Missed);
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn end_without_a_server(is_refused: bool, is_leaving: bool) -> (RunEndReason, Ru
     until(|| disk.read().intervals.len() >= lines + 2);
     fake.0.is_finished.store(true, Ordering::Relaxed);
     let outcome = recording.wait();
-    (outcome.end.reason, outcome.exit())
+    (outcome.end.reason, outcome.result.exit())
 }
 
 #[test]
@@ -305,20 +305,20 @@ fn an_interruption_is_incomplete_until_the_users_leave_and_nothing_after_that() 
         until(|| disk.read().intervals.len() >= 3);
         recording.handle().stop("SIGTERM");
         let outcome = recording.wait();
-        let incomplete = outcome.summary.run.incomplete.as_deref().unwrap_or_default();
+        let incomplete = outcome.result.summary.run.incomplete.as_deref().unwrap_or_default();
         if is_leaving {
             assert_eq!(
-                (outcome.end.reason, outcome.exit()),
+                (outcome.end.reason, outcome.result.exit()),
                 (RunEndReason::Finished, RunExit::Met)
             );
             assert_eq!((incomplete, names(&disk.read()).len()), ("", 0));
         } else {
             assert_eq!(outcome.end.reason, RunEndReason::Interrupted);
-            assert_eq!(outcome.exit(), RunExit::Incomplete);
+            assert_eq!(outcome.result.exit(), RunExit::Incomplete);
             assert!(incomplete.starts_with("SIGTERM ended it after 0."), "{incomplete}");
             assert!(incomplete.ends_with(" s of its 600 s"), "{incomplete}");
         }
-        assert_eq!(Summary::of(&disk.read()), outcome.summary, "the file says the same");
+        assert_eq!(Summary::of(&disk.read()), outcome.result.summary, "the file says the same");
     }
 }
 

@@ -1,10 +1,9 @@
 //! The text before and after a run.
 
-use serde_json::{Value, json};
 use throng_base::units::{show_count, show_duration};
 use throng_load::program::{Broadcast, Probe};
 use throng_report::render::{Align, Table, rate};
-use throng_report::{Diagnosis, Judgement, Summary, Tally};
+use throng_report::{Summary, Tally};
 
 use super::observer::ObservedServer;
 use super::plan::RunPlan;
@@ -75,20 +74,6 @@ fn describe_probe(probe: &Probe) -> String {
     };
     let (every, timeout) = (show_duration(probe.every), show_duration(probe.timeout));
     format!("every {every} to {to}; missing after {timeout}")
-}
-
-/// Returns the summary as JSON, with the judgements of the thresholds and the diagnosis.
-pub(crate) fn summary_json(
-    summary: &Summary,
-    judgements: &[Judgement],
-    diagnosis: &Diagnosis,
-) -> Value {
-    let mut value = serde_json::to_value(summary).expect("plain data becomes JSON");
-    if let Value::Object(fields) = &mut value {
-        fields.insert("thresholds".to_owned(), json!(judgements));
-        fields.insert("diagnosis".to_owned(), json!(diagnosis));
-    }
-    value
 }
 
 /// Returns advice if no connect succeeded.

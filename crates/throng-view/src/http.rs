@@ -1,0 +1,58 @@
+//! An HTTP server on a thread of its own, beside the cores.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::thread::{self, JoinHandle};
+
+use axum::Router;
+use tokio::sync::oneshot;
+
+/// A running HTTP server. Dropping it closes all its connections.
+#[derive(Debug)]
+pub struct HttpServer {
+    addr: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl HttpServer {
+    /// Listens at `addr` and answers with `router`.
+    ///
+    /// # Errors
+    /// The address cannot be listened at, or the thread cannot be started.
+    pub fn start(addr: SocketAddr, router: Router) -> io::Result<Self> {
+        let listener = TcpListener::bind(addr)?;
+        listener.set_nonblocking(true)?;
+        let addr = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let serve = async move {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            tokio::select! {
+                // Dropping the runtime closes connections that never end, such as event streams.
+                _ = stopped => Ok(()),
+                served = axum::serve(listener, router) => served,
+            }
+        };
+        let run = move || {
+            // An error of a connection concerns that connection. `serve` itself does not fail.
+            let _: io::Result<()> = runtime.block_on(serve);
+        };
+        let thread = thread::Builder::new().name("web".into()).spawn(run)?;
+        Ok(Self { addr, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Returns the address, with the port that the kernel chose if none was asked for.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What people look at: a run as a page, live or saved, and in a terminal.
+//!
+//! Everything here shows a [`RunContent`], which takes the intervals of a run while they are
+//! recorded, or from a run file.
+
+pub mod http;
+
+use std::io::{self, Write};
+
+use throng_lab::{RunContent, RunResult};
+use throng_report::page::{self, PageBuilder};
+
+/// Writes the page of a run: one HTML file with its data. Without [`RunContent::with_page`] it has
+/// no charts.
+///
+/// # Errors
+/// `out` cannot be written.
+pub fn write_page(
+    content: &RunContent,
+    result: &RunResult,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let none = PageBuilder::new();
+    let builder = content.page().unwrap_or(&none);
+    let summary = result.json();
+    page::html(PAGE, &builder.page(content.header(), &summary, content.warnings()), out)
+}
+
+/// The page that draws a run, or one that says how to build it.
+const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/ui.html"));
