@@ -28,7 +28,7 @@ use crate::sized_scenario::{SizedScenario, find};
 use crate::test_bed::{FinishedRun, LoadSpec, ServerSpec};
 use crate::throughput::Throughput;
 use analyses::analysis;
-use sentence::{cells, sentence};
+use sentence::{cells, duration, sentence};
 use spec::{Claim, LabSpec, RowsSpec};
 
 /// A bundled lab.
@@ -237,13 +237,12 @@ fn load(
 ) -> Result<(FinishedRun, Option<Duration>), LabError> {
     let (spec, row) = (&experiment.spec, experiment.info.name);
     let number = |text: &str| experiment.number(text, sized);
-    let duration = |text: &str| number(text).map(|n| Duration::from_secs_f64(n.max(0.0)));
     let seconds = sized.seconds();
     let expected = spec.seconds.as_deref().map_or(Ok(seconds as f64), number)?;
     lab.begin_row(row, expected as u64, progress);
     let places = number(spec.places.as_ref().unwrap_or(&spec.users))? as u64;
     let cores = lab.machine.cores_for(places);
-    let idle = duration(&spec.idle_timeout)?;
+    let idle = number(&spec.idle_timeout).map(duration)?;
     let server = ServerSpec {
         idle_timeout: (!idle.is_zero()).then_some(idle),
         ..ServerSpec::new(row, &spec.server, cores)
@@ -251,7 +250,7 @@ fn load(
     let mut server = LabServer::start(lab.test_bed, server)?;
     let endpoint = server.endpoint();
     let target = sized.target();
-    let interval = duration(&spec.interval)?;
+    let interval = number(&spec.interval).map(duration)?;
     let load = LoadSpec { interval, ..LoadSpec::new(row, &target, &sized.text, seconds) };
     let mut watch = analyses::watch(spec.watch.as_deref(), sized)
         .ok_or_else(|| experiment.mistake(format!("no watch is named {:?}", spec.watch)))?;

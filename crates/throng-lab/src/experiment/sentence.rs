@@ -54,12 +54,17 @@ fn show(value: &Quantity, way: &str) -> String {
         ("rate", _) | ("", -1) => rate(value),
         ("us", _) => micros(value.max(0.0) as u64),
         ("bytes", _) => bytes(value),
-        ("", 1) => show_duration(Duration::from_secs_f64(value.max(0.0))),
+        ("", 1) => show_duration(duration(value)),
         (way, _) => match way.strip_prefix('.').and_then(|digits| digits.parse().ok()) {
             Some(digits) => format!("{value:.digits$}"),
             None => value.to_string(),
         },
     }
+}
+
+/// Returns a number of seconds as a duration, whatever the number is.
+pub(super) fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
 }
 
 const DASH: &str = "-";
