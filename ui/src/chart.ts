@@ -3,27 +3,36 @@
 
 import uPlot from "uplot"
 import { colour, h } from "./dom"
-import type { HeatMap, Run, Value } from "./data"
+import type { HeatMap, Run } from "./data"
 import { moment, show } from "./format"
+import { drawHeat } from "./heat"
 import { lowerBound, reduce } from "./levels"
 import type { ChartSpec, Line } from "./specs"
 import { change, view } from "./view"
 
 const AXIS = 64
+/** Pixels that share a smallest and a largest value. Without a GPU, most of a chart's time is its lines. */
+const PLACE = 3
 const SYNC = uPlot.sync("time")
 /** The chart in which a drag began. */
 let dragged: uPlot | null = null
 
+/** Calls listeners with the moment at the cursor, or null when it leaves the charts. */
+export const cursor = { moved: (_: number | null): void => {} }
+
 export class Chart {
   readonly element: HTMLElement
   private plot: uPlot | null = null
-  private values: Value[][] = []
+  private values: Float64Array[] = []
+  private rows = -1
   private readonly cells: HTMLElement[]
   private readonly place: HTMLElement
 
   constructor(private readonly run: Run, readonly spec: ChartSpec) {
     this.cells = spec.lines.map(() => h("td"))
     this.place = h("div.plot", { "aria-hidden": "true" })
+    // The place keeps its height until it is drawn, so that nothing moves then.
+    this.place.style.minHeight = `${this.height()}px`
     const rows = spec.lines.map((line, index) => h("tr", {},
       h("th", { scope: "row" }, swatch(line), line.label), this.cells[index]!))
     this.element = h("section.chart", { id: spec.id },
@@ -32,26 +41,48 @@ export class Chart {
         h("tbody", {}, rows))))
   }
 
+  get isDrawn(): boolean {
+    return this.plot !== null
+  }
+
+  /** The width that a plot has. Reading it makes the browser lay the page out. */
+  get width(): number {
+    return this.place.clientWidth
+  }
+
   /** Draws the shown range anew: after a zoom, a new row, a change of theme or of width. */
-  draw(rebuild = false): void {
-    const width = this.place.clientWidth
+  draw(width: number, rebuild = false): void {
     if (width === 0) return
-    this.values = this.spec.lines.map(line => valuesOf(this.run, line))
-    const drawn = this.spec.stacked ? stack(this.values) : this.values
-    const [from, to] = shownRange(this.run)
-    const first = Math.max(lowerBound(this.run.time, from) - 1, 0)
-    const last = Math.min(lowerBound(this.run.time, to) + 1, this.run.rows)
-    const points = reduce(this.run.time, drawn, first, last, Math.max(width - AXIS, 100))
+    const { run } = this
+    if (this.rows !== run.rows) {
+      this.values = this.spec.lines.map(line => line.values(run))
+      if (this.spec.stacked) stack(this.values)
+      this.rows = run.rows
+    }
+    const { time } = run
+    const [from, to] = shownRange(run)
+    const first = Math.max(lowerBound(time, from) - 1, 0)
+    const last = Math.min(lowerBound(time, to) + 1, run.rows)
+    const points = reduce(time, this.values, first, last, Math.max(Math.floor((width - AXIS) / PLACE), 100))
     const data = [points.time, ...points.values] as uPlot.AlignedData
     if (rebuild || !this.plot) {
       this.plot?.destroy()
       this.plot = new uPlot(this.options(width), data, this.place)
     } else {
       if (this.plot.width !== width) this.plot.setSize({ width, height: this.height() })
-      this.plot.setData(data, false)
+      this.plot.batch((plot: uPlot) => {
+        plot.setData(data, false)
+        plot.setScale("x", { min: from, max: to })
+      })
     }
-    this.plot.batch(() => this.plot?.setScale("x", { min: from, max: to }))
+    this.place.dataset["points"] = String(points.time.length)
     this.legend(null)
+  }
+
+  /** Moves the cursor of all charts to a moment, or takes it away. */
+  point(seconds: number | null): void {
+    const { plot } = this
+    plot?.setCursor({ left: seconds === null ? -10 : plot.valToPos(seconds, "x"), top: seconds === null ? -10 : 10 })
   }
 
   private height(): number {
@@ -82,9 +113,13 @@ export class Chart {
         points: { show: !spec.stacked, size: 5 }, y: false },
       hooks: {
         ready: [plot => plot.over.addEventListener("mousedown", () => { dragged = plot })],
-        drawClear: [plot => spec.heat && this.heat(plot, this.run.heat[spec.heat])],
+        drawClear: [plot => spec.heat && this.heat(plot, this.run.heat(spec.heat))],
         draw: [plot => this.marks(plot)],
-        setCursor: [plot => this.legend(plot.cursor.left != null && plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, "x") : null)],
+        setCursor: [plot => {
+          const seconds = plot.cursor.left != null && plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, "x") : null
+          this.legend(seconds)
+          cursor.moved(seconds)
+        }],
         setSelect: [plot => {
           // The other charts show the selection too; the one that was dragged zooms.
           if (dragged !== plot || plot.select.width < 4) return
@@ -99,39 +134,18 @@ export class Chart {
 
   /** Shows the values at a moment, or those of the last row. */
   private legend(seconds: number | null): void {
-    const { time } = this.run
-    let row = this.run.rows - 1
-    if (seconds !== null) {
-      row = Math.min(lowerBound(time, seconds), row)
-      if (row > 0 && seconds - time[row - 1]! < time[row]! - seconds) row -= 1
-    }
+    const row = seconds === null ? this.run.rows - 1 : nearest(this.run, seconds)
     this.spec.lines.forEach((line, index) => {
-      this.cells[index]!.textContent = show(this.values[index]?.[row], line.unit)
+      // A stacked line stands on those below it.
+      const below = this.spec.stacked && index > 0 ? this.values[index - 1]![row]! : 0
+      this.cells[index]!.textContent = show((this.values[index]?.[row] ?? NaN) - below, line.unit)
     })
   }
 
   private heat(plot: uPlot, map: HeatMap | undefined): void {
-    if (!map) return
-    const { ctx } = plot
-    const { left, top, width, height } = plot.bbox
-    const most = map.columns.reduce((most, column) => column.cells.reduce((most, cell) => Math.max(most, cell[1]), most), 1)
-    ctx.save()
-    ctx.beginPath()
-    ctx.rect(left, top, width, height)
-    ctx.clip()
-    ctx.fillStyle = colour("heat")
-    const y = (cell: number) => plot.valToPos(Math.max(2 ** (cell / map.cells_per_octave), 1), "y", true)
-    map.columns.forEach((column, index) => {
-      const begin = (map.columns[index - 1]?.at_ms ?? column.at_ms - 1000) / 1000
-      const [x0, x1] = [plot.valToPos(begin, "x", true), plot.valToPos(column.at_ms / 1000, "x", true)]
-      if (x1 < left || x0 > left + width) return
-      for (const [cell, count] of column.cells) {
-        const [low, high] = [y(cell), y(cell + 1)]
-        ctx.globalAlpha = 0.12 + 0.78 * Math.log1p(count) / Math.log1p(most)
-        ctx.fillRect(x0, high, Math.max(x1 - x0, 1), Math.max(low - high, 1))
-      }
-    })
-    ctx.restore()
+    const { bbox, ctx, scales: { x } } = plot
+    if (!map || x?.min == null || x.max == null) return
+    drawHeat(ctx, map, colour("heat"), { ...bbox, from: x.min, to: x.max, y: us => plot.valToPos(us, "y", true) })
   }
 
   /** Draws a line where each finding began. */
@@ -168,16 +182,19 @@ export function shownRange(run: Run): [number, number] {
   return to > from ? [from, to] : [0, 1]
 }
 
-function valuesOf(run: Run, line: Line): Value[] {
-  const values: Value[] = new Array(run.rows)
-  for (let row = 0; row < run.rows; row++) values[row] = line.value(run, row)
-  return values
+/** Returns the row whose end is nearest to a moment. */
+export function nearest(run: Run, seconds: number): number {
+  const { time } = run
+  const row = Math.min(lowerBound(time, seconds), run.rows - 1)
+  return row > 0 && seconds - time[row - 1]! < time[row]! - seconds ? row - 1 : row
 }
 
 /** Puts each line on top of those before it. */
-function stack(lines: Value[][]): Value[][] {
-  const sums: number[] = []
-  return lines.map(line => line.map((value, row) => (sums[row] = (sums[row] ?? 0) + (value ?? 0))))
+function stack(lines: Float64Array[]): void {
+  for (let index = 0; index < lines.length; index++) {
+    const below = lines[index - 1]
+    lines[index] = lines[index]!.map((value, row) => (below?.[row] || 0) + (value || 0))
+  }
 }
 
 function series(line: Line, spec: ChartSpec): uPlot.Series {

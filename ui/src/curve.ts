@@ -11,7 +11,7 @@ const COLOURS = ["blue", "orange", "green", "purple", "sky", "red"]
 
 export class Distribution {
   readonly element: HTMLElement
-  private readonly place = h("div.plot", { "aria-hidden": "true" })
+  private readonly place = h("div.plot.tall", { "aria-hidden": "true" })
   private plot: uPlot | null = null
 
   constructor(private readonly run: Run, private readonly kind: "percentiles" | "broadcast") {

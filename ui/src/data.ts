@@ -1,6 +1,8 @@
 // The data of a run: columns of numbers on one time axis, heat maps, events, the summary. The
 // writer of a report (`page.rs`) packs them as `throng.page/1`.
 
+import { Column, Numbers } from "./packed"
+
 export const SCHEMA = "throng.page/1"
 
 export type Value = number | null
@@ -60,11 +62,19 @@ export interface Header {
 export interface Phase { from_ms: number; name: string; paused: boolean }
 export interface PageEvent { at_ms: number; text: string }
 
+/** How many latencies of which size there were, over time. */
 export interface HeatMap {
-  cells_per_octave: number
-  intervals_per_column: number
-  columns: { at_ms: number; cells: [number, number][] }[]
+  /** Cell `c` begins at `2 ** (c / cellsPerOctave)` µs. */
+  cellsPerOctave: number
+  columns: HeatColumn[]
+  /** The largest count of a cell. */
+  most: number
 }
+
+/** The cells that are not empty, with their counts, from the smallest latency to the largest. */
+export interface HeatColumn { from: number; to: number; cells: number[]; counts: number[] }
+
+interface PackedHeatMap { cells_per_octave: number; intervals_per_column: number; columns: string }
 
 interface Page {
   schema: string
@@ -72,29 +82,29 @@ interface Page {
   summary: Summary
   warnings: string[]
   intervals_per_row: number
-  columns: Record<string, Value[]>
-  heat: Record<string, HeatMap>
+  columns: Record<string, string>
+  heat: Record<string, PackedHeatMap>
   curves: Record<string, [number, number][]>
   phases: Phase[]
   events: PageEvent[]
   events_left_out: number
 }
 
-/** A run. */
+/** A run. It alone knows how the page carries it. */
 export class Run {
   header: Header
   summary: Summary
   warnings: string[]
   curves: Record<string, [number, number][]>
   readonly intervalsPerRow: number
-  readonly heat: Record<string, HeatMap>
   readonly phases: Phase[]
   readonly events: PageEvent[]
   eventsLeftOut: number
-  /** The end of each row, in seconds. */
-  readonly time: number[]
-  private readonly columns = new Map<string, Value[]>()
-  private readonly positive = new Set<string>()
+  private readonly atMs: Column
+  private readonly columns = new Map<string, Column>()
+  private readonly packedHeat: Record<string, PackedHeatMap>
+  private readonly heatMaps = new Map<string, HeatMap>()
+  private seconds: Float64Array | null = null
 
   constructor(page: Page) {
     if (page.schema !== SCHEMA) throw new Error(`this page cannot show ${page.schema}`)
@@ -103,22 +113,28 @@ export class Run {
     this.warnings = page.warnings
     this.curves = page.curves
     this.intervalsPerRow = page.intervals_per_row
-    this.heat = page.heat
+    this.packedHeat = page.heat
     this.phases = page.phases
     this.events = page.events
     this.eventsLeftOut = page.events_left_out
     const { at_ms, ...others } = page.columns
-    this.time = sums(at_ms ?? []).map(ms => (ms ?? 0) / 1000)
-    for (const [id, differences] of Object.entries(others)) this.columns.set(id, sums(differences))
+    this.atMs = new Column(at_ms)
+    for (const [id, text] of Object.entries(others)) this.columns.set(id, new Column(text))
   }
 
   get rows(): number {
-    return this.time.length
+    return this.atMs.length
+  }
+
+  /** The end of each row, in seconds. */
+  get time(): Float64Array {
+    if (this.seconds?.length !== this.rows) this.seconds = this.atMs.all().map(ms => ms / 1000)
+    return this.seconds!
   }
 
   /** The end of the run so far, in seconds. */
   get end(): number {
-    return this.time.at(-1) ?? 0
+    return this.time[this.rows - 1] ?? 0
   }
 
   has(id: string): boolean {
@@ -132,46 +148,76 @@ export class Run {
 
   /** Reports whether a series is ever more than zero. */
   moves(id: string): boolean {
-    if (!this.positive.has(id) && this.columns.get(id)?.some(value => (value ?? 0) > 0)) this.positive.add(id)
-    return this.positive.has(id)
+    return this.columns.get(id)?.moves() ?? false
   }
 
-  at(id: string, row: number): Value {
-    return this.columns.get(id)?.[row] ?? null
+  /** Returns a value for each row, NaN where it is not known. Rows at the end may be missing. */
+  values(id: string): Float64Array {
+    return this.columns.get(id)?.all() ?? NONE
   }
 
-  /** Returns the seconds of a row by the clock of the run file. */
-  span(row: number): number {
-    return (this.time[row] ?? 0) - (this.time[row - 1] ?? 0)
+  /** Returns the growth of a counter per second, by the clock of the run file. */
+  perSecond(id: string): Float64Array {
+    const { time } = this
+    return this.values(id).map((growth, row) => {
+      const seconds = time[row]! - (time[row - 1] ?? 0)
+      return seconds > 0 ? growth / seconds : NaN
+    })
   }
 
   /** Returns the growth of a counter per second. The generator's counters divide by their own time. */
-  rate(id: string, row: number): Value {
-    const growth = this.at(id, row)
-    const grown = id.startsWith("load.") ? this.at("load.grown_us", row) : null
-    const seconds = grown === null ? this.span(row) : grown / 1e6
-    return growth === null || seconds <= 0 ? null : growth / seconds
+  rates(id: string): Float64Array {
+    const rates = this.perSecond(id)
+    if (!id.startsWith("load.")) return rates
+    const [growths, grown] = [this.values(id), this.values("load.grown_us")]
+    return rates.map((rate, row) => grown[row]! > 0 ? growths[row]! / (grown[row]! / 1e6) : rate)
+  }
+
+  /** Returns the heat map of an operation, if it has one. */
+  heat(operation: string): HeatMap | undefined {
+    const packed = this.packedHeat[operation]
+    const known = this.heatMaps.get(operation)
+    if (known || !packed) return known
+    const map = unpackHeat(packed)
+    this.heatMaps.set(operation, map)
+    return map
   }
 }
 
-/** Returns the values of a column from its differences. */
-function sums(differences: Value[]): Value[] {
-  let sum = 0
-  const values: Value[] = new Array(differences.length)
-  for (let row = 0; row < differences.length; row++) {
-    const difference = differences[row]
-    values[row] = difference == null ? null : (sum += difference)
+const NONE = new Float64Array(0)
+
+function unpackHeat({ cells_per_octave: cellsPerOctave, columns: text }: PackedHeatMap): HeatMap {
+  const map: HeatMap = { cellsPerOctave, columns: [], most: 1 }
+  const numbers = new Numbers(text)
+  let ms = 0
+  while (numbers.left) {
+    const from = map.columns.length > 0 ? ms : null
+    ms += numbers.next()
+    const column: HeatColumn = { from: (from ?? Math.max(ms - 1000, 0)) / 1000, to: ms / 1000, cells: [], counts: [] }
+    let cell = 0
+    for (let left = numbers.next(); left > 0; left--) {
+      column.cells.push(cell += numbers.next())
+      const count = numbers.next()
+      column.counts.push(count)
+      map.most = Math.max(map.most, count)
+    }
+    map.columns.push(column)
   }
-  return values
+  return map
 }
 
 /** Returns the run that the page carries. */
 export async function embedded(): Promise<Run> {
-  const text = document.getElementById("run")?.textContent
+  const element = document.getElementById("run")
+  const text = element?.textContent
   if (!text) throw new Error("it has no data: write it with throng report run.jsonl -o report.html")
-  const packed = atob(text)
-  const bytes = new Uint8Array(packed.length)
-  for (let at = 0; at < packed.length; at++) bytes[at] = packed.charCodeAt(at)
-  const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))
+  // The text is large, and it is not needed again.
+  element.remove()
+  const unpacked = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"))
   return new Run(await new Response(unpacked).json())
+}
+
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  const { fromBase64 } = Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }
+  return fromBase64 ? fromBase64.call(Uint8Array, base64) : Uint8Array.from(atob(base64), char => char.charCodeAt(0))
 }

@@ -46,7 +46,19 @@ export function table(title: string, heads: string[], rows: Child[][], note?: st
     note ? h("p.note", {}, note) : null)
 }
 
+const colours = new Map<string, string>()
+
 /** Returns a colour of the present theme. */
 export function colour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
+  let value = colours.get(name)
+  if (value === undefined) {
+    value = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
+    colours.set(name, value)
+  }
+  return value
+}
+
+/** Forgets the colours: the theme is another one. */
+export function recolour(): void {
+  colours.clear()
 }

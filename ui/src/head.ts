@@ -37,7 +37,7 @@ function copyButton(text: string): HTMLElement {
   return button
 }
 
-interface Figure { label: string; value: string; detail: string; line: Value[]; bad?: boolean }
+interface Figure { label: string; value: string; detail: string; line: Float64Array; bad?: boolean }
 
 export function figures(run: Run): HTMLElement {
   return h("section.figures", { "aria-label": "Key figures" }, figuresOf(run).map(figure =>
@@ -47,7 +47,6 @@ export function figures(run: Run): HTMLElement {
 
 function figuresOf(run: Run): Figure[] {
   const { summary } = run
-  const series = (value: (row: number) => Value) => Array.from({ length: run.rows }, (_, row) => value(row))
   const [name, latency, operation] = mainLatency(run)
   const errors = Object.values(summary.errors).reduce((sum, n) => sum + n, 0)
   const talk = summary.message.rate_most === null && summary.push ? summary.push : summary.message
@@ -56,19 +55,19 @@ function figuresOf(run: Run): Figure[] {
   const text = (value: Value | undefined, unit: Unit) => show(value ?? null, unit)
   return [
     { label: "connected", value: text(summary.users["connected_most"], "count"),
-      detail: `at most, of ${text(summary.users["started"], "count")} users`, line: series(row => run.at("load.connected", row)) },
+      detail: `at most, of ${text(summary.users["started"], "count")} users`, line: run.values("load.connected") },
     { label: "connects/s", value: text(summary.connect.rate_most, "count"),
-      detail: `at best; mean ${text(summary.connect.rate_mean, "count")}`, line: series(row => run.rate("load.connects_ok", row)) },
+      detail: `at best; mean ${text(summary.connect.rate_mean, "count")}`, line: run.rates("load.connects_ok") },
     { label: talk === summary.push ? "pushes/s" : "messages/s", value: text(talk.rate_most, "count"),
-      detail: `at best; mean ${text(talk.rate_mean, "count")}`, line: series(row => run.rate(sent, row)) },
+      detail: `at best; mean ${text(talk.rate_mean, "count")}`, line: run.rates(sent) },
     { label: `p99 of ${name}`, value: latency && latency.count > 0 ? text(latency.p99, "us") : "–",
       detail: latency && latency.count > 0 ? `median ${text(latency.p50, "us")}, max ${text(latency.max, "us")}` : "no answers",
-      line: series(row => run.at(`${operation}.p99`, row)) },
+      line: run.values(`${operation}.p99`) },
     { label: "errors", value: text(errors, "count"), detail: errors === 0 ? "none" : kinds(summary.errors),
-      line: series(row => run.ids("errors.").reduce((sum, id) => sum + (run.at(id, row) ?? 0), 0)), bad: errors > 0 },
+      line: sum(run.ids("errors.").filter(id => run.moves(id)).map(id => run.values(id))), bad: errors > 0 },
     { label: "CPUs used", value: `${text(summary.generator.cpu_cores_used, "cpus")} + ${text(summary.server?.cpu_cores_used, "cpus")}`,
       detail: `generator + server, of ${summary.machine.cpus} CPUs`,
-      line: series(row => run.span(row) > 0 && run.at("machine.busy_us", row) !== null ? run.at("machine.busy_us", row)! / run.span(row) : null) },
+      line: run.perSecond("machine.busy_us") },
   ]
 }
 
@@ -87,12 +86,20 @@ function kinds(errors: Record<string, number>): string {
   return sorted.slice(0, 2).map(([kind, n]) => `${kind} ${show(n, "count")}`).join(", ") + (sorted.length > 2 ? ", …" : "")
 }
 
+function sum(lines: Float64Array[]): Float64Array {
+  const [longest] = [...lines].sort((a, b) => b.length - a.length)
+  return (longest ?? new Float64Array(0)).map((_, row) => lines.reduce((sum, line) => sum + (line[row] || 0), 0))
+}
+
 /** Draws a line of at most 120 points. */
-function spark(values: Value[]): Element {
+function spark(values: Float64Array): Element {
   const step = Math.max(1, Math.ceil(values.length / 120))
   const points: number[] = []
-  for (let at = 0; at < values.length; at += step)
-    points.push(values.slice(at, at + step).reduce<number>((most, value) => Math.max(most, value ?? 0), 0))
+  for (let at = 0; at < values.length; at += step) {
+    let most = 0
+    for (let row = at; row < Math.min(at + step, values.length); row++) if (values[row]! > most) most = values[row]!
+    points.push(most)
+  }
   const most = Math.max(...points, 1e-9)
   const place = (value: number, index: number) =>
     `${(index * 100 / Math.max(points.length - 1, 1)).toFixed(1)},${(23 - 21 * value / most).toFixed(1)}`

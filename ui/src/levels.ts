@@ -5,38 +5,54 @@ import type { Value } from "./data"
 export interface Points { time: number[]; values: Value[][] }
 
 /**
- * Returns the rows from `first` to before `last` in at most about twice `places` points. Where rows
- * are merged, a place has two points: the smallest and the largest value of its rows.
+ * Returns the rows from `first` to before `last` in at most twice `places` points. Where rows are
+ * merged, a place has two points: the smallest and the largest value of its rows, in their order.
  */
-export function reduce(time: number[], lines: Value[][], first: number, last: number, places: number): Points {
+export function reduce(time: Float64Array, lines: Float64Array[], first: number, last: number, places: number): Points {
   const rows = last - first
   if (rows <= places * 2) {
-    return { time: time.slice(first, last), values: lines.map(line => line.slice(first, last)) }
+    return { time: Array.from(time.subarray(first, last)), values: lines.map(line => row(line, first, last)) }
   }
   const step = rows / places
-  const bounds = Array.from({ length: places + 1 }, (_, place) => first + Math.floor(place * step))
-  const points: Points = { time: [], values: lines.map(() => []) }
+  const bounds = Int32Array.from({ length: places + 1 }, (_, place) => first + Math.floor(place * step))
+  const times = new Array<number>(places * 2)
   for (let place = 0; place < places; place++) {
-    const [from, to] = [bounds[place]!, bounds[place + 1]!]
-    const [begin, end] = [time[from]!, time[to - 1]!]
-    points.time.push(begin, begin + (end - begin) / 2)
-    lines.forEach((line, index) => {
-      let [low, high]: [Value, Value] = [null, null]
-      let highIsLater = true
-      for (let row = from; row < to; row++) {
-        const value = line[row] ?? null
-        if (value === null) continue
-        if (low === null || value < low) { low = value; highIsLater = false }
-        if (high === null || value > high) { high = value; highIsLater = true }
-      }
-      points.values[index]!.push(...(highIsLater ? [low, high] : [high, low]))
-    })
+    const [begin, end] = [time[bounds[place]!]!, time[bounds[place + 1]! - 1]!]
+    times[2 * place] = begin
+    times[2 * place + 1] = begin + (end - begin) / 2
   }
-  return points
+  return { time: times, values: lines.map(line => extremes(line, bounds)) }
+}
+
+function row(line: Float64Array, first: number, last: number): Value[] {
+  return Array.from({ length: last - first }, (_, index) => known(line[first + index]))
+}
+
+function extremes(line: Float64Array, bounds: Int32Array): Value[] {
+  const values = new Array<Value>(2 * (bounds.length - 1))
+  for (let place = 0; place + 1 < bounds.length; place++) {
+    let [low, high] = [Infinity, -Infinity]
+    let highIsLater = true
+    const to = Math.min(bounds[place + 1]!, line.length)
+    for (let row = bounds[place]!; row < to; row++) {
+      const value = line[row]!
+      // A comparison with NaN is false, so what is not known is left out.
+      if (value < low) { low = value; highIsLater = false }
+      if (value > high) { high = value; highIsLater = true }
+    }
+    const isKnown = low <= high
+    values[2 * place] = isKnown ? highIsLater ? low : high : null
+    values[2 * place + 1] = isKnown ? highIsLater ? high : low : null
+  }
+  return values
+}
+
+function known(value: number | undefined): Value {
+  return value === undefined || Number.isNaN(value) ? null : value
 }
 
 /** Returns the first index whose value is at least `wanted`. */
-export function lowerBound(values: number[], wanted: number): number {
+export function lowerBound(values: Float64Array, wanted: number): number {
   let [low, high] = [0, values.length]
   while (low < high) {
     const middle = (low + high) >> 1

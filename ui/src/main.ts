@@ -1,12 +1,13 @@
 import "uplot/dist/uPlot.min.css"
 import "./style.css"
 import { Band } from "./band"
-import { Chart, shownRange } from "./chart"
+import { act, Bar } from "./bar"
+import { Chart, cursor, nearest, shownRange } from "./chart"
 import { Distribution } from "./curve"
 import { embedded, type Run } from "./data"
-import { h } from "./dom"
+import { h, recolour } from "./dom"
 import { figures, head } from "./head"
-import { moment } from "./format"
+import { type Drawing, Lazy } from "./lazy"
 import { chartsOf, operationsOf } from "./specs"
 import { tables } from "./tables"
 import { change, onChange, view } from "./view"
@@ -15,55 +16,115 @@ const page = document.getElementById("page")!
 
 function show(run: Run): void {
   const parts = new Parts(run)
-  page.replaceChildren(parts.head, parts.bar, parts.charts, parts.rest)
+  page.replaceChildren(parts.head, parts.bar.element, parts.charts, parts.rest)
   parts.build()
   onChange(() => parts.draw())
-  addEventListener("resize", () => parts.draw())
-  addEventListener("beforeprint", () => parts.draw())
+  let width = innerWidth
+  addEventListener("resize", () => {
+    // A phone's address bar that comes and goes changes the height alone.
+    if (innerWidth !== width) parts.draw()
+    width = innerWidth
+  })
+  addEventListener("beforeprint", () => parts.drawAll())
+  matchMedia("print").addEventListener("change", () => parts.drawAll())
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => parts.build())
-  addEventListener("keydown", event => key(run, event))
+  addEventListener("keydown", event => {
+    if (event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest?.("input, select, .scroll")) return
+    if (act(run, event.key) || parts.key(event.key)) event.preventDefault()
+  })
   document.title = `throng: ${run.header.scenario.path || run.header.target}`
 }
 
 /** The parts of the page, in their order. */
 class Parts {
   readonly head = h("div")
-  readonly bar = h("div.bar")
+  readonly bar: Bar
   readonly charts = h("div.charts")
   readonly rest = h("div")
   private readonly band: Band
+  private readonly lazy = new Lazy()
   private drawn: Chart[] = []
-  private distributions: Distribution[] = []
+  private operations: [string, string][] = []
+  private pointed: number | null = null
   private shown = ""
 
   constructor(private readonly run: Run) {
+    this.bar = new Bar(run)
     this.band = new Band(run)
+    cursor.moved = seconds => {
+      this.pointed = seconds
+      this.bar.point(seconds)
+    }
   }
 
   /** Builds everything anew: at the start, and when the run or the theme is another. */
   build(): void {
     document.documentElement.dataset["theme"] = view.theme ?? ""
+    recolour()
     const { run } = this
-    const operations = operationsOf(run)
-    const operation = operations.some(([id]) => id === view.operation) ? view.operation! : operations[0]?.[0] ?? "connect"
-    const specs = chartsOf(run, operation)
+    this.operations = operationsOf(run)
+    const operation = this.operation()
     this.shown = this.signature()
     this.head.replaceChildren(head(run), figures(run))
-    this.drawn = specs.map(spec => new Chart(run, spec))
+    this.drawn = chartsOf(run, operation).map(spec => new Chart(run, spec))
     this.charts.replaceChildren(this.band.element, ...this.drawn.map(chart => chart.element))
-    this.drawn.find(chart => chart.spec.id === "latency")?.element.querySelector("h2")?.append(choice(operations, operation))
-    this.distributions = (["percentiles", "broadcast"] as const)
-      .filter(kind => Distribution.has(run, kind)).map(kind => new Distribution(run, kind))
-    this.rest.replaceChildren(h("div.distributions", {}, this.distributions.map(one => one.element)), tables(run), foot(run))
-    this.draw(true)
+    this.drawn.find(chart => chart.spec.id === "latency")?.element.querySelector("h2")?.append(choice(this.operations, operation))
+    // All charts are as wide as the first.
+    let width = 0
+    const charts: Drawing[] = this.drawn.map(chart => ({
+      element: chart.element, draw: rebuild => chart.draw(width, rebuild) }))
+    this.measure = () => { width = this.drawn[0]?.width ?? 0 }
+    this.measure()
+    this.lazy.clear()
+    this.lazy.watch(charts)
+    this.draw()
+    // What is far below waits until the first screen is there.
+    requestAnimationFrame(() => setTimeout(() => this.buildRest()))
   }
 
-  draw(rebuild = false): void {
-    if (!rebuild && this.shown !== this.signature()) return this.build()
-    this.bar.replaceChildren(...bar(this.run))
+  private buildRest(): void {
+    const { run } = this
+    const distributions = (["percentiles", "broadcast"] as const)
+      .filter(kind => Distribution.has(run, kind)).map(kind => new Distribution(run, kind))
+    this.rest.replaceChildren(h("div.distributions", {}, distributions.map(one => one.element)), tables(run), foot(run))
+    this.lazy.watch(distributions)
+  }
+
+  private measure = (): void => {}
+
+  draw(): void {
+    if (this.shown !== this.signature()) return this.build()
+    this.measure()
+    this.bar.draw()
     this.band.draw()
-    for (const chart of this.drawn) chart.draw(rebuild)
-    for (const distribution of this.distributions) distribution.draw()
+    this.lazy.draw()
+  }
+
+  drawAll(): void {
+    this.measure()
+    this.lazy.drawAll()
+  }
+
+  /** Does what keys do to the charts. Returns whether a key does anything. */
+  key(key: string): boolean {
+    const { run } = this
+    if (key === "," || key === ".") {
+      const [from, to] = shownRange(run)
+      const row = nearest(run, this.pointed ?? from)
+      const step = Math.max(Math.round((nearest(run, to) - nearest(run, from)) / 200), 1)
+      const next = run.time[row + (key === "." ? step : -step)]
+      if (next !== undefined && next >= from && next <= to) this.drawn.find(chart => chart.isDrawn)?.point(next)
+      return true
+    }
+    if (key !== "l") return false
+    const index = this.operations.findIndex(([id]) => id === this.operation())
+    change({ operation: this.operations[(index + 1) % this.operations.length]?.[0] ?? null })
+    return true
+  }
+
+  private operation(): string {
+    const { operations } = this
+    return operations.some(([id]) => id === view.operation) ? view.operation! : operations[0]?.[0] ?? "connect"
   }
 
   /** What decides which charts there are. */
@@ -78,38 +139,9 @@ function choice(operations: [string, string][], operation: string): HTMLElement 
     operations.map(([id, name]) => h("option", { value: id, selected: id === operation }, name)))
 }
 
-function bar(run: Run): HTMLElement[] {
-  const [from, to] = shownRange(run)
-  return [
-    h("span.shown", {}, view.range ? `${moment(from)} to ${moment(to)}` : `${moment(run.end)}, all of it`),
-    h("button", { type: "button", disabled: view.range === null, click: () => change({ range: null }) }, "whole run"),
-    h("button", { type: "button", title: "light, dark, or as the system has it", click: () =>
-      change({ theme: view.theme === null ? "dark" : view.theme === "dark" ? "light" : null }) }, `theme: ${view.theme ?? "system"}`),
-    h("span.keys", {}, "drag to zoom · ← → + − move · 0 whole run"),
-  ]
-}
-
 function foot(run: Run): HTMLElement {
   return h("footer", {}, run.intervalsPerRow > 1 ? `Each point covers ${run.intervalsPerRow} intervals of the run file: growths are summed, and percentiles are the highest of them. ` : "",
     "All numbers come from the run file. throng report prints them as text; throng report --json writes them.")
-}
-
-function key(run: Run, event: KeyboardEvent): void {
-  if (event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest?.("input, select, .scroll")) return
-  const [from, to] = shownRange(run)
-  const span = to - from
-  const move = (from: number, to: number) => {
-    const begin = Math.max(Math.min(from, run.end - (to - from)), 0)
-    const end = Math.min(begin + (to - from), run.end)
-    change({ range: end - begin >= run.end ? null : [begin, end] })
-  }
-  switch (event.key) {
-    case "ArrowLeft": return move(from - span / 4, to - span / 4)
-    case "ArrowRight": return move(from + span / 4, to + span / 4)
-    case "+": case "=": return move(from + span / 4, to - span / 4)
-    case "-": return move(from - span / 2, to + span / 2)
-    case "0": case "Escape": return change({ range: null })
-  }
 }
 
 try {

@@ -1,6 +1,6 @@
 // The charts of a run, as data: which lines each has, and where their values come from.
 
-import type { Run, Value } from "./data"
+import type { Run } from "./data"
 import type { Unit } from "./format"
 
 export interface Line {
@@ -8,7 +8,10 @@ export interface Line {
   unit: Unit
   /** The name of a colour of the theme. */
   colour: string
-  value: (run: Run, row: number) => Value
+  /** The series that it is made of. */
+  id: string
+  /** Returns a value for each row, NaN where it is not known. */
+  values: (run: Run) => Float64Array
   dash?: boolean
   fill?: boolean
 }
@@ -42,13 +45,8 @@ export function chartsOf(run: Run, operation: string): ChartSpec[] {
     users(run), connects(run), messages(run), latency(operation), errors(run), cpu(run), lag(),
     queues(run), memory(run), trouble(run),
   ]
-  return charts.map(chart => ({ ...chart, lines: chart.lines.filter(line => isKnown(run, line)) }))
+  return charts.map(chart => ({ ...chart, lines: chart.lines.filter(line => run.has(line.id)) }))
     .filter(chart => chart.lines.length > 0)
-}
-
-function isKnown(run: Run, line: Line): boolean {
-  for (let row = 0; row < run.rows; row++) if (line.value(run, row) !== null) return true
-  return false
 }
 
 function users(run: Run): ChartSpec {
@@ -96,7 +94,7 @@ function messages(run: Run): ChartSpec {
 
 function latency(operation: string): ChartSpec {
   const line = (name: string, label: string, colour: string, dash = false): Line =>
-    ({ label, unit: "us", colour, dash, value: (run, row) => run.at(`${operation}.${name}`, row) })
+    ({ ...gauge(label, `${operation}.${name}`, colour, dash), unit: "us" })
   return {
     id: "latency", title: "Latency", heat: operation, log: true, height: 220,
     help: "Each cell counts answers: the darker, the more. The lines are percentiles of each second's answers.",
@@ -118,35 +116,30 @@ function errors(run: Run): ChartSpec {
 }
 
 function cpu(run: Run): ChartSpec {
-  const cores = (id: string) => (run: Run, row: number): Value => {
-    const growth = run.at(id, row)
-    return growth === null || run.span(row) <= 0 ? null : growth / 1e6 / run.span(row)
-  }
   const server = run.has("server.cpu_us") ? "server.cpu_us" : "kernel.process.server.cpu_us"
   const line = (label: string, id: string, colour: string, dash = false): Line =>
-    ({ label, unit: "cpus", colour, dash, value: cores(id) })
-  const thread = (label: string, end: string, colour: string): Line =>
-    ({ label, unit: "permille", colour, dash: true,
-       value: (run, row) => {
-         const permille = run.at(`kernel.process.${end}.busiest_thread_permille`, row)
-         return permille === null ? null : permille / 1000 } })
+    ({ ...rate(label, id, colour, dash), unit: "cpus", values: run => run.perSecond(id).map(us => us / 1e6) })
+  const thread = (label: string, end: string, colour: string): Line => {
+    const id = `kernel.process.${end}.busiest_thread_permille`
+    return { ...gauge(label, id, colour, true), unit: "cpus", values: run => run.values(id).map(permille => permille / 1000) }
+  }
   return {
     id: "cpu", title: "CPUs used",
     help: "CPU time per second. A thread that stays at 1 is a limit, however many CPUs are idle.",
     lines: [
-      { label: "CPUs", unit: "cpus", colour: "grey", dash: true, value: (run, row) => run.at("machine.cpus", row) },
+      { ...gauge("CPUs of the machine", "machine.cpus", "grey", true), unit: "cpus" },
       { ...line("machine", "machine.busy_us", "yellow"), fill: true },
       line("generator", "load.cpu_us", "blue"), line("server", server, "orange"),
       line("server's machine", "server_machine.busy_us", "red"),
-      { ...thread("server's busiest thread", "server", "orange"), unit: "cpus" },
-      { ...thread("generator's busiest thread", "client", "sky"), unit: "cpus" },
+      thread("server's busiest thread", "server", "orange"),
+      thread("generator's busiest thread", "client", "sky"),
     ],
   }
 }
 
 function lag(): ChartSpec {
   const line = (name: string, label: string, colour: string, dash = false): Line =>
-    ({ label, unit: "us", colour, dash, value: (run, row) => run.at(`lag.${name}`, row) })
+    ({ ...gauge(label, `lag.${name}`, colour, dash), unit: "us" })
   return {
     id: "lag", title: "Generator lag", log: true, height: 90,
     help: "How much later than intended the generator acted. It is a part of no server's latency.",
@@ -170,13 +163,8 @@ function queues(run: Run): ChartSpec {
 
 function memory(run: Run): ChartSpec {
   const server = run.has("server.rss_bytes") ? "server.rss_bytes" : "kernel.process.server.rss_bytes"
-  const line = (label: string, id: string, colour: string, factor = 1): Line[] => some(run, id, {
-    label, unit: "bytes", colour,
-    value: (run, row) => {
-      const value = run.at(id, row)
-      return value === null ? null : value * factor
-    },
-  })
+  const line = (label: string, id: string, colour: string, factor = 1): Line[] => some(run, id,
+    { ...gauge(label, id, colour), unit: "bytes", values: run => run.values(id).map(value => value * factor) })
   return {
     id: "memory", title: "Memory",
     help: "Resident memory of both ends, the kernel's socket buffers, and bytes that wait for slow peers.",
@@ -214,11 +202,11 @@ function trouble(run: Run): ChartSpec {
 }
 
 function gauge(label: string, id: string, colour: string, dash = false): Line {
-  return { label, unit: "count", colour, dash, value: (run, row) => run.at(id, row) }
+  return { label, unit: "count", colour, dash, id, values: run => run.values(id) }
 }
 
 function rate(label: string, id: string, colour: string, dash = false): Line {
-  return { label, unit: "rate", colour, dash, value: (run, row) => run.rate(id, row) }
+  return { label, unit: "rate", colour, dash, id, values: run => run.rates(id) }
 }
 
 /** Returns the line if the series is ever more than zero. */

@@ -19,7 +19,7 @@ function findings(run: Run): HTMLElement | null {
   const { findings, unseen } = run.summary.diagnosis
   if (findings.length === 0 && unseen.length === 0) return null
   return h("section.table.wide", {}, h("h2", {}, "Findings, the most important first"),
-    h("ol.findings", {}, findings.map(finding => h("li", {},
+    h("ol.findings", {}, findings.map((finding, index) => h("li", { id: `finding-${index + 1}` },
       h("p", {}, h("span.side", {}, finding.side), " ", finding.text,
         finding.confidence < 1 ? h("small", {}, ` (confidence ${Math.round(finding.confidence * 100)} %)`) : null),
       finding.follows_from ? h("p.note", {}, `follows from ${finding.follows_from}`)

@@ -10,6 +10,7 @@ mod columns;
 mod heat;
 mod html;
 mod model;
+mod packed;
 mod series;
 
 pub use builder::PageBuilder;

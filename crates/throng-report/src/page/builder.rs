@@ -73,12 +73,12 @@ impl PageBuilder {
             summary,
             warnings,
             intervals_per_row: self.columns.intervals_per_row(),
-            columns: self.columns.differences(),
+            columns: self.columns.packed(),
             heat: self
                 .heat
                 .iter()
                 .filter(|(_, map)| !map.is_empty())
-                .map(|(k, v)| (*k, v))
+                .map(|(operation, map)| (*operation, map.packed()))
                 .collect(),
             curves: curves.map(|(operation, total)| (*operation, curve(total))).collect(),
             phases: &self.phases,
@@ -103,8 +103,7 @@ const EVENTS_MAX: usize = 2_000;
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
+    use super::super::packed;
     use super::*;
     use crate::LoadInterval;
 
@@ -128,18 +127,20 @@ mod tests {
     #[test]
     fn a_counter_becomes_its_growth_and_a_gauge_stays() {
         let (_, page) = built(&[interval(0, 5, 90), interval(1, 25, 90), interval(2, 26, 90)]);
-        // As differences to the value before.
-        assert_eq!(page["columns"]["load.connects_ok"], json!([null, 20, -19]));
-        assert_eq!(page["columns"]["load.connected"], json!([5, 20, 1]));
-        assert_eq!(page["columns"]["at_ms"], json!([0, 1000, 1000]));
+        let text = |values: &[Option<i64>]| packed::series(values.iter().copied());
+        let columns = &page["columns"];
+        assert_eq!(columns["load.connects_ok"], text(&[None, Some(20), Some(1)]));
+        assert_eq!(columns["load.connected"], text(&[Some(5), Some(25), Some(26)]));
+        assert_eq!(columns["at_ms"], text(&[Some(0), Some(1000), Some(2000)]));
     }
 
     #[test]
     fn an_unknown_value_is_null_and_not_zero() {
         let nothing = Interval { at_ms: 2000, span_ms: 1000, ..Interval::default() };
         let (_, page) = built(&[interval(1, 5, 90), nothing, interval(3, 9, 90)]);
-        assert_eq!(page["columns"]["load.connected"], json!([5, null, 4]));
-        assert_eq!(page["columns"]["load.connects_ok"], json!([null, null, 4]));
+        let text = |values: [Option<i64>; 3]| packed::series(values);
+        assert_eq!(page["columns"]["load.connected"], text([Some(5), None, Some(9)]));
+        assert_eq!(page["columns"]["load.connects_ok"], text([None, None, Some(4)]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::model::SeriesKind;
+use super::packed;
 
 /// The series of a page. A run of any length fits: when there are too many rows, two become one.
 #[derive(Debug)]
@@ -78,22 +79,14 @@ impl Columns {
         self.intervals_per_row
     }
 
-    /// Returns all columns, `at_ms` among them, each value as the difference to the last known one:
-    /// that packs well.
-    pub(super) fn differences(&self) -> BTreeMap<&str, Vec<Option<i64>>> {
-        let values = |column: &Column| differences(column.values.iter().copied());
+    /// Returns all columns, `at_ms` among them, as [packed] text.
+    pub(super) fn packed(&self) -> BTreeMap<&str, String> {
+        let values = |column: &Column| packed::series(column.values.iter().copied());
         let columns = self.columns.iter().map(|(id, column)| (id.as_str(), values(column)));
         let mut columns: BTreeMap<_, _> = columns.collect();
-        columns.insert("at_ms", differences(self.at_ms.iter().copied().map(Some)));
+        columns.insert("at_ms", packed::series(self.at_ms.iter().copied().map(Some)));
         columns
     }
-}
-
-fn differences(values: impl Iterator<Item = Option<i64>>) -> Vec<Option<i64>> {
-    let mut last = 0;
-    values
-        .map(|value| value.map(|value| value.wrapping_sub(std::mem::replace(&mut last, value))))
-        .collect()
 }
 
 fn merge(kind: SeriesKind, one: Option<i64>, two: Option<i64>) -> Option<i64> {

@@ -2,20 +2,29 @@
 
 use serde::Serialize;
 
+use super::packed;
 use crate::Histogram;
 
 /// A heat map of one operation. When there are too many columns, two become one.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct HeatMap {
-    /// Cells for each doubling of a latency: cell `c` begins at `2^(c / cells_per_octave)` µs.
-    cells_per_octave: u32,
     intervals_per_column: u64,
     columns: Vec<HeatColumn>,
-    #[serde(skip)]
     pending: u64,
 }
 
-#[derive(Debug, Default, Serialize)]
+/// A heat map, as the JSON of a page has it.
+#[derive(Debug, Serialize)]
+pub(super) struct PackedHeatMap {
+    /// Cells for each doubling of a latency: cell `c` begins at `2^(c / cells_per_octave)` µs.
+    cells_per_octave: u32,
+    intervals_per_column: u64,
+    /// For each column, as [packed] numbers: the milliseconds since the column before, the number
+    /// of cells, and of each cell its distance to the one before and its count.
+    columns: String,
+}
+
+#[derive(Debug, Default)]
 struct HeatColumn {
     at_ms: u64,
     /// Pairs of a cell and its count, in order.
@@ -24,12 +33,7 @@ struct HeatColumn {
 
 impl Default for HeatMap {
     fn default() -> Self {
-        Self {
-            cells_per_octave: CELLS_PER_OCTAVE,
-            intervals_per_column: 1,
-            columns: Vec::new(),
-            pending: 0,
-        }
+        Self { intervals_per_column: 1, columns: Vec::new(), pending: 0 }
     }
 }
 
@@ -59,6 +63,25 @@ impl HeatMap {
             }
             self.columns.push(column);
         }
+    }
+
+    pub(super) fn packed(&self) -> PackedHeatMap {
+        let mut columns = String::new();
+        let mut add = |n: u64| packed::number(&mut columns, i64::try_from(n).unwrap_or(i64::MAX));
+        let mut before_ms = 0;
+        for column in &self.columns {
+            add(column.at_ms.saturating_sub(before_ms));
+            before_ms = column.at_ms;
+            add(column.cells.len() as u64);
+            let mut before = 0;
+            for &(cell, count) in &column.cells {
+                add(u64::from(cell - before));
+                add(count);
+                before = cell;
+            }
+        }
+        let Self { intervals_per_column, .. } = *self;
+        PackedHeatMap { cells_per_octave: CELLS_PER_OCTAVE, intervals_per_column, columns }
     }
 
     /// Reports whether it has no latency at all.
@@ -119,5 +142,17 @@ mod tests {
         }
         assert_eq!((map.intervals_per_column, map.columns.len()), (2, COLUMNS_MAX / 2 + 1));
         assert_eq!((map.columns[0].at_ms, &map.columns[0].cells[..]), (2000, &[(36, 2)][..]));
+    }
+
+    #[test]
+    fn a_packed_map_has_distances() {
+        let mut map = HeatMap::default();
+        let mut latencies = Histogram::new();
+        latencies.record_n(1, 3);
+        latencies.record_n(2, 4);
+        map.add(5, &latencies);
+        map.add(7, &Histogram::new());
+        // 5 ms, 2 cells, (0, 3), (6, 4); 2 ms later, none. Each number is twice its value.
+        assert_eq!(map.packed().columns, ":406<840");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::heat::HeatMap;
+use super::heat::PackedHeatMap;
 use crate::runfile::RunHeader;
 
 /// The schema of a page's data.
@@ -22,9 +22,9 @@ pub struct Page<'a> {
     pub(super) warnings: &'a [String],
     /// Intervals that one row covers.
     pub(super) intervals_per_row: u64,
-    /// The end of each row and its series, each value as the difference to the last known one.
-    pub(super) columns: BTreeMap<&'a str, Vec<Option<i64>>>,
-    pub(super) heat: BTreeMap<&'static str, &'a HeatMap>,
+    /// The end of each row and its series, as [packed](super::packed) text.
+    pub(super) columns: BTreeMap<&'a str, String>,
+    pub(super) heat: BTreeMap<&'static str, PackedHeatMap>,
     /// Of each operation, pairs of a percentage and the latency that it does not exceed.
     pub(super) curves: BTreeMap<&'static str, Vec<(f64, u64)>>,
     pub(super) phases: &'a [PagePhase],
