@@ -3,14 +3,14 @@
 
 import uPlot from "uplot"
 import { colour, h } from "./dom"
-import type { HeatMap, Run } from "./data"
+import type { Run } from "./data"
 import { moment, show } from "./format"
-import { drawHeat } from "./heat"
+import { drawHeat, drawStrips, type Strip } from "./heat"
 import { lowerBound, reduce } from "./levels"
-import type { ChartSpec, Line } from "./specs"
+import type { ChartSpec, CoreRow, Line } from "./specs"
 import { change, view } from "./view"
 
-const AXIS = 64
+const AXIS = 76
 /** Pixels that share a smallest and a largest value. Without a GPU, most of a chart's time is its lines. */
 const PLACE = 3
 const SYNC = uPlot.sync("time")
@@ -24,21 +24,28 @@ export class Chart {
   readonly element: HTMLElement
   private plot: uPlot | null = null
   private values: Float64Array[] = []
+  /** The values, those of a stacked chart on top of each other. */
+  private lines: Float64Array[] = []
+  private strips: Strip[] = []
   private rows = -1
   private readonly cells: HTMLElement[]
+  private readonly most: HTMLElement[]
+  private medians: string[] = []
+  private readonly when = h("th", { scope: "col" }, "median")
   private readonly place: HTMLElement
 
   constructor(private readonly run: Run, readonly spec: ChartSpec) {
     this.cells = spec.lines.map(() => h("td"))
+    this.most = spec.lines.map(() => h("td"))
     this.place = h("div.plot", { "aria-hidden": "true" })
     // The place keeps its height until it is drawn, so that nothing moves then.
     this.place.style.minHeight = `${this.height()}px`
     const rows = spec.lines.map((line, index) => h("tr", {},
-      h("th", { scope: "row" }, swatch(line), line.label), this.cells[index]!))
+      h("th", { scope: "row" }, swatch(line), line.label), this.cells[index]!, this.most[index]!))
     this.element = h("section.chart", { id: spec.id },
       h("h2", { title: spec.help }, spec.title), this.place,
-      h("div.legend", {}, h("table", { "aria-label": `${spec.title}, at the cursor or at the end` },
-        h("tbody", {}, rows))))
+      h("div.legend", {}, h("table", { "aria-label": `${spec.title}, at the cursor, or the median of what is shown` },
+        h("thead", {}, h("tr", {}, h("td"), this.when, h("th", { scope: "col" }, "most"))), h("tbody", {}, rows))))
   }
 
   get isDrawn(): boolean {
@@ -56,14 +63,16 @@ export class Chart {
     const { run } = this
     if (this.rows !== run.rows) {
       this.values = this.spec.lines.map(line => line.values(run))
-      if (this.spec.stacked) stack(this.values)
+      this.lines = this.spec.stacked ? stack(this.values) : this.values
+      this.strips = (this.spec.cores ?? []).map(({ id, colour: name }) =>
+        ({ values: run.perSecond(id).map(us => us / 1e6), colour: colour(name) }))
       this.rows = run.rows
     }
     const { time } = run
     const [from, to] = shownRange(run)
     const first = Math.max(lowerBound(time, from) - 1, 0)
     const last = Math.min(lowerBound(time, to) + 1, run.rows)
-    const points = reduce(time, this.values, first, last, Math.max(Math.floor((width - AXIS) / PLACE), 100))
+    const points = reduce(time, this.lines, first, last, Math.max(Math.floor((width - AXIS) / PLACE), 100))
     const data = [points.time, ...points.values] as uPlot.AlignedData
     if (rebuild || !this.plot) {
       this.plot?.destroy()
@@ -76,6 +85,12 @@ export class Chart {
       })
     }
     this.place.dataset["points"] = String(points.time.length)
+    this.medians = this.values.map((values, index) => {
+      const { unit } = this.spec.lines[index]!
+      const [median, most] = middle(values.subarray(first, last))
+      this.most[index]!.textContent = show(most, unit)
+      return show(median, unit)
+    })
     this.legend(null)
   }
 
@@ -86,7 +101,8 @@ export class Chart {
   }
 
   private height(): number {
-    return this.spec.height ?? 130
+    const { cores, height } = this.spec
+    return cores ? 30 + Math.min(Math.max(cores.length * 16, 48), 320) : height ?? 130
   }
 
   private options(width: number): uPlot.Options {
@@ -99,13 +115,13 @@ export class Chart {
       width, height: this.height(), legend: { show: false }, padding: [6, 6, 0, 0],
       scales: {
         x: { time: false, range: () => shownRange(this.run) },
-        y: spec.log ? { distr: 3, range: (_, low, high) => logRange(low, high) }
+        y: spec.cores ? { range: [0, spec.cores.length] } : spec.log ? { distr: 3, range: (_, low, high) => logRange(low, high) }
           : { range: (_, __, high) => [0, high > 0 ? high * 1.05 : 1] },
       },
       axes: [
         { ...axis, size: 22, values: (_, ticks) => ticks.map(moment) },
-        { ...axis, ...steps, size: AXIS, values: (_, ticks) => ticks.map(tick => tick === null ? "" : show(tick, unit)),
-          ...(spec.log ? { filter: (_: uPlot, ticks: number[]) => ticks.map(tick => Number.isInteger(Math.log10(tick)) ? tick : null) } : {}) },
+        spec.cores ? { ...axis, ...coreAxis(spec.cores), size: AXIS, grid: { show: false } } : { ...axis, ...steps, size: AXIS, values: (_, ticks) => ticks.map(tick => tick === null ? "" : show(tick, unit)),
+          ...(spec.log ? { filter: decades, grid: { ...axis.grid, filter: decades } } : {}) },
       ],
       series: [{}, ...spec.lines.map(line => series(line, spec))],
       bands: spec.stacked ? spec.lines.slice(1).map((_, index) => ({ series: [index + 2, index + 1] as [number, number] })) : [],
@@ -113,7 +129,7 @@ export class Chart {
         points: { show: !spec.stacked, size: 5 }, y: false },
       hooks: {
         ready: [plot => plot.over.addEventListener("mousedown", () => { dragged = plot })],
-        drawClear: [plot => spec.heat && this.heat(plot, this.run.heat(spec.heat))],
+        drawClear: [plot => this.under(plot)],
         draw: [plot => this.marks(plot)],
         setCursor: [plot => {
           const seconds = plot.cursor.left != null && plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, "x") : null
@@ -132,20 +148,23 @@ export class Chart {
     }
   }
 
-  /** Shows the values at a moment, or those of the last row. */
+  /** Shows the values at a moment, or the medians. */
   private legend(seconds: number | null): void {
-    const row = seconds === null ? this.run.rows - 1 : nearest(this.run, seconds)
+    const row = seconds === null ? null : nearest(this.run, seconds)
+    this.when.textContent = row === null ? "median" : `at ${moment(this.run.time[row] ?? 0)}`
     this.spec.lines.forEach((line, index) => {
-      // A stacked line stands on those below it.
-      const below = this.spec.stacked && index > 0 ? this.values[index - 1]![row]! : 0
-      this.cells[index]!.textContent = show((this.values[index]?.[row] ?? NaN) - below, line.unit)
+      this.cells[index]!.textContent = row === null ? this.medians[index] ?? "–" : show(this.values[index]?.[row], line.unit)
     })
   }
 
-  private heat(plot: uPlot, map: HeatMap | undefined): void {
+  /** Draws what lies under the lines. */
+  private under(plot: uPlot): void {
     const { bbox, ctx, scales: { x } } = plot
-    if (!map || x?.min == null || x.max == null) return
-    drawHeat(ctx, map, colour("heat"), { ...bbox, from: x.min, to: x.max, y: us => plot.valToPos(us, "y", true) })
+    if (x?.min == null || x.max == null) return
+    const frame = { ...bbox, from: x.min, to: x.max, y: (value: number) => plot.valToPos(value, "y", true) }
+    const map = this.spec.heat && this.run.heat(this.spec.heat)
+    if (map) drawHeat(ctx, map, colour("heat"), frame)
+    if (this.spec.cores) drawStrips(ctx, this.run.time, this.strips, frame)
   }
 
   /** Draws a line where each finding began. */
@@ -189,18 +208,30 @@ export function nearest(run: Run, seconds: number): number {
   return row > 0 && seconds - time[row - 1]! < time[row]! - seconds ? row - 1 : row
 }
 
+/** Returns the median of the known values, or about that of many, and the largest of all. */
+function middle(values: Float64Array): [number, number] {
+  let most = NaN
+  for (const value of values) if (!(value <= most) && !Number.isNaN(value)) most = value
+  const step = Math.ceil(values.length / 1000)
+  const some = values.filter((value, row) => row % step === 0 && !Number.isNaN(value)).sort()
+  return [some[some.length >> 1] ?? NaN, most]
+}
+
 /** Puts each line on top of those before it. */
-function stack(lines: Float64Array[]): void {
-  for (let index = 0; index < lines.length; index++) {
-    const below = lines[index - 1]
-    lines[index] = lines[index]!.map((value, row) => (below?.[row] || 0) + (value || 0))
+function stack(lines: Float64Array[]): Float64Array[] {
+  const stacked: Float64Array[] = []
+  for (const line of lines) {
+    const below = stacked.at(-1)
+    stacked.push(line.map((value, row) => (below?.[row] || 0) + (value || 0)))
   }
+  return stacked
 }
 
 function series(line: Line, spec: ChartSpec): uPlot.Series {
   const stroke = colour(line.colour)
   return {
     label: line.label, stroke, width: line.colour === "ink" ? 1.75 : 1.25, spanGaps: false, points: { show: false },
+    ...(line.hidden ? { show: false } : {}),
     ...(line.dash ? { dash: [4, 3] } : {}),
     // The colours of the theme have six digits; two more are their opacity.
     ...(line.fill || spec.stacked ? { fill: `${stroke}${spec.stacked ? "99" : "20"}` } : {}),
@@ -210,6 +241,21 @@ function series(line: Line, spec: ChartSpec): uPlot.Series {
 function logRange(low: number | null, high: number | null): [number, number] {
   const from = 10 ** Math.floor(Math.log10(Math.max(low ?? 1, 1)))
   return [from, Math.max((high ?? 10) * 1.4, from * 10)]
+}
+
+/** Leaves of the ticks of a logarithmic axis the powers of ten. */
+export function decades(_: uPlot, ticks: number[]): (number | null)[] {
+  return ticks.map(tick => Number.isInteger(Math.log10(tick)) ? tick : null)
+}
+
+/** Returns an axis that names each row of cores, or every n-th where there are many. */
+function coreAxis(cores: CoreRow[]): Partial<uPlot.Axis> {
+  const step = Math.ceil(cores.length / 20)
+  const shown = cores.map((_, index) => index).filter(index => index % step === 0)
+  return {
+    splits: () => shown.map(index => cores.length - index - 0.5),
+    values: () => shown.map(index => cores[index]!.label),
+  }
 }
 
 function swatch(line: Line): HTMLElement {

@@ -2,29 +2,30 @@
 // have come after which time.
 
 import uPlot from "uplot"
+import { decades } from "./chart"
 import { colour, h } from "./dom"
 import type { Run } from "./data"
-import { micros } from "./format"
+import { count, micros, show } from "./format"
 import { OPERATIONS } from "./specs"
 
 const COLOURS = ["blue", "orange", "green", "purple", "sky", "red"]
+type Kind = "percentiles" | "broadcast"
 
 export class Distribution {
   readonly element: HTMLElement
   private readonly place = h("div.plot.tall", { "aria-hidden": "true" })
   private plot: uPlot | null = null
 
-  constructor(private readonly run: Run, private readonly kind: "percentiles" | "broadcast") {
+  constructor(private readonly run: Run, private readonly kind: Kind) {
     const [title, help] = kind === "percentiles"
       ? ["Percentiles", "The latency that a share of all answers does not exceed, to the last nine that the run shows."]
-      : ["Broadcasts", "The share of all expected deliveries that had arrived after a time."]
+      : ["Broadcasts", "The share of all expected deliveries, over all users and probes, that had arrived after a time."]
     this.element = h("section.chart.wide", { id: kind }, h("h2", { title: help }, title), this.place,
-      h("div.legend", {}, h("table", {}, h("tbody", {}, this.lines().map(([id, name], index) =>
-        h("tr", {}, h("th", { scope: "row" }, key(index), name), h("td", {}, this.value(id))))))))
+      h("div.legend", {}, kind === "percentiles" ? this.percentiles() : this.deliveries()))
   }
 
   /** Reports whether the run has anything to show here. */
-  static has(run: Run, kind: "percentiles" | "broadcast"): boolean {
+  static has(run: Run, kind: Kind): boolean {
     return kind === "percentiles" ? Object.keys(run.curves).some(id => id !== "lag") : "broadcast" in run.curves
   }
 
@@ -32,24 +33,25 @@ export class Distribution {
     const width = this.place.clientWidth
     if (width === 0) return
     this.plot?.destroy()
+    const isPercentiles = this.kind === "percentiles"
     const tables = this.lines().map(([id]) => this.points(id))
     const data = uPlot.join(tables.map(([x, y]) => [x, y] as uPlot.AlignedData))
     const axis = { stroke: colour("dim"), ticks: { show: false }, font: "11px system-ui, sans-serif",
       grid: { stroke: colour("grid"), width: 1 } }
-    const percentiles = this.kind === "percentiles"
-    const decades = (_: uPlot, ticks: number[]) => ticks.map(tick => Number.isInteger(Math.log10(tick)) ? tick : null)
+    const latency: Partial<uPlot.Axis> = { filter: decades, grid: { ...axis.grid, filter: decades }, values: (_, ticks) => ticks.map(us => us === null ? "" : micros(us)) }
+    const nine: Partial<uPlot.Axis> = { values: (_, ticks) => ticks.map(nines),
+      splits: (_, __, low, high) => Array.from({ length: Math.floor(high) - Math.ceil(low) + 1 }, (_, n) => Math.ceil(low) + n) }
+    const share: Partial<uPlot.Axis> = { values: (_, ticks) => ticks.map(share => `${Math.round(share * 100)} %`),
+      splits: () => [0, 0.2, 0.4, 0.6, 0.8, 1] }
     this.plot = new uPlot({
-      width, height: 220, legend: { show: false }, padding: [6, 16, 0, 0], cursor: { show: false },
-      scales: percentiles
+      width, height: 220, legend: { show: false }, padding: [6, 24, 0, 0], cursor: { show: false },
+      scales: isPercentiles
         ? { x: { time: false }, y: { distr: 3 } }
-        : { x: { time: false, distr: 3 }, y: { range: [0, 1] } },
-      axes: percentiles
-        ? [{ ...axis, size: 22, splits: (_, __, low, high) => Array.from({ length: Math.floor(high) - Math.ceil(low) + 1 }, (_, n) => Math.ceil(low) + n), values: (_, ticks) => ticks.map(nines) },
-          { ...axis, size: 64, filter: decades, values: (_, ticks) => ticks.map(us => us === null ? "" : micros(us)) }]
-        : [{ ...axis, size: 22, filter: decades, values: (_, ticks) => ticks.map(us => us === null ? "" : micros(us)) },
-          { ...axis, size: 64, values: (_, ticks) => ticks.map(share => `${Math.round(share * 100)} %`) }],
+        : { x: { time: false, distr: 3 }, y: { range: [0, 1.1] } },
+      axes: [{ ...axis, size: 22, ...(isPercentiles ? nine : latency) }, { ...axis, size: 76, ...(isPercentiles ? latency : share) }],
       series: [{}, ...this.lines().map((_, index) => ({
         stroke: colour(COLOURS[index % COLOURS.length]!), width: 1.5, spanGaps: true, points: { show: false } }))],
+      hooks: isPercentiles ? {} : { draw: [plot => this.marks(plot)] },
     }, data, this.place)
   }
 
@@ -58,18 +60,68 @@ export class Distribution {
     return OPERATIONS.filter(([id]) => id in this.run.curves)
   }
 
-  private value(id: string): string {
-    const curve = this.run.curves[id] ?? []
-    const at = (wanted: number) => micros(curve.find(([percent]) => percent >= wanted)?.[1] ?? 0)
-    return this.kind === "percentiles" ? `p50 ${at(50)}, p99 ${at(98.99)}` : `half ${at(50)}, last ${at(100)}`
+  /** The percentiles of each line as text. */
+  private percentiles(): HTMLElement {
+    const shown: [string, number][] = [["p50", 50], ["p90", 90], ["p99", 99], ["p99.9", 99.9], ["max", 100]]
+    return h("table", {}, h("thead", {}, h("tr", {}, h("td"), shown.map(([name]) => h("th", { scope: "col" }, name)))),
+      h("tbody", {}, this.lines().map(([id, name], index) => h("tr", {}, h("th", { scope: "row" }, key(index), name),
+        shown.map(([, percent]) => h("td", {}, this.at(id, percent)))))))
+  }
+
+  /** Returns the latency at a percentage, if there are enough values to tell. */
+  private at(id: string, wanted: number): string {
+    // The percentages of a curve are computed, so they are compared with room for rounding.
+    const point = this.run.curves[id]?.find(([percent]) => percent >= wanted - 1e-6)
+    return point && (wanted === 100 || point[0] < 100) ? micros(point[1]) : "–"
+  }
+
+  /** When the first, half, 99 % and the last of all deliveries had come, and how many never did. */
+  private deliveries(): HTMLElement {
+    const { broadcast } = this.run.summary
+    const row = (name: string, value: string) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, value))
+    const missing = broadcast?.missing ?? 0
+    const share = broadcast && broadcast.expected > 0 ? ` (${show(missing / broadcast.expected, "share")})` : ""
+    return h("table", {}, h("tbody", {}, this.moments().map(({ name, us }) => row(name, micros(us))),
+      broadcast ? row("delivered", `${count(broadcast.delivered)} of ${count(broadcast.expected)}`) : null,
+      row("missing", missing > 0 ? `${count(missing)}${share}` : "none")))
+  }
+
+  private moments(): { name: string; us: number; share: number }[] {
+    const curve = this.run.curves["broadcast"] ?? []
+    const arrived = this.arrived()
+    return ([["first", 0], ["half", 50], ["99 %", 99], ["last", 100]] as const).flatMap(([name, percent]) => {
+      const us = curve.find(point => point[0] >= percent - 1e-6)?.[1]
+      return us === undefined ? [] : [{ name, us, share: percent / 100 * arrived }]
+    })
+  }
+
+  /** The share of the expected deliveries that arrived. */
+  private arrived(): number {
+    const { broadcast } = this.run.summary
+    return broadcast && broadcast.expected > 0 ? broadcast.delivered / broadcast.expected : 1
+  }
+
+  private marks(plot: uPlot): void {
+    const { ctx } = plot
+    const unit = devicePixelRatio
+    ctx.save()
+    ctx.font = `${11 * unit}px system-ui, sans-serif`
+    ctx.fillStyle = colour("ink")
+    for (const { name, us, share } of this.moments()) {
+      const [x, y] = [plot.valToPos(Math.max(us, 1), "x", true), plot.valToPos(share, "y", true)]
+      ctx.beginPath()
+      ctx.arc(x, y, 3 * unit, 0, 2 * Math.PI)
+      ctx.fill()
+      ctx.fillText(name, x + 6 * unit, y + (name === "99 %" ? 14 : -6) * unit)
+    }
+    ctx.restore()
   }
 
   /** Returns the points of a curve: nines and latencies, or latencies and shares. */
   private points(id: string): [number[], number[]] {
     const curve = this.run.curves[id] ?? []
     const [x, y]: [number[], number[]] = [[], []]
-    const expected = this.run.summary.broadcast
-    const arrived = expected && expected.expected > 0 ? expected.delivered / expected.expected : 1
+    const arrived = this.arrived()
     for (const [percent, us] of curve) {
       const [px, py] = this.kind === "percentiles"
         ? [percent >= 100 ? (x.at(-1) ?? 0) + 0.15 : -Math.log10(1 - percent / 100), Math.max(us, 1)]

@@ -35,9 +35,18 @@ export function svg(tag: string, attributes: Record<string, string | number>, ..
   return element
 }
 
+/** Creates a button that copies a text. */
+export function copyButton(text: string): HTMLElement {
+  const button = h("button", { type: "button", "aria-label": `copy ${text}`, click: () => {
+    void navigator.clipboard.writeText(text).then(() => { button.textContent = "copied" },
+      () => { button.textContent = "cannot copy" })
+  } }, "copy")
+  return button
+}
+
 /** Creates a table. The first column is a heading, the others are numbers. */
-export function table(title: string, heads: string[], rows: Child[][], note?: string): HTMLElement {
-  return h("section.table", {},
+export function table(title: string, heads: string[], rows: Child[][], note?: string, kind: "numbers" | "words" = "numbers"): HTMLElement {
+  return h("section", { class: `table ${kind}` },
     h("h2", {}, title),
     h("div.scroll", { tabindex: "0", role: "region", "aria-label": title }, h("table", {},
       h("thead", {}, h("tr", {}, heads.map(head => head === "" ? h("td") : h("th", { scope: "col" }, head)))),

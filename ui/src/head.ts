@@ -1,6 +1,6 @@
 // The head of the page: the verdict, what to do, and six figures.
 
-import { h, svg } from "./dom"
+import { copyButton, h, svg } from "./dom"
 import type { Latency, Run, Value } from "./data"
 import { show, type Unit } from "./format"
 
@@ -27,14 +27,6 @@ export function head(run: Run): HTMLElement {
 function sentence(run: Run): string {
   const verdict = run.summary.diagnosis.verdict
   return verdict.split("; do: ")[0]?.replace(/\.?$/, ".") ?? verdict
-}
-
-function copyButton(text: string): HTMLElement {
-  const button = h("button", { type: "button", click: () => {
-    void navigator.clipboard.writeText(text).then(() => { button.textContent = "copied" },
-      () => { button.textContent = "cannot copy" })
-  } }, "copy")
-  return button
 }
 
 interface Figure { label: string; value: string; detail: string; line: Float64Array; bad?: boolean }

@@ -50,3 +50,35 @@ export function drawHeat(ctx: CanvasRenderingContext2D, map: HeatMap, colour: st
   ctx.drawImage(canvas, frame.left, high, frame.width, low - high)
   ctx.restore()
 }
+
+/** A row of a chart of cores: how much of its time each core worked. */
+export interface Strip { values: Float64Array; colour: string }
+
+/** Draws a row for each strip, the first at the top. A value of 1 is a full CPU. */
+export function drawStrips(ctx: CanvasRenderingContext2D, time: Float64Array, strips: Strip[], frame: HeatFrame): void {
+  const width = Math.round(frame.width)
+  if (width < 1 || strips.length === 0) return
+  const rows = frame.y(0) - frame.y(1)
+  strips.forEach(({ values, colour }, index) => {
+    const most = new Float32Array(width).fill(NaN)
+    const x = (seconds: number) => Math.round((seconds - frame.from) / (frame.to - frame.from) * width)
+    for (let row = 1; row < time.length; row++) {
+      const value = values[row]!
+      const [begin, end] = [Math.max(x(time[row - 1]!), 0), Math.min(x(time[row]!) + 1, width)]
+      for (let pixel = begin; pixel < end; pixel++) if (!(value < most[pixel]!)) most[pixel] = value
+    }
+    const [top, height] = [frame.y(strips.length - index) + 1, rows - 2]
+    ctx.fillStyle = colour
+    for (let begin = 0; begin < width;) {
+      const share = Math.round(Math.min(most[begin]!, 1) * 20)
+      let end = begin + 1
+      while (end < width && Math.round(Math.min(most[end]!, 1) * 20) === share) end++
+      if (!Number.isNaN(share)) {
+        ctx.globalAlpha = 0.06 + 0.94 * share / 20
+        ctx.fillRect(frame.left + begin, top, end - begin, height)
+      }
+      begin = end
+    }
+  })
+  ctx.globalAlpha = 1
+}

@@ -14,7 +14,12 @@ export interface Line {
   values: (run: Run) => Float64Array
   dash?: boolean
   fill?: boolean
+  /** Whether it is in the legend only. */
+  hidden?: boolean
 }
+
+/** A core, drawn as a row whose strength is its share of a CPU. */
+export interface CoreRow { label: string; id: string; colour: string }
 
 export interface ChartSpec {
   id: string
@@ -26,6 +31,8 @@ export interface ChartSpec {
   stacked?: boolean
   /** The operation whose heat map lies under the lines. */
   heat?: string
+  /** Cores, drawn as rows instead of lines. */
+  cores?: CoreRow[]
   height?: number
 }
 
@@ -42,7 +49,7 @@ export function operationsOf(run: Run): [string, string][] {
 /** Returns the charts that have something to show. */
 export function chartsOf(run: Run, operation: string): ChartSpec[] {
   const charts = [
-    users(run), connects(run), messages(run), latency(operation), errors(run), cpu(run), lag(),
+    users(run), connects(run), messages(run), latency(operation), errors(run), cpu(run), cores(run), lag(),
     queues(run), memory(run), trouble(run),
   ]
   return charts.map(chart => ({ ...chart, lines: chart.lines.filter(line => run.has(line.id)) }))
@@ -125,16 +132,34 @@ function cpu(run: Run): ChartSpec {
   }
   return {
     id: "cpu", title: "CPUs used",
-    help: "CPU time per second. A thread that stays at 1 is a limit, however many CPUs are idle.",
+    help: "CPU time per second; dashed: the busiest thread of each end. A thread that stays at 1 is a limit, however many CPUs are idle.",
     lines: [
-      { ...gauge("CPUs of the machine", "machine.cpus", "grey", true), unit: "cpus" },
+      { ...gauge("CPUs there are", "machine.cpus", "grey", true), unit: "cpus" },
       { ...line("machine", "machine.busy_us", "yellow"), fill: true },
       line("generator", "load.cpu_us", "blue"), line("server", server, "orange"),
       line("server's machine", "server_machine.busy_us", "red"),
-      thread("server's busiest thread", "server", "orange"),
-      thread("generator's busiest thread", "client", "sky"),
+      thread("server's thread", "server", "orange"),
+      thread("generator's thread", "client", "sky"),
     ],
   }
+}
+
+function cores(run: Run): ChartSpec {
+  const rows = [["server", "server", "orange"], ["load", "generator", "blue"]] as const
+  const idsOf = (end: string) => run.ids(`${end}.cpu_us_per_core.`)
+  return {
+    id: "cores", title: "CPU by core",
+    help: "Each row is an event loop: the stronger, the more of its time it worked. A core that is full is a limit, however idle the others are.",
+    cores: rows.flatMap(([end, name, colour]) => idsOf(end).map((id, core) => ({ id, label: `${name} ${core}`, colour }))),
+    lines: rows.flatMap(([end, name, colour]) => idsOf(end).slice(0, 1).map(id => ({
+      ...gauge(`${name}'s busiest`, id, colour), unit: "share" as const, hidden: true,
+      values: (run: Run) => greatest(idsOf(end).map(id => run.perSecond(id).map(us => us / 1e6))) }))),
+  }
+}
+
+/** Returns the largest value of each row. */
+function greatest(lines: Float64Array[]): Float64Array {
+  return (lines[0] ?? new Float64Array(0)).map((_, row) => Math.max(...lines.map(line => line[row] ?? NaN)))
 }
 
 function lag(): ChartSpec {
@@ -155,8 +180,9 @@ function queues(run: Run): ChartSpec {
     lines: ([
       ["accept queue", `${side}.listener.accept_queue`, "blue"],
       ["SYN-RECV", `${side}.listener.syn_recv`, "orange"],
+      ["mailbox, longest", "server.mailbox_per_core", "green"],
       ["registry's mailbox", "server.registry_mailbox_most", "purple"],
-      ["paused cores", "server.paused_cores", "red"],
+      ["cores not accepting", "server.paused_cores", "red"],
     ] as const).flatMap(([label, id, colour]) => some(run, id, gauge(label, id, colour))),
   }
 }

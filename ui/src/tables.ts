@@ -1,6 +1,6 @@
 // The tables below the charts. They hold in text what the charts show.
 
-import { h, table } from "./dom"
+import { copyButton, h, table } from "./dom"
 import type { Latency, Operation, Run } from "./data"
 import { moment, show } from "./format"
 
@@ -23,7 +23,7 @@ function findings(run: Run): HTMLElement | null {
       h("p", {}, h("span.side", {}, finding.side), " ", finding.text,
         finding.confidence < 1 ? h("small", {}, ` (confidence ${Math.round(finding.confidence * 100)} %)`) : null),
       finding.follows_from ? h("p.note", {}, `follows from ${finding.follows_from}`)
-        : finding.remedy ? h("p.remedy", {}, h("span", {}, "do"), h("code", {}, finding.remedy)) : null,
+        : finding.remedy ? h("p.remedy", {}, h("span", {}, "do"), h("code", {}, finding.remedy), copyButton(finding.remedy)) : null,
       h("ul.evidence", {}, finding.evidence.map(({ counter, from, to, at_ms }) =>
         h("li", {}, h("code", {}, counter), ` ${number(from)} → ${number(to)} at ${moment(at_ms / 1000)}`)))))),
     unseen.length > 0 ? h("p.note", {}, `Could not be read: ${unseen.join("; ")}`) : null)
@@ -99,7 +99,7 @@ function events(run: Run): HTMLElement | null {
   const more = run.events.length - shown.length + run.eventsLeftOut
   return shown.length === 0 ? null
     : table("Events", ["at", "what happened"], shown.map(event => [moment(event.at_ms / 1000), event.text]),
-      more > 0 ? `and ${more} more; they are in the run file` : undefined)
+      more > 0 ? `and ${more} more; they are in the run file` : undefined, "words")
 }
 
 function machine(run: Run): HTMLElement | null {

@@ -11,7 +11,7 @@ use crate::fd_queue::FdQueue;
 use crate::handoff::FdChannel;
 use crate::mailbox::Mailbox;
 use crate::tables::{SharedFd, Tables};
-use crate::{CoreId, EpollDriver, Errno, MailboxSender, Permits, fdtable};
+use crate::{CoreId, EpollDriver, Errno, MailboxSender, Permits, fdtable, process};
 
 /// Options of a set of cores.
 #[derive(Clone, Debug)]
@@ -71,6 +71,13 @@ impl<M> Cores<M> {
         let results: Vec<bool> =
             self.threads.drain(..).map(|thread| thread.join().is_ok()).collect();
         results.into_iter().all(|is_ok| is_ok)
+    }
+
+    /// Returns the CPU time of each core's thread since it began, in microseconds; empty if a core
+    /// has ended.
+    pub fn cpu_us(&self) -> Vec<u64> {
+        let times: Option<Vec<u64>> = self.threads.iter().map(process::thread_cpu_us).collect();
+        times.unwrap_or_default()
     }
 
     /// Reports whether a core has ended.

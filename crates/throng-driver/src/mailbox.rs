@@ -114,6 +114,11 @@ impl<M> MailboxSender<M> {
         self.mailboxes.len()
     }
 
+    /// Returns how many messages wait in each core's mailbox.
+    pub fn waiting(&self) -> Vec<u64> {
+        self.mailboxes.iter().map(|mailbox| mailbox.len() as u64).collect()
+    }
+
     /// Sends a control message. It is never refused.
     ///
     /// # Panics

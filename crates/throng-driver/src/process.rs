@@ -1,5 +1,8 @@
 //! Resource use of this process.
 
+use std::os::unix::thread::JoinHandleExt;
+use std::thread::JoinHandle;
+
 use throng_report::ProcessUse;
 
 /// Returns the CPU time and memory of this process. The caller fills in `rss_bytes_at_start`.
@@ -20,6 +23,19 @@ pub fn own_use() -> ProcessUse {
     }
 }
 
+/// Returns the CPU time of a thread since it began, in microseconds; `None` if it has ended.
+pub(crate) fn thread_cpu_us<T>(thread: &JoinHandle<T>) -> Option<u64> {
+    let mut clock: libc::clockid_t = 0;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the handle is neither joined nor detached, so its thread id is good, also after the
+    // thread has ended: then the first call fails, or the second. Both write to live locals.
+    let known = unsafe {
+        libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) == 0
+            && libc::clock_gettime(clock, &raw mut time) == 0
+    };
+    known.then(|| time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1_000)
+}
+
 /// Returns the resident memory in bytes; 0 if `/proc` cannot be read.
 pub fn rss_bytes() -> u64 {
     // smaps_rollup would be exact, but takes the mmap lock for milliseconds. statm may be a few
@@ -33,6 +49,36 @@ pub fn rss_bytes() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_of_a_thread_is_its_own_and_unknown_after_its_end() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, may_end) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let mut sum = 0_u64;
+            while own_thread_us() < 20_000 {
+                sum = std::hint::black_box(sum + 1);
+            }
+            tell.send(()).unwrap();
+            let _ = may_end.recv();
+        });
+        told.recv().unwrap();
+        assert!(thread_cpu_us(&thread).unwrap() >= 20_000);
+        drop(end);
+        while !thread.is_finished() {
+            std::thread::yield_now();
+        }
+        // The kernel may still be taking the thread down.
+        while thread_cpu_us(&thread).is_some() {
+            std::thread::yield_now();
+        }
+        thread.join().unwrap();
+    }
+
+    fn own_thread_us() -> u64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1_000
+    }
 
     #[test]
     fn a_process_has_used_something() {

@@ -248,6 +248,7 @@ impl RunningLoad {
         interval.paused = self.is_paused.load(Relaxed) && !interval.is_leaving();
         interval.process = process::own_use();
         interval.process.rss_bytes_at_start = self.rss_bytes_at_start;
+        interval.cpu_us_per_core = self.cores.cpu_us();
         interval
     }
 

@@ -144,6 +144,9 @@ pub struct LoadInterval {
     pub outage: Option<Outage>,
     /// The generator's process.
     pub process: ProcessUse,
+    /// CPU time of each core's thread since it began, in microseconds; empty if unknown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpu_us_per_core: Vec<u64>,
     /// The counters of each class of users, if there is more than one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, ClassCounters>,
@@ -204,6 +207,7 @@ impl LoadInterval {
             connect_failed: self.connect_failed.clone(),
             probe: self.probe.clone(),
             process: self.process.clone(),
+            cpu_us_per_core: self.cpu_us_per_core.clone(),
             classes: self.classes.clone(),
             ..Self::default()
         }

@@ -69,6 +69,12 @@ pub struct ServerSnapshot {
     pub accept_errors: Tally,
     /// Open connections of each core.
     pub open_per_core: Vec<u64>,
+    /// CPU time of each core's thread since it began, in microseconds; empty if unknown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpu_us_per_core: Vec<u64>,
+    /// Messages that wait in the mailbox of each core; empty if unknown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mailbox_per_core: Vec<u64>,
     /// The CPU time and memory of the server's process.
     pub process: ProcessUse,
 }

@@ -103,13 +103,19 @@ fn every_field_of_an_interval_is_documented() {
             back_ms: Some(0),
         }),
         process: Default::default(),
+        cpu_us_per_core: vec![1],
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
     };
     let interval = Interval {
         at_ms: 0,
         span_ms: 0,
         load: Some(load),
-        server: Some(ServerSnapshot { accept_errors: any_tally(), ..Default::default() }),
+        server: Some(ServerSnapshot {
+            accept_errors: any_tally(),
+            cpu_us_per_core: vec![1],
+            mailbox_per_core: vec![1],
+            ..Default::default()
+        }),
         machine: Some(MachineUse::default()),
         kernel: any_counters(),
         server_kernel: any_counters(),

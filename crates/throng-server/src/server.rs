@@ -216,6 +216,8 @@ impl<H: Handler> RunningServer<H> {
     /// Returns the counters. A core that does not answer within 200 ms is counted in
     /// `cores_silent`, and its last report is used.
     pub fn snapshot(&self) -> ServerSnapshot {
+        // Before the cores are asked: the requests go into these mailboxes too.
+        let mailbox_per_core = self.mailboxes.waiting();
         let (mut reports, cores_silent) = self.collect();
         let mut snapshot = ServerSnapshot {
             listen: self.addr.to_string(),
@@ -226,6 +228,8 @@ impl<H: Handler> RunningServer<H> {
             connections_max: self.size.connections_max as u64,
             backlog: u64::from(self.backlog),
             process: process::own_use(),
+            cpu_us_per_core: lock(&self.cores).as_ref().map(Cores::cpu_us).unwrap_or_default(),
+            mailbox_per_core,
             ..ServerSnapshot::default()
         };
         snapshot.process.rss_bytes_at_start = self.rss_bytes_at_start;

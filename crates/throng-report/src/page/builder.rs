@@ -105,7 +105,7 @@ const EVENTS_MAX: usize = 2_000;
 mod tests {
     use super::super::packed;
     use super::*;
-    use crate::LoadInterval;
+    use crate::{LoadInterval, ServerSnapshot};
 
     fn interval(second: u64, connects: u64, us: u64) -> Interval {
         let mut load = LoadInterval { phase: "ramp".to_owned(), ..LoadInterval::default() };
@@ -141,6 +141,22 @@ mod tests {
         let text = |values: [Option<i64>; 3]| packed::series(values);
         assert_eq!(page["columns"]["load.connected"], text([Some(5), None, Some(9)]));
         assert_eq!(page["columns"]["load.connects_ok"], text([None, None, Some(4)]));
+    }
+
+    #[test]
+    fn each_core_has_a_series_of_its_own() {
+        let mut later = interval(2, 9, 90);
+        later.load.as_mut().unwrap().cpu_us_per_core = vec![40, 70];
+        let mut first = interval(1, 5, 90);
+        first.load.as_mut().unwrap().cpu_us_per_core = vec![30, 50];
+        let mailbox_per_core = vec![3, 7];
+        first.server = Some(ServerSnapshot { mailbox_per_core, ..ServerSnapshot::default() });
+        let (_, page) = built(&[first, later]);
+        let text = |values: [Option<i64>; 2]| packed::series(values);
+        let columns = &page["columns"];
+        assert_eq!(columns["load.cpu_us_per_core.000"], text([None, Some(10)]));
+        assert_eq!(columns["load.cpu_us_per_core.001"], text([None, Some(20)]));
+        assert_eq!(columns["server.mailbox_per_core"], packed::series([Some(7)]));
     }
 
     #[test]

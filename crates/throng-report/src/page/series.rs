@@ -26,7 +26,15 @@ impl Growths {
                 Kind::Most => set(series.id, SeriesKind::Most, value),
             }
         }
+        if let Some(server) = &interval.server {
+            self.read_cores("server", &server.cpu_us_per_core, &mut set);
+            if let Some(most) = server.mailbox_per_core.iter().max() {
+                let most = i64::try_from(*most).unwrap_or(i64::MAX);
+                set("server.mailbox_per_core", SeriesKind::Most, most);
+            }
+        }
         let Some(load) = &interval.load else { return };
+        self.read_cores("load", &load.cpu_us_per_core, &mut set);
         self.read_errors(load, &mut set);
         for (operation, latencies) in operations(&load.latencies(), &load.lag) {
             if latencies.is_empty() {
@@ -49,6 +57,14 @@ impl Growths {
             // A kind that was not there before has happened now for the first time.
             self.last.entry(id.clone()).or_default();
             self.grow(&id, i64::try_from(*n).unwrap_or(i64::MAX), set);
+        }
+    }
+
+    /// Sets the CPU time of each core, `server.cpu_us_per_core.000`, as far as a page draws them.
+    fn read_cores(&mut self, end: &str, us: &[u64], set: &mut impl FnMut(&str, SeriesKind, i64)) {
+        for (core, us) in us.iter().take(CORES_MAX).enumerate() {
+            let us = i64::try_from(*us).unwrap_or(i64::MAX);
+            self.grow(&format!("{end}.cpu_us_per_core.{core:03}"), us, set);
         }
     }
 
@@ -213,6 +229,9 @@ const KERNEL: &[Metric] = &[
     ProcessMetric::BUSIEST_THREAD_PERMILLE.server,
     ProcessMetric::BUSIEST_THREAD_PERMILLE.client,
 ];
+
+/// The most cores of each end that a page draws.
+const CORES_MAX: usize = 64;
 
 const PERCENTILES: &[(&str, f64)] =
     &[("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p999", 99.9), ("max", 100.0)];

@@ -1,4 +1,4 @@
-// `throng serve channels` as a separate process. It ends with its standard input, so no test can
+// `throng serve` as a separate process. It ends with its standard input, so no test can
 // leave one behind.
 
 import { spawn } from "node:child_process"
@@ -15,8 +15,8 @@ export class Server {
   #child
 
   /** Starts one on a free port of 127.0.0.1, or on `host` and `port`; `args` are more of its options. */
-  static async start({ host = "127.0.0.1", port = 0, args = [] } = {}) {
-    const all = ["serve", "channels", "--listen", `${host}:${port}`, "--json", "--exit-with-parent", ...args]
+  static async start({ kind = "channels", host = "127.0.0.1", port = 0, args = [] } = {}) {
+    const all = ["serve", kind, "--listen", `${host}:${port}`, "--json", "--exit-with-parent", ...args]
     const child = spawn(THRONG, all, {
       stdio: ["pipe", "pipe", "inherit"],
       // A test makes a handler panic; its backtrace would fill a page.
