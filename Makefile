@@ -5,7 +5,7 @@ THRONG := target/release/throng
 
 CLIENTS := crates/throng-cli/tests/clients
 
-.PHONY: all demo test lint bench conformance fuzz miri loom clean page clients
+.PHONY: all demo pictures test lint bench conformance fuzz miri loom clean page clients
 
 all: $(THRONG)
 
@@ -34,6 +34,11 @@ clients: page
 # side, with as much load as this machine has room for. Succeeds only if the result is valid.
 demo: $(THRONG)
 	@$(THRONG) lab demo --keep target/demo
+
+# The pictures of the README, from real runs, in a minute: docs/pictures. A quiet machine gives fair
+# ones.
+pictures: $(THRONG) clients
+	cd $(CLIENTS)/node && THRONG=$(CURDIR)/$(THRONG) node pictures.js
 
 # Everything that must hold before a change lands: each test binary by itself, then the doc tests,
 # `make lint` and `make loom`. Failures are listed at the end. Generated cases are the same in every

@@ -11,6 +11,8 @@ import type { ChartSpec, CoreRow, Line } from "./specs"
 import { change, view } from "./view"
 
 const AXIS = 76
+/** Room for half of the last moment's text. The band above has the same. */
+const RIGHT = 16
 /** Pixels that share a smallest and a largest value. Without a GPU, most of a chart's time is its lines. */
 const PLACE = 3
 const SYNC = uPlot.sync("time")
@@ -72,7 +74,7 @@ export class Chart {
     const [from, to] = shownRange(run)
     const first = Math.max(lowerBound(time, from) - 1, 0)
     const last = Math.min(lowerBound(time, to) + 1, run.rows)
-    const points = reduce(time, this.lines, first, last, Math.max(Math.floor((width - AXIS) / PLACE), 100))
+    const points = reduce(time, this.lines, first, last, Math.max(Math.floor((width - AXIS - RIGHT) / PLACE), 100))
     const data = [points.time, ...points.values] as uPlot.AlignedData
     if (rebuild || !this.plot) {
       this.plot?.destroy()
@@ -85,6 +87,7 @@ export class Chart {
       })
     }
     this.place.dataset["points"] = String(points.time.length)
+    this.place.dataset["range"] = `${from}-${to}`
     this.medians = this.values.map((values, index) => {
       const { unit } = this.spec.lines[index]!
       const [median, most] = middle(values.subarray(first, last))
@@ -112,7 +115,7 @@ export class Chart {
     const axis = { stroke: colour("dim"), ticks: { show: false }, font: "11px system-ui, sans-serif",
       grid: { stroke: colour("grid"), width: 1 } }
     return {
-      width, height: this.height(), legend: { show: false }, padding: [6, 6, 0, 0],
+      width, height: this.height(), legend: { show: false }, padding: [6, RIGHT, 0, 0],
       scales: {
         x: { time: false, range: () => shownRange(this.run) },
         y: spec.cores ? { range: [0, spec.cores.length] } : spec.log ? { distr: 3, range: (_, low, high) => logRange(low, high) }

@@ -107,6 +107,7 @@ export class Distribution {
     ctx.save()
     ctx.font = `${11 * unit}px system-ui, sans-serif`
     ctx.fillStyle = colour("ink")
+    ctx.textAlign = "left"
     for (const { name, us, share } of this.moments()) {
       const [x, y] = [plot.valToPos(Math.max(us, 1), "x", true), plot.valToPos(share, "y", true)]
       ctx.beginPath()

@@ -37,9 +37,12 @@ export function svg(tag: string, attributes: Record<string, string | number>, ..
 
 /** Creates a button that copies a text. */
 export function copyButton(text: string): HTMLElement {
+  const tell = (word: string) => {
+    button.textContent = word
+    button.setAttribute("aria-label", word)
+  }
   const button = h("button", { type: "button", "aria-label": `copy ${text}`, click: () => {
-    void navigator.clipboard.writeText(text).then(() => { button.textContent = "copied" },
-      () => { button.textContent = "cannot copy" })
+    void navigator.clipboard.writeText(text).then(() => tell("copied"), () => tell("cannot copy"))
   } }, "copy")
   return button
 }

@@ -66,8 +66,10 @@ class Parts {
     const operation = this.operation()
     this.shown = this.signature()
     this.head.replaceChildren(head(run), figures(run))
-    this.drawn = chartsOf(run, operation).map(spec => new Chart(run, spec))
-    this.charts.replaceChildren(this.band.element, ...this.drawn.map(chart => chart.element))
+    const { charts: specs, flat } = chartsOf(run, operation)
+    this.drawn = specs.map(spec => new Chart(run, spec))
+    this.charts.replaceChildren(this.band.element, ...this.drawn.map(chart => chart.element),
+      flat.length > 0 ? h("p.note.flat", {}, `Not drawn, because all of it stayed at zero: ${flat.join(", ").toLowerCase()}.`) : "")
     this.drawn.find(chart => chart.spec.id === "latency")?.element.querySelector("h2")?.append(choice(this.operations, operation))
     // All charts are as wide as the first.
     let width = 0

@@ -46,15 +46,19 @@ export function operationsOf(run: Run): [string, string][] {
   return OPERATIONS.filter(([id]) => run.has(`${id}.p50`))
 }
 
-/** Returns the charts that have something to show. */
-export function chartsOf(run: Run, operation: string): ChartSpec[] {
+/** Returns the charts that have something to show, and the titles of those that stayed at zero. */
+export function chartsOf(run: Run, operation: string): { charts: ChartSpec[]; flat: string[] } {
   const charts = [
     users(run), connects(run), messages(run), latency(operation), errors(run), cpu(run), cores(run), lag(),
     queues(run), memory(run), trouble(run),
   ]
-  return charts.map(chart => ({ ...chart, lines: chart.lines.filter(line => run.has(line.id)) }))
-    .filter(chart => chart.lines.length > 0)
+  const known = charts.map(chart => ({ ...chart, lines: chart.lines.filter(line => run.has(line.id)) }))
+  const isFlat = ({ id, lines }: ChartSpec) => lines.length === 0 && FLAT.includes(id)
+  return { charts: known.filter(chart => chart.lines.length > 0), flat: known.filter(isFlat).map(chart => chart.title) }
 }
+
+/** Charts of which a reader wants to know that there was nothing. */
+const FLAT = ["errors", "queues", "kernel"]
 
 function users(run: Run): ChartSpec {
   return {

@@ -36,7 +36,7 @@ const CHAT = {
 target: ws://${addr}/socket/websocket
 protocol: phoenix
 load:
-  - arrivals: {from: 20/s, to: 120/s, for: 15s}
+  - arrivals: {rate: {from: 20/s, to: 120/s}, for: 15s}
   - hold: {for: 10s}
 user:
   - connect: {heartbeat: 5s}

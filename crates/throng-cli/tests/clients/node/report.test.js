@@ -2,13 +2,15 @@
 
 import assert from "node:assert/strict"
 import { execFile } from "node:child_process"
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { after, afterEach, before, test } from "node:test"
 import { promisify } from "node:util"
 import axe from "axe-core"
 import { chromium } from "playwright-core"
+import { sixHours } from "./long_run.js"
+import { outline } from "./outline.js"
 import { Server } from "./server.js"
 import { PATIENCE_MS } from "./within.js"
 
@@ -17,7 +19,8 @@ const { CHROMIUM = "/usr/bin/chromium", THRONG, THRONG_SHOTS } = process.env
 const HOSTILE = '<img src=x onerror="document.title=1">'
 
 const run = promisify(execFile)
-let place, browser, summary, report
+const ROOT = new URL("../../../../../", import.meta.url).pathname
+let place, browser, summary, report, runFile
 /** What no page may do. */
 const complaints = []
 
@@ -50,7 +53,7 @@ thresholds:
   - connect.p99 < 100s
   - errors < 1
 `)
-  const file = join(place, "run.jsonl")
+  const file = runFile = join(place, "run.jsonl")
   // The run misses a threshold, so it does not exit with 0.
   await run(THRONG, ["run", scenario, "--record", file]).catch(error => assert.equal(error.code, 1, error.stderr))
   await server.stop()
@@ -110,18 +113,21 @@ test("a drag zooms all charts, a link keeps the view, keys move it", async () =>
   const page = await open()
   const shown = () => page.locator(".bar .shown").innerText()
   assert.match(await shown(), /all of it/)
-  const ticks = () => page.evaluate(() => [...document.querySelectorAll(".chart canvas")].map(canvas => canvas.toDataURL()))
-  const before = await ticks()
+  const ranges = () => page.evaluate(() => [...document.querySelectorAll(".charts .plot")].map(plot => plot.dataset.range))
+  await scrollThrough(page)
+  const before = new Set(await ranges())
+  assert.equal(before.size, 1, "all charts show the same time")
   const over = await page.locator("#connects .u-over").boundingBox()
   await page.mouse.move(over.x + over.width * 0.25, over.y + 20)
   await page.mouse.down()
   await page.mouse.move(over.x + over.width * 0.75, over.y + 20, { steps: 5 })
   await page.mouse.up()
   assert.match(await shown(), / to /)
-  const zoomed = await ticks()
-  const charts = await page.locator(".charts .chart").count()
-  assert.ok(charts >= 6)
-  for (let chart = 0; chart < charts; chart++) assert.notEqual(zoomed[chart], before[chart], `chart ${chart} did not move`)
+  await scrollThrough(page)
+  const zoomed = await ranges()
+  assert.ok(zoomed.length >= 6)
+  assert.equal(new Set(zoomed).size, 1, `all charts show the same time: ${zoomed}`)
+  assert.ok(!before.has(zoomed[0]))
 
   const copy = await open({}, new URL(page.url()).hash)
   assert.equal(await copy.locator(".bar .shown").innerText(), await shown())
@@ -166,6 +172,7 @@ for (const [name, options] of Object.entries({
     assert.deepEqual(told, [])
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
     assert.ok(wide <= 0, `it is ${wide} pixels too wide`)
+    await scrollThrough(page)
     await page.screenshot({ path: join(THRONG_SHOTS, `report-${name}.png`), fullPage: true })
     if (name === "light") {
       await page.emulateMedia({ media: "print" })
@@ -175,21 +182,122 @@ for (const [name, options] of Object.entries({
   })
 }
 
+test("keys and buttons move the view, the cursor and the theme", async () => {
+  const page = await open()
+  const shown = () => page.locator(".bar .shown").innerText()
+  await page.getByRole("button", { name: "zoom in" }).click()
+  assert.match(await shown(), / to /)
+  const range = await shown()
+  await page.keyboard.press("w")
+  assert.notEqual(await shown(), range)
+  await page.keyboard.press(".")
+  await page.waitForFunction(() => document.querySelector(".bar .at").textContent.startsWith("at "))
+  const latency = await page.locator("#latency select").inputValue()
+  await page.keyboard.press("l")
+  assert.notEqual(await page.locator("#latency select").inputValue(), latency)
+  await page.keyboard.press("t")
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark")
+  await page.keyboard.press("Escape")
+  assert.match(await shown(), /all of it/)
+  await page.close()
+})
+
+test("each core has a row, and deliveries are told by their share", async () => {
+  const page = await open()
+  const cores = page.locator("#cores")
+  assert.match(await cores.innerText(), /server's busiest/)
+  assert.match(await cores.innerText(), /generator's busiest/)
+  const broadcast = await page.locator("#broadcast").innerText()
+  for (const word of ["first", "half", "99 %", "last", "missing"]) assert.ok(broadcast.includes(word), broadcast)
+  await page.close()
+})
+
+test("six hours at a line a second are a small page that draws what can be seen", async () => {
+  const file = join(place, "six.jsonl")
+  const rows = await sixHours(runFile, file)
+  const long = join(place, "six.html")
+  await run(THRONG, ["report", file, "-o", long]).catch(error => assert.ok(error.code === 1 || error.code === 3, error.stderr))
+  const { size } = await stat(long)
+  assert.ok(size < 5_000_000, `it has ${size} bytes`)
+  const page = await open({}, "", long)
+  assert.match(await page.locator(".bar .shown").innerText(), /^6:00:00/)
+  const charts = () => page.evaluate(() => [...document.querySelectorAll(".charts .plot")].map(plot => ({
+    top: plot.getBoundingClientRect().top, width: plot.clientWidth, points: Number(plot.dataset.points ?? 0) })))
+  const opened = await charts()
+  assert.ok(opened.some(chart => chart.points > 0))
+  for (const chart of opened) if (chart.top > 900 + 400) assert.equal(chart.points, 0, `drawn at ${chart.top}`)
+  await scrollThrough(page)
+  for (const chart of await charts()) {
+    assert.ok(chart.points > 100 && chart.points <= chart.width, `${chart.points} of ${rows} rows in ${chart.width} pixels`)
+  }
+  await page.evaluate(() => { location.hash = "#t=7200-7230" })
+  await page.waitForFunction(() => document.querySelector(".bar .shown").textContent.includes(" to "))
+  await scrollThrough(page)
+  for (const chart of await charts()) assert.ok(chart.points >= 30 && chart.points < 40, `${chart.points} rows of 30 seconds`)
+  await page.close()
+})
+
+test("the README's pictures show what the page still has", async () => {
+  const folder = join(ROOT, "docs/pictures")
+  const pictures = JSON.parse(await readFile(join(folder, "pictures.json"), "utf8"))
+  const [readme, template] = [await readFile(join(ROOT, "README.md"), "utf8"), await readFile(join(ROOT, "ui/dist/index.html"), "utf8")]
+  assert.ok(pictures.length >= 4)
+  const page = await open()
+  const here = await everything(page)
+  for (const { file, shows } of pictures) {
+    const again = "make the pictures anew: make pictures"
+    assert.ok(readme.includes(`docs/pictures/${file}`), `the README does not show ${file}`)
+    const { size } = await stat(join(folder, file))
+    assert.ok(size < 200_000, `${file} has ${size} bytes`)
+    assert.ok(shows.length >= 3, `${file} shows hardly anything`)
+    for (const { id, title, part } of shows) {
+      if (part) assert.ok(here.some(one => one.part === part), `${file} shows ${part}, which the page no longer has; ${again}`)
+      // This run need not have all charts; the page's code names each.
+      else {
+        assert.ok(template.includes(title), `${file} shows "${title}", which the page no longer has; ${again}`)
+        const same = here.find(one => id && one.id === id)
+        assert.ok(!same || same.title === title, `${file} shows "${title}", now "${same?.title}"; ${again}`)
+      }
+    }
+  }
+  await page.close()
+})
+
 test("the page is one file, small without its data", async () => {
   const html = await readFile(report, "utf8")
   const data = /<script id="run"[^>]*>([^<]*)<\/script>/.exec(html)[1]
   assert.ok(html.length - data.length < 200_000, `${html.length - data.length}`)
 })
 
-/** Opens the report from disk, without a network. */
-async function open(options = {}, hash = "") {
+/** Scrolls from the top to the end, so that every chart comes into sight and is drawn. */
+async function scrollThrough(page) {
+  await page.evaluate(async () => {
+    const frames = () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))
+    for (let y = 0; y < document.body.scrollHeight; y += innerHeight / 2) {
+      scrollTo(0, y)
+      await frames()
+    }
+    scrollTo(0, 0)
+    await frames()
+  })
+}
+
+/** Returns the outline of the whole page. */
+async function everything(page) {
+  const { width } = page.viewportSize()
+  await page.setViewportSize({ width, height: await page.evaluate(() => document.documentElement.scrollHeight) })
+  return outline(page)
+}
+
+/** Opens a report from disk, without a network. */
+async function open(options = {}, hash = "", file = report) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
   await context.setOffline(true)
   const page = await context.newPage()
   page.on("console", message => { if (message.type() === "error") complaints.push(message.text()) })
   page.on("pageerror", error => complaints.push(error.message))
   page.on("request", request => { if (!request.url().startsWith("file:") && !request.url().startsWith("data:")) complaints.push(`it fetches ${request.url()}`) })
-  await page.goto(`file://${report}${hash}`)
+  await page.goto(`file://${file}${hash}`)
   await page.locator("footer").waitFor()
   return page
 }
