@@ -47,6 +47,7 @@ class Parts {
   private operations: [string, string][] = []
   private pointed: number | null = null
   private shown = ""
+  private frame = 0
 
   constructor(private readonly run: Run) {
     this.bar = new Bar(run)
@@ -79,7 +80,8 @@ class Parts {
     this.measure()
     this.lazy.clear()
     this.lazy.watch(charts)
-    this.draw()
+    this.bar.draw()
+    this.drawCharts()
     // What is far below waits until the first screen is there.
     requestAnimationFrame(() => setTimeout(() => this.buildRest()))
   }
@@ -94,10 +96,19 @@ class Parts {
 
   private measure = (): void => {}
 
+  /** Draws the change of the view: the bar at once, the charts once a frame, however many changes come. */
   draw(): void {
+    document.documentElement.dataset["theme"] = view.theme ?? ""
+    this.bar.draw()
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0
+      this.drawCharts()
+    })
+  }
+
+  private drawCharts(): void {
     if (this.shown !== this.signature()) return this.build()
     this.measure()
-    this.bar.draw()
     this.band.draw()
     this.lazy.draw()
   }

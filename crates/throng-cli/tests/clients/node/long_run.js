@@ -30,7 +30,7 @@ export async function sixHours(from, to) {
     }
     if (!out.write(`${JSON.stringify(interval)}\n`)) await once(out, "drain")
   }
-  out.end()
+  out.end(`${JSON.stringify(lines.at(-1))}\n`)
   await once(out, "finish")
   return SECONDS
 }

@@ -36,12 +36,12 @@ const CHAT = {
 target: ws://${addr}/socket/websocket
 protocol: phoenix
 load:
-  - arrivals: {rate: {from: 20/s, to: 120/s}, for: 15s}
+  - arrivals: {rate: {from: 20/s, to: 250/s}, for: 15s}
   - hold: {for: 10s}
 user:
   - connect: {heartbeat: 5s}
   - join: {topic: "rooms:lobby", payload: {user: "\${user.id}"}}
-  - every: {period: 2s, for: 20s, do: [push: {topic: "rooms:lobby", event: echo, payload: {}}]}
+  - every: {period: 1s, for: 20s, do: [push: {topic: "rooms:lobby", event: echo, payload: {}}]}
   - stay
 probe:
   - every: 1s
