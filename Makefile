@@ -33,7 +33,7 @@ clients: page
 # Shows in a minute and on one screen what throng does: three ways to accept connections, side by
 # side, with as much load as this machine has room for. Succeeds only if the result is valid.
 demo: $(THRONG)
-	@$(THRONG) lab demo --keep target/demo
+	@$(THRONG) lab demo --keep target/demo --report
 
 # Everything that must hold before a change lands: each test binary by itself, then the doc tests,
 # `make lint` and `make loom`. Failures are listed at the end. Generated cases are the same in every
