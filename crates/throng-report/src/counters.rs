@@ -49,8 +49,8 @@ macro_rules! counters {
     (@kind) => { MetricKind::Counter };
     (@kind gauge) => { MetricKind::Gauge };
     (@kind max) => { MetricKind::Maximum };
-    (@merge $one:expr, $other:expr) => { $one += $other };
-    (@merge $one:expr, $other:expr, gauge) => { $one += $other };
+    (@merge $one:expr, $other:expr) => { $one = $one.saturating_add($other) };
+    (@merge $one:expr, $other:expr, gauge) => { $one = $one.saturating_add($other) };
     (@merge $one:expr, $other:expr, max) => { $one = $one.max($other) };
 }
 

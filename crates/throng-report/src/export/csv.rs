@@ -239,7 +239,7 @@ mod tests {
             "61.050,span_ms,gauge,ms,1000",
             "61.050,load.connects_ok,counter,,7",
             "61.050,load.connected,gauge,,5",
-            "61.050,load.core.turn_us_most,maximum,,0",
+            "61.050,load.core.turn_us_most,maximum,us,0",
             "61.050,load.core.pending_bytes,gauge,bytes,0",
             "61.050,load.errors.ECONNRESET,counter,,2",
             "61.050,message.count,amount,,10",
