@@ -33,7 +33,7 @@ clients: page
 # Shows in a minute and on one screen what throng does: three ways to accept connections, side by
 # side, with as much load as this machine has room for. Succeeds only if the result is valid.
 demo: $(THRONG)
-	@$(THRONG) lab demo --keep target/demo
+	@$(THRONG) lab demo --keep target/demo --report
 
 # The pictures of the README, from real runs, in a minute: docs/pictures. A quiet machine gives fair
 # ones.

@@ -11,6 +11,7 @@ mod orphan;
 mod output;
 mod progress;
 mod quantity;
+mod report_files;
 
 use std::process::ExitCode;
 

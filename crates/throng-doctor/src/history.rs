@@ -14,6 +14,8 @@ pub struct History {
     each: u32,
     /// Number of intervals in the last sample, or zero if it is complete.
     open: u32,
+    /// Number of events in all samples.
+    events: usize,
 }
 
 /// An interval whose histograms are reduced to a few numbers.
@@ -53,7 +55,7 @@ pub struct Quantiles {
 impl History {
     /// Creates the history of a run before its first interval.
     pub fn new(header: RunHeader) -> Self {
-        Self { header, samples: Vec::new(), each: 1, open: 0 }
+        Self { header, samples: Vec::new(), each: 1, open: 0, events: 0 }
     }
 
     /// Creates the history of a run that is over.
@@ -66,6 +68,9 @@ impl History {
     /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
         let mut sample = Sample::of(interval);
+        let room = EVENTS_MAX.saturating_sub(self.events);
+        sample.interval.events.truncate(room);
+        self.events += sample.interval.events.len();
         if let Some(last) = self.samples.last_mut().filter(|_| self.open > 0) {
             sample.merge(std::mem::take(last));
             *last = sample;
@@ -149,7 +154,7 @@ impl Sample {
     /// Merges the sample before this one into it. Counters and gauges are those of the end in any
     /// case.
     fn merge(&mut self, mut before: Self) {
-        self.interval.span_ms += before.interval.span_ms;
+        self.interval.span_ms = self.interval.span_ms.saturating_add(before.interval.span_ms);
         if let (Some(load), Some(before)) = (&mut self.interval.load, &before.interval.load) {
             load.answer_gap = longer_gap(before.answer_gap, load.answer_gap);
             load.outage = merge_outages(before.outage, load.outage);
@@ -207,6 +212,10 @@ fn merge_programs(own: &mut Vec<ProgramUse>, others: Vec<ProgramUse>) {
             None => own.push(other),
         }
     }
+    if own.len() > PROGRAMS_MAX {
+        own.sort_by_key(|program| std::cmp::Reverse(program.millicpus));
+        own.truncate(PROGRAMS_MAX);
+    }
 }
 
 impl Quantiles {
@@ -230,6 +239,10 @@ impl Quantiles {
     }
 }
 
+/// The most events that are kept: the first ones.
+const EVENTS_MAX: usize = 50_000;
+/// The most programs of one sample: those with the most CPU time.
+const PROGRAMS_MAX: usize = 64;
 /// The most samples that are kept: half an hour of seconds.
 const SAMPLES_MAX: usize = 2_048;
 

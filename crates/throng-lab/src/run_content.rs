@@ -2,9 +2,10 @@
 
 use std::io::BufRead;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use throng_doctor::{History, diagnose};
 use throng_load::scenario::Scenario;
+use throng_report::export::{self, RunExport};
 use throng_report::page::PageBuilder;
 use throng_report::render::render_text;
 use throng_report::runfile::{ReadError, RunEndReason, RunFileReader, RunHeader, ScenarioSource};
@@ -56,6 +57,18 @@ impl RunContent {
     /// # Errors
     /// The input cannot be read, or is no run file.
     pub fn read(input: impl BufRead, with_page: bool) -> Result<(Self, RunResult), ReadError> {
+        Self::read_each(input, with_page, |_| {})
+    }
+
+    /// Reads a run file as [`Self::read`] does, and calls `each` with every interval.
+    ///
+    /// # Errors
+    /// The input cannot be read, or is no run file.
+    pub fn read_each(
+        input: impl BufRead,
+        with_page: bool,
+        mut each: impl FnMut(&Interval),
+    ) -> Result<(Self, RunResult), ReadError> {
         let mut reader = RunFileReader::open(input)?;
         // The file contains the scenario's text. This version may not be able to parse one of
         // another version.
@@ -68,6 +81,7 @@ impl RunContent {
         }
         while let Some(interval) = reader.next_interval()? {
             content.add(&interval);
+            each(&interval);
         }
         content.warnings = reader.warnings().to_vec();
         let result = content.result(content.fold.finish_read(reader.end(), reader.lines_torn()));
@@ -116,6 +130,17 @@ impl RunContent {
         &self.warnings
     }
 
+    /// Returns the run and what follows from it, for the exporters.
+    pub fn export<'a>(&'a self, result: &'a RunResult) -> RunExport<'a> {
+        RunExport {
+            header: &self.header,
+            summary: &result.summary,
+            judgements: &result.judgements,
+            diagnosis: &result.diagnosis,
+            warnings: &self.warnings,
+        }
+    }
+
     /// Returns what a page draws, after [`Self::with_page`].
     pub fn page(&self) -> Option<&PageBuilder> {
         self.page.as_ref()
@@ -126,12 +151,7 @@ impl RunResult {
     /// Returns the summary as JSON, with the judgements of the thresholds and the diagnosis: what
     /// `--json` writes.
     pub fn json(&self) -> Value {
-        let mut value = serde_json::to_value(&self.summary).expect("plain data becomes JSON");
-        if let Value::Object(fields) = &mut value {
-            fields.insert("thresholds".to_owned(), json!(self.judgements));
-            fields.insert("diagnosis".to_owned(), json!(self.diagnosis));
-        }
-        value
+        export::json(&self.summary, &self.judgements, &self.diagnosis)
     }
 
     /// Returns the report as text.

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::metric::MetricKind;
+
 /// A value that can be summed over cores.
 pub trait Merge {
     /// Adds the counts of `other`.
@@ -28,6 +30,11 @@ macro_rules! counters {
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $( $field: counters!(@since self.$field, earlier.$field $(, $kind)?), )* }
             }
+
+            /// Returns the name, the kind and the value of each field.
+            pub fn fields(&self) -> impl Iterator<Item = (&'static str, MetricKind, u64)> {
+                [$( (stringify!($field), counters!(@kind $($kind)?), self.$field), )*].into_iter()
+            }
         }
 
         impl Merge for $name {
@@ -39,8 +46,11 @@ macro_rules! counters {
     (@since $now:expr, $earlier:expr) => { $now.saturating_sub($earlier) };
     (@since $now:expr, $earlier:expr, gauge) => { $now };
     (@since $now:expr, $earlier:expr, max) => { $now };
-    (@merge $one:expr, $other:expr) => { $one += $other };
-    (@merge $one:expr, $other:expr, gauge) => { $one += $other };
+    (@kind) => { MetricKind::Counter };
+    (@kind gauge) => { MetricKind::Gauge };
+    (@kind max) => { MetricKind::Maximum };
+    (@merge $one:expr, $other:expr) => { $one = $one.saturating_add($other) };
+    (@merge $one:expr, $other:expr, gauge) => { $one = $one.saturating_add($other) };
     (@merge $one:expr, $other:expr, max) => { $one = $one.max($other) };
 }
 

@@ -46,6 +46,13 @@ impl KernelCounters {
         self.0.retain(|name, _| prefixes.iter().any(|prefix| name.starts_with(prefix)));
     }
 
+    /// Limits the values to zero and more, and reports whether one was less: none of the kernel's
+    /// is. So the difference of two fits into 64 bits.
+    pub(crate) fn bound(&mut self) -> bool {
+        let below = self.0.values_mut().filter(|value| **value < 0);
+        below.map(|value| *value = 0).count() > 0
+    }
+
     /// Adds the metrics of `other`.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);

@@ -25,6 +25,7 @@ mod endpoint;
 mod endpoint_facts;
 pub mod events;
 pub mod exit;
+pub mod export;
 pub mod finding;
 pub mod histogram;
 mod incident;

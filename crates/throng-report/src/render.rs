@@ -10,7 +10,9 @@ mod report;
 mod table;
 mod wrap;
 
+pub(crate) use outcome::outcome;
 pub use progress::{broadcast_progress, paused, progress_line};
+pub(crate) use report::{by_name, costs, latencies, probes};
 pub use report::{findings, render_text};
 pub use table::{Align, Table};
 pub use throng_base::units::{

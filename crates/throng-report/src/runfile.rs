@@ -4,6 +4,7 @@
 //! [`RunEnd`] as `{"end": …}`. [`RunFileWriter`] writes the file and [`read`] reads it, whole or
 //! cut short by a crash.
 
+mod number;
 mod reader;
 mod writer;
 

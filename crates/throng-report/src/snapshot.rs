@@ -18,7 +18,8 @@ impl Tally {
     /// Counts `n` more of `name`.
     pub fn add(&mut self, name: &str, n: u64) {
         if n > 0 {
-            *self.0.entry(name.to_owned()).or_default() += n;
+            let count = self.0.entry(name.to_owned()).or_default();
+            *count = count.saturating_add(n);
         }
     }
 
@@ -29,7 +30,7 @@ impl Tally {
 
     /// Returns the sum of all counts.
     pub fn total(&self) -> u64 {
-        self.0.values().sum()
+        self.0.values().fold(0, |sum: u64, n| sum.saturating_add(*n))
     }
 }
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use throng_lab::{LabOptions, LabProgress, labs};
+use throng_lab::{LabOptions, LabProgress, LabReport, labs};
 use throng_report::Interval;
 use throng_report::render::{Align, Table};
 
 use crate::interrupt::Interrupt;
 use crate::output::JsonOut;
 use crate::progress::Progress;
+use crate::report_files::{ReportPlace, RunReader};
 use crate::{Exit, Failure, output, quantity};
 
 /// List the bundled experiments, or run one with server and generator on this machine
@@ -42,6 +43,9 @@ pub(crate) struct Lab {
     /// Keep scenarios, run files and the output of server and generator in this folder
     #[arg(long, value_name = "DIR", requires = "name")]
     keep: Option<PathBuf>,
+    /// Write a page for each run file that is kept, beside it
+    #[arg(long, requires = "keep")]
+    report: bool,
     /// Write the result as JSON; `-` is standard output
     #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]
     json: Option<JsonOut>,
@@ -85,12 +89,14 @@ impl Lab {
         let report = throng_lab::run(name, &options, &mut |event| display.show(&event));
         display.progress.finish();
         let report = report.map_err(|error| Failure::new(error.to_string()))?;
-        let text = report.text(&program_name());
+        let mut text = report.text(&program_name());
+        let reported = self.write_pages(&report, &mut text);
         if quiet {
             output::print_error(text);
         } else {
             output::say(format!("\n{}", colored(text)));
         }
+        reported?;
         if let Some(json) = &self.json {
             json.write(&report)?;
         }
@@ -99,6 +105,17 @@ impl Lab {
             (false, true) => Exit::Met,
             (false, false) => Exit::Invalid,
         })
+    }
+
+    /// Writes the page of each run file and adds a line for each to `text`.
+    fn write_pages(&self, report: &LabReport, text: &mut String) -> Result<(), Failure> {
+        let Some(folder) = self.keep.as_ref().filter(|_| self.report) else { return Ok(()) };
+        for row in &report.diagnoses {
+            let run_file = folder.join(format!("{}.jsonl", row.row));
+            let page = ReportPlace::files(&[ReportPlace::BesideRunFile], &run_file)?;
+            RunReader::new(&run_file).write_named(&page, text)?;
+        }
+        Ok(())
     }
 
     fn list(&self, quiet: bool) -> Result<Exit, Failure> {

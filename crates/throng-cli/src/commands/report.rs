@@ -1,15 +1,12 @@
-//! `throng report`: shows a run file as text, as a page, or as the summary that `throng run --json`
-//! writes.
+//! `throng report`: shows a run file as text, as a page, or in a format for other programs.
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use throng_lab::{RunContent, RunResult};
-use throng_report::runfile::{HEAD_BYTES, is_run_file};
+use throng_report::export::ReportFormat;
 
 use crate::exit::exit_codes;
+use crate::report_files::{ReportFile, RunReader};
 use crate::{Exit, Failure, output};
 
 /// Show the report of a run file, even of a run that was killed
@@ -19,12 +16,21 @@ pub(crate) struct Report {
     /// The file written by `throng run`
     #[arg(value_name = "RUN.jsonl", default_value = "run.jsonl")]
     file: PathBuf,
-    /// Print the summary as JSON
-    #[arg(long)]
+    /// Print the summary as JSON: the same as `--format json`
+    #[arg(long, conflicts_with_all = ["format", "output"])]
     json: bool,
-    /// Write the report as a page: one HTML file that needs no network
-    #[arg(long, short, value_name = "FILE.html", conflicts_with = "json")]
-    output: Option<PathBuf>,
+    /// Format: text, html, json, csv, markdown, junit or github [default: by the extension of -o,
+    /// else text]
+    #[arg(long, value_name = "FORMAT", value_parser = ReportFormat::named)]
+    format: Option<ReportFormat>,
+    /// Write the report to a file; its extension says the format: .html, .json, .csv, .md, .xml or
+    /// .txt; `-` is standard output; repeatable
+    #[arg(long, short, value_name = "FILE")]
+    output: Vec<PathBuf>,
+    /// Append the report to the summary of a step of GitHub Actions, the file that
+    /// $GITHUB_STEP_SUMMARY names
+    #[arg(long)]
+    step_summary: bool,
 }
 
 const EXAMPLES: &str = concat!(
@@ -33,6 +39,8 @@ Examples:
   throng report
   throng report monday.jsonl
   throng report run.jsonl -o report.html
+  throng report run.jsonl -o tests.xml -o rows.csv --step-summary
+  throng report run.jsonl --format markdown | gh pr comment --body-file -
   throng report run.jsonl --json | jq .connect.latency_us.p99
 
 The exit code is that of the run, or 2 if the file cannot be read. A file without its last line is
@@ -44,46 +52,28 @@ that of a run that was killed or is still running: it is incomplete.
 
 impl Report {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
-        let fail =
-            |why: String| Failure::new(format!("cannot read {}: {why}", self.file.display()));
-        let file = File::open(&self.file).map_err(|error| fail(error.to_string()))?;
-        let (content, result) = RunContent::read(BufReader::new(file), self.output.is_some())
-            .map_err(|error| fail(error.to_string()))?;
-        if let Some(path) = &self.output {
-            write_page(&content, &result, path).map_err(|error| {
-                Failure::new(format!("cannot write {}: {error}", path.display()))
-            })?;
-            output::say(format!("{}", path.display()));
-        } else if self.json {
-            output::say_json(&result.json());
-        } else {
-            let summary = &result.summary;
-            let run = &summary.run;
-            let what = [&run.scenario, &run.target, &run.started].map(String::as_str);
-            let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
-            let mut text = result.text();
-            if let Some(sentence) = summary.shortcoming() {
-                text += &format!("\n{sentence}");
-            }
-            output::say(format!("{text}\n{}", what.join(", ")));
+        let format = if self.json { Some(ReportFormat::Json) } else { self.format };
+        let mut files = Vec::new();
+        for path in &self.output {
+            files.push(ReportFile::new(path, format)?);
         }
-        Ok(result.exit().into())
+        if self.step_summary {
+            files.push(ReportFile::step_summary()?);
+        }
+        // What was asked for is in files: the screen would say it twice.
+        if files.is_empty() {
+            files.push(ReportFile::stdout(format.unwrap_or(ReportFormat::Text)));
+        }
+        let run = RunReader::new(&self.file).write(&files)?;
+        for file in &files {
+            if let Some(path) = file.path() {
+                output::say(format!("{}", path.display()));
+            }
+        }
+        let shows_warnings = |file: &ReportFile| file.format().shows_warnings();
+        if !files.iter().any(shows_warnings) {
+            run.warnings.iter().for_each(output::print_error);
+        }
+        Ok(run.exit.into())
     }
-}
-
-fn write_page(content: &RunContent, result: &RunResult, path: &Path) -> io::Result<()> {
-    if is_run_file_at(path) {
-        return Err(io::Error::other("it is a run file; name another file for the page"));
-    }
-    let mut file = BufWriter::new(File::create(path)?);
-    throng_view::write_page(content, result, &mut file)?;
-    file.flush()
-}
-
-/// Reports whether a run file is at `path`: a page would destroy it.
-fn is_run_file_at(path: &Path) -> bool {
-    let mut head = Vec::new();
-    let file = File::open(path).map(|file| file.take(HEAD_BYTES as u64));
-    file.is_ok_and(|mut file| file.read_to_end(&mut head).is_ok_and(|read| read > 0))
-        && is_run_file(&head)
 }

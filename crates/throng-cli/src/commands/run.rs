@@ -27,6 +27,7 @@ use throng_report::runfile::RunEndReason;
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};
 use crate::output::JsonOut;
 use crate::progress::Progress;
+use crate::report_files::{ReportFile, ReportPlace, RunReader};
 use crate::{Exit, Failure, output};
 use calibrate::CalibrationResult;
 pub(crate) use flags::Run;
@@ -44,6 +45,7 @@ impl Run {
         if let Some(json) = &self.json {
             json.check()?;
         }
+        let reports = ReportPlace::files(&self.report, &self.record)?;
         let observer = observer::ServerObserver::find(self, &plan.load.targets)?;
         plan.header.target_is_here |= observer.is_on_this_machine();
         if let Some(facts) = observer.facts(&plan.load.targets) {
@@ -77,7 +79,7 @@ impl Run {
         }
         let outcome = self.record(plan, observer, recorder, &interrupt, &progress)?;
         progress.finish();
-        self.finish(&outcome, &interrupt, quiet)
+        self.finish(&outcome, &reports, &interrupt, quiet)
     }
 
     /// Measures this generator's capacity, unless that is disabled. Returns the reason if it is
@@ -163,10 +165,11 @@ impl Run {
         Ok(outcome)
     }
 
-    /// Prints the report and writes the JSON.
+    /// Prints the report, and writes the reports and the JSON.
     fn finish(
         &self,
         outcome: &Outcome,
+        reports: &[ReportFile],
         interrupt: &Interrupt,
         quiet: bool,
     ) -> Result<Exit, Failure> {
@@ -191,11 +194,13 @@ impl Run {
             let path = self.record.display();
             text += &format!("\nrun file: {path}; show it with `throng report {path}`");
         }
+        let reported = RunReader::new(&self.record).write_named(reports, &mut text);
         if quiet {
             output::print_error(text);
         } else {
             output::say(format!("\n{text}"));
         }
+        reported?;
         if let Some(json) = &self.json {
             json.write(&outcome.result.json())?;
         }

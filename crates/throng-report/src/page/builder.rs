@@ -40,7 +40,7 @@ impl PageBuilder {
                 self.totals.entry(operation).or_default().merge(latencies);
             }
             let is_same = |last: &PagePhase| last.name == load.phase && last.paused == load.paused;
-            if !self.phases.last().is_some_and(is_same) {
+            if !self.phases.last().is_some_and(is_same) && self.phases.len() < PHASES_MAX {
                 let from_ms = interval.at_ms - interval.span_ms.min(interval.at_ms);
                 self.phases.push(PagePhase {
                     from_ms,
@@ -100,6 +100,9 @@ fn curve(total: &Histogram) -> Vec<(f64, u64)> {
 
 /// The most events that a page keeps. Each is drawn as a mark and a row of a table.
 const EVENTS_MAX: usize = 2_000;
+
+/// The most phases that a page keeps. A scenario has a few, and each pause adds two.
+const PHASES_MAX: usize = 2_000;
 
 #[cfg(test)]
 mod tests {

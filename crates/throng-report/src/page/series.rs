@@ -53,7 +53,10 @@ impl Growths {
         let connects = load.connect_failed.0.iter().map(|(kind, n)| (format!("connect {kind}"), n));
         let others = load.errors.0.iter().map(|(kind, n)| (kind.clone(), n));
         for (kind, n) in connects.chain(others) {
-            let id = format!("errors.{kind}");
+            let mut id = format!("errors.{kind}");
+            if self.last.len() >= COUNTERS_MAX && !self.last.contains_key(&id) {
+                id = "errors.other".to_owned();
+            }
             // A kind that was not there before has happened now for the first time.
             self.last.entry(id.clone()).or_default();
             self.grow(&id, i64::try_from(*n).unwrap_or(i64::MAX), set);
@@ -200,6 +203,9 @@ const SERIES: &[NumberOfInterval] = &[
         Some(server(i)?.process.rss_bytes).filter(|n| *n > 0)
     }),
 ];
+
+/// The most counters of one page. Only a damaged file has so many kinds of errors.
+const COUNTERS_MAX: usize = 300;
 
 /// The kernel's numbers that a page draws.
 const KERNEL: &[Metric] = &[

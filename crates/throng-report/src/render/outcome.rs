@@ -6,7 +6,7 @@ use crate::threshold::Judgement;
 use crate::validity::Grade;
 
 /// Returns the outcome in numbers, with the result of the thresholds.
-pub(super) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
+pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
     let grade = match (&summary.run.incomplete, summary.validity.grade) {
         (None, Grade::Valid) => "Valid run",
         (None, Grade::Degraded) => "Degraded run",

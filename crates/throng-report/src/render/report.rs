@@ -73,7 +73,8 @@ pub fn findings(diagnosis: &Diagnosis) -> String {
     text
 }
 
-fn latencies(summary: &Summary) -> Table {
+/// Returns a row for each latency: how many, how often, and the percentiles.
+pub(crate) fn latencies(summary: &Summary) -> Table {
     let mut table =
         Table::with_head(["", "done", "mean rate", "p50", "p90", "p99", "p99.9", "max"]);
     let (connect, message) = (&summary.connect, &summary.message);
@@ -154,7 +155,7 @@ const NONE: LatencySummary =
 const AND_UNANSWERED: &str = "+ unanswered";
 
 /// Returns the deliveries of each probe; of many probes, the first and the last ones.
-fn probes(broadcast: &BroadcastSummary) -> Table {
+pub(crate) fn probes(broadcast: &BroadcastSummary) -> Table {
     let mut table = Table::with_head([
         "broadcast",
         "due",
@@ -193,7 +194,8 @@ fn probes(broadcast: &BroadcastSummary) -> Table {
 /// Rows of the table of probes.
 const PROBES_SHOWN: usize = 12;
 
-fn costs(summary: &Summary) -> Table {
+/// Returns a row for each end: what a connect, a message and a connection cost.
+pub(crate) fn costs(summary: &Summary) -> Table {
     let mut table =
         Table::with_head(["", "CPU/connect", "CPU/message", "memory/connection", "CPUs used"]);
     let us = |us: Option<f64>| or_dash(us, |us| format!("{us:.1} µs"));
@@ -226,7 +228,7 @@ fn costs(summary: &Summary) -> Table {
 }
 
 /// Lists counts by name, the most frequent first: `ECONNREFUSED 12, timeout 3`.
-fn by_name(tally: &Tally) -> String {
+pub(crate) fn by_name(tally: &Tally) -> String {
     let mut entries: Vec<_> = tally.0.iter().collect();
     entries.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
     let shown: Vec<_> = entries.into_iter().map(|(name, n)| format!("{name} {n}")).collect();

@@ -49,6 +49,11 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// Returns the cells, row by row; the first row may be a head.
+    pub(crate) fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
     fn widths(&self) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column| {

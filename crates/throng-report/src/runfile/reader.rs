@@ -5,8 +5,9 @@ use std::{fmt, mem};
 
 use serde::Deserialize;
 
+use super::number::{NUMBER_MAX, parse_bounded};
 use super::{EndLine, RunEnd, RunHeader, SCHEMA};
-use crate::Interval;
+use crate::{Interval, KernelCounters};
 
 /// A whole run file in memory. For a long run prefer [`RunFileReader`], which holds one line at a
 /// time.
@@ -27,6 +28,8 @@ pub struct RunFile {
 /// The longest line that is parsed, in bytes: a hundred times the longest line that is written. A
 /// longer line is skipped as a torn line is.
 pub const LINE_BYTES_MAX: usize = 16 << 20;
+/// The longest run, in milliseconds: 34 years. A line of a later time is torn.
+const RUN_MS_MAX: u64 = 1 << 40;
 /// Torn lines that are named; the others are only counted.
 const TORN_LINES_NAMED_MAX: u64 = 20;
 
@@ -48,6 +51,7 @@ pub struct RunFileReader<R> {
     header: RunHeader,
     end: Option<RunEnd>,
     lines_torn: u64,
+    lines_bounded: u64,
     warnings: Vec<String>,
     line: Vec<u8>,
     line_number: u64,
@@ -59,6 +63,7 @@ impl<R: BufRead> RunFileReader<R> {
         #[derive(Deserialize)]
         struct SchemaOnly {
             schema: String,
+            throng_version: Option<String>,
         }
         let mut line = Vec::new();
         if !read_line(&mut input, &mut line)? {
@@ -67,10 +72,16 @@ impl<R: BufRead> RunFileReader<R> {
         if line.trim_ascii().is_empty() {
             return Err(ReadError::Empty);
         }
-        let SchemaOnly { schema } =
+        let SchemaOnly { schema, throng_version } =
             serde_json::from_slice(&line).map_err(ReadError::NotARunFile)?;
-        if schema != SCHEMA {
-            return Err(ReadError::UnknownSchema(schema));
+        let mut warnings = Vec::new();
+        match schema.strip_prefix(SCHEMA) {
+            Some("") => {}
+            Some(minor) if minor.starts_with('.') => warnings.push(format!(
+                "the file's schema is {schema:?}, newer than this version's {SCHEMA:?}: what is \
+                 new in it is not shown"
+            )),
+            _ => return Err(ReadError::UnknownSchema { schema, throng_version }),
         }
         let header = serde_json::from_slice(&line).map_err(ReadError::NotARunFile)?;
         Ok(Self {
@@ -78,7 +89,8 @@ impl<R: BufRead> RunFileReader<R> {
             header,
             end: None,
             lines_torn: 0,
-            warnings: Vec::new(),
+            lines_bounded: 0,
+            warnings,
             line: Vec::new(),
             line_number: 1,
         })
@@ -133,10 +145,19 @@ impl<R: BufRead> RunFileReader<R> {
         if line.is_empty() {
             return None;
         }
-        match serde_json::from_slice(line) {
-            Ok(interval) => return Some(interval),
-            Err(error) => match serde_json::from_slice::<EndLine>(line) {
-                Ok(EndLine { end }) => self.end = Some(end),
+        match parse_bounded::<Interval>(line) {
+            Ok((interval, _)) if interval.at_ms.max(interval.span_ms) > RUN_MS_MAX => {
+                let ms = interval.at_ms.max(interval.span_ms);
+                self.note_torn_line(&format!("its time is {ms} ms, which no run reaches"));
+            }
+            Ok((mut interval, is_bounded)) => {
+                let kernels = [&mut interval.kernel, &mut interval.server_kernel];
+                let is_negative = kernels.map(KernelCounters::bound).contains(&true);
+                self.lines_bounded += u64::from(is_bounded || is_negative);
+                return Some(interval);
+            }
+            Err(error) => match parse_bounded::<EndLine>(line) {
+                Ok((EndLine { end }, _)) => self.end = Some(end),
                 Err(_) => self.note_torn_line(&error.to_string()),
             },
         }
@@ -155,6 +176,13 @@ impl<R: BufRead> RunFileReader<R> {
         let unnamed = self.lines_torn.saturating_sub(TORN_LINES_NAMED_MAX);
         if unnamed > 0 {
             self.warnings.push(format!("{unnamed} more lines are torn and were skipped"));
+        }
+        if self.lines_bounded > 0 {
+            let n = self.lines_bounded;
+            self.warnings.push(format!(
+                "{n} lines have numbers that no run reaches: below 0, or above {NUMBER_MAX}; they \
+                 are shown as these"
+            ));
         }
         match &self.end {
             None => self.warnings.push(
@@ -190,8 +218,13 @@ pub enum ReadError {
     LineTooLong,
     /// The first line is not a run file's header.
     NotARunFile(serde_json::Error),
-    /// The file has this schema, which belongs to another version.
-    UnknownSchema(String),
+    /// The file has a schema that this version does not read.
+    UnknownSchema {
+        /// The schema.
+        schema: String,
+        /// The version of throng that wrote it, if the file says so.
+        throng_version: Option<String>,
+    },
     /// The operating system returned an error.
     Io(io::Error),
 }
@@ -215,11 +248,20 @@ impl fmt::Display for ReadError {
                     "not a run file: the first line should hold \"schema\": \"{SCHEMA}\" ({error})"
                 )
             }
-            Self::UnknownSchema(schema) => {
+            Self::UnknownSchema { schema, .. } if !schema.starts_with("throng.run/") => {
+                write!(f, "not a run file: its schema is {schema:?}, and not {SCHEMA:?}")
+            }
+            Self::UnknownSchema { schema, throng_version } => {
+                let this = env!("CARGO_PKG_VERSION");
                 write!(
                     f,
-                    "the run file's schema is {schema:?}; this version of throng reads {SCHEMA:?}"
-                )
+                    "the run file's schema is {schema:?}; this version of throng ({this}) reads \
+                     {SCHEMA:?}"
+                )?;
+                match throng_version {
+                    Some(version) => write!(f, "; throng {version:?} wrote the file and reads it"),
+                    None => write!(f, "; read it with the version that wrote it"),
+                }
             }
             Self::Io(error) => write!(f, "cannot read the run file: {error}"),
         }
@@ -313,12 +355,44 @@ mod tests {
 
     #[test]
     fn an_unknown_schema_is_refused_by_name() {
-        let error = read(&mut &b"{\"schema\":\"throng.run/2\",\"started\":5}\n"[..]).unwrap_err();
+        let refusal = |text: &str| read(&mut text.as_bytes()).unwrap_err().to_string();
+        let this = env!("CARGO_PKG_VERSION");
         assert_eq!(
-            error.to_string(),
-            "the run file's schema is \"throng.run/2\"; this version of throng reads \
-             \"throng.run/1\""
+            refusal("{\"schema\":\"throng.run/2\",\"throng_version\":\"3.0.1\",\"started\":5}\n"),
+            format!(
+                "the run file's schema is \"throng.run/2\"; this version of throng ({this}) reads \
+                 \"throng.run/1\"; throng \"3.0.1\" wrote the file and reads it"
+            )
         );
+        assert!(refusal("{\"schema\":\"throng.run/12\"}\n").contains("the version that wrote it"));
+        let other = refusal("{\"schema\":\"throng.watch/1\"}\n");
+        assert!(other.starts_with("not a run file: its schema is \"throng.watch/1\""), "{other}");
+    }
+
+    #[test]
+    fn a_newer_schema_of_the_same_kind_is_read_with_a_warning() {
+        let text = "{\"schema\":\"throng.run/1.7\"}\n{\"at_ms\":5,\"span_ms\":5,\"new\":[]}\n";
+        let file = read(&mut text.as_bytes()).unwrap();
+        assert_eq!(file.intervals.len(), 1);
+        assert!(file.warnings[0].contains("\"throng.run/1.7\", newer than"), "{:?}", file.warnings);
+    }
+
+    #[test]
+    fn a_number_that_no_run_reaches_is_limited_and_said() {
+        let max = u64::MAX;
+        let line = format!(
+            "{{\"at_ms\":5,\"span_ms\":5,\"kernel\":{{\"x\":{}}},\"load\":{{\"cores\":{max}}}}}\n",
+            i64::MIN
+        );
+        let late = format!("{{\"at_ms\":{max},\"span_ms\":5}}\n");
+        let file = read(&mut [HEADER, line.as_bytes(), late.as_bytes()].concat().as_slice());
+        let file = file.unwrap();
+        assert_eq!(file.intervals[0].load.as_ref().unwrap().cores, NUMBER_MAX);
+        let kernel: Vec<_> = file.intervals[0].kernel.iter().collect();
+        assert_eq!(kernel, [("x", 0)]);
+        assert_eq!((file.intervals.len(), file.lines_torn), (1, 1));
+        assert!(file.warnings[0].contains("which no run reaches"), "{:?}", file.warnings);
+        assert!(file.warnings[1].starts_with("1 lines have numbers"), "{:?}", file.warnings);
     }
 
     #[test]

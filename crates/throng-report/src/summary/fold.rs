@@ -25,6 +25,10 @@ pub struct SummaryFold {
     ceiling: Option<Ceiling>,
     end_ms: u64,
     steps: Vec<Step>,
+    /// How often two steps became one.
+    halvings: u32,
+    /// Intervals in the last step.
+    in_last_step: u64,
     load: LoadFold,
     machine: Option<MachineUse>,
     server: Option<ServerFold>,
@@ -76,7 +80,9 @@ impl SummaryFold {
             self.load.add(load, interval.at_ms, &mut step);
         }
         step.leaving = self.load.last.is_leaving();
-        self.paused_ms += if self.load.last.paused { span_ms } else { 0 };
+        if self.load.last.paused {
+            self.paused_ms = self.paused_ms.saturating_add(span_ms);
+        }
         if let Some(machine) = &interval.machine {
             if let Some(last) = self.machine.as_ref().filter(|last| span_ms > 0 && *last != machine)
             {
@@ -105,7 +111,32 @@ impl SummaryFold {
                 _ => {}
             }
         }
-        self.steps.push(step);
+        self.add_step(step);
+    }
+
+    /// Adds a step. Of a run of days, two steps become one: sums stay exact, and the best second
+    /// becomes the best two.
+    fn add_step(&mut self, step: Step) {
+        if self.steps.len() >= STEPS_MAX {
+            self.halvings += 1;
+            let pairs = self.steps.chunks(2).map(|pair| {
+                let [one, two] = pair else { return pair[0] };
+                let mut sum = *one;
+                sum.merge(two);
+                sum
+            });
+            self.steps = pairs.collect();
+        }
+        match self.steps.last_mut() {
+            Some(last) if self.in_last_step < 1 << self.halvings => {
+                last.merge(&step);
+                self.in_last_step += 1;
+            }
+            _ => {
+                self.steps.push(step);
+                self.in_last_step = 1;
+            }
+        }
     }
 
     /// Returns the summary of a run that is over, or of the run so far. `lines_lost` is the number
@@ -456,6 +487,8 @@ impl<'a> Clocks<'a> {
     }
 }
 
+/// The most steps that are kept: a day and a half of seconds.
+const STEPS_MAX: usize = 1 << 17;
 /// A run is about unrequested messages if there are so many of them for each requested one, …
 const UNREQUESTED_TIMES: u64 = 2;
 /// … and at least this many.

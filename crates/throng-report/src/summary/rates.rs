@@ -39,8 +39,54 @@ impl Step {
         self.load_cpu_us.map(|us| Cpu { span_ms: self.span_ms, us })
     }
 
+    /// Adds the interval after it, so that the two are one.
+    pub(super) fn merge(&mut self, next: &Self) {
+        for (sum, more) in [
+            (&mut self.span_ms, next.span_ms),
+            (&mut self.grown_us, next.grown_us),
+            (&mut self.connects, next.connects),
+            (&mut self.sent, next.sent),
+            (&mut self.answered, next.answered),
+            (&mut self.joins, next.joins),
+            (&mut self.pushes, next.pushes),
+            (&mut self.received_by_users, next.received_by_users),
+            (&mut self.turns_intended, next.turns_intended),
+            (&mut self.accepted, next.accepted),
+            (&mut self.received, next.received),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        // These are of the whole span, so they are known only if both are.
+        self.load_cpu_us = both(self.load_cpu_us, next.load_cpu_us, u64::saturating_add);
+        self.machine_cpu = both(self.machine_cpu, next.machine_cpu, MachineCpu::plus);
+        // These have spans of their own.
+        self.server_cpu = either(self.server_cpu, next.server_cpu, Cpu::plus);
+        self.foreign_cpu = either(self.foreign_cpu, next.foreign_cpu, Cpu::plus);
+        self.leaving |= next.leaving;
+    }
+
     pub(super) fn machine_busy(&self) -> Option<Cpu> {
         self.machine_cpu.map(|cpu| Cpu { span_ms: self.span_ms, us: cpu.busy_us })
+    }
+}
+
+impl Cpu {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            span_ms: self.span_ms.saturating_add(other.span_ms),
+            us: self.us.saturating_add(other.us),
+        }
+    }
+}
+
+fn both<T>(one: Option<T>, two: Option<T>, sum: fn(T, T) -> T) -> Option<T> {
+    Some(sum(one?, two?))
+}
+
+fn either<T>(one: Option<T>, two: Option<T>, sum: fn(T, T) -> T) -> Option<T> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(sum(one, two)),
+        (one, two) => one.or(two),
     }
 }
 
@@ -56,11 +102,15 @@ impl MachineCpu {
     /// Sums the part of the run that is [`measured`]; `None` if it has no data.
     pub(super) fn of(steps: &[Step]) -> Option<Self> {
         let known = measured(steps, |step| u64::from(step.machine_cpu.is_some()));
-        known.iter().filter_map(|step| step.machine_cpu).reduce(|sum, cpu| Self {
-            busy_us: sum.busy_us + cpu.busy_us,
-            idle_us: sum.idle_us + cpu.idle_us,
-            stolen_us: sum.stolen_us + cpu.stolen_us,
-        })
+        known.iter().filter_map(|step| step.machine_cpu).reduce(Self::plus)
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            busy_us: self.busy_us.saturating_add(other.busy_us),
+            idle_us: self.idle_us.saturating_add(other.idle_us),
+            stolen_us: self.stolen_us.saturating_add(other.stolen_us),
+        }
     }
 }
 
@@ -84,14 +134,15 @@ fn measured(steps: &[Step], n: impl Fn(&Step) -> u64) -> &[Step] {
 /// otherwise the best of many stretches would be one that was longer than it says.
 pub(super) fn rate_most(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64> {
     let steps = measured(steps, &n);
-    let (mut count, mut span_us, mut first) = (0, 0, 0);
+    // A sum of any numbers that a file may hold fits.
+    let (mut count, mut span_us, mut first) = (0_u128, 0_u128, 0);
     let mut best: Option<f64> = None;
     for step in steps {
-        count += n(step);
-        span_us += step.grown_us;
-        while span_us - steps[first].grown_us >= STRETCH_US {
-            span_us -= steps[first].grown_us;
-            count -= n(&steps[first]);
+        count += u128::from(n(step));
+        span_us += u128::from(step.grown_us);
+        while span_us - u128::from(steps[first].grown_us) >= STRETCH_US {
+            span_us -= u128::from(steps[first].grown_us);
+            count -= u128::from(n(&steps[first]));
             first += 1;
         }
         if span_us >= STRETCH_US {
@@ -116,8 +167,9 @@ pub(super) fn rate_mean(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64>
     {
         during = whole;
     }
-    let span_us: u64 = during.iter().map(|step| step.grown_us).sum();
-    (span_us > 0).then(|| per_second(during.iter().map(&n).sum(), span_us))
+    let span_us: u128 = during.iter().map(|step| u128::from(step.grown_us)).sum();
+    let count = during.iter().map(|step| u128::from(n(step))).sum();
+    (span_us > 0).then(|| per_second(count, span_us))
 }
 
 /// Returns the CPU microseconds per unit of `n`, over the busy intervals.
@@ -128,10 +180,12 @@ pub(super) fn cost(
 ) -> Option<f64> {
     let steps = measured(steps, &n);
     let known = || steps.iter().filter_map(|step| Some((n(step), cpu(step)?)));
-    let rate = |n: u64, cpu: Cpu| per_second(n, cpu.span_ms.max(1) * 1_000);
+    let rate = |n: u64, cpu: Cpu| per_second(n.into(), u128::from(cpu.span_ms.max(1)) * 1_000);
     let most = known().map(|(n, cpu)| rate(n, cpu)).fold(0.0, f64::max);
     let busy = known().filter(|(n, cpu)| *n > 0 && rate(*n, *cpu) >= most / BUSY);
-    let (count, cpu_us) = busy.fold((0, 0), |sum, (n, cpu)| (sum.0 + n, sum.1 + cpu.us));
+    let (count, cpu_us) = busy.fold((0_u128, 0_u128), |sum, (n, cpu)| {
+        (sum.0 + u128::from(n), sum.1 + u128::from(cpu.us))
+    });
     (count > 0).then(|| cpu_us as f64 / count as f64)
 }
 
@@ -139,16 +193,18 @@ pub(super) fn cost(
 pub(super) fn cores_used(steps: &[Step], cpu: impl Fn(&Step) -> Option<Cpu>) -> Option<f64> {
     let steps = measured(steps, |step| u64::from(cpu(step).is_some()));
     let known = steps.iter().filter_map(cpu);
-    let (span_ms, cpu_us) = known.fold((0, 0), |sum, cpu| (sum.0 + cpu.span_ms, sum.1 + cpu.us));
+    let (span_ms, cpu_us) = known.fold((0_u128, 0_u128), |sum, cpu| {
+        (sum.0 + u128::from(cpu.span_ms), sum.1 + u128::from(cpu.us))
+    });
     (span_ms > 0).then(|| cpu_us as f64 / (span_ms * 1000) as f64)
 }
 
-fn per_second(count: u64, span_us: u64) -> f64 {
+fn per_second(count: u128, span_us: u128) -> f64 {
     count as f64 * 1e6 / span_us as f64
 }
 
 /// One second, with a margin for an interval that the scheduler made a little short.
-const STRETCH_US: u64 = 950_000;
+const STRETCH_US: u128 = 950_000;
 /// The fraction of the busiest interval's rate that makes an interval busy: one of this number.
 const BUSY: f64 = 10.0;
 

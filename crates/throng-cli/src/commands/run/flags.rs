@@ -11,6 +11,7 @@ use super::sources;
 use crate::exit::exit_codes;
 use crate::output::JsonOut;
 use crate::quantity;
+use crate::report_files::ReportPlace;
 
 /// Load a server according to a scenario, and report
 #[derive(Debug, Args)]
@@ -31,6 +32,11 @@ pub(crate) struct Run {
     /// Write no run file
     #[arg(long, conflicts_with = "record")]
     pub(super) no_record: bool,
+    /// Write a report when the run is over; its extension says the format: .html, .json, .csv, .md,
+    /// .xml or .txt; repeatable [default FILE: the run file's name with .html]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "",
+        value_parser = ReportPlace::parse, conflicts_with = "no_record")]
+    pub(super) report: Vec<ReportPlace>,
     /// Number of event loops [default: one per CPU, more if the connections need their fd tables]
     #[arg(long, value_name = "N", value_parser = quantity::cores)]
     pub(super) cores: Option<usize>,
@@ -81,6 +87,8 @@ const EXAMPLES: &str = concat!(
 Examples:
   throng run scenario.yaml
   throng run scenario.yaml --target tcp://10.0.0.7:5555 --json summary.json
+  throng run scenario.yaml --report
+  throng run scenario.yaml --report page.html --report tests.xml
   throng run scenario.yaml --dry-run
   throng run scenario.yaml --source 10.0.1.0/28 --record monday.jsonl
   throng run scenario.yaml --json - | jq .connect.latency_us.p99

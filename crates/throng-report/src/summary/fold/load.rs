@@ -75,7 +75,11 @@ impl LoadFold {
             self.lag_us_most = lag_us;
             self.lag_most_at_ms = Some(at_ms);
         }
-        self.probes.extend(load.probes.iter().map(|probe| (probe.number, probe.clone())));
+        for probe in &load.probes {
+            if self.probes.len() < PROBES_MAX || self.probes.contains_key(&probe.number) {
+                self.probes.insert(probe.number, probe.clone());
+            }
+        }
         self.joined_most = self.joined_most.max(now.joined);
         self.active_most = self.active_most.max(now.users_active);
         self.memory.add(now.connected, &load.process);
@@ -115,6 +119,8 @@ impl LoadFold {
     }
 }
 
+/// The most probes that are kept one by one; the counters are those of all.
+const PROBES_MAX: usize = 100_000;
 /// The largest share of answers timed by the generator's own clock in a run that counts as timed by
 /// the kernel's clock.
 const OWN_CLOCK_MAX: f64 = 0.01;

@@ -1,0 +1,336 @@
+//! Reports as files: what `throng report -o` and `throng run --report` write.
+//!
+//! A file is written beside its place and then moved there, so that an error leaves no half of it,
+//! and an earlier report stays until the new one is whole. A run file is never overwritten.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufReader, BufWriter, Read as _, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+use throng_lab::{RunContent, RunResult};
+use throng_report::RunExit;
+use throng_report::export::{CsvExport, ReportFormat};
+use throng_report::runfile::{HEAD_BYTES, is_run_file};
+
+use crate::Failure;
+
+/// The value of `throng run --report`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ReportPlace {
+    /// Beside the run file, as a page of its name.
+    BesideRunFile,
+    /// This file.
+    File(PathBuf),
+}
+
+impl ReportPlace {
+    /// Parses the flag's value, which may be absent.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self::BesideRunFile);
+        }
+        ReportFormat::of_path(Path::new(text)).map(|_| Self::File(text.into()))
+    }
+
+    /// Returns the files of the flag's values, after a check that they can be written: the run may
+    /// take hours.
+    pub(crate) fn files(places: &[Self], run_file: &Path) -> Result<Vec<ReportFile>, Failure> {
+        let file = |place: &Self| match place {
+            Self::BesideRunFile => ReportFile::new(&run_file.with_extension("html"), None),
+            Self::File(path) => ReportFile::new(path, None),
+        };
+        places.iter().map(file).collect()
+    }
+}
+
+/// A place for a report, and the report's format.
+#[derive(Clone, Debug)]
+pub(crate) struct ReportFile {
+    place: Place,
+    format: ReportFormat,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Stdout,
+    File(PathBuf),
+    /// The end of a file that other programs write, too.
+    EndOf(PathBuf),
+}
+
+impl ReportFile {
+    /// Returns the report at `path`, or on standard output for `-`, in a format that its extension
+    /// says if none is given. Refuses the place of a run file.
+    pub(crate) fn new(path: &Path, format: Option<ReportFormat>) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            return Ok(Self::stdout(format.unwrap_or(ReportFormat::Text)));
+        }
+        let unwritable =
+            |why: String| Failure::new(format!("cannot write {}: {why}", path.display()));
+        if is_run_file_at(path) {
+            let why = "it is a run file; name another file for the report";
+            return Err(unwritable(why.to_owned()));
+        }
+        let format = match format {
+            Some(format) => format,
+            None => ReportFormat::of_path(path)
+                .map_err(|why| unwritable(format!("{why}, or name one with --format")))?,
+        };
+        if path.is_dir() {
+            return Err(unwritable("it is a folder".to_owned()));
+        }
+        let folder = folder_of(path);
+        if !folder.is_dir() {
+            return Err(unwritable(format!("there is no folder {}", folder.display())));
+        }
+        Ok(Self { place: Place::File(path.to_owned()), format })
+    }
+
+    /// Returns a report on standard output.
+    pub(crate) fn stdout(format: ReportFormat) -> Self {
+        Self { place: Place::Stdout, format }
+    }
+
+    /// Returns the report at the end of the summary of a step of GitHub Actions.
+    pub(crate) fn step_summary() -> Result<Self, Failure> {
+        let path = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty());
+        let path = path.ok_or_else(|| {
+            Failure::new(
+                "GITHUB_STEP_SUMMARY is not set: this is no step of GitHub Actions; \
+                 `--format github` prints the summary",
+            )
+        })?;
+        Ok(Self { place: Place::EndOf(path.into()), format: ReportFormat::Github })
+    }
+
+    /// Returns the format.
+    pub(crate) fn format(&self) -> ReportFormat {
+        self.format
+    }
+
+    /// Returns the path, if it is a file of its own.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::File(path) => Some(path),
+            Place::Stdout | Place::EndOf(_) => None,
+        }
+    }
+
+    fn begin(&self) -> Result<OpenReport, Failure> {
+        let out = self.open().map_err(|error| self.unwritable(&error))?;
+        let out = BufWriter::new(out);
+        let body = match self.format {
+            ReportFormat::Csv => {
+                let csv = CsvExport::new(out).map_err(|error| self.unwritable(&error))?;
+                Body::Rows { csv, error: None }
+            }
+            _ => Body::AtOnce(out),
+        };
+        Ok(OpenReport { file: self.clone(), body })
+    }
+
+    fn open(&self) -> io::Result<Output> {
+        let path = match &self.place {
+            Place::Stdout => return Ok(Output::Open(Box::new(io::stdout()))),
+            Place::EndOf(path) => {
+                let file = File::options().append(true).create(true).open(path)?;
+                return Ok(Output::Open(Box::new(file)));
+            }
+            Place::File(path) => path,
+        };
+        // A link stays a link. A pipe or a device stays what it is.
+        let place = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        if fs::metadata(&place).is_ok_and(|known| !known.is_file()) {
+            return Ok(Output::Open(Box::new(File::options().write(true).open(&place)?)));
+        }
+        let beside = tempfile::Builder::new()
+            .prefix(".throng-report-")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder_of(&place))?;
+        Ok(Output::Beside(beside, place))
+    }
+
+    fn unwritable(&self, error: &io::Error) -> Failure {
+        let place = match &self.place {
+            Place::Stdout => "standard output".to_owned(),
+            Place::File(path) | Place::EndOf(path) => path.display().to_string(),
+        };
+        Failure::new(format!("cannot write {place}: {error}"))
+    }
+}
+
+/// The output of a report.
+enum Output {
+    Open(Box<dyn Write>),
+    /// A file that is moved to its place when it is whole.
+    Beside(NamedTempFile, PathBuf),
+}
+
+impl Output {
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Open(mut out) => out.flush(),
+            Self::Beside(file, place) => file.persist(place).map(drop).map_err(|error| error.error),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Open(out) => out.write(bytes),
+            Self::Beside(file, _) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Open(out) => out.flush(),
+            Self::Beside(file, _) => file.flush(),
+        }
+    }
+}
+
+/// A report that is being written.
+struct OpenReport {
+    file: ReportFile,
+    body: Body,
+}
+
+enum Body {
+    /// Written when the run was read.
+    AtOnce(BufWriter<Output>),
+    /// Written while the run is read; nothing more after the first error.
+    Rows { csv: CsvExport<BufWriter<Output>>, error: Option<io::Error> },
+}
+
+impl OpenReport {
+    fn finish(self, content: &RunContent, result: &RunResult) -> Result<(), Failure> {
+        let Self { file, body } = self;
+        let written = match body {
+            Body::Rows { error: Some(error), .. } => Err(error),
+            Body::Rows { csv, error: None } => finish(csv.into_inner()),
+            Body::AtOnce(mut out) => {
+                let export = content.export(result);
+                match file.format {
+                    ReportFormat::Html => throng_view::write_page(content, result, &mut out),
+                    ReportFormat::Json => writeln!(out, "{}", export.json()),
+                    ReportFormat::Markdown => out.write_all(export.markdown().as_bytes()),
+                    ReportFormat::Junit => out.write_all(export.junit().as_bytes()),
+                    ReportFormat::Github => writeln!(out, "{}", export.github()),
+                    ReportFormat::Text | ReportFormat::Csv => {
+                        out.write_all(text(content, result).as_bytes())
+                    }
+                }
+                .and_then(|()| finish(out))
+            }
+        };
+        match written {
+            // A reader may stop reading: `throng report | head`.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(|error| file.unwritable(&error)),
+        }
+    }
+}
+
+fn finish(out: BufWriter<Output>) -> io::Result<()> {
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
+}
+
+/// Returns the report of a run file as text: the run's own report, and where it comes from.
+fn text(content: &RunContent, result: &RunResult) -> String {
+    let summary = &result.summary;
+    let mut text = result.text();
+    if !content.warnings().is_empty() {
+        text += "\nthe run file\n";
+        content.warnings().iter().for_each(|warning| text += &format!("  {warning}\n"));
+    }
+    if let Some(sentence) = summary.shortcoming() {
+        text += &format!("\n{sentence}");
+    }
+    let run = &summary.run;
+    let what = [&run.scenario, &run.target, &run.started].map(String::as_str);
+    let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
+    text + &format!("\n{}\n", what.join(", "))
+}
+
+/// A run file whose reports are written.
+pub(crate) struct RunReader<'a> {
+    path: &'a Path,
+}
+
+/// What is left to say when the reports of a run file are written.
+pub(crate) struct RunReading {
+    pub(crate) exit: RunExit,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl<'a> RunReader<'a> {
+    pub(crate) fn new(path: &'a Path) -> Self {
+        Self { path }
+    }
+
+    /// Writes all `files` and adds a line for each to `text`.
+    pub(crate) fn write_named(
+        &self,
+        files: &[ReportFile],
+        text: &mut String,
+    ) -> Result<(), Failure> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        self.write(files)?;
+        let paths = files.iter().filter_map(ReportFile::path);
+        paths.for_each(|path| *text += &format!("\nreport: {}", path.display()));
+        Ok(())
+    }
+
+    /// Reads the run file once and writes all `files`.
+    pub(crate) fn write(&self, files: &[ReportFile]) -> Result<RunReading, Failure> {
+        let fail =
+            |why: String| Failure::new(format!("cannot read {}: {why}", self.path.display()));
+        let input = File::open(self.path).map_err(|error| fail(error.to_string()))?;
+        if input.metadata().is_ok_and(|known| known.is_dir()) {
+            return Err(fail("it is a folder".to_owned()));
+        }
+        let mut reports = Vec::new();
+        for file in files {
+            reports.push(file.begin()?);
+        }
+        let with_page = files.iter().any(|file| file.format == ReportFormat::Html);
+        let read = RunContent::read_each(BufReader::new(input), with_page, |interval| {
+            for report in &mut reports {
+                if let Body::Rows { csv, error: error @ None } = &mut report.body {
+                    *error = csv.add(interval).err();
+                }
+            }
+        });
+        let (content, result) = read.map_err(|error| fail(error.to_string()))?;
+        for report in reports {
+            report.finish(&content, &result)?;
+        }
+        let warnings = content.warnings().to_vec();
+        Ok(RunReading { exit: result.exit(), warnings })
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Reports whether a run file is at `path`: a report would destroy it.
+fn is_run_file_at(path: &Path) -> bool {
+    let mut head = Vec::new();
+    // Only a file: to open a pipe would wait for its writer.
+    if !fs::metadata(path).is_ok_and(|known| known.is_file()) {
+        return false;
+    }
+    let file = File::open(path).map(|file| file.take(HEAD_BYTES as u64));
+    file.is_ok_and(|mut file| file.read_to_end(&mut head).is_ok_and(|read| read > 0))
+        && is_run_file(&head)
+}

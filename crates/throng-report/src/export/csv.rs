@@ -1,0 +1,262 @@
+//! CSV: a row for each interval and metric, for spreadsheets and data frames.
+//!
+//! A metric has the name that it has in the run file and on the page: `load.connects_ok`,
+//! `server.open`, `kernel.TcpExt.ListenDrops`. A latency has one row for each of its statistics:
+//! `message.p99`. What was not measured has no row.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use crate::metric::{Metric, MetricKind, MetricUnit};
+use crate::{
+    Histogram, Interval, KernelCounters, LatencySummary, LoadInterval, MachineUse, ProcessUse,
+    ServerSnapshot, Tally,
+};
+
+/// Writes intervals as CSV (RFC 4180, with plain line feeds) while they are read. Stores nothing.
+#[derive(Debug)]
+pub struct CsvExport<W> {
+    out: W,
+    at_s: String,
+}
+
+impl<W: Write> CsvExport<W> {
+    /// Starts with the head.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn new(mut out: W) -> io::Result<Self> {
+        out.write_all(b"at_s,metric,kind,unit,value\n")?;
+        Ok(Self { out, at_s: String::new() })
+    }
+
+    /// Writes the rows of the next interval.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn add(&mut self, interval: &Interval) -> io::Result<()> {
+        self.at_s = format!("{}.{:03}", interval.at_ms / 1000, interval.at_ms % 1000);
+        self.row("span_ms", "gauge", "ms", interval.span_ms)?;
+        if let Some(load) = &interval.load {
+            self.load(load)?;
+        }
+        if let Some(server) = &interval.server {
+            self.server(server)?;
+        }
+        for (side, machine) in
+            [("machine", &interval.machine), ("server_machine", &interval.server_machine)]
+        {
+            if let Some(machine) = machine {
+                self.machine(side, machine)?;
+            }
+        }
+        self.kernel("kernel", &interval.kernel)?;
+        self.kernel("server_kernel", &interval.server_kernel)
+    }
+
+    /// Returns the output, for its end.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn load(&mut self, load: &LoadInterval) -> io::Result<()> {
+        self.fields("load", load.counters.fields())?;
+        self.fields("load.core", load.core.fields())?;
+        self.row("load.cores", "gauge", "", load.cores)?;
+        self.row("load.cores_silent", "gauge", "", load.cores_silent)?;
+        self.row("load.paused", "gauge", "", u64::from(load.paused))?;
+        self.process("load.process", &load.process)?;
+        self.tally("load.connect_failed", &load.connect_failed)?;
+        self.tally("load.errors", &load.errors)?;
+        if load.probe != Default::default() {
+            self.fields("load.probe", load.probe.fields())?;
+        }
+        for (class, counters) in &load.classes {
+            self.fields(&format!("load.classes.{class}"), counters.fields())?;
+        }
+        let best = load.latencies();
+        let waits = &load.unanswered;
+        for (name, latency) in [
+            ("connect", best.connect),
+            ("tcp", best.tcp),
+            ("message", best.message),
+            ("join", best.join),
+            ("push", best.push),
+            ("broadcast", best.broadcast),
+            ("lag", &load.lag),
+            ("unanswered.connect", &waits.connect),
+            ("unanswered.tcp", &waits.tcp),
+            ("unanswered.message", &waits.message),
+            ("unanswered.join", &waits.join),
+            ("unanswered.push", &waits.push),
+        ] {
+            self.latency(name, latency)?;
+        }
+        Ok(())
+    }
+
+    fn server(&mut self, server: &ServerSnapshot) -> io::Result<()> {
+        self.fields("server", server.counters.fields())?;
+        self.fields("server.core", server.core.fields())?;
+        self.row("server.cores", "gauge", "", server.cores)?;
+        self.row("server.cores_silent", "gauge", "", server.cores_silent)?;
+        self.tally("server.accept_errors", &server.accept_errors)?;
+        for (core, open) in server.open_per_core.iter().enumerate() {
+            self.row(&format!("server.open_per_core.{core}"), "gauge", "", *open)?;
+        }
+        self.process("server.process", &server.process)
+    }
+
+    fn machine(&mut self, side: &str, machine: &MachineUse) -> io::Result<()> {
+        let MachineUse { cpus, cpu_busy_us, cpu_idle_us, cpu_stolen_us } = machine;
+        self.row(&format!("{side}.cpus"), "gauge", "", *cpus)?;
+        self.row(&format!("{side}.cpu_busy_us"), "counter", "us", *cpu_busy_us)?;
+        self.row(&format!("{side}.cpu_idle_us"), "counter", "us", *cpu_idle_us)?;
+        self.row(&format!("{side}.cpu_stolen_us"), "counter", "us", *cpu_stolen_us)
+    }
+
+    fn process(&mut self, name: &str, process: &ProcessUse) -> io::Result<()> {
+        // A process that was not sampled has the number 0.
+        if process.pid == 0 {
+            return Ok(());
+        }
+        self.row(&format!("{name}.cpu_user_us"), "counter", "us", process.cpu_user_us)?;
+        self.row(&format!("{name}.cpu_system_us"), "counter", "us", process.cpu_system_us)?;
+        self.row(&format!("{name}.rss_bytes"), "gauge", "bytes", process.rss_bytes)
+    }
+
+    fn tally(&mut self, name: &str, tally: &Tally) -> io::Result<()> {
+        for (kind, n) in &tally.0 {
+            self.row(&format!("{name}.{kind}"), "counter", "", *n)?;
+        }
+        Ok(())
+    }
+
+    fn latency(&mut self, name: &str, latency: &Histogram) -> io::Result<()> {
+        if latency.is_empty() {
+            return Ok(());
+        }
+        let LatencySummary { p50, p90, p99, p999, max, mean, count } = latency.into();
+        self.row(&format!("{name}.count"), "amount", "", count)?;
+        for (statistic, us) in
+            [("p50", p50), ("p90", p90), ("p99", p99), ("p999", p999), ("max", max), ("mean", mean)]
+        {
+            self.row(&format!("{name}.{statistic}"), "latency", "us", us)?;
+        }
+        Ok(())
+    }
+
+    fn fields(
+        &mut self,
+        of: &str,
+        fields: impl Iterator<Item = (&'static str, MetricKind, u64)>,
+    ) -> io::Result<()> {
+        for (field, kind, value) in fields {
+            self.row(&format!("{of}.{field}"), &kind.to_string(), unit_of_field(field), value)?;
+        }
+        Ok(())
+    }
+
+    fn kernel(&mut self, side: &str, kernel: &KernelCounters) -> io::Result<()> {
+        for (name, value) in kernel.iter() {
+            // A newer version may have recorded metrics that this one does not know.
+            let metric = Metric::named(name);
+            let kind = metric.map_or_else(String::new, |metric| metric.kind().to_string());
+            let unit = metric.map_or("", |metric| unit(metric.unit()));
+            self.row(&format!("{side}.{name}"), &kind, unit, value)?;
+        }
+        Ok(())
+    }
+
+    fn row(
+        &mut self,
+        metric: &str,
+        kind: &str,
+        unit: &str,
+        value: impl std::fmt::Display,
+    ) -> io::Result<()> {
+        // Every metric begins with a word of ours, so that no spreadsheet takes it for a formula.
+        writeln!(self.out, "{},{},{kind},{unit},{value}", self.at_s, quoted(metric))
+    }
+}
+
+/// Returns a cell, in quotes if it must be.
+fn quoted(cell: &str) -> Cow<'_, str> {
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\"")).into()
+    } else {
+        cell.into()
+    }
+}
+
+fn unit_of_field(field: &str) -> &'static str {
+    match () {
+        () if field.ends_with("_us") || field.ends_with("_us_most") => "us",
+        () if field.ends_with("_bytes") || field.starts_with("bytes_") => "bytes",
+        () => "",
+    }
+}
+
+/// Returns the unit as one word of ASCII.
+fn unit(unit: MetricUnit) -> &'static str {
+    match unit {
+        MetricUnit::Number => "",
+        MetricUnit::Bytes => "bytes",
+        MetricUnit::Pages => "pages",
+        MetricUnit::Us => "us",
+        MetricUnit::Ms => "ms",
+        MetricUnit::Permille => "permille",
+        MetricUnit::Millicpus => "millicpus",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(interval: &Interval) -> String {
+        let mut csv = CsvExport::new(Vec::new()).unwrap();
+        csv.add(interval).unwrap();
+        String::from_utf8(csv.into_inner()).unwrap()
+    }
+
+    #[test]
+    fn an_interval_is_a_row_for_each_metric() {
+        let mut load = LoadInterval::default();
+        (load.counters.connects_ok, load.counters.connected) = (7, 5);
+        load.message.record_n(300, 10);
+        load.errors.add("ECONNRESET", 2);
+        let interval = Interval {
+            at_ms: 61_050,
+            span_ms: 1000,
+            load: Some(load),
+            kernel: [(Metric::TCPEXT_LISTEN_DROPS, 3), (Metric::MEMORY_USED_BYTES, 9)].into(),
+            ..Interval::default()
+        };
+        let text = rows(&interval);
+        for row in [
+            "at_s,metric,kind,unit,value",
+            "61.050,span_ms,gauge,ms,1000",
+            "61.050,load.connects_ok,counter,,7",
+            "61.050,load.connected,gauge,,5",
+            "61.050,load.core.turn_us_most,maximum,us,0",
+            "61.050,load.core.pending_bytes,gauge,bytes,0",
+            "61.050,load.errors.ECONNRESET,counter,,2",
+            "61.050,message.count,amount,,10",
+            "61.050,message.p99,latency,us,300",
+            "61.050,kernel.TcpExt.ListenDrops,counter,,3",
+            "61.050,kernel.memory.used_bytes,gauge,bytes,9",
+        ] {
+            assert!(text.lines().any(|line| line == row), "{row:?} is not in\n{text}");
+        }
+        assert!(!text.contains(",server.") && !text.contains(",join."), "nothing is not zero");
+    }
+
+    #[test]
+    fn a_hostile_name_is_one_cell() {
+        let mut load = LoadInterval::default();
+        load.errors.add("a\",=1+1\n", 2);
+        let text = rows(&Interval { load: Some(load), ..Interval::default() });
+        assert!(text.contains("\n0.000,\"load.errors.a\"\",=1+1\n\",counter,,2\n"), "{text}");
+    }
+}

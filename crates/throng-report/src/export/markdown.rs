@@ -1,0 +1,196 @@
+//! Markdown: a report for a pull request.
+
+use std::fmt::Write as _;
+
+use super::RunExport;
+use crate::render::{Table, by_name, costs, latencies, outcome, probes};
+use crate::{Evidence, Finding, Grade, Tally};
+
+impl RunExport<'_> {
+    /// Returns the report as Markdown (GitHub's, which GitLab and others read too).
+    pub fn markdown(&self) -> String {
+        let mut text = format!("### throng: {} {}\n\n", self.sign(), self.title());
+        _ = writeln!(text, "**{}**\n", escaped(&self.diagnosis.verdict));
+        text += &self.body();
+        if !self.diagnosis.findings.is_empty() {
+            _ = writeln!(text, "\n**Findings, the most important first**\n");
+            text += &self.findings();
+        }
+        _ = writeln!(text, "\n{}", self.origin());
+        text
+    }
+
+    /// Returns the outcome, the figures, the errors, the thresholds and the warnings.
+    pub(super) fn body(&self) -> String {
+        let summary = self.summary;
+        let mut text = format!("{}\n", escaped(&outcome(summary, self.judgements)));
+        for reason in &summary.validity.reasons {
+            _ = writeln!(text, "- because {}", escaped(reason));
+        }
+        _ = write!(text, "\n{}", table(&latencies(summary)));
+        _ = write!(text, "\n{}", table(&costs(summary)));
+        if let Some(broadcast) = &summary.broadcast {
+            _ = write!(text, "\n{}", table(&probes(broadcast)));
+        }
+        text += &tally("Failed connects", &summary.connect.failed);
+        text += &tally("Errors", &summary.errors);
+        if !self.judgements.is_empty() {
+            text += "\n| threshold | measured | |\n|---|---:|---|\n";
+            for judgement in self.judgements {
+                let met = if judgement.met { "✅ met" } else { "❌ missed" };
+                let (threshold, measured) = (&judgement.threshold, &judgement.measured);
+                _ = writeln!(text, "| {} | {} | {met} |", cell(threshold), cell(measured));
+            }
+        }
+        if !self.warnings.is_empty() {
+            text += "\n";
+            let warnings = self.warnings.iter().map(|warning| escaped(warning));
+            warnings.for_each(|warning| _ = writeln!(text, "- ⚠️ {warning}"));
+        }
+        text
+    }
+
+    /// Returns the findings as a numbered list.
+    pub(super) fn findings(&self) -> String {
+        self.diagnosis.findings.iter().map(finding).collect()
+    }
+
+    /// Returns a sign that is seen from afar.
+    pub(super) fn sign(&self) -> &'static str {
+        let is_complete = self.summary.run.incomplete.is_none();
+        let is_met = self.judgements.iter().all(|judgement| judgement.met)
+            && self.summary.shortcoming().is_none()
+            && !self.summary.is_unreached();
+        match self.summary.validity.grade {
+            Grade::Invalid => "🚫",
+            _ if !is_complete => "⚠️",
+            _ if !is_met => "❌",
+            Grade::Degraded => "⚠️",
+            Grade::Valid => "✅",
+        }
+    }
+
+    /// Returns the scenario and its target.
+    pub(super) fn title(&self) -> String {
+        let run = &self.summary.run;
+        format!("{} against {}", escaped(&run.scenario), escaped(&run.target))
+    }
+
+    /// Returns when and by what the run was made.
+    pub(super) fn origin(&self) -> String {
+        let run = &self.summary.run;
+        format!("{}, throng {}", escaped(&run.started), escaped(&run.throng_version))
+    }
+}
+
+fn finding(finding: &Finding) -> String {
+    let mut text = format!("1. **\\[{}\\]** {}\n", finding.side, escaped(&finding.text));
+    for Evidence { counter, from, to, at_ms } in &finding.evidence {
+        let [from, to] = [from, to].map(|value| (value * 1000.0).round() / 1000.0);
+        let at_s = *at_ms as f64 / 1000.0;
+        _ = writeln!(text, "   - {}: {from} → {to} at {at_s:.1} s", escaped(counter));
+    }
+    match &finding.follows_from {
+        Some(cause) => _ = writeln!(text, "   - follows from {}", escaped(cause)),
+        None if finding.remedy.is_empty() => {}
+        None => _ = writeln!(text, "   - do: {}", escaped(&finding.remedy)),
+    }
+    text
+}
+
+fn tally(title: &str, tally: &Tally) -> String {
+    match tally.total() {
+        0 => String::new(),
+        _ => format!("\n{title}: {}\n", escaped(&by_name(tally))),
+    }
+}
+
+/// Returns a table, its first column to the left and the others to the right.
+fn table(table: &Table) -> String {
+    let [head, rows @ ..] = table.rows() else { return String::new() };
+    let row = |cells: &[String]| {
+        let cells: Vec<_> = (0..head.len())
+            .map(|column| cells.get(column).map_or_else(String::new, |text| cell(text)))
+            .collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let rule = format!("|---|{}\n", "---:|".repeat(head.len().saturating_sub(1)));
+    row(head) + &rule + &rows.iter().map(|cells| row(cells)).collect::<String>()
+}
+
+/// Returns text for the cell of a table.
+fn cell(text: &str) -> String {
+    escaped(text.trim_start())
+}
+
+/// Returns text that Markdown shows as it is. What stands between two backticks becomes code, as
+/// our own sentences mean it. Names of users and numbers of issues become no links.
+pub(super) fn escaped(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let mut escaped = String::new();
+    for (n, part) in parts.iter().enumerate() {
+        let is_between = n % 2 == 1 && n + 1 < parts.len();
+        if is_between && !part.trim().is_empty() {
+            let code: String = part.chars().map(visible).collect();
+            _ = write!(escaped, "`{}`", code.replace('|', "\\|"));
+        } else if n % 2 == 1 {
+            escaped += "\\`";
+            escaped += &escaped_words(part);
+            escaped += if is_between { "\\`" } else { "" };
+        } else {
+            escaped += &escaped_words(part);
+        }
+    }
+    escaped
+}
+
+fn escaped_words(text: &str) -> String {
+    let mut escaped = String::new();
+    let mut chars = text.chars().map(visible).peekable();
+    while let Some(c) = chars.next() {
+        if MARKS.contains(c) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+        let is_word = |next: &char| next.is_alphanumeric();
+        if matches!(c, '@' | '#') && chars.peek().is_some_and(is_word) {
+            escaped += "<!-- -->";
+        }
+    }
+    escaped
+}
+
+/// Returns the character, or a stand-in for one that breaks a line, or that no reader sees.
+fn visible(c: char) -> char {
+    match c {
+        '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
+        // Marks of the direction of text show a name as another one.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    }
+}
+
+/// The characters that mean something to Markdown in the middle of a line.
+const MARKS: &str = "\\*_[]<>#|~&$!";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_name_is_text() {
+        for (name, shown) in [
+            ("<img src=x onerror=alert(1)>", "\\<img src=x onerror=alert(1)\\>"),
+            ("[a](javascript:b)", "\\[a\\](javascript:b)"),
+            ("| cell\nline", "\\| cell line"),
+            ("@octocat #12", "@<!-- -->octocat \\#<!-- -->12"),
+            ("do `a|b` now", "do `a\\|b` now"),
+            ("`<b>", "\\`\\<b\\>"),
+            ("``<b>", "\\`\\`\\<b\\>"),
+            ("\u{1b}[31m\u{202e}x", "\u{fffd}\\[31m\u{fffd}x"),
+        ] {
+            assert_eq!(escaped(name), shown);
+        }
+    }
+}

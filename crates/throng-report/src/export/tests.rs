@@ -1,0 +1,156 @@
+//! What every exporter makes of the same runs.
+
+use super::*;
+use crate::runfile::{RunEndReason, ScenarioSource};
+use crate::{Finding, Grade, Histogram, LatencySummary, RunExit, Side, Validity};
+
+/// A run and what follows from it.
+#[derive(Default)]
+struct Run {
+    header: RunHeader,
+    summary: Summary,
+    judgements: Vec<Judgement>,
+    diagnosis: Diagnosis,
+    warnings: Vec<String>,
+}
+
+impl Run {
+    fn export(&self) -> RunExport<'_> {
+        RunExport {
+            header: &self.header,
+            summary: &self.summary,
+            judgements: &self.judgements,
+            diagnosis: &self.diagnosis,
+            warnings: &self.warnings,
+        }
+    }
+}
+
+/// Returns a run that met one threshold and missed another; `name` is part of each of its texts.
+fn run(name: &str) -> Run {
+    let mut latency = Histogram::new();
+    latency.record_n(400, 990);
+    latency.record_n(120_000, 10);
+    let mut summary = Summary { duration_s: 61.2, ..Summary::default() };
+    summary.run.scenario = format!("{name}.yaml");
+    summary.run.target = format!("ws://127.0.0.1:4000/{name}");
+    summary.run.started = "2030-01-02T03:04:05Z".to_owned();
+    summary.run.throng_version = "0.1.0".to_owned();
+    summary.run.end = Some(RunEndReason::Finished);
+    summary.users.finished = 100;
+    summary.users.connected_most = 1_000;
+    (summary.connect.ok, summary.connect.intended) = (1_000, 1_003);
+    summary.connect.latency_us = LatencySummary::from(&latency);
+    summary.connect.judged_us = summary.connect.latency_us;
+    summary.connect.failed.add("ECONNREFUSED", 3);
+    summary.errors.add(name, 2);
+    summary.validity = Validity { grade: Grade::Degraded, reasons: vec![format!("of {name}")] };
+    let judged = |threshold: &str, met| Judgement {
+        threshold: threshold.to_owned(),
+        met,
+        value: Some(400.0),
+        measured: "400 µs".to_owned(),
+    };
+    let finding = Finding::new("accept_queue_overflow", Side::Kernel, format!("Full: {name}."))
+        .shown_by("TcpExt.ListenOverflows", 0.0, 311.0, 4_200)
+        .remedied_by("throng serve ok --backlog 4096");
+    Run {
+        header: RunHeader {
+            scenario: ScenarioSource { path: name.to_owned(), source: String::new() },
+            ..RunHeader::default()
+        },
+        summary,
+        judgements: vec![
+            judged("connect.p50 < 1ms", true),
+            judged(&format!("errors.{name} < 1"), false),
+        ],
+        diagnosis: Diagnosis {
+            verdict: format!("The accept queue was full at {name}: `raise --backlog`."),
+            findings: vec![finding],
+            unseen: Vec::new(),
+        },
+        warnings: vec![format!("line 3 is torn: {name}")],
+    }
+}
+
+/// A name that means something to XML, to HTML, to Markdown and to a terminal.
+const HOSTILE: &str = "]]>\"'&amp;<script>alert(1)</script>|`*x*`\n\u{0}\u{1b}[31m\u{fffe}@all";
+
+#[test]
+fn markdown_of_a_run() {
+    insta::assert_snapshot!(run("orders").export().markdown());
+}
+
+#[test]
+fn step_summary_of_a_run() {
+    insta::assert_snapshot!(run("orders").export().github());
+}
+
+#[test]
+fn junit_of_a_run() {
+    insta::assert_snapshot!(run("orders").export().junit());
+}
+
+#[test]
+fn hostile_names_are_text_in_markdown() {
+    let run = run(HOSTILE);
+    let text = run.export().markdown();
+    let outside_code: String = text.split('`').step_by(2).collect();
+    assert!(!outside_code.replace("\\<", "").contains("<script"), "{text}");
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
+    assert_eq!(text.lines().count(), self::run("orders").export().markdown().lines().count());
+}
+
+#[test]
+fn hostile_names_are_text_in_xml() {
+    let xml = run(HOSTILE).export().junit();
+    assert!(!xml.contains("<script") && !xml.contains(['\u{0}', '\u{1b}', '\u{fffe}']), "{xml}");
+    let tags = |xml: &str| xml.matches('<').count();
+    assert_eq!(tags(&xml), tags(&run("orders").export().junit()));
+}
+
+#[test]
+fn a_long_report_fits_into_a_step_summary() {
+    let mut run = run("orders");
+    run.warnings = vec!["x".repeat(1_000); 2_000];
+    let text = run.export().github();
+    assert!(text.len() <= STEP_SUMMARY_BYTES_MAX && text.ends_with("throng 0.1.0\n"));
+}
+
+#[test]
+fn a_suite_passes_exactly_if_the_exit_code_is_zero() {
+    let met = || {
+        let mut run = run("orders");
+        run.judgements.truncate(1);
+        run
+    };
+    let change = |change: fn(&mut Run)| {
+        let mut run = met();
+        change(&mut run);
+        run
+    };
+    for (run, exit) in [
+        (met(), RunExit::Met),
+        (run("orders"), RunExit::Missed),
+        (change(|run| run.summary.users.finished = 0), RunExit::Met),
+        (change(|run| run.summary.run.end = Some(RunEndReason::TargetLost)), RunExit::Missed),
+        (change(|run| run.summary.connect.ok = 0), RunExit::Missed),
+        (change(|run| run.summary.validity.grade = Grade::Invalid), RunExit::Invalid),
+        (change(|run| run.summary.run.end = Some(RunEndReason::Failed)), RunExit::Invalid),
+        (change(|run| run.summary.run.incomplete = Some("x".into())), RunExit::Incomplete),
+    ] {
+        assert_eq!(RunExit::of(&run.summary, &run.judgements), exit);
+        let xml = run.export().junit();
+        let is_green = xml.contains("failures=\"0\" errors=\"0\"");
+        assert_eq!(is_green, exit == RunExit::Met, "{exit:?}\n{xml}");
+    }
+}
+
+#[test]
+fn json_has_what_follows_from_the_summary() {
+    let run = run("orders");
+    let json = run.export().json();
+    assert_eq!(json["connect"]["latency_us"]["p50"], 400);
+    assert_eq!(json["thresholds"][1]["met"], false);
+    assert_eq!(json["diagnosis"]["findings"][0]["id"], "accept_queue_overflow");
+}
