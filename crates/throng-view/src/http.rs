@@ -21,9 +21,22 @@ impl HttpServer {
     /// # Errors
     /// The address cannot be listened at, or the thread cannot be started.
     pub fn start(addr: SocketAddr, router: Router) -> io::Result<Self> {
+        Self::start_with(addr, |_| router)
+    }
+
+    /// Listens at `addr` and answers with the router that `router` returns for the address, with
+    /// the port that the kernel chose.
+    ///
+    /// # Errors
+    /// As for [`Self::start`].
+    pub fn start_with(
+        addr: SocketAddr,
+        router: impl FnOnce(SocketAddr) -> Router,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(addr)?;
         listener.set_nonblocking(true)?;
         let addr = listener.local_addr()?;
+        let router = router(addr);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let serve = async move {
