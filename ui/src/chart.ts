@@ -51,7 +51,7 @@ export class Chart {
       this.plot.setData(data, false)
     }
     this.plot.batch(() => this.plot?.setScale("x", { min: from, max: to }))
-    this.legend(null)
+    this.legend(this.pointed())
   }
 
   private height(): number {
@@ -84,7 +84,7 @@ export class Chart {
         ready: [plot => plot.over.addEventListener("mousedown", () => { dragged = plot })],
         drawClear: [plot => spec.heat && this.heat(plot, this.run.heat[spec.heat])],
         draw: [plot => this.marks(plot)],
-        setCursor: [plot => this.legend(plot.cursor.left != null && plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, "x") : null)],
+        setCursor: [() => this.legend(this.pointed())],
         setSelect: [plot => {
           // The other charts show the selection too; the one that was dragged zooms.
           if (dragged !== plot || plot.select.width < 4) return
@@ -95,6 +95,12 @@ export class Chart {
         }],
       },
     }
+  }
+
+  /** Returns the moment at the cursor. */
+  private pointed(): number | null {
+    const left = this.plot?.cursor.left
+    return this.plot && left != null && left >= 0 ? this.plot.posToVal(left, "x") : null
   }
 
   /** Shows the values at a moment, or those of the last row. */

@@ -66,7 +66,8 @@ export interface HeatMap {
   columns: { at_ms: number; cells: [number, number][] }[]
 }
 
-interface Page {
+/** The data of a page, as JSON. */
+export interface PageData {
   schema: string
   header: Header
   summary: Summary
@@ -80,15 +81,31 @@ interface Page {
   events_left_out: number
 }
 
+/** What a page that grows has more. Rows and columns from `from` on replace those that were there. */
+export interface PagePart {
+  cursor: string
+  from: number
+  at_ms: number[]
+  columns: Record<string, Value[]>
+  heat: Record<string, HeatMap & { from: number }>
+  phases: Phase[]
+  events: PageEvent[]
+  events_left_out: number
+}
+
 /** A run. */
 export class Run {
+  /** True while the run goes on. */
+  live = false
+  /** Which run of several it is: `2/4 dispatch`. */
+  title = ""
   header: Header
   summary: Summary
   warnings: string[]
   curves: Record<string, [number, number][]>
   readonly intervalsPerRow: number
   readonly heat: Record<string, HeatMap>
-  readonly phases: Phase[]
+  phases: Phase[]
   readonly events: PageEvent[]
   eventsLeftOut: number
   /** The end of each row, in seconds. */
@@ -96,7 +113,7 @@ export class Run {
   private readonly columns = new Map<string, Value[]>()
   private readonly positive = new Set<string>()
 
-  constructor(page: Page) {
+  constructor(page: PageData) {
     if (page.schema !== SCHEMA) throw new Error(`this page cannot show ${page.schema}`)
     this.header = page.header
     this.summary = page.summary
@@ -110,6 +127,26 @@ export class Run {
     const { at_ms, ...others } = page.columns
     this.time = sums(at_ms ?? []).map(ms => (ms ?? 0) / 1000)
     for (const [id, differences] of Object.entries(others)) this.columns.set(id, sums(differences))
+  }
+
+  /** Adds what the run has more. */
+  add(part: PagePart): void {
+    this.time.splice(part.from, Infinity, ...part.at_ms.map(ms => ms / 1000))
+    for (const [id, values] of Object.entries(part.columns)) {
+      const column = this.columns.get(id) ?? []
+      // Rows of which nothing is known may be missing at the end of a column.
+      while (column.length < part.from) column.push(null)
+      column.splice(part.from, Infinity, ...values)
+      this.columns.set(id, column)
+    }
+    for (const [operation, { from, ...map }] of Object.entries(part.heat)) {
+      const known = this.heat[operation]
+      if (known) known.columns.splice(from, Infinity, ...map.columns)
+      else this.heat[operation] = map
+    }
+    this.phases = part.phases
+    this.events.push(...part.events)
+    this.eventsLeftOut = part.events_left_out
   }
 
   get rows(): number {

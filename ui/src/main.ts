@@ -7,23 +7,36 @@ import { embedded, type Run } from "./data"
 import { h } from "./dom"
 import { figures, head } from "./head"
 import { moment } from "./format"
+import { isLive, Live } from "./live"
 import { chartsOf, operationsOf } from "./specs"
 import { tables } from "./tables"
 import { change, onChange, view } from "./view"
 
 const page = document.getElementById("page")!
 
-function show(run: Run): void {
+/** What is shown now. A live page may show one run after the other. */
+let shown: Parts | null = null
+
+function show(run: Run, live?: HTMLElement): void {
   const parts = new Parts(run)
-  page.replaceChildren(parts.head, parts.bar, parts.charts, parts.rest)
+  shown = parts
+  page.replaceChildren(...(live ? [live] : []), parts.head, parts.bar, parts.charts, parts.rest)
   parts.build()
-  onChange(() => parts.draw())
-  addEventListener("resize", () => parts.draw())
-  addEventListener("beforeprint", () => parts.draw())
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => parts.build())
-  addEventListener("keydown", event => key(run, event))
-  document.title = `throng: ${run.header.scenario.path || run.header.target}`
+  document.title = `throng: ${[run.title, run.header.scenario.path || run.header.target].filter(Boolean).join(" · ")}`
 }
+
+onChange(() => shown?.draw())
+addEventListener("resize", () => shown?.draw())
+addEventListener("beforeprint", () => shown?.draw())
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown?.build())
+addEventListener("keydown", event => shown && key(shown.run, event))
+// A drag would be lost if a chart were drawn in the middle of it.
+let isDragging = false
+addEventListener("mousedown", () => { isDragging = true }, true)
+addEventListener("mouseup", () => {
+  isDragging = false
+  setTimeout(() => shown?.grow())
+}, true)
 
 /** The parts of the page, in their order. */
 class Parts {
@@ -35,8 +48,9 @@ class Parts {
   private drawn: Chart[] = []
   private distributions: Distribution[] = []
   private shown = ""
+  private news = new Set<"rows" | "summary" | "end">()
 
-  constructor(private readonly run: Run) {
+  constructor(readonly run: Run) {
     this.band = new Band(run)
   }
 
@@ -48,14 +62,49 @@ class Parts {
     const operation = operations.some(([id]) => id === view.operation) ? view.operation! : operations[0]?.[0] ?? "connect"
     const specs = chartsOf(run, operation)
     this.shown = this.signature()
-    this.head.replaceChildren(head(run), figures(run))
+    this.buildHead()
     this.drawn = specs.map(spec => new Chart(run, spec))
     this.charts.replaceChildren(this.band.element, ...this.drawn.map(chart => chart.element))
     this.drawn.find(chart => chart.spec.id === "latency")?.element.querySelector("h2")?.append(choice(operations, operation))
+    this.buildRest()
+    this.draw(true)
+  }
+
+  private buildHead(): void {
+    this.head.replaceChildren(head(this.run), figures(this.run))
+  }
+
+  private buildRest(): void {
+    const { run } = this
     this.distributions = (["percentiles", "broadcast"] as const)
       .filter(kind => Distribution.has(run, kind)).map(kind => new Distribution(run, kind))
     this.rest.replaceChildren(h("div.distributions", {}, this.distributions.map(one => one.element)), tables(run), foot(run))
-    this.draw(true)
+  }
+
+  /** Shows what is new in a run that goes on, at most once a frame and never during a drag. */
+  grow(what?: "rows" | "summary" | "end"): void {
+    const isPending = this.news.size > 0 && what !== undefined
+    if (what) this.news.add(what)
+    if (!isPending && this.news.size > 0 && !isDragging) requestAnimationFrame(() => this.drawNews())
+  }
+
+  private drawNews(): void {
+    if (isDragging || shown !== this) return
+    const { news } = this
+    this.news = new Set()
+    if (news.has("end")) return this.build()
+    // An update must not take away what a reader has in hand.
+    const isInHand = (element: HTMLElement) => element.contains(document.activeElement) || isSelected(element)
+    if (news.has("summary") && !isInHand(this.head)) this.buildHead()
+    else this.head.lastElementChild?.replaceWith(figures(this.run))
+    if (news.has("summary") && !isInHand(this.rest)) {
+      const places = [...this.rest.querySelectorAll(".scroll")].map(place => [place.scrollLeft, place.scrollTop] as const)
+      this.rest.style.minHeight = `${this.rest.offsetHeight}px`
+      this.buildRest()
+      this.draw()
+      this.rest.style.minHeight = ""
+      this.rest.querySelectorAll(".scroll").forEach((place, index) => place.scrollTo(...(places[index] ?? [0, 0])))
+    } else this.draw()
   }
 
   draw(rebuild = false): void {
@@ -71,6 +120,11 @@ class Parts {
     const moving = this.run.ids("").filter(id => this.run.moves(id))
     return [view.operation, view.theme, ...moving].join()
   }
+}
+
+function isSelected(element: HTMLElement): boolean {
+  const selection = getSelection()
+  return selection !== null && !selection.isCollapsed && element.contains(selection.anchorNode)
 }
 
 function choice(operations: [string, string][], operation: string): HTMLElement {
@@ -112,8 +166,22 @@ function key(run: Run, event: KeyboardEvent): void {
   }
 }
 
+/** Shows a run that goes on, as long as this page is open. */
+async function showLive(): Promise<void> {
+  const live = new Live({
+    show: (run, isNext) => {
+      show(run, live.element)
+      if (isNext) change({ range: null })
+    },
+    grow: what => shown?.grow(what),
+  })
+  page.replaceChildren(h("h1", {}, "throng"), live.element)
+  await live.fetch()
+}
+
 try {
-  show(await embedded())
+  if (isLive()) await showLive()
+  else show(await embedded())
 } catch (error) {
   page.replaceChildren(h("p.failure", { role: "alert" }, `This page cannot show the run: ${(error as Error).message}`))
 }

@@ -1,11 +1,15 @@
 //! An HTTP server on a thread of its own, beside the cores.
 
+mod listener;
+
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::thread::{self, JoinHandle};
 
 use axum::Router;
 use tokio::sync::oneshot;
+
+use listener::BoundedListener;
 
 /// A running HTTP server. Dropping it closes all its connections.
 #[derive(Debug)]
@@ -40,7 +44,7 @@ impl HttpServer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let serve = async move {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let listener = BoundedListener::new(tokio::net::TcpListener::from_std(listener)?);
             tokio::select! {
                 // Dropping the runtime closes connections that never end, such as event streams.
                 _ = stopped => Ok(()),
