@@ -29,7 +29,7 @@ export class Chart {
   /** The values, those of a stacked chart on top of each other. */
   private lines: Float64Array[] = []
   private strips: Strip[] = []
-  private rows = -1
+  private revision = -1
   private readonly cells: HTMLElement[]
   private readonly most: HTMLElement[]
   private medians: string[] = []
@@ -63,12 +63,12 @@ export class Chart {
   draw(width: number, rebuild = false): void {
     if (width === 0) return
     const { run } = this
-    if (this.rows !== run.rows) {
+    if (this.revision !== run.revision) {
       this.values = this.spec.lines.map(line => line.values(run))
       this.lines = this.spec.stacked ? stack(this.values) : this.values
       this.strips = (this.spec.cores ?? []).map(({ id, colour: name }) =>
         ({ values: run.perSecond(id).map(us => us / 1e6), colour: colour(name) }))
-      this.rows = run.rows
+      this.revision = run.revision
     }
     const { time } = run
     const [from, to] = shownRange(run)
@@ -94,7 +94,7 @@ export class Chart {
       this.most[index]!.textContent = show(most, unit)
       return show(median, unit)
     })
-    this.legend(null)
+    this.legend(this.pointed())
   }
 
   /** Moves the cursor of all charts to a moment, or takes it away. */
@@ -134,8 +134,8 @@ export class Chart {
         ready: [plot => plot.over.addEventListener("mousedown", () => { dragged = plot })],
         drawClear: [plot => this.under(plot)],
         draw: [plot => this.marks(plot)],
-        setCursor: [plot => {
-          const seconds = plot.cursor.left != null && plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, "x") : null
+        setCursor: [() => {
+          const seconds = this.pointed()
           this.legend(seconds)
           cursor.moved(seconds)
         }],
@@ -149,6 +149,12 @@ export class Chart {
         }],
       },
     }
+  }
+
+  /** Returns the moment at the cursor. */
+  private pointed(): number | null {
+    const left = this.plot?.cursor.left
+    return this.plot && left != null && left >= 0 ? this.plot.posToVal(left, "x") : null
   }
 
   /** Shows the values at a moment, or the medians. */

@@ -76,7 +76,8 @@ export interface HeatColumn { from: number; to: number; cells: number[]; counts:
 
 interface PackedHeatMap { cells_per_octave: number; intervals_per_column: number; columns: string }
 
-interface Page {
+/** The data of a page, as JSON. */
+export interface PageData {
   schema: string
   header: Header
   summary: Summary
@@ -90,14 +91,30 @@ interface Page {
   events_left_out: number
 }
 
+/** What a page that grows has more. Rows and columns from `from` on replace those that were there. */
+export interface PagePart {
+  cursor: string
+  from: number
+  at_ms: number[]
+  columns: Record<string, (number | null)[]>
+  heat: Record<string, { from: number; cells_per_octave: number; columns: { at_ms: number; cells: [number, number][] }[] }>
+  phases: Phase[]
+  events: PageEvent[]
+  events_left_out: number
+}
+
 /** A run. It alone knows how the page carries it. */
 export class Run {
+  /** True while the run goes on. */
+  live = false
+  /** Which run of several it is: `2/4 dispatch`. */
+  title = ""
   header: Header
   summary: Summary
   warnings: string[]
   curves: Record<string, [number, number][]>
   readonly intervalsPerRow: number
-  readonly phases: Phase[]
+  phases: Phase[]
   readonly events: PageEvent[]
   eventsLeftOut: number
   private readonly atMs: Column
@@ -105,8 +122,10 @@ export class Run {
   private readonly packedHeat: Record<string, PackedHeatMap>
   private readonly heatMaps = new Map<string, HeatMap>()
   private seconds: Float64Array | null = null
+  /** Grows with each change of the rows. */
+  revision = 0
 
-  constructor(page: Page) {
+  constructor(page: PageData) {
     if (page.schema !== SCHEMA) throw new Error(`this page cannot show ${page.schema}`)
     this.header = page.header
     this.summary = page.summary
@@ -120,6 +139,27 @@ export class Run {
     const { at_ms, ...others } = page.columns
     this.atMs = new Column(at_ms)
     for (const [id, text] of Object.entries(others)) this.columns.set(id, new Column(text))
+  }
+
+  /** Adds what the run has more. */
+  add(part: PagePart): void {
+    this.revision += 1
+    this.seconds = null
+    part.at_ms.forEach((ms, row) => this.atMs.set(part.from + row, ms))
+    for (const [id, values] of Object.entries(part.columns)) {
+      const column = this.columns.get(id) ?? new Column()
+      values.forEach((value, row) => column.set(part.from + row, value))
+      this.columns.set(id, column)
+    }
+    for (const [operation, { from, cells_per_octave: cellsPerOctave, columns }] of Object.entries(part.heat)) {
+      const map = this.heat(operation) ?? { cellsPerOctave, columns: [], most: 1 }
+      map.columns.length = Math.min(map.columns.length, from)
+      for (const { at_ms, cells } of columns) addColumn(map, at_ms, cells.flat())
+      this.heatMaps.set(operation, map)
+    }
+    this.phases = part.phases
+    this.events.push(...part.events)
+    this.eventsLeftOut = part.events_left_out
   }
 
   get rows(): number {
@@ -191,19 +231,25 @@ function unpackHeat({ cells_per_octave: cellsPerOctave, columns: text }: PackedH
   const numbers = new Numbers(text)
   let ms = 0
   while (numbers.left) {
-    const from = map.columns.length > 0 ? ms : null
     ms += numbers.next()
-    const column: HeatColumn = { from: (from ?? Math.max(ms - 1000, 0)) / 1000, to: ms / 1000, cells: [], counts: [] }
+    const cells: number[] = []
     let cell = 0
-    for (let left = numbers.next(); left > 0; left--) {
-      column.cells.push(cell += numbers.next())
-      const count = numbers.next()
-      column.counts.push(count)
-      map.most = Math.max(map.most, count)
-    }
-    map.columns.push(column)
+    for (let left = numbers.next(); left > 0; left--) cells.push(cell += numbers.next(), numbers.next())
+    addColumn(map, ms, cells)
   }
   return map
+}
+
+/** Adds the column that ends at `ms`. `cells` are pairs of a cell and its count. */
+function addColumn(map: HeatMap, ms: number, cells: number[]): void {
+  const from = map.columns.at(-1)?.to ?? Math.max(ms - 1000, 0) / 1000
+  const column: HeatColumn = { from, to: ms / 1000, cells: [], counts: [] }
+  for (let at = 0; at < cells.length; at += 2) {
+    column.cells.push(cells[at]!)
+    column.counts.push(cells[at + 1]!)
+    map.most = Math.max(map.most, cells[at + 1]!)
+  }
+  map.columns.push(column)
 }
 
 /** Returns the run that the page carries. */

@@ -11,9 +11,9 @@ export function head(run: Run): HTMLElement {
   const missed = summary.thresholds.filter(threshold => !threshold.met)
   const remedy = cause && !cause.follows_from && cause.severity !== "noted" ? cause.remedy : ""
   return h("header.head", {},
-    h("p.run", {}, h("b", {}, "throng"), ` ${header.throng_version}`, " · ", header.scenario.path || "run", " → ",
+    h("p.run", {}, h("b", {}, "throng"), ` ${header.throng_version}`, " · ", run.title && `${run.title} · `, header.scenario.path || "run", " → ",
       header.target, " · ", h("time", { datetime: header.started }, header.started.replace("T", " ").replace("Z", " UTC"))),
-    h("h1", {}, h(`span.grade`, { class: `grade ${grade}` }, grade), " ", sentence(run)),
+    h("h1", {}, h(`span.grade`, { class: `grade ${grade}` }, grade), run.live ? " so far: " : " ", sentence(run)),
     summary.validity.reasons.length > 0
       ? h("ul.reasons", {}, summary.validity.reasons.map(reason => h("li", {}, reason))) : null,
     run.warnings.length > 0 ? h("ul.reasons", {}, run.warnings.map(warning => h("li", {}, warning))) : null,

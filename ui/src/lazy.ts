@@ -37,6 +37,16 @@ export class Lazy {
     }
   }
 
+  /** Forgets these drawings. */
+  unwatch(drawings: Drawing[]): void {
+    for (const drawing of drawings) {
+      this.observer.unobserve(drawing.element)
+      this.byElement.delete(drawing.element)
+      this.near.delete(drawing)
+      this.due.delete(drawing)
+    }
+  }
+
   /** Draws what is near; the rest when it comes near. */
   draw(): void {
     for (const drawing of this.byElement.values()) this.due.set(drawing, this.due.get(drawing) ?? false)

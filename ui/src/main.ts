@@ -8,32 +8,45 @@ import { embedded, type Run } from "./data"
 import { h, recolour } from "./dom"
 import { figures, head } from "./head"
 import { type Drawing, Lazy } from "./lazy"
+import { isLive, Live } from "./live"
 import { chartsOf, operationsOf } from "./specs"
 import { tables } from "./tables"
 import { change, onChange, view } from "./view"
 
 const page = document.getElementById("page")!
 
-function show(run: Run): void {
+/** What is shown now. A live page may show one run after the other. */
+let shown: Parts | null = null
+
+function show(run: Run, live?: HTMLElement): void {
   const parts = new Parts(run)
-  page.replaceChildren(parts.head, parts.bar.element, parts.charts, parts.rest)
+  shown = parts
+  page.replaceChildren(...(live ? [live] : []), parts.head, parts.bar.element, parts.charts, parts.rest)
   parts.build()
-  onChange(() => parts.draw())
-  let width = innerWidth
-  addEventListener("resize", () => {
-    // A phone's address bar that comes and goes changes the height alone.
-    if (innerWidth !== width) parts.draw()
-    width = innerWidth
-  })
-  addEventListener("beforeprint", () => parts.drawAll())
-  matchMedia("print").addEventListener("change", () => parts.drawAll())
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => parts.build())
-  addEventListener("keydown", event => {
-    if (event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest?.("input, select, .scroll")) return
-    if (act(run, event.key) || parts.key(event.key)) event.preventDefault()
-  })
-  document.title = `throng: ${run.header.scenario.path || run.header.target}`
+  document.title = `throng: ${[run.title, run.header.scenario.path || run.header.target].filter(Boolean).join(" · ")}`
 }
+
+onChange(() => shown?.draw())
+let width = innerWidth
+addEventListener("resize", () => {
+  // A phone's address bar that comes and goes changes the height alone.
+  if (innerWidth !== width) shown?.draw()
+  width = innerWidth
+})
+addEventListener("beforeprint", () => shown?.drawAll())
+matchMedia("print").addEventListener("change", () => shown?.drawAll())
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown?.build())
+addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest?.("input, select, .scroll")) return
+  if (shown && (act(shown.run, event.key) || shown.key(event.key))) event.preventDefault()
+})
+// A drag would be lost if a chart were drawn in the middle of it.
+let isDragging = false
+addEventListener("mousedown", () => { isDragging = true }, true)
+addEventListener("mouseup", () => {
+  isDragging = false
+  setTimeout(() => shown?.grow())
+}, true)
 
 /** The parts of the page, in their order. */
 class Parts {
@@ -48,8 +61,10 @@ class Parts {
   private pointed: number | null = null
   private shown = ""
   private frame = 0
+  private distributions: Distribution[] = []
+  private news = new Set<"rows" | "summary" | "end">()
 
-  constructor(private readonly run: Run) {
+  constructor(readonly run: Run) {
     this.bar = new Bar(run)
     this.band = new Band(run)
     cursor.moved = seconds => {
@@ -66,7 +81,7 @@ class Parts {
     this.operations = operationsOf(run)
     const operation = this.operation()
     this.shown = this.signature()
-    this.head.replaceChildren(head(run), figures(run))
+    this.buildHead()
     const { charts: specs, flat } = chartsOf(run, operation)
     this.drawn = specs.map(spec => new Chart(run, spec))
     this.charts.replaceChildren(this.band.element, ...this.drawn.map(chart => chart.element),
@@ -86,12 +101,43 @@ class Parts {
     requestAnimationFrame(() => setTimeout(() => this.buildRest()))
   }
 
+  private buildHead(): void {
+    this.head.replaceChildren(head(this.run), figures(this.run))
+  }
+
+  /** Shows what is new in a run that goes on, at most once a frame and never during a drag. */
+  grow(what?: "rows" | "summary" | "end"): void {
+    const isPending = this.news.size > 0 && what !== undefined
+    if (what) this.news.add(what)
+    if (!isPending && this.news.size > 0 && !isDragging) requestAnimationFrame(() => this.drawNews())
+  }
+
+  private drawNews(): void {
+    if (isDragging || shown !== this) return
+    const { news } = this
+    this.news = new Set()
+    if (news.has("end")) return this.build()
+    // An update must not take away what a reader has in hand.
+    const isInHand = (element: HTMLElement) => element.contains(document.activeElement) || isSelected(element)
+    if (news.has("summary") && !isInHand(this.head)) this.buildHead()
+    else this.head.lastElementChild?.replaceWith(figures(this.run))
+    if (news.has("summary") && !isInHand(this.rest)) {
+      const places = [...this.rest.querySelectorAll(".scroll")].map(place => [place.scrollLeft, place.scrollTop] as const)
+      this.rest.style.minHeight = `${this.rest.offsetHeight}px`
+      this.buildRest()
+      this.rest.style.minHeight = ""
+      this.rest.querySelectorAll(".scroll").forEach((place, index) => place.scrollTo(...(places[index] ?? [0, 0])))
+    }
+    this.draw()
+  }
+
   private buildRest(): void {
     const { run } = this
-    const distributions = (["percentiles", "broadcast"] as const)
+    this.lazy.unwatch(this.distributions)
+    this.distributions = (["percentiles", "broadcast"] as const)
       .filter(kind => Distribution.has(run, kind)).map(kind => new Distribution(run, kind))
-    this.rest.replaceChildren(h("div.distributions", {}, distributions.map(one => one.element)), tables(run), foot(run))
-    this.lazy.watch(distributions)
+    this.rest.replaceChildren(h("div.distributions", {}, this.distributions.map(one => one.element)), tables(run), foot(run))
+    this.lazy.watch(this.distributions)
   }
 
   private measure = (): void => {}
@@ -147,6 +193,11 @@ class Parts {
   }
 }
 
+function isSelected(element: HTMLElement): boolean {
+  const selection = getSelection()
+  return selection !== null && !selection.isCollapsed && element.contains(selection.anchorNode)
+}
+
 function choice(operations: [string, string][], operation: string): HTMLElement {
   return h("select", { "aria-label": "Latency of", change: event => change({ operation: (event.target as HTMLSelectElement).value }) },
     operations.map(([id, name]) => h("option", { value: id, selected: id === operation }, name)))
@@ -157,8 +208,22 @@ function foot(run: Run): HTMLElement {
     "All numbers come from the run file. throng report prints them as text; throng report --json writes them.")
 }
 
+/** Shows a run that goes on, as long as this page is open. */
+async function showLive(): Promise<void> {
+  const live = new Live({
+    show: (run, isNext) => {
+      show(run, live.element)
+      if (isNext) change({ range: null })
+    },
+    grow: what => shown?.grow(what),
+  })
+  page.replaceChildren(h("h1", {}, "throng"), live.element)
+  await live.fetch()
+}
+
 try {
-  show(await embedded())
+  if (isLive()) await showLive()
+  else show(await embedded())
 } catch (error) {
   page.replaceChildren(h("p.failure", { role: "alert" }, `This page cannot show the run: ${(error as Error).message}`))
 }

@@ -5,6 +5,7 @@
 
 mod commands;
 mod control;
+mod dashboard;
 mod exit;
 mod interrupt;
 mod orphan;

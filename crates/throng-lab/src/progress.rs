@@ -1,6 +1,9 @@
 //! The progress of a lab's run.
 
+use std::path::Path;
+
 use throng_report::Interval;
+use throng_report::runfile::{RunEnd, RunHeader};
 
 /// An event of a running lab.
 #[derive(Debug)]
@@ -17,6 +20,20 @@ pub enum LabProgress<'a> {
         of: usize,
         /// Seconds that the row should take.
         seconds: u64,
+    },
+    /// A run of the row begins.
+    RunBegin {
+        /// The first line of its run file.
+        header: &'a RunHeader,
+        /// The control socket of its generator.
+        control: &'a Path,
+    },
+    /// The run is over.
+    RunEnd {
+        /// The last line of its run file; none when the generator was killed.
+        end: Option<&'a RunEnd>,
+        /// Lines of the file that could not be read.
+        lines_torn: u64,
     },
     /// An interval of the row's run is recorded.
     Interval {

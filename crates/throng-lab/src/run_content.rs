@@ -8,7 +8,9 @@ use throng_load::scenario::Scenario;
 use throng_report::export::{self, RunExport};
 use throng_report::page::PageBuilder;
 use throng_report::render::render_text;
-use throng_report::runfile::{ReadError, RunEndReason, RunFileReader, RunHeader, ScenarioSource};
+use throng_report::runfile::{
+    ReadError, RunEnd, RunEndReason, RunFileReader, RunHeader, ScenarioSource,
+};
 use throng_report::{
     Diagnosis, Interval, Judgement, RunExit, Summary, SummaryFold, Threshold, Validity,
 };
@@ -45,6 +47,15 @@ impl RunContent {
         Self { header, thresholds, fold, history, page: None, warnings: Vec::new() }
     }
 
+    /// Starts with the first line of a run. The thresholds are those of the scenario in it, if this
+    /// version can parse it.
+    pub fn of_header(header: RunHeader) -> Self {
+        let ScenarioSource { path, source } = &header.scenario;
+        let thresholds = Scenario::parse(source, path)
+            .map_or_else(|_| Vec::new(), |scenario| scenario.thresholds);
+        Self::new(header, thresholds)
+    }
+
     /// Keeps what a page draws, too. It costs about a fifth of the time of reading.
     pub fn with_page(mut self) -> Self {
         self.page = Some(PageBuilder::new());
@@ -70,12 +81,7 @@ impl RunContent {
         mut each: impl FnMut(&Interval),
     ) -> Result<(Self, RunResult), ReadError> {
         let mut reader = RunFileReader::open(input)?;
-        // The file contains the scenario's text. This version may not be able to parse one of
-        // another version.
-        let ScenarioSource { path, source } = &reader.header().scenario;
-        let thresholds = Scenario::parse(source, path)
-            .map_or_else(|_| Vec::new(), |scenario| scenario.thresholds);
-        let mut content = Self::new(reader.header().clone(), thresholds);
+        let mut content = Self::of_header(reader.header().clone());
         if with_page {
             content = content.with_page();
         }
@@ -84,7 +90,7 @@ impl RunContent {
             each(&interval);
         }
         content.warnings = reader.warnings().to_vec();
-        let result = content.result(content.fold.finish_read(reader.end(), reader.lines_torn()));
+        let result = content.finish_read(reader.end(), reader.lines_torn());
         Ok((content, result))
     }
 
@@ -111,6 +117,11 @@ impl RunContent {
     /// missing in the run file.
     pub fn finish(&self, reason: RunEndReason, lines_lost: u64) -> RunResult {
         self.result(self.fold.finish(Some(reason), lines_lost))
+    }
+
+    /// Returns what follows from a run file that was read to its end. `end` is its last line.
+    pub fn finish_read(&self, end: Option<&RunEnd>, lines_torn: u64) -> RunResult {
+        self.result(self.fold.finish_read(end, lines_torn))
     }
 
     /// Returns the validity of a run that is over.

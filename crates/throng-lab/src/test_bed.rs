@@ -34,7 +34,7 @@ use crate::options::LabOptions;
 use crate::progress::LabProgress;
 use crate::report::RowDiagnosis;
 use folder::WorkFolder;
-use follow::RunFileFollower;
+use follow::{RunFileFollower, RunFileLine};
 use network::Network;
 use process::Process;
 
@@ -308,7 +308,14 @@ impl TestBed {
         loop {
             let ended = process.has_ended();
             let mut next = NextStep::Continue;
-            follow.read(&mut |interval, previous| {
+            follow.read(&mut |line| {
+                let (interval, previous) = match line {
+                    RunFileLine::Header(header) => {
+                        let control = &control;
+                        return progress(LabProgress::RunBegin { header, control });
+                    }
+                    RunFileLine::Interval(interval, previous) => (interval, previous),
+                };
                 progress(LabProgress::Interval { row, interval, previous, seconds: spec.seconds });
                 if each(interval) == NextStep::Stop {
                     next = NextStep::Stop;
@@ -339,11 +346,18 @@ impl TestBed {
         }
         process.check_ran()?;
         let file = follow.finish().map_err(|error| LabError::File(record, error))?;
-        let diagnosis = diagnose(&History::of(&file), &Summary::of(&file), &[]);
+        self.finish_load(row, &file, progress);
+        Ok(FinishedRun { file, interrupted })
+    }
+
+    /// Reports the end of a run, and keeps its diagnosis.
+    fn finish_load(&self, row: &str, file: &RunFile, progress: &mut dyn FnMut(LabProgress<'_>)) {
+        let (end, lines_torn) = (file.end.as_ref(), file.lines_torn);
+        progress(LabProgress::RunEnd { end, lines_torn });
+        let diagnosis = diagnose(&History::of(file), &Summary::of(file), &[]);
         // If a row runs again, its last run counts.
         self.drop_diagnosis(row);
         self.diagnoses.borrow_mut().push(RowDiagnosis { row: row.to_owned(), diagnosis });
-        Ok(FinishedRun { file, interrupted })
     }
 
     fn load_command(

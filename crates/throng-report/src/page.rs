@@ -3,7 +3,8 @@
 //! [`PageBuilder`] receives one interval after the other, as [`SummaryFold`](crate::SummaryFold)
 //! does, and keeps columns of numbers, heat maps of latencies and the events. Its memory is
 //! bounded: a long run is kept in coarser rows. [`Page`] is everything as one JSON object, and
-//! [`html`] puts it into one file that needs no network.
+//! [`html`] puts it into one file that needs no network. A page that
+//! grows is read in parts: [`PagePart`] is what it has more than at a reader's [`PageCursor`].
 
 mod builder;
 mod columns;
@@ -11,8 +12,10 @@ mod heat;
 mod html;
 mod model;
 mod packed;
+mod part;
 mod series;
 
 pub use builder::PageBuilder;
-pub use html::html;
+pub use html::{html, live_html};
 pub use model::{Page, PageEvent, PagePhase, SCHEMA};
+pub use part::{PageCursor, PagePart};

@@ -1,11 +1,15 @@
 //! An HTTP server on a thread of its own, beside the cores.
 
+mod listener;
+
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::thread::{self, JoinHandle};
 
 use axum::Router;
 use tokio::sync::oneshot;
+
+use listener::BoundedListener;
 
 /// A running HTTP server. Dropping it closes all its connections.
 #[derive(Debug)]
@@ -21,13 +25,26 @@ impl HttpServer {
     /// # Errors
     /// The address cannot be listened at, or the thread cannot be started.
     pub fn start(addr: SocketAddr, router: Router) -> io::Result<Self> {
+        Self::start_with(addr, |_| router)
+    }
+
+    /// Listens at `addr` and answers with the router that `router` returns for the address, with
+    /// the port that the kernel chose.
+    ///
+    /// # Errors
+    /// As for [`Self::start`].
+    pub fn start_with(
+        addr: SocketAddr,
+        router: impl FnOnce(SocketAddr) -> Router,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(addr)?;
         listener.set_nonblocking(true)?;
         let addr = listener.local_addr()?;
+        let router = router(addr);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let serve = async move {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let listener = BoundedListener::new(tokio::net::TcpListener::from_std(listener)?);
             tokio::select! {
                 // Dropping the runtime closes connections that never end, such as event streams.
                 _ = stopped => Ok(()),

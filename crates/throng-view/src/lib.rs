@@ -3,6 +3,7 @@
 //! Everything here shows a [`RunContent`], which takes the intervals of a run while they are
 //! recorded, or from a run file.
 
+pub mod dashboard;
 pub mod http;
 
 use std::io::{self, Write};

@@ -1,5 +1,8 @@
 //! `throng lab`: the bundled experiments, with server and generator on this machine.
 
+mod control;
+mod live;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +12,13 @@ use throng_lab::{LabOptions, LabProgress, LabReport, labs};
 use throng_report::Interval;
 use throng_report::render::{Align, Table};
 
+use crate::dashboard::UiFlags;
 use crate::interrupt::Interrupt;
 use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::report_files::{ReportPlace, RunReader};
 use crate::{Exit, Failure, output, quantity};
+use live::LabPage;
 
 /// List the bundled experiments, or run one with server and generator on this machine
 #[derive(Debug, Args)]
@@ -46,6 +51,8 @@ pub(crate) struct Lab {
     /// Write a page for each run file that is kept, beside it
     #[arg(long, requires = "keep")]
     report: bool,
+    #[command(flatten)]
+    ui: UiFlags,
     /// Write the result as JSON; `-` is standard output
     #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]
     json: Option<JsonOut>,
@@ -55,7 +62,7 @@ const EXAMPLES: &str = "\
 Examples:
   throng lab
   throng lab stressgrid-100k
-  throng lab connscale --users 200k --seconds 60
+  throng lab connscale --users 200k --seconds 60 --open
   throng lab phoenix-2m --users 200k --rate 5k --keep results
   sudo throng lab fast-connect --isolate --json result.json
 
@@ -85,8 +92,13 @@ impl Lab {
             ..LabOptions::default()
         };
         Interrupt::install(false)?.also_set(&Arc::clone(&options.stop))?;
+        let page = self.ui.start("The lab prepares its first run.", quiet)?;
+        let mut live = LabPage::new(page, Arc::clone(&options.stop));
         let mut display = LabDisplay::new(quiet);
-        let report = throng_lab::run(name, &options, &mut |event| display.show(&event));
+        let report = throng_lab::run(name, &options, &mut |event| {
+            live.show(&event);
+            display.show(&event);
+        });
         display.progress.finish();
         let report = report.map_err(|error| Failure::new(error.to_string()))?;
         let mut text = report.text(&program_name());
@@ -100,6 +112,7 @@ impl Lab {
         if let Some(json) = &self.json {
             json.write(&report)?;
         }
+        live.close();
         Ok(match (report.interrupted, report.is_trustworthy()) {
             (true, _) => Exit::Incomplete,
             (false, true) => Exit::Met,
@@ -179,6 +192,7 @@ impl LabDisplay {
                     self.progress.note(&format!("{number}/{of} {name}, about {seconds} s"));
                 }
             }
+            LabProgress::RunBegin { .. } | LabProgress::RunEnd { .. } => {}
             LabProgress::Interval { interval, previous, .. } => {
                 self.progress.tick();
                 if self.progress.is_live() || self.should_print(interval) {

@@ -16,7 +16,8 @@ pub(crate) mod text;
 use std::sync::{Arc, Mutex};
 
 use throng_base::units::show_duration;
-use throng_control::ProcessRole;
+use throng_control::{ControlTarget, ProcessRole};
+use throng_lab::RunContent;
 use throng_lab::recorder::{
     Outcome, RecordError, Recorder, RecorderOptions, RunFileLock, RunProbes,
 };
@@ -24,6 +25,7 @@ use throng_load::run::RunningLoad;
 use throng_report::RunExit;
 use throng_report::runfile::RunEndReason;
 
+use crate::dashboard::LivePage;
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};
 use crate::output::JsonOut;
 use crate::progress::Progress;
@@ -61,6 +63,7 @@ impl Run {
         let place = RunFileLock::acquire(run_file).map_err(unwritten)?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let quiet = self.json == Some(JsonOut::Stdout);
+        let page = self.ui.start("The run has not begun yet.", quiet)?;
         let uncalibrated = match self.calibrate(&mut plan, &interrupt, quiet) {
             Ok(uncalibrated) => uncalibrated,
             Err(by) => {
@@ -77,9 +80,12 @@ impl Run {
         if let Some(why) = uncalibrated {
             progress.note(&format!("calibration failed: {why}"));
         }
-        let outcome = self.record(plan, observer, recorder, &interrupt, &progress)?;
+        let outcome = self.record(plan, observer, recorder, &interrupt, &progress, &page)?;
         progress.finish();
-        self.finish(&outcome, &reports, &interrupt, quiet)
+        page.end(&outcome.result);
+        let exit = self.finish(&outcome, &reports, &interrupt, quiet);
+        page.close();
+        exit
     }
 
     /// Measures this generator's capacity, unless that is disabled. Returns the reason if it is
@@ -127,19 +133,19 @@ impl Run {
         recorder: Recorder,
         interrupt: &Interrupt,
         progress: &Progress,
+        page: &LivePage,
     ) -> Result<Outcome, Failure> {
         let title = format!("{} against {}", self.scenario.display(), plan.target);
+        page.begin("", || RunContent::new(plan.header.clone(), plan.thresholds.clone()));
         let (server, kernel) = observer.probes(&plan);
         let load = Arc::new(Mutex::new(RunningLoad::start(plan.load)?));
         let sources = RunProbes { generator: Box::new(Arc::clone(&load)), server, kernel };
-        let recording = recorder.start(sources, progress.callback());
+        let recording = recorder.start(sources, page.before(progress.callback()));
         let control = LoadControl::new(Arc::clone(&load), recording.handle(), interrupt.clone());
-        let control = throng_control::serve(
-            self.control.as_deref(),
-            ProcessRole::Load,
-            &title,
-            Arc::new(control),
-        );
+        let control: Arc<dyn ControlTarget> = Arc::new(control);
+        page.steer(&control);
+        let control =
+            throng_control::serve(self.control.as_deref(), ProcessRole::Load, &title, control);
         if let Err(error) = &control {
             recording.handle().stop("no control socket");
             progress.note(&error.to_string());

@@ -16,3 +16,10 @@ fn the_report_of_a_run_works_in_a_browser() {
     let chromium = Tool::command("chromium", &["--version"]);
     node_test("report.test.js", &Tool::packages().and(page).and(chromium));
 }
+
+#[test]
+fn the_live_page_of_a_run_works_in_a_browser() {
+    let page = Tool::file("ui/dist/index.html", "the page of a run is not built");
+    let chromium = Tool::command("chromium", &["--version"]);
+    node_test("dashboard.test.js", &Tool::packages().and(page).and(chromium));
+}

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use throng_report::Interval;
-use throng_report::runfile::{self, RunFile};
+use throng_report::runfile::{self, RunFile, RunHeader};
 
 /// A reader of the lines written so far.
 #[derive(Debug)]
@@ -15,15 +15,31 @@ pub(super) struct RunFileFollower {
     /// The bytes of an incomplete line.
     partial: Vec<u8>,
     previous: Option<Interval>,
+    has_header: bool,
+}
+
+/// A line of the file.
+#[derive(Debug)]
+pub(super) enum RunFileLine<'a> {
+    /// The first line.
+    Header(&'a RunHeader),
+    /// An interval, and the one before it.
+    Interval(&'a Interval, Option<&'a Interval>),
 }
 
 impl RunFileFollower {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), file: None, partial: Vec::new(), previous: None }
+        Self {
+            path: path.to_owned(),
+            file: None,
+            partial: Vec::new(),
+            previous: None,
+            has_header: false,
+        }
     }
 
-    /// Calls `each` for every new interval, with the interval before it.
-    pub(super) fn read(&mut self, each: &mut dyn FnMut(&Interval, Option<&Interval>)) {
+    /// Calls `each` for the first line and every new interval.
+    pub(super) fn read(&mut self, each: &mut dyn FnMut(RunFileLine<'_>)) {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
         }
@@ -35,9 +51,12 @@ impl RunFileFollower {
         }
         while let Some(end) = self.partial.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.partial.drain(..=end).collect();
-            // The first and the last line are not intervals.
-            if let Ok(interval) = serde_json::from_slice::<Interval>(&line) {
-                each(&interval, self.previous.as_ref());
+            if !std::mem::replace(&mut self.has_header, true) {
+                if let Ok(header) = serde_json::from_slice(&line) {
+                    each(RunFileLine::Header(&header));
+                }
+            } else if let Ok(interval) = serde_json::from_slice::<Interval>(&line) {
+                each(RunFileLine::Interval(&interval, self.previous.as_ref()));
                 self.previous = Some(interval);
             }
         }
@@ -58,7 +77,7 @@ impl RunFileFollower {
 mod tests {
     use std::io::Write;
 
-    use throng_report::runfile::{RunEnd, RunFileWriter, RunHeader};
+    use throng_report::runfile::{RunEnd, RunFileWriter};
 
     use super::*;
 
@@ -69,8 +88,13 @@ mod tests {
         let mut follow = RunFileFollower::new(&path);
         let mut seen = Vec::new();
         let mut look = |follow: &mut RunFileFollower| {
-            follow.read(&mut |interval, previous| {
-                seen.push((interval.at_ms, previous.map(|previous| previous.at_ms)));
+            follow.read(&mut |line| {
+                seen.push(match line {
+                    RunFileLine::Header(_) => (0, None),
+                    RunFileLine::Interval(interval, previous) => {
+                        (interval.at_ms, previous.map(|previous| previous.at_ms))
+                    }
+                });
             });
             seen.clone()
         };
@@ -79,11 +103,11 @@ mod tests {
             RunFileWriter::create(File::create(&path).unwrap(), &RunHeader::default()).unwrap();
         let at = |at_ms| Interval { at_ms, span_ms: 1000, ..Default::default() };
         let _ = writer.interval(&at(1000));
-        assert_eq!(look(&mut follow), [(1000, None)]);
+        assert_eq!(look(&mut follow), [(0, None), (1000, None)]);
         let _ = writer.interval(&at(2000));
         let _ = writer.interval(&at(3000));
         let _ = writer.end(&RunEnd::default());
-        assert_eq!(look(&mut follow)[1..], [(2000, Some(1000)), (3000, Some(2000))]);
+        assert_eq!(look(&mut follow)[2..], [(2000, Some(1000)), (3000, Some(2000))]);
         assert_eq!(follow.finish().unwrap().intervals.len(), 3);
     }
 
@@ -94,10 +118,15 @@ mod tests {
         let mut file = File::create(&path).unwrap();
         let mut follow = RunFileFollower::new(&path);
         let mut count = 0;
-        file.write_all(b"{\"at_ms\":1,").unwrap();
-        follow.read(&mut |_, _| count += 1);
+        file.write_all(b"{}\n{\"at_ms\":1,").unwrap();
+        let mut add = |n: u64| {
+            follow.read(&mut |line| {
+                count += n * u64::from(matches!(line, RunFileLine::Interval(..)));
+            });
+        };
+        add(1);
         file.write_all(b"\"span_ms\":1}\n").unwrap();
-        follow.read(&mut |_, _| count += 10);
+        add(10);
         assert_eq!(count, 10);
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::columns::Columns;
 use super::heat::HeatMap;
 use super::model::{Page, PageEvent, PagePhase, SCHEMA};
+use super::part::{PageCursor, PagePart};
 use super::series::{Growths, operations};
 use crate::runfile::RunHeader;
 use crate::{Histogram, Interval};
@@ -66,7 +67,6 @@ impl PageBuilder {
         summary: &'a Value,
         warnings: &'a [String],
     ) -> Page<'a> {
-        let curves = self.totals.iter().filter(|(_, total)| !total.is_empty());
         Page {
             schema: SCHEMA,
             header,
@@ -80,11 +80,57 @@ impl PageBuilder {
                 .filter(|(_, map)| !map.is_empty())
                 .map(|(operation, map)| (*operation, map.packed()))
                 .collect(),
-            curves: curves.map(|(operation, total)| (*operation, curve(total))).collect(),
+            curves: self.curves(),
             phases: &self.phases,
             events: &self.events,
             events_left_out: self.events_left_out,
         }
+    }
+
+    /// Returns the percentile curve of each operation that has latencies.
+    pub fn curves(&self) -> BTreeMap<&'static str, Vec<(f64, u64)>> {
+        let known = self.totals.iter().filter(|(_, total)| !total.is_empty());
+        known.map(|(operation, total)| (*operation, curve(total))).collect()
+    }
+
+    /// Returns the place of a reader that has the whole page so far.
+    pub fn cursor(&self) -> PageCursor {
+        let last = self.columns.since(self.columns.rows().saturating_sub(1)).0.last();
+        PageCursor {
+            intervals: self.columns.intervals(),
+            at_ms: last.map_or(0, |at_ms| at_ms.cast_unsigned()),
+            per_row: self.columns.intervals_per_row(),
+            per_column: self.heat.values().map(HeatMap::intervals_per_column).max().unwrap_or(1),
+            events: self.events.len() as u64,
+        }
+    }
+
+    /// Returns what the page has more than at `place`. `None` means that the page must be read
+    /// anew: its rows were merged, or the place is in another page.
+    pub fn since(&self, place: PageCursor) -> Option<PagePart<'_>> {
+        let cursor = self.cursor();
+        let is_of_this_page = place.per_row == cursor.per_row
+            && place.per_column == cursor.per_column
+            && place.intervals <= cursor.intervals
+            && place.at_ms <= cursor.at_ms
+            && place.events <= cursor.events;
+        if !is_of_this_page {
+            return None;
+        }
+        let from = usize::try_from(place.intervals / cursor.per_row).ok()?;
+        let (at_ms, columns) = self.columns.since(from);
+        let heat = self.heat.iter().filter(|(_, map)| !map.is_empty());
+        let known_ms = (place.intervals > 0).then_some(place.at_ms);
+        Some(PagePart {
+            cursor,
+            from,
+            at_ms,
+            columns,
+            heat: heat.map(|(operation, map)| (*operation, map.since(known_ms))).collect(),
+            phases: &self.phases,
+            events: self.events.get(usize::try_from(place.events).ok()?..)?,
+            events_left_out: self.events_left_out,
+        })
     }
 }
 
@@ -160,6 +206,42 @@ mod tests {
         assert_eq!(columns["load.cpu_us_per_core.000"], text([None, Some(10)]));
         assert_eq!(columns["load.cpu_us_per_core.001"], text([None, Some(20)]));
         assert_eq!(columns["server.mailbox_per_core"], packed::series([Some(7)]));
+    }
+
+    #[test]
+    fn a_reader_with_all_parts_has_the_whole_page() {
+        let mut builder = PageBuilder::new();
+        let mut place = builder.cursor();
+        assert_eq!(place.to_string(), "0.0.1.1.0");
+        let mut rows = Vec::new();
+        let mut cells = 0;
+        for second in 0..7 {
+            builder.add(&interval(second, 3 * second, 90));
+            if second % 3 == 0 {
+                let part = serde_json::to_value(builder.since(place).unwrap()).unwrap();
+                place = part["cursor"].as_str().unwrap().parse().unwrap();
+                assert_eq!(
+                    (place, part["from"].as_u64()),
+                    (builder.cursor(), Some(rows.len() as u64))
+                );
+                rows.extend(part["columns"]["load.connected"].as_array().unwrap().clone());
+                cells += part["heat"]["connect"]["columns"].as_array().unwrap().len();
+            }
+        }
+        assert_eq!((json!(rows), cells), (json!([0, 3, 6, 9, 12, 15, 18]), 7));
+        let none = builder.since(place).unwrap();
+        assert!(none.at_ms.is_empty() && none.columns.is_empty() && none.events.is_empty());
+    }
+
+    #[test]
+    fn a_place_in_another_page_has_no_part() {
+        let (builder, _) = built(&[interval(0, 5, 90), interval(1, 25, 90)]);
+        for place in ["3.0.1.1.0", "1.0.2.1.0", "1.0.1.2.0", "1.0.1.1.1", "1.5000.1.1.0"] {
+            assert!(builder.since(place.parse().unwrap()).is_none(), "{place}");
+        }
+        for wrong in ["", "1", "1.2.3.4", "1.2.3.4.5.6", "1.2.3.4.x", "-1.0.1.1.0"] {
+            assert_eq!(wrong.parse::<PageCursor>(), Err(()), "{wrong}");
+        }
     }
 
     #[test]

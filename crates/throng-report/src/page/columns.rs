@@ -75,8 +75,28 @@ impl Columns {
         }
     }
 
+    pub(super) fn rows(&self) -> usize {
+        self.at_ms.len()
+    }
+
     pub(super) fn intervals_per_row(&self) -> u64 {
         self.intervals_per_row
+    }
+
+    /// Returns the number of intervals so far.
+    pub(super) fn intervals(&self) -> u64 {
+        match self.at_ms.len() as u64 {
+            0 => 0,
+            rows => (rows - 1) * self.intervals_per_row + self.in_last_row,
+        }
+    }
+
+    /// Returns the ends of the rows from `row` on, and the values of each series that has any.
+    pub(super) fn since(&self, row: usize) -> (&[i64], BTreeMap<&str, &[Option<i64>]>) {
+        let has_any = |column: &Column| column.values.len() > row;
+        let columns = self.columns.iter().filter(|(_, column)| has_any(column));
+        let columns = columns.map(|(id, column)| (id.as_str(), &column.values[row..]));
+        (self.at_ms.get(row..).unwrap_or(&[]), columns.collect())
     }
 
     /// Returns all columns, `at_ms` among them, as [packed] text.

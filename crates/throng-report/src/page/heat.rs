@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::packed;
+use super::part::HeatPart;
 use crate::Histogram;
 
 /// A heat map of one operation. When there are too many columns, two become one.
@@ -24,8 +25,9 @@ pub(super) struct PackedHeatMap {
     columns: String,
 }
 
-#[derive(Debug, Default)]
-struct HeatColumn {
+/// The latencies of a column.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct HeatColumn {
     at_ms: u64,
     /// Pairs of a cell and its count, in order.
     cells: Vec<(u16, u64)>,
@@ -82,6 +84,25 @@ impl HeatMap {
         }
         let Self { intervals_per_column, .. } = *self;
         PackedHeatMap { cells_per_octave: CELLS_PER_OCTAVE, intervals_per_column, columns }
+    }
+
+    /// Returns the number of intervals that a column covers.
+    pub(super) fn intervals_per_column(&self) -> u64 {
+        self.intervals_per_column
+    }
+
+    /// Returns the columns that changed after `at_ms`; all, if there was no latency until then.
+    pub(super) fn since(&self, at_ms: Option<u64>) -> HeatPart<'_> {
+        let is_known = |column: &HeatColumn| at_ms.is_some_and(|at_ms| column.at_ms <= at_ms);
+        let changed = self.columns.partition_point(is_known);
+        let was_empty = self.columns[..changed].iter().all(|column| column.cells.is_empty());
+        let from = if was_empty { 0 } else { changed };
+        HeatPart {
+            from,
+            cells_per_octave: CELLS_PER_OCTAVE,
+            intervals_per_column: self.intervals_per_column,
+            columns: &self.columns[from..],
+        }
     }
 
     /// Reports whether it has no latency at all.

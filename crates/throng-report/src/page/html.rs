@@ -25,6 +25,11 @@ pub fn html(template: &str, page: &Page<'_>, mut output: impl Write) -> io::Resu
     output.write_all(after.as_bytes())
 }
 
+/// Returns `template` as a page without data. It fetches them from the server that it comes from.
+pub fn live_html(template: &str) -> String {
+    template.replacen(PLACE, r#"<script id="live" type="text/plain"></script>"#, 1)
+}
+
 /// The place of the data in the template.
 const PLACE: &str = "<!-- the data of the run -->";
 

@@ -8,6 +8,7 @@ use clap::Args;
 use throng_load::scenario::Target;
 
 use super::sources;
+use crate::dashboard::UiFlags;
 use crate::exit::exit_codes;
 use crate::output::JsonOut;
 use crate::quantity;
@@ -37,6 +38,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "",
         value_parser = ReportPlace::parse, conflicts_with = "no_record")]
     pub(super) report: Vec<ReportPlace>,
+    #[command(flatten)]
+    pub(super) ui: UiFlags,
     /// Number of event loops [default: one per CPU, more if the connections need their fd tables]
     #[arg(long, value_name = "N", value_parser = quantity::cores)]
     pub(super) cores: Option<usize>,
@@ -93,6 +96,7 @@ Examples:
   throng run scenario.yaml --source 10.0.1.0/28 --record monday.jsonl
   throng run scenario.yaml --json - | jq .connect.latency_us.p99
   throng run scenario.yaml --calibrate 5s
+  throng run scenario.yaml --open
 
 While it runs: throng ctl start 100 | stop 50 | count | pause | resume | shutdown.
 Ctrl-C ramps down and reports; a second Ctrl-C stops at once.
