@@ -15,6 +15,9 @@ const AXIS = 76
 const RIGHT = 16
 /** Pixels that share a smallest and a largest value. Without a GPU, most of a chart's time is its lines. */
 const PLACE = 3
+/** Steps between the moments of the axis. */
+const SECONDS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
+  3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800]
 const SYNC = uPlot.sync("time")
 /** The chart in which a drag began. */
 let dragged: uPlot | null = null
@@ -122,7 +125,7 @@ export class Chart {
           : { range: (_, __, high) => [0, high > 0 ? high * 1.05 : 1] },
       },
       axes: [
-        { ...axis, size: 22, values: (_, ticks) => ticks.map(moment) },
+        { ...axis, size: 22, incrs: SECONDS, values: (_, ticks) => ticks.map(moment) },
         spec.cores ? { ...axis, ...coreAxis(spec.cores), size: AXIS, grid: { show: false } } : { ...axis, ...steps, size: AXIS, values: (_, ticks) => ticks.map(tick => tick === null ? "" : show(tick, unit)),
           ...(spec.log ? { filter: decades, grid: { ...axis.grid, filter: decades } } : {}) },
       ],

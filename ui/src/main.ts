@@ -25,8 +25,8 @@ function show(run: Run): void {
     if (innerWidth !== width) parts.draw()
     width = innerWidth
   })
-  addEventListener("beforeprint", () => parts.drawAll())
-  matchMedia("print").addEventListener("change", () => parts.drawAll())
+  addEventListener("beforeprint", () => parts.drawOnPaper())
+  addEventListener("afterprint", () => parts.drawOnScreen())
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => parts.build())
   addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest?.("input, select, .scroll")) return
@@ -48,6 +48,7 @@ class Parts {
   private pointed: number | null = null
   private shown = ""
   private frame = 0
+  private isPaper = false
 
   constructor(private readonly run: Run) {
     this.bar = new Bar(run)
@@ -60,7 +61,7 @@ class Parts {
 
   /** Builds everything anew: at the start, and when the run or the theme is another. */
   build(): void {
-    document.documentElement.dataset["theme"] = view.theme ?? ""
+    this.setTheme()
     recolour()
     const { run } = this
     this.operations = operationsOf(run)
@@ -98,7 +99,7 @@ class Parts {
 
   /** Draws the change of the view: the bar at once, the charts once a frame, however many changes come. */
   draw(): void {
-    document.documentElement.dataset["theme"] = view.theme ?? ""
+    this.setTheme()
     this.bar.draw()
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0
@@ -113,9 +114,23 @@ class Parts {
     this.lazy.draw()
   }
 
-  drawAll(): void {
+  /** Draws everything in the light theme. */
+  drawOnPaper(): void {
+    this.isPaper = true
+    this.setTheme()
+    recolour()
     this.measure()
     this.lazy.drawAll()
+  }
+
+  drawOnScreen(): void {
+    this.isPaper = false
+    this.build()
+  }
+
+  /** Paper is light. */
+  private setTheme(): void {
+    document.documentElement.dataset["theme"] = this.isPaper ? "light" : view.theme ?? ""
   }
 
   /** Does what keys do to the charts. Returns whether a key does anything. */
