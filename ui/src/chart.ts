@@ -12,7 +12,7 @@ import { change, view } from "./view"
 
 const AXIS = 76
 /** Room for half of the last moment's text. The band above has the same. */
-const RIGHT = 16
+const RIGHT = 24
 /** Pixels that share a smallest and a largest value. Without a GPU, most of a chart's time is its lines. */
 const PLACE = 3
 /** Steps between the moments of the axis. */
