@@ -32,9 +32,10 @@ export class Band {
       const left = place(seconds)
       if (left < 0 || left > 100) return
       // What happened at the same place shares a pin.
-      const key = `${kind} ${kind === "event" ? Math.round(left / NARROWEST) : text}`
+      const key = `${kind} ${Math.round(left / (kind === "event" ? NARROWEST : 2))}`
       const there = pins.get(key)
       if (there) {
+        if (kind === "finding") there.textContent = `${there.textContent?.split("–")[0]}–${text}`
         if (there.title.length < 1000) there.title += `\n${title}`
         return
       }

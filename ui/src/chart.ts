@@ -2,19 +2,24 @@
 // the latency chart, its heat map.
 
 import uPlot from "uplot"
+import { drawBars } from "./bars"
 import { colour, h } from "./dom"
 import type { Run } from "./data"
 import { moment, show } from "./format"
 import { drawHeat, drawStrips, type Strip } from "./heat"
-import { lowerBound, reduce } from "./levels"
+import { lowerBound, type Points, reduce } from "./levels"
 import type { ChartSpec, CoreRow, Line } from "./specs"
 import { change, view } from "./view"
 
 const AXIS = 76
 /** Room for half of the last moment's text. The band above has the same. */
-const RIGHT = 16
-/** Pixels that share a smallest and a largest value. Without a GPU, most of a chart's time is its lines. */
-const PLACE = 3
+const RIGHT = 24
+/** Pixels that share a smallest and a largest value. */
+const PLACE = 2
+/** Steps between the moments of the axis. */
+const SECONDS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
+  3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800]
+const LINEAR = uPlot.paths.linear!()
 const SYNC = uPlot.sync("time")
 /** The chart in which a drag began. */
 let dragged: uPlot | null = null
@@ -29,6 +34,7 @@ export class Chart {
   /** The values, those of a stacked chart on top of each other. */
   private lines: Float64Array[] = []
   private strips: Strip[] = []
+  private points: Points = { time: [], values: [], merged: false, means: [] }
   private revision = -1
   private readonly cells: HTMLElement[]
   private readonly most: HTMLElement[]
@@ -74,7 +80,7 @@ export class Chart {
     const [from, to] = shownRange(run)
     const first = Math.max(lowerBound(time, from) - 1, 0)
     const last = Math.min(lowerBound(time, to) + 1, run.rows)
-    const points = reduce(time, this.lines, first, last, Math.max(Math.floor((width - AXIS - RIGHT) / PLACE), 100))
+    const points = this.points = reduce(time, this.lines, first, last, Math.max(Math.floor((width - AXIS - RIGHT) / PLACE), 100))
     const data = [points.time, ...points.values] as uPlot.AlignedData
     if (rebuild || !this.plot) {
       this.plot?.destroy()
@@ -122,18 +128,22 @@ export class Chart {
           : { range: (_, __, high) => [0, high > 0 ? high * 1.05 : 1] },
       },
       axes: [
-        { ...axis, size: 22, values: (_, ticks) => ticks.map(moment) },
+        { ...axis, size: 22, incrs: SECONDS, values: (_, ticks) => ticks.map(moment) },
         spec.cores ? { ...axis, ...coreAxis(spec.cores), size: AXIS, grid: { show: false } } : { ...axis, ...steps, size: AXIS, values: (_, ticks) => ticks.map(tick => tick === null ? "" : show(tick, unit)),
           ...(spec.log ? { filter: decades, grid: { ...axis.grid, filter: decades } } : {}) },
       ],
-      series: [{}, ...spec.lines.map(line => series(line, spec))],
+      series: [{}, ...spec.lines.map(line => ({ ...series(line, spec),
+        paths: (plot: uPlot, index: number, from: number, to: number) => this.points.merged ? null : LINEAR(plot, index, from, to) }))],
       bands: spec.stacked ? spec.lines.slice(1).map((_, index) => ({ series: [index + 2, index + 1] as [number, number] })) : [],
       cursor: { sync: { key: SYNC.key, setSeries: false }, drag: { x: true, y: false, setScale: false },
         points: { show: !spec.stacked, size: 5 }, y: false },
       hooks: {
         ready: [plot => plot.over.addEventListener("mousedown", () => { dragged = plot })],
         drawClear: [plot => this.under(plot)],
-        draw: [plot => this.marks(plot)],
+        draw: [plot => {
+          if (this.points.merged) drawBars(plot, this.points, spec)
+          this.marks(plot)
+        }],
         setCursor: [() => {
           const seconds = this.pointed()
           this.legend(seconds)

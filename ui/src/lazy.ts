@@ -53,9 +53,9 @@ export class Lazy {
     this.flush(this.near)
   }
 
-  /** Draws everything now, for paper. */
+  /** Draws everything from the start, now. */
   drawAll(): void {
-    for (const drawing of this.byElement.values()) this.due.set(drawing, this.due.get(drawing) ?? false)
+    for (const drawing of this.byElement.values()) this.due.set(drawing, true)
     this.flush(this.byElement.values())
   }
 

@@ -2,7 +2,14 @@
 
 import type { Value } from "./data"
 
-export interface Points { time: number[]; values: Value[][] }
+export interface Points {
+  time: number[]
+  values: Value[][]
+  /** Whether each place has two points, or else each row is a point. */
+  merged: boolean
+  /** Of each line the mean of each place, to draw a line through. */
+  means: Float64Array[]
+}
 
 /**
  * Returns the rows from `first` to before `last` in at most twice `places` points. Where rows are
@@ -11,7 +18,7 @@ export interface Points { time: number[]; values: Value[][] }
 export function reduce(time: Float64Array, lines: Float64Array[], first: number, last: number, places: number): Points {
   const rows = last - first
   if (rows <= places * 2) {
-    return { time: Array.from(time.subarray(first, last)), values: lines.map(line => row(line, first, last)) }
+    return { time: Array.from(time.subarray(first, last)), values: lines.map(line => row(line, first, last)), merged: false, means: [] }
   }
   const step = rows / places
   const bounds = Int32Array.from({ length: places + 1 }, (_, place) => first + Math.floor(place * step))
@@ -21,26 +28,31 @@ export function reduce(time: Float64Array, lines: Float64Array[], first: number,
     times[2 * place] = begin
     times[2 * place + 1] = begin + (end - begin) / 2
   }
-  return { time: times, values: lines.map(line => extremes(line, bounds)) }
+  const means = lines.map(() => new Float64Array(places))
+  return { time: times, values: lines.map((line, index) => extremes(line, bounds, means[index]!)), merged: true, means }
 }
 
 function row(line: Float64Array, first: number, last: number): Value[] {
   return Array.from({ length: last - first }, (_, index) => known(line[first + index]))
 }
 
-function extremes(line: Float64Array, bounds: Int32Array): Value[] {
+function extremes(line: Float64Array, bounds: Int32Array, means: Float64Array): Value[] {
   const values = new Array<Value>(2 * (bounds.length - 1))
   for (let place = 0; place + 1 < bounds.length; place++) {
     let [low, high] = [Infinity, -Infinity]
     let highIsLater = true
+    let [sum, count] = [0, 0]
     const to = Math.min(bounds[place + 1]!, line.length)
     for (let row = bounds[place]!; row < to; row++) {
       const value = line[row]!
-      // A comparison with NaN is false, so what is not known is left out.
+      if (Number.isNaN(value)) continue
+      sum += value
+      count++
       if (value < low) { low = value; highIsLater = false }
       if (value > high) { high = value; highIsLater = true }
     }
     const isKnown = low <= high
+    means[place] = count > 0 ? sum / count : NaN
     values[2 * place] = isKnown ? highIsLater ? low : high : null
     values[2 * place + 1] = isKnown ? highIsLater ? high : low : null
   }

@@ -27,14 +27,14 @@ function show(run: Run, live?: HTMLElement): void {
 }
 
 onChange(() => shown?.draw())
-let width = innerWidth
+let windowWidth = innerWidth
 addEventListener("resize", () => {
   // A phone's address bar that comes and goes changes the height alone.
-  if (innerWidth !== width) shown?.draw()
-  width = innerWidth
+  if (innerWidth !== windowWidth) shown?.draw()
+  windowWidth = innerWidth
 })
-addEventListener("beforeprint", () => shown?.drawAll())
-matchMedia("print").addEventListener("change", () => shown?.drawAll())
+addEventListener("beforeprint", () => shown?.drawOnPaper())
+addEventListener("afterprint", () => shown?.drawOnScreen())
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown?.build())
 addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest?.("input, select, .scroll")) return
@@ -63,6 +63,7 @@ class Parts {
   private frame = 0
   private distributions: Distribution[] = []
   private news = new Set<"rows" | "summary" | "end">()
+  private isPaper = false
 
   constructor(readonly run: Run) {
     this.bar = new Bar(run)
@@ -75,7 +76,7 @@ class Parts {
 
   /** Builds everything anew: at the start, and when the run or the theme is another. */
   build(): void {
-    document.documentElement.dataset["theme"] = view.theme ?? ""
+    this.setTheme()
     recolour()
     const { run } = this
     this.operations = operationsOf(run)
@@ -144,7 +145,7 @@ class Parts {
 
   /** Draws the change of the view: the bar at once, the charts once a frame, however many changes come. */
   draw(): void {
-    document.documentElement.dataset["theme"] = view.theme ?? ""
+    this.setTheme()
     this.bar.draw()
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0
@@ -159,9 +160,23 @@ class Parts {
     this.lazy.draw()
   }
 
-  drawAll(): void {
+  /** Draws everything in the light theme. */
+  drawOnPaper(): void {
+    this.isPaper = true
+    this.setTheme()
+    recolour()
     this.measure()
     this.lazy.drawAll()
+  }
+
+  drawOnScreen(): void {
+    this.isPaper = false
+    this.build()
+  }
+
+  /** Paper is light. */
+  private setTheme(): void {
+    document.documentElement.dataset["theme"] = this.isPaper ? "light" : view.theme ?? ""
   }
 
   /** Does what keys do to the charts. Returns whether a key does anything. */

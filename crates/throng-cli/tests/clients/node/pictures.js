@@ -32,7 +32,7 @@ thresholds:
 /** A chat over Phoenix Channels whose broadcasts reach all users. */
 const CHAT = {
   kind: "channels", args: [],
-  scenario: addr => `# A lobby that fills: everybody pushes, and hears a broadcast every second.
+  scenario: addr => `# A lobby that fills: each user pushes, and hears a broadcast every second.
 target: ws://${addr}/socket/websocket
 protocol: phoenix
 load:

@@ -175,7 +175,10 @@ for (const [name, options] of Object.entries({
     await scrollThrough(page)
     await page.screenshot({ path: join(THRONG_SHOTS, `report-${name}.png`), fullPage: true })
     if (name === "light") {
+      // As wide as A4 without its margins.
+      await page.setViewportSize({ width: 703, height: 1000 })
       await page.emulateMedia({ media: "print" })
+      await page.evaluate(() => dispatchEvent(new Event("beforeprint")))
       await page.screenshot({ path: join(THRONG_SHOTS, "report-print.png"), fullPage: true })
     }
     await page.close()
