@@ -2,10 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use throng_report::Histogram;
-use throng_report::runfile::{is_run_file, read};
+use throng_report::export::{CsvExport, RunExport};
+use throng_report::page::{PageBuilder, html};
+use throng_report::runfile::{RunFile, is_run_file, read};
+use throng_report::{Diagnosis, Histogram, Summary};
 
-/// Checks that a file is read or refused, and that a histogram round-trips.
+/// Checks that a file is read or refused, that what was read can be shown, and that a histogram
+/// round-trips.
 pub fn check(bytes: &[u8]) {
     if let Ok(file) = read(&mut &bytes[..]) {
         let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
@@ -15,6 +18,7 @@ pub fn check(bytes: &[u8]) {
     // Few inputs begin like a run file.
     let with_header = [HEADER, bytes].concat();
     let file = read(&mut &with_header[..]).unwrap();
+    check_shown(&file);
     for interval in &file.intervals {
         if let Some(load) = &interval.load {
             check_histogram(&load.connect);
@@ -26,6 +30,29 @@ pub fn check(bytes: &[u8]) {
     if let Ok(histogram) = Histogram::decode(&BASE64.encode(bytes)) {
         check_histogram(&histogram);
     }
+}
+
+/// Checks that whatever was read can be summarized, drawn and exported.
+fn check_shown(file: &RunFile) {
+    let summary = Summary::of(file);
+    let mut page = PageBuilder::new();
+    let mut csv = CsvExport::new(Vec::new()).unwrap();
+    for interval in &file.intervals {
+        page.add(interval);
+        csv.add(interval).unwrap();
+    }
+    let diagnosis = Diagnosis::default();
+    let export = RunExport {
+        header: &file.header,
+        summary: &summary,
+        judgements: &[],
+        diagnosis: &diagnosis,
+        warnings: &file.warnings,
+    };
+    let json = export.json();
+    html("", &page.page(&file.header, &json, &file.warnings), Vec::new()).unwrap();
+    assert!(!export.junit().contains('\u{1b}') && !export.markdown().contains('\u{1b}'));
+    let _ = export.github();
 }
 
 fn check_histogram(histogram: &Histogram) {

@@ -82,7 +82,7 @@ fn sound() -> Vec<Value> {
 }
 
 const SCENARIO: &str = "target: tcp://127.0.0.1:5555\nload: [{ramp: {to: 100, over: 5s}}]\n\
-    users: [connect, {send: Ping}, {expect: Ping}]\n\
+    user: [connect, {send: Ping}, {expect: Ping}]\n\
     thresholds: [connect.p99 < 100ms, errors < 1%, connected_most >= 100]\n";
 
 fn text_of(lines: &[Value]) -> Vec<u8> {
@@ -183,7 +183,7 @@ fn many_lines_of_the_largest_numbers_overflow_nothing() {
     largest["span_ms"] = json!(1_u64 << 40);
     let pair = text_of(&[smallest, largest]);
     let head = text_of(&lines[..1]);
-    let file = Repeat { head: &head, line: &pair, times: 5_000 };
+    let file = Repeat { head: &head, line: &pair, at: 0, times: 5_000 };
     let (content, result) =
         RunContent::read(BufReader::with_capacity(1 << 16, file), true).unwrap();
     assert!(content.warnings()[0].contains("no run reaches"), "{:?}", content.warnings());

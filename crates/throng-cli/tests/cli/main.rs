@@ -4,6 +4,7 @@
 mod broadcast;
 mod calibrate;
 mod end;
+mod export;
 mod help;
 mod hostile;
 mod plan;

@@ -58,7 +58,11 @@ fn has_long_number(text: &[u8]) -> bool {
 fn bound(value: &mut Value, max: u64) -> bool {
     match value {
         Value::Array(values) => values.iter_mut().fold(false, |any, one| bound(one, max) | any),
-        Value::Object(fields) => fields.values_mut().fold(false, |any, one| bound(one, max) | any),
+        Value::Object(fields) => fields.iter_mut().fold(false, |any, (name, one)| {
+            // The number of a process has 32 bits.
+            let max = if name == "pid" { max.min(u32::MAX.into()) } else { max };
+            bound(one, max) | any
+        }),
         // Anything else is a fraction, or below zero.
         Value::Number(number) if number.as_u64().is_some_and(|n| n > max) => {
             *number = max.into();

@@ -1,0 +1,143 @@
+//! Reports for other programs: what they read is what `--json` says.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::process::TestDir;
+
+/// Returns a run of a second whose names mean something to CSV, XML, Markdown and HTML.
+fn run_file() -> String {
+    let source = "target: tcp://127.0.0.1:1\nload: [{ramp: {to: 7, over: 2s}}]\n\
+        user: [connect, close]\nthresholds: [connected_most >= 7, errors < 1]\n";
+    let counters = json!({
+        "users_intended": 7, "users_started": 7, "users_finished": 7,
+        "connects_started": 7, "connects_ok": 7, "connected": 7,
+    });
+    let errors = json!({ "a\",\n<b>\u{1}": 2 });
+    let lines = [
+        json!({
+            "target": "tcp://127.0.0.1:1/<b>&\"",
+            "started": "2030-01-02T03:04:05Z",
+            "scenario": {"path": "a|b.yaml", "source": source},
+        }),
+        json!({"at_ms": 0, "span_ms": 0, "load": {"phase": "ramp"}}),
+        json!({
+            "at_ms": 1000,
+            "span_ms": 1000,
+            "load": {"phase": "ramp", "counters": counters, "errors": errors},
+        }),
+        json!({"end": {"reason": "finished"}}),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    // A run file begins with its schema.
+    format!("{{\"schema\":\"throng.run/1\",{}", &text[1..])
+}
+
+/// Runs Python, or returns `None` where there is none.
+fn python(place: &TestDir, program: &str) -> Option<Value> {
+    let mut python = Command::new("python3");
+    let Ok(output) = python.args(["-c", program]).current_dir(place.path(".")).output() else {
+        println!("skipped: there is no python3");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn other_programs_read_what_json_says() {
+    let place = TestDir::new();
+    place.write("run.jsonl", &run_file());
+    let summary = place.throng(&["report", "--json"]).exits_with(1).json();
+    let all =
+        ["report", "-o", "a.csv", "-o", "a.xml", "-o", "a.md", "-o", "a.json", "-o", "a.html"];
+    let said = place.throng(&all).exits_with(1);
+    assert_eq!(said.stdout, "a.csv\na.xml\na.md\na.json\na.html\n");
+    assert_eq!(place.json("a.json"), summary);
+    let left: Vec<_> = std::fs::read_dir(place.path(".")).unwrap().map(Result::unwrap).collect();
+    let hidden = left.iter().find(|entry| entry.file_name().to_string_lossy().starts_with('.'));
+    assert!(hidden.is_none(), "{hidden:?} was left behind");
+    let markdown = std::fs::read_to_string(place.path("a.md")).unwrap();
+    assert!(markdown.contains("a\\|b.yaml against tcp://127.0.0.1:1/\\<b\\>\\&"), "{markdown}");
+
+    let csv = "import csv, json; rows = list(csv.DictReader(open('a.csv', newline='')))\n\
+        print(json.dumps({r['metric']: float(r['value']) for r in rows}))";
+    let Some(last) = python(&place, csv) else { return };
+    assert_eq!(last["load.connects_ok"], summary["connect"]["ok"].as_f64().unwrap());
+    assert_eq!(last["load.connected"], summary["users"]["connected_most"].as_f64().unwrap());
+    assert_eq!(last["load.errors.a\",\n<b>\u{1}"], 2.0);
+
+    let junit = "import json, xml.etree.ElementTree as e; s = e.parse('a.xml').getroot()[0]\n\
+        print(json.dumps([s.attrib, s[0][0].attrib['value'],\n\
+        [[c.attrib['name'], len(c)] for c in s.iter('testcase')]]))";
+    let Some(suite) = python(&place, junit) else { return };
+    assert_eq!((&suite[0]["tests"], &suite[0]["failures"]), (&"4".into(), &"1".into()));
+    assert_eq!(suite[0]["name"], "a|b.yaml");
+    assert_eq!(suite[1], summary["run"]["target"], "text comes back as it was");
+    for (case, judgement) in [(2, 0), (3, 1)] {
+        let judgement = &summary["thresholds"][judgement];
+        assert_eq!(suite[2][case][0], judgement["threshold"]);
+        assert_eq!(suite[2][case][1] == 0, judgement["met"] == true);
+    }
+}
+
+#[test]
+fn a_format_is_printed_and_a_step_summary_is_appended() {
+    let place = TestDir::new();
+    place.write("run.jsonl", &run_file());
+    for (format, beginning) in [
+        ("text", ""),
+        ("json", "{"),
+        ("csv", "at_s,metric,kind,unit,value\n"),
+        ("markdown", "### throng"),
+        ("junit", "<?xml"),
+        ("github", "## "),
+    ] {
+        let said = place.throng(&["report", "--format", format]).exits_with(1);
+        assert!(said.stdout.starts_with(beginning), "{format}: {}", said.stdout);
+    }
+    place.write("steps.md", "of another step\n");
+    let said = place.shell("GITHUB_STEP_SUMMARY=steps.md throng report --step-summary");
+    assert_eq!((said.exits_with(1).stdout.as_str()), "");
+    let steps = std::fs::read_to_string(place.path("steps.md")).unwrap();
+    assert!(steps.starts_with("of another step\n## "), "{steps}");
+    let refused = place.shell("GITHUB_STEP_SUMMARY= throng report --step-summary").exits_with(2);
+    refused.stderr_contains(&["GITHUB_STEP_SUMMARY is not set"]);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_says_why_and_harms_nothing() {
+    let place = TestDir::new();
+    place.write("run.jsonl", &run_file());
+    place.write("other.jsonl", &run_file());
+    place.write("kept.csv", "precious");
+    place.write("broken.jsonl", "no run file");
+    for (args, why) in [
+        (&["report", "-o", "a.pdf"][..], ".html, .htm, .json, .csv, .md"),
+        (&["report", "-o", "run.jsonl", "--format", "csv"], "it is a run file"),
+        (&["report", "-o", "other.jsonl"], "it is a run file"),
+        (&["report", "-o", "nowhere/a.csv"], "there is no folder nowhere"),
+        (&["report", "--format", "pdf"], "text, html, json, csv, markdown"),
+        (&["report", "broken.jsonl", "-o", "kept.csv"], "not a run file"),
+        (&["run", "no.yaml", "--report", "a.pdf"], ".html, .htm, .json, .csv, .md"),
+    ] {
+        place.throng(args).exits_with(2).stderr_contains(&[why]);
+    }
+    assert_eq!(std::fs::read_to_string(place.path("other.jsonl")).unwrap(), run_file());
+    assert_eq!(std::fs::read_to_string(place.path("kept.csv")).unwrap(), "precious");
+    assert_eq!(std::fs::read_dir(place.path(".")).unwrap().count(), 4, "nothing is left behind");
+}
+
+#[test]
+fn a_run_ends_with_its_reports() {
+    let place = TestDir::new();
+    let server = place.serve(&["ok"]);
+    let load = "[{ramp: {to: 3, over: 300ms}}]";
+    place.write("few.yaml", &server.scenario(load, "[connect, close]"));
+    let run = ["run", "few.yaml", "--report", "--report", "tests.xml"];
+    let said = place.throng(&run);
+    assert!(said.stdout.ends_with("report: run.html\nreport: tests.xml\n"), "{said:#?}");
+    let page = std::fs::read_to_string(place.path("run.html")).unwrap();
+    assert!(page.contains("<html") && place.path("tests.xml").exists());
+}
