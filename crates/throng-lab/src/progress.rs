@@ -1,6 +1,9 @@
 //! The progress of a lab's run.
 
+use std::path::Path;
+
 use throng_report::Interval;
+use throng_report::runfile::RunHeader;
 
 /// An event of a running lab.
 #[derive(Debug)]
@@ -17,6 +20,13 @@ pub enum LabProgress<'a> {
         of: usize,
         /// Seconds that the row should take.
         seconds: u64,
+    },
+    /// The load of the row begins.
+    Load {
+        /// The first line of its run.
+        header: &'a RunHeader,
+        /// The control socket of its generator.
+        control: &'a Path,
     },
     /// An interval of the row's run is recorded.
     Interval {

@@ -44,6 +44,17 @@ impl RunContent {
         Self { header, thresholds, fold, history, page: None, warnings: Vec::new() }
     }
 
+    /// Starts with the first line of a run that another process records. The thresholds are those
+    /// of its scenario.
+    pub fn of_header(header: RunHeader) -> Self {
+        // The file contains the scenario's text. This version may not be able to parse one of
+        // another version.
+        let ScenarioSource { path, source } = &header.scenario;
+        let thresholds = Scenario::parse(source, path)
+            .map_or_else(|_| Vec::new(), |scenario| scenario.thresholds);
+        Self::new(header, thresholds)
+    }
+
     /// Keeps what a page draws, too. It costs about a fifth of the time of reading.
     pub fn with_page(mut self) -> Self {
         self.page = Some(PageBuilder::new());
@@ -57,12 +68,7 @@ impl RunContent {
     /// The input cannot be read, or is no run file.
     pub fn read(input: impl BufRead, with_page: bool) -> Result<(Self, RunResult), ReadError> {
         let mut reader = RunFileReader::open(input)?;
-        // The file contains the scenario's text. This version may not be able to parse one of
-        // another version.
-        let ScenarioSource { path, source } = &reader.header().scenario;
-        let thresholds = Scenario::parse(source, path)
-            .map_or_else(|_| Vec::new(), |scenario| scenario.thresholds);
-        let mut content = Self::new(reader.header().clone(), thresholds);
+        let mut content = Self::of_header(reader.header().clone());
         if with_page {
             content = content.with_page();
         }

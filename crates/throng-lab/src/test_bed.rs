@@ -308,6 +308,9 @@ impl TestBed {
         loop {
             let ended = process.has_ended();
             let mut next = NextStep::Continue;
+            if let Some(header) = &follow.header() {
+                progress(LabProgress::Load { header, control: &control });
+            }
             follow.read(&mut |interval, previous| {
                 progress(LabProgress::Interval { row, interval, previous, seconds: spec.seconds });
                 if each(interval) == NextStep::Stop {

@@ -162,6 +162,7 @@ impl LabDisplay {
                     self.progress.note(&format!("{number}/{of} {name}, about {seconds} s"));
                 }
             }
+            LabProgress::Load { .. } => {}
             LabProgress::Interval { interval, previous, .. } => {
                 self.progress.tick();
                 if self.progress.is_live() || self.should_print(interval) {

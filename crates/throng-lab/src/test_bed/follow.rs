@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use throng_report::Interval;
-use throng_report::runfile::{self, RunFile};
+use throng_report::runfile::{self, RunFile, RunHeader};
 
 /// A reader of the lines written so far.
 #[derive(Debug)]
@@ -15,24 +15,29 @@ pub(super) struct RunFileFollower {
     /// The bytes of an incomplete line.
     partial: Vec<u8>,
     previous: Option<Interval>,
+    has_header: bool,
 }
 
 impl RunFileFollower {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), file: None, partial: Vec::new(), previous: None }
+        let (file, partial, previous) = (None, Vec::new(), None);
+        Self { path: path.to_owned(), file, partial, previous, has_header: false }
+    }
+
+    /// Returns the first line, once, as soon as it is written.
+    pub(super) fn header(&mut self) -> Option<RunHeader> {
+        if self.has_header {
+            return None;
+        }
+        self.fill();
+        let end = self.partial.iter().position(|byte| *byte == b'\n')?;
+        self.has_header = true;
+        serde_json::from_slice(&self.partial[..end]).ok()
     }
 
     /// Calls `each` for every new interval, with the interval before it.
     pub(super) fn read(&mut self, each: &mut dyn FnMut(&Interval, Option<&Interval>)) {
-        if self.file.is_none() {
-            self.file = File::open(&self.path).ok();
-        }
-        let Some(file) = &mut self.file else { return };
-        // After a failed write the writer truncates half a line and goes on. This reader is then in
-        // the middle of a line, which it skips: `finish` reads the whole file again.
-        if file.read_to_end(&mut self.partial).is_err() {
-            return;
-        }
+        self.fill();
         while let Some(end) = self.partial.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.partial.drain(..=end).collect();
             // The first and the last line are not intervals.
@@ -41,6 +46,18 @@ impl RunFileFollower {
                 self.previous = Some(interval);
             }
         }
+    }
+
+    /// Reads what was written since.
+    fn fill(&mut self) {
+        if self.file.is_none() {
+            self.file = File::open(&self.path).ok();
+        }
+        let Some(file) = &mut self.file else { return };
+        // After a failed write the writer truncates half a line and goes on. This reader is then in
+        // the middle of a line, which it skips: `finish` reads the whole file again.
+        // An error now is one of `finish` too.
+        let _ = file.read_to_end(&mut self.partial);
     }
 
     /// Reads the whole file after its writer has ended.
@@ -68,15 +85,18 @@ mod tests {
         let path = dir.path().join("run.jsonl");
         let mut follow = RunFileFollower::new(&path);
         let mut seen = Vec::new();
+        assert_eq!(follow.header(), None, "there is no file yet");
+        follow.read(&mut |_, _| panic!("there is no file yet"));
+        let mut writer =
+            RunFileWriter::create(File::create(&path).unwrap(), &RunHeader::default()).unwrap();
+        assert_eq!(follow.header(), Some(RunHeader::default()));
+        assert_eq!(follow.header(), None, "it is returned once");
         let mut look = |follow: &mut RunFileFollower| {
             follow.read(&mut |interval, previous| {
                 seen.push((interval.at_ms, previous.map(|previous| previous.at_ms)));
             });
             seen.clone()
         };
-        assert_eq!(look(&mut follow), [], "there is no file yet");
-        let mut writer =
-            RunFileWriter::create(File::create(&path).unwrap(), &RunHeader::default()).unwrap();
         let at = |at_ms| Interval { at_ms, span_ms: 1000, ..Default::default() };
         let _ = writer.interval(&at(1000));
         assert_eq!(look(&mut follow), [(1000, None)]);
