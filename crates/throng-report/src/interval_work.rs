@@ -86,7 +86,7 @@ fn connects_due(before: &LoadCounters, now: &LoadCounters) -> u64 {
     let late =
         |counters: &LoadCounters| counters.users_intended.saturating_sub(counters.users_started);
     let begun = now.connects_started.saturating_sub(before.connects_started);
-    (begun + late(now)).saturating_sub(late(before))
+    begun.saturating_add(late(now)).saturating_sub(late(before))
 }
 
 /// Returns the CPU time of the server's process so far: as the server says, else as its kernel

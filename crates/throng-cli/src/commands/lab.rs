@@ -2,16 +2,18 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use serde_json::Value;
+use throng_control::{ControlRequest, ControlTarget, RemoteTarget, Verb};
 use throng_lab::{LabOptions, LabProgress, labs};
-use throng_report::Interval;
 use throng_report::render::{Align, Table};
+use throng_view::terminal::TerminalModel;
 
 use crate::interrupt::Interrupt;
 use crate::output::JsonOut;
-use crate::progress::Progress;
+use crate::progress::{LINE_EVERY, Progress};
 use crate::{Exit, Failure, output, quantity};
 
 /// List the bundled experiments, or run one with server and generator on this machine
@@ -42,6 +44,9 @@ pub(crate) struct Lab {
     /// Keep scenarios, run files and the output of server and generator in this folder
     #[arg(long, value_name = "DIR", requires = "name")]
     keep: Option<PathBuf>,
+    /// Print lines of progress on a terminal too, and take no keys
+    #[arg(long, requires = "name")]
+    no_tui: bool,
     /// Write the result as JSON; `-` is standard output
     #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]
     json: Option<JsonOut>,
@@ -55,6 +60,7 @@ Examples:
   throng lab phoenix-2m --users 200k --rate 5k --keep results
   sudo throng lab fast-connect --isolate --json result.json
 
+On a terminal it shows a live view; ? lists its keys.
 Ctrl-C ends the load early and reports what was measured.
 
 Exit codes:
@@ -80,8 +86,16 @@ impl Lab {
             force: self.force,
             ..LabOptions::default()
         };
-        Interrupt::install(false)?.also_set(&Arc::clone(&options.stop))?;
-        let mut display = LabDisplay::new(quiet);
+        let interrupt = Interrupt::install(false)?;
+        interrupt.also_set(&Arc::clone(&options.stop))?;
+        let view = || {
+            let stop = Arc::clone(&options.stop);
+            let first = move || stop.store(true, Ordering::Relaxed);
+            Progress::view(TerminalModel::of_lab(name), &interrupt, first)
+        };
+        let view = (!self.no_tui && !quiet).then(view).flatten();
+        let progress = view.unwrap_or_else(|| Progress::lines(LINE_EVERY, quiet));
+        let display = LabDisplay { progress, stop: Arc::clone(&options.stop) };
         let report = throng_lab::run(name, &options, &mut |event| display.show(&event));
         display.progress.finish();
         let report = report.map_err(|error| Failure::new(error.to_string()))?;
@@ -137,76 +151,52 @@ fn program_name() -> String {
     if name.is_empty() { "throng".to_owned() } else { name }
 }
 
-/// The display of a lab's progress: one live line on a terminal, and in a pipe a line now and then.
+/// The display of a lab's progress.
 struct LabDisplay {
-    quiet: bool,
     progress: Progress,
-    /// The end of the last interval with a line in a pipe, in milliseconds.
-    printed_ms: u64,
+    stop: Arc<AtomicBool>,
 }
 
 impl LabDisplay {
-    fn new(quiet: bool) -> Self {
-        Self { quiet, progress: Progress::new(Duration::ZERO, quiet), printed_ms: 0 }
-    }
-
-    fn show(&mut self, event: &LabProgress<'_>) {
+    fn show(&self, event: &LabProgress<'_>) {
+        let Self { progress, stop } = self;
         match event {
-            LabProgress::Note(note) => self.progress.note(note),
+            LabProgress::Note(note) => progress.note(note),
             LabProgress::Row { name, number, of, seconds } => {
-                self.progress.finish();
-                self.printed_ms = 0;
-                let title = format!("{number}/{of} {name}");
-                self.progress = Progress::titled(title, Duration::from_secs(*seconds), self.quiet);
-                if !self.progress.is_live() {
-                    self.progress.note(&format!("{number}/{of} {name}, about {seconds} s"));
-                }
+                progress.begin_row(name, *number, *of, *seconds);
+                progress.steer(Arc::new(LabControl { load: None, stop: Arc::clone(stop) }));
             }
-            LabProgress::Load { .. } => {}
-            LabProgress::Interval { interval, previous, .. } => {
-                self.progress.tick();
-                if self.progress.is_live() || self.should_print(interval) {
-                    self.progress.show(interval, *previous);
-                }
+            LabProgress::Load { header, control } => {
+                progress.begin_load(header);
+                let load = Some(RemoteTarget { path: control.to_path_buf() });
+                progress.steer(Arc::new(LabControl { load, stop: Arc::clone(stop) }));
             }
+            LabProgress::Interval { interval, previous, .. } => progress.show(interval, *previous),
         }
-    }
-
-    /// Reports whether a pipe gets a line for the interval: it has events, or the last line is old.
-    fn should_print(&mut self, interval: &Interval) -> bool {
-        let is_due = interval.at_ms >= self.printed_ms + LINE_INTERVAL_MS;
-        let should_print = interval.span_ms > 0 && (is_due || !interval.events.is_empty());
-        if should_print {
-            self.printed_ms = interval.at_ms;
-        }
-        should_print
     }
 }
 
-/// The time between two lines in a pipe.
-const LINE_INTERVAL_MS: u64 = 10_000;
+/// A lab as the keys of its view steer it.
+struct LabControl {
+    /// The generator of the present row.
+    load: Option<RemoteTarget>,
+    /// Ends the lab early.
+    stop: Arc<AtomicBool>,
+}
 
-#[cfg(test)]
-mod tests {
-    use throng_report::{RunEvent, RunEventKind};
-
-    use super::*;
-
-    fn at(at_ms: u64) -> Interval {
-        Interval { at_ms, span_ms: 250, ..Interval::default() }
+impl ControlTarget for LabControl {
+    fn verbs(&self) -> &[Verb] {
+        &Verb::ALL
     }
 
-    #[test]
-    fn a_pipe_gets_a_line_every_ten_seconds_and_where_something_happened() {
-        let mut display = LabDisplay::new(true);
-        let quarters = (1..=90).map(|quarter| at(250 * quarter));
-        let printed: Vec<_> = quarters.filter(|interval| display.should_print(interval)).collect();
-        assert_eq!(
-            printed.iter().map(|interval| interval.at_ms).collect::<Vec<_>>(),
-            [10_000, 20_000]
-        );
-        let kind = RunEventKind::Steered { command: "stop 5".into() };
-        let steered = Interval { events: vec![RunEvent::new(1, kind)], ..at(23_000) };
-        assert!(display.should_print(&steered) && !display.should_print(&at(23_250)));
+    fn answer(&self, request: &ControlRequest) -> Result<Value, String> {
+        match (&self.load, request.verb) {
+            (_, Verb::Shutdown) => {
+                self.stop.store(true, Ordering::Relaxed);
+                Ok(Value::Null)
+            }
+            (Some(load), _) => load.answer(request),
+            (None, _) => Err("no load runs now".to_owned()),
+        }
     }
 }

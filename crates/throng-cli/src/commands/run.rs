@@ -17,16 +17,18 @@ use std::sync::{Arc, Mutex};
 
 use throng_base::units::show_duration;
 use throng_control::ProcessRole;
+use throng_lab::RunContent;
 use throng_lab::recorder::{
     Outcome, RecordError, Recorder, RecorderOptions, RunFileLock, RunProbes,
 };
 use throng_load::run::RunningLoad;
 use throng_report::RunExit;
 use throng_report::runfile::RunEndReason;
+use throng_view::terminal::TerminalModel;
 
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};
 use crate::output::JsonOut;
-use crate::progress::Progress;
+use crate::progress::{INTERVALS_PER_LINE, Progress};
 use crate::{Exit, Failure, output};
 use calibrate::CalibrationResult;
 pub(crate) use flags::Run;
@@ -67,16 +69,16 @@ impl Run {
             }
         };
         let recorder = place.begin(self.recorder_options(&plan)).map_err(unwritten)?;
-        let progress = Progress::new(plan.load.length, quiet);
-        progress.note(&text::beginning(&plan, observer.server.as_ref()));
+        let note = |text: &str| output::say_beside(quiet, text);
+        note(&text::beginning(&plan, observer.server.as_ref()));
         if let Some(address) = &self.server_facts {
-            progress.note(&format!("server facts: from the watch at {address}"));
+            note(&format!("server facts: from the watch at {address}"));
         }
         if let Some(why) = uncalibrated {
-            progress.note(&format!("calibration failed: {why}"));
+            note(&format!("calibration failed: {why}"));
         }
+        let progress = self.progress(&plan, &interrupt, quiet);
         let outcome = self.record(plan, observer, recorder, &interrupt, &progress)?;
-        progress.finish();
         self.finish(&outcome, &interrupt, quiet)
     }
 
@@ -107,6 +109,21 @@ impl Run {
         Ok(unknown)
     }
 
+    /// Returns a live view if there is a terminal for it, else lines.
+    fn progress(&self, plan: &RunPlan, interrupt: &Interrupt, quiet: bool) -> Progress {
+        let view = || {
+            let content = RunContent::new(plan.header.clone(), plan.thresholds.clone());
+            let first = interrupt.clone();
+            let first = move || first.request(By::Sigint);
+            Progress::view(TerminalModel::of_run(content), interrupt, first)
+        };
+        let may_view = !(self.no_tui || quiet || self.exit_with_parent);
+        may_view
+            .then(view)
+            .flatten()
+            .unwrap_or_else(|| Progress::lines(self.interval * INTERVALS_PER_LINE, quiet))
+    }
+
     fn recorder_options(&self, plan: &RunPlan) -> RecorderOptions {
         RecorderOptions {
             run_file: (!self.no_record).then(|| self.record.clone()),
@@ -132,12 +149,10 @@ impl Run {
         let sources = RunProbes { generator: Box::new(Arc::clone(&load)), server, kernel };
         let recording = recorder.start(sources, progress.callback());
         let control = LoadControl::new(Arc::clone(&load), recording.handle(), interrupt.clone());
-        let control = throng_control::serve(
-            self.control.as_deref(),
-            ProcessRole::Load,
-            &title,
-            Arc::new(control),
-        );
+        let control = Arc::new(control);
+        progress.steer(Arc::clone(&control) as Arc<_>);
+        let control =
+            throng_control::serve(self.control.as_deref(), ProcessRole::Load, &title, control);
         if let Err(error) = &control {
             recording.handle().stop("no control socket");
             progress.note(&error.to_string());
@@ -151,11 +166,11 @@ impl Run {
                 ));
                 recording.handle().stop(&by.to_string());
             }
-            progress.tick();
             std::thread::sleep(LOOK_EVERY);
         }
         let outcome = recording.wait();
-        // First the socket, whose threads use the load, then the load.
+        // First the view and the socket, whose threads use the load, then the load.
+        progress.finish();
         drop(control?);
         if let Some(load) = Arc::into_inner(load).and_then(|load| load.into_inner().ok()) {
             load.join();

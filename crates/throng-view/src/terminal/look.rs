@@ -3,7 +3,10 @@
 use std::env;
 
 use ratatui::buffer::{Buffer, Cell};
-use ratatui::style::Color;
+use ratatui::style::{Color, Style};
+
+/// The style of what is there to be looked up, and not to be seen first.
+pub const FAINT: Style = Style::new().fg(Color::DarkGray);
 
 /// The look of a terminal. Views draw with colours and in Unicode, and [`Look::apply`] takes away
 /// what the terminal lacks.
