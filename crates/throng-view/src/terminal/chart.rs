@@ -55,9 +55,10 @@ pub(crate) enum Scale {
 }
 
 impl Scale {
-    /// Returns a scale from 0 that has room for `most`, and a round number at its end.
+    /// Returns a scale from 0 to 10 at least that has room for `most`, and a round number at its
+    /// end.
     pub(crate) fn linear(most: f64) -> Self {
-        let most = if most.is_finite() { most.max(1.0) } else { 1.0 };
+        let most = if most.is_finite() { most.max(10.0) } else { 10.0 };
         let power = 10f64.powf(most.log10().floor());
         let steps = [1.0, 2.0, 4.0, 6.0, 8.0, 10.0];
         let step = steps.into_iter().find(|step| step * power >= most);
@@ -241,7 +242,8 @@ impl Widget for Chart {
 /// planned end. So the axis moves seldom.
 pub(crate) fn round_time(now_ms: u64, planned_ms: Option<u64>) -> u64 {
     let planned_ms = planned_ms.filter(|planned_ms| *planned_ms >= now_ms);
-    let steps = [10, 20, 30, 60, 120, 240, 360, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 21_600];
+    // A quarter of each is whole.
+    let steps = [20, 40, 60, 120, 240, 480, 1_200, 2_400, 3_600, 7_200, 14_400, 28_800];
     let round = steps.into_iter().map(|seconds| seconds * 1_000).find(|ms| *ms >= now_ms);
     let hours12 = 12 * 3_600_000;
     let round = round.unwrap_or_else(|| now_ms.div_ceil(hours12).saturating_mul(hours12));
@@ -264,7 +266,8 @@ mod tests {
 
     #[test]
     fn scales_end_at_round_numbers() {
-        for (most, end) in [(0.0, 1.0), (1.0, 1.0), (950.0, 1e3), (1_001.0, 2e3), (6_500.0, 8e3)] {
+        for (most, end) in [(0.0, 10.0), (11.0, 20.0), (950.0, 1e3), (1_001.0, 2e3), (6_500.0, 8e3)]
+        {
             assert_eq!(Scale::linear(most), Scale::Linear(end), "{most}");
         }
         assert_eq!(Scale::log(120.0, 45_000.0), Scale::Log { from: 2, to: 5 });
@@ -277,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_time_axis_ends_at_a_round_time_or_with_the_run() {
-        assert_eq!(round_time(0, None), 10_000);
+        assert_eq!(round_time(0, None), 20_000);
         assert_eq!(round_time(61_000, None), 120_000);
         assert_eq!(round_time(61_000, Some(90_000)), 90_000);
         assert_eq!(round_time(95_000, Some(90_000)), 120_000, "users leave after the plan");
