@@ -27,10 +27,19 @@ enum Display {
 }
 
 impl Progress {
-    /// Returns progress in lines, one for `every` at least. With `json_on_stdout`, it writes
-    /// nothing to standard output.
-    pub(crate) fn lines(every: Duration, json_on_stdout: bool) -> Self {
-        let rule = Mutex::new(LineRule::new(every));
+    /// Returns the progress of a run in lines, for intervals of this length. With
+    /// `json_on_stdout`, it writes nothing to standard output.
+    pub(crate) fn lines_of_run(interval: Duration, json_on_stdout: bool) -> Self {
+        Self::lines(LineRule::new(interval * INTERVALS_PER_LINE, true), json_on_stdout)
+    }
+
+    /// Returns the progress of a lab in lines, without those for phases: its rows are short.
+    pub(crate) fn lines_of_lab(json_on_stdout: bool) -> Self {
+        Self::lines(LineRule::new(LINE_EVERY, false), json_on_stdout)
+    }
+
+    fn lines(rule: LineRule, json_on_stdout: bool) -> Self {
+        let rule = Mutex::new(rule);
         Self(Arc::new(Display::Lines { on_stderr: json_on_stdout, rule }))
     }
 
@@ -109,10 +118,12 @@ impl Progress {
     }
 }
 
-/// The rule which intervals get a line: those with events, those in which a phase begins, and one
-/// now and then.
+/// The rule which intervals get a line: those with events, those in which a phase of a run begins,
+/// and one now and then.
 struct LineRule {
     every_ms: u64,
+    /// Whether a phase that begins gets a line.
+    has_phases: bool,
     /// The end of the last interval with a line, in milliseconds.
     printed_ms: u64,
     /// The phase of the last interval.
@@ -120,9 +131,9 @@ struct LineRule {
 }
 
 impl LineRule {
-    fn new(every: Duration) -> Self {
+    fn new(every: Duration, has_phases: bool) -> Self {
         let every_ms = u64::try_from(every.as_millis()).unwrap_or(u64::MAX);
-        Self { every_ms, printed_ms: 0, phase: None }
+        Self { every_ms, has_phases, printed_ms: 0, phase: None }
     }
 
     /// Begins another run.
@@ -136,7 +147,7 @@ impl LineRule {
         let is_new_phase = self.phase.is_some() && phase.is_some() && phase != self.phase;
         self.phase = phase.or_else(|| self.phase.take());
         let is_due = interval.at_ms >= self.printed_ms.saturating_add(self.every_ms);
-        let has_news = is_new_phase || !interval.events.is_empty();
+        let has_news = is_new_phase && self.has_phases || !interval.events.is_empty();
         let should_print =
             interval.span_ms > 0 && (has_news || is_due && !is_still_leaving(interval, previous));
         if should_print {
@@ -157,9 +168,9 @@ fn is_still_leaving(interval: &Interval, previous: Option<&Interval>) -> bool {
 }
 
 /// The time between two lines of a lab.
-pub(crate) const LINE_EVERY: Duration = Duration::from_secs(10);
+const LINE_EVERY: Duration = Duration::from_secs(10);
 /// The intervals of a run for which there is one line.
-pub(crate) const INTERVALS_PER_LINE: u32 = 10;
+const INTERVALS_PER_LINE: u32 = 10;
 
 #[cfg(test)]
 mod tests {
@@ -174,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_line_comes_every_ten_seconds_and_where_something_happened() {
-        let mut rule = LineRule::new(LINE_EVERY);
+        let mut rule = LineRule::new(LINE_EVERY, true);
         let mut printed = Vec::new();
         let mut see = |interval: &Interval| {
             if rule.should_print(interval, None) {
@@ -194,11 +205,18 @@ mod tests {
 
     #[test]
     fn another_run_begins_from_zero() {
-        let mut rule = LineRule::new(LINE_EVERY);
+        let mut rule = LineRule::new(LINE_EVERY, true);
         assert!(rule.should_print(&at(30_000, "hold for 1m"), None));
         rule.begin();
         assert!(!rule.should_print(&at(9_000, "ramp to 2k"), None));
         assert!(rule.should_print(&at(10_000, "ramp to 2k"), None));
+    }
+
+    #[test]
+    fn a_phase_of_a_lab_has_no_line() {
+        let mut rule = LineRule::new(LINE_EVERY, false);
+        let phases = ["ramp to 2k", "hold for 1m"].into_iter().zip([1_000, 2_000]);
+        assert!(!phases.into_iter().any(|(phase, ms)| rule.should_print(&at(ms, phase), None)));
     }
 
     #[test]

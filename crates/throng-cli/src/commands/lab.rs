@@ -13,7 +13,7 @@ use throng_view::terminal::TerminalModel;
 
 use crate::interrupt::Interrupt;
 use crate::output::JsonOut;
-use crate::progress::{LINE_EVERY, Progress};
+use crate::progress::Progress;
 use crate::{Exit, Failure, output, quantity};
 
 /// List the bundled experiments, or run one with server and generator on this machine
@@ -94,7 +94,7 @@ impl Lab {
             Progress::view(TerminalModel::of_lab(name), &interrupt, first)
         };
         let view = (!self.no_tui && !quiet).then(view).flatten();
-        let progress = view.unwrap_or_else(|| Progress::lines(LINE_EVERY, quiet));
+        let progress = view.unwrap_or_else(|| Progress::lines_of_lab(quiet));
         let display = LabDisplay { progress, stop: Arc::clone(&options.stop) };
         let report = throng_lab::run(name, &options, &mut |event| display.show(&event));
         display.progress.finish();

@@ -28,7 +28,7 @@ use throng_view::terminal::TerminalModel;
 
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};
 use crate::output::JsonOut;
-use crate::progress::{INTERVALS_PER_LINE, Progress};
+use crate::progress::Progress;
 use crate::{Exit, Failure, output};
 use calibrate::CalibrationResult;
 pub(crate) use flags::Run;
@@ -121,7 +121,7 @@ impl Run {
         may_view
             .then(view)
             .flatten()
-            .unwrap_or_else(|| Progress::lines(self.interval * INTERVALS_PER_LINE, quiet))
+            .unwrap_or_else(|| Progress::lines_of_run(self.interval, quiet))
     }
 
     fn recorder_options(&self, plan: &RunPlan) -> RecorderOptions {

@@ -94,6 +94,8 @@ impl TerminalModel {
         if let Some(row) = self.row.take() {
             self.judge();
             let grade = self.result.as_ref().map(|result| result.summary.validity.grade);
+            // If a row runs again, its last run counts.
+            self.rows_over.retain(|over| over.name != row.name);
             self.rows_over.push(RowOver { name: row.name, grade });
         }
         self.row = Some(LabRow { name: name.to_owned(), number, of });

@@ -65,15 +65,23 @@ impl Screen {
         Ok(Self { terminal, look, keys: VecDeque::new(), is_continued, has_keys: true })
     }
 
-    /// Draws a frame, in the look that the environment asks for.
+    /// Draws a frame, in the look that the environment asks for. In the background it draws
+    /// nothing.
     ///
     /// # Errors
     /// The terminal is gone.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        let was_stopped = self.is_continued.swap(false, Ordering::Relaxed);
-        if was_stopped || !IS_OPEN.load(Ordering::Relaxed) {
+        if self.is_continued.swap(false, Ordering::Relaxed) {
+            IS_OPEN.store(false, Ordering::SeqCst);
+        }
+        if !IS_OPEN.load(Ordering::Relaxed) {
+            if !is_in_foreground() {
+                return Ok(());
+            }
             enter()?;
-            self.terminal.clear()?;
+            // `Terminal::clear` would ask for the cursor, and crossterm's reader would answer.
+            let size = self.terminal.size()?;
+            self.terminal.resize(size.into())?;
         }
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         let look = self.look;
@@ -93,7 +101,8 @@ impl Screen {
     }
 
     fn read_keys(&mut self, timeout: Duration) {
-        if !self.has_keys {
+        let is_stopped = self.is_continued.load(Ordering::Relaxed);
+        if !self.has_keys || is_stopped || !IS_OPEN.load(Ordering::Relaxed) {
             return thread::sleep(timeout);
         }
         let began = Instant::now();

@@ -175,7 +175,7 @@ fn the_operation_and_the_first_chart_can_be_chosen() {
         assert!(text.contains(&format!("{operation} latency")), "{text}");
         model.press(Key::Char('o'));
     }
-    assert!(shown(&model, 40, 14, Look::FULL).contains("connected 83"));
+    assert!(shown(&model, 40, 14, Look::FULL).contains("connected 821"));
     model.press(Key::Tab);
     assert!(shown(&model, 40, 14, Look::FULL).contains("per second "));
 }
