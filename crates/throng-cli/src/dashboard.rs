@@ -72,6 +72,11 @@ impl UiFlags {
 }
 
 impl LivePage {
+    /// Returns the sentence with its link.
+    pub(crate) fn link(&self) -> Option<String> {
+        self.0.as_ref().map(|(dashboard, _)| format!("live page: {}", dashboard.url()))
+    }
+
     /// Begins a run.
     pub(crate) fn begin(&self, title: &str, content: impl FnOnce() -> RunContent) {
         self.feed().inspect(|feed| feed.begin(title, content()));

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
-use throng_driver::signals;
+use throng_driver::signals::{self, SignalFlag};
 
 use crate::{Failure, orphan};
 
@@ -15,6 +16,7 @@ use crate::{Failure, orphan};
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt {
     by: Arc<AtomicUsize>,
+    flags: Vec<SignalFlag>,
 }
 
 /// The source of a request to end.
@@ -39,10 +41,10 @@ impl Interrupt {
     pub(crate) fn install(exit_with_parent: bool) -> Result<Self, Failure> {
         let refused = |error| Failure::new(format!("cannot handle signals: {error}"));
         let by = Arc::new(AtomicUsize::new(NO_REQUEST));
-        signals::install(&by).map_err(refused)?;
+        let flags = signals::install(&by).map_err(refused)?.to_vec();
         // With a handler, a run file that reaches `ulimit -f` is a write error, as a full disk is.
         flag::register(SIGXFSZ, Arc::default()).map_err(refused)?;
-        let interrupt = Self { by };
+        let interrupt = Self { by, flags };
         if exit_with_parent {
             orphan::watch(interrupt.clone());
         }
@@ -59,6 +61,44 @@ impl Interrupt {
                 .map_err(|error| Failure::new(format!("cannot handle signals: {error}")))?;
         }
         Ok(())
+    }
+
+    /// Calls `restore` before a second signal of the same kind ends the process.
+    pub(crate) fn restore_before_exit(&self, restore: fn()) {
+        let flags = self.flags.clone();
+        let mut arrived = vec![0; flags.len()];
+        let watch = move || {
+            loop {
+                for (flag, arrived) in flags.iter().zip(&mut arrived) {
+                    *arrived += usize::from(flag.take());
+                    if *arrived > 1 {
+                        restore();
+                        flag.exit();
+                    }
+                }
+                thread::sleep(LOOK_EVERY);
+            }
+        };
+        // Without this thread, the signal ends the process and leaves the terminal as it is.
+        let _ = thread::Builder::new().name("signals".to_owned()).spawn(watch);
+    }
+
+    /// Returns what to do at a Ctrl-C that a view reads as a key, which then is no signal: the
+    /// first one calls `first`, and the second one ends the process, as the signal does.
+    pub(crate) fn on_key(
+        &self,
+        restore: fn(),
+        first: impl Fn() + Send + 'static,
+    ) -> impl Fn() + Send + 'static {
+        let sigint = self.flags.first().cloned();
+        let pressed = AtomicUsize::new(0);
+        move || match (pressed.fetch_add(1, Ordering::Relaxed), &sigint) {
+            (0, _) | (_, None) => first(),
+            (_, Some(sigint)) => {
+                restore();
+                sigint.exit();
+            }
+        }
     }
 
     /// Returns the source of the first request to end, if there was one.
@@ -96,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_first_request_from_within_is_named() {
-        let interrupt = Interrupt { by: Arc::default() };
+        let interrupt = Interrupt { by: Arc::default(), flags: Vec::new() };
         assert_eq!(interrupt.requested(), None);
         interrupt.request(By::Parent);
         interrupt.request(By::Control);

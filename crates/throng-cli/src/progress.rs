@@ -1,157 +1,167 @@
-//! The progress of a run: a bar on a terminal, one line per interval elsewhere.
+//! The progress of a run or a lab: a live view on a terminal, and a few lines elsewhere.
 
-use std::io::{self, IsTerminal};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use throng_base::units::show_duration;
+use throng_control::ControlTarget;
+use throng_lab::RunContent;
 use throng_report::Interval;
-use throng_report::render::{broadcast_progress, count, micros, paused, progress_line, rate};
+use throng_report::render::progress_line;
+use throng_report::runfile::RunHeader;
+use throng_view::terminal::{Screen, TerminalModel, TerminalView, screen};
 
+use crate::interrupt::Interrupt;
 use crate::output;
 
-/// The display of a run's progress.
+/// The display of progress.
 #[derive(Clone)]
-pub(crate) struct Progress {
-    display: Display,
-    begun: Instant,
-    length: Duration,
-}
+pub(crate) struct Progress(Arc<Display>);
 
-#[derive(Clone)]
 enum Display {
-    /// A bar on standard error, if both outputs are terminals.
-    Bar(ProgressBar),
+    View(TerminalView),
     /// Lines on standard output, or on standard error if standard output is for JSON.
-    Lines { on_stderr: bool },
+    Lines {
+        on_stderr: bool,
+        rule: Mutex<LineRule>,
+    },
 }
 
 impl Progress {
-    /// Returns the progress of a run of `length`. With `json_on_stdout`, it writes nothing to
-    /// standard output.
-    pub(crate) fn new(length: Duration, json_on_stdout: bool) -> Self {
-        Self::titled(String::new(), length, json_on_stdout)
+    /// Returns the progress of a run in lines, for intervals of this length. With
+    /// `json_on_stdout`, it writes nothing to standard output.
+    pub(crate) fn lines_of_run(interval: Duration, json_on_stdout: bool) -> Self {
+        Self::lines(LineRule::new(interval * INTERVALS_PER_LINE, true), json_on_stdout)
     }
 
-    /// Returns the progress of a run of `length`, with a title before the bar.
-    pub(crate) fn titled(title: String, length: Duration, json_on_stdout: bool) -> Self {
-        let bar = io::stderr().is_terminal() && (json_on_stdout || io::stdout().is_terminal());
-        let display = if bar {
-            Display::Bar(new_bar(title, length))
-        } else {
-            Display::Lines { on_stderr: json_on_stdout }
-        };
-        Self { display, begun: Instant::now(), length }
+    /// Returns the progress of a lab in lines, without those for phases: its rows are short.
+    pub(crate) fn lines_of_lab(json_on_stdout: bool) -> Self {
+        Self::lines(LineRule::new(LINE_EVERY, false), json_on_stdout)
     }
 
-    /// Reports whether the progress is one line that is updated, and not a sequence of lines.
-    pub(crate) fn is_live(&self) -> bool {
-        matches!(self.display, Display::Bar(_))
+    fn lines(rule: LineRule, json_on_stdout: bool) -> Self {
+        let rule = Mutex::new(rule);
+        Self(Arc::new(Display::Lines { on_stderr: json_on_stdout, rule }))
+    }
+
+    /// Returns a live view of `model`, if there is a terminal for it. A first Ctrl-C calls
+    /// `first`.
+    pub(crate) fn view(
+        model: TerminalModel,
+        interrupt: &Interrupt,
+        first: impl Fn() + Send + 'static,
+    ) -> Option<Self> {
+        if !Screen::is_possible() {
+            return None;
+        }
+        let view = TerminalView::open(model, interrupt.on_key(screen::restore, first)).ok()?;
+        interrupt.restore_before_exit(screen::restore);
+        Some(Self(Arc::new(Display::View(view))))
     }
 
     /// Returns the recorder's callback, which takes each interval and the previous one.
     pub(crate) fn callback(&self) -> impl FnMut(&Interval, Option<&Interval>) + Send + 'static {
-        let this = Arc::new(self.clone());
-        move |interval, previous| {
-            if interval.span_ms > 0 {
-                this.show(interval, previous);
-            }
-        }
-    }
-
-    /// Updates the bar.
-    pub(crate) fn tick(&self) {
-        if let Display::Bar(bar) = &self.display {
-            bar.set_position(self.begun.elapsed().min(self.length).as_millis() as u64);
-        }
+        let this = self.clone();
+        move |interval, previous| this.show(interval, previous)
     }
 
     /// Prints a sentence beside the progress.
     pub(crate) fn note(&self, text: &str) {
-        match &self.display {
-            Display::Bar(bar) => bar.println(text),
-            Display::Lines { on_stderr } => output::say_beside(*on_stderr, text),
+        match &*self.0 {
+            Display::View(view) => view.note(text),
+            Display::Lines { on_stderr, .. } => output::say_beside(*on_stderr, text),
         }
     }
 
-    /// Removes the bar.
-    pub(crate) fn finish(&self) {
-        if let Display::Bar(bar) = &self.display {
-            bar.finish_and_clear();
+    /// Shows a sentence that was printed already, if a view covers it.
+    pub(crate) fn keep(&self, text: Option<&str>) {
+        if let (Display::View(view), Some(text)) = (&*self.0, text) {
+            view.note(text);
+        }
+    }
+
+    /// Shows that a row of a lab begins.
+    pub(crate) fn begin_row(&self, name: &str, number: usize, of: usize, seconds: u64) {
+        match &*self.0 {
+            Display::View(view) => view.begin_row(name, number, of, seconds),
+            Display::Lines { rule, .. } => {
+                rule.lock().unwrap_or_else(PoisonError::into_inner).begin();
+                self.note(&format!("{number}/{of} {name}, about {seconds} s"));
+            }
+        }
+    }
+
+    /// Shows that the load of a lab's row begins.
+    pub(crate) fn begin_load(&self, header: &RunHeader) {
+        if let Display::View(view) = &*self.0 {
+            view.begin_load(RunContent::of_header(header.clone()));
+        }
+    }
+
+    /// Steers `target` with the keys of the view.
+    pub(crate) fn steer(&self, target: Arc<dyn ControlTarget>) {
+        if let Display::View(view) = &*self.0 {
+            view.steer(target);
         }
     }
 
     /// Shows an interval.
     pub(crate) fn show(&self, interval: &Interval, previous: Option<&Interval>) {
-        match &self.display {
-            Display::Bar(bar) => {
-                // A title leaves no room for the phase on a terminal of 80 columns.
-                let message = message(interval, previous, bar.prefix().is_empty());
-                bar.set_message(message);
-                for event in &interval.events {
-                    bar.println(event.to_string());
+        match &*self.0 {
+            Display::View(view) => view.show(interval),
+            Display::Lines { rule, .. } => {
+                let mut rule = rule.lock().unwrap_or_else(PoisonError::into_inner);
+                if rule.should_print(interval, previous) {
+                    self.note(&progress_line(interval, previous));
                 }
             }
-            Display::Lines { .. } if is_still_leaving(interval, previous) => {}
-            Display::Lines { .. } => self.note(&progress_line(interval, previous)),
+        }
+    }
+
+    /// Gives the terminal back, and prints the events and notes that its view has shown.
+    pub(crate) fn finish(&self) {
+        if let Display::View(view) = &*self.0 {
+            view.close().iter().for_each(output::say);
         }
     }
 }
 
-fn new_bar(title: String, length: Duration) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(
-        Some(length.as_millis().max(1) as u64),
-        ProgressDrawTarget::stderr_with_hz(10),
-    );
-    let (prefix, width) = if title.is_empty() { ("", 12) } else { ("{prefix} ", 6) };
-    let color = if output::no_color() { "" } else { ".cyan/dim" };
-    let bar_style = format!("{{bar:{width}{color}}}");
-    let length = show_duration(round(length));
-    let template = format!("{prefix}{bar_style} {{elapsed}} of {length} {{wide_msg}}");
-    let style = ProgressStyle::with_template(&template).expect("a template that is tested");
-    bar.set_style(style.progress_chars("━╸─"));
-    bar.set_prefix(title);
-    bar.set_message("starting");
-    bar
+/// The rule which intervals get a line: those with events, those in which a phase of a run begins,
+/// and one now and then.
+struct LineRule {
+    every_ms: u64,
+    /// Whether a phase that begins gets a line.
+    has_phases: bool,
+    /// The end of the last interval with a line, in milliseconds.
+    printed_ms: u64,
+    /// The phase of the last interval.
+    phase: Option<String>,
 }
 
-fn round(length: Duration) -> Duration {
-    if length.as_secs() > 0 { Duration::from_secs(length.as_secs()) } else { length }
-}
+impl LineRule {
+    fn new(every: Duration, has_phases: bool) -> Self {
+        let every_ms = u64::try_from(every.as_millis()).unwrap_or(u64::MAX);
+        Self { every_ms, has_phases, printed_ms: 0, phase: None }
+    }
 
-/// Returns the bar's message: `12k connected, 998/s, p99 1.20 ms, 3 errors, ramp to 100k`. A narrow
-/// terminal cuts off its end, so the least important part comes last.
-fn message(interval: &Interval, previous: Option<&Interval>, with_phase: bool) -> String {
-    let Some(load) = &interval.load else { return String::new() };
-    let nothing = Default::default();
-    let before = previous.and_then(|interval| interval.load.as_ref()).unwrap_or(&nothing);
-    let grown = load.counters.since(&before.counters);
-    // Messages if there are any, else connects.
-    let (done, latency) = match grown.messages_answered {
-        0 => (grown.connects_ok, load.latencies().connect),
-        answered => (answered, load.latencies().message),
-    };
-    let per_second = rate(done as f64 * 1000.0 / interval.span_ms.max(1) as f64);
-    let p99 = if latency.is_empty() {
-        String::new()
-    } else {
-        format!(", p99 {}", micros(latency.percentile(99.0)))
-    };
-    let errors = load.errors.total() + load.counters.connects_failed;
-    let joined = match load.counters.joins_started {
-        0 => String::new(),
-        _ => format!(", {} joined", count(load.counters.joined as f64)),
-    };
-    let paused = paused(load).map_or_else(String::new, |text| format!("{text}, "));
-    let broadcast = broadcast_progress(load).map_or_else(String::new, |text| format!(", {text}"));
-    let phase =
-        if with_phase { format!(", {}", without_times(&load.phase)) } else { String::new() };
-    format!(
-        "{paused}{} connected{joined}, {per_second}{p99}, {} errors{broadcast}{phase}",
-        count(load.counters.connected as f64),
-        count(errors as f64),
-    )
+    /// Begins another run.
+    fn begin(&mut self) {
+        (self.printed_ms, self.phase) = (0, None);
+    }
+
+    /// Reports whether the interval gets a line.
+    fn should_print(&mut self, interval: &Interval, previous: Option<&Interval>) -> bool {
+        let phase = interval.load.as_ref().map(|load| load.phase.clone());
+        let is_new_phase = self.phase.is_some() && phase.is_some() && phase != self.phase;
+        self.phase = phase.or_else(|| self.phase.take());
+        let is_due = interval.at_ms >= self.printed_ms.saturating_add(self.every_ms);
+        let has_news = is_new_phase && self.has_phases || !interval.events.is_empty();
+        let should_print =
+            interval.span_ms > 0 && (has_news || is_due && !is_still_leaving(interval, previous));
+        if should_print {
+            self.printed_ms = interval.at_ms;
+        }
+        should_print
+    }
 }
 
 /// Reports whether the users were leaving before, and nothing has happened since.
@@ -161,26 +171,59 @@ fn is_still_leaving(interval: &Interval, previous: Option<&Interval>) -> bool {
         Some((load.counters.connected, load.errors.total() + load.counters.connects_failed))
     };
     let now = shown(interval);
-    now.is_some() && interval.events.is_empty() && now == previous.and_then(shown)
+    now.is_some() && now == previous.and_then(shown)
 }
 
-/// Returns a phase without its length, which the bar shows: `ramp to 100k over 15m` becomes `ramp
-/// to 100k`.
-fn without_times(phase: &str) -> &str {
-    let end = [" over ", " for "].iter().find_map(|word| phase.find(word));
-    &phase[..end.unwrap_or(phase.len())]
-}
+/// The time between two lines of a lab.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+/// The intervals of a run for which there is one line.
+const INTERVALS_PER_LINE: u32 = 10;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{LEAVING, LoadCounters, LoadInterval};
+    use throng_report::{LEAVING, LoadCounters, LoadInterval, RunEvent, RunEventKind};
 
     use super::*;
 
+    fn at(at_ms: u64, phase: &str) -> Interval {
+        let load = LoadInterval { phase: phase.into(), ..Default::default() };
+        Interval { at_ms, span_ms: 250, load: Some(load), ..Interval::default() }
+    }
+
     #[test]
-    fn the_bar_can_be_made() {
-        new_bar(String::new(), Duration::from_secs(60));
-        new_bar("2/4 dispatch".to_owned(), Duration::ZERO);
+    fn a_line_comes_every_ten_seconds_and_where_something_happened() {
+        let mut rule = LineRule::new(LINE_EVERY, true);
+        let mut printed = Vec::new();
+        let mut see = |interval: &Interval| {
+            if rule.should_print(interval, None) {
+                printed.push(interval.at_ms);
+            }
+        };
+        (0..=90).for_each(|quarter| see(&at(250 * quarter, "ramp to 2k")));
+        let kind = RunEventKind::Steered { command: "stop 5".into() };
+        see(&Interval { events: vec![RunEvent::new(1, kind)], ..at(23_000, "ramp to 2k") });
+        see(&at(23_250, "ramp to 2k"));
+        see(&at(24_000, "hold for 1m"));
+        see(&at(24_250, "hold for 1m"));
+        see(&at(34_000, "hold for 1m"));
+        see(&Interval { span_ms: 0, ..at(60_000, "hold for 1m") });
+        assert_eq!(printed, [10_000, 20_000, 23_000, 24_000, 34_000]);
+    }
+
+    #[test]
+    fn another_run_begins_from_zero() {
+        let mut rule = LineRule::new(LINE_EVERY, true);
+        assert!(rule.should_print(&at(30_000, "hold for 1m"), None));
+        rule.begin();
+        assert!(!rule.should_print(&at(9_000, "ramp to 2k"), None));
+        assert!(rule.should_print(&at(10_000, "ramp to 2k"), None));
+    }
+
+    #[test]
+    fn a_phase_of_a_lab_has_no_line() {
+        let mut rule = LineRule::new(LINE_EVERY, false);
+        let phases = ["ramp to 2k", "hold for 1m"].into_iter().zip([1_000, 2_000]);
+        assert!(!phases.into_iter().any(|(phase, ms)| rule.should_print(&at(ms, phase), None)));
     }
 
     #[test]
@@ -194,25 +237,5 @@ mod tests {
         assert!(!is_still_leaving(&leaving(0), Some(&leaving(4))));
         assert!(is_still_leaving(&leaving(0), Some(&leaving(0))));
         assert!(!is_still_leaving(&Interval::default(), Some(&Interval::default())));
-    }
-
-    #[test]
-    fn the_message_has_connections_rate_latency_and_errors() {
-        let counters = LoadCounters {
-            connected: 12_000,
-            connects_ok: 998,
-            connects_failed: 3,
-            ..Default::default()
-        };
-        let mut load =
-            LoadInterval { phase: "ramp to 100k over 15m".into(), counters, ..Default::default() };
-        load.connect.record_us(1_200);
-        let interval = Interval { span_ms: 1000, load: Some(load), ..Default::default() };
-        assert_eq!(
-            message(&interval, None, true),
-            "12k connected, 998/s, p99 1.20 ms, 3 errors, ramp to 100k"
-        );
-        let short = "12k connected, 998/s, p99 1.20 ms, 3 errors";
-        assert_eq!(message(&interval, None, false), short);
     }
 }

@@ -16,6 +16,7 @@
 mod client;
 mod place;
 mod processes;
+mod remote;
 mod request;
 mod socket;
 mod verb;
@@ -24,6 +25,7 @@ pub use client::{
     ANSWER_TIMEOUT_DEFAULT, ControlClient, ControlError, ControlReply, REPLY_BYTES_MAX,
 };
 pub use processes::{Process, ProcessList, find, processes};
+pub use remote::RemoteTarget;
 pub use request::ControlRequest;
 pub use socket::{
     CLIENTS_MAX, ControlSocket, ControlTarget, IDLE_TIMEOUT, REQUEST_BYTES_MAX, serve,

@@ -5,12 +5,13 @@ mod live;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use throng_control::RemoteTarget;
 use throng_lab::{LabOptions, LabProgress, LabReport, labs};
-use throng_report::Interval;
 use throng_report::render::{Align, Table};
+use throng_view::terminal::TerminalModel;
 
 use crate::dashboard::UiFlags;
 use crate::interrupt::Interrupt;
@@ -18,6 +19,7 @@ use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::report_files::{ReportPlace, RunReader};
 use crate::{Exit, Failure, output, quantity};
+use control::LabControl;
 use live::LabPage;
 
 /// List the bundled experiments, or run one with server and generator on this machine
@@ -53,6 +55,9 @@ pub(crate) struct Lab {
     report: bool,
     #[command(flatten)]
     ui: UiFlags,
+    /// Print lines of progress on a terminal too, and take no keys
+    #[arg(long, requires = "name")]
+    no_tui: bool,
     /// Write the result as JSON; `-` is standard output
     #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]
     json: Option<JsonOut>,
@@ -66,6 +71,7 @@ Examples:
   throng lab phoenix-2m --users 200k --rate 5k --keep results
   sudo throng lab fast-connect --isolate --json result.json
 
+On a terminal it shows a live view; ? lists its keys.
 Ctrl-C ends the load early and reports what was measured.
 
 Exit codes:
@@ -91,10 +97,20 @@ impl Lab {
             force: self.force,
             ..LabOptions::default()
         };
-        Interrupt::install(false)?.also_set(&Arc::clone(&options.stop))?;
+        let interrupt = Interrupt::install(false)?;
+        interrupt.also_set(&Arc::clone(&options.stop))?;
         let page = self.ui.start("The lab prepares its first run.", quiet)?;
+        let link = page.link();
         let mut live = LabPage::new(page, Arc::clone(&options.stop));
-        let mut display = LabDisplay::new(quiet);
+        let view = || {
+            let stop = Arc::clone(&options.stop);
+            let first = move || stop.store(true, Ordering::Relaxed);
+            Progress::view(TerminalModel::of_lab(name), &interrupt, first)
+        };
+        let view = (!self.no_tui && !quiet).then(view).flatten();
+        let progress = view.unwrap_or_else(|| Progress::lines_of_lab(quiet));
+        progress.keep(link.as_deref());
+        let display = LabDisplay { progress, stop: Arc::clone(&options.stop) };
         let report = throng_lab::run(name, &options, &mut |event| {
             live.show(&event);
             display.show(&event);
@@ -167,76 +183,28 @@ fn program_name() -> String {
     if name.is_empty() { "throng".to_owned() } else { name }
 }
 
-/// The display of a lab's progress: one live line on a terminal, and in a pipe a line now and then.
+/// The display of a lab's progress.
 struct LabDisplay {
-    quiet: bool,
     progress: Progress,
-    /// The end of the last interval with a line in a pipe, in milliseconds.
-    printed_ms: u64,
+    stop: Arc<AtomicBool>,
 }
 
 impl LabDisplay {
-    fn new(quiet: bool) -> Self {
-        Self { quiet, progress: Progress::new(Duration::ZERO, quiet), printed_ms: 0 }
-    }
-
-    fn show(&mut self, event: &LabProgress<'_>) {
+    fn show(&self, event: &LabProgress<'_>) {
+        let Self { progress, stop } = self;
         match event {
-            LabProgress::Note(note) => self.progress.note(note),
+            LabProgress::Note(note) => progress.note(note),
             LabProgress::Row { name, number, of, seconds } => {
-                self.progress.finish();
-                self.printed_ms = 0;
-                let title = format!("{number}/{of} {name}");
-                self.progress = Progress::titled(title, Duration::from_secs(*seconds), self.quiet);
-                if !self.progress.is_live() {
-                    self.progress.note(&format!("{number}/{of} {name}, about {seconds} s"));
-                }
+                progress.begin_row(name, *number, *of, *seconds);
+                progress.steer(Arc::new(LabControl { generator: None, stop: Arc::clone(stop) }));
             }
-            LabProgress::RunBegin { .. } | LabProgress::RunEnd { .. } => {}
-            LabProgress::Interval { interval, previous, .. } => {
-                self.progress.tick();
-                if self.progress.is_live() || self.should_print(interval) {
-                    self.progress.show(interval, *previous);
-                }
+            LabProgress::RunEnd { .. } => {}
+            LabProgress::RunBegin { header, control } => {
+                progress.begin_load(header);
+                let generator = Some(RemoteTarget { path: control.to_path_buf() });
+                progress.steer(Arc::new(LabControl { generator, stop: Arc::clone(stop) }));
             }
+            LabProgress::Interval { interval, previous, .. } => progress.show(interval, *previous),
         }
-    }
-
-    /// Reports whether a pipe gets a line for the interval: it has events, or the last line is old.
-    fn should_print(&mut self, interval: &Interval) -> bool {
-        let is_due = interval.at_ms >= self.printed_ms + LINE_INTERVAL_MS;
-        let should_print = interval.span_ms > 0 && (is_due || !interval.events.is_empty());
-        if should_print {
-            self.printed_ms = interval.at_ms;
-        }
-        should_print
-    }
-}
-
-/// The time between two lines in a pipe.
-const LINE_INTERVAL_MS: u64 = 10_000;
-
-#[cfg(test)]
-mod tests {
-    use throng_report::{RunEvent, RunEventKind};
-
-    use super::*;
-
-    fn at(at_ms: u64) -> Interval {
-        Interval { at_ms, span_ms: 250, ..Interval::default() }
-    }
-
-    #[test]
-    fn a_pipe_gets_a_line_every_ten_seconds_and_where_something_happened() {
-        let mut display = LabDisplay::new(true);
-        let quarters = (1..=90).map(|quarter| at(250 * quarter));
-        let printed: Vec<_> = quarters.filter(|interval| display.should_print(interval)).collect();
-        assert_eq!(
-            printed.iter().map(|interval| interval.at_ms).collect::<Vec<_>>(),
-            [10_000, 20_000]
-        );
-        let kind = RunEventKind::Steered { command: "stop 5".into() };
-        let steered = Interval { events: vec![RunEvent::new(1, kind)], ..at(23_000) };
-        assert!(display.should_print(&steered) && !display.should_print(&at(23_250)));
     }
 }

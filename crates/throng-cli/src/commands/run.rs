@@ -24,6 +24,7 @@ use throng_lab::recorder::{
 use throng_load::run::RunningLoad;
 use throng_report::RunExit;
 use throng_report::runfile::RunEndReason;
+use throng_view::terminal::TerminalModel;
 
 use crate::dashboard::LivePage;
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};
@@ -72,16 +73,17 @@ impl Run {
             }
         };
         let recorder = place.begin(self.recorder_options(&plan)).map_err(unwritten)?;
-        let progress = Progress::new(plan.load.length, quiet);
-        progress.note(&text::beginning(&plan, observer.server.as_ref()));
+        let note = |text: &str| output::say_beside(quiet, text);
+        note(&text::beginning(&plan, observer.server.as_ref()));
         if let Some(address) = &self.server_facts {
-            progress.note(&format!("server facts: from the watch at {address}"));
+            note(&format!("server facts: from the watch at {address}"));
         }
         if let Some(why) = uncalibrated {
-            progress.note(&format!("calibration failed: {why}"));
+            note(&format!("calibration failed: {why}"));
         }
+        let progress = self.progress(&plan, &interrupt, quiet);
+        progress.keep(page.link().as_deref());
         let outcome = self.record(plan, observer, recorder, &interrupt, &progress, &page)?;
-        progress.finish();
         page.end(&outcome.result);
         let exit = self.finish(&outcome, &reports, &interrupt, quiet);
         page.close();
@@ -115,6 +117,21 @@ impl Run {
         Ok(unknown)
     }
 
+    /// Returns a live view if there is a terminal for it, else lines.
+    fn progress(&self, plan: &RunPlan, interrupt: &Interrupt, quiet: bool) -> Progress {
+        let view = || {
+            let content = RunContent::new(plan.header.clone(), plan.thresholds.clone());
+            let first = interrupt.clone();
+            let first = move || first.request(By::Sigint);
+            Progress::view(TerminalModel::of_run(content), interrupt, first)
+        };
+        let may_view = !(self.no_tui || quiet || self.exit_with_parent);
+        may_view
+            .then(view)
+            .flatten()
+            .unwrap_or_else(|| Progress::lines_of_run(self.interval, quiet))
+    }
+
     fn recorder_options(&self, plan: &RunPlan) -> RecorderOptions {
         RecorderOptions {
             run_file: (!self.no_record).then(|| self.record.clone()),
@@ -144,6 +161,7 @@ impl Run {
         let control = LoadControl::new(Arc::clone(&load), recording.handle(), interrupt.clone());
         let control: Arc<dyn ControlTarget> = Arc::new(control);
         page.steer(&control);
+        progress.steer(Arc::clone(&control));
         let control =
             throng_control::serve(self.control.as_deref(), ProcessRole::Load, &title, control);
         if let Err(error) = &control {
@@ -159,11 +177,11 @@ impl Run {
                 ));
                 recording.handle().stop(&by.to_string());
             }
-            progress.tick();
             std::thread::sleep(LOOK_EVERY);
         }
         let outcome = recording.wait();
-        // First the socket, whose threads use the load, then the load.
+        // First the view and the socket, whose threads use the load, then the load.
+        progress.finish();
         drop(control?);
         if let Some(load) = Arc::into_inner(load).and_then(|load| load.into_inner().ok()) {
             load.join();

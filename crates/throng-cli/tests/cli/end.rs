@@ -69,8 +69,10 @@ fn a_server_that_is_killed_is_noticed_and_reported_by_kind_of_error() {
     let line = run.line_with("the server");
     assert!(line.contains("control socket") || line.contains("throng"), "{line}");
     run.line_with("connected 0 ");
-    // A user that has lost its connection reconnects a moment later, and is refused.
-    (0..12).for_each(|_| _ = run.line_with("connected 0 "));
+    eventually("a user that has lost its connection reconnects and is refused", || {
+        let refused = |line: &Value| line["load"]["connect_failed"]["ECONNREFUSED"].as_u64();
+        run_file(&place.path("run.jsonl")).iter().any(|line| refused(line) > Some(0))
+    });
     run.signal(Signal::INT);
     let finished = run.finish();
     let text = std::fs::read_to_string(place.path("out.json")).unwrap();
@@ -200,7 +202,7 @@ fn a_run_file_that_cannot_grow_is_reported_and_the_run_continues() {
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
     assert!(finished.stdout.contains("the run file is incomplete"), "{finished:#?}");
     let lines = finished.stdout.lines().filter(|line| line.contains("connected 5 ")).count();
-    assert!(lines >= 10, "the run continued: {finished:#?}");
+    assert!(lines >= 3, "the run continued: {finished:#?}");
     let report = place.throng(&["report", "--json"]).json();
     assert!(report["connect"]["ok"].as_u64() > Some(0), "the written part is readable: {report}");
 }

@@ -69,21 +69,30 @@ fn a_report_of_nothing_is_exit_code_2() {
 
 /// Runs a command on a terminal, which `script` provides. Both outputs come back as one.
 fn on_a_terminal(place: &TestDir, command: &str, no_color: bool) -> String {
-    let command = format!("{} {command}", env!("CARGO_BIN_EXE_throng"));
+    let throng = env!("CARGO_BIN_EXE_throng");
+    let command = format!("stty rows 24 cols 80; exec {throng} {command}");
     let mut script = Command::new("script");
     script.args(["-qec", &command, "/dev/null"]).current_dir(place.path("."));
-    script.env_remove("NO_COLOR").env("TERM", "xterm").env("XDG_RUNTIME_DIR", place.path("."));
+    script
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm")
+        .env("LC_ALL", "C.UTF-8")
+        .env("XDG_RUNTIME_DIR", place.path("."));
     if no_color {
         script.env("NO_COLOR", "1");
     }
     Finished::from(script.output().unwrap()).stdout
 }
 
-/// Reports whether the text sets colours or weights: `ESC [ … m`.
+/// Reports whether the text sets a colour: `ESC [ … m` with 30 to 38, 40 to 48 or 90 to 107.
 fn has_colors(text: &str) -> bool {
     text.split("\x1b[").skip(1).any(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';');
-        end.is_some_and(|end| rest[end..].starts_with('m') && !matches!(&rest[..end], "" | "0"))
+        let set = end.filter(|end| rest[*end..].starts_with('m')).map(|end| &rest[..end]);
+        let first = set.and_then(|set| set.split(';').next()?.parse().ok());
+        let last = set.and_then(|set| set.split(';').next_back()?.parse().ok());
+        let is_color = |n: u32| matches!(n, 30..=38 | 40..=48 | 90..=107);
+        first.is_some_and(is_color) || last.is_some_and(is_color)
     })
 }
 
@@ -105,7 +114,7 @@ fn no_color_means_no_colors_on_a_terminal_too() {
 }
 
 #[test]
-fn a_terminal_gets_a_bar_with_connections_rate_latency_and_errors() {
+fn a_terminal_gets_a_view_and_then_the_report() {
     let place = TestDir::new();
     let server = place.serve(&["hold"]);
     place.write(
@@ -113,11 +122,19 @@ fn a_terminal_gets_a_bar_with_connections_rate_latency_and_errors() {
         &server.scenario("[{ramp: {to: 20, over: 1s}}, {hold: {for: 3s}}]", "[connect, stay]"),
     );
     let shown = on_a_terminal(&place, "run good.yaml --interval 200ms", true);
-    assert!(shown.contains('━'), "{shown:?}");
-    let bar = shown.split('\r').filter(|line| line.contains('━')).find(|line| line.contains("p99"));
-    let bar = bar.unwrap_or_else(|| panic!("{shown:?}"));
-    assert!(bar.contains("connected") && bar.contains("/s") && bar.contains("0 errors"), "{bar:?}");
+    let (before, view) = shown.split_once(ENTER).unwrap_or_else(|| panic!("{shown:?}"));
+    let (view, after) = view.split_once(LEAVE).unwrap_or_else(|| panic!("{shown:?}"));
+    assert!(before.contains("20 connections at most"), "{before:?}");
+    assert!(view.contains("good.yaml") && view.contains('━'), "{view:?}");
+    assert!(view.contains("connected") && view.contains("errors"), "{view:?}");
+    assert!(after.contains("run file: run.jsonl") && !after.contains(ENTER), "{after:?}");
+    let plain = on_a_terminal(&place, "run good.yaml --interval 200ms --no-tui", true);
+    assert!(!plain.contains(ENTER) && plain.contains("  connected "), "{plain:?}");
 }
+
+/// What a terminal gets when a view takes it, and gives it back.
+const ENTER: &str = "\x1b[?1049h";
+const LEAVE: &str = "\x1b[?1049l";
 
 #[test]
 fn the_reference_of_commands_names_every_flag() {

@@ -1,7 +1,7 @@
 //! The progress line: one line for each interval, also for piped output.
 
 use super::{count, micros, rate};
-use crate::{Histogram, Interval, LoadCounters, LoadInterval, ProbeReport};
+use crate::{Histogram, Interval, IntervalWork, LoadInterval, ProbeReport};
 
 /// Returns the line of `interval`. Rates count from `previous`, or from the beginning. No newline
 /// at the end.
@@ -18,16 +18,11 @@ use crate::{Histogram, Interval, LoadCounters, LoadInterval, ProbeReport};
 pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String {
     let mut line = format!("{:>8.1} s", interval.at_ms as f64 / 1000.0);
     if let Some(load) = &interval.load {
-        let nothing = Default::default();
-        let before = previous.and_then(|interval| interval.load.as_ref()).unwrap_or(&nothing);
+        let work = IntervalWork::of(interval, previous);
         let now = &load.counters;
-        let grown = now.since(&before.counters);
-        // Lines may be missing between the two.
-        let gap_ms = interval.at_ms.saturating_sub(previous.map_or(0, |previous| previous.at_ms));
-        let per_second = |n: u64| match interval.span_ms.max(gap_ms) {
-            0 => "-".to_owned(),
-            span_ms => rate(n as f64 * 1000.0 / span_ms as f64),
-        };
+        let before = previous.and_then(|interval| interval.load.as_ref());
+        let grown = before.map_or_else(|| now.clone(), |before| now.since(&before.counters));
+        let per_second = |n: u64| work.per_second(n).map_or_else(|| "-".to_owned(), rate);
         let leaving = load.is_leaving();
         if let Some(paused) = paused(load) {
             line += &format!("  {paused}");
@@ -37,7 +32,7 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
             line += &format!("  connected {}", count(now.connected as f64));
         }
         if !leaving {
-            let (done, due) = (grown.connects_ok, connects_due(&before.counters, now));
+            let (done, due) = (work.connects, work.connects_due);
             line += &format!("  connects {} of {}", per_second(done), per_second(due));
             line += &p99(load.latencies().connect);
         }
@@ -45,24 +40,20 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
             line += &format!("  joined {}", count(now.joined as f64));
         }
         if !leaving && grown.joins_started > 0 {
-            line += &format!("  joins {}", per_second(grown.joins_ok));
+            line += &format!("  joins {}", per_second(work.joins));
             line += &p99(load.latencies().join);
         }
         if !leaving && grown.pushes_sent > 0 {
-            line += &format!("  pushes {}", per_second(grown.pushes_ok));
+            line += &format!("  pushes {}", per_second(work.pushes));
             line += &p99(load.latencies().push);
         }
         if let Some(broadcast) = broadcast_progress(load) {
             line += &format!("  {broadcast}");
         }
         if !leaving && (now.messages_sent > 0 || now.messages_answered > 0) {
-            let messages = match now.messages_answered {
-                0 => grown.messages_sent,
-                _ => grown.messages_answered,
-            };
-            line += &format!("  messages {}", per_second(messages));
-            if grown.turns_intended > 0 {
-                line += &format!(" of {} turns", per_second(grown.turns_intended));
+            line += &format!("  messages {}", per_second(work.messages));
+            if work.turns_due > 0 {
+                line += &format!(" of {} turns", per_second(work.turns_due));
             }
             line += &p99(load.latencies().message);
         }
@@ -100,16 +91,6 @@ pub fn broadcast_progress(load: &LoadInterval) -> Option<String> {
     Some(format!("broadcast {number}: {delivered} of {expected}{by}{missing}"))
 }
 
-/// Returns the number of connects that should have begun between the two. A user that should have
-/// started and did not would have begun one; a user that starts late begins one that was due
-/// before.
-fn connects_due(before: &LoadCounters, now: &LoadCounters) -> u64 {
-    let late =
-        |counters: &LoadCounters| counters.users_intended.saturating_sub(counters.users_started);
-    let begun = now.connects_started.saturating_sub(before.connects_started);
-    (begun + late(now)).saturating_sub(late(before))
-}
-
 fn p99(histogram: &Histogram) -> String {
     if histogram.is_empty() {
         String::new()
@@ -121,7 +102,7 @@ fn p99(histogram: &Histogram) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LEAVING, RunEvent, RunEventKind};
+    use crate::{LEAVING, LoadCounters, RunEvent, RunEventKind};
 
     fn interval(at_ms: u64, counters: LoadCounters) -> Interval {
         let load = LoadInterval { phase: "ramp to 2k".into(), counters, ..Default::default() };

@@ -71,7 +71,7 @@ impl SummaryFold {
         let span_ms = interval.span_ms.max(gap_ms);
         let mut step = Step { span_ms, ..Step::default() };
         self.end_ms = self.end_ms.max(interval.at_ms);
-        step.grown_us = span_ms * 1_000;
+        step.grown_us = span_ms.saturating_mul(1_000);
         if let Some(load) = &interval.load {
             if load.grown_us > 0 {
                 // The values of missing lines are not included.

@@ -1,17 +1,15 @@
 //! The control target of a lab: passes requests on to the generator of the present run.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use throng_control::{ControlClient, ControlRequest, ControlTarget, Verb};
+use throng_control::{ControlRequest, ControlTarget, RemoteTarget, Verb};
 
-/// A lab's generator, which is another process.
-#[derive(Debug)]
+/// A lab, as its page and its view steer it.
 pub(super) struct LabControl {
-    /// The control socket of the generator.
-    pub(super) generator: PathBuf,
+    /// The generator of the present run, which is another process.
+    pub(super) generator: Option<RemoteTarget>,
     /// Ends the lab early.
     pub(super) stop: Arc<AtomicBool>,
 }
@@ -22,14 +20,15 @@ impl ControlTarget for LabControl {
     }
 
     fn answer(&self, request: &ControlRequest) -> Result<Value, String> {
-        if request.verb == Verb::Shutdown {
-            // The lab itself ends, as with Ctrl-C: a row that ends early would pass for a whole
-            // one.
-            self.stop.store(true, Ordering::Relaxed);
-            return Ok(json!({}));
+        match (&self.generator, request.verb) {
+            (_, Verb::Shutdown) => {
+                // The lab itself ends, as with Ctrl-C: a row that ends early would pass for a
+                // whole one.
+                self.stop.store(true, Ordering::Relaxed);
+                Ok(json!({}))
+            }
+            (Some(generator), _) => generator.answer(request),
+            (None, _) => Err("no load runs now".to_owned()),
         }
-        let client = ControlClient::connect(&self.generator);
-        let reply = client.and_then(|mut client| client.request(request));
-        reply.map(|reply| reply.data).map_err(|error| error.to_string())
     }
 }

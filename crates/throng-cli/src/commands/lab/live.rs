@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use throng_control::ControlTarget;
+use throng_control::{ControlTarget, RemoteTarget};
 use throng_lab::{LabProgress, RunContent};
 
 use super::control::LabControl;
@@ -33,7 +33,7 @@ impl LabPage {
             }
             LabProgress::RunBegin { header, control } => {
                 self.page.begin(&self.title, || RunContent::of_header((*header).clone()));
-                let generator = control.to_path_buf();
+                let generator = Some(RemoteTarget { path: control.to_path_buf() });
                 let control = LabControl { generator, stop: Arc::clone(&self.stop) };
                 let control: Arc<dyn ControlTarget> = Arc::new(control);
                 self.page.steer(&control);

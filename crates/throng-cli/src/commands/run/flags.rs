@@ -52,7 +52,7 @@ pub(crate) struct Run {
     /// Seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,
-    /// Time between two progress lines, and between two lines of the run file
+    /// Time between two lines of the run file; ten of them get one line of progress
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::interval)]
     pub(super) interval: Duration,
     /// Path of the control socket for `throng ctl` [default: a file of this user]
@@ -77,6 +77,9 @@ pub(crate) struct Run {
     /// Run although a limit of this machine is insufficient
     #[arg(long)]
     pub(super) force: bool,
+    /// Print lines of progress on a terminal too, and take no keys
+    #[arg(long)]
+    pub(super) no_tui: bool,
     /// Show the plan and its requirements, and connect to nothing
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -99,6 +102,7 @@ Examples:
   throng run scenario.yaml --open
 
 While it runs: throng ctl start 100 | stop 50 | count | pause | resume | shutdown.
+On a terminal it shows a live view, whose keys do the same; ? lists them.
 Ctrl-C ramps down and reports; a second Ctrl-C stops at once.
 
 ",
