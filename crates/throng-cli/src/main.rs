@@ -7,6 +7,7 @@ mod commands;
 mod control;
 mod exit;
 mod interrupt;
+mod metrics;
 mod orphan;
 mod output;
 mod progress;

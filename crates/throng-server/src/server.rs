@@ -217,6 +217,22 @@ impl<H: Handler> RunningServer<H> {
     /// `cores_silent`, and its last report is used.
     pub fn snapshot(&self) -> ServerSnapshot {
         let (mut reports, cores_silent) = self.collect();
+        let snapshot = self.sum(&reports, cores_silent);
+        for report in reports.iter_mut() {
+            report.turns.turn_us_most = 0;
+            report.server.registry_mailbox_most = 0;
+        }
+        snapshot
+    }
+
+    /// Returns the counters like [`Self::snapshot`], and leaves the maxima to the next snapshot: a
+    /// second reader must not take what the recorder of a run needs.
+    pub fn peek(&self) -> ServerSnapshot {
+        let (reports, cores_silent) = self.collect();
+        self.sum(&reports, cores_silent)
+    }
+
+    fn sum(&self, reports: &[CoreReport], cores_silent: u64) -> ServerSnapshot {
         let mut snapshot = ServerSnapshot {
             listen: self.addr.to_string(),
             accept: self.accept.name().to_owned(),
@@ -229,15 +245,13 @@ impl<H: Handler> RunningServer<H> {
             ..ServerSnapshot::default()
         };
         snapshot.process.rss_bytes_at_start = self.rss_bytes_at_start;
-        for report in reports.iter_mut() {
+        for report in reports {
             snapshot.counters.merge(&report.server);
             snapshot.core.merge(&report.turns);
             snapshot.open_per_core.push(report.server.open);
             for (errno, count) in &report.accept_errors {
                 snapshot.accept_errors.add(errno.name(), *count);
             }
-            report.turns.turn_us_most = 0;
-            report.server.registry_mailbox_most = 0;
         }
         snapshot
     }

@@ -10,6 +10,7 @@ use throng_report::Interval;
 use throng_report::render::{Align, Table};
 
 use crate::interrupt::Interrupt;
+use crate::metrics::{MetricsFlag, ServedRun};
 use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::{Exit, Failure, output, quantity};
@@ -42,6 +43,8 @@ pub(crate) struct Lab {
     /// Keep scenarios, run files and the output of server and generator in this folder
     #[arg(long, value_name = "DIR", requires = "name")]
     keep: Option<PathBuf>,
+    #[command(flatten)]
+    metrics: MetricsFlag,
     /// Write the result as JSON; `-` is standard output
     #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]
     json: Option<JsonOut>,
@@ -80,9 +83,18 @@ impl Lab {
             force: self.force,
             ..LabOptions::default()
         };
+        let served = self.metrics.serve_run()?;
         Interrupt::install(false)?.also_set(&Arc::clone(&options.stop))?;
         let mut display = LabDisplay::new(quiet);
-        let report = throng_lab::run(name, &options, &mut |event| display.show(&event));
+        if let Some(served) = &served {
+            display.progress.note(&served.note());
+        }
+        let report = throng_lab::run(name, &options, &mut |event| {
+            if let Some(served) = &served {
+                show_metrics(served, name, &event);
+            }
+            display.show(&event);
+        });
         display.progress.finish();
         let report = report.map_err(|error| Failure::new(error.to_string()))?;
         let text = report.text(&program_name());
@@ -111,6 +123,15 @@ impl Lab {
             output::say(table.to_string());
         }
         Ok(Exit::Met)
+    }
+}
+
+/// Gives a lab's intervals to its metrics; each row of the lab is a run of its own.
+fn show_metrics(served: &ServedRun, lab: &str, event: &LabProgress<'_>) {
+    match event {
+        LabProgress::Note(_) => {}
+        LabProgress::Row { name, .. } => served.metrics.begin(lab, name),
+        LabProgress::Interval { interval, .. } => served.metrics.add(interval),
     }
 }
 

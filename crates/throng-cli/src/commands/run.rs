@@ -23,8 +23,10 @@ use throng_lab::recorder::{
 use throng_load::run::RunningLoad;
 use throng_report::RunExit;
 use throng_report::runfile::RunEndReason;
+use throng_view::metrics::RunMetrics;
 
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};
+use crate::metrics::observing;
 use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::{Exit, Failure, output};
@@ -57,6 +59,7 @@ impl Run {
         };
         let run_file = (!self.no_record).then_some(&*self.record);
         let place = RunFileLock::acquire(run_file).map_err(unwritten)?;
+        let served = self.metrics.serve_run()?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let quiet = self.json == Some(JsonOut::Stdout);
         let uncalibrated = match self.calibrate(&mut plan, &interrupt, quiet) {
@@ -75,7 +78,12 @@ impl Run {
         if let Some(why) = uncalibrated {
             progress.note(&format!("calibration failed: {why}"));
         }
-        let outcome = self.record(plan, observer, recorder, &interrupt, &progress)?;
+        if let Some(served) = &served {
+            served.metrics.begin(&plan.target.to_string(), &self.scenario.to_string_lossy());
+            progress.note(&served.note());
+        }
+        let metrics = served.as_ref().map(|served| Arc::clone(&served.metrics));
+        let outcome = self.record(plan, observer, recorder, metrics, &interrupt, &progress)?;
         progress.finish();
         self.finish(&outcome, &interrupt, quiet)
     }
@@ -123,6 +131,7 @@ impl Run {
         plan: RunPlan,
         observer: observer::ServerObserver,
         recorder: Recorder,
+        metrics: Option<Arc<RunMetrics>>,
         interrupt: &Interrupt,
         progress: &Progress,
     ) -> Result<Outcome, Failure> {
@@ -130,7 +139,7 @@ impl Run {
         let (server, kernel) = observer.probes(&plan);
         let load = Arc::new(Mutex::new(RunningLoad::start(plan.load)?));
         let sources = RunProbes { generator: Box::new(Arc::clone(&load)), server, kernel };
-        let recording = recorder.start(sources, progress.callback());
+        let recording = recorder.start(sources, observing(metrics, progress.callback()));
         let control = LoadControl::new(Arc::clone(&load), recording.handle(), interrupt.clone());
         let control = throng_control::serve(
             self.control.as_deref(),

@@ -9,6 +9,7 @@ use throng_load::scenario::Target;
 
 use super::sources;
 use crate::exit::exit_codes;
+use crate::metrics::MetricsFlag;
 use crate::output::JsonOut;
 use crate::quantity;
 
@@ -56,6 +57,8 @@ pub(crate) struct Run {
     /// --listen`
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) server_facts: Option<String>,
+    #[command(flatten)]
+    pub(super) metrics: MetricsFlag,
     /// Confirm that you may load this address outside this machine and its networks
     #[arg(long)]
     pub(super) i_am_allowed: bool,
@@ -85,6 +88,7 @@ Examples:
   throng run scenario.yaml --source 10.0.1.0/28 --record monday.jsonl
   throng run scenario.yaml --json - | jq .connect.latency_us.p99
   throng run scenario.yaml --calibrate 5s
+  throng run scenario.yaml --metrics 9464
 
 While it runs: throng ctl start 100 | stop 50 | count | pause | resume | shutdown.
 Ctrl-C ramps down and reports; a second Ctrl-C stops at once.
