@@ -2,12 +2,15 @@
 
 mod exposition;
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
 use exposition::Exposition;
+use serde_json::Value;
 use throng_report::{
     ClassCounters, CoreCounters, Histogram, Interval, KernelCounters, LoadCounters, LoadInterval,
     MachineUse, Metric, ProbeCounters, ProcessMetric, ProcessUse, ServerCounters, ServerSnapshot,
@@ -232,6 +235,39 @@ fn an_address_in_use_is_an_error() {
     let endpoint = MetricsEndpoint::start(any_port(), Arc::new(RunMetrics::default())).unwrap();
     let error = MetricsEndpoint::start(endpoint.addr(), Arc::new(RunMetrics::default()));
     assert_eq!(error.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+}
+
+#[test]
+fn the_dashboard_asks_for_metrics_that_exist() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/grafana/throng.json");
+    let dashboard: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
+    let asked: BTreeSet<String> =
+        targets.flat_map(|target| metrics_of(target["expr"].as_str().unwrap())).collect();
+    assert!(asked.len() > 40, "{asked:?}");
+
+    let mut all = interval(1);
+    let programs = ProcessMetric::all().flat_map(|metric| [metric.server, metric.client]);
+    all.kernel = Metric::all().chain(programs).map(|metric| (metric, 1)).collect();
+    let metrics = RunMetrics::default();
+    metrics.add(&all);
+    let server = ServerMetrics::new(ServerSnapshot::default);
+    let server = MetricsEndpoint::start(any_port(), server).unwrap();
+    let texts = [scrape_run(metrics), get(server.addr(), "/metrics").body];
+    let scraped = texts.map(|text| Exposition::parse(&text));
+    for name in asked {
+        let family = name.strip_suffix("_bucket").unwrap_or(&name);
+        let is_there = scraped.iter().any(|of| of.families().any(|known| known == family));
+        assert!(is_there, "the dashboard asks for {name}");
+    }
+}
+
+/// Returns the names of the metrics in an expression: each stands before its labels.
+fn metrics_of(expression: &str) -> Vec<String> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let before_labels = expression.split('{').rev().skip(1);
+    before_labels.map(|text| text.rsplit(|c| !is_name(c)).next().unwrap().to_owned()).collect()
 }
 
 /// Returns an interval in which everything was counted `n` times.

@@ -41,10 +41,10 @@ impl<'a> Families<'a> {
             MetricKind::Gauge | MetricKind::Maximum => MetricType::Gauge,
         };
         let help = help_text(help);
-        let FamilyName { base, unit, factor } = name;
+        let FamilyName { base, unit, divisor } = name;
         let mut family = self.0.encode_descriptor(base, &help, unit.as_ref(), metric_type)?;
         for (labels, value) in samples {
-            let value = Number(value * factor);
+            let value = Number(value / divisor);
             if labels.is_empty() {
                 value.write(&mut family, kind)?;
             } else {
@@ -122,7 +122,7 @@ impl<'a> Families<'a> {
             return Ok(());
         }
         let name =
-            FamilyName { factor: 1e-6, ..FamilyName::with_unit("process_cpu", Unit::Seconds) };
+            FamilyName { divisor: 1e6, ..FamilyName::with_unit("process_cpu", Unit::Seconds) };
         let cpu_us = process.cpu_us() as f64;
         self.write(
             &name,

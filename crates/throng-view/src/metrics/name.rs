@@ -7,19 +7,20 @@
 use prometheus_client::registry::Unit;
 use throng_report::metric::MetricUnit;
 
-/// The name of a family of metrics, its unit, and the factor from the recorded unit to this one.
+/// The name of a family of metrics, its unit, and the divisor that turns the recorded unit
+/// into this one.
 #[derive(Clone, Debug)]
 pub(super) struct FamilyName {
     /// The name without unit and `_total`.
     pub(super) base: String,
     pub(super) unit: Option<Unit>,
-    pub(super) factor: f64,
+    pub(super) divisor: f64,
 }
 
 impl FamilyName {
     /// Returns a name that is one by the conventions already.
     pub(super) fn plain(base: impl Into<String>) -> Self {
-        Self { base: base.into(), unit: None, factor: 1.0 }
+        Self { base: base.into(), unit: None, divisor: 1.0 }
     }
 
     /// Returns the name with a unit, for values in that unit.
@@ -55,30 +56,30 @@ impl FamilyName {
             None => base_unit(word).is_some(),
         });
         let unit_word = found.map(|at| words.remove(at)).or(unit_word);
-        let (unit, factor) = unit_word
+        let (unit, divisor) = unit_word
             .and_then(base_unit)
-            .map_or((None, 1.0), |(unit, factor)| (Some(unit), factor));
+            .map_or((None, 1.0), |(unit, divisor)| (Some(unit), divisor));
         for word in &mut words {
             *word = if *word == "most" { "max" } else { word };
         }
         if let Some(last) = words.last_mut().filter(|word| **word == "count") {
             *last = "current";
         }
-        Self { base: format!("{prefix}_{}", words.join("_")), unit, factor }
+        Self { base: format!("{prefix}_{}", words.join("_")), unit, divisor }
     }
 }
 
-/// Returns the base unit of a word, and the factor from the word's unit.
+/// Returns the base unit of a word, and how many of the word's unit it has.
 fn base_unit(word: &str) -> Option<(Unit, f64)> {
     let other = |name: &str| Unit::Other(name.to_owned());
     Some(match word {
         "bytes" => (Unit::Bytes, 1.0),
         // The size of a page is that of a machine which may be another one.
         "pages" => (other("pages"), 1.0),
-        "us" => (Unit::Seconds, 1e-6),
-        "ms" => (Unit::Seconds, 1e-3),
-        "permille" => (other("ratio"), 1e-3),
-        "millicpus" => (other("cpus"), 1e-3),
+        "us" => (Unit::Seconds, 1e6),
+        "ms" => (Unit::Seconds, 1e3),
+        "permille" => (other("ratio"), 1e3),
+        "millicpus" => (other("cpus"), 1e3),
         _ => return None,
     })
 }
@@ -107,12 +108,12 @@ mod tests {
 
     #[test]
     fn words_become_words_of_prometheus() {
-        let check = |recorded: &str, unit: MetricUnit, expected: &str, factor: f64| {
+        let check = |recorded: &str, unit: MetricUnit, expected: &str, divisor: f64| {
             let name = FamilyName::of_metric("x", recorded, unit);
             let unit = name.unit.as_ref().map_or(String::new(), |u| format!("_{}", u.as_str()));
             assert_eq!(
-                (format!("{}{unit}", name.base), name.factor),
-                (expected.to_owned(), factor)
+                (format!("{}{unit}", name.base), name.divisor),
+                (expected.to_owned(), divisor)
             );
         };
         let number = MetricUnit::Number;
@@ -122,23 +123,23 @@ mod tests {
             "TcpExt.TCPMemoryPressuresChrono",
             MetricUnit::Ms,
             "x_tcp_ext_tcp_memory_pressures_chrono_seconds",
-            1e-3,
+            1e3,
         );
-        check("pressure.cpu.some_us", MetricUnit::Us, "x_pressure_cpu_some_seconds", 1e-6);
+        check("pressure.cpu.some_us", MetricUnit::Us, "x_pressure_cpu_some_seconds", 1e6);
         check("conntrack.count", number, "x_conntrack_current", 1.0);
-        check("busy_ms_most", MetricUnit::Ms, "x_busy_max_seconds", 1e-3);
-        check("busiest_thread_permille", MetricUnit::Permille, "x_busiest_thread_ratio", 1e-3);
+        check("busy_ms_most", MetricUnit::Ms, "x_busy_max_seconds", 1e3);
+        check("busiest_thread_permille", MetricUnit::Permille, "x_busiest_thread_ratio", 1e3);
         check("cpus_allowed", number, "x_cpus_allowed", 1.0);
     }
 
     #[test]
     fn a_field_says_its_unit_itself() {
-        let check = |field, base, unit, factor| {
+        let check = |field, base, unit, divisor| {
             let name = FamilyName::of_field("x", field);
-            let found = (name.base.as_str(), name.unit.as_ref().map(Unit::as_str), name.factor);
-            assert_eq!(found, (base, Some(unit), factor));
+            let found = (name.base.as_str(), name.unit.as_ref().map(Unit::as_str), name.divisor);
+            assert_eq!(found, (base, Some(unit), divisor));
         };
         check("bytes_sent", "x_sent", "bytes", 1.0);
-        check("turn_us_most", "x_turn_max", "seconds", 1e-6);
+        check("turn_us_most", "x_turn_max", "seconds", 1e6);
     }
 }

@@ -104,7 +104,7 @@ impl RunState {
         let Some(last) = &self.last else { return Ok(()) };
         out.write(
             &FamilyName {
-                factor: 1e-3,
+                divisor: 1e3,
                 ..FamilyName::with_unit("throng_run_elapsed", Unit::Seconds)
             },
             MetricKind::Gauge,
@@ -201,7 +201,7 @@ fn write_machines(out: &mut Families<'_>, machines: &[Machine<'_>]) -> fmt::Resu
         let name = FamilyName::plain("throng_machine_cpus");
         out.write(&name, MetricKind::Gauge, "CPUs online.", cpus)?;
         let name = FamilyName {
-            factor: 1e-6,
+            divisor: 1e6,
             ..FamilyName::with_unit("throng_machine_cpu", Unit::Seconds)
         };
         let times = used.iter().flat_map(|(name, of)| {
@@ -218,7 +218,8 @@ fn write_machines(out: &mut Families<'_>, machines: &[Machine<'_>]) -> fmt::Resu
         let known = machines
             .iter()
             .filter_map(|(name, _, kernel)| Some((machine(name), kernel.get(metric)? as f64)));
-        write_metric(out, "throng_kernel", metric, metric.name(), known.collect())?;
+        let known = known.collect();
+        write_metric(out, "throng_kernel", metric, metric.kind(), metric.name(), known)?;
     }
     Ok(())
 }
@@ -237,7 +238,9 @@ fn write_programs(out: &mut Families<'_>, kernels: [&KernelCounters; 2]) -> fmt:
         });
         let recorded = metric.client.name();
         let name = recorded.rsplit('.').next().unwrap_or(recorded);
-        write_metric(out, "throng_program", metric.client, name, known.collect())?;
+        let kind =
+            if SHRINKING.contains(&metric) { MetricKind::Gauge } else { metric.client.kind() };
+        write_metric(out, "throng_program", metric.client, kind, name, known.collect())?;
     }
     Ok(())
 }
@@ -247,6 +250,7 @@ fn write_metric(
     out: &mut Families<'_>,
     prefix: &str,
     metric: Metric,
+    kind: MetricKind,
     name: &str,
     known: Vec<(Labels, f64)>,
 ) -> fmt::Result {
@@ -254,5 +258,9 @@ fn write_metric(
         return Ok(());
     }
     let name = FamilyName::of_metric(prefix, name, metric.unit());
-    out.write(&name, metric.kind(), metric.doc(), known)
+    out.write(&name, kind, metric.doc(), known)
 }
+
+/// Times of the threads that a program has now. A thread that ends takes its time with it, and a
+/// counter that shrinks is a restart for Prometheus: these are gauges there.
+const SHRINKING: [ProcessMetric; 2] = [ProcessMetric::RUN_US, ProcessMetric::RUN_DELAY_US];

@@ -2,6 +2,8 @@
 //! would complain.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 /// Labels of a sample, sorted by name.
 type Labels = BTreeMap<String, String>;
@@ -79,20 +81,30 @@ impl Exposition {
         self.types.keys().map(String::as_str)
     }
 
+    /// Returns the value of a sample.
+    pub(crate) fn get(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+        let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        self.samples.get(&(name.to_owned(), labels)).copied()
+    }
+
     /// Asserts on a sample.
     #[track_caller]
     pub(crate) fn check(&self, name: &str, labels: &[(&str, &str)], expected: f64) {
-        let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let key = (name.to_owned(), labels);
-        let found = self.samples.get(&key).unwrap_or_else(|| panic!("no {key:?} in {self:#?}"));
-        assert!((found - expected).abs() <= expected * 1e-9, "{key:?}: {found}, not {expected}");
+        let found = self.get(name, labels);
+        assert_eq!(found, Some(expected), "{name} {labels:?} in {self:#?}");
     }
 
-    /// Asserts that no counter and no histogram is smaller than before or has gone.
+    /// Asserts that no counter and no histogram of a run or a server is smaller than before or has
+    /// gone. Those of machines may be unreadable for a moment.
     #[track_caller]
     pub(crate) fn has_grown_since(&self, before: &Self) {
-        for (key, value) in &before.samples {
-            let of = |end| before.types.get(key.0.trim_end_matches(end)).map(String::as_str);
+        let is_ours =
+            |name: &str| ["throng_load", "throng_server"].iter().any(|of| name.starts_with(of));
+        for (key, value) in before.samples.iter().filter(|(key, _)| is_ours(&key.0)) {
+            let of = |end| {
+                let family = key.0.strip_suffix(end)?;
+                before.types.get(family).map(String::as_str)
+            };
             let is_histogram = ["_bucket", "_sum", "_count"].map(of).contains(&Some("histogram"));
             if of("") == Some("counter") || is_histogram {
                 let now = self.samples.get(key);
@@ -100,6 +112,21 @@ impl Exposition {
             }
         }
     }
+}
+
+/// Returns the text at a URL of an endpoint.
+#[allow(dead_code)]
+#[track_caller]
+pub(crate) fn fetch(url: &str) -> String {
+    let addr = url.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
+    let mut stream = TcpStream::connect(addr).unwrap();
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    body.to_owned()
 }
 
 /// Parses the line of a sample: name, labels, value.
