@@ -19,7 +19,7 @@ pub(crate) struct MetricsFlag {
 }
 
 /// The metrics of a run, while they are served.
-pub(crate) struct ServedRun {
+pub(crate) struct RunEndpoint {
     pub(crate) metrics: Arc<RunMetrics>,
     endpoint: MetricsEndpoint,
 }
@@ -36,8 +36,7 @@ impl MetricsFlag {
         let Some(addr) = self.metrics else { return Ok(None) };
         MetricsEndpoint::start(addr, collector).map(Some).map_err(|error| {
             Failure::new(format!(
-                "--metrics {addr}: {error}\n  pass the port of another address that is free, or 0 \
-                 for any"
+                "--metrics {addr}: {error}\n  pass another port, or 0 for any that is free"
             ))
         })
     }
@@ -46,23 +45,18 @@ impl MetricsFlag {
     ///
     /// # Errors
     /// The address cannot be listened at.
-    pub(crate) fn serve_run(&self) -> Result<Option<ServedRun>, Failure> {
+    pub(crate) fn serve_run(&self) -> Result<Option<RunEndpoint>, Failure> {
         let metrics = Arc::new(RunMetrics::default());
         let endpoint = self.serve(Arc::clone(&metrics))?;
-        Ok(endpoint.map(|endpoint| ServedRun { metrics, endpoint }))
+        Ok(endpoint.map(|endpoint| RunEndpoint { metrics, endpoint }))
     }
 }
 
-impl ServedRun {
+impl RunEndpoint {
     /// Returns a sentence with the URL.
     pub(crate) fn note(&self) -> String {
-        note(&self.endpoint)
+        format!("metrics: {}", self.endpoint.url())
     }
-}
-
-/// Returns a sentence with the URL of an endpoint.
-pub(crate) fn note(endpoint: &MetricsEndpoint) -> String {
-    format!("metrics: {}", endpoint.url())
 }
 
 /// Returns a recorder's callback that gives each interval to `metrics` before `show`.

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use exposition::Exposition;
@@ -199,19 +200,21 @@ fn other_paths_and_methods_are_refused() {
 }
 
 #[test]
-fn two_scrapes_at_once_are_both_answered() {
-    let both = Barrier::new(2);
-    // Each scrape waits until the other one has begun, too.
+fn scrapes_at_once_are_all_answered_and_read_the_server_one_at_a_time() {
+    let reading = AtomicUsize::new(0);
     let snapshot = move || {
-        both.wait();
+        assert_eq!(reading.fetch_add(1, Ordering::SeqCst), 0);
+        thread::yield_now();
+        reading.fetch_sub(1, Ordering::SeqCst);
         ServerSnapshot::default()
     };
     let endpoint = MetricsEndpoint::start(any_port(), ServerMetrics::new(snapshot)).unwrap();
     let addr = endpoint.addr();
-    let other = thread::spawn(move || get(addr, "/metrics").body);
-    let body = get(addr, "/metrics").body;
-    assert!(body.contains("throng_server_accepted_total 0"), "{body}");
-    assert_eq!(other.join().unwrap(), body);
+    let scrapes: Vec<_> = (0..8).map(|_| thread::spawn(move || get(addr, "/metrics"))).collect();
+    for scrape in scrapes {
+        let answer = scrape.join().unwrap();
+        assert!(answer.body.contains("throng_server_accepted_total 0"), "{}", answer.head);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use throng_report::Interval;
 use throng_report::render::{Align, Table};
 
 use crate::interrupt::Interrupt;
-use crate::metrics::{MetricsFlag, ServedRun};
+use crate::metrics::{MetricsFlag, RunEndpoint};
 use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::{Exit, Failure, output, quantity};
@@ -127,10 +127,12 @@ impl Lab {
 }
 
 /// Gives a lab's intervals to its metrics; each row of the lab is a run of its own.
-fn show_metrics(served: &ServedRun, lab: &str, event: &LabProgress<'_>) {
+fn show_metrics(served: &RunEndpoint, lab: &str, event: &LabProgress<'_>) {
     match event {
         LabProgress::Note(_) => {}
-        LabProgress::Row { name, .. } => served.metrics.begin(lab, name),
+        LabProgress::Row { name, .. } => {
+            served.metrics.begin("throng serve", &format!("{lab} {name}"));
+        }
         LabProgress::Interval { interval, .. } => served.metrics.add(interval),
     }
 }

@@ -51,6 +51,7 @@ impl Run {
         if let Some(facts) = observer.facts(&plan.load.targets) {
             plan.header.server_facts = Some(facts);
         }
+        let served = self.metrics.serve_run()?;
         let unwritten = |error: RecordError| {
             Failure::new(format!(
                 "{error}\n  the run was not started; pass --record FILE for another run file, or \
@@ -59,7 +60,6 @@ impl Run {
         };
         let run_file = (!self.no_record).then_some(&*self.record);
         let place = RunFileLock::acquire(run_file).map_err(unwritten)?;
-        let served = self.metrics.serve_run()?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let quiet = self.json == Some(JsonOut::Stdout);
         let uncalibrated = match self.calibrate(&mut plan, &interrupt, quiet) {

@@ -59,11 +59,12 @@ fn an_address_in_use_is_said_before_the_run() {
     let server = place.serve(&["hold", "--metrics", "0"]);
     let url = server.hello["metrics"].as_str().unwrap();
     let addr = url.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
-    let scenario = server.scenario("[{hold: {for: 1s}}]", "[connect]");
+    let scenario = server.scenario("[{ramp: {to: 1, over: 1s}}]", "[connect]");
     place.write("s.yaml", &scenario);
     let said = ["--metrics", addr, "Address already in use", "0"];
     let run = place.throng(&["run", "s.yaml", "--metrics", addr]).exits_with(2);
     run.stderr_contains(&said);
+    assert!(!place.path("run.jsonl").exists(), "an earlier run file would be gone");
     let other = ["serve", "hold", "--listen", "127.0.0.1:0", "--metrics", addr];
     place.throng(&other).exits_with(2).stderr_contains(&said);
     let wrong = place.throng(&["run", "s.yaml", "--metrics", "somewhere"]).exits_with(2);

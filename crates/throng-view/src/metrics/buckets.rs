@@ -2,15 +2,15 @@
 
 use throng_report::Histogram;
 
-/// The upper bounds of the buckets, in microseconds: six in each power of ten, so that a quantile
-/// that is interpolated in a bucket is off by a quarter at most. Longer latencies are in the last
+/// The upper bounds of the buckets, in microseconds: seven in each power of ten, each at most
+/// half as large again as the one before, so that a quantile is off by half of its value at most. Longer latencies are in the last
 /// bucket, `+Inf`.
 const BOUNDS_US: [u64; BOUNDS] = bounds();
 
 /// The powers of ten from 10 µs to 100 s, …
 const DECADES: u32 = 7;
 /// … the bounds in each of them, in tenths, …
-const STEPS: [u64; 6] = [10, 15, 20, 30, 50, 70];
+const STEPS: [u64; 7] = [10, 15, 20, 30, 40, 50, 70];
 /// … and the number of all bounds: 100 s is the last.
 const BOUNDS: usize = STEPS.len() * DECADES as usize + 1;
 
@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn bounds_grow_from_10_us_to_100_s() {
-        assert!(BOUNDS_US.is_sorted());
-        assert_eq!(BOUNDS_US[..7], [10, 15, 20, 30, 50, 70, 100]);
+        assert!(BOUNDS_US.windows(2).all(|two| two[0] < two[1] && two[1] * 2 <= two[0] * 3));
+        assert_eq!(BOUNDS_US[..8], [10, 15, 20, 30, 40, 50, 70, 100]);
         assert_eq!(BOUNDS_US.last(), Some(&100_000_000));
     }
 

@@ -13,6 +13,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+use tokio::sync::Mutex;
 
 use super::plain_text::plain_text;
 use crate::http::HttpServer;
@@ -36,7 +37,7 @@ impl MetricsEndpoint {
         let router = Router::new()
             .route(PATH, get(scrape))
             .fallback(async || (StatusCode::NOT_FOUND, format!("the metrics are at {PATH}\n")))
-            .with_state(Arc::new(registry));
+            .with_state(Arc::new(Scraper { registry, turn: Arc::default() }));
         Ok(Self { server: HttpServer::start(addr, router)? })
     }
 
@@ -51,13 +52,25 @@ impl MetricsEndpoint {
     }
 }
 
+/// What a scrape needs.
+#[derive(Debug)]
+struct Scraper {
+    registry: Registry,
+    /// The turn of a scrape. Others wait for it here: any number of clients costs one thread, and
+    /// sends the cores of a server one question at a time.
+    turn: Arc<Mutex<()>>,
+}
+
 /// Answers a scrape. It may have to wait for the cores of a server, so it has a thread of its own,
 /// and other requests go on.
-async fn scrape(State(registry): State<Arc<Registry>>, headers: HeaderMap) -> Response {
+async fn scrape(State(scraper): State<Arc<Scraper>>, headers: HeaderMap) -> Response {
     let wants_open_metrics = wants_open_metrics(&headers);
+    let turn = Arc::clone(&scraper.turn).lock_owned().await;
     let render = move || {
+        // The turn ends with the work, even if the client has gone before.
+        let _turn = turn;
         let mut text = String::new();
-        text::encode(&mut text, &registry).ok()?;
+        text::encode(&mut text, &scraper.registry).ok()?;
         Some(if wants_open_metrics { text } else { plain_text(&text) })
     };
     let content_type = if wants_open_metrics { OPEN_METRICS } else { PLAIN_TEXT };
