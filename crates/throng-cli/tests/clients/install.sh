@@ -19,7 +19,7 @@ if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; 
   missing "Python 3.11 or later is not here"
 elif [ ! "$target/python/installed" -nt python/requirements.txt ]; then
   python3 -m venv "$target/python" &&
-    "$target/python/bin/pip" install --quiet --disable-pip-version-check --requirement python/requirements.txt &&
+    "$target/python/bin/python" -m pip install --quiet --disable-pip-version-check --requirement python/requirements.txt &&
     touch "$target/python/installed" || missing "pip could not fetch the Python client"
 fi
 
