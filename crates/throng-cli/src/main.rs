@@ -8,6 +8,7 @@ mod control;
 mod dashboard;
 mod exit;
 mod interrupt;
+mod metrics;
 mod orphan;
 mod output;
 mod progress;

@@ -1,6 +1,6 @@
 //! Flags with units, parsed as scenarios are: `64KiB`, `15m`, `100k`.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -50,6 +50,18 @@ pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "expected an IP address and a port, such as 127.0.0.1:5555, 0.0.0.0:5555 for every \
          address, or [::1]:5555"
+            .to_owned()
+    })
+}
+
+/// Parses an address to listen on; a port alone is on this machine only.
+pub(crate) fn local_listen(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    text.parse().map_err(|_| {
+        "expected a port of this machine, such as 9464, or an IP address and a port, such as \
+         10.0.0.7:9464"
             .to_owned()
     })
 }

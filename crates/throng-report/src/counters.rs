@@ -13,17 +13,30 @@ pub trait Merge {
     fn merge(&mut self, other: &Self);
 }
 
+/// One field of a table of counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterField {
+    /// The name in the run file.
+    pub name: &'static str,
+    /// The way in which it changes.
+    pub kind: MetricKind,
+    /// The meaning, as in the documentation of the field.
+    pub doc: &'static str,
+    /// The value.
+    pub value: u64,
+}
+
 /// Declares a struct of `u64` fields that can be merged. A field is a counter, which only grows,
 /// unless it says otherwise: a `gauge` is as of one moment and adds up over cores; a `max` is the
 /// largest of the interval and merges as that.
 macro_rules! counters {
     ($(#[$meta:meta])* $name:ident {
-        $( $(#[$field_meta:meta])* $field:ident $(: $kind:ident)? ),* $(,)?
+        $( $(#[doc = $doc:literal])+ $field:ident $(: $kind:ident)? ),* $(,)?
     }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
-        pub struct $name { $( $(#[$field_meta])* pub $field: u64, )* }
+        pub struct $name { $( $(#[doc = $doc])+ pub $field: u64, )* }
 
         impl $name {
             /// Returns the growth since `earlier`; gauges and maxima are as of now.
@@ -31,9 +44,15 @@ macro_rules! counters {
                 Self { $( $field: counters!(@since self.$field, earlier.$field $(, $kind)?), )* }
             }
 
-            /// Returns the name, the kind and the value of each field.
-            pub fn fields(&self) -> impl Iterator<Item = (&'static str, MetricKind, u64)> {
-                [$( (stringify!($field), counters!(@kind $($kind)?), self.$field), )*].into_iter()
+            /// Returns all fields, in their order.
+            pub fn fields(&self) -> impl Iterator<Item = CounterField> + use<> {
+                [$(CounterField {
+                    name: stringify!($field),
+                    kind: counters!(@kind $($kind)?),
+                    doc: concat!($($doc),+),
+                    value: self.$field,
+                }),*]
+                .into_iter()
             }
         }
 
@@ -43,6 +62,9 @@ macro_rules! counters {
             }
         }
     };
+    (@kind) => { MetricKind::Counter };
+    (@kind gauge) => { MetricKind::Gauge };
+    (@kind max) => { MetricKind::Maximum };
     (@since $now:expr, $earlier:expr) => { $now.saturating_sub($earlier) };
     (@since $now:expr, $earlier:expr, gauge) => { $now };
     (@since $now:expr, $earlier:expr, max) => { $now };
@@ -367,6 +389,17 @@ counters! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_have_name_kind_meaning_and_value() {
+        let counters = ServerCounters { open: 7, ..Default::default() };
+        let open = counters.fields().find(|field| field.name == "open").unwrap();
+        assert_eq!((open.kind, open.value), (MetricKind::Gauge, 7));
+        assert_eq!(open.doc.trim(), "Gauge: connections open now.");
+        let kind = |name| counters.fields().find(|field| field.name == name).unwrap().kind;
+        assert_eq!(kind("registry_mailbox_most"), MetricKind::Maximum);
+        assert_eq!(kind("accepted"), MetricKind::Counter);
+    }
 
     #[test]
     fn merging_cores_adds_counters_and_keeps_the_largest_maximum() {

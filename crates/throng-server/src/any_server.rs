@@ -13,6 +13,8 @@ pub trait AnyServer: Send + Sync {
     fn addr(&self) -> SocketAddr;
     /// Returns the counters; see [`RunningServer::snapshot`].
     fn snapshot(&self) -> ServerSnapshot;
+    /// Returns the counters and keeps the maxima; see [`RunningServer::peek`].
+    fn peek(&self) -> ServerSnapshot;
     /// Returns the events since the last call; see [`RunningServer::events`].
     fn events(&self) -> Vec<RunEvent>;
     /// Returns the number of open connections; see [`RunningServer::open`].
@@ -37,6 +39,10 @@ where
 
     fn snapshot(&self) -> ServerSnapshot {
         self.snapshot()
+    }
+
+    fn peek(&self) -> ServerSnapshot {
+        self.peek()
     }
 
     fn events(&self) -> Vec<RunEvent> {

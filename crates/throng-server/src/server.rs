@@ -219,6 +219,28 @@ impl<H: Handler> RunningServer<H> {
         // Before the cores are asked: the requests go into these mailboxes too.
         let mailbox_per_core = self.mailboxes.waiting();
         let (mut reports, cores_silent) = self.collect();
+        let snapshot = self.sum(&reports, cores_silent, mailbox_per_core);
+        for report in reports.iter_mut() {
+            report.turns.turn_us_most = 0;
+            report.server.registry_mailbox_most = 0;
+        }
+        snapshot
+    }
+
+    /// Returns the counters like [`Self::snapshot`], and leaves the maxima to the next snapshot: a
+    /// second reader must not take what the recorder of a run needs.
+    pub fn peek(&self) -> ServerSnapshot {
+        let mailbox_per_core = self.mailboxes.waiting();
+        let (reports, cores_silent) = self.collect();
+        self.sum(&reports, cores_silent, mailbox_per_core)
+    }
+
+    fn sum(
+        &self,
+        reports: &[CoreReport],
+        cores_silent: u64,
+        mailbox_per_core: Vec<u64>,
+    ) -> ServerSnapshot {
         let mut snapshot = ServerSnapshot {
             listen: self.addr.to_string(),
             accept: self.accept.name().to_owned(),
@@ -233,15 +255,13 @@ impl<H: Handler> RunningServer<H> {
             ..ServerSnapshot::default()
         };
         snapshot.process.rss_bytes_at_start = self.rss_bytes_at_start;
-        for report in reports.iter_mut() {
+        for report in reports {
             snapshot.counters.merge(&report.server);
             snapshot.core.merge(&report.turns);
             snapshot.open_per_core.push(report.server.open);
             for (errno, count) in &report.accept_errors {
                 snapshot.accept_errors.add(errno.name(), *count);
             }
-            report.turns.turn_us_most = 0;
-            report.server.registry_mailbox_most = 0;
         }
         snapshot
     }

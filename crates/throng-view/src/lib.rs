@@ -5,6 +5,7 @@
 
 pub mod dashboard;
 pub mod http;
+pub mod metrics;
 pub mod terminal;
 
 use std::io::{self, Write};

@@ -15,6 +15,7 @@ use throng_view::terminal::TerminalModel;
 
 use crate::dashboard::UiFlags;
 use crate::interrupt::Interrupt;
+use crate::metrics::{MetricsFlag, RunEndpoint};
 use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::report_files::{ReportPlace, RunReader};
@@ -58,6 +59,8 @@ pub(crate) struct Lab {
     /// Print lines of progress on a terminal too, and take no keys
     #[arg(long, requires = "name")]
     no_tui: bool,
+    #[command(flatten)]
+    metrics: MetricsFlag,
     /// Write the result as JSON; `-` is standard output
     #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]
     json: Option<JsonOut>,
@@ -97,6 +100,7 @@ impl Lab {
             force: self.force,
             ..LabOptions::default()
         };
+        let served = self.metrics.serve_run()?;
         let interrupt = Interrupt::install(false)?;
         interrupt.also_set(&Arc::clone(&options.stop))?;
         let page = self.ui.start("The lab prepares its first run.", quiet)?;
@@ -111,8 +115,14 @@ impl Lab {
         let progress = view.unwrap_or_else(|| Progress::lines_of_lab(quiet));
         progress.keep(link.as_deref());
         let display = LabDisplay { progress, stop: Arc::clone(&options.stop) };
+        if let Some(served) = &served {
+            display.progress.note(&served.note());
+        }
         let report = throng_lab::run(name, &options, &mut |event| {
             live.show(&event);
+            if let Some(served) = &served {
+                show_metrics(served, name, &event);
+            }
             display.show(&event);
         });
         display.progress.finish();
@@ -157,6 +167,17 @@ impl Lab {
             output::say(table.to_string());
         }
         Ok(Exit::Met)
+    }
+}
+
+/// Gives a lab's intervals to its metrics; each row of the lab is a run of its own.
+fn show_metrics(served: &RunEndpoint, lab: &str, event: &LabProgress<'_>) {
+    match event {
+        LabProgress::Note(_) => {}
+        LabProgress::Row { name, .. } => {
+            served.metrics.begin("throng serve", &format!("{lab} {name}"));
+        }
+        LabProgress::Interval { interval, .. } => served.metrics.add(interval),
     }
 }
 

@@ -5,6 +5,7 @@
 //! and after the run.
 
 mod calibrate;
+mod displays;
 mod flags;
 mod live;
 mod observer;
@@ -26,13 +27,13 @@ use throng_report::RunExit;
 use throng_report::runfile::RunEndReason;
 use throng_view::terminal::TerminalModel;
 
-use crate::dashboard::LivePage;
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};
 use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::report_files::{ReportFile, ReportPlace, RunReader};
 use crate::{Exit, Failure, output};
 use calibrate::CalibrationResult;
+use displays::RunDisplays;
 pub(crate) use flags::Run;
 use live::LoadControl;
 use plan::RunPlan;
@@ -54,6 +55,7 @@ impl Run {
         if let Some(facts) = observer.facts(&plan.load.targets) {
             plan.header.server_facts = Some(facts);
         }
+        let served = self.metrics.serve_run()?;
         let unwritten = |error: RecordError| {
             Failure::new(format!(
                 "{error}\n  the run was not started; pass --record FILE for another run file, or \
@@ -82,11 +84,13 @@ impl Run {
             note(&format!("calibration failed: {why}"));
         }
         let progress = self.progress(&plan, &interrupt, quiet);
-        progress.keep(page.link().as_deref());
-        let outcome = self.record(plan, observer, recorder, &interrupt, &progress, &page)?;
-        page.end(&outcome.result);
+        let displays = RunDisplays { progress, page, metrics: served };
+        let title = self.scenario.to_string_lossy();
+        displays.begin(&title, &plan);
+        let outcome = self.record(plan, observer, recorder, &interrupt, &displays)?;
+        displays.page.end(&outcome.result);
         let exit = self.finish(&outcome, &reports, &interrupt, quiet);
-        page.close();
+        displays.page.close();
         exit
     }
 
@@ -149,30 +153,27 @@ impl Run {
         observer: observer::ServerObserver,
         recorder: Recorder,
         interrupt: &Interrupt,
-        progress: &Progress,
-        page: &LivePage,
+        displays: &RunDisplays,
     ) -> Result<Outcome, Failure> {
         let title = format!("{} against {}", self.scenario.display(), plan.target);
-        page.begin("", || RunContent::new(plan.header.clone(), plan.thresholds.clone()));
         let (server, kernel) = observer.probes(&plan);
         let load = Arc::new(Mutex::new(RunningLoad::start(plan.load)?));
         let sources = RunProbes { generator: Box::new(Arc::clone(&load)), server, kernel };
-        let recording = recorder.start(sources, page.before(progress.callback()));
+        let recording = recorder.start(sources, displays.callback());
         let control = LoadControl::new(Arc::clone(&load), recording.handle(), interrupt.clone());
         let control: Arc<dyn ControlTarget> = Arc::new(control);
-        page.steer(&control);
-        progress.steer(Arc::clone(&control));
+        displays.steer(&control);
         let control =
             throng_control::serve(self.control.as_deref(), ProcessRole::Load, &title, control);
         if let Err(error) = &control {
             recording.handle().stop("no control socket");
-            progress.note(&error.to_string());
+            displays.progress.note(&error.to_string());
         }
         let mut stopping = false;
         while !recording.is_finished() {
             if let Some(by) = interrupt.requested().filter(|_| !stopping) {
                 stopping = true;
-                progress.note(&format!(
+                displays.progress.note(&format!(
                     "{by}: ramping down, report follows; press Ctrl-C again to stop now"
                 ));
                 recording.handle().stop(&by.to_string());
@@ -181,7 +182,7 @@ impl Run {
         }
         let outcome = recording.wait();
         // First the view and the socket, whose threads use the load, then the load.
-        progress.finish();
+        displays.progress.finish();
         drop(control?);
         if let Some(load) = Arc::into_inner(load).and_then(|load| load.into_inner().ok()) {
             load.join();

@@ -16,9 +16,11 @@ use serde_json::json;
 use throng_control::ProcessRole;
 use throng_server::kinds::{KINDS, KindOptions, ServerKind, ServerProtocol};
 use throng_server::{AcceptTopology, AnyServer, ServerOptions};
+use throng_view::metrics::{MetricsEndpoint, ServerMetrics};
 
 use crate::control::ServerControl;
 use crate::interrupt::{Interrupt, LOOK_EVERY};
+use crate::metrics::MetricsFlag;
 use crate::{Exit, Failure, output, quantity};
 
 /// The command `throng serve`.
@@ -75,6 +77,8 @@ pub(crate) struct Serve {
     /// Socket that answers `throng ctl` [default: a file of this user]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
+    #[command(flatten)]
+    metrics: MetricsFlag,
     /// Stop when standard input closes, as it does when the parent process ends
     #[arg(long)]
     exit_with_parent: bool,
@@ -85,6 +89,7 @@ Examples:
   throng serve echo
   throng serve ok --listen 0.0.0.0:9000 --accept shared --backlog 1024
   throng serve hold --listen '[::1]:5555' --connections-max 200k --stats 1s
+  throng serve echo --metrics 9465
   throng serve pingpong --idle-timeout 90s --sndbuf 16KiB --rcvbuf 16KiB
   throng serve chat --listen 0.0.0.0:9160 --deflate --policy drop-oldest --queue 1MiB
   throng serve channels --listen 0.0.0.0:4000 --host chat.example.com --policy drop-oldest
@@ -108,8 +113,11 @@ impl Serve {
             &title,
             Arc::new(control),
         )?;
+        let measured = Arc::clone(&server);
+        let endpoint = self.metrics.serve(ServerMetrics::new(move || measured.peek()))?;
+        let metrics = endpoint.as_ref().map(MetricsEndpoint::url);
         let snapshot = server.snapshot();
-        let listening = json!({
+        let mut listening = json!({
             "event": "listening",
             "addr": server.addr().to_string(),
             "pid": std::process::id(),
@@ -117,7 +125,11 @@ impl Serve {
             "cores": snapshot.cores,
             "connections_max": snapshot.connections_max,
         });
-        output::say_either(self.json, &listening, text::listening(&snapshot, self, control.path()));
+        if let Some(url) = &metrics {
+            listening["metrics"] = json!(url);
+        }
+        let text = text::listening(&snapshot, self, control.path(), metrics.as_deref());
+        output::say_either(self.json, &listening, text);
         let by = self.print_until_interrupted(&*server, &interrupt);
         server.suspend();
         let open = server.open();
@@ -128,7 +140,7 @@ impl Serve {
         );
         let drained = server.drain(self.drain_timeout);
         let last = server.snapshot();
-        drop(control);
+        drop((control, endpoint));
         output::say_either(
             self.json,
             &json!({"event": "stopped", "by": by, "drained": drained, "snapshot": last}),

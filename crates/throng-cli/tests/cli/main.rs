@@ -5,8 +5,13 @@ mod broadcast;
 mod calibrate;
 mod end;
 mod export;
+// The tests of the endpoint use the rest.
+#[allow(dead_code)]
+#[path = "../../../throng-view/tests/exposition/mod.rs"]
+mod exposition;
 mod help;
 mod hostile;
+mod metrics;
 mod plan;
 mod process;
 mod refuse;

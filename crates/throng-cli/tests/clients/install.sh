@@ -19,8 +19,24 @@ if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; 
   missing "Python 3.11 or later is not here"
 elif [ ! "$target/python/installed" -nt python/requirements.txt ]; then
   python3 -m venv "$target/python" &&
-    "$target/python/bin/pip" install --quiet --disable-pip-version-check --requirement python/requirements.txt &&
+    "$target/python/bin/python" -m pip install --quiet --disable-pip-version-check --requirement python/requirements.txt &&
     touch "$target/python/installed" || missing "pip could not fetch the Python client"
+fi
+
+# promtool alone: the package would install Prometheus as a service.
+if has promtool; then
+  ln -sf "$(command -v promtool)" "$target/promtool"
+elif [ ! -x "$target/promtool" ]; then
+  has apt-get && has dpkg-deb && (
+    cd "$target" || exit
+    rm -f prometheus_*.deb
+    apt-get download --quiet --quiet prometheus 2>/dev/null ||
+      { apt-get update --quiet --quiet && apt-get download --quiet --quiet prometheus; }
+    dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xO ./usr/bin/promtool >promtool.part &&
+      chmod +x promtool.part && mv promtool.part promtool
+    rm -f prometheus_*.deb promtool.part
+    [ -x promtool ]
+  ) >/dev/null || missing "promtool could not be taken from Debian's package prometheus"
 fi
 
 # nft is for the doctor's walls: it drops packets on purpose.

@@ -5,11 +5,16 @@
 //! and passes.
 
 mod chromium;
+// The tests of the endpoint use the rest.
+#[allow(dead_code)]
+#[path = "../../../throng-view/tests/exposition/mod.rs"]
+mod exposition;
 mod phoenix_js;
 mod python_client;
 // The other test binary uses the rest.
 #[allow(dead_code)]
 #[path = "../cli/process.rs"]
 mod process;
+mod prometheus;
 mod tools;
 mod tsung;

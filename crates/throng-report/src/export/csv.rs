@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use crate::metric::{Metric, MetricKind, MetricUnit};
+use crate::counters::CounterField;
+use crate::metric::{Metric, MetricUnit};
 use crate::{
     Histogram, Interval, KernelCounters, LatencySummary, LoadInterval, MachineUse, ProcessUse,
     ServerSnapshot, Tally,
@@ -146,13 +147,9 @@ impl<W: Write> CsvExport<W> {
         Ok(())
     }
 
-    fn fields(
-        &mut self,
-        of: &str,
-        fields: impl Iterator<Item = (&'static str, MetricKind, u64)>,
-    ) -> io::Result<()> {
-        for (field, kind, value) in fields {
-            self.row(&format!("{of}.{field}"), &kind.to_string(), unit_of_field(field), value)?;
+    fn fields(&mut self, of: &str, fields: impl Iterator<Item = CounterField>) -> io::Result<()> {
+        for CounterField { name, kind, value, .. } in fields {
+            self.row(&format!("{of}.{name}"), &kind.to_string(), unit_of_field(name), value)?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use throng_load::scenario::Target;
 use super::sources;
 use crate::dashboard::UiFlags;
 use crate::exit::exit_codes;
+use crate::metrics::MetricsFlag;
 use crate::output::JsonOut;
 use crate::quantity;
 use crate::report_files::ReportPlace;
@@ -65,6 +66,8 @@ pub(crate) struct Run {
     /// --listen`
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) server_facts: Option<String>,
+    #[command(flatten)]
+    pub(super) metrics: MetricsFlag,
     /// Confirm that you may load this address outside this machine and its networks
     #[arg(long)]
     pub(super) i_am_allowed: bool,
@@ -100,6 +103,7 @@ Examples:
   throng run scenario.yaml --json - | jq .connect.latency_us.p99
   throng run scenario.yaml --calibrate 5s
   throng run scenario.yaml --open
+  throng run scenario.yaml --metrics 9464
 
 While it runs: throng ctl start 100 | stop 50 | count | pause | resume | shutdown.
 On a terminal it shows a live view, whose keys do the same; ? lists them.

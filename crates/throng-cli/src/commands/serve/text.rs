@@ -12,7 +12,12 @@ use super::Serve;
 use crate::Failure;
 
 /// Describes where the server listens, and its limits with the reason for each.
-pub(super) fn listening(snapshot: &ServerSnapshot, typed: &Serve, control: &Path) -> String {
+pub(super) fn listening(
+    snapshot: &ServerSnapshot,
+    typed: &Serve,
+    control: &Path,
+    metrics: Option<&str>,
+) -> String {
     let ServerSnapshot { listen, handler, accept, cores, connections_max, .. } = snapshot;
     let mut table = Table::new().aligned(&[Align::Left, Align::Left]);
     let mut row = |name: &str, text: String| table.row(["  ".to_owned() + name, text]);
@@ -29,6 +34,9 @@ pub(super) fn listening(snapshot: &ServerSnapshot, typed: &Serve, control: &Path
         row(label, address.replace("{listen}", listen));
     }
     row("control", format!("{} (throng ctl count)", control.display()));
+    if let Some(url) = metrics {
+        row("metrics", url.to_owned());
+    }
     format!("{handler} listens on {listen}\n{table}Ctrl-C to stop")
 }
 

@@ -1,0 +1,43 @@
+//! What shows a run while it goes on.
+
+use std::sync::Arc;
+
+use throng_control::ControlTarget;
+use throng_lab::RunContent;
+use throng_report::Interval;
+
+use super::plan::RunPlan;
+use crate::dashboard::LivePage;
+use crate::metrics::{RunEndpoint, observing};
+use crate::progress::Progress;
+
+/// The displays of a run: a view or lines, the live page, and metrics.
+pub(super) struct RunDisplays {
+    pub(super) progress: Progress,
+    pub(super) page: LivePage,
+    pub(super) metrics: Option<RunEndpoint>,
+}
+
+impl RunDisplays {
+    /// Begins the run of a scenario.
+    pub(super) fn begin(&self, scenario: &str, plan: &RunPlan) {
+        self.page.begin("", || RunContent::new(plan.header.clone(), plan.thresholds.clone()));
+        self.progress.keep(self.page.link().as_deref());
+        if let Some(served) = &self.metrics {
+            served.metrics.begin(&plan.target.to_string(), scenario);
+            self.progress.note(&served.note());
+        }
+    }
+
+    /// Returns the recorder's callback, which shows each interval.
+    pub(super) fn callback(&self) -> impl FnMut(&Interval, Option<&Interval>) + Send + 'static {
+        let metrics = self.metrics.as_ref().map(|served| Arc::clone(&served.metrics));
+        observing(metrics, self.page.before(self.progress.callback()))
+    }
+
+    /// Lets the view and the page steer the run.
+    pub(super) fn steer(&self, control: &Arc<dyn ControlTarget>) {
+        self.page.steer(control);
+        self.progress.steer(Arc::clone(control));
+    }
+}

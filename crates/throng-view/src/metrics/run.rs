@@ -1,0 +1,266 @@
+//! The metrics of a run: the generator's, and those of the machines and programs that it watches.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::registry::Unit;
+use throng_report::metric::MetricKind;
+use throng_report::{
+    ClassCounters, CounterField, Endpoint, Histogram, Interval, KernelCounters, LoadInterval,
+    MachineUse, Metric, ProcessMetric, UnansweredWaits,
+};
+
+use super::buckets::BucketCounts;
+use super::families::{Families, Labels, by_label, label_value};
+use super::name::FamilyName;
+
+/// The metrics of a run as of its last interval. The recorder's thread adds intervals and never
+/// waits for a scrape.
+#[derive(Debug, Default)]
+pub struct RunMetrics {
+    state: Mutex<Arc<RunState>>,
+}
+
+/// The run so far.
+#[derive(Clone, Debug, Default)]
+struct RunState {
+    labels: Labels,
+    /// The last interval, without its histograms; `None` before the first.
+    last: Option<Interval>,
+    latency: Operations,
+    unanswered: Operations,
+    lag: BucketCounts,
+}
+
+/// The histogram of each operation so far.
+#[derive(Clone, Debug, Default)]
+struct Operations([BucketCounts; OPERATIONS.len()]);
+
+/// The values of the label `operation`.
+const OPERATIONS: [&str; 6] = ["connect", "tcp", "message", "join", "push", "broadcast"];
+
+impl RunMetrics {
+    /// Begins a run. After another run, the counters begin at 0 again, as after a restart.
+    pub fn begin(&self, target: &str, scenario: &str) {
+        let labels = vec![("target", label_value(target)), ("scenario", label_value(scenario))];
+        *self.lock() = Arc::new(RunState { labels, ..RunState::default() });
+    }
+
+    /// Adds the next interval.
+    pub fn add(&self, interval: &Interval) {
+        Arc::make_mut(&mut self.lock()).add(interval);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<RunState>> {
+        // An interval is added whole or not at all.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Collector for RunMetrics {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let state = Arc::clone(&self.lock());
+        state.write(&mut Families::new(encoder))
+    }
+}
+
+impl RunState {
+    fn add(&mut self, interval: &Interval) {
+        if let Some(load) = &interval.load {
+            let now = load.latencies();
+            self.latency.add([
+                now.connect,
+                now.tcp,
+                now.message,
+                now.join,
+                now.push,
+                now.broadcast,
+            ]);
+            let none = Histogram::new();
+            let UnansweredWaits { connect, tcp, message, join, push } = &load.unanswered;
+            self.unanswered.add([connect, tcp, message, join, push, &none]);
+            self.lag.add(&load.lag);
+        }
+        self.last = Some(Interval {
+            at_ms: interval.at_ms,
+            load: interval.load.as_ref().map(|load| LoadInterval {
+                cores_silent: load.cores_silent,
+                ..load.without_measured()
+            }),
+            machine: interval.machine.clone(),
+            kernel: interval.kernel.clone(),
+            server_kernel: interval.server_kernel.clone(),
+            server_machine: interval.server_machine.clone(),
+            ..Interval::default()
+        });
+    }
+
+    fn write(&self, out: &mut Families<'_>) -> fmt::Result {
+        if !self.labels.is_empty() {
+            out.info("throng_run", "The run: its target and its scenario.", &self.labels)?;
+        }
+        let Some(last) = &self.last else { return Ok(()) };
+        out.write(
+            &FamilyName {
+                divisor: 1e3,
+                ..FamilyName::with_unit("throng_run_elapsed", Unit::Seconds)
+            },
+            MetricKind::Gauge,
+            "Time from the begin of the run to the end of its last interval.",
+            [(Labels::new(), last.at_ms as f64)],
+        )?;
+        if let Some(load) = &last.load {
+            write_load(out, load)?;
+            self.write_histograms(out)?;
+        }
+        let machines = [
+            ("generator", last.machine.as_ref(), &last.kernel),
+            ("server", last.server_machine.as_ref(), &last.server_kernel),
+        ];
+        write_machines(out, &machines)?;
+        write_programs(out, [&last.kernel, &last.server_kernel])
+    }
+
+    fn write_histograms(&self, out: &mut Families<'_>) -> fmt::Result {
+        out.histograms(
+            "throng_load_latency",
+            "Time from the intended moment of an operation until its answer arrived, by the best \
+             clock.",
+            self.latency.samples(),
+        )?;
+        out.histograms(
+            "throng_load_unanswered",
+            "Waits that no answer ended, until they timed out or the user was stopped.",
+            self.unanswered.samples(),
+        )?;
+        let lag = [(Labels::new(), &self.lag)];
+        out.histograms("throng_load_lag", "Lag of the generator's own steps.", lag)
+    }
+}
+
+impl Operations {
+    fn add(&mut self, interval: [&Histogram; OPERATIONS.len()]) {
+        self.0.iter_mut().zip(interval).for_each(|(counts, interval)| counts.add(interval));
+    }
+
+    /// Returns the histograms of operations that the run does. Every run connects.
+    fn samples(&self) -> impl Iterator<Item = (Labels, &BucketCounts)> {
+        let all = OPERATIONS.into_iter().zip(&self.0);
+        let done = all.filter(|(name, counts)| *name == OPERATIONS[0] || counts.count() > 0);
+        done.map(|(name, counts)| (vec![("operation", name.to_owned())], counts))
+    }
+}
+
+fn write_load(out: &mut Families<'_>, load: &LoadInterval) -> fmt::Result {
+    let phase = vec![("phase", label_value(&load.phase))];
+    out.info("throng_load_phase", "The phase of the load.", &phase)?;
+    let help = "Whether the load is paused: no user begins.";
+    out.gauge("throng_load_paused", help, u64::from(load.paused))?;
+    out.gauge("throng_load_cores", "Cores that run.", load.cores)?;
+    out.gauge(
+        "throng_load_cores_silent",
+        "Cores that did not answer in time: their counters are as of their last answer.",
+        load.cores_silent,
+    )?;
+    out.fields("throng_load", load.counters.fields(), |_| true)?;
+    out.fields("throng_load_core", load.core.fields(), |_| true)?;
+    out.fields("throng_load_probe", load.probe.fields(), |_| true)?;
+    let help = "Failed connects by errno, or timeout.";
+    out.tally("throng_load_connect_errors", help, "errno", &load.connect_failed)?;
+    let help = "Errors of established connections by kind.";
+    out.tally("throng_load_errors", help, "kind", &load.errors)?;
+    write_classes(out, load)?;
+    out.own_process(&load.process)
+}
+
+/// Writes the counters of each class of users, if there is more than one.
+fn write_classes(out: &mut Families<'_>, load: &LoadInterval) -> fmt::Result {
+    if load.classes.is_empty() {
+        return Ok(());
+    }
+    for CounterField { name: field, kind, doc, .. } in ClassCounters::default().fields() {
+        let of = |counters: &ClassCounters| {
+            counters.fields().find(|of| of.name == field).map_or(0, |of| of.value)
+        };
+        let counts = load.classes.iter().map(|(class, counters)| (class.as_str(), of(counters)));
+        let samples = by_label("class", counts);
+        out.write(&FamilyName::of_field("throng_load_class", field), kind, doc, samples)?;
+    }
+    Ok(())
+}
+
+/// A machine, its use, and the counters of its kernel.
+type Machine<'a> = (&'static str, Option<&'a MachineUse>, &'a KernelCounters);
+
+fn write_machines(out: &mut Families<'_>, machines: &[Machine<'_>]) -> fmt::Result {
+    let used: Vec<_> = machines.iter().filter_map(|(name, of, _)| Some((*name, (*of)?))).collect();
+    if !used.is_empty() {
+        let cpus = used.iter().map(|(name, of)| (machine(name), of.cpus as f64));
+        let name = FamilyName::plain("throng_machine_cpus");
+        out.write(&name, MetricKind::Gauge, "CPUs online.", cpus)?;
+        let name = FamilyName {
+            divisor: 1e6,
+            ..FamilyName::with_unit("throng_machine_cpu", Unit::Seconds)
+        };
+        let times = used.iter().flat_map(|(name, of)| {
+            let modes =
+                [("busy", of.cpu_busy_us), ("idle", of.cpu_idle_us), ("stolen", of.cpu_stolen_us)];
+            modes.map(|(mode, us)| {
+                (vec![("machine", (*name).to_owned()), ("mode", mode.to_owned())], us as f64)
+            })
+        });
+        let help = "CPU time of the machine since it booted, over all CPUs.";
+        out.write(&name, MetricKind::Counter, help, times)?;
+    }
+    for metric in Metric::all() {
+        let known = machines
+            .iter()
+            .filter_map(|(name, _, kernel)| Some((machine(name), kernel.get(metric)? as f64)));
+        let known = known.collect();
+        write_metric(out, "throng_kernel", metric, metric.kind(), metric.name(), known)?;
+    }
+    Ok(())
+}
+
+fn machine(name: &str) -> Labels {
+    vec![("machine", name.to_owned())]
+}
+
+/// Writes the metrics of generator and server as programs of their machines.
+fn write_programs(out: &mut Families<'_>, kernels: [&KernelCounters; 2]) -> fmt::Result {
+    for metric in ProcessMetric::all() {
+        let ends = [(Endpoint::Client, "generator"), (Endpoint::Server, "server")];
+        let known = ends.into_iter().filter_map(|(end, name)| {
+            let value = kernels.iter().find_map(|kernel| kernel.get(metric.of(end)))?;
+            Some((vec![("program", name.to_owned())], value as f64))
+        });
+        let recorded = metric.client.name();
+        let name = recorded.rsplit('.').next().unwrap_or(recorded);
+        let kind =
+            if SHRINKING.contains(&metric) { MetricKind::Gauge } else { metric.client.kind() };
+        write_metric(out, "throng_program", metric.client, kind, name, known.collect())?;
+    }
+    Ok(())
+}
+
+/// Writes a metric that is known of at least one machine or program.
+fn write_metric(
+    out: &mut Families<'_>,
+    prefix: &str,
+    metric: Metric,
+    kind: MetricKind,
+    name: &str,
+    known: Vec<(Labels, f64)>,
+) -> fmt::Result {
+    if known.is_empty() {
+        return Ok(());
+    }
+    let name = FamilyName::of_metric(prefix, name, metric.unit());
+    out.write(&name, kind, metric.doc(), known)
+}
+
+/// Times of the threads that a program has now. A thread that ends takes its time with it, and a
+/// counter that shrinks is a restart for Prometheus: these are gauges there.
+const SHRINKING: [ProcessMetric; 2] = [ProcessMetric::RUN_US, ProcessMetric::RUN_DELAY_US];
