@@ -4,6 +4,7 @@
 //! recorded, or from a run file.
 
 pub mod http;
+pub mod terminal;
 
 use std::io::{self, Write};
 
