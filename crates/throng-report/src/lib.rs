@@ -28,6 +28,7 @@ pub mod exit;
 pub mod finding;
 pub mod histogram;
 mod incident;
+mod inspection;
 pub mod interval;
 mod kernel_counters;
 pub mod limit;
@@ -54,6 +55,9 @@ pub use exit::RunExit;
 pub use finding::{Evidence, Finding, Severity, Side};
 pub use histogram::{Histogram, LatencySummary};
 pub use incident::{AnswerGap, Outage};
+pub use inspection::{
+    BusyConnection, CoreInspection, ServerInspection, SlowConnection, TopicInspection,
+};
 pub use interval::{Interval, LEAVING, LoadInterval, server_side};
 pub use kernel_counters::KernelCounters;
 pub use limit::Limit;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use throng_report::{RunEvent, ServerSnapshot};
+use throng_report::{RunEvent, ServerInspection, ServerSnapshot};
 
 use crate::{Handler, RunningServer, StartError};
 
@@ -13,6 +13,8 @@ pub trait AnyServer: Send + Sync {
     fn addr(&self) -> SocketAddr;
     /// Returns the counters; see [`RunningServer::snapshot`].
     fn snapshot(&self) -> ServerSnapshot;
+    /// Looks into the cores; see [`RunningServer::inspect`].
+    fn inspect(&self, rows: usize) -> ServerInspection;
     /// Returns the events since the last call; see [`RunningServer::events`].
     fn events(&self) -> Vec<RunEvent>;
     /// Returns the number of open connections; see [`RunningServer::open`].
@@ -37,6 +39,10 @@ where
 
     fn snapshot(&self) -> ServerSnapshot {
         self.snapshot()
+    }
+
+    fn inspect(&self, rows: usize) -> ServerInspection {
+        self.inspect(rows)
     }
 
     fn events(&self) -> Vec<RunEvent> {
