@@ -5,6 +5,7 @@
 
 pub mod http;
 pub mod terminal;
+pub mod top;
 
 use std::io::{self, Write};
 
