@@ -106,10 +106,20 @@ fn the_largest_topics_come_first_with_their_members_on_all_cores() {
     };
     assert_eq!((sum(|core| core.connections), sum(|core| core.memberships)), (23, 40));
     assert!(look.slow.is_empty(), "{look:#?}");
-    let two = server.inspect(2);
-    assert_eq!(two.topics.len(), 2);
-    assert_eq!((&two.topics[0].topic[..], two.topics[0].members), ("room:B", 17));
 }
+
+#[test]
+fn a_walk_of_several_turns_sees_the_whole_table() {
+    let (server, _go_on) = start(1);
+    let _members = join(&server, "A", CROWD);
+    let look = look_until(&server, "the core answers", ServerInspection::is_complete);
+    let core = &look.cores[0];
+    assert_eq!((core.connections, look.topics[0].members), (CROWD as u64, CROWD as u64));
+    assert!(core.places >= CROWD as u64 && core.places_seen == core.places, "{core:?}");
+}
+
+/// More connections than a turn of a look walks over.
+const CROWD: usize = 2_500;
 
 #[test]
 fn a_member_that_does_not_read_is_the_first_of_the_slow() {

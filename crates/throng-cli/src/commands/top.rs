@@ -54,7 +54,7 @@ Examples:
 impl Top {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let path = control_path(self.control.as_deref(), self.pid, Verb::Inspect)?;
-        let look = Look { path, rows: self.rows };
+        let look = LookRequest { path, rows: self.rows };
         if self.json {
             output::say_json(&look.take()?);
         } else if self.once || !Screen::is_possible() {
@@ -68,7 +68,7 @@ impl Top {
     }
 
     /// Shows looks until the user quits or the server ends.
-    fn show(&self, look: Look) -> Result<(), Failure> {
+    fn show(&self, look: LookRequest) -> Result<(), Failure> {
         let interrupt = Interrupt::install(false)?;
         let is_frozen = Arc::new(AtomicBool::new(false));
         let looks = look.repeat(self.interval, Arc::clone(&is_frozen));
@@ -102,15 +102,15 @@ impl Top {
 }
 
 /// The request for a look.
-struct Look {
+struct LookRequest {
     path: PathBuf,
     rows: u64,
 }
 
 /// A look and the time at which it arrived, or the reason why there is none.
-type Taken = Result<(ServerInspection, Instant), ControlError>;
+type LookResult = Result<(ServerInspection, Instant), ControlError>;
 
-impl Look {
+impl LookRequest {
     /// Asks the server for a look.
     fn take(&self) -> Result<ServerInspection, ControlError> {
         // A new connection each time: a server closes one that is idle for a minute.
@@ -121,13 +121,13 @@ impl Look {
     }
 
     /// Asks for a look each `interval` on a thread of its own, except while the view is frozen.
-    fn repeat(self, interval: Duration, is_frozen: Arc<AtomicBool>) -> Receiver<Taken> {
+    fn repeat(self, interval: Duration, is_frozen: Arc<AtomicBool>) -> Receiver<LookResult> {
         let (sender, looks) = channel();
         thread::spawn(move || self.send_looks(interval, &is_frozen, &sender));
         looks
     }
 
-    fn send_looks(&self, interval: Duration, is_frozen: &AtomicBool, looks: &Sender<Taken>) {
+    fn send_looks(&self, interval: Duration, is_frozen: &AtomicBool, looks: &Sender<LookResult>) {
         loop {
             let began = Instant::now();
             if !is_frozen.load(Relaxed) {

@@ -177,7 +177,7 @@ const fn column(head: &'static str, align: Align, importance: u8) -> Column {
 
 const CORES: &[Column] = &[
     column("CORE", Right, NAME),
-    column("connections", Right, 100),
+    column("open", Right, 100),
     column("accepts", Right, 90),
     column("in", Right, 80),
     column("out", Right, 80),
@@ -185,7 +185,7 @@ const CORES: &[Column] = &[
     column("bytes out", Right, 20),
     column("busy", Right, 95),
     column("max turn", Right, 85),
-    column("mailbox", Right, 75),
+    column("mailbox", Right, 86),
     column("queued", Right, 88),
     column("slow", Right, 70),
     column("memberships", Right, 10),
