@@ -202,10 +202,10 @@ fn callers_that_ask_at_once_all_get_a_look() {
     let (server, _go_on) = start(2);
     let _members = join(&server, "A", 3);
     look_until(&server, "all cores answer", ServerInspection::is_complete);
+    let server = &server;
     thread::scope(|scope| {
-        let looks: Vec<_> =
-            (1..=8).map(|rows| (rows, scope.spawn(|| server.inspect(rows)))).collect();
-        for (_, look) in looks {
+        let looks: Vec<_> = (1..=8).map(|rows| scope.spawn(move || server.inspect(rows))).collect();
+        for look in looks {
             let look = look.join().unwrap();
             assert_eq!((look.cores.len(), look.handler), (2, "rooms".to_owned()));
         }
