@@ -142,7 +142,7 @@ impl<T> Slab<T> {
     }
 
     /// Returns how many places were ever in use.
-    fn places(&self) -> u32 {
+    pub fn places(&self) -> u32 {
         match self.chunks.last() {
             Some(last) => (self.chunks.len() as u32 - 1) * CHUNK + last.len() as u32,
             None => 0,

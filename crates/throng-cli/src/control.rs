@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use throng_control::{ControlRequest, ControlTarget, Verb};
-use throng_server::AnyServer;
+use throng_server::{AnyServer, INSPECTION_ROWS_MAX};
 
 use crate::interrupt::{By, Interrupt};
 
@@ -18,7 +18,8 @@ pub(crate) struct ServerControl {
 
 impl ControlTarget for ServerControl {
     fn verbs(&self) -> &[Verb] {
-        &[Verb::Snapshot, Verb::Count, Verb::Pause, Verb::Resume, Verb::Drain, Verb::Shutdown]
+        use Verb::{Count, Drain, Inspect, Pause, Resume, Shutdown, Snapshot};
+        &[Snapshot, Inspect, Count, Pause, Resume, Drain, Shutdown]
     }
 
     fn answer(&self, request: &ControlRequest) -> Result<Value, String> {
@@ -26,6 +27,7 @@ impl ControlTarget for ServerControl {
             Verb::Snapshot => {
                 return serde_json::to_value(self.server.snapshot()).map_err(|e| e.to_string());
             }
+            Verb::Inspect => return self.inspect(request.n),
             Verb::Pause => self.server.suspend(),
             Verb::Resume => self.server.resume().map_err(|error| error.to_string())?,
             Verb::Drain => {
@@ -38,3 +40,18 @@ impl ControlTarget for ServerControl {
         Ok(json!({"open": self.server.open()}))
     }
 }
+
+impl ServerControl {
+    fn inspect(&self, rows: Option<u64>) -> Result<Value, String> {
+        let rows = rows.map_or(INSPECTION_ROWS, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
+        if rows > INSPECTION_ROWS_MAX {
+            return Err(format!(
+                "`inspect` returns at most {INSPECTION_ROWS_MAX} rows, not {rows}"
+            ));
+        }
+        serde_json::to_value(self.server.inspect(rows)).map_err(|error| error.to_string())
+    }
+}
+
+/// The rows of a look, unless the request says another number.
+const INSPECTION_ROWS: usize = 10;

@@ -5,6 +5,7 @@
 
 mod commands;
 mod control;
+mod control_path;
 mod dashboard;
 mod exit;
 mod interrupt;
@@ -19,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{completions, ctl, doctor, lab, man, plan, report, run, serve};
+use commands::{completions, ctl, doctor, lab, man, plan, report, run, serve, top};
 use exit::{Exit, Failure, exit_codes};
 
 /// How many connections can a server hold, how fast can it accept them, and what stops it?
@@ -36,6 +37,7 @@ enum Command {
     Run(run::Run),
     Lab(lab::Lab),
     Ctl(ctl::Ctl),
+    Top(top::Top),
     Report(report::Report),
     Doctor(doctor::Doctor),
     Plan(plan::Plan),
@@ -49,6 +51,7 @@ Examples:
   throng serve echo                        start a server on 127.0.0.1:5555
   throng run scenario.yaml                 load it
   throng ctl count                         count users or connections
+  throng top                               watch a running server
   throng report run.jsonl                  show the report of a run
   throng lab                               list the bundled experiments
   throng doctor --for 1M                   check this machine's limits for a million
@@ -71,6 +74,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Run(run) => run.run(),
         Command::Lab(lab) => lab.run(),
         Command::Ctl(ctl) => ctl.run(),
+        Command::Top(top) => top.run(),
         Command::Report(report) => report.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Plan(plan) => plan.run(),

@@ -12,7 +12,7 @@ use crate::verb::names;
 pub struct ControlRequest {
     /// The requested action.
     pub verb: Verb,
-    /// The number of users; `start` and `stop` need it.
+    /// The number of users, which `start` and `stop` need, or of rows, for `inspect`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n: Option<u64>,
 }
@@ -23,7 +23,7 @@ impl ControlRequest {
         Self { verb, n: None }
     }
 
-    /// Returns a request about `n` users.
+    /// Returns a request about `n` users or rows.
     pub fn with_n(verb: Verb, n: u64) -> Self {
         Self { verb, n: Some(n) }
     }
@@ -58,7 +58,7 @@ impl ControlRequest {
             None if verb.needs_n() => {
                 Err(format!(r#"`{verb}` needs a number of users: {{"verb":"{verb}","n":100}}"#))
             }
-            Some(_) if !verb.needs_n() => Err(format!("`{verb}` takes no number")),
+            Some(_) if !verb.takes_n() => Err(format!("`{verb}` takes no number")),
             _ => Ok(Self { verb, n }),
         }
     }
@@ -98,8 +98,10 @@ mod tests {
 
     #[test]
     fn a_request_comes_back_from_its_line() {
-        for request in
-            [ControlRequest::new(Verb::Snapshot), ControlRequest::with_n(Verb::Start, 100)]
+        for request in [Verb::Snapshot, Verb::Inspect]
+            .map(ControlRequest::new)
+            .into_iter()
+            .chain([Verb::Inspect, Verb::Start].map(|verb| ControlRequest::with_n(verb, 100)))
         {
             let line = serde_json::to_string(&request).unwrap();
             assert_eq!(ControlRequest::parse(&line, &Verb::ALL), Ok(request), "{line}");

@@ -13,6 +13,9 @@ pub enum Verb {
     Who,
     /// The measurements until now: a server's `ServerSnapshot`, a generator's `LoadInterval`.
     Snapshot,
+    /// A look into a server, a `ServerInspection`: its cores, its largest topics, its slowest and
+    /// its busiest connections, at most `n` of each.
+    Inspect,
     /// Starts `n` more users.
     Start,
     /// Stops `n` users.
@@ -32,9 +35,10 @@ pub enum Verb {
 
 impl Verb {
     /// All verbs.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Who,
         Self::Snapshot,
+        Self::Inspect,
         Self::Start,
         Self::Stop,
         Self::Count,
@@ -49,6 +53,7 @@ impl Verb {
         match self {
             Self::Who => "who",
             Self::Snapshot => "snapshot",
+            Self::Inspect => "inspect",
             Self::Start => "start",
             Self::Stop => "stop",
             Self::Count => "count",
@@ -62,6 +67,11 @@ impl Verb {
     /// Reports whether the verb needs a number of users.
     pub fn needs_n(self) -> bool {
         matches!(self, Self::Start | Self::Stop)
+    }
+
+    /// Reports whether the verb may have a number: of users, or of rows.
+    pub fn takes_n(self) -> bool {
+        self.needs_n() || self == Self::Inspect
     }
 }
 

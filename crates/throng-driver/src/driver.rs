@@ -70,6 +70,9 @@ pub trait Driver {
     /// a segment was retransmitted, or the kernel gives no value. Call it directly after the
     /// connect.
     fn handshake_rtt(&self, fd: &Self::Fd) -> Option<Duration>;
+    /// Returns how many sent bytes the kernel holds because the peer has not acknowledged them.
+    /// `None` if the kernel gives no value.
+    fn unacknowledged_bytes(&self, fd: &Self::Fd) -> Option<u64>;
     /// Sends as much of `bytes` as the socket takes, and returns how much that is.
     fn send(&mut self, fd: &Self::Fd, bytes: &[u8]) -> Result<usize, Errno>;
     /// Shuts down the sending direction.

@@ -188,6 +188,10 @@ impl<M: Send> Driver for EpollDriver<M> {
         arrival::handshake_rtt(fd.as_fd())
     }
 
+    fn unacknowledged_bytes(&self, fd: &Fd) -> Option<u64> {
+        socket::unacknowledged_bytes(fd.as_fd())
+    }
+
     fn send(&mut self, fd: &Fd, bytes: &[u8]) -> Result<usize, Errno> {
         socket::send(fd.as_fd(), bytes)
     }

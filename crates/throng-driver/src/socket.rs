@@ -79,6 +79,14 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     rustix::net::send(fd, bytes, SendFlags::NOSIGNAL).map_err(Errno::from)
 }
 
+/// Returns how many bytes are in the send queue of a socket: not sent, or not acknowledged.
+pub(crate) fn unacknowledged_bytes(fd: BorrowedFd<'_>) -> Option<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the request (SIOCOUTQ is the same number) writes an int, which lives during the call.
+    let done = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    if done == 0 { u64::try_from(bytes).ok() } else { None }
+}
+
 pub(crate) fn finish(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::net::shutdown(fd, rustix::net::Shutdown::Write).map_err(Errno::from)
 }

@@ -78,8 +78,11 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         self.app.turn_ended(&mut self.cx);
         self.run_effects();
         let took_us = self.read_clock().micros_since(begun);
-        let counters = &mut self.cx.io.counters;
-        counters.turn_us_most = counters.turn_us_most.max(took_us);
+        let io = &mut self.cx.io;
+        io.counters.turn_us_most = io.counters.turn_us_most.max(took_us);
+        if let Some(activity) = &mut io.activity {
+            activity.turn_ended(took_us);
+        }
         !self.cx.io.stopped
     }
 
@@ -214,6 +217,9 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 }
             };
             io.counters.bytes_received += received as u64;
+            if let Some(activity) = &mut io.activity {
+                activity.received(key, received);
+            }
             let is_short = received < self.receive.len();
             self.run_session(key, received, false, &mut share);
             if is_short && !until_again && !self.cx.io.backlog.holds(key) {
@@ -263,6 +269,11 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             }
         }));
         let actions = conn.actions;
+        if let Some(activity) = &mut cx.io.activity
+            && events > 0
+        {
+            activity.decoded(key, events);
+        }
         let arrival = std::mem::replace(&mut cx.io.arrival, Arrival::UNKNOWN);
         // Bytes consumed without an event: a part of a message.
         let silent_work = (input.work_since(received) + events * EVENT_WORK_BYTES) - spent;
@@ -345,7 +356,11 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         if !std::mem::take(&mut self.has_messages) {
             return;
         }
-        self.has_messages = self.cx.io.driver.receive_messages(&mut self.messages);
+        let io = &mut self.cx.io;
+        if let Some(activity) = &mut io.activity {
+            activity.mailbox_most = activity.mailbox_most.max(io.driver.messages_waiting());
+        }
+        self.has_messages = io.driver.receive_messages(&mut self.messages);
         let mut messages = std::mem::take(&mut self.messages);
         self.cx.io.counters.mail_received += messages.len() as u64;
         for message in messages.drain(..) {

@@ -65,6 +65,7 @@ impl<F, S, T> Entry<F, S, T> {
             SocketState::Open(fd) => {
                 let bytes = &frames.bytes()[frames.span(range.clone())];
                 let taken = send(&mut io.driver, &mut io.counters, fd, bytes)?;
+                io.count_sent(key, taken);
                 if taken == bytes.len() {
                     return Ok(DeliveryOutcome::Sent);
                 }

@@ -6,6 +6,7 @@ use throng_base::{Instant, Key};
 use throng_driver::{CoreId, Driver, Errno, MailboxFull, MessagePriority, SocketClose};
 use throng_report::CoreCounters;
 
+use crate::activity::Activity;
 use crate::arrival::{Arrival, StampSampler};
 use crate::budget::{Budget, InputBacklog};
 use crate::{CloseReason, CoreLimits};
@@ -28,6 +29,8 @@ pub(crate) struct CoreIo<D: Driver> {
     /// Arrival of the bytes from which the present event was read.
     pub(crate) arrival: Arrival,
     pub(crate) counters: CoreCounters,
+    /// What is counted while the core is observed.
+    pub(crate) activity: Option<Box<Activity>>,
     pub(crate) limits: CoreLimits,
     pub(crate) stopped: bool,
 }
@@ -55,6 +58,7 @@ impl<D: Driver> CoreIo<D> {
             sampler: StampSampler::default(),
             arrival: Arrival::UNKNOWN,
             counters: CoreCounters::default(),
+            activity: None,
             limits,
             stopped: false,
         }
@@ -77,6 +81,13 @@ impl<D: Driver> CoreIo<D> {
         let (received, at) = self.driver.recv_stamped(fd, buffer)?;
         let arrival = at.map_or(Arrival::Unknown { weight }, |at| Arrival::Stamped { at, weight });
         Ok((received, arrival))
+    }
+
+    /// Counts a send of the connection `key`, while the core is observed.
+    pub(crate) fn count_sent(&mut self, key: Key, bytes: usize) {
+        if let Some(activity) = &mut self.activity {
+            activity.sent(key, bytes);
+        }
     }
 
     /// Puts `message` into the mailbox of the core `to`, and counts it if the mailbox refuses it.

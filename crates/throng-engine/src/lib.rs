@@ -11,6 +11,7 @@
 //! connections, until none is left.
 
 mod actions;
+mod activity;
 mod app;
 mod apply;
 mod arrival;
@@ -24,11 +25,13 @@ mod deliver;
 mod entry;
 mod io;
 mod limits;
+mod observe;
 mod send;
 mod send_queue;
 mod table;
 mod timers;
 
+pub use activity::{Activity, ConnectionActivity};
 pub use app::{AfterClose, App};
 pub use arrival::Arrival;
 pub use close_reason::CloseReason;
@@ -38,4 +41,5 @@ pub use core::Core;
 pub use deadline::Deadline;
 pub use deliver::DeliveryOutcome;
 pub use limits::CoreLimits;
+pub use observe::BlockedConnection;
 pub use send_queue::{ByteSource, QueueOutcome, SendPart};

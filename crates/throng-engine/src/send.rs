@@ -30,8 +30,12 @@ impl<F, S, T> Entry<F, S, T> {
         }
         let result = match &mut self.socket {
             SocketState::Open(fd) => match send(&mut io.driver, &mut io.counters, fd, &io.out) {
-                Ok(taken) if taken == io.out.len() => Ok(()),
+                Ok(taken) if taken == io.out.len() => {
+                    io.count_sent(key, taken);
+                    Ok(())
+                }
                 Ok(taken) => {
+                    io.count_sent(key, taken);
                     let mut queue = Box::<SendQueue>::default();
                     queue.push(&io.out[taken..]);
                     self.block(io, key, queue)
@@ -70,7 +74,7 @@ impl<F, S, T> Entry<F, S, T> {
                 io.out.clear();
                 fill(&mut queue);
                 io.counters.pending_bytes += queue.bytes() as u64;
-                let is_drained = empty_queue(fd, io, &mut queue);
+                let is_drained = empty_queue(fd, io, key, &mut queue);
                 io.counters.pending_bytes -= queue.bytes() as u64;
                 if is_drained? {
                     return Ok(());
@@ -105,7 +109,7 @@ impl<F, S, T> Entry<F, S, T> {
             return Ok(None);
         };
         // No callback is under way, so the out buffer is empty.
-        if !empty_queue(fd, io, queue)? {
+        if !empty_queue(fd, io, key, queue)? {
             return Ok(None);
         }
         match queue.after_flush {
@@ -134,12 +138,13 @@ impl<F, S, T> Entry<F, S, T> {
         &mut self,
         io: &mut CoreIo<D>,
         key: Key,
-        queue: Box<SendQueue>,
+        mut queue: Box<SendQueue>,
     ) -> Result<(), Errno> {
         let SocketState::Open(fd) = std::mem::replace(&mut self.socket, SocketState::Detached)
         else {
             unreachable!("only an open socket becomes blocked");
         };
+        queue.since = io.now;
         io.counters.pending_bytes += queue.bytes() as u64;
         let registered = io.driver.reregister(&fd, Token::connection(key), Interest::ReadWrite);
         self.socket = SocketState::Blocked(fd, queue);
@@ -168,6 +173,7 @@ pub(crate) fn send<D: Driver>(
 fn empty_queue<D: Driver>(
     fd: &D::Fd,
     io: &mut CoreIo<D>,
+    key: Key,
     queue: &mut SendQueue,
 ) -> Result<bool, SendError> {
     loop {
@@ -188,6 +194,7 @@ fn empty_queue<D: Driver>(
                 }
                 io.counters.bytes_sent += taken as u64;
                 io.counters.pending_bytes -= taken as u64;
+                io.count_sent(key, taken);
                 if taken < length {
                     return Ok(false);
                 }

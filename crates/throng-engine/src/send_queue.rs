@@ -29,6 +29,8 @@ pub(crate) struct SendQueue {
     pub(crate) after_flush: AfterFlush,
     /// Time at which the kernel last took some of the queue.
     pub(crate) taken_at: Instant,
+    /// Time since which bytes have waited here.
+    pub(crate) since: Instant,
 }
 
 /// What follows when the kernel has taken the whole queue.

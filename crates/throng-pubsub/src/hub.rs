@@ -34,6 +34,18 @@ pub struct PublishOutcome {
     pub dropped: usize,
 }
 
+/// The counts of a topic on one core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TopicCounts {
+    /// Members on this core.
+    pub members: u32,
+    /// Publications since the topic has had members here, modulo 2^32, those included that its
+    /// policy dropped from its queue.
+    pub publications: u32,
+    /// Publications that some members here have not received yet.
+    pub waiting: u32,
+}
+
 /// One member's share of a pass.
 #[derive(Debug)]
 pub struct Delivery<'a> {
@@ -92,6 +104,29 @@ impl Hub {
     pub fn members_of(&self, topic: &str) -> usize {
         let topic = self.names.get(topic).and_then(|id| self.topics.get(*id));
         topic.map_or(0, |topic| topic.list.len as usize)
+    }
+
+    /// Returns the counts of one topic, if it has members here.
+    pub fn counts_of(&self, topic: &str) -> Option<TopicCounts> {
+        let topic = self.topics.get(*self.names.get(topic)?)?;
+        Some(TopicCounts {
+            members: topic.list.len,
+            publications: topic.next_number(),
+            waiting: topic.waiting(),
+        })
+    }
+
+    /// Returns how many places the table of topics has: the end of the range for
+    /// [`Self::topics_in`].
+    pub fn topic_places(&self) -> u32 {
+        self.topics.places()
+    }
+
+    /// Returns the topics in `places` of the table, each with the number of its members. The cost
+    /// depends on the number of places.
+    pub fn topics_in(&self, places: Range<u32>) -> impl Iterator<Item = (&Arc<str>, u32)> {
+        let topic_at = |place| self.topics.get(self.topics.key_at(place)?);
+        places.filter_map(topic_at).map(|topic| (&topic.name, topic.list.len))
     }
 
     /// Makes `key`, whose memberships are `of`, a member of `topic`: it receives all later

@@ -21,7 +21,7 @@ mod topic;
 
 pub use dialect::Dialect;
 pub use frames::Frames;
-pub use hub::{Delivery, DeliveryContent, Hub, PublishOutcome};
+pub use hub::{Delivery, DeliveryContent, Hub, PublishOutcome, TopicCounts};
 pub use members::{Membership, Memberships, Subscription};
 pub use publication::Publication;
 pub use rulebook::Rulebook;

@@ -71,6 +71,12 @@ impl Topic {
         self.first.wrapping_add(self.queue.len() as u32)
     }
 
+    /// Returns how many publications some members have not received yet.
+    pub(crate) fn waiting(&self) -> u32 {
+        let of_pass = self.pass.as_ref().map_or(0, |pass| pass.publications.len());
+        (self.queue.len() + of_pass) as u32
+    }
+
     /// Queues a publication. Returns how many the policy has dropped, which may include this one.
     pub(crate) fn queue(&mut self, queued: QueuedPublication) -> usize {
         let weight = queued.publication.weight();

@@ -29,6 +29,7 @@ pub mod export;
 pub mod finding;
 pub mod histogram;
 mod incident;
+mod inspection;
 pub mod interval;
 mod interval_work;
 mod kernel_counters;
@@ -56,6 +57,9 @@ pub use exit::RunExit;
 pub use finding::{Evidence, Finding, Severity, Side};
 pub use histogram::{Histogram, LatencySummary};
 pub use incident::{AnswerGap, Outage};
+pub use inspection::{
+    BusyConnection, CoreInspection, ServerInspection, SlowConnection, TopicInspection,
+};
 pub use interval::{Interval, LEAVING, LoadInterval, server_side};
 pub use interval_work::IntervalWork;
 pub use kernel_counters::KernelCounters;

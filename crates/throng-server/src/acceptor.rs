@@ -143,11 +143,16 @@ impl<D: ServerDriver> Acceptor<D> {
         self.placement.start(self.core, self.cores, room);
     }
 
-    /// Adds the counters of this acceptor.
-    pub(crate) fn report(&mut self, server: &mut ServerCounters) {
+    /// Adds the counters of this acceptor, without its maxima.
+    pub(crate) fn add_totals(&self, server: &mut ServerCounters) {
         server.merge(&self.counters);
         server.closed += self.uncounted_closes as u64;
         server.paused_cores = u64::from(matches!(self.state, AcceptState::Paused(_)));
+    }
+
+    /// Adds the counters of this acceptor, and resets its maxima.
+    pub(crate) fn report(&mut self, server: &mut ServerCounters) {
+        self.add_totals(server);
         if let Some(registry) = self.placement.registry() {
             server.registry_mailbox_most = registry.take_mailbox_most();
         }

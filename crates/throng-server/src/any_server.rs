@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use throng_report::{RunEvent, ServerSnapshot};
+use throng_report::{RunEvent, ServerInspection, ServerSnapshot};
 
 use crate::{Handler, RunningServer, StartError};
 
@@ -15,6 +15,8 @@ pub trait AnyServer: Send + Sync {
     fn snapshot(&self) -> ServerSnapshot;
     /// Returns the counters and keeps the maxima; see [`RunningServer::peek`].
     fn peek(&self) -> ServerSnapshot;
+    /// Looks into the cores; see [`RunningServer::inspect`].
+    fn inspect(&self, rows: usize) -> ServerInspection;
     /// Returns the events since the last call; see [`RunningServer::events`].
     fn events(&self) -> Vec<RunEvent>;
     /// Returns the number of open connections; see [`RunningServer::open`].
@@ -43,6 +45,10 @@ where
 
     fn peek(&self) -> ServerSnapshot {
         self.peek()
+    }
+
+    fn inspect(&self, rows: usize) -> ServerInspection {
+        self.inspect(rows)
     }
 
     fn events(&self) -> Vec<RunEvent> {

@@ -13,6 +13,7 @@ use crate::acceptor::Acceptor;
 use crate::core_message::{Control, CoreMessage, CoreMessageKind, CoreReport, ServerDriver};
 use crate::events::{EventSink, handler_panic};
 use crate::fanout::Fanout;
+use crate::inspection::Inspection;
 use crate::slot::Slot;
 use crate::{
     Connection, ConnectionId, DisconnectReason, EventOf, Handler, HandlerContext, ServerConfig,
@@ -20,6 +21,7 @@ use crate::{
 
 mod accept;
 mod fan_out;
+mod inspect;
 
 /// The server as an app of the engine. It is generic over the driver: Linux or the simulation.
 pub struct ServerApp<H: Handler, D: Driver> {
@@ -40,6 +42,8 @@ pub struct ServerApp<H: Handler, D: Driver> {
     /// True while the server drains: [`Handler::draining`] is called for connections that arrive,
     /// too.
     is_draining: bool,
+    /// A look at this core, while one is in progress.
+    inspection: Option<Box<Inspection>>,
 }
 
 impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
@@ -57,6 +61,7 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
             drain_queue: Vec::new(),
             inbox: None,
             is_draining: false,
+            inspection: None,
         }
     }
 
@@ -201,6 +206,12 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
             Control::Collect { reply } => {
                 let _ = reply.send(self.report(cx));
             }
+            Control::Inspect { rows, reply } => self.begin_inspection(cx, rows, reply),
+            Control::CountTopics { topics, reply } => {
+                let counts_of = |topic: &Arc<str>| self.fanout.hub.counts_of(topic);
+                let counts = topics.iter().map(|topic| counts_of(topic).unwrap_or_default());
+                let _ = reply.send((cx.core(), counts.collect()));
+            }
             Control::Stop => {
                 self.acceptor.close_listener(&mut self.lend(cx));
                 cx.stop();
@@ -264,11 +275,13 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> App<D> for ServerApp<H, 
 
     fn due(&self) -> Instant {
         let draining = if self.drain_queue.is_empty() { Instant::FAR } else { Instant::ZERO };
-        self.acceptor.due().min(self.fanout.due()).min(draining)
+        let inspection = self.inspection.as_ref().map_or(Instant::FAR, |it| it.due());
+        self.acceptor.due().min(self.fanout.due()).min(draining).min(inspection)
     }
 
     fn run_due(&mut self, cx: &mut CoreContext<D, Self>) {
         self.notify_draining(cx);
+        self.continue_inspection(cx);
         if self.acceptor.is_retry_due(cx.now()) {
             self.accept(cx);
         }

@@ -6,10 +6,11 @@ use std::sync::mpsc::Sender;
 
 use throng_base::Key;
 use throng_driver::{CoreId, Driver, Errno, MailboxFull};
-use throng_pubsub::Publication;
+use throng_pubsub::{Publication, TopicCounts};
 use throng_report::{CoreCounters, ServerCounters};
 
 use crate::ConnectionId;
+use crate::inspection::CoreLook;
 
 /// A message to a core of a server whose handlers exchange `M`.
 pub struct CoreMessage<M>(pub(crate) CoreMessageKind<M>);
@@ -65,12 +66,19 @@ pub(crate) enum Control {
     CloseAll,
     /// Report the counters.
     Collect { reply: Sender<CoreReport> },
+    /// Observe the core for a moment, and report what it and its connections did.
+    Inspect { rows: usize, reply: Sender<CoreLook> },
+    /// Report the counts of these topics, in this order.
+    CountTopics { topics: Arc<[Arc<str>]>, reply: Sender<TopicReport> },
     /// Stop the core.
     Stop,
 }
 
 /// A core's report about its listening socket.
 pub type ListenReport = (CoreId, Result<Option<SocketAddr>, Errno>);
+
+/// A core's counts of topics, 0 for those without members there.
+pub(crate) type TopicReport = (CoreId, Vec<TopicCounts>);
 
 /// The counters of a core.
 #[derive(Clone, Debug, Default)]
@@ -134,6 +142,16 @@ impl<M> CoreMessage<M> {
     /// Tells a core to report its counters.
     pub const fn collect(reply: Sender<CoreReport>) -> Self {
         Self::control(Control::Collect { reply })
+    }
+
+    /// Tells a core to observe itself, and to report at most `rows` connections of each list.
+    pub(crate) const fn inspect(rows: usize, reply: Sender<CoreLook>) -> Self {
+        Self::control(Control::Inspect { rows, reply })
+    }
+
+    /// Tells a core to report the counts of `topics`.
+    pub(crate) const fn count_topics(topics: Arc<[Arc<str>]>, reply: Sender<TopicReport>) -> Self {
+        Self::control(Control::CountTopics { topics, reply })
     }
 
     /// Tells a core to stop.

@@ -93,6 +93,11 @@ impl Fanout {
         }
     }
 
+    /// Returns how many publications wait for room in other cores' mailboxes.
+    pub(crate) const fn outgoing(&self) -> usize {
+        self.outgoing_count
+    }
+
     /// Adds these counters to the server's.
     pub(crate) fn report(&self, server: &mut ServerCounters) {
         server.merge(&self.counters);

@@ -15,7 +15,10 @@ use throng_report::{Merge, RunEvent, RunEventKind, ServerSnapshot};
 
 use crate::core_message::{CoreMessage, CoreReport, ListenReport};
 use crate::options::Size;
+use crate::server::inspect::Inspector;
 use crate::{AcceptTopology, Handler, ServerApp, ServerConfig, ServerHandle, ServerOptions};
+
+mod inspect;
 
 /// A running server. All methods may be called on any thread that shares the fd table of the thread
 /// that started it: on every thread except cores of another engine with fd tables of their own,
@@ -39,6 +42,7 @@ pub struct RunningServer<H: Handler> {
     steering: Mutex<()>,
     /// Resident memory before the first connection.
     rss_bytes_at_start: u64,
+    inspector: Inspector,
 }
 
 impl<H: Handler> RunningServer<H> {
@@ -105,6 +109,7 @@ impl<H: Handler> RunningServer<H> {
             last_reports: Mutex::new(vec![CoreReport::default(); size.cores]),
             steering: Mutex::new(()),
             rss_bytes_at_start: 0,
+            inspector: Inspector::new(size.cores),
         };
         // Once every core has answered, all of them have allocated their tables and buffers.
         let silent = server.collect().1;

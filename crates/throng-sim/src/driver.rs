@@ -184,6 +184,11 @@ impl<M> Driver for SimDriver<M> {
         self.world.borrow().stream(fd.socket).and_then(|stream| stream.handshake_rtt)
     }
 
+    /// Returns `None`: the simulated kernel does not count them.
+    fn unacknowledged_bytes(&self, _: &SimFd) -> Option<u64> {
+        None
+    }
+
     fn send(&mut self, fd: &SimFd, bytes: &[u8]) -> Result<usize, Errno> {
         self.world.borrow_mut().send(fd.socket, bytes)
     }

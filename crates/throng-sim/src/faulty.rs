@@ -96,6 +96,10 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         self.inner.handshake_rtt(fd)
     }
 
+    fn unacknowledged_bytes(&self, fd: &D::Fd) -> Option<u64> {
+        self.inner.unacknowledged_bytes(fd)
+    }
+
     fn send(&mut self, fd: &D::Fd, bytes: &[u8]) -> Result<usize, Errno> {
         self.transfer_faults()?;
         self.inner.send(fd, bytes)

@@ -7,6 +7,7 @@ pub mod dashboard;
 pub mod http;
 pub mod metrics;
 pub mod terminal;
+pub mod top;
 
 use std::io::{self, Write};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use throng_control::{ControlClient, ControlRequest, Process, ProcessList, Verb};
-use throng_report::render::Table;
 
+use crate::control_path::{control_path, does_not_answer, refused_folder, table};
 use crate::{Exit, Failure, output, quantity};
 
 /// Inspect or control a running throng process on this machine
@@ -86,7 +86,7 @@ impl Ctl {
             CtlCommand::Shutdown => ControlRequest::new(Verb::Shutdown),
             CtlCommand::Snapshot => ControlRequest::new(Verb::Snapshot),
         };
-        let socket = self.socket(request.verb)?;
+        let socket = control_path(self.control.as_deref(), self.pid, request.verb)?;
         let mut client = ControlClient::connect(socket)?.with_timeout(ANSWER_TIMEOUT);
         let data = client.request(&request)?.data;
         match (self.json, request.verb) {
@@ -116,71 +116,10 @@ impl Ctl {
         }
         Ok(Exit::Met)
     }
-
-    /// Returns the socket to use: the given one, or that of the only process that supports `verb`.
-    fn socket(&self, verb: Verb) -> Result<PathBuf, Failure> {
-        if let Some(path) = &self.control {
-            return Ok(path.clone());
-        }
-        let ProcessList { processes: found, silent, refused } = throng_control::find();
-        if let Some(why) = refused {
-            return Err(Failure::new(refused_folder(&why)));
-        }
-        if let Some(pid) = self.pid {
-            return match found.iter().find(|process| process.pid == pid) {
-                Some(process) => Ok(process.path.clone()),
-                None => Err(Failure::new(format!(
-                    "process {pid} has no control socket of this user that answers; `throng ctl \
-                     list` shows the processes that do"
-                ))),
-            };
-        }
-        // Only generators start and stop users, so servers do not count.
-        let can = |process: &&Process| {
-            !verb.needs_n() || process.role == throng_control::ProcessRole::Load
-        };
-        match found.iter().filter(can).collect::<Vec<_>>()[..] {
-            [one] => Ok(one.path.clone()),
-            [] if !silent.is_empty() => Err(Failure::new(does_not_answer(silent[0]))),
-            [] => Err(Failure::new(if verb.needs_n() {
-                "no throng process runs a load on this machine"
-            } else {
-                "no throng process of this user runs on this machine"
-            })),
-            _ => Err(Failure::new(format!(
-                "several processes match; add --pid N\n\n{}",
-                table(&found)
-            ))),
-        }
-    }
 }
 
 /// The time within which a process must answer; a drain may take this long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-
-fn refused_folder(why: &str) -> String {
-    format!(
-        "{why}\n  another user may have put sockets there; --control PATH reaches a process by its \
-         socket"
-    )
-}
-
-fn does_not_answer(pid: u32) -> String {
-    format!(
-        "process {pid} does not answer on its control socket: it hangs, was stopped (SIGSTOP), or \
-         is too busy"
-    )
-}
-
-fn table(found: &[Process]) -> Table {
-    use throng_report::render::Align::{Left, Right};
-    let mut table =
-        Table::with_head(["pid", "role", "what", "control"]).aligned(&[Right, Left, Left, Left]);
-    for Process { pid, role, title, path } in found {
-        table.row([pid.to_string(), role.to_string(), title.clone(), path.display().to_string()]);
-    }
-    table
-}
 
 /// Lists the fields of a reply: `users 1100, connected 1000`.
 fn as_text(data: &Value) -> String {

@@ -173,7 +173,7 @@ impl Lab {
 /// Gives a lab's intervals to its metrics; each row of the lab is a run of its own.
 fn show_metrics(served: &RunEndpoint, lab: &str, event: &LabProgress<'_>) {
     match event {
-        LabProgress::Note(_) => {}
+        LabProgress::Note(_) | LabProgress::RunBegin { .. } | LabProgress::RunEnd { .. } => {}
         LabProgress::Row { name, .. } => {
             served.metrics.begin("throng serve", &format!("{lab} {name}"));
         }

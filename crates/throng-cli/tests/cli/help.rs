@@ -7,7 +7,8 @@ use crate::process::{Finished, TestDir};
 #[test]
 fn help_has_examples_and_exit_codes() {
     let place = TestDir::new();
-    for command in ["serve", "run", "lab", "ctl", "report", "doctor", "plan", "completions", "man"]
+    for command in
+        ["serve", "run", "lab", "ctl", "top", "report", "doctor", "plan", "completions", "man"]
     {
         let help = place.throng(&[command, "--help"]).exits_with(0).stdout;
         assert!(

@@ -18,4 +18,5 @@ mod refuse;
 mod run;
 mod serve;
 mod steer;
+mod top;
 mod watch;

@@ -58,7 +58,7 @@ impl LoadControl {
             Verb::Resume => load.resume(),
             Verb::Drain => self.recording.stop("throng ctl drain"),
             Verb::Shutdown => self.interrupt.request(By::Control),
-            Verb::Count | Verb::Snapshot | Verb::Who => {}
+            Verb::Count | Verb::Snapshot | Verb::Inspect | Verb::Who => {}
         }
         before
     }

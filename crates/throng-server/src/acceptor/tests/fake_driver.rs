@@ -170,6 +170,10 @@ impl Driver for FakeDriver {
         unreachable!()
     }
 
+    fn unacknowledged_bytes(&self, _: &u32) -> Option<u64> {
+        unreachable!()
+    }
+
     fn send(&mut self, _: &u32, _: &[u8]) -> Result<usize, Errno> {
         unreachable!()
     }

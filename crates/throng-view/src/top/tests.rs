@@ -1,0 +1,182 @@
+//! The view on terminals of several sizes, as snapshots.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use throng_report::{BusyConnection, CoreInspection, SlowConnection, TopicInspection};
+
+use super::*;
+
+fn core(number: u64) -> CoreInspection {
+    CoreInspection {
+        core: number,
+        span_us: 500_000,
+        connections: 25_000 + number,
+        places_seen: 30_000,
+        places: 30_000,
+        accepted: 400,
+        closed: 3,
+        messages_received: 1_200,
+        messages_sent: 80,
+        fanned_out: 612_000,
+        bytes_received: 96_000,
+        bytes_sent: 52_000_000,
+        turns: 4_100,
+        busy_us: 310_000,
+        turn_us_most: 4_300,
+        mailbox: 2,
+        mailbox_most: 17,
+        pending_bytes: 3 << 20,
+        slow_connections: 2,
+        topics: 12,
+        memberships: 50_002,
+        ..CoreInspection::default()
+    }
+}
+
+fn topic(name: &str, members: u64, publications: u64) -> TopicInspection {
+    TopicInspection { topic: name.to_owned(), members, publications, publications_waiting: 3 }
+}
+
+fn slow(number: u64, pending_bytes: u64) -> SlowConnection {
+    SlowConnection {
+        core: number % 2,
+        connection: format!("{}v1", 17 * number),
+        peer: Some(format!("127.0.0.{number}:40{number:03}")),
+        pending_bytes,
+        unacknowledged_bytes: Some(2_619_010),
+        blocked_us: 95_000_000,
+        stalled_us: number * 2_400_000,
+    }
+}
+
+fn busy(number: u64) -> BusyConnection {
+    BusyConnection {
+        core: number % 2,
+        connection: format!("{}v3", 5 * number),
+        peer: Some(format!("127.0.0.1:5{number:04}")),
+        span_us: 500_000,
+        messages_received: 900 / number,
+        bytes_received: 64_000 / number,
+        sends: 200 * number,
+        bytes_sent: 40_000 / number,
+        work_bytes: 1_200_000 / number,
+    }
+}
+
+fn look() -> ServerInspection {
+    ServerInspection {
+        listen: "127.0.0.1:4000".to_owned(),
+        handler: "channels".to_owned(),
+        accept: "reuseport".to_owned(),
+        connections_max: 1_048_576,
+        cores: vec![core(0), core(1)],
+        topics: vec![
+            topic("rooms:lobby", 50_000, 9_310),
+            topic("rooms:a topic with a name that is longer than most columns", 312, 40),
+            topic("\u{1b}]0;owned\u{7}\u{1b}[2Jfriendly\u{202e}cipot", 4, 1),
+        ],
+        topics_are_largest: true,
+        slow: (1..=8).map(|n| slow(n, (9 - n) << 18)).collect(),
+        busy: (1..=12).map(busy).collect(),
+        busy_missed_bytes_max: 0,
+    }
+}
+
+fn shown(view: &TopView, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| view.draw(frame)).unwrap();
+    terminal.backend().to_string()
+}
+
+fn view() -> TopView {
+    let mut view = TopView::default();
+    let mut before = look();
+    before.topics[0].publications = 9_000;
+    before.topics.pop();
+    view.add(before, None);
+    view.add(look(), Some(Duration::from_secs(1)));
+    view
+}
+
+#[test]
+fn a_look_fits_terminals_of_all_sizes() {
+    for (width, height) in [(80, 24), (120, 40), (200, 60), (40, 12)] {
+        insta::assert_snapshot!(format!("{width}x{height}"), shown(&view(), width, height));
+    }
+}
+
+#[test]
+fn no_size_is_too_small() {
+    for width in 1..60 {
+        for height in 1..20 {
+            let _ = shown(&view(), width, height);
+        }
+    }
+}
+
+#[test]
+fn a_look_is_plain_text_too() {
+    insta::assert_snapshot!("plain", view().text());
+}
+
+#[test]
+fn a_silent_core_and_an_incomplete_look_say_so() {
+    let mut look = look();
+    look.cores[1] = CoreInspection {
+        core: 1,
+        silent_ms: Some(3_200),
+        connections: 25_000,
+        ..CoreInspection::default()
+    };
+    (look.topics_are_largest, look.busy_missed_bytes_max) = (false, 40_960);
+    look.slow.clear();
+    let mut view = TopView::default();
+    view.add(look, None);
+    insta::assert_snapshot!("silent", shown(&view, 100, 30));
+}
+
+#[test]
+fn hostile_names_reach_no_terminal() {
+    let view = view();
+    for text in [view.text(), shown(&view, 200, 60)] {
+        let is_safe = |c: char| c == '\n' || !(c.is_control() || c == '\u{202e}');
+        assert!(text.chars().all(is_safe), "{text}");
+        assert!(text.contains(r"\u{1b}]0;owned\u{7}"), "{text}");
+    }
+}
+
+#[test]
+fn keys_freeze_sort_explain_and_quit() {
+    let mut view = view();
+    assert_eq!(view.press(Key::Char(' ')), TopAction::Continue);
+    view.add(ServerInspection::default(), Some(Duration::from_secs(1)));
+    let frozen = shown(&view, 100, 30);
+    assert!(frozen.contains("FROZEN") && frozen.contains("rooms:lobby"), "{frozen}");
+    view.press(Key::Char('p'));
+    assert!(!view.is_frozen());
+    let first_slow = |view: &TopView| {
+        let text = view.text();
+        let mut lines = text.lines().skip_while(|line| !line.starts_with("SLOW"));
+        lines.nth(2).unwrap().to_owned()
+    };
+    assert!(first_slow(&view).starts_with("127.0.0.1:"), "{}", view.text());
+    view.press(Key::Char('s'));
+    assert!(first_slow(&view).starts_with("127.0.0.8:"), "{}", view.text());
+    view.press(Key::Char('?'));
+    insta::assert_snapshot!("help", shown(&view, 100, 24));
+    view.press(Key::Escape);
+    view.fail("the process at /tmp/x.sock did not answer within 5s");
+    assert!(shown(&view, 100, 24).contains("did not answer"));
+    assert_eq!(view.press(Key::Char('q')), TopAction::Quit);
+    assert_eq!(view.press(Key::Control('c')), TopAction::Quit);
+}
+
+#[test]
+fn a_count_that_begins_again_is_growth() {
+    let mut before = look();
+    before.topics[0].publications = u64::from(u32::MAX) - 4;
+    let mut now = look();
+    now.topics[0].publications = 5;
+    let grown = growth(&before, &now, Duration::from_secs(2));
+    assert_eq!(grown.get("rooms:lobby"), Some(&5.0));
+}
