@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{completions, ctl, doctor, lab, man, plan, report, run, serve};
+use commands::{compare, completions, ctl, doctor, lab, man, plan, report, run, serve};
 use exit::{Exit, Failure, exit_codes};
 
 /// How many connections can a server hold, how fast can it accept them, and what stops it?
@@ -34,6 +34,7 @@ enum Command {
     Lab(lab::Lab),
     Ctl(ctl::Ctl),
     Report(report::Report),
+    Compare(compare::Compare),
     Doctor(doctor::Doctor),
     Plan(plan::Plan),
     Completions(completions::Completions),
@@ -47,6 +48,7 @@ Examples:
   throng run scenario.yaml                 load it
   throng ctl count                         count users or connections
   throng report run.jsonl                  show the report of a run
+  throng compare before.jsonl after.jsonl  show what changed between runs
   throng lab                               list the bundled experiments
   throng doctor --for 1M                   check this machine's limits for a million
   throng plan --connections 100M           size a fleet
@@ -69,6 +71,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Lab(lab) => lab.run(),
         Command::Ctl(ctl) => ctl.run(),
         Command::Report(report) => report.run(),
+        Command::Compare(compare) => compare.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Plan(plan) => plan.run(),
         Command::Completions(completions) => completions.run(),

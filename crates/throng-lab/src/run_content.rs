@@ -56,6 +56,18 @@ impl RunContent {
     /// # Errors
     /// The input cannot be read, or is no run file.
     pub fn read(input: impl BufRead, with_page: bool) -> Result<(Self, RunResult), ReadError> {
+        Self::read_each(input, with_page, |_| {})
+    }
+
+    /// Reads a run file as [`Self::read`] does, and calls `each` with every interval.
+    ///
+    /// # Errors
+    /// The input cannot be read, or is no run file.
+    pub fn read_each(
+        input: impl BufRead,
+        with_page: bool,
+        mut each: impl FnMut(&Interval),
+    ) -> Result<(Self, RunResult), ReadError> {
         let mut reader = RunFileReader::open(input)?;
         // The file contains the scenario's text. This version may not be able to parse one of
         // another version.
@@ -68,6 +80,7 @@ impl RunContent {
         }
         while let Some(interval) = reader.next_interval()? {
             content.add(&interval);
+            each(&interval);
         }
         content.warnings = reader.warnings().to_vec();
         let result = content.result(content.fold.finish_read(reader.end(), reader.lines_torn()));

@@ -3,6 +3,7 @@
 
 mod broadcast;
 mod calibrate;
+mod compare;
 mod end;
 mod help;
 mod hostile;
