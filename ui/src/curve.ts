@@ -32,25 +32,12 @@ export class Distribution {
     const width = this.place.clientWidth
     if (width === 0) return
     this.plot?.destroy()
-    const tables = this.lines().map(([id]) => this.points(id))
-    const data = uPlot.join(tables.map(([x, y]) => [x, y] as uPlot.AlignedData))
-    const axis = { stroke: colour("dim"), ticks: { show: false }, font: "11px system-ui, sans-serif",
-      grid: { stroke: colour("grid"), width: 1 } }
-    const percentiles = this.kind === "percentiles"
-    const decades = (_: uPlot, ticks: number[]) => ticks.map(tick => Number.isInteger(Math.log10(tick)) ? tick : null)
-    this.plot = new uPlot({
-      width, height: 220, legend: { show: false }, padding: [6, 16, 0, 0], cursor: { show: false },
-      scales: percentiles
-        ? { x: { time: false }, y: { distr: 3 } }
-        : { x: { time: false, distr: 3 }, y: { range: [0, 1] } },
-      axes: percentiles
-        ? [{ ...axis, size: 22, splits: (_, __, low, high) => Array.from({ length: Math.floor(high) - Math.ceil(low) + 1 }, (_, n) => Math.ceil(low) + n), values: (_, ticks) => ticks.map(nines) },
-          { ...axis, size: 64, filter: decades, values: (_, ticks) => ticks.map(us => us === null ? "" : micros(us)) }]
-        : [{ ...axis, size: 22, filter: decades, values: (_, ticks) => ticks.map(us => us === null ? "" : micros(us)) },
-          { ...axis, size: 64, values: (_, ticks) => ticks.map(share => `${Math.round(share * 100)} %`) }],
-      series: [{}, ...this.lines().map((_, index) => ({
-        stroke: colour(COLOURS[index % COLOURS.length]!), width: 1.5, spanGaps: true, points: { show: false } }))],
-    }, data, this.place)
+    const lines = this.lines().map(([id], index) => ({ points: this.points(id), colour: COLOURS[index % COLOURS.length]! }))
+    this.plot = this.kind === "percentiles" ? percentilePlot(this.place, lines) : linePlot(this.place, lines, {
+      scales: { x: { time: false, distr: 3 }, y: { range: [0, 1] } },
+      axes: [{ ...axis(), size: 22, filter: decades, values: (_, ticks) => ticks.map(us => us === null ? "" : micros(us)) },
+        { ...axis(), size: 64, values: (_, ticks) => ticks.map(share => `${Math.round(share * 100)} %`) }],
+    })
   }
 
   private lines(): [string, string][] {
@@ -65,21 +52,59 @@ export class Distribution {
   }
 
   /** Returns the points of a curve: nines and latencies, or latencies and shares. */
-  private points(id: string): [number[], number[]] {
+  private points(id: string): Points {
     const curve = this.run.curves[id] ?? []
-    const [x, y]: [number[], number[]] = [[], []]
+    if (this.kind === "percentiles") return percentilePoints(curve)
     const expected = this.run.summary.broadcast
     const arrived = expected && expected.expected > 0 ? expected.delivered / expected.expected : 1
-    for (const [percent, us] of curve) {
-      const [px, py] = this.kind === "percentiles"
-        ? [percent >= 100 ? (x.at(-1) ?? 0) + 0.15 : -Math.log10(1 - percent / 100), Math.max(us, 1)]
-        : [Math.max(us, 1), percent / 100 * arrived]
-      // The same x twice: the later one stands.
-      if (x.at(-1) === px) y[y.length - 1] = py
-      else { x.push(px); y.push(py) }
-    }
-    return [x, y]
+    return points(curve, (percent, us) => [Math.max(us, 1), percent / 100 * arrived])
   }
+}
+
+type Points = [x: number[], y: number[]]
+
+export interface CurveLine { points: Points; colour: string; dash?: number[] }
+
+/** Draws latencies over percentiles, each further nine as far away as the one before. */
+export function percentilePlot(place: HTMLElement, lines: CurveLine[]): uPlot {
+  return linePlot(place, lines, {
+    scales: { x: { time: false }, y: { distr: 3 } },
+    axes: [{ ...axis(), size: 22, splits: (_, __, low, high) => Array.from({ length: Math.floor(high) - Math.ceil(low) + 1 }, (_, n) => Math.ceil(low) + n), values: (_, ticks) => ticks.map(nines) },
+      { ...axis(), size: 64, filter: decades, values: (_, ticks) => ticks.map(us => us === null ? "" : micros(us)) }],
+  })
+}
+
+/** Returns the points of a percentile curve: nines and latencies. */
+export function percentilePoints(curve: [number, number][]): Points {
+  return points(curve, (percent, us, last) => [percent >= 100 ? last + 0.15 : -Math.log10(1 - percent / 100), Math.max(us, 1)])
+}
+
+function points(curve: [number, number][], point: (percent: number, us: number, last: number) => [number, number]): Points {
+  const [x, y]: Points = [[], []]
+  for (const [percent, us] of curve) {
+    const [px, py] = point(percent, us, x.at(-1) ?? 0)
+    // The same x twice: the later one stands.
+    if (x.at(-1) === px) y[y.length - 1] = py
+    else { x.push(px); y.push(py) }
+  }
+  return [x, y]
+}
+
+function linePlot(place: HTMLElement, lines: CurveLine[], options: Pick<uPlot.Options, "scales" | "axes">): uPlot {
+  const data = uPlot.join(lines.map(line => line.points as uPlot.AlignedData))
+  return new uPlot({
+    width: place.clientWidth, height: 220, legend: { show: false }, padding: [6, 16, 0, 0], cursor: { show: false }, ...options,
+    series: [{}, ...lines.map(line => ({
+      stroke: colour(line.colour), width: 1.5, spanGaps: true, points: { show: false }, ...(line.dash ? { dash: line.dash } : {}) }))],
+  } as uPlot.Options, data, place)
+}
+
+function axis(): uPlot.Axis {
+  return { stroke: colour("dim"), ticks: { show: false }, font: "11px system-ui, sans-serif", grid: { stroke: colour("grid"), width: 1 } }
+}
+
+function decades(_: uPlot, ticks: number[]): (number | null)[] {
+  return ticks.map(tick => Number.isInteger(Math.log10(tick)) ? tick : null)
 }
 
 /** Returns `p99.9` for three nines. */

@@ -66,7 +66,8 @@ export interface HeatMap {
   columns: { at_ms: number; cells: [number, number][] }[]
 }
 
-interface Page {
+/** The data of a page, as JSON. */
+export interface PageData {
   schema: string
   header: Header
   summary: Summary
@@ -96,7 +97,7 @@ export class Run {
   private readonly columns = new Map<string, Value[]>()
   private readonly positive = new Set<string>()
 
-  constructor(page: Page) {
+  constructor(page: PageData) {
     if (page.schema !== SCHEMA) throw new Error(`this page cannot show ${page.schema}`)
     this.header = page.header
     this.summary = page.summary
@@ -165,13 +166,13 @@ function sums(differences: Value[]): Value[] {
   return values
 }
 
-/** Returns the run that the page carries. */
-export async function embedded(): Promise<Run> {
+/** Returns the data that the page carries. */
+export async function unpacked<T extends { schema: string } = PageData>(): Promise<T> {
   const text = document.getElementById("run")?.textContent
   if (!text) throw new Error("it has no data: write it with throng report run.jsonl -o report.html")
   const packed = atob(text)
   const bytes = new Uint8Array(packed.length)
   for (let at = 0; at < packed.length; at++) bytes[at] = packed.charCodeAt(at)
-  const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))
-  return new Run(await new Response(unpacked).json())
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))
+  return await new Response(stream).json()
 }

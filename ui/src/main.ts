@@ -2,8 +2,9 @@ import "uplot/dist/uPlot.min.css"
 import "./style.css"
 import { Band } from "./band"
 import { Chart, shownRange } from "./chart"
+import { isComparison, showComparison } from "./compare"
 import { Distribution } from "./curve"
-import { embedded, type Run } from "./data"
+import { Run, unpacked } from "./data"
 import { h } from "./dom"
 import { figures, head } from "./head"
 import { moment } from "./format"
@@ -113,7 +114,9 @@ function key(run: Run, event: KeyboardEvent): void {
 }
 
 try {
-  show(await embedded())
+  const data = await unpacked()
+  if (isComparison(data)) showComparison(page, data)
+  else show(new Run(data))
 } catch (error) {
   page.replaceChildren(h("p.failure", { role: "alert" }, `This page cannot show the run: ${(error as Error).message}`))
 }

@@ -9,7 +9,8 @@ export interface Line {
   /** The name of a colour of the theme. */
   colour: string
   value: (run: Run, row: number) => Value
-  dash?: boolean
+  /** Dashed, or with these lengths of lines and gaps. */
+  dash?: boolean | number[]
   fill?: boolean
 }
 
