@@ -84,7 +84,7 @@ class ComparisonParts {
     this.axis = Object.create(longest, { summary: { value: { ...longest.summary, diagnosis } } }) as Run
     this.head = head(comparison, this.members)
     this.rest = h("div.tables", {}, ...differences(comparison), machines(this.members), ...scenarios(this.members),
-      h("footer", {}, "All numbers come from the run files. throng compare prints them as text; throng compare --json writes them."))
+      h("footer.wide", {}, "All numbers come from the run files. throng compare prints them as text; throng compare --json writes them."))
   }
 
   build(): void {
@@ -243,11 +243,13 @@ function machines(members: Member[]): HTMLElement {
   ]
   const facts = new Set(members.flatMap(({ run }) => Object.keys(run.header.machine ?? {})))
   for (const fact of [...facts].sort()) rows.push([fact, run => run.header.machine?.[fact]])
-  return table("Plans and machines", ["", ...members.map(({ name }) => name)], rows.map(([name, value]) => {
+  const plans = table("Plans and machines", ["", ...members.map(({ name }) => name)], rows.map(([name, value]) => {
     const values = members.map(({ run }) => value(run) ?? "–")
     const differs = new Set(values).size > 1
     return [name, ...values.map(text => differs ? h("b", {}, text) : text)]
   }), "Bold rows differ.")
+  plans.classList.add("wide", "plans")
+  return plans
 }
 
 function scenarios(members: Member[]): HTMLElement[] {
