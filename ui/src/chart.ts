@@ -198,8 +198,8 @@ function logRange(low: number | null, high: number | null): [number, number] {
 /** Returns a piece of a line as it is drawn. */
 export function swatch(line: { colour: string; dash?: boolean | number[] }): Element {
   if (Array.isArray(line.dash)) {
-    return svg("svg", { class: "swatch long", viewBox: "0 0 30 4", "aria-hidden": "true" },
-      svg("line", { x1: 0, x2: 30, y1: 2, y2: 2, stroke: `var(--${line.colour})`, "stroke-width": 2, "stroke-dasharray": line.dash.join(" ") }))
+    return svg("svg", { class: "swatch long", viewBox: "0 0 24 4", "aria-hidden": "true" },
+      svg("line", { x1: 0, x2: 24, y1: 2, y2: 2, stroke: `var(--${line.colour})`, "stroke-width": 2, "stroke-dasharray": line.dash.join(" ") }))
   }
   const element = h("i.swatch", { "aria-hidden": "true" })
   element.style.borderTop = `2px ${line.dash ? "dashed" : "solid"} var(--${line.colour})`
