@@ -176,8 +176,10 @@ impl IntervalMethod {
             format!("95 % intervals from {runs} runs (Student's t): from run to run.")
         } else {
             let n = counts(&|side| side.iter().map(|run| run.sample.intervals()).sum());
+            let is_one = sides.iter().all(|side| side.len() == 1);
+            let of_one = if is_one { " of one run" } else { "" };
             format!(
-                "95 % intervals: bootstrap over {n} intervals of one run; says nothing about the \
+                "95 % intervals: bootstrap over {n} intervals{of_one}; says nothing about the \
                  difference between runs. For that, repeat the runs: throng compare a1 a2 a3 --to \
                  b1 b2 b3."
             )

@@ -246,7 +246,8 @@ impl<'a> SideReader<'a> {
             let last = groups.iter().rposition(is_active).unwrap_or(first);
             during.extend(groups.get(first + 1..last).unwrap_or_default());
         }
-        spread_of_ratio(&during, |work| (n(work), work.grown_us))
+        let micros = |count: u64| count.saturating_mul(1_000_000);
+        spread_of_ratio(&during, |work| (micros(n(work)), work.grown_us))
     }
 
     /// Returns the spread of a cost, over the groups in which much was done.

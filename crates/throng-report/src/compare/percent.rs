@@ -4,6 +4,7 @@
 pub(super) fn percent(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
     match ratio {
+        _ if ratio >= 1_000.0 => "x1000+".to_owned(),
         _ if ratio >= 10.0 => format!("x{}", digits(ratio)),
         _ if digits(percent) == "0" => "0 %".to_owned(),
         _ => format!("{}{} %", if percent < 0.0 { "-" } else { "+" }, digits(percent.abs())),
@@ -31,6 +32,7 @@ mod tests {
         check(0.9321, "-6.8 %");
         check(9.9, "+890 %");
         check(12.0, "x12");
+        check(5_000.0, "x1000+");
         check(0.0, "-100 %");
     }
 }

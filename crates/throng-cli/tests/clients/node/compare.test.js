@@ -109,6 +109,7 @@ test("a drag zooms all charts, and a link keeps the view", async () => {
   const page = await open()
   const shown = () => page.locator(".bar .shown").innerText()
   assert.match(await shown(), /all of it/)
+  await page.locator("#connects").scrollIntoViewIfNeeded()
   const over = await page.locator("#connects .u-over").boundingBox()
   await page.mouse.move(over.x + over.width * 0.25, over.y + 20)
   await page.mouse.down()

@@ -53,11 +53,12 @@ impl MadeUp {
             let delay_us = self.delay_us * (0.1 * mood).exp();
             load.grown_us = 1_000_000;
             load.cores = 1;
-            load.counters.users_intended += 100;
-            load.counters.users_started += 100;
-            load.counters.connects_started += 100;
-            load.counters.connects_ok += 100;
-            load.counters.connected += 100;
+            let connects = random.between(95, 105);
+            load.counters.users_intended += connects;
+            load.counters.users_started += connects;
+            load.counters.connects_started += connects;
+            load.counters.connects_ok += connects;
+            load.counters.connected += connects;
             load.counters.messages_sent += 1_000;
             load.counters.messages_expected += 1_000;
             load.counters.messages_answered += 1_000 - self.errors_a_second;
@@ -118,6 +119,15 @@ fn a_run_is_no_different_from_itself() {
         assert_ne!(change.excludes_zero, Some(true), "{row:?}");
     }
     assert_eq!(comparison.conclusions[0].sentences, ["no difference that these runs can show"]);
+    // Both intervals of a change are of one error, in the unit of the figure and as a share of it.
+    for row in &comparison.figures {
+        let FigureChange { difference_interval, ratio_interval, .. } = &row.changes[0];
+        let Some((of_value, of_one)) = difference_interval.zip(*ratio_interval) else { continue };
+        let [of_value, of_one] = [of_value, of_one].map(|(low, high)| high - low);
+        let share = of_value / row.values[0].unwrap();
+        assert!((share - of_one).abs() <= 0.1 * of_one, "{row:?}");
+        assert!(row.unit == "us" || of_one > 0.001, "{row:?}");
+    }
     assert!(!comparison.has_regressed() && !comparison.is_invalid(), "{comparison:#?}");
 }
 
