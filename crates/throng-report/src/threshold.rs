@@ -31,12 +31,12 @@ pub struct Threshold {
 
 /// A name that a threshold may begin with, and the unit of its values.
 #[derive(Clone, Debug)]
-pub struct Quantity {
+pub struct Measurand {
     metric: Metric,
     unit: Unit,
 }
 
-impl Quantity {
+impl Measurand {
     /// Returns the quantity `name`; `errors.share` is the share of the attempts. `span` is the
     /// place of the name in the text that the error points at.
     ///

@@ -54,8 +54,8 @@ Examples:
   throng compare monday.jsonl tuesday.jsonl wednesday.jsonl -o compare.html
   throng compare main.jsonl mine.jsonl --format markdown
 
-A regression has a name as thresholds do, and a change with its sign: in per cent of the baseline, or
-in the unit of the figure (connect.p99 > +5ms, message.rate < -5%).
+A regression has a name as thresholds do, and a change with its sign: in per cent of the baseline
+(message.rate < -5%), or in the unit of the figure (connect.p99 > +5ms).
 
 Exit codes:
   0  the runs were compared, and no change is a regression

@@ -15,7 +15,7 @@ pub(super) const GROUPS_LEAST: usize = 10;
 
 /// The uncertainty of a value: standard errors of the value and of its logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Spread {
+pub(super) struct Uncertainty {
     pub(super) error: f64,
     /// `None` if a value is not above zero.
     pub(super) log_error: Option<f64>,
@@ -34,7 +34,7 @@ pub(super) const STATISTICS: [(&str, f64); 4] =
 pub(super) fn spreads<const S: usize>(
     n: usize,
     mut statistics: impl FnMut(&[u32]) -> [Option<f64>; S],
-) -> [Option<Spread>; S] {
+) -> [Option<Uncertainty>; S] {
     if n < GROUPS_LEAST {
         return [None; S];
     }
@@ -108,12 +108,12 @@ impl Moments {
         }
     }
 
-    fn spread(&self, factor: f64, freedom: f64, samples: usize) -> Option<Spread> {
+    fn spread(&self, factor: f64, freedom: f64, samples: usize) -> Option<Uncertainty> {
         let deviation = |count: usize, sum: f64, squares: f64| {
             let n = count as f64;
             factor * ((squares - sum * sum / n).max(0.0) / (n - 1.0)).sqrt()
         };
-        (self.count == DRAWS).then(|| Spread {
+        (self.count == DRAWS).then(|| Uncertainty {
             error: deviation(self.count, self.sum, self.squares),
             log_error: (self.log_count == DRAWS)
                 .then(|| deviation(self.log_count, self.log_sum, self.log_squares)),
@@ -125,7 +125,7 @@ impl Moments {
 
 /// Returns the spreads of the [`STATISTICS`] of a latency and of its mean, over groups in which it
 /// was measured. Histograms of the drawn groups are merged; percentiles are never averaged.
-pub(super) fn latency_spreads(groups: &[&LatencyCells]) -> [Option<Spread>; 5] {
+pub(super) fn latency_spreads(groups: &[&LatencyCells]) -> [Option<Uncertainty>; 5] {
     let mut values: Vec<u32> = Vec::new();
     for cells in groups {
         values.extend(cells.answered.iter().chain(&cells.unanswered).map(|cell| cell.0));
@@ -186,7 +186,10 @@ fn statistics_of(values: &[u32], counts: &[u64]) -> [Option<f64>; 5] {
 
 /// Returns the spread of a statistic over `runs`, from leaving out one of them at a time. Their
 /// histograms are merged.
-pub(super) fn jackknife(runs: usize, without: impl Fn(Option<usize>) -> f64) -> Option<Spread> {
+pub(super) fn jackknife(
+    runs: usize,
+    without: impl Fn(Option<usize>) -> f64,
+) -> Option<Uncertainty> {
     if runs < 2 {
         return None;
     }
@@ -198,7 +201,7 @@ pub(super) fn jackknife(runs: usize, without: impl Fn(Option<usize>) -> f64) -> 
     };
     let values: Vec<f64> = (0..runs).map(|run| without(Some(run))).collect();
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    Some(Spread {
+    Some(Uncertainty {
         error: error(&values),
         log_error: values.iter().all(|value| *value > 0.0).then(|| error(&logs)),
         freedom: n - 1.0,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::bootstrap::{DRAWS, SEED};
 use super::estimate::{CONFIDENCE, Difference, Estimate, compare};
-use super::figure::{Better, FIGURES, Reader, SideReader};
+use super::figure::{Better, FIGURES, FigureReader, SideReader};
 use super::mismatch::{Mismatch, mismatches};
 use super::percent::{digits, percent};
 use super::regression::{Regression, RegressionResult};
@@ -112,7 +112,7 @@ impl Comparison {
             names.iter().zip(sides).map(|(name, runs)| ComparisonSide::of(name, runs)).collect();
         let mut figures = Vec::new();
         for figure in FIGURES {
-            let Ok(reader) = Reader::named(figure.name, 0) else { continue };
+            let Ok(reader) = FigureReader::named(figure.name, 0) else { continue };
             let estimates: Vec<Estimate> =
                 readers.iter_mut().map(|side| side.estimate(&reader)).collect();
             if is_worth_a_row(figure.name, &estimates) {
@@ -195,7 +195,7 @@ impl IntervalMethod {
 }
 
 impl FigureRow {
-    fn of(label: &'static str, better: Better, reader: &Reader, sides: &[Estimate]) -> Self {
+    fn of(label: &'static str, better: Better, reader: &FigureReader, sides: &[Estimate]) -> Self {
         let quantity = &reader.quantity;
         let shown =
             |side: &Estimate| side.value.map_or_else(|| "-".to_owned(), |v| quantity.show(v));
@@ -246,7 +246,7 @@ impl FigureRow {
 }
 
 impl FigureChange {
-    fn of(side: String, better: Better, reader: &Reader, compared: &Difference) -> Self {
+    fn of(side: String, better: Better, reader: &FigureReader, compared: &Difference) -> Self {
         let excludes_zero = compared.excludes_zero();
         let grew = compared.difference.is_some_and(|difference| difference > 0.0);
         let direction = match (excludes_zero, grew == (better == Better::More)) {

@@ -1,12 +1,12 @@
 //! The difference of two values, and the interval in which it is likely to be.
 
-use super::bootstrap::Spread;
+use super::bootstrap::Uncertainty;
 
 /// A value of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Estimate {
     pub(super) value: Option<f64>,
-    pub(super) spread: Option<Spread>,
+    pub(super) spread: Option<Uncertainty>,
 }
 
 /// The difference between two values.
@@ -99,7 +99,7 @@ mod tests {
 
     fn estimate(value: f64, error: f64) -> Estimate {
         let log_error = (value > 0.0).then(|| error / value);
-        let spread = Some(Spread { error, log_error, freedom: 1e6, samples: 9 });
+        let spread = Some(Uncertainty { error, log_error, freedom: 1e6, samples: 9 });
         Estimate { value: Some(value), spread }
     }
 

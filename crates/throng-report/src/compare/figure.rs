@@ -1,10 +1,10 @@
 //! The figures that are compared: their names, which way is better, and what each side has.
 
-use super::bootstrap::{STATISTICS, Spread, jackknife, latency_spreads, spreads, union};
+use super::bootstrap::{STATISTICS, Uncertainty, jackknife, latency_spreads, spreads, union};
 use super::estimate::Estimate;
-use super::sample::{IntervalGroup, LATENCIES, LatencyCells, Work};
+use super::sample::{IntervalGroup, IntervalWork, LATENCIES, LatencyCells};
 use super::side::CompareRun;
-use crate::threshold::{Quantity, ThresholdError};
+use crate::threshold::{Measurand, ThresholdError};
 use crate::unanswered::judged;
 use crate::{LatencySummary, Summary};
 
@@ -87,12 +87,12 @@ pub(super) const FIGURES: &[Figure] = &[
 
 /// A figure, ready to be read from any run.
 #[derive(Clone, Debug)]
-pub(super) struct Reader {
+pub(super) struct FigureReader {
     pub(super) name: String,
-    pub(super) quantity: Quantity,
+    pub(super) quantity: Measurand,
 }
 
-impl Reader {
+impl FigureReader {
     /// Returns the reader of a name that a threshold may begin with. A rate without more is the
     /// mean one: `message.rate`.
     pub(super) fn named(name: &str, from: usize) -> Result<Self, ThresholdError> {
@@ -101,8 +101,8 @@ impl Reader {
             Some(operation) => format!("{operation}.rate_mean"),
             None => name.replace(".p99.9", ".p999"),
         };
-        let quantity = match Quantity::named(&whole, &span) {
-            Err(_) if whole != name => Quantity::named(name, &span)?,
+        let quantity = match Measurand::named(&whole, &span) {
+            Err(_) if whole != name => Measurand::named(name, &span)?,
             found => found?,
         };
         Ok(Self { name: whole, quantity })
@@ -178,7 +178,7 @@ pub(super) struct SideReader<'a> {
     runs: &'a [CompareRun],
     /// Whether the error of a value is that from run to run.
     from_repeats: bool,
-    latencies: [Option<[Option<Spread>; 5]>; LATENCIES.len()],
+    latencies: [Option<[Option<Uncertainty>; 5]>; LATENCIES.len()],
 }
 
 impl<'a> SideReader<'a> {
@@ -187,7 +187,7 @@ impl<'a> SideReader<'a> {
     }
 
     /// Returns the value of a figure with its error, if there is one.
-    pub(super) fn estimate(&mut self, reader: &Reader) -> Estimate {
+    pub(super) fn estimate(&mut self, reader: &FigureReader) -> Estimate {
         let estimate = reader.of_runs(self.runs);
         if self.from_repeats || estimate.value.is_none() {
             return estimate;
@@ -199,7 +199,7 @@ impl<'a> SideReader<'a> {
         self.runs.iter().flat_map(|run| run.sample.groups())
     }
 
-    fn spread_of_intervals(&mut self, reader: &Reader) -> Option<Spread> {
+    fn spread_of_intervals(&mut self, reader: &FigureReader) -> Option<Uncertainty> {
         if let Some((latency, statistic)) = reader.quantity.latency() {
             let index = LATENCIES.iter().position(|name| *name == latency)?;
             let statistic = match STATISTICS.iter().position(|(name, _)| *name == statistic) {
@@ -216,8 +216,8 @@ impl<'a> SideReader<'a> {
             return known[statistic];
         }
         let is_answered = self.groups().any(|group| group.work.answered > 0);
-        let plain = move |work: &Work| if is_answered { work.answered } else { work.sent };
-        let all = move |work: &Work| plain(work).saturating_add(work.pushes);
+        let plain = move |work: &IntervalWork| if is_answered { work.answered } else { work.sent };
+        let all = move |work: &IntervalWork| plain(work).saturating_add(work.pushes);
         match reader.name.as_str() {
             "connect.rate_mean" => self.rate(|work| work.connects),
             "join.rate_mean" => self.rate(|work| work.joins),
@@ -237,7 +237,7 @@ impl<'a> SideReader<'a> {
 
     /// Returns the spread of a mean rate: over the groups with any activity, without the first and
     /// the last, which the run and not the clock begins and ends.
-    fn rate(&self, n: impl Fn(&Work) -> u64) -> Option<Spread> {
+    fn rate(&self, n: impl Fn(&IntervalWork) -> u64) -> Option<Uncertainty> {
         let mut during = Vec::new();
         for run in self.runs {
             let groups = run.sample.groups();
@@ -251,9 +251,13 @@ impl<'a> SideReader<'a> {
     }
 
     /// Returns the spread of a cost, over the groups in which much was done.
-    fn cost(&self, n: impl Fn(&Work) -> u64, cpu_us: impl Fn(&Work) -> u64) -> Option<Spread> {
-        let rate = |work: &Work| n(work) as f64 / work.grown_us.max(1) as f64;
-        let is_known = |work: &Work| n(work) > 0 && cpu_us(work) > 0;
+    fn cost(
+        &self,
+        n: impl Fn(&IntervalWork) -> u64,
+        cpu_us: impl Fn(&IntervalWork) -> u64,
+    ) -> Option<Uncertainty> {
+        let rate = |work: &IntervalWork| n(work) as f64 / work.grown_us.max(1) as f64;
+        let is_known = |work: &IntervalWork| n(work) > 0 && cpu_us(work) > 0;
         let known = self.groups().filter(|group| is_known(&group.work));
         let most = known.map(|group| rate(&group.work)).fold(0.0, f64::max);
         self.spread(
@@ -264,9 +268,9 @@ impl<'a> SideReader<'a> {
 
     fn spread(
         &self,
-        counts: impl Fn(&Work) -> bool,
-        ratio: impl Fn(&Work) -> (u64, u64),
-    ) -> Option<Spread> {
+        counts: impl Fn(&IntervalWork) -> bool,
+        ratio: impl Fn(&IntervalWork) -> (u64, u64),
+    ) -> Option<Uncertainty> {
         let groups: Vec<_> = self.groups().filter(|group| counts(&group.work)).collect();
         spread_of_ratio(&groups, ratio)
     }
@@ -275,8 +279,8 @@ impl<'a> SideReader<'a> {
 /// Returns the spread of one sum divided by another; of the first alone if the other is always 0.
 fn spread_of_ratio(
     groups: &[&IntervalGroup],
-    ratio: impl Fn(&Work) -> (u64, u64),
-) -> Option<Spread> {
+    ratio: impl Fn(&IntervalWork) -> (u64, u64),
+) -> Option<Uncertainty> {
     let parts: Vec<(f64, f64)> = groups
         .iter()
         .map(|group| ratio(&group.work))
@@ -301,16 +305,16 @@ mod tests {
     #[test]
     fn every_figure_has_the_name_of_a_threshold() {
         for figure in FIGURES {
-            assert_eq!(Reader::named(figure.name, 0).unwrap().name, figure.name);
+            assert_eq!(FigureReader::named(figure.name, 0).unwrap().name, figure.name);
             assert!(figure.label.chars().count() <= 21, "{}", figure.label);
         }
     }
 
     #[test]
     fn a_rate_without_more_is_the_mean_one() {
-        assert_eq!(Reader::named("message.rate", 0).unwrap().name, "message.rate_mean");
-        assert_eq!(Reader::named("connect.p99.9", 0).unwrap().name, "connect.p999");
-        let error = Reader::named("conect.rate", 3).unwrap_err();
+        assert_eq!(FigureReader::named("message.rate", 0).unwrap().name, "message.rate_mean");
+        assert_eq!(FigureReader::named("connect.p99.9", 0).unwrap().name, "connect.p999");
+        let error = FigureReader::named("conect.rate", 3).unwrap_err();
         assert_eq!(
             (error.span, error.problem.as_str()),
             (3..14, "unknown measurement `conect.rate`")

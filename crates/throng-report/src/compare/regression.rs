@@ -1,8 +1,8 @@
 //! Regressions: `connect.p99 > +10%`, `errors > +0`, `message.rate < -5%`.
 //!
 //! A regression is the name of a figure, a comparison, and a change with its sign: in per cent of
-//! the baseline, or in the unit of the figure. A change beyond it is a regression. A figure that was
-//! not measured on one side is one, too.
+//! the baseline, or in the unit of the figure. A change beyond it is a regression. A figure that
+//! was not measured on one side is one, too.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::estimate::{Difference, Estimate, compare};
-use super::figure::Reader;
+use super::figure::FigureReader;
 use super::percent::digits;
 use crate::threshold::ThresholdError;
 
@@ -18,7 +18,7 @@ use crate::threshold::ThresholdError;
 #[derive(Clone, Debug)]
 pub struct Regression {
     text: String,
-    reader: Reader,
+    reader: FigureReader,
     is_above: bool,
     or_equal: bool,
     limit: Limit,
@@ -51,7 +51,7 @@ pub struct RegressionResult {
 }
 
 impl Regression {
-    pub(super) fn reader(&self) -> &Reader {
+    pub(super) fn reader(&self) -> &FigureReader {
         &self.reader
     }
 
@@ -137,7 +137,7 @@ impl FromStr for Regression {
 
     fn from_str(text: &str) -> Result<Self, ThresholdError> {
         let (name, rest) = token(text, 0, |c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
-        let reader = Reader::named(&text[name.clone()], name.start)?;
+        let reader = FigureReader::named(&text[name.clone()], name.start)?;
         let (sign, rest) = token(text, rest, |c| "<>=!≤≥".contains(c));
         let (is_above, or_equal) = match &text[sign.clone()] {
             ">" => (true, false),

@@ -35,7 +35,7 @@ pub(super) struct LatencyTotal {
 /// What happened in a group of intervals.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IntervalGroup {
-    pub(super) work: Work,
+    pub(super) work: IntervalWork,
     pub(super) latencies: [LatencyCells; LATENCIES.len()],
 }
 
@@ -48,7 +48,7 @@ pub(super) struct LatencyCells {
 
 /// The work of a group, and what it cost. CPU times are in microseconds, 0 where unknown.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Work {
+pub(super) struct IntervalWork {
     /// The time in which the generator's counters grew.
     pub(super) grown_us: u64,
     pub(super) connects: u64,
@@ -140,8 +140,8 @@ impl RunSample {
     }
 
     /// Returns the growth since the interval before. While all users leave, only errors count.
-    fn work(&mut self, interval: &Interval) -> Work {
-        let mut work = Work::default();
+    fn work(&mut self, interval: &Interval) -> IntervalWork {
+        let mut work = IntervalWork::default();
         if let Some(server) = &interval.server {
             if let Some(last) = self.last_server.take() {
                 let is_new = last.process.pid != server.process.pid;
@@ -157,7 +157,7 @@ impl RunSample {
             let last = self.last_machine_us.replace(machine.cpu_busy_us);
             work.machine_cpu_us = last.map_or(0, |last| machine.cpu_busy_us.saturating_sub(last));
         }
-        let Some(load) = &interval.load else { return Work::default() };
+        let Some(load) = &interval.load else { return IntervalWork::default() };
         let last = std::mem::replace(&mut self.last_load, load.without_measured());
         let grown = load.counters.since(&last.counters);
         let errors =
@@ -168,7 +168,11 @@ impl RunSample {
         work.attempts = attempts.into_iter().fold(messages, u64::saturating_add);
         work.attempts = work.attempts.saturating_add(grown.pushes_sent);
         if load.is_leaving() {
-            return Work { errors: work.errors, attempts: work.attempts, ..Work::default() };
+            return IntervalWork {
+                errors: work.errors,
+                attempts: work.attempts,
+                ..IntervalWork::default()
+            };
         }
         work.grown_us =
             if load.grown_us > 0 { load.grown_us } else { interval.span_ms.saturating_mul(1_000) };
@@ -202,7 +206,7 @@ impl LatencyCells {
     }
 }
 
-impl AddAssign for Work {
+impl AddAssign for IntervalWork {
     fn add_assign(&mut self, next: Self) {
         // A run file may be anything.
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
