@@ -3,7 +3,7 @@
 
 import uPlot from "uplot"
 import { drawBars } from "./bars"
-import { colour, h } from "./dom"
+import { colour, h, svg } from "./dom"
 import type { Run } from "./data"
 import { moment, show } from "./format"
 import { drawHeat, drawStrips, type Strip } from "./heat"
@@ -251,7 +251,7 @@ function series(line: Line, spec: ChartSpec): uPlot.Series {
   return {
     label: line.label, stroke, width: line.colour === "ink" ? 1.75 : 1.25, spanGaps: false, points: { show: false },
     ...(line.hidden ? { show: false } : {}),
-    ...(line.dash ? { dash: [4, 3] } : {}),
+    ...(line.dash ? { dash: line.dash === true ? [4, 3] : line.dash } : {}),
     // The colours of the theme have six digits; two more are their opacity.
     ...(line.fill || spec.stacked ? { fill: `${stroke}${spec.stacked ? "99" : "20"}` } : {}),
   }
@@ -277,7 +277,12 @@ function coreAxis(cores: CoreRow[]): Partial<uPlot.Axis> {
   }
 }
 
-function swatch(line: Line): HTMLElement {
+/** Returns a piece of a line as it is drawn. */
+export function swatch(line: { colour: string; dash?: boolean | number[] }): Element {
+  if (Array.isArray(line.dash)) {
+    return svg("svg", { class: "swatch long", viewBox: "0 0 24 4", "aria-hidden": "true" },
+      svg("line", { x1: 0, x2: 24, y1: 2, y2: 2, stroke: `var(--${line.colour})`, "stroke-width": 2, "stroke-dasharray": line.dash.join(" ") }))
+  }
   const element = h("i.swatch", { "aria-hidden": "true" })
   element.style.borderTop = `2px ${line.dash ? "dashed" : "solid"} var(--${line.colour})`
   return element

@@ -33,26 +33,13 @@ export class Distribution {
     const width = this.place.clientWidth
     if (width === 0) return
     this.plot?.destroy()
-    const isPercentiles = this.kind === "percentiles"
-    const tables = this.lines().map(([id]) => this.points(id))
-    const data = uPlot.join(tables.map(([x, y]) => [x, y] as uPlot.AlignedData))
-    const axis = { stroke: colour("dim"), ticks: { show: false }, font: "11px system-ui, sans-serif",
-      grid: { stroke: colour("grid"), width: 1 } }
-    const latency: Partial<uPlot.Axis> = { filter: decades, grid: { ...axis.grid, filter: decades }, values: (_, ticks) => ticks.map(us => us === null ? "" : micros(us)) }
-    const nine: Partial<uPlot.Axis> = { values: (_, ticks) => ticks.map(nines),
-      splits: (_, __, low, high) => Array.from({ length: Math.floor(high) - Math.ceil(low) + 1 }, (_, n) => Math.ceil(low) + n) }
-    const share: Partial<uPlot.Axis> = { values: (_, ticks) => ticks.map(share => `${Math.round(share * 100)} %`),
-      splits: () => [0, 0.2, 0.4, 0.6, 0.8, 1] }
-    this.plot = new uPlot({
-      width, height: 220, legend: { show: false }, padding: [6, 24, 0, 0], cursor: { show: false },
-      scales: isPercentiles
-        ? { x: { time: false }, y: { distr: 3 } }
-        : { x: { time: false, distr: 3 }, y: { range: [0, 1.1] } },
-      axes: [{ ...axis, size: 22, ...(isPercentiles ? nine : latency) }, { ...axis, size: 76, ...(isPercentiles ? latency : share) }],
-      series: [{}, ...this.lines().map((_, index) => ({
-        stroke: colour(COLOURS[index % COLOURS.length]!), width: 1.5, spanGaps: true, points: { show: false } }))],
-      hooks: isPercentiles ? {} : { draw: [plot => this.marks(plot)] },
-    }, data, this.place)
+    const lines = this.lines().map(([id], index) => ({ points: this.points(id), colour: COLOURS[index % COLOURS.length]! }))
+    this.plot = this.kind === "percentiles" ? percentilePlot(this.place, lines) : linePlot(this.place, lines, {
+      scales: { x: { time: false, distr: 3 }, y: { range: [0, 1.1] } },
+      axes: [{ ...latencyAxis(), size: 22 }, { ...axis(), size: 76, splits: () => [0, 0.2, 0.4, 0.6, 0.8, 1],
+        values: (_, ticks) => ticks.map(share => `${Math.round(share * 100)} %`) }],
+      hooks: { draw: [plot => this.marks(plot)] },
+    })
   }
 
   private lines(): [string, string][] {
@@ -119,20 +106,60 @@ export class Distribution {
   }
 
   /** Returns the points of a curve: nines and latencies, or latencies and shares. */
-  private points(id: string): [number[], number[]] {
+  private points(id: string): Points {
     const curve = this.run.curves[id] ?? []
-    const [x, y]: [number[], number[]] = [[], []]
+    if (this.kind === "percentiles") return percentilePoints(curve)
     const arrived = this.arrived()
-    for (const [percent, us] of curve) {
-      const [px, py] = this.kind === "percentiles"
-        ? [percent >= 100 ? (x.at(-1) ?? 0) + 0.15 : -Math.log10(1 - percent / 100), Math.max(us, 1)]
-        : [Math.max(us, 1), percent / 100 * arrived]
-      // The same x twice: the later one stands.
-      if (x.at(-1) === px) y[y.length - 1] = py
-      else { x.push(px); y.push(py) }
-    }
-    return [x, y]
+    return points(curve, (percent, us) => [Math.max(us, 1), percent / 100 * arrived])
   }
+}
+
+type Points = [x: number[], y: number[]]
+
+export interface CurveLine { points: Points; colour: string; dash?: number[] }
+
+/** Draws latencies over percentiles, each further nine as far away as the one before. */
+export function percentilePlot(place: HTMLElement, lines: CurveLine[]): uPlot {
+  return linePlot(place, lines, {
+    scales: { x: { time: false }, y: { distr: 3 } },
+    axes: [{ ...axis(), size: 22, values: (_, ticks) => ticks.map(nines),
+      splits: (_, __, low, high) => Array.from({ length: Math.floor(high) - Math.ceil(low) + 1 }, (_, n) => Math.ceil(low) + n) },
+      { ...latencyAxis(), size: 76 }],
+  })
+}
+
+/** Returns the points of a percentile curve: nines and latencies. */
+export function percentilePoints(curve: [number, number][]): Points {
+  return points(curve, (percent, us, last) => [percent >= 100 ? last + 0.15 : -Math.log10(1 - percent / 100), Math.max(us, 1)])
+}
+
+function points(curve: [number, number][], point: (percent: number, us: number, last: number) => [number, number]): Points {
+  const [x, y]: Points = [[], []]
+  for (const [percent, us] of curve) {
+    const [px, py] = point(percent, us, x.at(-1) ?? 0)
+    // The same x twice: the later one stands.
+    if (x.at(-1) === px) y[y.length - 1] = py
+    else { x.push(px); y.push(py) }
+  }
+  return [x, y]
+}
+
+function linePlot(place: HTMLElement, lines: CurveLine[], options: Pick<uPlot.Options, "scales" | "axes" | "hooks">): uPlot {
+  const data = uPlot.join(lines.map(line => line.points as uPlot.AlignedData))
+  return new uPlot({
+    width: place.clientWidth, height: 220, legend: { show: false }, padding: [6, 24, 0, 0], cursor: { show: false }, ...options,
+    series: [{}, ...lines.map(line => ({
+      stroke: colour(line.colour), width: 1.5, spanGaps: true, points: { show: false }, ...(line.dash ? { dash: line.dash } : {}) }))],
+  } as uPlot.Options, data, place)
+}
+
+function axis(): uPlot.Axis {
+  return { stroke: colour("dim"), ticks: { show: false }, font: "11px system-ui, sans-serif", grid: { stroke: colour("grid"), width: 1 } }
+}
+
+function latencyAxis(): uPlot.Axis {
+  const { grid, ...rest } = axis()
+  return { ...rest, filter: decades, grid: { ...grid, filter: decades }, values: (_, ticks) => ticks.map(us => us === null ? "" : micros(us)) }
 }
 
 /** Returns `p99.9` for three nines. */

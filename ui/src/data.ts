@@ -252,15 +252,15 @@ function addColumn(map: HeatMap, ms: number, cells: number[]): void {
   map.columns.push(column)
 }
 
-/** Returns the run that the page carries. */
-export async function embedded(): Promise<Run> {
+/** Returns the data that the page carries. */
+export async function unpacked<T extends { schema: string } = PageData>(): Promise<T> {
   const element = document.getElementById("run")
   const text = element?.textContent
   if (!text) throw new Error("it has no data: write it with throng report run.jsonl -o report.html")
   // The text is large, and it is not needed again.
   element.remove()
-  const unpacked = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"))
-  return new Run(await new Response(unpacked).json())
+  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"))
+  return await new Response(stream).json()
 }
 
 function bytesOf(base64: string): Uint8Array<ArrayBuffer> {

@@ -3,8 +3,9 @@ import "./style.css"
 import { Band } from "./band"
 import { act, Bar } from "./bar"
 import { Chart, cursor, nearest, shownRange } from "./chart"
+import { isComparison, showComparison } from "./compare"
 import { Distribution } from "./curve"
-import { embedded, type Run } from "./data"
+import { Run, unpacked } from "./data"
 import { h, recolour } from "./dom"
 import { figures, head } from "./head"
 import { type Drawing, Lazy } from "./lazy"
@@ -238,7 +239,11 @@ async function showLive(): Promise<void> {
 
 try {
   if (isLive()) await showLive()
-  else show(await embedded())
+  else {
+    const data = await unpacked()
+    if (isComparison(data)) showComparison(page, data)
+    else show(new Run(data))
+  }
 } catch (error) {
   page.replaceChildren(h("p.failure", { role: "alert" }, `This page cannot show the run: ${(error as Error).message}`))
 }

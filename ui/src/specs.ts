@@ -12,7 +12,8 @@ export interface Line {
   id: string
   /** Returns a value for each row, NaN where it is not known. */
   values: (run: Run) => Float64Array
-  dash?: boolean
+  /** Dashed, or with these lengths of lines and gaps. */
+  dash?: boolean | number[]
   fill?: boolean
   /** Whether it is in the legend only. */
   hidden?: boolean

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{completions, ctl, doctor, lab, man, plan, report, run, serve, top};
+use commands::{compare, completions, ctl, doctor, lab, man, plan, report, run, serve, top};
 use exit::{Exit, Failure, exit_codes};
 
 /// How many connections can a server hold, how fast can it accept them, and what stops it?
@@ -39,6 +39,7 @@ enum Command {
     Ctl(ctl::Ctl),
     Top(top::Top),
     Report(report::Report),
+    Compare(compare::Compare),
     Doctor(doctor::Doctor),
     Plan(plan::Plan),
     Completions(completions::Completions),
@@ -53,6 +54,7 @@ Examples:
   throng ctl count                         count users or connections
   throng top                               watch a running server
   throng report run.jsonl                  show the report of a run
+  throng compare before.jsonl after.jsonl  show what changed between runs
   throng lab                               list the bundled experiments
   throng doctor --for 1M                   check this machine's limits for a million
   throng plan --connections 100M           size a fleet
@@ -76,6 +78,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Ctl(ctl) => ctl.run(),
         Command::Top(top) => top.run(),
         Command::Report(report) => report.run(),
+        Command::Compare(compare) => compare.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Plan(plan) => plan.run(),
         Command::Completions(completions) => completions.run(),

@@ -19,6 +19,7 @@
 //! ```
 
 pub mod arrival;
+pub mod compare;
 mod counters;
 mod diagnosis;
 mod endpoint;

@@ -3,6 +3,7 @@
 //! The data modules of this crate do not import this one. Numbers become text in
 //! [`throng_base::units`]; the short names here are for the crates that fill tables.
 
+mod compare;
 mod notes;
 mod outcome;
 mod progress;
@@ -10,6 +11,7 @@ mod report;
 mod table;
 mod wrap;
 
+pub use compare::{compare_markdown, compare_text};
 pub(crate) use outcome::outcome;
 pub use progress::{broadcast_progress, paused, progress_line};
 pub(crate) use report::{by_name, costs, latencies, probes};

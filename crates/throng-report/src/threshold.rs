@@ -29,6 +29,85 @@ pub struct Threshold {
     limit: f64,
 }
 
+/// A name that a threshold may begin with, and the unit of its values.
+#[derive(Clone, Debug)]
+pub struct Measurand {
+    metric: Metric,
+    unit: Unit,
+}
+
+impl Measurand {
+    /// Returns the quantity `name`; `errors.share` is the share of the attempts. `span` is the
+    /// place of the name in the text that the error points at.
+    ///
+    /// # Errors
+    /// No threshold may begin with `name`.
+    pub fn named(name: &str, span: &Range<usize>) -> Result<Self, ThresholdError> {
+        if name == SHARE_OF_ERRORS {
+            return Ok(Self { metric: Metric::Errors, unit: Unit::Share });
+        }
+        let metric = named(name, span)?;
+        let unit = metric.unit("");
+        Ok(Self { metric, unit })
+    }
+
+    /// Returns the latency and the statistic, `("message", "p999")`, if it is of a latency.
+    pub fn latency(&self) -> Option<(&'static str, &'static str)> {
+        match &self.metric {
+            Metric::Latency(latency, stat) => Some((latency.name, stat.name)),
+            _ => None,
+        }
+    }
+
+    /// Returns the value that a threshold compares: a latency includes the waits that no answer
+    /// ended. `None` for what was not measured.
+    pub fn measured(&self, summary: &Summary) -> Option<f64> {
+        self.metric.measured(self.unit, summary).value()
+    }
+
+    /// Returns the unit of the values: `us`, `count`, `per_second`, `share` (1 is 100 %) or
+    /// `bytes`.
+    pub fn unit(&self) -> &'static str {
+        match self.unit {
+            Unit::Micros => "us",
+            Unit::Count => "count",
+            Unit::Rate => "per_second",
+            Unit::Share => "share",
+            Unit::Bytes => "bytes",
+        }
+    }
+
+    /// Reads an amount in the unit of the values, such as `5ms`.
+    ///
+    /// # Errors
+    /// `text` is no amount, or of another unit.
+    pub fn parse_amount(&self, text: &str) -> Result<f64, UnitError> {
+        self.unit.parse(text)
+    }
+
+    /// Returns a value as text, in three digits.
+    pub fn show(&self, value: f64) -> String {
+        match self.unit {
+            Unit::Count if value >= 0.0 => units::brief_count(value),
+            Unit::Share => units::brief_share(value),
+            unit => unit.show(value),
+        }
+    }
+
+    /// Returns a difference of two values as text, with its sign. That of shares is in points.
+    pub fn show_change(&self, change: f64) -> String {
+        let sign = if change < 0.0 { "-" } else { "+" };
+        let size = self.show(change.abs());
+        match self.unit {
+            Unit::Share => format!("{sign}{} pp", size.trim_end_matches(" %")),
+            _ => format!("{sign}{size}"),
+        }
+    }
+}
+
+/// The name of the errors as a share of the attempts; a threshold writes `errors < 1%`.
+const SHARE_OF_ERRORS: &str = "errors.share";
+
 /// The result of comparing a run with a threshold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {

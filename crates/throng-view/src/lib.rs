@@ -12,6 +12,7 @@ pub mod top;
 use std::io::{self, Write};
 
 use throng_lab::{RunContent, RunResult};
+use throng_report::compare::{ComparePage, Comparison};
 use throng_report::page::{self, PageBuilder};
 
 /// Writes the page of a run: one HTML file with its data. Without [`RunContent::with_page`] it has
@@ -28,6 +29,25 @@ pub fn write_page(
     let builder = content.page().unwrap_or(&none);
     let summary = result.json();
     page::html(PAGE, &builder.page(content.header(), &summary, content.warnings()), out)
+}
+
+/// Writes the page of a comparison: one HTML file with its data. `runs` are all runs of its sides,
+/// in order, read with [`RunContent::with_page`].
+///
+/// # Errors
+/// `out` cannot be written.
+pub fn write_compare_page(
+    comparison: &Comparison,
+    runs: &[(RunContent, RunResult)],
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let none = PageBuilder::new();
+    let summaries: Vec<_> = runs.iter().map(|(_, result)| result.json()).collect();
+    let pages = runs.iter().zip(&summaries).map(|((content, _), summary)| {
+        let builder = content.page().unwrap_or(&none);
+        builder.page(content.header(), summary, content.warnings())
+    });
+    ComparePage::new(comparison, pages.collect()).html(PAGE, out)
 }
 
 /// The page that draws a run, or one that says how to build it.

@@ -7,9 +7,19 @@ use crate::process::{Finished, TestDir};
 #[test]
 fn help_has_examples_and_exit_codes() {
     let place = TestDir::new();
-    for command in
-        ["serve", "run", "lab", "ctl", "top", "report", "doctor", "plan", "completions", "man"]
-    {
+    for command in [
+        "serve",
+        "run",
+        "lab",
+        "ctl",
+        "top",
+        "report",
+        "compare",
+        "doctor",
+        "plan",
+        "completions",
+        "man",
+    ] {
         let help = place.throng(&[command, "--help"]).exits_with(0).stdout;
         assert!(
             help.contains("Examples:") && help.contains(&format!("throng {command}")),
@@ -143,7 +153,8 @@ fn the_reference_of_commands_names_every_flag() {
     let path = format!("{}{DOCUMENT}", env!("CARGO_MANIFEST_DIR"));
     let document = std::fs::read_to_string(path).unwrap();
     let place = TestDir::new();
-    for command in ["serve", "run", "report", "doctor", "ctl", "lab", "plan", "completions", "man"]
+    for command in
+        ["serve", "run", "report", "compare", "doctor", "ctl", "lab", "plan", "completions", "man"]
     {
         let help = place.throng(&[command, "--help"]).exits_with(0).stdout;
         let flags = help.lines().map(str::trim_start).filter(|line| line.starts_with("--"));

@@ -3,6 +3,7 @@
 
 mod broadcast;
 mod calibrate;
+mod compare;
 mod end;
 mod export;
 // The tests of the endpoint use the rest.

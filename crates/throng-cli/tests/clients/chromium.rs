@@ -1,5 +1,5 @@
-//! The chat page and the report of a run in headless Chromium. The screenshots stay in
-//! `target/clients`.
+//! The chat page, the report of a run and the page of a comparison in headless Chromium. The
+//! screenshots stay in `target/clients`.
 
 use crate::tools::{Tool, node_test};
 
@@ -22,4 +22,11 @@ fn the_live_page_of_a_run_works_in_a_browser() {
     let page = Tool::file("ui/dist/index.html", "the page of a run is not built");
     let chromium = Tool::command("chromium", &["--version"]);
     node_test("dashboard.test.js", &Tool::packages().and(page).and(chromium));
+}
+
+#[test]
+fn the_page_of_a_comparison_works_in_a_browser() {
+    let page = Tool::file("ui/dist/index.html", "the comparison's page is not built");
+    let chromium = Tool::command("chromium", &["--version"]);
+    node_test("compare.test.js", &Tool::packages().and(page).and(chromium));
 }

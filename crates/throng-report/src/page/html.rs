@@ -6,15 +6,14 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use serde::Serialize;
 
-use super::model::Page;
-
-/// Writes `template` with the page's data in it: one file that needs no network. The data are JSON,
+/// Writes `template` with a page's data in it: one file that needs no network. The data are JSON,
 /// packed by gzip and base64, so that no text in them can be taken for markup.
 ///
 /// # Errors
 /// The output cannot be written.
-pub fn html(template: &str, page: &Page<'_>, mut output: impl Write) -> io::Result<()> {
+pub fn html(template: &str, page: &impl Serialize, mut output: impl Write) -> io::Result<()> {
     let (before, after) = template.split_once(PLACE).unwrap_or((template, ""));
     output.write_all(before.as_bytes())?;
     output.write_all(br#"<script id="run" type="text/plain">"#)?;

@@ -33,6 +33,15 @@ pub struct Page<'a> {
     pub(super) events_left_out: u64,
 }
 
+impl Page<'_> {
+    /// Leaves out the heat maps: a page of several runs does not draw them.
+    #[must_use]
+    pub fn without_heat(mut self) -> Self {
+        self.heat.clear();
+        self
+    }
+}
+
 /// How the values of a series combine when rows are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SeriesKind {

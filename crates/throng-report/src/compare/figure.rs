@@ -1,0 +1,323 @@
+//! The figures that are compared: their names, which way is better, and what each side has.
+
+use super::bootstrap::{STATISTICS, Uncertainty, jackknife, latency_spreads, spreads, union};
+use super::estimate::Estimate;
+use super::sample::{IntervalGroup, IntervalWork, LATENCIES, LatencyCells};
+use super::side::CompareRun;
+use crate::threshold::{Measurand, ThresholdError};
+use crate::unanswered::judged;
+use crate::{LatencySummary, Summary};
+
+/// A figure that every comparison shows, if it was measured.
+pub(super) struct Figure {
+    /// The name that a threshold or a `--regression` begins with.
+    pub(super) name: &'static str,
+    pub(super) label: &'static str,
+    /// Which way is better, if it is known.
+    pub(super) better: Better,
+}
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Better {
+    Less,
+    More,
+}
+
+const fn less(name: &'static str, label: &'static str) -> Figure {
+    Figure { name, label, better: Better::Less }
+}
+
+const fn more(name: &'static str, label: &'static str) -> Figure {
+    Figure { name, label, better: Better::More }
+}
+
+/// The figures, in the order of a table.
+pub(super) const FIGURES: &[Figure] = &[
+    less("connect.p50", "connect p50"),
+    less("connect.p90", "connect p90"),
+    less("connect.p99", "connect p99"),
+    less("connect.p999", "connect p99.9"),
+    less("connect.max", "connect max"),
+    less("join.p50", "join p50"),
+    less("join.p90", "join p90"),
+    less("join.p99", "join p99"),
+    less("join.p999", "join p99.9"),
+    less("join.max", "join max"),
+    less("push.p50", "push p50"),
+    less("push.p90", "push p90"),
+    less("push.p99", "push p99"),
+    less("push.p999", "push p99.9"),
+    less("push.max", "push max"),
+    less("message.p50", "message p50"),
+    less("message.p90", "message p90"),
+    less("message.p99", "message p99"),
+    less("message.p999", "message p99.9"),
+    less("message.max", "message max"),
+    less("broadcast.p50", "broadcast p50"),
+    less("broadcast.p90", "broadcast p90"),
+    less("broadcast.p99", "broadcast p99"),
+    less("broadcast.p999", "broadcast p99.9"),
+    less("broadcast.max", "broadcast max"),
+    more("connect.rate_mean", "connects, mean"),
+    more("connect.rate_most", "connects, best"),
+    more("join.rate_mean", "joins, mean"),
+    more("join.rate_most", "joins, best"),
+    more("push.rate_mean", "pushes, mean"),
+    more("push.rate_most", "pushes, best"),
+    more("message.rate_mean", "messages, mean"),
+    more("message.rate_most", "messages, best"),
+    more("message.received_rate_most", "received, best"),
+    less("errors", "errors"),
+    less("errors.share", "errors of attempts"),
+    less("broadcast.missing", "broadcasts missing"),
+    more("users.connected_most", "users connected"),
+    more("users.joined_most", "channels joined"),
+    less("generator.cpu_us_per_connect", "generator CPU/connect"),
+    less("generator.cpu_us_per_message", "generator CPU/message"),
+    less("server.cpu_us_per_connection", "server CPU/connect"),
+    less("server.cpu_us_per_message", "server CPU/message"),
+    less("machine.cpu_us_per_connect", "machine CPU/connect"),
+    less("machine.cpu_us_per_message", "machine CPU/message"),
+    less("generator.rss_bytes_per_user", "generator memory/user"),
+    less("server.rss_bytes_per_connection", "server memory/conn."),
+    less("generator.lag.p99", "generator lag p99"),
+    less("generator.lag.max", "generator lag max"),
+];
+
+/// A figure, ready to be read from any run.
+#[derive(Clone, Debug)]
+pub(super) struct FigureReader {
+    pub(super) name: String,
+    pub(super) quantity: Measurand,
+}
+
+impl FigureReader {
+    /// Returns the reader of a name that a threshold may begin with. A rate without more is the
+    /// mean one: `message.rate`.
+    pub(super) fn named(name: &str, from: usize) -> Result<Self, ThresholdError> {
+        let span = from..from + name.len();
+        let whole = match name.strip_suffix(".rate") {
+            Some(operation) => format!("{operation}.rate_mean"),
+            None => name.replace(".p99.9", ".p999"),
+        };
+        let quantity = match Measurand::named(&whole, &span) {
+            Err(_) if whole != name => Measurand::named(name, &span)?,
+            found => found?,
+        };
+        Ok(Self { name: whole, quantity })
+    }
+
+    /// Returns the share by which a value may be wrong because it was recorded in few digits.
+    pub(super) fn precision(&self) -> f64 {
+        if self.quantity.latency().is_some() { 0.001 } else { 0.0 }
+    }
+
+    fn measured(&self, summary: &Summary) -> Option<f64> {
+        self.quantity.measured(summary).or_else(|| {
+            let costs = summary.server_costs()?;
+            match self.name.as_str() {
+                "server.cpu_us_per_connection" => costs.cpu_us_per_connection,
+                "server.cpu_us_per_message" => costs.cpu_us_per_message,
+                "server.rss_bytes_per_connection" => costs.rss_bytes_per_connection,
+                _ => None,
+            }
+        })
+    }
+
+    /// Returns the value of a side, with the error of what was measured with repeats.
+    fn of_runs(&self, runs: &[CompareRun]) -> Estimate {
+        let values: Vec<_> = runs.iter().filter_map(|run| self.measured(&run.summary)).collect();
+        if let [value] = values[..] {
+            return Estimate { value: Some(value), spread: None };
+        }
+        if values.is_empty() {
+            return Estimate::default();
+        }
+        let is_whole = values.len() == runs.len();
+        let Some((latency, statistic)) = self.quantity.latency() else {
+            let mean = |without: Option<usize>| {
+                let kept = values.iter().enumerate().filter(|(at, _)| Some(*at) != without);
+                let (n, sum) = kept.fold((0.0, 0.0), |(n, sum), (_, value)| (n + 1.0, sum + value));
+                sum / f64::max(n, 1.0)
+            };
+            let spread = jackknife(values.len(), mean).filter(|_| is_whole);
+            return Estimate { value: Some(mean(None)), spread };
+        };
+        if statistic == "max" {
+            return Estimate { value: values.into_iter().reduce(f64::max), spread: None };
+        }
+        let Some(index) = LATENCIES.iter().position(|name| *name == latency) else {
+            return Estimate::default();
+        };
+        let merged = |without: Option<usize>| {
+            let kept = || runs.iter().enumerate().filter(|(at, _)| Some(*at) != without);
+            let answered = union(kept().map(|(_, run)| &run.sample.total(index).answered));
+            let waits = union(kept().map(|(_, run)| &run.sample.total(index).unanswered));
+            statistic_of(statistic, &judged(&answered, &waits))
+        };
+        let spread = jackknife(runs.len(), merged).filter(|_| is_whole);
+        Estimate { value: Some(merged(None)), spread }
+    }
+}
+
+fn statistic_of(statistic: &str, of: &LatencySummary) -> f64 {
+    let value = match statistic {
+        "p50" => of.p50,
+        "p90" => of.p90,
+        "p99" => of.p99,
+        "p999" => of.p999,
+        "max" => of.max,
+        _ => of.mean,
+    };
+    value as f64
+}
+
+/// What a side can say: its runs, and the spreads of latencies that were computed already.
+pub(super) struct SideReader<'a> {
+    runs: &'a [CompareRun],
+    /// Whether the error of a value is that from run to run.
+    from_repeats: bool,
+    latencies: [Option<[Option<Uncertainty>; 5]>; LATENCIES.len()],
+}
+
+impl<'a> SideReader<'a> {
+    pub(super) fn new(runs: &'a [CompareRun], from_repeats: bool) -> Self {
+        Self { runs, from_repeats, latencies: [None; LATENCIES.len()] }
+    }
+
+    /// Returns the value of a figure with its error, if there is one.
+    pub(super) fn estimate(&mut self, reader: &FigureReader) -> Estimate {
+        let estimate = reader.of_runs(self.runs);
+        if self.from_repeats || estimate.value.is_none() {
+            return estimate;
+        }
+        Estimate { spread: self.spread_of_intervals(reader), ..estimate }
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &'a IntervalGroup> {
+        self.runs.iter().flat_map(|run| run.sample.groups())
+    }
+
+    fn spread_of_intervals(&mut self, reader: &FigureReader) -> Option<Uncertainty> {
+        if let Some((latency, statistic)) = reader.quantity.latency() {
+            let index = LATENCIES.iter().position(|name| *name == latency)?;
+            let statistic = match STATISTICS.iter().position(|(name, _)| *name == statistic) {
+                Some(at) => at,
+                None if statistic == "mean" => STATISTICS.len(),
+                None => return None,
+            };
+            let known = self.latencies[index].unwrap_or_else(|| {
+                let cells = self.groups().map(|group| &group.latencies[index]);
+                let cells: Vec<&LatencyCells> = cells.filter(|cells| !cells.is_empty()).collect();
+                latency_spreads(&cells)
+            });
+            self.latencies[index] = Some(known);
+            return known[statistic];
+        }
+        let is_answered = self.groups().any(|group| group.work.answered > 0);
+        let plain = move |work: &IntervalWork| if is_answered { work.answered } else { work.sent };
+        let all = move |work: &IntervalWork| plain(work).saturating_add(work.pushes);
+        match reader.name.as_str() {
+            "connect.rate_mean" => self.rate(|work| work.connects),
+            "join.rate_mean" => self.rate(|work| work.joins),
+            "push.rate_mean" => self.rate(|work| work.pushes),
+            "message.rate_mean" => self.rate(plain),
+            "errors" => self.spread(|_| true, |work| (work.errors, 0)),
+            "errors.share" => self.spread(|_| true, |work| (work.errors, work.attempts)),
+            "generator.cpu_us_per_connect" => self.cost(|w| w.connects, |w| w.generator_cpu_us),
+            "generator.cpu_us_per_message" => self.cost(all, |work| work.generator_cpu_us),
+            "machine.cpu_us_per_connect" => self.cost(|w| w.connects, |w| w.machine_cpu_us),
+            "machine.cpu_us_per_message" => self.cost(all, |work| work.machine_cpu_us),
+            "server.cpu_us_per_connection" => self.cost(|w| w.accepted, |w| w.server_cpu_us),
+            "server.cpu_us_per_message" => self.cost(|w| w.server_received, |w| w.server_cpu_us),
+            _ => None,
+        }
+    }
+
+    /// Returns the spread of a mean rate: over the groups with any activity, without the first and
+    /// the last, which the run and not the clock begins and ends.
+    fn rate(&self, n: impl Fn(&IntervalWork) -> u64) -> Option<Uncertainty> {
+        let mut during = Vec::new();
+        for run in self.runs {
+            let groups = run.sample.groups();
+            let is_active = |group: &IntervalGroup| n(&group.work) > 0;
+            let Some(first) = groups.iter().position(is_active) else { continue };
+            let last = groups.iter().rposition(is_active).unwrap_or(first);
+            during.extend(groups.get(first + 1..last).unwrap_or_default());
+        }
+        let micros = |count: u64| count.saturating_mul(1_000_000);
+        spread_of_ratio(&during, |work| (micros(n(work)), work.grown_us))
+    }
+
+    /// Returns the spread of a cost, over the groups in which much was done.
+    fn cost(
+        &self,
+        n: impl Fn(&IntervalWork) -> u64,
+        cpu_us: impl Fn(&IntervalWork) -> u64,
+    ) -> Option<Uncertainty> {
+        let rate = |work: &IntervalWork| n(work) as f64 / work.grown_us.max(1) as f64;
+        let is_known = |work: &IntervalWork| n(work) > 0 && cpu_us(work) > 0;
+        let known = self.groups().filter(|group| is_known(&group.work));
+        let most = known.map(|group| rate(&group.work)).fold(0.0, f64::max);
+        self.spread(
+            |work| is_known(work) && rate(work) >= most / 10.0,
+            |work| (cpu_us(work), n(work)),
+        )
+    }
+
+    fn spread(
+        &self,
+        counts: impl Fn(&IntervalWork) -> bool,
+        ratio: impl Fn(&IntervalWork) -> (u64, u64),
+    ) -> Option<Uncertainty> {
+        let groups: Vec<_> = self.groups().filter(|group| counts(&group.work)).collect();
+        spread_of_ratio(&groups, ratio)
+    }
+}
+
+/// Returns the spread of one sum divided by another; of the first alone if the other is always 0.
+fn spread_of_ratio(
+    groups: &[&IntervalGroup],
+    ratio: impl Fn(&IntervalWork) -> (u64, u64),
+) -> Option<Uncertainty> {
+    let parts: Vec<(f64, f64)> = groups
+        .iter()
+        .map(|group| ratio(&group.work))
+        .map(|(above, below)| (above as f64, below as f64))
+        .collect();
+    let is_sum = parts.iter().all(|part| part.1 == 0.0);
+    let [spread] = spreads(parts.len(), |times| {
+        let (mut above, mut below) = (0.0, 0.0);
+        for (part, times) in parts.iter().zip(times) {
+            above += part.0 * f64::from(*times);
+            below += part.1 * f64::from(*times);
+        }
+        [if is_sum { Some(above) } else { (below > 0.0).then(|| above / below) }]
+    });
+    spread
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_has_the_name_of_a_threshold() {
+        for figure in FIGURES {
+            assert_eq!(FigureReader::named(figure.name, 0).unwrap().name, figure.name);
+            assert!(figure.label.chars().count() <= 21, "{}", figure.label);
+        }
+    }
+
+    #[test]
+    fn a_rate_without_more_is_the_mean_one() {
+        assert_eq!(FigureReader::named("message.rate", 0).unwrap().name, "message.rate_mean");
+        assert_eq!(FigureReader::named("connect.p99.9", 0).unwrap().name, "connect.p999");
+        let error = FigureReader::named("conect.rate", 3).unwrap_err();
+        assert_eq!(
+            (error.span, error.problem.as_str()),
+            (3..14, "unknown measurement `conect.rate`")
+        );
+    }
+}

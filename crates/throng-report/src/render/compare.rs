@@ -1,0 +1,165 @@
+//! A comparison as text and as Markdown.
+
+use std::fmt::Write as _;
+
+use super::table::{Align, Table};
+use super::wrap;
+use crate::Grade;
+use crate::compare::{Comparison, Conclusion, FigureRow, RegressionResult, RunOfSide};
+
+/// Returns a comparison as text of 80 columns. Control characters of files are made visible.
+pub fn compare_text(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    for run in comparison.sides.iter().flat_map(|side| &side.runs) {
+        let line = wrap(&format!("    {}", visible(&described(run))), WIDTH);
+        let _ = writeln!(text, "{:<3} {}", run.name, line.trim_start());
+    }
+    if !comparison.mismatches.is_empty() {
+        let _ = writeln!(text, "\nBefore you compare:");
+        for mismatch in &comparison.mismatches {
+            text += &item(&mismatch.text);
+        }
+    }
+    for (at, conclusion) in comparison.conclusions.iter().enumerate() {
+        let _ = writeln!(text, "\n{} against A:", conclusion.side);
+        sentences_of(conclusion).iter().for_each(|sentence| text += &item(sentence));
+        let head = ["", "A", &conclusion.side, "change", "95 % interval", ""];
+        let mut table = Table::with_head(head).aligned(&ALIGNMENT);
+        for row in &comparison.figures {
+            table.row(cells(row, at));
+        }
+        let _ = write!(text, "\n{table}");
+    }
+    let _ = write!(text, "\n{}", wrap(&comparison.method.note, WIDTH));
+    if !comparison.regressions.is_empty() {
+        text += "\n\n";
+        for result in &comparison.regressions {
+            text += &wrap(&regression(result), WIDTH);
+            text.push('\n');
+        }
+    }
+    visible(text.trim_end())
+}
+
+/// Returns a comparison as Markdown, for a comment of a pull request.
+pub fn compare_markdown(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    for run in comparison.sides.iter().flat_map(|side| &side.runs) {
+        let _ = writeln!(text, "- **{}** {}", run.name, escape(&described(run)));
+    }
+    if !comparison.mismatches.is_empty() {
+        let _ = writeln!(text, "\n**Before you compare:**\n");
+        for mismatch in &comparison.mismatches {
+            let _ = writeln!(text, "- {}", escape(&mismatch.text));
+        }
+    }
+    for (at, conclusion) in comparison.conclusions.iter().enumerate() {
+        let side = &conclusion.side;
+        let _ = writeln!(text, "\n**{side} against A:**\n");
+        for sentence in sentences_of(conclusion) {
+            let _ = writeln!(text, "- {}", escape(&sentence));
+        }
+        let _ = writeln!(text, "\n| | A | {side} | change | 95 % interval | |");
+        let _ = writeln!(text, "|---|--:|--:|--:|--:|---|");
+        for row in &comparison.figures {
+            let cells = cells(row, at).map(|cell| escape(&cell));
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
+        }
+    }
+    if !comparison.regressions.is_empty() {
+        text += "\n| regression | side | | |\n|---|---|---|---|\n";
+        for result in &comparison.regressions {
+            let verdict = if result.beyond { "**beyond**" } else { "within" };
+            let [of, what] = [&result.regression, &result.text].map(|text| escape(text));
+            let _ = writeln!(text, "| {of} | {} | {verdict} | {what} |", result.side);
+        }
+    }
+    let _ = write!(text, "\n{}", escape(&comparison.method.note));
+    visible(&text)
+}
+
+/// Describes a run in one line.
+fn described(run: &RunOfSide) -> String {
+    let grade = match run.grade {
+        Grade::Valid => "valid",
+        Grade::Degraded => "degraded",
+        Grade::Invalid => "invalid",
+    };
+    let parts = [&run.file, &run.scenario, &run.target, &run.started].map(String::as_str);
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    format!("{}, {grade}", parts.join(", ")).replace('\n', " ")
+}
+
+fn sentences_of(conclusion: &Conclusion) -> Vec<String> {
+    let mut sentences = conclusion.sentences.clone();
+    if conclusion.more > 0 {
+        sentences.push(format!("and {} more: see the table", conclusion.more));
+    }
+    sentences
+}
+
+fn cells(row: &FigureRow, at: usize) -> [String; 6] {
+    let change = &row.changes[at];
+    [
+        row.label.to_owned(),
+        row.shown[0].clone(),
+        row.shown[at + 1].clone(),
+        change.shown.clone(),
+        change.interval_shown.clone(),
+        change.direction.unwrap_or_default().to_owned(),
+    ]
+}
+
+fn regression(result: &RegressionResult) -> String {
+    let verdict = if result.beyond { "beyond" } else { "within" };
+    format!("{verdict}  {} in {}: {}", result.regression, result.side, result.text)
+}
+
+/// Returns a sentence as an item of a list, its further lines below its text.
+fn item(sentence: &str) -> String {
+    let sentence = visible(&sentence.replace('\n', " "));
+    let lines = wrap(&format!("  {sentence}"), WIDTH - 2);
+    format!("  - {}\n", lines.trim_start().replace("\n  ", "\n    "))
+}
+
+/// Escapes what Markdown and HTML would take for markup.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '&' => escaped += "&amp;",
+            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' | '#' | '!' | '@' => {
+                escaped.push('\\');
+                escaped.push(c);
+            }
+            '\n' | '\r' => escaped.push(' '),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Makes the control characters of a text visible, line breaks aside.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if (c.is_control() && c != '\n') || is_direction(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Reports whether a character changes the direction of the text after it.
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+const ALIGNMENT: [Align; 6] =
+    [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
+/// The columns of the smallest usual terminal.
+const WIDTH: usize = 80;
