@@ -129,6 +129,7 @@ export class Live {
     const phase = run?.phases.at(-1)
     const goesOn = run?.live ?? false
     this.element.classList.toggle("over", !goesOn)
+    this.element.classList.toggle("paused", goesOn && (phase?.paused ?? false))
     this.state.textContent = goesOn ? phase?.paused ? "paused" : "live" : run ? "over" : "waiting"
     this.progress.textContent = !run ? waiting ?? ""
       : goesOn ? [run.title, phase?.name, times(run)].filter(Boolean).join(" · ")

@@ -133,7 +133,6 @@ test("a lost connection is told, and found again", async () => {
     await page.route("**/rows?*", route => refused++ < 2 ? route.abort() : route.continue())
   })
   await page.getByRole("alert").filter({ hasText: "The connection was lost" }).waitFor()
-  assert.ok(await page.locator(".chart").count() > 0, "what was there stays")
   await page.getByRole("alert").waitFor({ state: "hidden" })
   await grows(page)
   run.child.kill("SIGKILL")
