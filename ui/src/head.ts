@@ -13,8 +13,9 @@ export function head(run: Run): HTMLElement {
   return h("header.head", {},
     h("p.run", {}, h("b", {}, "throng"), ` ${header.throng_version}`, " · ", run.title && `${run.title} · `, header.scenario.path || "run", " → ",
       header.target, " · ", h("time", { datetime: header.started }, header.started.replace("T", " ").replace("Z", " UTC"))),
-    h("h1", {}, h(`span.grade`, { class: `grade ${grade}` }, grade), run.live ? " so far: " : " ", sentence(run)),
-    summary.validity.reasons.length > 0
+    run.live && summary.duration_s === 0 ? h("h1", {}, "The run has just begun.")
+      : h("h1", {}, h(`span.grade`, { class: `grade ${grade}` }, grade), run.live ? " so far: " : " ", sentence(run)),
+    summary.validity.reasons.length > 0 && !(run.live && summary.duration_s === 0)
       ? h("ul.reasons", {}, summary.validity.reasons.map(reason => h("li", {}, reason))) : null,
     run.warnings.length > 0 ? h("ul.reasons", {}, run.warnings.map(warning => h("li", {}, warning))) : null,
     remedy ? h("p.remedy", {}, h("span", {}, "do"), h("code", {}, remedy), copyButton(remedy)) : null,

@@ -129,9 +129,11 @@ export class Live {
     const phase = run?.phases.at(-1)
     const goesOn = run?.live ?? false
     this.element.classList.toggle("over", !goesOn)
+    this.element.classList.toggle("paused", goesOn && (phase?.paused ?? false))
     this.state.textContent = goesOn ? phase?.paused ? "paused" : "live" : run ? "over" : "waiting"
     this.progress.textContent = !run ? waiting ?? ""
       : goesOn ? [run.title, phase?.name, times(run)].filter(Boolean).join(" · ")
+      : this.over && run.title ? "The lab is over. --keep DIR keeps the run files, for throng report."
       : this.over ? `The run took ${moment(run.end)}. Its run file keeps this page: throng report RUN.jsonl -o report.html`
       : `${run.title} took ${moment(run.end)}; the next run follows.`
     this.controls.enable(goesOn, phase?.paused ?? false)

@@ -10,8 +10,11 @@
 //! |---|---|
 //! | `GET /` | the page |
 //! | `GET /run` | its data so far |
-//! | `GET /rows?run=N&from=CURSOR` | server-sent events: `rows`, `summary`, `end` (of a run), `run` (fetch the data anew), `over` (no run follows) |
+//! | `GET /rows?run=N&from=CURSOR` | server-sent events |
 //! | `POST /ctl` | executes a verb of `throng ctl`: `{"verb":"start","n":100}` |
+//!
+//! The events are `rows`, `summary`, `end` (of a run), `run` (fetch the data anew) and `over` (no
+//! further run begins).
 //!
 //! [`RunContent`]: throng_lab::RunContent
 

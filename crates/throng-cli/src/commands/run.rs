@@ -66,7 +66,7 @@ impl Run {
         let place = RunFileLock::acquire(run_file).map_err(unwritten)?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let quiet = self.json == Some(JsonOut::Stdout);
-        let page = self.ui.start("The run has not begun yet.", quiet)?;
+        let page = self.ui.start("The run begins after the generator's calibration.", quiet)?;
         let uncalibrated = match self.calibrate(&mut plan, &interrupt, quiet) {
             Ok(uncalibrated) => uncalibrated,
             Err(by) => {

@@ -45,7 +45,8 @@ impl LiveRun {
     pub(super) fn add(&mut self, interval: &Interval, has_readers: bool) {
         self.content.add(interval);
         let began = Instant::now();
-        if has_readers && began >= self.next_summary {
+        // The first interval has no length: nothing follows from it.
+        if has_readers && interval.span_ms > 0 && began >= self.next_summary {
             self.update_summary(self.content.so_far().json());
             let now = Instant::now();
             self.next_summary = now + SUMMARY_EVERY.max((now - began) * SUMMARY_SHARE);

@@ -194,9 +194,9 @@ fn answers_cannot_be_framed_stored_or_referred_to() {
 
 /// A target that remembers what it was asked for.
 #[derive(Default)]
-struct Steered(Mutex<Vec<ControlRequest>>);
+struct TestTarget(Mutex<Vec<ControlRequest>>);
 
-impl ControlTarget for Steered {
+impl ControlTarget for TestTarget {
     fn verbs(&self) -> &[Verb] {
         &[Verb::Snapshot, Verb::Start, Verb::Pause, Verb::Drain]
     }
@@ -212,7 +212,7 @@ fn only_the_page_itself_steers_and_only_with_verbs_of_the_run() {
     let dashboard = running(1);
     let origin = format!("Origin: http://{}\r\n", dashboard.addr());
     assert_eq!(post(&dashboard, r#"{"verb":"pause"}"#, &origin).0, 409, "no target yet");
-    let steered = Arc::new(Steered::default());
+    let steered = Arc::new(TestTarget::default());
     let target: Arc<dyn ControlTarget> = steered.clone();
     dashboard.feed().steer(&target);
     ask_until(&dashboard, |run| run["verbs"] == json!(["pause", "start"]));

@@ -62,12 +62,16 @@ test("the page of a run grows, steers it, and ends as the saved report", async (
   await page.keyboard.press("0")
   await page.waitForFunction(() => document.querySelector(".bar .shown").textContent.includes("all of it"))
 
-  const rate = page.locator("#connects tr", { hasText: "established" }).locator("td").first()
+  // The legend shows the values at the cursor.
+  const rate = async () => {
+    await page.mouse.move(over.x + over.width - 2, over.y + 20)
+    return await page.locator("#connects tr", { hasText: "established" }).locator("td").first().innerText()
+  }
   await page.getByRole("button", { name: "pause", exact: true }).click()
   await page.locator(".live .state", { hasText: "paused" }).waitFor()
-  await until(async () => (await rate.innerText()) === "0/s", "no connects while it is paused")
+  await until(async () => await rate() === "0/s", "no connects while it is paused")
   await page.getByRole("button", { name: "resume", exact: true }).click()
-  await until(async () => (await rate.innerText()) !== "0/s", "connects after it")
+  await until(async () => await rate() !== "0/s", "connects after it")
   await page.getByLabel("users to start or stop").fill("7")
   await page.getByRole("button", { name: "+ users" }).click()
   await page.locator(".said", { hasText: /start: done, \d+ users/ }).waitFor()
@@ -133,7 +137,6 @@ test("a lost connection is told, and found again", async () => {
     await page.route("**/rows?*", route => refused++ < 2 ? route.abort() : route.continue())
   })
   await page.getByRole("alert").filter({ hasText: "The connection was lost" }).waitFor()
-  assert.ok(await page.locator(".chart").count() > 0, "what was there stays")
   await page.getByRole("alert").waitFor({ state: "hidden" })
   await grows(page)
   run.child.kill("SIGKILL")
