@@ -222,8 +222,9 @@ mod tests {
     #[test]
     fn a_phase_of_a_lab_has_no_line() {
         let mut rule = LineRule::new(LINE_EVERY, false);
-        let phases = ["ramp to 2k", "hold for 1m"].into_iter().zip([1_000, 2_000]);
-        assert!(!phases.into_iter().any(|(phase, ms)| rule.should_print(&at(ms, phase), None)));
+        for (at_ms, phase) in [(1_000, "ramp to 2k"), (2_000, "hold for 1m")] {
+            assert!(!rule.should_print(&at(at_ms, phase), None), "{phase}");
+        }
     }
 
     #[test]
