@@ -1,8 +1,11 @@
 //! The keys of a terminal.
 
+/// The name of a key within views.
+pub use TerminalKey as Key;
+
 /// A key that was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum TerminalKey {
     /// A character.
     Char(char),
     /// The key Enter.
