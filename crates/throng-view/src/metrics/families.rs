@@ -163,9 +163,10 @@ pub(super) fn by_label<'a>(
     sums.into_iter().map(move |(name, n)| (vec![(label, name)], n as f64))
 }
 
-/// Converts a doc comment to one line of plain text, without characters that need an escape.
+/// Converts a doc comment to one line of plain text, without characters that need an escape, and
+/// without the recorded unit: the metric has another one.
 fn help_text(doc: &str) -> String {
-    let text = doc.trim().trim_start_matches("Gauge: ");
+    let text = doc.trim().trim_start_matches("Gauge: ").replace(", in microseconds", "");
     let plain: String = text
         .chars()
         .filter(|c| !['`', '[', ']'].contains(c))

@@ -26,6 +26,7 @@ impl Exposition {
             if let Some(rest) = line.strip_prefix("# HELP ") {
                 let (name, help) = rest.split_once(' ').unwrap();
                 assert!(!help.is_empty() && helped.insert(name.to_owned()), "{line}");
+                assert!(!help.contains("microseconds"), "no base unit: {line}");
             } else if let Some(rest) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = rest.split_once(' ').unwrap();
                 assert!(helped.contains(name), "help comes first: {line}");
