@@ -104,6 +104,8 @@ fn snake_case(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Metric;
+
     use super::*;
 
     #[test]
@@ -117,16 +119,15 @@ mod tests {
             );
         };
         let number = MetricUnit::Number;
-        check("Tcp.InErrs", number, "x_tcp_in_errs", 1.0);
-        check("TcpExt.TCPReqQFullDrop", number, "x_tcp_ext_tcp_req_q_full_drop", 1.0);
-        check(
-            "TcpExt.TCPMemoryPressuresChrono",
-            MetricUnit::Ms,
-            "x_tcp_ext_tcp_memory_pressures_chrono_seconds",
-            1e3,
-        );
-        check("pressure.cpu.some_us", MetricUnit::Us, "x_pressure_cpu_some_seconds", 1e6);
-        check("conntrack.count", number, "x_conntrack_current", 1.0);
+        check(Metric::TCP_IN_ERRS.name(), number, "x_tcp_in_errs", 1.0);
+        let dropped = Metric::TCPEXT_TCP_REQ_Q_FULL_DROP.name();
+        check(dropped, number, "x_tcp_ext_tcp_req_q_full_drop", 1.0);
+        let pressure = Metric::TCPEXT_TCP_MEMORY_PRESSURES_CHRONO.name();
+        let seconds = "x_tcp_ext_tcp_memory_pressures_chrono_seconds";
+        check(pressure, MetricUnit::Ms, seconds, 1e3);
+        let stalled = Metric::PRESSURE_CPU_SOME_US.name();
+        check(stalled, MetricUnit::Us, "x_pressure_cpu_some_seconds", 1e6);
+        check(Metric::CONNTRACK_COUNT.name(), number, "x_conntrack_current", 1.0);
         check("busy_ms_most", MetricUnit::Ms, "x_busy_max_seconds", 1e3);
         check("busiest_thread_permille", MetricUnit::Permille, "x_busiest_thread_ratio", 1e3);
         check("cpus_allowed", number, "x_cpus_allowed", 1.0);

@@ -126,7 +126,8 @@ fn a_run_is_no_different_from_itself() {
         let [of_value, of_one] = [of_value, of_one].map(|(low, high)| high - low);
         let share = of_value / row.values[0].unwrap();
         assert!((share - of_one).abs() <= 0.1 * of_one, "{row:?}");
-        assert!(row.unit == "us" || of_one > 0.001, "{row:?}");
+        // Messages come at a rate that never changes, and connects do not.
+        assert!(row.name != "connect.rate_mean" || of_one > 0.001, "{row:?}");
     }
     assert!(!comparison.has_regressed() && !comparison.is_invalid(), "{comparison:#?}");
 }
