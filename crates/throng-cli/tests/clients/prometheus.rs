@@ -4,7 +4,7 @@ use std::fs::File;
 use std::process::Command;
 
 use crate::exposition::fetch;
-use crate::process::{Running, Serving, TestDir};
+use crate::process::{Running, Serving, TestDir, eventually};
 use crate::tools::{Tool, clients, root, run_to_success};
 
 #[test]
@@ -58,7 +58,7 @@ impl Measured {
         let mut run = place.start(&["run", "s.yaml", "--metrics", "0", "--interval", "100ms"]);
         let line = run.line_with("metrics: ");
         let of_run = line.trim().trim_start_matches("metrics: ").to_owned();
-        run.line_with("expect_timeout");
+        eventually("the run has errors", || fetch(&of_run).contains("kind=\"expect_timeout\""));
         Self { server, _run: run, of_run }
     }
 

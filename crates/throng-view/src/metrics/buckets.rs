@@ -3,7 +3,7 @@
 use throng_report::Histogram;
 
 /// The upper bounds of the buckets, in microseconds: seven in each power of ten, each at most half
-/// as large again as the one before, so that a quantile is off by half of its value at most. Longer
+/// as large again as the one before. So a quantile is off by half of its value at most. Longer
 /// latencies are in the last bucket, `+Inf`.
 const BOUNDS_US: [u64; BOUNDS] = bounds();
 

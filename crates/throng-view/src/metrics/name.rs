@@ -104,33 +104,31 @@ fn snake_case(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Metric;
+    use throng_report::{Metric, ProcessMetric};
 
     use super::*;
 
     #[test]
     fn words_become_words_of_prometheus() {
-        let check = |recorded: &str, unit: MetricUnit, expected: &str, divisor: f64| {
-            let name = FamilyName::of_metric("x", recorded, unit);
+        let check = |metric: Metric, expected: &str, divisor: f64| {
+            let recorded = metric.name().trim_start_matches("process.client.");
+            let name = FamilyName::of_metric("x", recorded, metric.unit());
             let unit = name.unit.as_ref().map_or(String::new(), |u| format!("_{}", u.as_str()));
-            assert_eq!(
-                (format!("{}{unit}", name.base), name.divisor),
-                (expected.to_owned(), divisor)
-            );
+            let found = (format!("{}{unit}", name.base), name.divisor);
+            assert_eq!(found, (expected.to_owned(), divisor));
         };
-        let number = MetricUnit::Number;
-        check(Metric::TCP_IN_ERRS.name(), number, "x_tcp_in_errs", 1.0);
-        let dropped = Metric::TCPEXT_TCP_REQ_Q_FULL_DROP.name();
-        check(dropped, number, "x_tcp_ext_tcp_req_q_full_drop", 1.0);
-        let pressure = Metric::TCPEXT_TCP_MEMORY_PRESSURES_CHRONO.name();
-        let seconds = "x_tcp_ext_tcp_memory_pressures_chrono_seconds";
-        check(pressure, MetricUnit::Ms, seconds, 1e3);
-        let stalled = Metric::PRESSURE_CPU_SOME_US.name();
-        check(stalled, MetricUnit::Us, "x_pressure_cpu_some_seconds", 1e6);
-        check(Metric::CONNTRACK_COUNT.name(), number, "x_conntrack_current", 1.0);
-        check("busy_ms_most", MetricUnit::Ms, "x_busy_max_seconds", 1e3);
-        check("busiest_thread_permille", MetricUnit::Permille, "x_busiest_thread_ratio", 1e3);
-        check("cpus_allowed", number, "x_cpus_allowed", 1.0);
+        check(Metric::TCP_IN_ERRS, "x_tcp_in_errs", 1.0);
+        check(Metric::TCPEXT_TCP_REQ_Q_FULL_DROP, "x_tcp_ext_tcp_req_q_full_drop", 1.0);
+        check(
+            Metric::TCPEXT_TCP_MEMORY_PRESSURES_CHRONO,
+            "x_tcp_ext_tcp_memory_pressures_chrono_seconds",
+            1e3,
+        );
+        check(Metric::PRESSURE_CPU_SOME_US, "x_pressure_cpu_some_seconds", 1e6);
+        check(Metric::CONNTRACK_COUNT, "x_conntrack_current", 1.0);
+        check(ProcessMetric::BUSY_MS_MOST.client, "x_busy_max_seconds", 1e3);
+        check(ProcessMetric::BUSIEST_THREAD_PERMILLE.client, "x_busiest_thread_ratio", 1e3);
+        check(ProcessMetric::CPUS_ALLOWED.client, "x_cpus_allowed", 1.0);
     }
 
     #[test]
