@@ -253,7 +253,10 @@ fn text(content: &RunContent, result: &RunResult) -> String {
     let run = &summary.run;
     let what = [&run.scenario, &run.target, &run.started].map(String::as_str);
     let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
-    text + &format!("\n{}\n", what.join(", "))
+    text += &format!("\n{}\n", what.join(", "));
+    // Names of a file that another program wrote must not steer the terminal.
+    let is_harmless = |c: char| !c.is_control() || c == '\n';
+    text.replace(|c| !is_harmless(c), "\u{fffd}")
 }
 
 /// A run file whose reports are written.

@@ -39,6 +39,7 @@ mod foreign;
 mod memory;
 mod rates;
 mod server;
+mod steps;
 
 use std::collections::BTreeMap;
 

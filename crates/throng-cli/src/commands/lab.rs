@@ -151,6 +151,10 @@ impl Lab {
         let Some(folder) = self.keep.as_ref().filter(|_| self.report) else { return Ok(()) };
         for row in &report.diagnoses {
             let run_file = folder.join(format!("{}.jsonl", row.row));
+            // Not every row has one: an article's own server writes none.
+            if !run_file.exists() {
+                continue;
+            }
             let page = ReportPlace::files(&[ReportPlace::BesideRunFile], &run_file)?;
             RunReader::new(&run_file).write_named(&page, text)?;
         }

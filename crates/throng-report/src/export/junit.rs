@@ -31,14 +31,18 @@ impl RunExport<'_> {
         let errors = count(|result| matches!(result, CaseResult::Error(_)));
         let run = &self.summary.run;
         let (tests, time) = (cases.len(), self.summary.duration_s);
-        let (name, stamp) = (escaped(&run.scenario), escaped(&run.started));
+        let name = escaped(&run.scenario);
+        let stamp = match run.started.as_str() {
+            "" => String::new(),
+            started => format!(" timestamp=\"{}\"", escaped(started)),
+        };
         let totals = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\"");
         let mut xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
         _ = writeln!(xml, "<testsuites name=\"throng\" {totals} time=\"{time:.3}\">");
         _ = writeln!(
             xml,
-            "  <testsuite name=\"{name}\" {totals} skipped=\"0\" time=\"{time:.3}\" \
-             timestamp=\"{stamp}\">"
+            "  <testsuite name=\"{name}\" {totals} skipped=\"0\" time=\"{time:.3}\"\
+             {stamp}>"
         );
         xml += "    <properties>\n";
         let grade = format!("{:?}", self.summary.validity.grade).to_lowercase();

@@ -7,6 +7,7 @@ use load::LoadFold;
 use super::foreign::ForeignFold;
 use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
 use super::server::ServerFold;
+use super::steps::Steps;
 use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, GeneratorSummary, HeartbeatSummary,
     JoinSummary, MachineSummary, MessageSummary, PushSummary, RunSummary, SCHEMA, Summary,
@@ -24,11 +25,7 @@ pub struct SummaryFold {
     run: RunSummary,
     ceiling: Option<Ceiling>,
     end_ms: u64,
-    steps: Vec<Step>,
-    /// How often two steps became one.
-    halvings: u32,
-    /// Intervals in the last step.
-    in_last_step: u64,
+    steps: Steps,
     load: LoadFold,
     machine: Option<MachineUse>,
     server: Option<ServerFold>,
@@ -111,32 +108,7 @@ impl SummaryFold {
                 _ => {}
             }
         }
-        self.add_step(step);
-    }
-
-    /// Adds a step. Of a run of days, two steps become one: sums stay exact, and the best second
-    /// becomes the best two.
-    fn add_step(&mut self, step: Step) {
-        if self.steps.len() >= STEPS_MAX {
-            self.halvings += 1;
-            let pairs = self.steps.chunks(2).map(|pair| {
-                let [one, two] = pair else { return pair[0] };
-                let mut sum = *one;
-                sum.merge(two);
-                sum
-            });
-            self.steps = pairs.collect();
-        }
-        match self.steps.last_mut() {
-            Some(last) if self.in_last_step < 1 << self.halvings => {
-                last.merge(&step);
-                self.in_last_step += 1;
-            }
-            _ => {
-                self.steps.push(step);
-                self.in_last_step = 1;
-            }
-        }
+        self.steps.add(step);
     }
 
     /// Returns the summary of a run that is over, or of the run so far. `lines_lost` is the number
@@ -487,8 +459,6 @@ impl<'a> Clocks<'a> {
     }
 }
 
-/// The most steps that are kept: a day and a half of seconds.
-const STEPS_MAX: usize = 1 << 17;
 /// A run is about unrequested messages if there are so many of them for each requested one, …
 const UNREQUESTED_TIMES: u64 = 2;
 /// … and at least this many.
