@@ -49,14 +49,17 @@ fn rates(model: &TerminalModel) -> Chart {
     chart(model, ["per second", "per s"], legends, curves, |most| Scale::linear(most.1))
 }
 
+/// Returns one value of a row's latencies.
+type LatencyValue = fn(RowLatency) -> u64;
+
 fn latency(model: &TerminalModel) -> Chart {
     let operation = model.operation();
-    let of = |value: fn(RowLatency) -> u64| {
+    let of = |value: LatencyValue| {
         move |row: &Row| row.latency(operation).map(|latency| value(latency) as f64)
     };
     // A second without an answer has no latency: the last known one stays in the legend.
     let last = model.course.all().iter().rev().find_map(|row| row.latency(operation));
-    let parts: [(&str, fn(RowLatency) -> u64, Color); 3] = [
+    let parts: [(&str, LatencyValue, Color); 3] = [
         ("max", |latency| latency.max, THIRD),
         ("p99", |latency| latency.p99, SECOND),
         ("p50", |latency| latency.p50, FIRST),

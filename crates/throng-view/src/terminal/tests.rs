@@ -69,7 +69,7 @@ fn interval(second: u64) -> Interval {
         load.connect.record_us(150 + u64::from(n) * 3);
         load.lag.record_us(40);
     }
-    if second % 30 == 0 {
+    if second.is_multiple_of(30) {
         load.message.record_us(150_000);
     }
     let process = ProcessUse { cpu_user_us: second * 520_000, ..Default::default() };
