@@ -9,29 +9,13 @@ mod github;
 mod json;
 mod junit;
 mod markdown;
+mod run_export;
 
 pub use csv::CsvExport;
 pub use format::ReportFormat;
 pub use github::STEP_SUMMARY_BYTES_MAX;
 pub use json::json;
-
-use crate::runfile::RunHeader;
-use crate::{Diagnosis, Judgement, Summary};
-
-/// What is known of a run at its end, for export.
-#[derive(Clone, Copy, Debug)]
-pub struct RunExport<'a> {
-    /// The first line of the run file.
-    pub header: &'a RunHeader,
-    /// The summary of all intervals.
-    pub summary: &'a Summary,
-    /// The results of the thresholds.
-    pub judgements: &'a [Judgement],
-    /// What stopped or slowed the run.
-    pub diagnosis: &'a Diagnosis,
-    /// Warnings about the run file itself.
-    pub warnings: &'a [String],
-}
+pub use run_export::RunExport;
 
 #[cfg(test)]
 mod tests;

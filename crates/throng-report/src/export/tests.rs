@@ -1,8 +1,12 @@
 //! What every exporter makes of the same runs.
 
 use super::*;
+use crate::runfile::RunHeader;
 use crate::runfile::{RunEndReason, ScenarioSource};
-use crate::{Finding, Grade, Histogram, LatencySummary, RunExit, Side, Validity};
+use crate::{
+    Diagnosis, Finding, Grade, Histogram, Judgement, LatencySummary, Metric, RunExit, Side,
+    Summary, Validity,
+};
 
 /// A run and what follows from it.
 #[derive(Default)]
@@ -52,7 +56,7 @@ fn run(name: &str) -> Run {
         measured: "400 µs".to_owned(),
     };
     let finding = Finding::new("accept_queue_overflow", Side::Kernel, format!("Full: {name}."))
-        .shown_by("TcpExt.ListenOverflows", 0.0, 311.0, 4_200)
+        .shown_by(Metric::TCPEXT_LISTEN_OVERFLOWS.name(), 0.0, 311.0, 4_200)
         .remedied_by("throng serve ok --backlog 4096");
     Run {
         header: RunHeader {
