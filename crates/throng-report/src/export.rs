@@ -1,7 +1,7 @@
 //! A run as a file for other programs: JSON, CSV, Markdown, JUnit XML, and a step of GitHub
 //! Actions. The page is in [`page`](crate::page), the text in [`render`](crate::render).
 //!
-//! Each function is pure: what was measured
+//! Each function is pure: it takes what was measured, and returns or writes text.
 
 mod csv;
 mod format;

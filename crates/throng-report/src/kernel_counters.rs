@@ -46,11 +46,17 @@ impl KernelCounters {
         self.0.retain(|name, _| prefixes.iter().any(|prefix| name.starts_with(prefix)));
     }
 
-    /// Limits the values to zero and more, and reports whether one was less: none of the kernel's
-    /// is. So the difference of two fits into 64 bits.
-    pub(crate) fn bound(&mut self) -> bool {
-        let below = self.0.values_mut().filter(|value| **value < 0);
-        below.map(|value| *value = 0).count() > 0
+    /// Limits the values to between zero and `max`, and reports whether one was beyond. A limit of
+    /// the machine may be larger: `files.max` is `i64::MAX` where there is none.
+    pub(crate) fn bound(&mut self, max: i64) -> bool {
+        let mut any = false;
+        for (name, value) in &mut self.0 {
+            let is_limit = name.contains("max") || name.contains("limit");
+            let bounded = (*value).clamp(0, if is_limit { i64::MAX } else { max });
+            any |= bounded != *value;
+            *value = bounded;
+        }
+        any
     }
 
     /// Adds the metrics of `other`.

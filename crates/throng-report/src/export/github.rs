@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::RunExport;
 use super::markdown::escaped;
+use super::run_export::RunExport;
 use crate::Grade;
 use crate::render::render_text;
 

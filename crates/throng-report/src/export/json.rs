@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json as to_json};
 
-use super::RunExport;
+use super::run_export::RunExport;
 use crate::{Diagnosis, Judgement, Summary};
 
 impl RunExport<'_> {

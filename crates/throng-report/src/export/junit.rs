@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::RunExport;
+use super::run_export::RunExport;
 use crate::Grade;
 use crate::render::render_text;
 use crate::runfile::RunEndReason;

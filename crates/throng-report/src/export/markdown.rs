@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::RunExport;
+use super::run_export::RunExport;
 use crate::render::{Table, by_name, costs, latencies, outcome, probes};
 use crate::{Evidence, Finding, Grade, Tally};
 

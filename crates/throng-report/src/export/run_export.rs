@@ -1,4 +1,4 @@
-//! What the exporters get.
+//! What the exporters take.
 
 use crate::runfile::RunHeader;
 use crate::{Diagnosis, Judgement, Summary};

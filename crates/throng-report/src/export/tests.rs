@@ -1,7 +1,8 @@
 //! What every exporter makes of the same runs.
 
 use super::*;
-use crate::runfile::{RunEndReason, RunHeader, ScenarioSource};
+use crate::runfile::RunHeader;
+use crate::runfile::{RunEndReason, ScenarioSource};
 use crate::{
     Diagnosis, Finding, Grade, Histogram, Judgement, LatencySummary, Metric, RunExit, Side,
     Summary, Validity,

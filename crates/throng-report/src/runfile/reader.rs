@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::number::{NUMBER_MAX, parse_bounded};
 use super::{EndLine, RunEnd, RunHeader, SCHEMA};
-use crate::{Interval, KernelCounters};
+use crate::Interval;
 
 /// A whole run file in memory. For a long run prefer [`RunFileReader`], which holds one line at a
 /// time.
@@ -152,8 +152,9 @@ impl<R: BufRead> RunFileReader<R> {
             }
             Ok((mut interval, is_bounded)) => {
                 let kernels = [&mut interval.kernel, &mut interval.server_kernel];
-                let is_negative = kernels.map(KernelCounters::bound).contains(&true);
-                self.lines_bounded += u64::from(is_bounded || is_negative);
+                let is_beyond =
+                    kernels.map(|kernel| kernel.bound(NUMBER_MAX as i64)).contains(&true);
+                self.lines_bounded += u64::from(is_bounded || is_beyond);
                 return Some(interval);
             }
             Err(error) => match parse_bounded::<EndLine>(line) {

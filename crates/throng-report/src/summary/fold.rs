@@ -385,9 +385,12 @@ impl SummaryFold {
     /// ceiling was measured or nothing was done.
     fn ceiling_share(&self) -> Option<f64> {
         let ceiling = self.ceiling.as_ref()?;
-        let requested = self.steps.iter().map(|step| self.messages(step) + step.joins).sum::<u64>()
-            + self.load.last.counters.heartbeats_answered;
-        let received = self.steps.iter().map(|step| step.received_by_users).sum::<u64>();
+        let total = |of: &dyn Fn(&Step) -> u64| {
+            self.steps.iter().fold(0_u64, |sum, step| sum.saturating_add(of(step)))
+        };
+        let requested = total(&|step| self.messages(step).saturating_add(step.joins))
+            .saturating_add(self.load.last.counters.heartbeats_answered);
+        let received = total(&|step| step.received_by_users);
         if received > UNREQUESTED_LEAST && received / UNREQUESTED_TIMES > requested {
             // Unrequested messages take CPU time too, and the calibration did not measure their
             // maximum.
@@ -407,10 +410,11 @@ impl SummaryFold {
         let MachineCpu { busy_us, idle_us, stolen_us } =
             MachineCpu::of(&self.steps).unwrap_or_default();
         let cpu = Step::machine_busy;
+        let all_us = busy_us.saturating_add(idle_us).saturating_add(stolen_us);
         MachineSummary {
             cpus: last.cpus,
-            cpu_busy_share: ratio(busy_us, busy_us + idle_us + stolen_us),
-            cpu_stolen_share: ratio(stolen_us, busy_us + idle_us + stolen_us),
+            cpu_busy_share: ratio(busy_us, all_us),
+            cpu_stolen_share: ratio(stolen_us, all_us),
             cpu_us_per_connect: cost(&self.steps, |step| step.connects, cpu),
             cpu_us_per_message: cost(&self.steps, |step| self.messages(step), cpu),
         }
@@ -418,7 +422,7 @@ impl SummaryFold {
 
     /// Returns the answers, or the sends in a run without an answer; and the pushes.
     fn messages(&self, step: &Step) -> u64 {
-        step.pushes + self.plain_messages(step)
+        step.pushes.saturating_add(self.plain_messages(step))
     }
 
     /// Returns the answers, or the sends in a run without an answer.

@@ -18,7 +18,8 @@ pub(super) struct Steps {
 impl Steps {
     /// Adds the next interval.
     pub(super) fn add(&mut self, step: Step) {
-        if self.all.len() >= STEPS_MAX {
+        let is_whole = self.in_last >= 1 << self.halvings;
+        if is_whole && self.all.len() >= STEPS_MAX {
             self.halve();
         }
         match self.all.last_mut() {
@@ -41,7 +42,7 @@ impl Steps {
             Some(sum)
         });
         self.all = pairs.collect();
-        // The last pair is whole, because there was an even number of steps.
+        // The last pair is whole: the number of steps was even, and the last one was whole.
         self.in_last = 1 << self.halvings;
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use throng_control::{ControlRequest, ControlTarget, Verb};
@@ -89,16 +89,23 @@ fn run(dashboard: &Dashboard) -> Value {
 
 /// Asks until the data are as expected: they pass through a thread.
 fn ask_until(dashboard: &Dashboard, is_there: impl Fn(&Value) -> bool) -> Value {
+    let began = Instant::now();
     loop {
         let run = run(dashboard);
         if is_there(&run) {
             return run;
         }
+        assert!(began.elapsed() < PATIENCE, "{run}");
     }
 }
 
+/// How long a test waits for what comes as soon as a thread runs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Returns the number of rows. Of each packed number, the last character is below `]`.
 fn rows(run: &Value) -> usize {
-    run["page"]["columns"]["at_ms"].as_array().map_or(0, Vec::len)
+    let packed = run["page"]["columns"]["at_ms"].as_str().unwrap_or_default();
+    packed.bytes().filter(|byte| *byte < b']').count()
 }
 
 /// A stream of events.
