@@ -2,7 +2,7 @@
 //!
 //! Nothing is counted here. [`RunMetrics`] shows the last interval of a run, [`ServerMetrics`] a
 //! server's snapshot. Names, units and help come from the tables of counters and metrics in
-//! `throng-report`; [`name`] says how.
+//! `throng-report`; `metrics/name.rs` says how.
 
 mod buckets;
 mod endpoint;
