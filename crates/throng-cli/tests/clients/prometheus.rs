@@ -55,7 +55,7 @@ impl Measured {
             "[connect, {send: hi}, {expect: {bytes: 2}}, {expect: {bytes: 2, timeout: 50ms}}]";
         let load = "[{ramp: {to: 3, over: 100ms}}, {hold: {for: 10m}}]";
         place.write("s.yaml", &server.scenario(load, user));
-        let mut run = place.start(&["run", "s.yaml", "--metrics", "0", "--interval", "100ms"]);
+        let mut run = place.start(&["run", "s.yaml", "--metrics", "0"]);
         let line = run.line_with("metrics: ");
         let of_run = line.trim().trim_start_matches("metrics: ").to_owned();
         eventually("the run has errors", || fetch(&of_run).contains("kind=\"expect_timeout\""));
