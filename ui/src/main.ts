@@ -187,7 +187,8 @@ class Parts {
       const [from, to] = shownRange(run)
       const row = nearest(run, this.pointed ?? from)
       const step = Math.max(Math.round((nearest(run, to) - nearest(run, from)) / 200), 1)
-      const next = run.time[row + (key === "." ? step : -step)]
+      // The first press shows the first row in sight.
+      const next = this.pointed === null ? run.time.find(seconds => seconds >= from) : run.time[row + (key === "." ? step : -step)]
       if (next !== undefined && next >= from && next <= to) this.drawn.find(chart => chart.isDrawn)?.point(next)
       return true
     }
