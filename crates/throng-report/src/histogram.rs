@@ -211,6 +211,8 @@ pub struct LatencySummary {
     pub p50: u64,
     /// 90 % of the values are at most this.
     pub p90: u64,
+    /// 95 % of the values are at most this.
+    pub p95: u64,
     /// 99 % of the values are at most this.
     pub p99: u64,
     /// 99.9 % of the values are at most this.
@@ -228,6 +230,7 @@ impl From<&Histogram> for LatencySummary {
         Self {
             p50: histogram.percentile(50.0),
             p90: histogram.percentile(90.0),
+            p95: histogram.percentile(95.0),
             p99: histogram.percentile(99.0),
             p999: histogram.percentile(99.9),
             max: histogram.max(),

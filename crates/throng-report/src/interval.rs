@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Histogram, KernelCounters, Latencies,
     LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
-    ServerSnapshot, Tally, UnansweredWaits,
+    ServerSnapshot, StepInterval, Tally, UnansweredWaits,
 };
 
 /// The phase of a run whose schedule is over or was ended: no user begins anything, connected users
@@ -132,6 +132,9 @@ pub struct LoadInterval {
     /// them.
     #[serde(skip_serializing_if = "ArrivalLatencies::is_empty")]
     pub arrival: ArrivalLatencies,
+    /// Steps with a name and transactions, in the order of the scenario.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepInterval>,
     /// Lag of the generator's own steps: the delay of actions that depend on no answer.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub lag: Histogram,
@@ -209,6 +212,7 @@ impl LoadInterval {
             process: self.process.clone(),
             cpu_us_per_core: self.cpu_us_per_core.clone(),
             classes: self.classes.clone(),
+            steps: self.steps.iter().map(StepInterval::without_measured).collect(),
             ..Self::default()
         }
     }

@@ -4,6 +4,7 @@
 //! [`throng_base::units`]; the short names here are for the crates that fill tables.
 
 mod compare;
+mod latency_table;
 mod notes;
 mod outcome;
 mod progress;
@@ -12,9 +13,10 @@ mod table;
 mod wrap;
 
 pub use compare::{compare_markdown, compare_text};
+pub(crate) use latency_table::{latencies, steps};
 pub(crate) use outcome::outcome;
 pub use progress::{broadcast_progress, paused, progress_line};
-pub(crate) use report::{by_name, costs, latencies, probes};
+pub(crate) use report::{by_name, costs, probes};
 pub use report::{findings, render_text};
 pub use table::{Align, Table};
 pub use throng_base::units::{

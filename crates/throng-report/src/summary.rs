@@ -34,11 +34,13 @@
 //!   none.
 //! - A number without a measurement is `null`, never 0.
 
+mod clocks;
 mod fold;
 mod foreign;
 mod memory;
 mod rates;
 mod server;
+mod step_summary;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -49,11 +51,12 @@ use throng_base::units::{brief_count, brief_micros};
 pub use fold::SummaryFold;
 pub use foreign::ServerCosts;
 pub use memory::MEMORY_CONNECTIONS_MIN;
+pub use step_summary::StepSummary;
 
 use crate::runfile::{ReadError, RunEndReason, RunFile, RunFileReader};
 use crate::{
-    ClassCounters, Grade, LatencySummary, ProbeCounters, ProbeReport, ServerCounters, Tally,
-    Validity,
+    ClassCounters, Grade, LatencySummary, LatencyTotal, ProbeCounters, ProbeReport, ServerCounters,
+    Tally, Validity,
 };
 
 /// The schema of [`Summary`] in JSON.
@@ -91,6 +94,9 @@ pub struct Summary {
     /// Probes, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broadcast: Option<BroadcastSummary>,
+    /// Steps with a name and transactions, in the order of the scenario.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepSummary>,
     /// Errors by kind, failed connects as `connect`.
     pub errors: Tally,
     /// Arrivals, or users in the closed model.
@@ -110,6 +116,9 @@ pub struct Summary {
     /// Users by class, if there is more than one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, ClassCounters>,
+    /// The histograms behind each latency, by its name in thresholds. Not in JSON.
+    #[serde(skip)]
+    pub latencies: BTreeMap<String, LatencyTotal>,
 }
 
 /// The identity and the end of a run.

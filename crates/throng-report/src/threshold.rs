@@ -1,11 +1,15 @@
 //! Thresholds: `connect.p99 < 100ms`, `errors < 0.01%`, `connected_most >= 100k`.
 //!
 //! A threshold is a name from the summary, a comparison, and a value in the unit of the name
-//! ([`names`] lists them). A latency may also be written `p99.9`. `errors` is compared as a count,
-//! or with `%` as a share of all attempted connects and messages. A value that was not measured
-//! meets no threshold.
+//! ([`names`] lists them). A latency has any percentile: `p95`, `p99.99`. `errors` is compared as a
+//! count, or with `%` as a share of all attempted connects and messages. A value that was not
+//! measured meets no threshold.
 
+mod fixed;
 mod metric;
+mod mistake;
+mod statistic;
+mod step_metric;
 
 use std::fmt;
 use std::ops::Range;
@@ -16,8 +20,10 @@ use throng_base::units::{self, UnitError};
 
 use crate::Summary;
 use metric::{Measurement, Metric, Unit};
+use mistake::NameMistake;
 
 pub use metric::{names, value};
+pub use statistic::Statistic;
 
 /// A condition that a run should meet. Parsed with [`str::parse`].
 #[derive(Clone, Debug)]
@@ -51,12 +57,9 @@ impl Measurand {
         Ok(Self { metric, unit })
     }
 
-    /// Returns the latency and the statistic, `("message", "p999")`, if it is of a latency.
-    pub fn latency(&self) -> Option<(&'static str, &'static str)> {
-        match &self.metric {
-            Metric::Latency(latency, stat) => Some((latency.name, stat.name)),
-            _ => None,
-        }
+    /// Returns the latency, `message` or `step.greeting`, and the statistic, if it is of a latency.
+    pub fn latency(&self) -> Option<(String, Statistic)> {
+        self.metric.latency()
     }
 
     /// Returns the value that a threshold compares: a latency includes the waits that no answer
@@ -141,13 +144,15 @@ impl Threshold {
         &self.text
     }
 
-    /// Returns the latency and the statistic that the threshold compares, `("message", "p999")`, if
-    /// it compares a latency.
-    pub fn latency(&self) -> Option<(&'static str, &'static str)> {
-        match &self.metric {
-            Metric::Latency(latency, stat) => Some((latency.name, stat.name)),
-            _ => None,
-        }
+    /// Returns the latency, `message` or `step.greeting`, and the statistic that the threshold
+    /// compares, if it compares a latency.
+    pub fn latency(&self) -> Option<(String, Statistic)> {
+        self.metric.latency()
+    }
+
+    /// Returns the name of the step or transaction that the threshold is about.
+    pub fn step(&self) -> Option<&str> {
+        self.metric.step()
     }
 
     /// Returns the name of the compared value, `message.p99`.
@@ -164,8 +169,9 @@ impl Threshold {
     /// microseconds. `None` if the threshold is not an upper limit of a latency.
     pub fn latency_most(&self) -> Option<(&str, u64)> {
         let is_upper = matches!(self.comparison, Comparison::Less | Comparison::AtMost);
-        let (of, _) = self.name().rsplit_once(".p").or_else(|| self.name().rsplit_once('.'))?;
-        (is_upper && matches!(self.metric, Metric::Latency(..))).then_some((of, self.limit as u64))
+        let (of, _) = self.metric.latency().filter(|_| is_upper)?;
+        let of = self.name().get(..of.len())?;
+        Some((of, self.limit as u64))
     }
 
     fn split(&self) -> (&str, &str) {
@@ -270,18 +276,8 @@ impl std::error::Error for ThresholdError {}
 
 fn named(name: &str, span: &Range<usize>) -> Result<Metric, ThresholdError> {
     Metric::named(name).ok_or_else(|| {
-        let names = names();
-        let suggestion = units::nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
-        ThresholdError {
-            span: span.clone(),
-            problem: match name {
-                "" => "the name of a measurement is missing".to_owned(),
-                _ => format!("unknown measurement `{name}`"),
-            },
-            expected: "a name such as connect.p99, message.p999, errors or connect.rate_most"
-                .to_owned(),
-            suggestion,
-        }
+        let NameMistake { problem, expected, suggestion } = NameMistake::of(name);
+        ThresholdError { span: span.clone(), problem, expected: expected.to_owned(), suggestion }
     })
 }
 
@@ -344,143 +340,4 @@ impl Unit {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Histogram, LatencySummary};
-
-    fn measured() -> Summary {
-        let mut summary = Summary::default();
-        summary.connect.ok = 9_990;
-        summary.connect.failed.add("ECONNREFUSED", 10);
-        summary.errors.add("connect", 10);
-        summary.connect.rate_most = Some(12_000.0);
-        summary.connect.latency_us =
-            LatencySummary { p99: 99_999, p999: 300_000, count: 9_990, ..Default::default() };
-        summary.connect.judged_us = summary.connect.latency_us;
-        summary.users.connected_most = 100_000;
-        summary.generator.cpu_us_per_connect = Some(17.25);
-        summary
-    }
-
-    #[track_caller]
-    fn check(text: &str, met: bool, shown: &str) {
-        let judgement = text.parse::<Threshold>().unwrap().judge(&measured());
-        assert_eq!((judgement.met, judgement.measured.as_str()), (met, shown), "{judgement:?}");
-    }
-
-    /// A run with 2,290 messages that were answered at once, and 50 that had waited for two seconds
-    /// when the run ended.
-    fn stalled() -> Summary {
-        let (mut answered, mut unanswered) = (Histogram::new(), Histogram::new());
-        answered.record_n(200, 2_290);
-        unanswered.record_n(1_960_000, 50);
-        let mut summary = measured();
-        summary.message.latency_us = (&answered).into();
-        summary.message.unanswered_us = (&unanswered).into();
-        summary.message.judged_us = crate::unanswered::judged(&answered, &unanswered);
-        summary.message.waiting = 50;
-        summary
-    }
-
-    #[test]
-    fn what_still_waits_at_the_end_counts_towards_the_percentiles_of_its_kind() {
-        let summary = stalled();
-        let judge = |text: &str| text.parse::<Threshold>().unwrap().judge(&summary);
-        assert!(judge("message.p50 < 1ms").met && judge("message.unanswered == 50").met);
-        assert!(!judge("message.p99 < 100ms").met, "two of a hundred wait for two seconds");
-        assert_eq!(judge("message.max < 1s").measured, "at least 1.96 s");
-        assert_eq!(judge("message.p50 < 1ms").measured, "200 µs");
-        assert!(judge("connect.p99 < 1s").met, "no connect is waiting");
-    }
-
-    #[test]
-    fn a_run_without_an_answer_meets_no_latency_however_short_the_waits_are() {
-        let mut summary = stalled();
-        summary.message.judged_us = summary.message.unanswered_us;
-        summary.message.latency_us = LatencySummary::default();
-        let judged = "message.p99 < 1h".parse::<Threshold>().unwrap().judge(&summary);
-        assert_eq!((judged.met, judged.value), (false, None));
-        assert_eq!(judged.measured, "none of 50 was answered, the longest wait was 1.96 s");
-    }
-
-    #[test]
-    fn thresholds_are_compared_in_the_unit_of_their_name() {
-        check("connect.p99 < 100ms", true, "100 ms");
-        check("connect.p99<99.999ms", false, "100 ms");
-        check("connect.p99.9 <= 300ms", true, "300 ms");
-        check("connect.rate_most > 10000/s", true, "12k/s");
-        check("connected_most >= 100k", true, "100000");
-        check("users.connected_most > 100k", false, "100000");
-        check("  generator.cpu_us_per_connect < 20us ", true, "17.2 µs");
-    }
-
-    #[test]
-    fn errors_are_a_count_or_a_share_of_what_was_attempted() {
-        check("errors <= 10", true, "10");
-        check("errors < 10", false, "10");
-        check("errors <= 0.1%", true, "0.1%");
-        check("errors < 0.1%", false, "0.1%");
-        check("errors.connect == 10", true, "10");
-        check("connect.failed == 0", false, "10");
-        check("connect.failed.ECONNREFUSED == 10", true, "10");
-        check("connect.failed.EMFILE == 0", true, "0");
-    }
-
-    #[test]
-    fn what_was_not_measured_meets_no_threshold() {
-        check("message.p99 < 1h", false, "nothing");
-        check("message.rate_most >= 0/s", false, "nothing");
-        check("server.rss_bytes_per_connection < 256B", false, "nothing");
-    }
-
-    #[track_caller]
-    fn check_error(text: &str, span: Range<usize>, suggestion: Option<&str>) {
-        let error = text.parse::<Threshold>().unwrap_err();
-        assert_eq!((error.span, error.suggestion.as_deref()), (span, suggestion), "{text}");
-    }
-
-    #[test]
-    fn errors_point_at_the_bytes_and_suggest_the_nearest_name() {
-        check_error("conect.p99 < 1s", 0..10, Some("connect.p99"));
-        check_error(" connect.p98 < 1s", 1..12, Some("connect.p90"));
-        check_error("errors.expect_timout < 1", 0..20, Some("errors.expect_timeout"));
-        check_error("bananas < 3", 0..7, None);
-        check_error("", 0..0, None);
-        check_error("connect.p99 = 1s", 12..13, Some("=="));
-        check_error("connect.p99 1s", 12..12, None);
-        check_error("connect.p99 < 10", 14..16, None);
-        check_error("connect.p99 < 10 parsecs", 17..24, None);
-        check_error("connect.rate_most > 10", 22..22, None);
-        check_error("errors <", 8..8, None);
-        check_error("errors. < 3", 0..7, Some("errors"));
-    }
-
-    #[test]
-    fn a_threshold_tells_its_name_what_it_asks_and_its_latency() {
-        let check = |text: &str, name: &str, condition: &str, latency: Option<(&str, u64)>| {
-            let threshold: Threshold = text.parse().unwrap();
-            assert_eq!((threshold.name(), threshold.condition()), (name, condition), "{text}");
-            assert_eq!(threshold.latency_most(), latency, "{text}");
-        };
-        check("message.p99 < 10ms", "message.p99", "< 10ms", Some(("message", 10_000)));
-        check("message.p99.9<=1s", "message.p99.9", "<=1s", Some(("message", 1_000_000)));
-        check(
-            "generator.lag.max < 5ms",
-            "generator.lag.max",
-            "< 5ms",
-            Some(("generator.lag", 5_000)),
-        );
-        check("message.p99 > 10ms", "message.p99", "> 10ms", None);
-        check("errors < 0.1%", "errors", "< 0.1%", None);
-    }
-
-    #[test]
-    fn every_listed_name_is_a_threshold() {
-        for name in names() {
-            let units = ["1s", "1", "1/s", "1%", "1B"];
-            let parsed =
-                units.iter().filter(|unit| format!("{name} < {unit}").parse::<Threshold>().is_ok());
-            assert!(parsed.count() >= 1, "{name}");
-        }
-    }
-}
+mod tests;

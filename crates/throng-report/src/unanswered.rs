@@ -64,6 +64,7 @@ pub fn judged(answered: &Histogram, unanswered: &Histogram) -> LatencySummary {
     LatencySummary {
         p50: all.p50.max(alone.p50),
         p90: all.p90.max(alone.p90),
+        p95: all.p95.max(alone.p95),
         p99: all.p99.max(alone.p99),
         p999: all.p999.max(alone.p999),
         max: all.max.max(alone.max),

@@ -139,7 +139,7 @@ pub struct ShownLatency {
     /// The measured values, in microseconds.
     pub us: LatencySummary,
     /// The statistics that a threshold compares: `p999`, `max`.
-    pub judged: Vec<&'static str>,
+    pub judged: Vec<String>,
 }
 
 impl Validity {
@@ -242,7 +242,7 @@ impl ValidityFacts {
             let ShownLatency { name, us, judged } = latency;
             let stats = [("p999", us.p999, self.lag_us.p999), ("max", us.max, self.lag_us.max)];
             let owned = |(stat, us, lag_us): &(&str, u64, u64)| {
-                judged.contains(stat) && is_owned(*us, *lag_us)
+                judged.iter().any(|judged| judged == stat) && is_owned(*us, *lag_us)
             };
             stats.iter().find(|stat| owned(stat)).map(|(stat, ..)| format!("{name}.{stat}"))
         })?;
@@ -325,7 +325,11 @@ mod tests {
             count,
             ..Default::default()
         };
-        let latency = ShownLatency { name: "message", us, judged: judged.to_vec() };
+        let latency = ShownLatency {
+            name: "message",
+            us,
+            judged: judged.iter().map(ToString::to_string).collect(),
+        };
         let lag_most_at_ms = Some(312_400);
         ValidityFacts { lag_us, lag_most_at_ms, latencies: vec![latency], ..sound() }
     }

@@ -10,8 +10,8 @@ use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
     AnswerGap, ClassCounters, EndpointFacts, Histogram, Interval, Judgement, KernelCounters,
     LEAVING, LoadInterval, MachineUse, Metric, Outage, ProbeCounters, ProbeReport, ProcessMetric,
-    ProgramUse, RunEvent, RunEventKind, ServerSnapshot, Summary, Tally, UnansweredWaits,
-    WatchHeader, WatchLine, validity,
+    ProgramUse, RunEvent, RunEventKind, ServerSnapshot, StepInterval, Summary, Tally,
+    UnansweredWaits, WatchHeader, WatchLine, validity,
 };
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file.md");
@@ -94,6 +94,15 @@ fn every_field_of_an_interval_is_documented() {
             broadcast: latency.clone(),
             by_own_clock: 1,
         },
+        steps: vec![StepInterval {
+            name: String::new(),
+            ok: 0,
+            errors: 0,
+            waiting: 0,
+            latency: latency.clone(),
+            arrival: latency.clone(),
+            unanswered: latency.clone(),
+        }],
         lag: latency,
         answer_gap: Some(AnswerGap::default()),
         outage: Some(Outage {
@@ -199,6 +208,7 @@ fn every_field_of_the_summary_is_documented() {
             probes: vec![ProbeReport::default()],
             ..Default::default()
         }),
+        steps: vec![Default::default()],
         errors: any_tally(),
         arrivals: Default::default(),
         turns: Some(Default::default()),
@@ -207,6 +217,7 @@ fn every_field_of_the_summary_is_documented() {
         server: Some(Default::default()),
         foreign_server: Some(Default::default()),
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
+        latencies: Default::default(),
     };
     summary.connect.failed = any_tally();
     let mut json = serde_json::to_value(summary).unwrap();

@@ -5,6 +5,7 @@ use throng_base::Prng;
 
 use super::sample::LatencyCells;
 use crate::Histogram;
+use crate::threshold::Statistic;
 
 /// The times that the intervals are drawn anew.
 pub(super) const DRAWS: usize = 1_000;
@@ -24,10 +25,6 @@ pub(super) struct Uncertainty {
     /// The number of groups, or of runs, behind it.
     pub(super) samples: usize,
 }
-
-/// Statistics of a latency, without the mean.
-pub(super) const STATISTICS: [(&str, f64); 4] =
-    [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p999", 99.9)];
 
 /// Returns the spread of each statistic over `n` groups in their order. `statistics` receives how
 /// often each group was drawn. `None` if there are too few groups, or if a draw has no value.
@@ -123,9 +120,12 @@ impl Moments {
     }
 }
 
-/// Returns the spreads of the [`STATISTICS`] of a latency and of its mean, over groups in which it
-/// was measured. Histograms of the drawn groups are merged; percentiles are never averaged.
-pub(super) fn latency_spreads(groups: &[&LatencyCells]) -> [Option<Uncertainty>; 5] {
+/// Returns the spreads of statistics of a latency, over groups in which it was measured. Histograms
+/// of the drawn groups are merged; percentiles are never averaged.
+pub(super) fn latency_spreads<const S: usize>(
+    groups: &[&LatencyCells],
+    statistics: [Statistic; S],
+) -> [Option<Uncertainty>; S] {
     let mut values: Vec<u32> = Vec::new();
     for cells in groups {
         values.extend(cells.answered.iter().chain(&cells.unanswered).map(|cell| cell.0));
@@ -142,12 +142,12 @@ pub(super) fn latency_spreads(groups: &[&LatencyCells]) -> [Option<Uncertainty>;
     spreads(groups.len(), |times| {
         counts.fill(0);
         add(&mut counts, groups.iter().map(|group| &group.0), times);
-        let answered = statistics_of(&values, &counts);
+        let answered = statistics_of(statistics, &values, &counts);
         if groups.iter().all(|group| group.1.is_empty()) {
             return answered;
         }
         add(&mut counts, groups.iter().map(|group| &group.1), times);
-        let all = statistics_of(&values, &counts);
+        let all = statistics_of(statistics, &values, &counts);
         // Waits that the end cut short make no number smaller.
         std::array::from_fn(|at| answered[at].zip(all[at]).map(|(one, other)| one.max(other)))
     })
@@ -161,27 +161,38 @@ fn add<'a>(counts: &mut [u64], groups: impl Iterator<Item = &'a Vec<(usize, u64)
     }
 }
 
-/// Returns the [`STATISTICS`] and the mean of values with their counts, as [`Histogram`] has them.
-fn statistics_of(values: &[u32], counts: &[u64]) -> [Option<f64>; 5] {
+/// Returns statistics of values with their counts, as [`Histogram`] has them.
+fn statistics_of<const S: usize>(
+    statistics: [Statistic; S],
+    values: &[u32],
+    counts: &[u64],
+) -> [Option<f64>; S] {
     let total = counts.iter().copied().fold(0, u64::saturating_add);
-    let mut found = [None; 5];
     if total == 0 {
-        return found;
+        return [None; S];
     }
-    let ranks = STATISTICS.map(|(_, percent)| {
-        ((total as f64 * percent / 100.0 - 1e-6).ceil() as u64).clamp(1, total)
-    });
-    let (mut seen, mut next, mut sum) = (0, 0, 0.0);
-    for (value, n) in values.iter().zip(counts) {
-        seen += n;
-        sum += f64::from(*value) * *n as f64;
-        while next < ranks.len() && seen >= ranks[next] {
-            found[next] = Some(f64::from(*value));
-            next += 1;
+    // The counts up to and including each value.
+    let mut seen = 0_u64;
+    let ends: Vec<u64> = counts
+        .iter()
+        .map(|n| {
+            seen = seen.saturating_add(*n);
+            seen
+        })
+        .collect();
+    let of_percent = |percent: f64| {
+        let rank = ((total as f64 * percent / 100.0 - 1e-6).ceil() as u64).clamp(1, total);
+        let at = ends.partition_point(|end| *end < rank);
+        values.get(at).map(|value| f64::from(*value))
+    };
+    statistics.map(|statistic| match statistic {
+        Statistic::Percentile(percentile) => of_percent(percentile.percent()),
+        Statistic::Max => of_percent(100.0),
+        Statistic::Mean => {
+            let products = values.iter().zip(counts).map(|(us, n)| f64::from(*us) * *n as f64);
+            Some(products.sum::<f64>() / total as f64)
         }
-    }
-    found[4] = Some(sum / total as f64);
-    found
+    })
 }
 
 /// Returns the spread of a statistic over `runs`, from leaving out one of them at a time. Their
@@ -219,6 +230,7 @@ pub(super) fn union<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Hist
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Percentile;
 
     #[test]
     fn a_draw_has_as_many_groups_as_the_run() {
@@ -237,11 +249,16 @@ mod tests {
         (0..5_000).for_each(|_| histogram.record_us((random.exponential() * 900.0) as u64 + 1));
         let (values, counts): (Vec<_>, Vec<_>) =
             histogram.iter().map(|(us, n)| (us as u32, u64::from(n))).unzip();
-        let found = statistics_of(&values, &counts);
-        for (at, (_, percent)) in STATISTICS.iter().enumerate() {
-            assert_eq!(found[at], Some(histogram.percentile(*percent) as f64), "{percent}");
+        let percentiles = ["p0.1", "p50", "p90", "p95", "p99", "p99.9", "p99.99"];
+        let percentiles = percentiles.map(|name| Percentile::named(name).unwrap());
+        let found = statistics_of(percentiles.map(Statistic::Percentile), &values, &counts);
+        for (percentile, found) in percentiles.iter().zip(found) {
+            assert_eq!(found, Some(percentile.of(&histogram) as f64), "{percentile}");
         }
-        assert!((found[4].unwrap() / histogram.mean() - 1.0).abs() < 0.002);
+        let [mean, max] = statistics_of([Statistic::Mean, Statistic::Max], &values, &counts);
+        assert!((mean.unwrap() / histogram.mean() - 1.0).abs() < 0.002);
+        assert_eq!(max, Some(histogram.max() as f64));
+        assert_eq!(statistics_of([Statistic::Mean], &[], &[]), [None]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::bootstrap::{DRAWS, SEED};
 use super::estimate::{CONFIDENCE, Difference, Estimate, compare};
-use super::figure::{Better, FIGURES, FigureReader, SideReader};
+use super::figure::{Better, FIGURES, FigureReader, SideReader, step_figures};
 use super::mismatch::{Mismatch, mismatches};
 use super::percent::{digits, percent};
 use super::regression::{Regression, RegressionResult};
@@ -65,7 +65,7 @@ pub struct FigureRow {
     /// Its name, as thresholds have it.
     pub name: String,
     /// Its name on screens.
-    pub label: &'static str,
+    pub label: String,
     /// The unit of its values: `us`, `count`, `per_second`, `share` or `bytes`.
     pub unit: &'static str,
     /// `less` or `more`: which way is better.
@@ -111,12 +111,16 @@ impl Comparison {
         let known: Vec<ComparisonSide> =
             names.iter().zip(sides).map(|(name, runs)| ComparisonSide::of(name, runs)).collect();
         let mut figures = Vec::new();
-        for figure in FIGURES {
-            let Ok(reader) = FigureReader::named(figure.name, 0) else { continue };
+        let summaries = sides.iter().flatten().map(|run| &run.summary);
+        let steps = step_figures(summaries);
+        let all = FIGURES.iter().map(|figure| (figure.name, figure.label, figure.better));
+        let steps = steps.iter().map(|(name, label)| (name.as_str(), label.as_str(), Better::Less));
+        for (name, label, better) in all.chain(steps) {
+            let Ok(reader) = FigureReader::named(name, 0) else { continue };
             let estimates: Vec<Estimate> =
                 readers.iter_mut().map(|side| side.estimate(&reader)).collect();
-            if is_worth_a_row(figure.name, &estimates) {
-                figures.push(FigureRow::of(figure.label, figure.better, &reader, &estimates));
+            if is_worth_a_row(name, &estimates) {
+                figures.push(FigureRow::of(label, better, &reader, &estimates));
             }
         }
         let mut results = Vec::new();
@@ -195,7 +199,7 @@ impl IntervalMethod {
 }
 
 impl FigureRow {
-    fn of(label: &'static str, better: Better, reader: &FigureReader, sides: &[Estimate]) -> Self {
+    fn of(label: &str, better: Better, reader: &FigureReader, sides: &[Estimate]) -> Self {
         let quantity = &reader.quantity;
         let shown =
             |side: &Estimate| side.value.map_or_else(|| "-".to_owned(), |v| quantity.show(v));
@@ -206,7 +210,7 @@ impl FigureRow {
         };
         Self {
             name: reader.name.clone(),
-            label,
+            label: label.to_owned(),
             unit: quantity.unit(),
             better: match better {
                 Better::Less => "less",
@@ -228,7 +232,7 @@ impl FigureRow {
             Some((of, statistic)) if self.unit == "us" && !statistic.contains('/') => {
                 format!("{statistic} of {of}")
             }
-            _ => self.label.to_owned(),
+            _ => self.label.clone(),
         };
         let (Some(ratio), Some((low, high))) = (change.ratio, change.ratio_interval) else {
             let interval = &change.interval_shown;

@@ -1,12 +1,13 @@
 //! The figures that are compared: their names, which way is better, and what each side has.
 
-use super::bootstrap::{STATISTICS, Uncertainty, jackknife, latency_spreads, spreads, union};
+use std::collections::BTreeMap;
+
+use super::bootstrap::{Uncertainty, jackknife, latency_spreads, spreads, union};
 use super::estimate::Estimate;
-use super::sample::{IntervalGroup, IntervalWork, LATENCIES, LatencyCells};
+use super::sample::{IntervalGroup, IntervalWork, LatencyCells};
 use super::side::CompareRun;
-use crate::threshold::{Measurand, ThresholdError};
-use crate::unanswered::judged;
-use crate::{LatencySummary, Summary};
+use crate::threshold::{Measurand, Statistic, ThresholdError};
+use crate::{LatencyTotal, Summary};
 
 /// A figure that every comparison shows, if it was measured.
 pub(super) struct Figure {
@@ -99,7 +100,8 @@ impl FigureReader {
         let span = from..from + name.len();
         let whole = match name.strip_suffix(".rate") {
             Some(operation) => format!("{operation}.rate_mean"),
-            None => name.replace(".p99.9", ".p999"),
+            None if name.ends_with(".p99.9") => name.replace(".p99.9", ".p999"),
+            None => name.to_owned(),
         };
         let quantity = match Measurand::named(&whole, &span) {
             Err(_) if whole != name => Measurand::named(name, &span)?,
@@ -144,46 +146,67 @@ impl FigureReader {
             let spread = jackknife(values.len(), mean).filter(|_| is_whole);
             return Estimate { value: Some(mean(None)), spread };
         };
-        if statistic == "max" {
+        if statistic == Statistic::Max {
             return Estimate { value: values.into_iter().reduce(f64::max), spread: None };
         }
-        let Some(index) = LATENCIES.iter().position(|name| *name == latency) else {
-            return Estimate::default();
-        };
         let merged = |without: Option<usize>| {
-            let kept = || runs.iter().enumerate().filter(|(at, _)| Some(*at) != without);
-            let answered = union(kept().map(|(_, run)| &run.sample.total(index).answered));
-            let waits = union(kept().map(|(_, run)| &run.sample.total(index).unanswered));
-            statistic_of(statistic, &judged(&answered, &waits))
+            let kept = runs.iter().enumerate().filter(|(at, _)| Some(*at) != without);
+            let totals: Vec<&LatencyTotal> =
+                kept.filter_map(|(_, run)| run.sample.total(&latency)).collect();
+            let total = LatencyTotal {
+                answered: union(totals.iter().map(|total| &total.answered)),
+                unanswered: union(totals.iter().map(|total| &total.unanswered)),
+            };
+            statistic.judged(&total) as f64
         };
         let spread = jackknife(runs.len(), merged).filter(|_| is_whole);
         Estimate { value: Some(merged(None)), spread }
     }
 }
 
-fn statistic_of(statistic: &str, of: &LatencySummary) -> f64 {
-    let value = match statistic {
-        "p50" => of.p50,
-        "p90" => of.p90,
-        "p99" => of.p99,
-        "p999" => of.p999,
-        "max" => of.max,
-        _ => of.mean,
+/// The statistics whose spreads are computed together.
+const USUAL: [&str; 6] = ["p50", "p90", "p95", "p99", "p999", "mean"];
+
+/// Returns the figures of the steps with a name: what every comparison shows of each.
+pub(super) fn step_figures<'a>(
+    summaries: impl Iterator<Item = &'a Summary>,
+) -> Vec<(String, String)> {
+    let mut names: Vec<&str> = Vec::new();
+    for step in summaries.flat_map(|summary| &summary.steps) {
+        if !names.contains(&step.name.as_str()) {
+            names.push(&step.name);
+        }
+    }
+    let figures = |name: &str| {
+        let label = match name.char_indices().nth(STEP_LABEL) {
+            Some((end, _)) => format!("{}…", &name[..end]),
+            None => name.to_owned(),
+        };
+        let of = move |(figure, shown): (&str, &str)| {
+            (format!("step.{}.{figure}", name.to_owned()), format!("{label} {shown}"))
+        };
+        STEP_FIGURES.map(of)
     };
-    value as f64
+    names.into_iter().flat_map(figures).collect()
 }
+
+/// The figures of a step, each with its name on screens.
+const STEP_FIGURES: [(&str, &str); 4] =
+    [("p50", "p50"), ("p95", "p95"), ("p99", "p99"), ("errors", "errors")];
+/// The characters of a step's name that a row has room for.
+const STEP_LABEL: usize = 13;
 
 /// What a side can say: its runs, and the spreads of latencies that were computed already.
 pub(super) struct SideReader<'a> {
     runs: &'a [CompareRun],
     /// Whether the error of a value is that from run to run.
     from_repeats: bool,
-    latencies: [Option<[Option<Uncertainty>; 5]>; LATENCIES.len()],
+    latencies: BTreeMap<String, [Option<Uncertainty>; USUAL.len()]>,
 }
 
 impl<'a> SideReader<'a> {
     pub(super) fn new(runs: &'a [CompareRun], from_repeats: bool) -> Self {
-        Self { runs, from_repeats, latencies: [None; LATENCIES.len()] }
+        Self { runs, from_repeats, latencies: BTreeMap::new() }
     }
 
     /// Returns the value of a figure with its error, if there is one.
@@ -201,19 +224,7 @@ impl<'a> SideReader<'a> {
 
     fn spread_of_intervals(&mut self, reader: &FigureReader) -> Option<Uncertainty> {
         if let Some((latency, statistic)) = reader.quantity.latency() {
-            let index = LATENCIES.iter().position(|name| *name == latency)?;
-            let statistic = match STATISTICS.iter().position(|(name, _)| *name == statistic) {
-                Some(at) => at,
-                None if statistic == "mean" => STATISTICS.len(),
-                None => return None,
-            };
-            let known = self.latencies[index].unwrap_or_else(|| {
-                let cells = self.groups().map(|group| &group.latencies[index]);
-                let cells: Vec<&LatencyCells> = cells.filter(|cells| !cells.is_empty()).collect();
-                latency_spreads(&cells)
-            });
-            self.latencies[index] = Some(known);
-            return known[statistic];
+            return self.latency_spread(&latency, statistic);
         }
         let is_answered = self.groups().any(|group| group.work.answered > 0);
         let plain = move |work: &IntervalWork| if is_answered { work.answered } else { work.sent };
@@ -233,6 +244,24 @@ impl<'a> SideReader<'a> {
             "server.cpu_us_per_message" => self.cost(|w| w.server_received, |w| w.server_cpu_us),
             _ => None,
         }
+    }
+
+    /// Returns the spread of a latency's statistic. The usual ones are computed together, once.
+    fn latency_spread(&mut self, latency: &str, statistic: Statistic) -> Option<Uncertainty> {
+        if statistic == Statistic::Max {
+            return None;
+        }
+        let usual = USUAL.iter().position(|name| *name == statistic.name());
+        if let Some((known, at)) = self.latencies.get(latency).zip(usual) {
+            return known[at];
+        }
+        let cells = self.groups().filter_map(|group| group.cells(latency));
+        let cells: Vec<&LatencyCells> = cells.filter(|cells| !cells.is_empty()).collect();
+        let Some(at) = usual else { return latency_spreads(&cells, [statistic])[0] };
+        let statistics = USUAL.map(|name| Statistic::named(name).unwrap_or(Statistic::Mean));
+        let spreads = latency_spreads(&cells, statistics);
+        self.latencies.insert(latency.to_owned(), spreads);
+        spreads[at]
     }
 
     /// Returns the spread of a mean rate: over the groups with any activity, without the first and

@@ -1,15 +1,18 @@
 //! What a comparison keeps of a run: groups of intervals, to resample them.
 
+use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use crate::{Histogram, Interval, LoadInterval, ServerSnapshot};
+use crate::{
+    Histogram, Interval, LatencyTotal, LoadInterval, STEP_NAMES_MAX, ServerSnapshot, StepInterval,
+};
 
 /// The most groups of intervals that are kept of a run. In a longer run, a group is of several
 /// intervals.
 pub const GROUPS_MAX: usize = 256;
 
 /// The latencies of a sample, by the names of thresholds.
-pub(super) const LATENCIES: [&str; 7] =
+const LATENCIES: [&str; 7] =
     ["connect", "tcp", "message", "join", "push", "broadcast", "generator.lag"];
 
 /// A run as groups of intervals in their order, and its latencies.
@@ -20,23 +23,19 @@ pub struct RunSample {
     intervals_per_group: u64,
     in_last_group: u64,
     totals: [LatencyTotal; LATENCIES.len()],
+    step_totals: BTreeMap<String, LatencyTotal>,
     last_load: LoadInterval,
     last_server: Option<ServerSnapshot>,
     last_machine_us: Option<u64>,
-}
-
-/// The latencies of a kind over a run.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LatencyTotal {
-    pub(super) answered: Histogram,
-    pub(super) unanswered: Histogram,
 }
 
 /// What happened in a group of intervals.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IntervalGroup {
     pub(super) work: IntervalWork,
-    pub(super) latencies: [LatencyCells; LATENCIES.len()],
+    latencies: [LatencyCells; LATENCIES.len()],
+    /// The latencies of the steps with a name.
+    steps: BTreeMap<String, LatencyCells>,
 }
 
 /// The latencies of a group, as pairs of a value in microseconds and its count, in order.
@@ -74,6 +73,7 @@ impl Default for RunSample {
             intervals_per_group: 1,
             in_last_group: 1,
             totals: Default::default(),
+            step_totals: BTreeMap::new(),
             last_load: LoadInterval::default(),
             last_server: None,
             last_machine_us: None,
@@ -111,6 +111,16 @@ impl RunSample {
                 total.unanswered.merge(unanswered);
             }
         }
+        for step in load.steps.iter().take(STEP_NAMES_MAX) {
+            let name = format!("step.{}", step.name);
+            let is_known = self.step_totals.contains_key(&name);
+            if is_known || self.step_totals.len() < STEP_NAMES_MAX {
+                group.steps.entry(name.clone()).or_default().merge(step);
+                let total = self.step_totals.entry(name).or_default();
+                total.answered.merge(step.best());
+                total.unanswered.merge(&step.unanswered);
+            }
+        }
     }
 
     /// Returns the number of intervals.
@@ -122,9 +132,12 @@ impl RunSample {
         &self.groups
     }
 
-    /// Returns the latencies of a kind over the run, by its index in [`LATENCIES`].
-    pub(super) fn total(&self, latency: usize) -> &LatencyTotal {
-        &self.totals[latency]
+    /// Returns a latency over the run, by its name in thresholds.
+    pub(super) fn total(&self, latency: &str) -> Option<&LatencyTotal> {
+        match LATENCIES.iter().position(|name| *name == latency) {
+            Some(at) => self.totals.get(at),
+            None => self.step_totals.get(latency),
+        }
     }
 
     /// Merges every two groups, and begins a new one.
@@ -191,16 +204,36 @@ impl RunSample {
 }
 
 impl IntervalGroup {
+    /// Returns a latency of the group, by its name in thresholds.
+    pub(super) fn cells(&self, latency: &str) -> Option<&LatencyCells> {
+        match LATENCIES.iter().position(|name| *name == latency) {
+            Some(at) => self.latencies.get(at),
+            None => self.steps.get(latency),
+        }
+    }
+
     fn add(&mut self, next: &Self) {
         self.work += next.work;
         for (cells, added) in self.latencies.iter_mut().zip(&next.latencies) {
-            cells.answered = merge_cells(&cells.answered, added.answered.iter().copied());
-            cells.unanswered = merge_cells(&cells.unanswered, added.unanswered.iter().copied());
+            cells.add(added);
+        }
+        for (name, added) in &next.steps {
+            self.steps.entry(name.clone()).or_default().add(added);
         }
     }
 }
 
 impl LatencyCells {
+    fn add(&mut self, next: &Self) {
+        self.answered = merge_cells(&self.answered, next.answered.iter().copied());
+        self.unanswered = merge_cells(&self.unanswered, next.unanswered.iter().copied());
+    }
+
+    fn merge(&mut self, step: &StepInterval) {
+        self.answered = merge(&self.answered, step.best());
+        self.unanswered = merge(&self.unanswered, &step.unanswered);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.answered.is_empty() && self.unanswered.is_empty()
     }
@@ -284,7 +317,7 @@ mod tests {
             let cells = sample.groups.iter().flat_map(|group| &group.latencies[0].answered);
             let answers: u64 = cells.map(|cell| u64::from(cell.1)).sum();
             assert_eq!((connects, answers), (seconds, 3 * seconds));
-            assert_eq!(sample.total(0).answered.count(), answers);
+            assert_eq!(sample.total("connect").unwrap().answered.count(), answers);
             assert_eq!(sample.intervals(), seconds);
         }
     }

@@ -11,7 +11,7 @@ use crate::counters::CounterField;
 use crate::metric::{Metric, MetricUnit};
 use crate::{
     Histogram, Interval, KernelCounters, LatencySummary, LoadInterval, MachineUse, ProcessUse,
-    ServerSnapshot, Tally,
+    ServerSnapshot, StepInterval, Tally,
 };
 
 /// Writes intervals as CSV (RFC 4180, with plain line feeds) while they are read. Stores nothing.
@@ -93,7 +93,16 @@ impl<W: Write> CsvExport<W> {
         ] {
             self.latency(name, latency)?;
         }
-        Ok(())
+        load.steps.iter().try_for_each(|step| self.step(step))
+    }
+
+    fn step(&mut self, step: &StepInterval) -> io::Result<()> {
+        let name = format!("step.{}", step.name);
+        self.row(&format!("{name}.ok"), "counter", "", step.ok)?;
+        self.row(&format!("{name}.errors"), "counter", "", step.errors)?;
+        self.row(&format!("{name}.waiting"), "counter", "", step.waiting)?;
+        self.latency(&name, step.best())?;
+        self.latency(&format!("unanswered.{name}"), &step.unanswered)
     }
 
     fn server(&mut self, server: &ServerSnapshot) -> io::Result<()> {
@@ -137,11 +146,17 @@ impl<W: Write> CsvExport<W> {
         if latency.is_empty() {
             return Ok(());
         }
-        let LatencySummary { p50, p90, p99, p999, max, mean, count } = latency.into();
+        let LatencySummary { p50, p90, p95, p99, p999, max, mean, count } = latency.into();
         self.row(&format!("{name}.count"), "amount", "", count)?;
-        for (statistic, us) in
-            [("p50", p50), ("p90", p90), ("p99", p99), ("p999", p999), ("max", max), ("mean", mean)]
-        {
+        for (statistic, us) in [
+            ("p50", p50),
+            ("p90", p90),
+            ("p95", p95),
+            ("p99", p99),
+            ("p999", p999),
+            ("max", max),
+            ("mean", mean),
+        ] {
             self.row(&format!("{name}.{statistic}"), "latency", "us", us)?;
         }
         Ok(())

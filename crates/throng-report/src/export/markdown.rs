@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::run_export::RunExport;
-use crate::render::{Table, by_name, costs, latencies, outcome, probes};
+use crate::render::{Table, by_name, costs, latencies, outcome, probes, steps};
 use crate::{Evidence, Finding, Grade, Tally};
 
 impl RunExport<'_> {
@@ -28,6 +28,9 @@ impl RunExport<'_> {
             _ = writeln!(text, "- because {}", escaped(reason));
         }
         _ = write!(text, "\n{}", table(&latencies(summary)));
+        if !summary.steps.is_empty() {
+            _ = write!(text, "\n{}", table(&steps(summary)));
+        }
         _ = write!(text, "\n{}", table(&costs(summary)));
         if let Some(broadcast) = &summary.broadcast {
             _ = write!(text, "\n{}", table(&probes(broadcast)));

@@ -45,8 +45,9 @@ fn unanswered_note(summary: &Summary) -> Option<String> {
         (join.latency_us, join.judged_us),
         (push.latency_us, push.judged_us),
     ]
-    .iter()
-    .any(|(answered, judged)| shown(answered) != shown(judged));
+    .into_iter()
+    .chain(summary.steps.iter().map(|step| (step.latency_us, step.judged_us)))
+    .any(|(answered, judged)| shown(&answered) != shown(&judged));
     differs.then(|| {
         "+ unanswered: the latency with the waits that no answer ended, because they timed out or \
          the run ended. Each counts with its duration so far; turns of `every` that came due \
@@ -69,8 +70,9 @@ fn clocks_note(summary: &Summary) -> Option<String> {
         (push.latency_us, push.seen_us),
         (broadcast.latency_us, broadcast.seen_us),
     ]
-    .iter()
-    .any(|(arrived, seen)| differ(arrived, seen));
+    .into_iter()
+    .chain(summary.steps.iter().map(|step| (step.latency_us, step.seen_us)))
+    .any(|(arrived, seen)| differ(&arrived, &seen));
     let by_own = summary.generator.by_kernels_clock.filter(|share| *share < ALL_BY_KERNEL);
     match by_own {
         Some(share) => Some(format!(
@@ -132,7 +134,7 @@ pub(super) fn others_used_more(summary: &Summary) -> bool {
 /// Reports whether the generator read answers so much later than they arrived that both are shown:
 /// by a tenth and by half a millisecond, at one of the percentiles.
 pub(super) fn differ(arrived: &LatencySummary, seen: &LatencySummary) -> bool {
-    let shown = |l: &LatencySummary| [l.p50, l.p90, l.p99, l.p999];
+    let shown = |l: &LatencySummary| [l.p50, l.p90, l.p95, l.p99, l.p999];
     let differs = |(arrived, seen): (u64, u64)| {
         let later = seen.saturating_sub(arrived);
         later > CLOCKS_DIFFER_US && later > arrived / 10
@@ -145,6 +147,6 @@ pub(super) fn differ(arrived: &LatencySummary, seen: &LatencySummary) -> bool {
 const CLOCKS_DIFFER_US: u64 = 500;
 
 /// Returns the columns of a latency.
-pub(super) fn shown(l: &LatencySummary) -> [u64; 5] {
-    [l.p50, l.p90, l.p99, l.p999, l.max]
+pub(super) fn shown(l: &LatencySummary) -> [u64; 6] {
+    [l.p50, l.p90, l.p95, l.p99, l.p999, l.max]
 }

@@ -5,12 +5,13 @@
 
 use std::fmt::Write as _;
 
-use super::notes::{differ, notes, others_used_more, shown};
+use super::latency_table::{latencies, steps};
+use super::notes::{notes, others_used_more};
 use super::outcome::outcome;
-use super::{Table, bytes, count, micros, or_dash, rate};
+use super::{Table, bytes, count, micros, or_dash};
 use crate::summary::{BroadcastSummary, Summary};
 use crate::threshold::Judgement;
-use crate::{Diagnosis, LatencySummary, Tally};
+use crate::{Diagnosis, Tally};
 
 /// Returns the final report. The first line is the verdict of the diagnosis, if there is one, the
 /// next line the outcome in numbers. `judgements` are those of the scenario's thresholds.
@@ -30,7 +31,12 @@ pub fn render_text(
     for reason in &summary.validity.reasons {
         _ = writeln!(text, "  because {reason}");
     }
-    _ = write!(text, "\n{}\n{}", latencies(summary), costs(summary));
+    let latencies = latencies(summary).fitted(WIDTH, &LEFT_OUT_FIRST);
+    _ = write!(text, "\n{latencies}");
+    if !summary.steps.is_empty() {
+        _ = write!(text, "\n{}", steps(summary).fitted(WIDTH, &LEFT_OUT_FIRST));
+    }
+    _ = write!(text, "\n{}", costs(summary));
     if let Some(broadcast) = &summary.broadcast {
         _ = write!(text, "\n{}", probes(broadcast));
     }
@@ -73,87 +79,6 @@ pub fn findings(diagnosis: &Diagnosis) -> String {
     text
 }
 
-/// Returns a row for each latency: how many, how often, and the percentiles.
-pub(crate) fn latencies(summary: &Summary) -> Table {
-    let mut table =
-        Table::with_head(["", "done", "mean rate", "p50", "p90", "p99", "p99.9", "max"]);
-    let (connect, message) = (&summary.connect, &summary.message);
-    let mut row = |name: &str, done: u64, mean: Option<f64>, l: &LatencySummary| {
-        let show = |us| if l.count > 0 { micros(us) } else { "-".to_owned() };
-        let mut cells = vec![name.to_owned(), count(done as f64), or_dash(mean, rate)];
-        cells.extend(shown(l).map(show));
-        table.row(cells);
-    };
-    // The answered latency; below it, if they differ, the latency until the generator read the
-    // answers, and the latency with the unanswered waits.
-    let mut both =
-        |name, done, mean, [answered, seen]: [&_; 2], unanswered: &LatencySummary, judged: &_| {
-            row(name, done, mean, answered);
-            if differ(answered, seen) {
-                row(AS_SEEN, seen.count, None, seen);
-            }
-            if shown(judged) != shown(answered) {
-                row(AND_UNANSWERED, unanswered.count, None, judged);
-            }
-        };
-    let c = connect;
-    both(
-        "connects",
-        c.ok,
-        c.rate_mean,
-        [&c.latency_us, &c.seen_us],
-        &c.unanswered_us,
-        &c.judged_us,
-    );
-    if message.sent > 0 || message.answered > 0 || message.unanswered_us.count > 0 {
-        let m = message;
-        let done = if m.answered > 0 { m.answered } else { m.sent };
-        both(
-            "messages",
-            done,
-            m.rate_mean,
-            [&m.latency_us, &m.seen_us],
-            &m.unanswered_us,
-            &m.judged_us,
-        );
-    }
-    if let Some(j) = &summary.join {
-        both(
-            "joins",
-            j.ok,
-            j.rate_mean,
-            [&j.latency_us, &j.seen_us],
-            &j.unanswered_us,
-            &j.judged_us,
-        );
-    }
-    if let Some(p) = &summary.push {
-        both(
-            "pushes",
-            p.ok,
-            p.rate_mean,
-            [&p.latency_us, &p.seen_us],
-            &p.unanswered_us,
-            &p.judged_us,
-        );
-    }
-    if let Some(broadcast) = &summary.broadcast {
-        let b = broadcast;
-        let delivered = b.counters.delivered;
-        both("broadcasts", delivered, None, [&b.latency_us, &b.seen_us], &NONE, &b.latency_us);
-    }
-    row("generator lag", summary.generator.lag_us.count, None, &summary.generator.lag_us);
-    table
-}
-
-/// The row below a latency: until the generator read the answers.
-const AS_SEEN: &str = "  as seen";
-/// A latency without values.
-const NONE: LatencySummary =
-    LatencySummary { count: 0, p50: 0, p90: 0, p99: 0, p999: 0, max: 0, mean: 0 };
-/// The row below a latency: with the waits that no answer ended.
-const AND_UNANSWERED: &str = "+ unanswered";
-
 /// Returns the deliveries of each probe; of many probes, the first and the last ones.
 pub(crate) fn probes(broadcast: &BroadcastSummary) -> Table {
     let mut table = Table::with_head([
@@ -191,6 +116,10 @@ pub(crate) fn probes(broadcast: &BroadcastSummary) -> Table {
     table
 }
 
+/// The width of a terminal that shows all of a table of latencies, …
+const WIDTH: usize = 80;
+/// … and the columns that are left out where it does not, one after another.
+const LEFT_OUT_FIRST: [&str; 3] = ["p90", "p99.9", "mean rate"];
 /// Rows of the table of probes.
 const PROBES_SHOWN: usize = 12;
 
@@ -238,8 +167,10 @@ pub(crate) fn by_name(tally: &Tally) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{ServerCosts, ServerSummary};
-    use crate::{Grade, Histogram, ProbeCounters, ProbeReport, Validity, unanswered};
+    use crate::summary::{ServerCosts, ServerSummary, StepSummary};
+    use crate::{
+        Grade, Histogram, LatencySummary, ProbeCounters, ProbeReport, Validity, unanswered,
+    };
 
     fn summary() -> Summary {
         let mut summary = Summary { duration_s: 61.2, ..Summary::default() };
@@ -305,6 +236,43 @@ mod tests {
         assert!(row.ends_with("2.00 s") && text.contains("Thresholds judge these rows."), "{text}");
         let text = with(80);
         assert!(!text.contains("unanswered"), "a few were on their way, as at any end: {text}");
+    }
+
+    #[test]
+    fn each_step_with_a_name_has_a_row_that_fits_a_terminal() {
+        let step = |name: &str, us: u64, waits: u32| {
+            let (mut answered, mut unanswered) = (Histogram::new(), Histogram::new());
+            answered.record_n(us, 9_000);
+            answered.record_n(1_234_000, 30);
+            unanswered.record_n(5_000_000, waits);
+            StepSummary {
+                name: name.to_owned(),
+                ok: 9_030,
+                errors: waits.into(),
+                rate_mean: Some(1_234.0),
+                latency_us: (&answered).into(),
+                seen_us: (&answered).into(),
+                unanswered_us: (&unanswered).into(),
+                judged_us: unanswered::judged(&answered, &unanswered),
+                ..StepSummary::default()
+            }
+        };
+        let steps = vec![step("login", 1_234, 0), step("a-name-that-is-rather-long", 567, 900)];
+        let text = render_text(&Summary { steps, ..summary() }, &[], None);
+        let table = text.split("\n\n").find(|part| part.starts_with("step ")).expect("a table");
+        let lines: Vec<&str> = table.lines().collect();
+        let cells = |line: usize| lines[line].split("  ").filter(|cell| !cell.is_empty());
+        let cells = |line: usize| cells(line).map(str::trim).collect::<Vec<_>>();
+        assert_eq!(cells(0), ["step", "done", "errors", "p50", "p95", "p99", "max"], "{text}");
+        assert_eq!(
+            cells(2)[..5],
+            ["login", "9.03k", "0", "1.23 ms", "1.23 ms"],
+            "in the order of the scenario: {text}"
+        );
+        assert_eq!(cells(3)[..3], ["a-name-that-is-rather-long", "9.03k", "900"], "{text}");
+        assert_eq!(cells(4)[..2], ["+ unanswered", "900"], "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("Thresholds judge these rows."), "{text}");
     }
 
     #[test]

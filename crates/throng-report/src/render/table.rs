@@ -44,6 +44,24 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
+    /// Leaves out columns with these heads, one after another, until no line is wider than `width`.
+    #[must_use]
+    pub fn fitted(mut self, width: usize, left_out_first: &[&str]) -> Self {
+        for head in left_out_first {
+            let widths = self.widths();
+            let line = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+            if line <= width {
+                break;
+            }
+            let column = self.rows.first().and_then(|row| row.iter().position(|cell| cell == head));
+            let Some(column) = column else { continue };
+            for row in self.rows.iter_mut().filter(|row| column < row.len()) {
+                row.remove(column);
+            }
+        }
+        self
+    }
+
     /// Reports whether the table has no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -108,6 +126,17 @@ mod tests {
              connects  9.00k/s  85 µs\n\
              x             1/s\n"
         );
+    }
+
+    #[test]
+    fn columns_are_left_out_only_where_the_width_requires_it() {
+        let mut table = Table::with_head(["", "p90", "p99", "max"]);
+        table.row(["x", "10", "20", "30"]);
+        let heads = |width| table.clone().fitted(width, &["max", "none", "p90"]).rows[0].join(" ");
+        assert_eq!(heads(16), " p90 p99 max", "{table}");
+        assert_eq!(heads(15), " p90 p99");
+        assert_eq!(heads(10), " p99");
+        assert_eq!(heads(1), " p99", "the others are never left out");
     }
 
     #[test]

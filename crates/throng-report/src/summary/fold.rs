@@ -4,19 +4,23 @@ mod load;
 
 use load::LoadFold;
 
+use super::clocks::Clocks;
 use super::foreign::ForeignFold;
 use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
 use super::server::ServerFold;
+use super::step_summary::StepFolds;
 use super::steps::Steps;
 use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, GeneratorSummary, HeartbeatSummary,
-    JoinSummary, MachineSummary, MessageSummary, PushSummary, RunSummary, SCHEMA, Summary,
-    TurnsSummary, UsersSummary,
+    JoinSummary, MachineSummary, MessageSummary, PushSummary, RunSummary, SCHEMA, StepSummary,
+    Summary, TurnsSummary, UsersSummary,
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
-use crate::unanswered::judged;
 use crate::validity::{Grade, ShownLatency, ValidityFacts};
-use crate::{Histogram, Interval, LatencySummary, MachineUse, RunEventKind, Threshold, Validity};
+use crate::{
+    Histogram, Interval, LatencySummary, LatencyTotal, MachineUse, RunEventKind, Threshold,
+    Validity,
+};
 
 /// A summary under construction. The generator feeds it while it writes the run file; a reader
 /// while it reads one.
@@ -26,6 +30,7 @@ pub struct SummaryFold {
     ceiling: Option<Ceiling>,
     end_ms: u64,
     steps: Steps,
+    named: StepFolds,
     load: LoadFold,
     machine: Option<MachineUse>,
     server: Option<ServerFold>,
@@ -75,6 +80,7 @@ impl SummaryFold {
                 step.grown_us = load.grown_us + (span_ms - interval.span_ms) * 1_000;
             }
             self.load.add(load, interval.at_ms, &mut step);
+            self.named.add(load, step.grown_us);
         }
         step.leaving = self.load.last.is_leaving();
         if self.load.last.paused {
@@ -172,9 +178,10 @@ impl SummaryFold {
         ] {
             let Some(us) = latency.filter(|us| us.count > 0) else { continue };
             let judged = self.thresholds.iter().filter_map(|threshold| threshold.latency());
-            let judged = judged.filter(|(of, _)| *of == name).map(|(_, stat)| stat).collect();
+            let judged = judged.filter(|(of, _)| of == name).map(|(_, stat)| stat.name()).collect();
             facts.latencies.push(ShownLatency { name, us, judged });
         }
+        let (steps, step_latencies) = self.named_steps();
         let lag_grade = facts.lag_grade().map_or(Grade::Valid, |(grade, _)| grade);
         Summary {
             schema: SCHEMA.to_owned(),
@@ -193,6 +200,7 @@ impl SummaryFold {
             push,
             heartbeat: self.heartbeat(),
             broadcast,
+            steps,
             errors: errors.clone(),
             arrivals,
             turns: self.turns(),
@@ -201,7 +209,37 @@ impl SummaryFold {
             server: self.server.as_ref().map(|server| server.summary(&self.steps)),
             foreign_server: self.foreign.costs(&self.steps, |step| self.messages(step)),
             classes: last.classes.clone(),
+            latencies: self.kinds().chain(step_latencies).collect(),
         }
+    }
+
+    /// Returns the steps with a name, and their histograms by the names of thresholds.
+    fn named_steps(&self) -> (Vec<StepSummary>, Vec<(String, LatencyTotal)>) {
+        let summaries = self.named.summaries(|seen, arrived| self.clocks(seen, arrived));
+        let named = |(step, total): (StepSummary, LatencyTotal)| {
+            let name = format!("step.{}", step.name);
+            (step, (name, total))
+        };
+        summaries.into_iter().map(named).unzip()
+    }
+
+    /// Returns the histograms of each kind of latency.
+    fn kinds(&self) -> impl Iterator<Item = (String, LatencyTotal)> {
+        let LoadFold { connect, tcp, message, join, push, broadcast, arrival, lag, .. } =
+            &self.load;
+        let (waits, none) = (&self.load.unanswered, Histogram::new());
+        let total = |seen, arrived, unanswered| self.clocks(seen, arrived).total(unanswered);
+        [
+            ("connect", total(connect, &arrival.connect, &waits.connect)),
+            ("tcp", total(tcp, &arrival.tcp, &waits.tcp)),
+            ("message", total(message, &arrival.message, &waits.message)),
+            ("join", total(join, &arrival.join, &waits.join)),
+            ("push", total(push, &arrival.push, &waits.push)),
+            ("broadcast", total(broadcast, &arrival.broadcast, &none)),
+            ("generator.lag", total(lag, &none, &none)),
+        ]
+        .into_iter()
+        .map(|(name, total)| (name.to_owned(), total))
     }
 
     /// Returns the reason why the run ended before its plan did.
@@ -431,35 +469,6 @@ impl SummaryFold {
             0 => step.sent,
             _ => step.answered,
         }
-    }
-}
-
-/// The latencies of a kind: until the generator read the answer, and until the answer arrived.
-struct Clocks<'a> {
-    seen: &'a Histogram,
-    arrived: &'a Histogram,
-    /// The most by which the generator can have read an answer late.
-    late_us_most: u64,
-}
-
-impl<'a> Clocks<'a> {
-    /// Returns the histogram of the better clock.
-    fn best(&self) -> &'a Histogram {
-        if self.arrived.is_empty() { self.seen } else { self.arrived }
-    }
-
-    fn latency_us(&self) -> LatencySummary {
-        self.complete(self.best().into(), self.seen.count())
-    }
-
-    fn judged_us(&self, unanswered: &Histogram) -> LatencySummary {
-        self.complete(judged(self.best(), unanswered), self.seen.count() + unanswered.count())
-    }
-
-    /// Adds what a sample of arrivals lacks: the full count, and the slowest.
-    fn complete(&self, sampled: LatencySummary, count: u64) -> LatencySummary {
-        let max = sampled.max.max(self.seen.max().saturating_sub(self.late_us_most));
-        LatencySummary { count, max, ..sampled }
     }
 }
 

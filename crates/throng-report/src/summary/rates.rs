@@ -172,6 +172,63 @@ pub(super) fn rate_mean(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64>
     (span_us > 0).then(|| per_second(count, span_us))
 }
 
+/// A mean rate like that of [`rate_mean`], over intervals that are not kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MeanRate {
+    /// The first interval with any, the last one, and all from the one to the other.
+    first: RatePart,
+    last: RatePart,
+    all: RatePart,
+    /// Intervals in `all`.
+    intervals: u64,
+    /// The time since the last interval with any, and its intervals.
+    idle_us: u64,
+    idle_intervals: u64,
+    has_left: bool,
+}
+
+/// A number and the time in which it grew.
+#[derive(Clone, Copy, Debug, Default)]
+struct RatePart {
+    n: u64,
+    us: u64,
+}
+
+impl MeanRate {
+    /// Adds the next interval. While all users leave it counts only if nothing did before.
+    pub(super) fn add(&mut self, n: u64, grown_us: u64, is_leaving: bool) {
+        let is_over = std::mem::replace(&mut self.has_left, is_leaving);
+        if is_leaving && (is_over || self.intervals > 0) {
+            return;
+        }
+        if n == 0 {
+            self.idle_us = self.idle_us.saturating_add(grown_us);
+            self.idle_intervals += 1;
+            return;
+        }
+        let part = RatePart { n, us: grown_us };
+        if self.intervals == 0 {
+            (self.idle_us, self.idle_intervals) = (0, 0);
+            self.first = part;
+        }
+        self.all.n = self.all.n.saturating_add(n);
+        self.all.us = self.all.us.saturating_add(self.idle_us).saturating_add(grown_us);
+        self.intervals += self.idle_intervals + 1;
+        (self.idle_us, self.idle_intervals) = (0, 0);
+        self.last = part;
+    }
+
+    pub(super) fn per_second(&self) -> Option<f64> {
+        let Self { first, last, all, .. } = self;
+        let whole = RatePart {
+            n: all.n.saturating_sub(first.n).saturating_sub(last.n),
+            us: all.us.saturating_sub(first.us).saturating_sub(last.us),
+        };
+        let during = if self.intervals >= 4 && whole.n > 0 { whole } else { *all };
+        (during.us > 0).then(|| per_second(during.n.into(), during.us.into()))
+    }
+}
+
 /// Returns the CPU microseconds per unit of `n`, over the busy intervals.
 pub(super) fn cost(
     steps: &[Step],
@@ -229,6 +286,32 @@ mod tests {
         let steps = [step(950), step(1_000), step(1_000), step(50)];
         assert_eq!(rate_mean(&steps, |step| step.connects), Some(1_000.0));
         assert_eq!(rate_mean(&steps[..2], |step| step.connects), Some(975.0));
+    }
+
+    #[test]
+    fn the_mean_rate_is_the_same_where_intervals_are_not_kept() {
+        let of = |done: &[(u64, bool)]| {
+            let step = |&(connects, leaving): &(u64, bool)| Step {
+                grown_us: 1_000_000,
+                connects,
+                leaving,
+                ..Step::default()
+            };
+            let steps: Vec<Step> = done.iter().map(step).collect();
+            let mut rate = MeanRate::default();
+            done.iter().for_each(|(n, leaving)| rate.add(*n, 1_000_000, *leaving));
+            let mean = rate_mean(&steps, |step| step.connects);
+            assert_eq!(rate.per_second(), mean, "{done:?}");
+            mean
+        };
+        let during = |counts: &[u64]| counts.iter().map(|n| (*n, false)).collect::<Vec<_>>();
+        assert_eq!(of(&during(&[950, 1_000, 1_000, 50])), Some(1_000.0));
+        assert_eq!(of(&during(&[0, 0, 950, 1_000])), Some(975.0));
+        assert_eq!(of(&during(&[7, 0, 0, 0, 5, 0])), Some(2.4));
+        assert_eq!(of(&during(&[7, 0, 9, 0, 5, 0])), Some(3.0));
+        assert_eq!(of(&during(&[0, 0])), None);
+        assert_eq!(of(&[(4, false), (6, false), (9, true), (9, true)]), Some(5.0));
+        assert_eq!(of(&[(0, false), (8, true), (9, true)]), Some(8.0));
     }
 
     #[test]

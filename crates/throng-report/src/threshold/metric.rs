@@ -1,5 +1,8 @@
 //! The names that a threshold may begin with, and their units.
 
+use super::fixed::{ERROR_KINDS, FIXED, ValueOf};
+use super::statistic::{Statistic, USUAL};
+use super::step_metric::{StepFigure, divide, step_of};
 use crate::{LatencySummary, Summary};
 
 /// The unit of a value.
@@ -15,7 +18,7 @@ pub(super) enum Unit {
     Bytes,
 }
 
-/// A latency that a threshold can compare.
+/// A kind of latency that a threshold can compare.
 #[derive(Debug)]
 pub(super) struct LatencyMetric {
     pub(super) name: &'static str,
@@ -23,11 +26,11 @@ pub(super) struct LatencyMetric {
     of: fn(&Summary) -> (LatencySummary, LatencySummary),
 }
 
-/// A statistic of a latency.
-#[derive(Debug)]
-pub(super) struct Stat {
-    pub(super) name: &'static str,
-    get: fn(&LatencySummary) -> u64,
+/// The latency of a threshold: of a kind, or of the steps of a name.
+#[derive(Clone, Debug)]
+pub(super) enum LatencyOf {
+    Kind(&'static LatencyMetric),
+    Step(String),
 }
 
 /// A measured value of a run.
@@ -46,11 +49,12 @@ pub(super) enum Measurement {
 /// A named measurement.
 #[derive(Clone, Debug)]
 pub(super) enum Metric {
-    Latency(&'static LatencyMetric, &'static Stat),
-    Fixed(Unit, fn(&Summary) -> Option<f64>),
+    Latency(LatencyOf, Statistic),
+    Fixed(Unit, ValueOf),
     Errors,
     ErrorsOfKind(String),
     FailedConnects(String),
+    Step(String, StepFigure),
 }
 
 impl Metric {
@@ -58,16 +62,21 @@ impl Metric {
         if name == "errors" {
             return Some(Self::Errors);
         }
+        if let Some((step, figure)) = divide(name) {
+            return match Statistic::named(figure) {
+                Some(statistic) => Some(Self::Latency(LatencyOf::Step(step.to_owned()), statistic)),
+                None => StepFigure::named(figure).map(|known| Self::Step(step.to_owned(), known)),
+            };
+        }
         if let Some((_, unit, get)) = FIXED.iter().find(|(known, ..)| *known == name) {
             return Some(Self::Fixed(*unit, *get));
         }
         for latency in &LATENCIES {
             let rest = name.strip_prefix(latency.name);
-            if let Some(stat) = rest.and_then(|rest| rest.strip_prefix('.')) {
-                let stat = if stat == "p99.9" { "p999" } else { stat };
-                if let Some(stat) = STATS.iter().find(|known| known.name == stat) {
-                    return Some(Self::Latency(latency, stat));
-                }
+            if let Some(statistic) = rest.and_then(|rest| rest.strip_prefix('.'))
+                && let Some(statistic) = Statistic::named(statistic)
+            {
+                return Some(Self::Latency(LatencyOf::Kind(latency), statistic));
             }
         }
         let below = |prefix| name.strip_prefix(prefix).filter(|rest| !rest.is_empty());
@@ -77,11 +86,28 @@ impl Metric {
         failed.or_else(|| kind.map(|kind| Self::ErrorsOfKind(kind.to_owned())))
     }
 
+    /// Returns the latency and its statistic, if it is one.
+    pub(super) fn latency(&self) -> Option<(String, Statistic)> {
+        match self {
+            Self::Latency(latency, statistic) => Some((latency.name(), *statistic)),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the step or transaction that is measured.
+    pub(super) fn step(&self) -> Option<&str> {
+        match self {
+            Self::Latency(LatencyOf::Step(name), _) | Self::Step(name, _) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Returns the unit of the name, which for `errors` depends on how the limit is written.
     pub(super) fn unit(&self, limit: &str) -> Unit {
         match self {
             Self::Latency(..) => Unit::Micros,
             Self::Fixed(unit, _) => *unit,
+            Self::Step(_, figure) => figure.unit(limit),
             Self::Errors | Self::ErrorsOfKind(_) if limit.ends_with('%') => Unit::Share,
             Self::Errors | Self::ErrorsOfKind(_) | Self::FailedConnects(_) => Unit::Count,
         }
@@ -90,8 +116,9 @@ impl Metric {
     /// Returns the value that the run measured.
     pub(super) fn measured(&self, unit: Unit, summary: &Summary) -> Measurement {
         let count = match self {
-            Self::Latency(latency, stat) => return latency.measured(stat, summary),
+            Self::Latency(latency, statistic) => return latency.measured(*statistic, summary),
             Self::Fixed(_, get) => return get(summary).into(),
+            Self::Step(name, figure) => return figure.measured(unit, step_of(summary, name)),
             Self::Errors => summary.errors.total(),
             Self::ErrorsOfKind(kind) => summary.errors.get(kind),
             Self::FailedConnects(errno) => summary.connect.failed.get(errno),
@@ -104,16 +131,46 @@ impl Metric {
     }
 }
 
-impl LatencyMetric {
-    fn measured(&self, stat: &Stat, summary: &Summary) -> Measurement {
-        let (answered, judged) = (self.of)(summary);
-        let value = (stat.get)(&judged);
-        match answered.count {
-            0 if judged.count == 0 => Measurement::Nothing,
-            0 => Measurement::Unanswered { count: judged.count, us_most: judged.max },
-            _ if value > (stat.get)(&answered) => Measurement::AtLeast(value as f64),
-            _ => Measurement::Value(value as f64),
+impl LatencyOf {
+    /// Returns the name before that of the statistic: `message`, `step.greeting`.
+    fn name(&self) -> String {
+        match self {
+            Self::Kind(latency) => latency.name.to_owned(),
+            Self::Step(name) => format!("step.{name}"),
         }
+    }
+
+    /// Returns the latency of the answered, and the same with the waits that no answer ended.
+    fn of(&self, summary: &Summary) -> (LatencySummary, LatencySummary) {
+        match self {
+            Self::Kind(latency) => (latency.of)(summary),
+            Self::Step(name) => {
+                step_of(summary, name).map(|s| (s.latency_us, s.judged_us)).unwrap_or_default()
+            }
+        }
+    }
+
+    fn measured(&self, statistic: Statistic, summary: &Summary) -> Measurement {
+        let (answered, judged) = self.of(summary);
+        match answered.count {
+            0 if judged.count == 0 => return Measurement::Nothing,
+            0 => return Measurement::Unanswered { count: judged.count, us_most: judged.max },
+            _ => {}
+        }
+        let total = summary.latencies.get(&self.name());
+        match statistic.values([&answered, &judged], total) {
+            None => Measurement::Nothing,
+            Some((answered, judged)) if judged > answered => Measurement::AtLeast(judged as f64),
+            Some((_, judged)) => Measurement::Value(judged as f64),
+        }
+    }
+
+    /// Returns the value of the answered alone; `None` if there was no answer.
+    fn answered(&self, statistic: Statistic, summary: &Summary) -> Option<f64> {
+        let (answered, judged) = self.of(summary);
+        let total = summary.latencies.get(&self.name());
+        let value = statistic.values([&answered, &judged], total).filter(|_| answered.count > 0);
+        value.map(|(answered, _)| answered as f64)
     }
 }
 
@@ -141,12 +198,12 @@ fn is_close_code(kind: &str) -> bool {
     })
 }
 
-/// Returns every name that a threshold may begin with, except `connect.failed.ERRNO` and
-/// `errors.ws_close_1011`, which are patterns.
+/// Returns the names that a threshold may begin with. These are patterns, and not all in the list:
+/// percentiles, `step.NAME.`, `connect.failed.ERRNO` and `errors.ws_close_1011`.
 pub fn names() -> Vec<String> {
     let latencies = LATENCIES
         .iter()
-        .flat_map(|of| STATS.iter().map(move |stat| format!("{}.{}", of.name, stat.name)));
+        .flat_map(|of| USUAL.iter().map(move |statistic| format!("{}.{statistic}", of.name)));
     let fixed = FIXED.iter().map(|(name, ..)| (*name).to_owned());
     let errors = ERROR_KINDS.iter().map(|kind| format!("errors.{kind}"));
     latencies.chain(["errors".to_owned()]).chain(errors).chain(fixed).collect()
@@ -157,15 +214,10 @@ pub fn names() -> Vec<String> {
 /// was not measured. Unlike a threshold, a latency leaves out the requests without an answer.
 pub fn value(name: &str, summary: &Summary) -> Option<Option<f64>> {
     Some(match Metric::named(name)? {
-        Metric::Latency(latency, stat) => {
-            let (answered, _) = (latency.of)(summary);
-            (answered.count > 0).then(|| (stat.get)(&answered) as f64)
-        }
+        Metric::Latency(latency, statistic) => latency.answered(statistic, summary),
         metric => metric.measured(metric.unit(""), summary).value(),
     })
 }
-
-type ValueOf = fn(&Summary) -> Option<f64>;
 
 /// Returns the latency `name`; `of` returns its values and the values that a threshold judges.
 const fn latency(
@@ -175,7 +227,8 @@ const fn latency(
     LatencyMetric { name, of }
 }
 
-const LATENCIES: [LatencyMetric; 7] = [
+/// The kinds of latencies.
+pub(super) const LATENCIES: [LatencyMetric; 7] = [
     latency("connect", |s| (s.connect.latency_us, s.connect.judged_us)),
     latency("tcp", |s| (s.connect.tcp_latency_us, s.connect.tcp_judged_us)),
     latency("join", |s| {
@@ -190,120 +243,4 @@ const LATENCIES: [LatencyMetric; 7] = [
     }),
     latency("message", |s| (s.message.latency_us, s.message.judged_us)),
     latency("generator.lag", |s| (s.generator.lag_us, s.generator.lag_us)),
-];
-
-const STATS: [Stat; 6] = [
-    Stat { name: "p50", get: |l| l.p50 },
-    Stat { name: "p90", get: |l| l.p90 },
-    Stat { name: "p99", get: |l| l.p99 },
-    Stat { name: "p999", get: |l| l.p999 },
-    Stat { name: "max", get: |l| l.max },
-    Stat { name: "mean", get: |l| l.mean },
-];
-
-/// Kinds of errors: failed connects, and the names that the generator gives to its other errors.
-const ERROR_KINDS: [&str; 24] = [
-    "connect",
-    "closed_by_peer",
-    "reset_by_peer",
-    "expect_timeout",
-    "expect_mismatch",
-    "send_failed",
-    "send_overflow",
-    "inbox_overflow",
-    "not_connected",
-    "socket_error",
-    "internal",
-    "ws_violation",
-    "bad_message",
-    "heartbeat_timeout",
-    "join_refused",
-    "join_timeout",
-    "push_refused",
-    "push_timeout",
-    "leave_refused",
-    "leave_timeout",
-    "not_joined",
-    "channel_error",
-    "channel_closed",
-    "probe_refused",
-];
-
-const FIXED: [(&str, Unit, ValueOf); 70] = [
-    ("connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
-    ("active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
-    ("users.connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
-    ("users.active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
-    ("users.started", Unit::Count, |s| Some(s.users.started as f64)),
-    ("users.iterations", Unit::Count, |s| Some(s.users.iterations as f64)),
-    ("users.finished", Unit::Count, |s| Some(s.users.finished as f64)),
-    ("users.failed", Unit::Count, |s| Some(s.users.failed as f64)),
-    ("users.cut", Unit::Count, |s| Some(s.users.cut as f64)),
-    ("users.waiting", Unit::Count, |s| Some(s.users.waiting as f64)),
-    ("connect.ok", Unit::Count, |s| Some(s.connect.ok as f64)),
-    ("connect.waiting", Unit::Count, |s| Some(s.connect.waiting as f64)),
-    ("connect.unanswered", Unit::Count, |s| Some(s.connect.unanswered_us.count as f64)),
-    ("connect.failed", Unit::Count, |s| Some(s.connect.failed.total() as f64)),
-    ("connect.rate_most", Unit::Rate, |s| s.connect.rate_most),
-    ("connect.rate_mean", Unit::Rate, |s| s.connect.rate_mean),
-    ("message.sent", Unit::Count, |s| Some(s.message.sent as f64)),
-    ("message.expected", Unit::Count, |s| Some(s.message.expected as f64)),
-    ("message.answered", Unit::Count, |s| Some(s.message.answered as f64)),
-    ("message.failed", Unit::Count, |s| Some(s.message.failed as f64)),
-    ("message.waiting", Unit::Count, |s| Some(s.message.waiting as f64)),
-    ("message.unanswered", Unit::Count, |s| Some(s.message.unanswered_us.count as f64)),
-    ("message.sends_waiting", Unit::Count, |s| Some(s.message.sends_waiting as f64)),
-    ("message.rate_most", Unit::Rate, |s| s.message.rate_most),
-    ("message.rate_mean", Unit::Rate, |s| s.message.rate_mean),
-    ("message.received", Unit::Count, |s| Some(s.message.received as f64)),
-    ("message.received_rate_most", Unit::Rate, |s| s.message.received_rate_most),
-    ("joined_most", Unit::Count, |s| Some(s.users.joined_most as f64)),
-    ("users.joined_most", Unit::Count, |s| Some(s.users.joined_most as f64)),
-    ("join.ok", Unit::Count, |s| Some(s.join.as_ref()?.ok as f64)),
-    ("join.failed", Unit::Count, |s| Some(s.join.as_ref()?.failed as f64)),
-    ("join.waiting", Unit::Count, |s| Some(s.join.as_ref()?.waiting as f64)),
-    ("join.unanswered", Unit::Count, |s| Some(s.join.as_ref()?.unanswered_us.count as f64)),
-    ("join.rate_most", Unit::Rate, |s| s.join.as_ref()?.rate_most),
-    ("join.rate_mean", Unit::Rate, |s| s.join.as_ref()?.rate_mean),
-    ("push.sent", Unit::Count, |s| Some(s.push.as_ref()?.sent as f64)),
-    ("push.ok", Unit::Count, |s| Some(s.push.as_ref()?.ok as f64)),
-    ("push.failed", Unit::Count, |s| Some(s.push.as_ref()?.failed as f64)),
-    ("push.waiting", Unit::Count, |s| Some(s.push.as_ref()?.waiting as f64)),
-    ("push.unanswered", Unit::Count, |s| Some(s.push.as_ref()?.unanswered_us.count as f64)),
-    ("push.rate_most", Unit::Rate, |s| s.push.as_ref()?.rate_most),
-    ("push.rate_mean", Unit::Rate, |s| s.push.as_ref()?.rate_mean),
-    ("heartbeat.sent", Unit::Count, |s| Some(s.heartbeat.as_ref()?.sent as f64)),
-    ("heartbeat.missed", Unit::Count, |s| Some(s.heartbeat.as_ref()?.missed as f64)),
-    ("broadcast.sent", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.sent as f64)),
-    ("broadcast.expected", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.expected as f64)),
-    ("broadcast.delivered", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.delivered as f64)),
-    ("broadcast.left", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.left as f64)),
-    ("broadcast.missing", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.missing as f64)),
-    ("broadcast.late", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.late as f64)),
-    ("broadcast.duplicates", Unit::Count, |s| {
-        Some(s.broadcast.as_ref()?.counters.duplicates as f64)
-    }),
-    ("broadcast.out_of_order", Unit::Count, |s| {
-        Some(s.broadcast.as_ref()?.counters.out_of_order as f64)
-    }),
-    ("broadcast.first", Unit::Micros, |s| Some(s.broadcast.as_ref()?.first_us? as f64)),
-    ("broadcast.last", Unit::Micros, |s| Some(s.broadcast.as_ref()?.last_us? as f64)),
-    ("turns.intended", Unit::Count, |s| Some(s.turns.as_ref()?.intended as f64)),
-    ("turns.started", Unit::Count, |s| Some(s.turns.as_ref()?.started as f64)),
-    ("turns.failed", Unit::Count, |s| Some(s.turns.as_ref()?.failed as f64)),
-    ("turns.waiting", Unit::Count, |s| Some(s.turns.as_ref()?.waiting as f64)),
-    ("arrivals.ratio", Unit::Share, |s| s.arrivals.ratio),
-    ("generator.cpu_us_per_connect", Unit::Micros, |s| s.generator.cpu_us_per_connect),
-    ("generator.cpu_us_per_message", Unit::Micros, |s| s.generator.cpu_us_per_message),
-    ("generator.rss_bytes_per_user", Unit::Bytes, |s| s.generator.rss_bytes_per_user),
-    ("machine.cpu_busy_share", Unit::Share, |s| s.machine.cpu_busy_share),
-    ("machine.cpu_stolen_share", Unit::Share, |s| s.machine.cpu_stolen_share),
-    ("machine.cpu_us_per_connect", Unit::Micros, |s| s.machine.cpu_us_per_connect),
-    ("machine.cpu_us_per_message", Unit::Micros, |s| s.machine.cpu_us_per_message),
-    ("server.open_most", Unit::Count, |s| Some(s.server.as_ref()?.open_most as f64)),
-    ("server.cpu_us_per_connection", Unit::Micros, |s| s.server.as_ref()?.cpu_us_per_connection),
-    ("server.cpu_us_per_message", Unit::Micros, |s| s.server.as_ref()?.cpu_us_per_message),
-    ("server.rss_bytes_per_connection", Unit::Bytes, |s| {
-        s.server.as_ref()?.rss_bytes_per_connection
-    }),
 ];

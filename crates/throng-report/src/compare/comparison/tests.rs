@@ -169,7 +169,9 @@ fn repeats_show_a_difference_from_run_to_run() {
     assert_eq!(change(&comparison, "message.p99").direction, Some("worse"));
     let row = comparison.figures.iter().find(|row| row.name == "message.p99").unwrap();
     let mut merged = crate::Histogram::new();
-    side(0..3, 2_000.0).iter().for_each(|run| merged.merge(&run.sample.total(2).answered));
+    side(0..3, 2_000.0)
+        .iter()
+        .for_each(|run| merged.merge(&run.sample.total("message").unwrap().answered));
     assert_eq!(row.values[0], Some(merged.percentile(99.0) as f64), "it is no mean");
     let same = Comparison::of(&[side(0..3, 2_000.0), side(0..3, 2_000.0)], &[]);
     assert_eq!(change(&same, "message.p99").excludes_zero, Some(false));

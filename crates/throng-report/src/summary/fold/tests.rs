@@ -395,7 +395,9 @@ fn the_json_has_the_documented_fields_and_comes_back() {
     ] {
         assert!(json.pointer(path).is_some(), "{path} in {json:#}");
     }
-    assert_eq!(serde_json::from_value::<Summary>(json).unwrap(), summary);
+    // JSON has no histograms.
+    let without_histograms = Summary { latencies: Default::default(), ..summary };
+    assert_eq!(serde_json::from_value::<Summary>(json).unwrap(), without_histograms);
 }
 
 /// Returns a run of 2,000 answers that arrived after 1 ms, were read after 70 ms, and were

@@ -1,0 +1,116 @@
+//! The latencies of a run as tables: of each kind of operation, and of each step with a name.
+
+use super::notes::{differ, shown};
+use super::{Table, count, micros, or_dash, rate};
+use crate::LatencySummary;
+use crate::summary::Summary;
+
+/// Returns a row for each latency: how many, how often, and the percentiles.
+pub(crate) fn latencies(summary: &Summary) -> Table {
+    let mut table = Table::with_head(["", "done", "mean rate"].into_iter().chain(STATISTICS));
+    let (connect, message) = (&summary.connect, &summary.message);
+    let mut row = |name: &str, done: u64, mean: Option<f64>, l: &LatencySummary| {
+        let mut cells = vec![name.to_owned(), count(done as f64), or_dash(mean, rate)];
+        cells.extend(latency_cells(l));
+        table.row(cells);
+    };
+    // The answered latency; below it, if they differ, the latency until the generator read the
+    // answers, and the latency with the unanswered waits.
+    let mut both =
+        |name, done, mean, [answered, seen]: [&_; 2], unanswered: &LatencySummary, judged: &_| {
+            row(name, done, mean, answered);
+            if differ(answered, seen) {
+                row(AS_SEEN, seen.count, None, seen);
+            }
+            if shown(judged) != shown(answered) {
+                row(AND_UNANSWERED, unanswered.count, None, judged);
+            }
+        };
+    let c = connect;
+    both(
+        "connects",
+        c.ok,
+        c.rate_mean,
+        [&c.latency_us, &c.seen_us],
+        &c.unanswered_us,
+        &c.judged_us,
+    );
+    if message.sent > 0 || message.answered > 0 || message.unanswered_us.count > 0 {
+        let m = message;
+        let done = if m.answered > 0 { m.answered } else { m.sent };
+        both(
+            "messages",
+            done,
+            m.rate_mean,
+            [&m.latency_us, &m.seen_us],
+            &m.unanswered_us,
+            &m.judged_us,
+        );
+    }
+    if let Some(j) = &summary.join {
+        both(
+            "joins",
+            j.ok,
+            j.rate_mean,
+            [&j.latency_us, &j.seen_us],
+            &j.unanswered_us,
+            &j.judged_us,
+        );
+    }
+    if let Some(p) = &summary.push {
+        both(
+            "pushes",
+            p.ok,
+            p.rate_mean,
+            [&p.latency_us, &p.seen_us],
+            &p.unanswered_us,
+            &p.judged_us,
+        );
+    }
+    if let Some(broadcast) = &summary.broadcast {
+        let b = broadcast;
+        let delivered = b.counters.delivered;
+        both("broadcasts", delivered, None, [&b.latency_us, &b.seen_us], &NONE, &b.latency_us);
+    }
+    row("generator lag", summary.generator.lag_us.count, None, &summary.generator.lag_us);
+    table
+}
+
+/// The row below a latency: until the generator read the answers.
+const AS_SEEN: &str = "  as seen";
+/// A latency without values.
+const NONE: LatencySummary =
+    LatencySummary { count: 0, p50: 0, p90: 0, p95: 0, p99: 0, p999: 0, max: 0, mean: 0 };
+/// The row below a latency: with the waits that no answer ended.
+const AND_UNANSWERED: &str = "+ unanswered";
+
+/// Returns a row for each step with a name and each transaction.
+pub(crate) fn steps(summary: &Summary) -> Table {
+    let mut table =
+        Table::with_head(["step", "done", "errors", "mean rate"].into_iter().chain(STATISTICS));
+    for step in &summary.steps {
+        let mut row = |name: &str, done: u64, errors: &str, mean, latency: &LatencySummary| {
+            let mut cells = vec![name.to_owned(), count(done as f64), errors.to_owned()];
+            cells.push(mean);
+            cells.extend(latency_cells(latency));
+            table.row(cells);
+        };
+        let (answered, judged) = (&step.latency_us, &step.judged_us);
+        let errors = count(step.errors as f64);
+        row(&step.name, step.ok, &errors, or_dash(step.rate_mean, rate), answered);
+        if differ(answered, &step.seen_us) {
+            row(AS_SEEN, step.seen_us.count, "", String::new(), &step.seen_us);
+        }
+        if shown(judged) != shown(answered) {
+            row(AND_UNANSWERED, step.unanswered_us.count, "", String::new(), judged);
+        }
+    }
+    table
+}
+
+fn latency_cells(l: &LatencySummary) -> [String; STATISTICS.len()] {
+    shown(l).map(|us| if l.count > 0 { micros(us) } else { "-".to_owned() })
+}
+
+/// The heads of the columns of a latency.
+const STATISTICS: [&str; 6] = ["p50", "p90", "p95", "p99", "p99.9", "max"];

@@ -1,0 +1,101 @@
+//! What is wrong with a name that no threshold may begin with, and which one was probably meant.
+
+use throng_base::units::nearest;
+
+use super::fixed::ERROR_KINDS;
+use super::metric::{LATENCIES, names};
+use super::statistic::USUAL;
+use super::step_metric::{STEP_FIGURES, divide};
+use crate::Percentile;
+
+/// What is wrong with a name.
+pub(super) struct NameMistake {
+    pub(super) problem: String,
+    pub(super) expected: &'static str,
+    /// The name that was probably meant.
+    pub(super) suggestion: Option<String>,
+}
+
+impl NameMistake {
+    pub(super) fn of(name: &str) -> Self {
+        if let Some((of, statistic)) = of_latency(name) {
+            let suggestion = suggested_statistic(statistic, &USUAL);
+            return Self {
+                problem: format!("`{statistic}` is no statistic of `{of}`"),
+                expected: "any percentile such as p95 or p99.99, max or mean",
+                suggestion: suggestion.map(|statistic| format!("{of}.{statistic}")),
+            };
+        }
+        if let Some(mistake) = of_step(name) {
+            return mistake;
+        }
+        Self {
+            problem: match name {
+                "" => "the name of a measurement is missing".to_owned(),
+                _ => format!("unknown measurement `{name}`"),
+            },
+            expected: "a name such as connect.p99, message.p99.9, step.login.p95, errors or \
+                       connect.rate_most",
+            suggestion: suggested(name),
+        }
+    }
+}
+
+/// Divides `message.p9999` into the latency and what is meant to be a percentile.
+fn of_latency(name: &str) -> Option<(&'static str, &str)> {
+    let (of, statistic) = LATENCIES.iter().find_map(|latency| {
+        let statistic = name.strip_prefix(latency.name)?.strip_prefix('.')?;
+        Some((latency.name, statistic))
+    })?;
+    let number = statistic.strip_prefix(['p', 'P']).unwrap_or(statistic);
+    number.starts_with(|c: char| c.is_ascii_digit()).then_some((of, statistic))
+}
+
+fn of_step(name: &str) -> Option<NameMistake> {
+    let rest = name.strip_prefix("step").filter(|rest| rest.is_empty() || rest.starts_with('.'));
+    let Some(rest) = rest else {
+        let rest = name.strip_prefix("transaction.")?;
+        return Some(NameMistake {
+            problem: format!("unknown measurement `{name}`"),
+            expected: "a transaction's figures are those of a step",
+            suggestion: Some(format!("step.{rest}")),
+        });
+    };
+    let expected = "step.NAME. and any percentile such as p95, max, mean, errors, unanswered, ok, \
+                    waiting or rate_mean";
+    let Some((step, figure)) = divide(name) else {
+        let problem = match rest.trim_matches('.') {
+            "" => "the name of a step is missing".to_owned(),
+            step => format!("the figure of the step `{step}` is missing"),
+        };
+        let step = rest.trim_matches('.');
+        let suggestion = (!step.is_empty()).then(|| format!("step.{step}.p95"));
+        return Some(NameMistake { problem, expected, suggestion });
+    };
+    let known: Vec<&str> =
+        USUAL.into_iter().chain(STEP_FIGURES.iter().map(|(name, _)| *name)).collect();
+    let suggestion = match figure {
+        "failed" => Some("errors".to_owned()),
+        _ => suggested_statistic(figure, &known),
+    };
+    Some(NameMistake {
+        problem: format!("`{figure}` is no figure of the step `{step}`"),
+        expected,
+        suggestion: suggestion.map(|figure| format!("step.{step}.{figure}")),
+    })
+}
+
+fn suggested_statistic(mistyped: &str, known: &[&str]) -> Option<String> {
+    let near = || nearest(mistyped, known.iter().copied()).map(str::to_owned);
+    Percentile::meant_by(mistyped).or_else(near)
+}
+
+/// Returns the name that is nearest. The kind of an error may stand alone.
+fn suggested(name: &str) -> Option<String> {
+    let names = names();
+    if ERROR_KINDS.contains(&name) {
+        return Some(format!("errors.{name}"));
+    }
+    let near = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
+    near.or_else(|| nearest(name, ERROR_KINDS).map(|kind| format!("errors.{kind}")))
+}

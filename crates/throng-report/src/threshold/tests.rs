@@ -1,0 +1,148 @@
+use super::*;
+use crate::{Histogram, LatencySummary};
+
+fn measured() -> Summary {
+    let mut summary = Summary::default();
+    summary.connect.ok = 9_990;
+    summary.connect.failed.add("ECONNREFUSED", 10);
+    summary.errors.add("connect", 10);
+    summary.connect.rate_most = Some(12_000.0);
+    summary.connect.latency_us =
+        LatencySummary { p99: 99_999, p999: 300_000, count: 9_990, ..Default::default() };
+    summary.connect.judged_us = summary.connect.latency_us;
+    summary.users.connected_most = 100_000;
+    summary.generator.cpu_us_per_connect = Some(17.25);
+    summary
+}
+
+#[track_caller]
+fn check(text: &str, met: bool, shown: &str) {
+    let judgement = text.parse::<Threshold>().unwrap().judge(&measured());
+    assert_eq!((judgement.met, judgement.measured.as_str()), (met, shown), "{judgement:?}");
+}
+
+/// A run with 2,290 messages that were answered at once, and 50 that had waited for two seconds
+/// when the run ended.
+fn stalled() -> Summary {
+    let (mut answered, mut unanswered) = (Histogram::new(), Histogram::new());
+    answered.record_n(200, 2_290);
+    unanswered.record_n(1_960_000, 50);
+    let mut summary = measured();
+    summary.message.latency_us = (&answered).into();
+    summary.message.unanswered_us = (&unanswered).into();
+    summary.message.judged_us = crate::unanswered::judged(&answered, &unanswered);
+    summary.message.waiting = 50;
+    summary
+}
+
+#[test]
+fn what_still_waits_at_the_end_counts_towards_the_percentiles_of_its_kind() {
+    let summary = stalled();
+    let judge = |text: &str| text.parse::<Threshold>().unwrap().judge(&summary);
+    assert!(judge("message.p50 < 1ms").met && judge("message.unanswered == 50").met);
+    assert!(!judge("message.p99 < 100ms").met, "two of a hundred wait for two seconds");
+    assert_eq!(judge("message.max < 1s").measured, "at least 1.96 s");
+    assert_eq!(judge("message.p50 < 1ms").measured, "200 µs");
+    assert!(judge("connect.p99 < 1s").met, "no connect is waiting");
+}
+
+#[test]
+fn a_run_without_an_answer_meets_no_latency_however_short_the_waits_are() {
+    let mut summary = stalled();
+    summary.message.judged_us = summary.message.unanswered_us;
+    summary.message.latency_us = LatencySummary::default();
+    let judged = "message.p99 < 1h".parse::<Threshold>().unwrap().judge(&summary);
+    assert_eq!((judged.met, judged.value), (false, None));
+    assert_eq!(judged.measured, "none of 50 was answered, the longest wait was 1.96 s");
+}
+
+#[test]
+fn thresholds_are_compared_in_the_unit_of_their_name() {
+    check("connect.p99 < 100ms", true, "100 ms");
+    check("connect.p99<99.999ms", false, "100 ms");
+    check("connect.p99.9 <= 300ms", true, "300 ms");
+    check("connect.rate_most > 10000/s", true, "12k/s");
+    check("connected_most >= 100k", true, "100000");
+    check("users.connected_most > 100k", false, "100000");
+    check("  generator.cpu_us_per_connect < 20us ", true, "17.2 µs");
+}
+
+#[test]
+fn errors_are_a_count_or_a_share_of_what_was_attempted() {
+    check("errors <= 10", true, "10");
+    check("errors < 10", false, "10");
+    check("errors <= 0.1%", true, "0.1%");
+    check("errors < 0.1%", false, "0.1%");
+    check("errors.connect == 10", true, "10");
+    check("connect.failed == 0", false, "10");
+    check("connect.failed.ECONNREFUSED == 10", true, "10");
+    check("connect.failed.EMFILE == 0", true, "0");
+}
+
+#[test]
+fn what_was_not_measured_meets_no_threshold() {
+    check("message.p99 < 1h", false, "nothing");
+    check("message.rate_most >= 0/s", false, "nothing");
+    check("server.rss_bytes_per_connection < 256B", false, "nothing");
+}
+
+#[track_caller]
+fn check_error(text: &str, span: Range<usize>, suggestion: Option<&str>) {
+    let error = text.parse::<Threshold>().unwrap_err();
+    assert_eq!((error.span, error.suggestion.as_deref()), (span, suggestion), "{text}");
+}
+
+#[test]
+fn errors_point_at_the_bytes_and_suggest_the_nearest_name() {
+    check_error("conect.p99 < 1s", 0..10, Some("connect.p99"));
+    check_error(" connect.p9999 < 1s", 1..14, Some("connect.p99.99"));
+    check_error("message.p100 < 1s", 0..12, Some("message.max"));
+    check_error("message.99 < 1s", 0..10, Some("message.p99"));
+    check_error("message.p9x < 1s", 0..11, Some("message.p90"));
+    check_error("generator.lag.p05 < 1s", 0..17, Some("generator.lag.p5"));
+    check_error("message.p0 < 1s", 0..10, Some("message.p50"));
+    check_error("closed_by_peer == 0", 0..14, Some("errors.closed_by_peer"));
+    check_error("expect_timout == 0", 0..13, Some("errors.expect_timeout"));
+    check_error("errors.expect_timout < 1", 0..20, Some("errors.expect_timeout"));
+    check_error("bananas < 3", 0..7, None);
+    check_error("", 0..0, None);
+    check_error("connect.p99 = 1s", 12..13, Some("=="));
+    check_error("connect.p99 1s", 12..12, None);
+    check_error("connect.p99 < 10", 14..16, None);
+    check_error("connect.p99 < 10 parsecs", 17..24, None);
+    check_error("connect.rate_most > 10", 22..22, None);
+    check_error("errors <", 8..8, None);
+    check_error("errors. < 3", 0..7, Some("errors"));
+    check_error("step < 3", 0..4, None);
+    check_error("step.login < 3", 0..10, Some("step.login.p95"));
+    check_error("step.login. < 3", 0..11, None);
+    check_error("step.login.p9999 < 3s", 0..16, Some("step.login.p99.99"));
+    check_error("step.login.eror < 3", 0..15, Some("step.login.errors"));
+    check_error("step.login.failed < 3", 0..17, Some("step.login.errors"));
+    check_error("transaction.shop.p95 < 3s", 0..20, Some("step.shop.p95"));
+    check_error("step.login.ok < 3s", 17..18, None);
+}
+
+#[test]
+fn a_threshold_tells_its_name_what_it_asks_and_its_latency() {
+    let check = |text: &str, name: &str, condition: &str, latency: Option<(&str, u64)>| {
+        let threshold: Threshold = text.parse().unwrap();
+        assert_eq!((threshold.name(), threshold.condition()), (name, condition), "{text}");
+        assert_eq!(threshold.latency_most(), latency, "{text}");
+    };
+    check("message.p99 < 10ms", "message.p99", "< 10ms", Some(("message", 10_000)));
+    check("message.p99.9<=1s", "message.p99.9", "<=1s", Some(("message", 1_000_000)));
+    check("generator.lag.max < 5ms", "generator.lag.max", "< 5ms", Some(("generator.lag", 5_000)));
+    check("message.p99 > 10ms", "message.p99", "> 10ms", None);
+    check("errors < 0.1%", "errors", "< 0.1%", None);
+}
+
+#[test]
+fn every_listed_name_is_a_threshold() {
+    for name in names() {
+        let units = ["1s", "1", "1/s", "1%", "1B"];
+        let parsed =
+            units.iter().filter(|unit| format!("{name} < {unit}").parse::<Threshold>().is_ok());
+        assert!(parsed.count() >= 1, "{name}");
+    }
+}
