@@ -8,7 +8,7 @@ export const SCHEMA = "throng.page/1"
 export type Value = number | null
 
 export interface Latency {
-  p50: number; p90: number; p99: number; p999: number; max: number; mean: number; count: number
+  p50: number; p90: number; p95: number; p99: number; p999: number; max: number; mean: number; count: number
 }
 
 export interface Finding {
@@ -32,6 +32,7 @@ export interface Summary {
   push?: Operation
   broadcast?: { expected: number; delivered: number; missing: number; latency_us: Latency;
                 probes: Record<string, number | null>[] }
+  steps?: StepOfRun[]
   errors: Record<string, number>
   generator: { cpu_cores_used: number | null; lag_us: Latency; cores: number
                cpu_us_per_connect: number | null; cpu_us_per_message: number | null
@@ -43,6 +44,12 @@ export interface Summary {
   classes?: Record<string, Record<string, number>>
   thresholds: Judgement[]
   diagnosis: { verdict: string; findings: Finding[]; unseen: string[] }
+}
+
+/** A step with a name, or a transaction. */
+export interface StepOfRun {
+  name: string; ok: number; errors: number; waiting: number; rate_mean: number | null
+  latency_us: Latency; unanswered_us: Latency
 }
 
 export interface Operation {

@@ -7,7 +7,7 @@ import { moment, show } from "./format"
 export function tables(run: Run): HTMLElement {
   const { summary } = run
   return h("div.tables", {},
-    findings(run), operations(run), costs(run),
+    findings(run), operations(run), steps(run), costs(run),
     summary.thresholds.length > 0 ? table("Thresholds", ["threshold", "measured", ""],
       summary.thresholds.map(({ threshold, measured, met }) => [threshold, measured, met ? "met" : h("b.bad", {}, "missed")])) : null,
     errors(run), classes(run), probes(run), events(run), machine(run),
@@ -48,13 +48,28 @@ function operations(run: Run): HTMLElement {
   latencies("pushes", push)
   if (broadcast) rows.push(["broadcasts", null, null, ...cells(broadcast.latency_us)])
   rows.push(["generator lag", null, null, ...cells(generator.lag_us)])
-  return table("Operations", ["", "mean rate", "best rate", "count", "p50", "p90", "p99", "p99.9", "max"], rows,
+  return table("Operations", ["", "mean rate", "best rate", "count", ...statistics], rows,
     "Latencies count from the intended moment. Unanswered: waits that no answer ended, as long as they had lasted.")
 }
 
+/** Steps with a name, and transactions. */
+function steps(run: Run): HTMLElement | null {
+  const all = run.summary.steps ?? []
+  if (all.length === 0) return null
+  const rows: (string | null)[][] = []
+  for (const step of all) {
+    rows.push([step.name, show(step.ok, "count"), show(step.errors, "count"), show(step.rate_mean, "rate"), ...cells(step.latency_us)])
+    const waits = step.unanswered_us
+    if (waits.count > 0) rows.push(["unanswered", null, null, null, ...cells(waits)])
+  }
+  return table("Steps", ["", "done", "errors", "mean rate", "count", ...statistics], rows)
+}
+
+const statistics = ["p50", "p90", "p95", "p99", "p99.9", "max"]
+
 function cells(latency: Latency): string[] {
   const us = (value: number) => latency.count > 0 ? show(value, "us") : "–"
-  return [String(latency.count), us(latency.p50), us(latency.p90), us(latency.p99), us(latency.p999), us(latency.max)]
+  return [String(latency.count), us(latency.p50), us(latency.p90), us(latency.p95), us(latency.p99), us(latency.p999), us(latency.max)]
 }
 
 function costs(run: Run): HTMLElement {

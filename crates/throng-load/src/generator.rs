@@ -93,6 +93,8 @@ pub struct Generator {
 impl Generator {
     /// Creates the generator of core `core` of `cores`.
     pub fn new(config: Arc<GeneratorConfig>, core: CoreId, cores: usize) -> Self {
+        let mut stats = Box::new(CoreStats::new(core, config.program.classes().len()));
+        stats.steps.resize_with(config.program.step_names().len(), Default::default);
         Self {
             starts: Starts::new(&config, core, cores),
             departures: Departures::default(),
@@ -102,7 +104,7 @@ impl Generator {
             probes: Probes::new(&config, core, cores),
             awaits_probes: false,
             samples: ErrorSamples::default(),
-            stats: Box::new(CoreStats::new(core, config.program.classes().len())),
+            stats,
             run: RunState::new(config),
         }
     }

@@ -11,6 +11,7 @@ mod handshake;
 mod matcher;
 mod message;
 mod op;
+mod transaction;
 
 pub use crate::scenario::{Broadcast, OnError, Probe, Protocol, Template, TemplateVars};
 pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
@@ -20,6 +21,7 @@ pub use matcher::{MatchProgress, Matcher};
 pub use message::{IncomingMessage, MessagePattern, Pattern};
 pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
 pub(crate) use op::{OpFacts, OpRole, OpSum};
+pub use transaction::{StepIndex, TRANSACTIONS_MAX, Transaction};
 
 use std::time::Duration;
 
@@ -37,6 +39,8 @@ pub struct Program {
     templates: Vec<Template>,
     matchers: Vec<Matcher>,
     loops: Vec<Loop>,
+    transactions: Vec<Transaction>,
+    step_names: Vec<String>,
     protocol: Protocol,
     handshakes: Vec<Handshake>,
     patterns: Vec<MessagePattern>,

@@ -20,6 +20,7 @@ mod quantity;
 pub(crate) mod reader;
 pub(crate) mod step;
 pub(crate) mod step_list;
+pub(crate) mod step_name;
 mod target;
 mod template;
 pub(crate) mod values;
@@ -112,9 +113,6 @@ fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Scenario> {
     let load =
         reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
     let load = load.and_then(|node| load::read(reader, node));
-    let thresholds =
-        fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
-
     let on_error = fields.get("on_error");
     let classes = match (fields.get("user"), fields.get("users")) {
         (Some(user), None) => {
@@ -146,6 +144,9 @@ fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Scenario> {
             None
         }
     };
+    // Thresholds may name steps.
+    let thresholds =
+        fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
     Some(Scenario {
         target: target?,
         protocol,
@@ -223,13 +224,16 @@ fn read_thresholds(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Threshold
 fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     let text = reader.text(node, "a threshold", "a comparison such as connect.p99 < 100ms")?;
     let read = text.parse::<Threshold>();
-    if let Err(error) = &read {
-        let span = reader.inner_span(node, error.span.clone());
-        let label = match &error.suggestion {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("expected {}", error.expected),
-        };
-        reader.error(span, format!("invalid threshold: {}", error.problem), label);
+    match &read {
+        Ok(threshold) => step_name::check_threshold(reader, node, threshold),
+        Err(error) => {
+            let span = reader.inner_span(node, error.span.clone());
+            let label = match &error.suggestion {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("expected {}", error.expected),
+            };
+            reader.error(span, format!("invalid threshold: {}", error.problem), label);
+        }
     }
     read.ok()
 }

@@ -28,6 +28,7 @@ pub(crate) mod push;
 mod repeat;
 pub(crate) mod send;
 pub(crate) mod stay;
+mod transaction;
 pub(crate) mod wait;
 
 use crate::scenario::step::StepKind;
@@ -43,6 +44,7 @@ pub(crate) const STEPS: &[StepKind] = &[
     wait::KIND,
     every::KIND,
     repeat::KIND,
+    transaction::KIND,
     stay::KIND,
     close::KIND,
 ];

@@ -21,6 +21,8 @@ pub(crate) mod iteration;
 mod loop_counter;
 mod loops;
 pub(crate) mod machine;
+pub(crate) mod named;
+mod nested;
 pub(crate) mod outcomes;
 pub(crate) mod receipts;
 pub(crate) mod record;
@@ -28,6 +30,7 @@ mod request;
 pub(crate) mod session;
 pub(crate) mod state;
 pub(crate) mod timing;
+mod transactions;
 pub(crate) mod unasked;
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use serde_json::Value;
 use throng_report::{
     ClassCounters, CoreCounters, Histogram, Interval, KernelCounters, LoadCounters, LoadInterval,
     MachineUse, Metric, ProbeCounters, ProcessMetric, ProcessUse, ServerCounters, ServerSnapshot,
+    StepInterval,
 };
 use throng_view::metrics::{MetricsEndpoint, RunMetrics, ServerMetrics};
 
@@ -39,6 +40,36 @@ fn a_run_shows_its_counters_with_their_values() {
     let busy = [("machine", "generator"), ("mode", "busy")];
     scraped.check("throng_machine_cpu_seconds_total", &busy, 0.000_003);
     scraped.check("throng_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+}
+
+#[test]
+fn steps_with_a_name_have_a_label() {
+    let metrics = RunMetrics::default();
+    let mut greeting = StepInterval {
+        name: "greeting".to_owned(),
+        ok: 5,
+        errors: 2,
+        waiting: 1,
+        ..StepInterval::default()
+    };
+    greeting.latency.record_n(20_000, 5);
+    greeting.unanswered.record_n(5_000_000, 2);
+    let checkout = StepInterval { name: "checkout".to_owned(), ..StepInterval::default() };
+    let mut run = interval(3);
+    if let Some(load) = &mut run.load {
+        load.steps = vec![greeting, checkout];
+    }
+    metrics.add(&run);
+    metrics.add(&run);
+    let scraped = Exposition::parse(&scrape_run(metrics));
+    let (greeting, checkout) = ([("step", "greeting")], [("step", "checkout")]);
+    scraped.check("throng_load_step_ok_total", &greeting, 5.0);
+    scraped.check("throng_load_step_errors_total", &greeting, 2.0);
+    scraped.check("throng_load_step_waiting_total", &greeting, 1.0);
+    scraped.check("throng_load_step_errors_total", &checkout, 0.0);
+    scraped.check("throng_load_step_latency_seconds_count", &greeting, 10.0);
+    scraped.check("throng_load_step_unanswered_seconds_count", &greeting, 4.0);
+    scraped.check("throng_load_step_latency_seconds_count", &checkout, 0.0);
 }
 
 #[test]

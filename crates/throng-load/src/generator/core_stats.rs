@@ -2,12 +2,14 @@
 
 use throng_base::Instant;
 use throng_report::{
-    ArrivalLatencies, ClassCounters, CoreCounters, Histogram, LoadCounters, UnansweredWaits,
+    ArrivalLatencies, ClassCounters, CoreCounters, Histogram, LoadCounters, StepInterval,
+    UnansweredWaits,
 };
 
 use super::error_samples::ErrorSample;
 use super::incidents::Incidents;
 use super::probe_tally::ProbeTally;
+use crate::program::StepIndex;
 use crate::user::{AnswerTiming, ConnectFailure, ErrorKind};
 
 /// One core's counters since the start, and its histograms since the previous hand-over.
@@ -49,6 +51,8 @@ pub struct CoreStats {
     pub unanswered: UnansweredWaits,
     /// Counts and latencies of probes since the previous hand-over.
     pub probes: Vec<ProbeTally>,
+    /// Steps with a name and transactions, by their index; without the names.
+    pub steps: Vec<StepInterval>,
     /// Lag: lateness of actions that only depended on the generator.
     pub lag: Histogram,
     /// Times without answers, and times in which the target was away.
@@ -78,6 +82,10 @@ impl CoreStats {
         self.classes.clone_from(&other.classes);
         self.connect_failures.clone_from(&other.connect_failures);
         self.close_codes.clone_from(&other.close_codes);
+        self.steps.resize_with(other.steps.len(), StepInterval::default);
+        for (step, other) in self.steps.iter_mut().zip(&other.steps) {
+            (step.ok, step.errors, step.waiting) = (other.ok, other.errors, other.waiting);
+        }
     }
 
     /// Clears the measurements and frees their memory. Counters stay.
@@ -94,6 +102,7 @@ impl CoreStats {
         }
         self.arrival = ArrivalLatencies::default();
         self.unanswered = UnansweredWaits::default();
+        self.steps.iter_mut().for_each(|step| *step = step.without_measured());
         self.probes.clear();
         self.samples.clear();
         self.incidents = Incidents::default();
@@ -151,6 +160,25 @@ impl CoreStats {
         self.counters.pushes_ok += 1;
     }
 
+    /// Returns the steps of a name.
+    pub(super) fn step(&mut self, step: StepIndex) -> &mut StepInterval {
+        &mut self.steps[step.get()]
+    }
+
+    /// Counts a step with a name that is done. Records its latency if that means something.
+    pub(super) fn count_step(
+        &mut self,
+        step: StepIndex,
+        from: Option<Instant>,
+        timing: AnswerTiming,
+    ) {
+        let step = self.step(step);
+        step.ok += 1;
+        if let Some(from) = from {
+            timing.record(from, &mut step.latency, &mut step.arrival);
+        }
+    }
+
     pub(super) fn count_connect_failure(&mut self, why: ConnectFailure) {
         self.counters.connects_failed += 1;
         count(&mut self.connect_failures, why);
@@ -193,6 +221,8 @@ mod tests {
         stats.count_connect_failure(ConnectFailure::Errno(Errno::CONN_REFUSED));
         stats.count_close(Some(1011));
         stats.probe(3).counters.sent += 1;
+        stats.steps = vec![StepInterval { errors: 4, ..StepInterval::default() }];
+        stats.steps[0].unanswered.record_us(9);
         let fresh = Box::new(CoreStats::new(0, 0)).continue_from(&stats);
         assert_eq!(
             (fresh.core_id, fresh.counters.connects_ok, fresh.classes[0].connects_ok),
@@ -206,5 +236,6 @@ mod tests {
             (&[(Some(1011), 1)][..], 1)
         );
         assert!(fresh.connect.is_empty() && fresh.probes.is_empty());
+        assert_eq!(fresh.steps, [StepInterval { errors: 4, ..StepInterval::default() }]);
     }
 }

@@ -74,6 +74,12 @@ impl Recorder<'_> {
                     stats.unanswered.tcp.record_us(waited_us);
                 }
             }
+            Record::StepDone { step, from, timing } => stats.count_step(step, from, timing),
+            Record::StepFailed(step) => stats.step(step).errors += 1,
+            Record::StepCut(step) => stats.step(step).waiting += 1,
+            Record::StepUnanswered { step, from } => {
+                stats.step(step).unanswered.record_us(now.micros_since(from));
+            }
             Record::TurnsDue(count) => counters.turns_intended += count,
             Record::MissedTurns(missed) => self.missed_turns(&missed),
             Record::Late(due) => stats.lag.record_us(now.micros_since(due)),
@@ -104,6 +110,9 @@ impl Recorder<'_> {
         }
         if let Some(kind) = missed.kind {
             record_turns(histogram(&mut self.stats.unanswered, kind), missed, self.now);
+        }
+        for step in self.program.steps_of_turn(&missed.looping) {
+            record_turns(&mut self.stats.step(step).unanswered, missed, self.now);
         }
     }
 

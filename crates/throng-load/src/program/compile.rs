@@ -17,6 +17,8 @@ impl Program {
             templates: Vec::new(),
             matchers: Vec::new(),
             loops: Vec::new(),
+            transactions: Vec::new(),
+            step_names: Vec::new(),
             protocol: scenario.protocol,
             handshakes: Vec::new(),
             patterns: Vec::new(),

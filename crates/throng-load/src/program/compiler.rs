@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::handshake::Handshake;
 use super::{
     ChannelRequest, LatencyKind, Loop, Matcher, MessagePattern, Op, OpFacts, OpRole, OpSum,
-    Program, Template, TopicTemplate, Turns,
+    Program, StepIndex, Template, TopicTemplate, Transaction, Turns,
 };
 use crate::scenario::Target;
 use crate::steps::connect::upgrade::UpgradeOptions;
@@ -16,17 +16,33 @@ pub(crate) struct Compiler<'a> {
     target: &'a Target,
     /// Number of loops around the next op.
     depth: u8,
+    /// Number of transactions around the next op.
+    transactions: u8,
+    /// Name of the present step, until an op has it.
+    step: Option<StepIndex>,
     /// Sum of the ops so far, in the loop that is compiled.
     pub(super) sum: OpSum,
 }
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(program: &'a mut Program, target: &'a Target) -> Self {
-        Self { program, target, depth: 0, sum: OpSum::NONE }
+        Self { program, target, depth: 0, transactions: 0, step: None, sum: OpSum::NONE }
+    }
+
+    /// Begins a step: its name belongs to the first of its ops that has a latency.
+    pub(crate) fn begin_step(&mut self, name: Option<&str>) {
+        self.step = name.map(|name| self.step_index(name));
+    }
+
+    /// Returns the index of the name of a step or transaction.
+    fn step_index(&mut self, name: &str) -> StepIndex {
+        StepIndex::new(index_of(&mut self.program.step_names, name.to_owned()))
     }
 
     /// Appends an op.
     pub(crate) fn push(&mut self, op: Op, facts: OpFacts) {
+        let step = if facts.latency.is_some() { self.step.take() } else { None };
+        let facts = OpFacts { step, ..facts };
         self.program.ops.push(op);
         self.program.facts.push(facts);
         self.sum = self.sum.then(facts.into());
@@ -52,6 +68,20 @@ impl<'a> Compiler<'a> {
         self.push(Op::LoopEnd { index }, OpFacts::of_role(OpRole::LoopEnds { index }));
         self.program.loops[at].after = self.next_pc();
         self.sum = before.then(OpSum { time_min: time_min(self.sum.time_min), ..self.sum });
+    }
+
+    /// Appends a transaction around the ops that `body` appends.
+    pub(crate) fn transaction(&mut self, name: &str, body: impl FnOnce(&mut Self)) {
+        let step = self.step_index(name);
+        let (at, begin) = (self.program.transactions.len(), self.next_pc());
+        let (index, slot) = (at as u32, self.transactions);
+        self.program.transactions.push(Transaction { slot, step, body: begin + 1, after: 0 });
+        self.push(Op::TransactionBegin { index }, OpFacts::of_role(OpRole::Neutral));
+        self.transactions += 1;
+        body(self);
+        self.transactions -= 1;
+        self.push(Op::TransactionEnd { index }, OpFacts::of_role(OpRole::Neutral));
+        self.program.transactions[at].after = self.next_pc();
     }
 
     /// Appends a request of a channel. Its reply is found by its ref, so it is no answer to a

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::StepIndex;
+
 /// One operation of a user. Spans are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
@@ -61,6 +63,16 @@ pub enum Op {
         /// Index of the loop, see [`Program::loop_at`](super::Program::loop_at).
         index: u32,
     },
+    /// Begins a transaction, at the intended moment of its first step.
+    TransactionBegin {
+        /// Index of the [`Program::transaction`](super::Program::transaction).
+        index: u32,
+    },
+    /// Ends a transaction.
+    TransactionEnd {
+        /// Index of the [`Program::transaction`](super::Program::transaction).
+        index: u32,
+    },
     /// Keeps the connection until the run ends.
     Stay,
     /// Closes the connection.
@@ -79,6 +91,8 @@ pub(crate) struct OpFacts {
     pub(crate) role: OpRole,
     /// Latency that a wait in it belongs to.
     pub(crate) latency: Option<LatencyKind>,
+    /// Name of its step, if it has one. The compiler sets it.
+    pub(crate) step: Option<StepIndex>,
     /// Upper bound of the bytes of all messages that it sends at once; 0 if it sends none. The
     /// output of a user has room for them.
     pub(crate) bytes_max: usize,
@@ -117,7 +131,7 @@ pub(crate) enum OpRole {
 impl OpFacts {
     /// Returns the facts of an op that measures nothing, sends nothing and takes no time.
     pub(crate) const fn of_role(role: OpRole) -> Self {
-        Self { role, latency: None, bytes_max: 0, time_min: Some(Duration::ZERO) }
+        Self { role, latency: None, step: None, bytes_max: 0, time_min: Some(Duration::ZERO) }
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
-use throng_report::{LoadCounters, LoadInterval, Merge, RunEventKind, Tally};
+use throng_report::{LoadCounters, LoadInterval, Merge, RunEventKind, StepInterval, Tally};
 
 use super::first_errors::FirstErrors;
 use super::probes::Probes;
@@ -22,6 +22,8 @@ pub struct Collector {
     spare: Vec<Box<CoreStats>>,
     phases: Vec<String>,
     classes: Vec<String>,
+    /// Names of steps and transactions.
+    steps: Vec<String>,
     probes: Probes,
     first_errors: FirstErrors,
     /// Incidents of the cores that have answered since the last interval.
@@ -64,12 +66,20 @@ impl Collector {
             spare: Vec::new(),
             phases,
             classes,
+            steps: Vec::new(),
             probes: Probes::new(probe),
             first_errors: FirstErrors::default(),
             incidents: Vec::new(),
             interval: LoadInterval::default(),
             growth: CounterGrowth::default(),
         }
+    }
+
+    /// Sets the names of steps and transactions, in the order of their indexes.
+    #[must_use]
+    pub fn with_steps(mut self, names: &[String]) -> Self {
+        self.steps = names.to_vec();
+        self
     }
 
     /// Returns the cores whose stats are to be requested, each with empty stats to continue in.
@@ -111,6 +121,12 @@ impl Collector {
         interval.arrival.merge(&stats.arrival);
         interval.lag.merge(&stats.lag);
         interval.unanswered.merge(&stats.unanswered);
+        interval.steps.resize_with(self.steps.len(), StepInterval::default);
+        for (sum, step) in interval.steps.iter_mut().zip(&stats.steps) {
+            sum.latency.merge(&step.latency);
+            sum.arrival.merge(&step.arrival);
+            sum.unanswered.merge(&step.unanswered);
+        }
         self.probes.add_tallies(&stats.probes, interval);
         interval.core.turn_us_most = interval.core.turn_us_most.max(stats.core.turn_us_most);
         self.incidents.push(stats.incidents);
@@ -159,11 +175,27 @@ impl Collector {
                 }
             }
         }
+        self.count_steps(&mut interval);
         self.probes.report(&mut interval);
         interval.answer_gap = gap_of_all(&self.incidents, Instant::ZERO);
         interval.outage = outage_of_all(&self.incidents, Instant::ZERO);
         self.incidents.clear();
         interval
+    }
+}
+
+impl Collector {
+    /// Sets the names and the counters of steps and transactions.
+    fn count_steps(&self, interval: &mut LoadInterval) {
+        interval.steps.resize_with(self.steps.len(), StepInterval::default);
+        for (at, (sum, name)) in interval.steps.iter_mut().zip(&self.steps).enumerate() {
+            sum.name.clone_from(name);
+            for step in self.views.iter().filter_map(|view| view.last.steps.get(at)) {
+                sum.ok += step.ok;
+                sum.errors += step.errors;
+                sum.waiting += step.waiting;
+            }
+        }
     }
 }
 

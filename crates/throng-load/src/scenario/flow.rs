@@ -122,6 +122,11 @@ impl<'r, 's> Flow<'r, 's> {
         self.state.joined.retain(|joined| joined != topic);
     }
 
+    /// Reports whether no later step is reached.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.connection == ConnectionState::Over
+    }
+
     /// Marks all later steps as never reached.
     pub(crate) fn end(&mut self) {
         self.state.connection = ConnectionState::Over;

@@ -8,6 +8,7 @@ use std::ops::Range;
 use throng_base::units::{Problem, UnitError, nearest};
 
 use super::node::{Kind, Node};
+use super::step_name::{self, StepNames};
 use super::template::Template;
 use super::{Diagnostic, Protocol};
 
@@ -17,6 +18,10 @@ pub(crate) struct Reader<'s> {
     pub(crate) mistakes: Vec<Diagnostic>,
     /// Protocol of the scenario, which decides the valid steps and their keys.
     pub(crate) protocol: Protocol,
+    /// Names of steps so far.
+    pub(super) step_names: StepNames,
+    /// Kind of the step that is read, if such steps may have a name; and the name.
+    named: Option<(&'static str, Option<String>)>,
 }
 
 /// Entries of a mapping whose keys are all known.
@@ -43,7 +48,29 @@ impl<'n> Fields<'n> {
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(source: &'s str) -> Self {
-        Self { source, mistakes: Vec::new(), protocol: Protocol::Tcp }
+        Self {
+            source,
+            mistakes: Vec::new(),
+            protocol: Protocol::Tcp,
+            step_names: StepNames::default(),
+            named: None,
+        }
+    }
+
+    /// Begins to read a step of this kind: if such steps may have a name, its fields have a key
+    /// `name`, which its reader does not see.
+    pub(super) fn begin_step(&mut self, kind: &'static str) {
+        self.named = step_name::may_be_named(kind).then_some((kind, None));
+    }
+
+    /// Reports whether the step that is read has a name.
+    pub(crate) fn has_named_step(&self) -> bool {
+        self.named.as_ref().is_some_and(|(_, name)| name.is_some())
+    }
+
+    /// Returns the name of the step that was read.
+    pub(super) fn end_step(&mut self) -> Option<String> {
+        self.named.take()?.1
     }
 
     /// Reports a mistake.
@@ -70,7 +97,15 @@ impl<'s> Reader<'s> {
             return None;
         };
         let (mut entries, mut meant) = (Vec::new(), Vec::new());
+        let of_step = self.named.as_ref().map(|(kind, _)| *kind);
+        let of_step = of_step.filter(|kind| what == format!("`{kind}`"));
+        let known: Vec<&str> = known.iter().copied().chain(of_step.map(|_| NAME)).collect();
+        let known = known.as_slice();
         for (key, value) in pairs {
+            if let (Some(NAME), Some(kind)) = (key.scalar(), of_step) {
+                self.named = Some((kind, step_name::read(self, value, kind)));
+                continue;
+            }
             match key.scalar() {
                 Some(name) if known.contains(&name) => entries.push((name, key, value)),
                 Some(name) => {
@@ -243,6 +278,9 @@ impl<'s> Reader<'s> {
         span.start..span.start + text.lines().next().map_or(0, str::len)
     }
 }
+
+/// The key of a step's own name.
+const NAME: &str = "name";
 
 /// A key, and the reader of its value.
 pub(crate) type Form<T> = (&'static str, fn(&mut Reader<'_>, &Node) -> Option<T>);

@@ -54,6 +54,8 @@ pub struct Step {
     /// First line of the step in the source.
     pub(super) span: Range<usize>,
     pub(crate) action: Arc<dyn Action>,
+    /// Name that the scenario gives it, to measure it apart.
+    pub(super) own_name: Option<String>,
 }
 
 /// Reports every step that is impossible at its place.
@@ -68,5 +70,8 @@ pub(crate) fn check_steps(steps: &[Step], flow: &mut Flow<'_, '_>) {
 
 /// Appends the ops of steps.
 pub(crate) fn compile_steps(steps: &[Step], compiler: &mut Compiler<'_>) {
-    steps.iter().for_each(|step| step.action.compile(compiler));
+    for step in steps {
+        compiler.begin_step(step.own_name.as_deref());
+        step.action.compile(compiler);
+    }
 }

@@ -7,15 +7,21 @@ use super::flow::Flow;
 use super::node::{Kind, Node};
 use super::reader::{Fields, Reader};
 use super::step::{Step, StepForm, StepKind, check_steps};
-use crate::program::LOOPS_MAX;
+use crate::program::{LOOPS_MAX, TRANSACTIONS_MAX};
 
 /// Place of a step: what the reader of a loop's body must know.
 pub(crate) struct StepPlace {
     kinds: &'static [StepKind],
-    /// Number of loops around it.
-    depth: usize,
+    nesting: Nesting,
     /// Bytes of its name in the source.
     name: Range<usize>,
+}
+
+/// The numbers of loops and of transactions around a step.
+#[derive(Clone, Copy, Default)]
+struct Nesting {
+    loops: usize,
+    transactions: usize,
 }
 
 impl StepPlace {
@@ -31,13 +37,40 @@ impl StepPlace {
         fields: &Fields<'_>,
         what: &str,
     ) -> Option<Vec<Step>> {
-        if self.depth >= LOOPS_MAX {
+        if self.nesting.loops >= LOOPS_MAX {
             let title = format!("loops are nested more than {LOOPS_MAX} deep");
             self.error(reader, &title, "this one is too deep");
             return None;
         }
+        let loops = self.nesting.loops + 1;
+        self.read_steps(reader, fields, what, Nesting { loops, ..self.nesting })
+    }
+
+    /// Reads the steps of a transaction, under `do`.
+    pub(crate) fn read_transaction(
+        &self,
+        reader: &mut Reader<'_>,
+        fields: &Fields<'_>,
+    ) -> Option<Vec<Step>> {
+        if self.nesting.transactions >= TRANSACTIONS_MAX {
+            let title = format!("transactions are nested more than {TRANSACTIONS_MAX} deep");
+            self.error(reader, &title, "this one is too deep");
+            return None;
+        }
+        let transactions = self.nesting.transactions + 1;
+        let nesting = Nesting { transactions, ..self.nesting };
+        self.read_steps(reader, fields, "`transaction`", nesting)
+    }
+
+    fn read_steps(
+        &self,
+        reader: &mut Reader<'_>,
+        fields: &Fields<'_>,
+        what: &str,
+        nesting: Nesting,
+    ) -> Option<Vec<Step>> {
         let body = reader.require(fields, "do", what, "do: [send: ping]")?;
-        read_list(reader, body, "`do`", self.kinds, self.depth + 1)
+        read_list(reader, body, "`do`", self.kinds, nesting)
     }
 }
 
@@ -47,7 +80,7 @@ pub(super) fn read(
     node: &Node,
     kinds: &'static [StepKind],
 ) -> Option<Vec<Step>> {
-    let steps = read_list(reader, node, "`user`", kinds, 0)?;
+    let steps = read_list(reader, node, "`user`", kinds, Nesting::default())?;
     check_steps(&steps, &mut Flow::new(reader));
     Some(steps)
 }
@@ -57,7 +90,7 @@ fn read_list(
     node: &Node,
     what: &str,
     kinds: &'static [StepKind],
-    depth: usize,
+    nesting: Nesting,
 ) -> Option<Vec<Step>> {
     let Kind::List(items) = &node.kind else {
         reader.wrong_kind(node, what, "a list of steps such as `- connect`");
@@ -67,7 +100,7 @@ fn read_list(
         reader.error(node.span.clone(), format!("{what} has no steps"), "add at least one");
         return None;
     }
-    let steps: Vec<_> = items.iter().map(|item| read_step(reader, item, kinds, depth)).collect();
+    let steps: Vec<_> = items.iter().map(|item| read_step(reader, item, kinds, nesting)).collect();
     steps.into_iter().collect()
 }
 
@@ -75,7 +108,7 @@ fn read_step(
     reader: &mut Reader<'_>,
     item: &Node,
     kinds: &'static [StepKind],
-    depth: usize,
+    nesting: Nesting,
 ) -> Option<Step> {
     let (name, span, value) = name_and_value(reader, item, kinds)?;
     let kind = kinds.iter().find(|kind| kind.name == name);
@@ -83,11 +116,12 @@ fn read_step(
         unknown_step(reader, span, name, kinds);
         return None;
     };
+    reader.begin_step(kind.name);
     let action = match (&kind.form, value) {
         (StepForm::Value(read), Some(value)) => read(reader, value),
         (StepForm::OptionalValue(read), value) => read(reader, value),
         (StepForm::Body(read), Some(value)) => {
-            read(reader, value, &StepPlace { kinds, depth, name: span })
+            read(reader, value, &StepPlace { kinds, nesting, name: span })
         }
         (StepForm::Value(_) | StepForm::Body(_), None) => {
             let label = format!("for example `{}`", kind.example);
@@ -95,8 +129,9 @@ fn read_step(
             None
         }
     };
-    let action = action?.into();
-    Some(Step { name: kind.name, span: reader.first_line(&item.span), action })
+    let own_name = reader.end_step();
+    let (action, span) = (action?.into(), reader.first_line(&item.span));
+    Some(Step { name: kind.name, span, action, own_name })
 }
 
 /// Reads the name of a step, where it stands, and the step's value if it has one.

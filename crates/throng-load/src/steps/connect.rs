@@ -7,6 +7,7 @@ use super::prelude::*;
 use crate::user::context::{SocketStatus, UserAction};
 use crate::user::encoder::as_text;
 use crate::user::error::ConnectFailure;
+use crate::user::named;
 use crate::user::outcomes;
 use crate::user::record::Sample;
 use crate::user::session::UserSession;
@@ -170,6 +171,7 @@ fn succeed(cx: &mut UserContext<'_>) -> StepOutcome {
     cx.user.set_link(Link::Connected);
     cx.user.set_wait(UserWait::Yield);
     cx.record(Record::Connected { from, timing });
+    named::succeed(cx, Some(from), timing);
     cx.wait_until(Deadline::Never);
     StepOutcome::Next
 }

@@ -7,6 +7,7 @@ use super::prelude::*;
 use crate::program::{IncomingMessage, MatchProgress, Matcher, MessagePattern, Pattern};
 use crate::scenario::reader::Form;
 use crate::scenario::values::{read_hex, read_length};
+use crate::user::named;
 use crate::user::record::Sample;
 use crate::user::state::Packed;
 use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
@@ -313,6 +314,7 @@ fn complete(cx: &mut UserContext<'_>, timing: AnswerTiming, from: Option<Instant
     user.intended = cx.now;
     user.set_wait(UserWait::Yield);
     cx.record(Record::Answered { timing, from });
+    named::succeed(cx, from, timing);
     cx.wait_until(Deadline::Never);
     StepOutcome::Next
 }

@@ -5,6 +5,7 @@ use throng_base::Instant;
 use super::prelude::*;
 use crate::program::{ChannelRequest, ChannelRequestKind};
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
+use crate::user::named;
 
 pub(super) const KIND: StepKind = StepKind {
     name: "push",
@@ -50,6 +51,11 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
     let event = read_event(reader, &fields, "`push`");
     let payload = json::read_object(reader, fields.get("payload"), "`payload`");
     let reply = reader.flag(&fields, "reply", true);
+    if reply == Some(false) && reader.has_named_step() {
+        let span = fields.key_span("reply");
+        let title = "a `push` that waits for no reply cannot have a `name`";
+        reader.error(span, title, "there is no latency to measure; leave out one of the two");
+    }
     let timeout = read_timeout(reader, fields.get("timeout"), REPLY_TIMEOUT_DEFAULT);
     Some(Box::new(Push {
         topic: topic?,
@@ -71,4 +77,5 @@ pub(crate) fn sent(cx: &mut UserContext<'_>, awaits_reply: bool) {
 /// Notes that the server has answered the push of `from` ok.
 pub(crate) fn answered(cx: &mut UserContext<'_>, from: Instant) {
     cx.record(Record::Pushed { from, timing: cx.timing() });
+    named::succeed(cx, Some(from), cx.timing());
 }

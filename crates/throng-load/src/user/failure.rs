@@ -8,9 +8,11 @@ use throng_engine::{Arrival, Deadline};
 use super::context::{StepOutcome, UserContext};
 use super::error::ErrorKind;
 use super::inbox::Inbox;
+use super::named;
 use super::outcomes;
 use super::state::{Link, UserWait};
 use super::timing::AnswerTiming;
+use super::transactions;
 use crate::program::{OnError, Op};
 
 /// Counts an error and skips the present step: an earlier error has taken away what it needs.
@@ -19,6 +21,8 @@ pub(crate) fn skip_step(cx: &mut UserContext<'_>, kind: ErrorKind) -> StepOutcom
     if let Op::ExpectBytes { .. } | Op::ExpectMessage { .. } = cx.op() {
         cx.count(|c| c.messages_failed += 1);
     }
+    named::fail(cx);
+    transactions::fail(cx, false);
     cx.user.set_erred();
     StepOutcome::Next
 }
@@ -56,6 +60,7 @@ pub(crate) fn fail_beside(cx: &mut UserContext<'_>, kind: ErrorKind) -> StepOutc
     if cx.on_error() == OnError::Continue {
         cx.user.set_erred();
         cx.count_error(kind);
+        transactions::fail(cx, false);
         return StepOutcome::Wait;
     }
     fail_step(cx, kind)

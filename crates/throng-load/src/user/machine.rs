@@ -8,7 +8,7 @@ use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
 use super::error::{ConnectFailure, ErrorKind};
 use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
-use super::{ending, failure, heartbeat, iteration, loops, outcomes, request};
+use super::{ending, failure, heartbeat, iteration, loops, outcomes, request, transactions};
 use crate::program::{IncomingMessage, Op};
 use crate::steps::{close, connect, expect, send, stay, wait};
 
@@ -147,6 +147,8 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::Wait { span_ns, jitter } => wait::begin(cx, span_ns, jitter),
         Op::LoopBegin { index } => loops::begin(cx, index),
         Op::LoopEnd { index } => loops::end_turn(cx, index),
+        Op::TransactionBegin { index } => transactions::begin(cx, index),
+        Op::TransactionEnd { index } => transactions::end(cx, index),
         Op::Stay => stay::begin(cx),
         Op::Close { how } => close::begin(cx, how),
         Op::End => iteration::end(cx),

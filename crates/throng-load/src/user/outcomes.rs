@@ -9,8 +9,10 @@ use throng_base::Instant;
 
 use super::context::{Rules, UserContext};
 use super::loops;
+use super::named;
 use super::record::{IterationEnd, Record};
 use super::state::{User, UserState, UserWait};
+use super::transactions;
 use crate::program::{LatencyKind, Op, Program, Protocol};
 
 /// Response that a user waits for from the server.
@@ -62,6 +64,7 @@ impl ServerWait {
 /// that it was given, and the wait is recorded. A failed connect is also counted by its
 /// [`ConnectFailure`](super::ConnectFailure).
 pub(crate) fn fail_wait(cx: &mut UserContext<'_>, timed_out: bool) {
+    transactions::fail(cx, timed_out);
     let Some(wait) = ServerWait::of(cx.user, cx.rules.program) else { return };
     match wait {
         ServerWait::Connect => {}
@@ -71,6 +74,7 @@ pub(crate) fn fail_wait(cx: &mut UserContext<'_>, timed_out: bool) {
         ServerWait::Push => cx.count(|c| c.pushes_failed += 1),
         ServerWait::SendSpace => cx.count(|c| c.sends_failed += 1),
     }
+    named::fail(cx);
     if timed_out {
         record_unanswered(cx, wait);
     }
@@ -90,6 +94,7 @@ fn cut_off_wait(cx: &mut UserContext<'_>) {
         ServerWait::Push => cx.count(|c| c.pushes_waiting += 1),
         ServerWait::SendSpace => cx.count(|c| c.sends_waiting += 1),
     }
+    named::cut_off(cx);
     record_unanswered(cx, wait);
 }
 
@@ -102,6 +107,7 @@ fn record_unanswered(cx: &mut UserContext<'_>, wait: ServerWait) {
     let is_tcp_part = wait == ServerWait::Connect && cx.rules.program.protocol() != Protocol::Tcp;
     let kind = cx.rules.program.latency_kind_at(cx.user.pc());
     cx.record(Record::Unanswered { kind, is_tcp_part, from });
+    named::record_unanswered(cx, from);
 }
 
 /// Counts a user that is stopped: the step that it waits in, and the end of its iteration. Does
@@ -109,6 +115,7 @@ fn record_unanswered(cx: &mut UserContext<'_>, wait: ServerWait) {
 pub(crate) fn stop(cx: &mut UserContext<'_>) {
     let UserState::Running { wait, link, has_erred } = cx.user.state else { return };
     cut_off_wait(cx);
+    transactions::cut_off(cx);
     let failed = matches!(wait, UserWait::CloseAfterError | UserWait::CloseAfterFailedConnect);
     let is_done = is_done(cx.user, cx.rules, cx.now);
     loops::count_missed_turns(cx, failed);

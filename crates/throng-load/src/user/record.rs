@@ -6,7 +6,7 @@ use throng_proto::websocket::Violation;
 
 use super::error::{ConnectFailure, ErrorKind};
 use super::timing::AnswerTiming;
-use crate::program::{LatencyKind, Loop};
+use crate::program::{LatencyKind, Loop, StepIndex};
 
 /// Event that a user records. A latency counts from the intended moment `from` to the arrival of
 /// what ended it.
@@ -49,6 +49,15 @@ pub(crate) enum Record<'a> {
     /// A wait for the server since `from` ended without an answer; `is_tcp_part` if TCP's part of a
     /// WebSocket's connect was missing.
     Unanswered { kind: Option<LatencyKind>, is_tcp_part: bool, from: Instant },
+    /// A step with a name, or a transaction, is done. Without `from`, its latency would mean
+    /// nothing.
+    StepDone { step: StepIndex, from: Option<Instant>, timing: AnswerTiming },
+    /// An error ended a step with a name, or a transaction.
+    StepFailed(StepIndex),
+    /// The user was stopped in a step with a name, or in a transaction.
+    StepCut(StepIndex),
+    /// The wait of a step with a name, or a transaction, since `from` ended without an answer.
+    StepUnanswered { step: StepIndex, from: Instant },
     /// Turns of a loop came due and never begin.
     MissedTurns(MissedTurns),
     /// This many turns of loops came due.

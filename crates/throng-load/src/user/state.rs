@@ -5,9 +5,10 @@ use throng_base::{Instant, Prng};
 use super::channels::Channels;
 use super::inbox::Inbox;
 use super::loop_counter::LoopCounter;
+use super::nested::Nested;
 use super::receipts::Receipts;
 use super::timing::CLOCK_ERROR_MAX;
-use crate::program::{LOOPS_MAX, TemplateVars};
+use crate::program::TemplateVars;
 
 /// A virtual user: a place in the program, a few small counters and a seed. There are millions.
 #[derive(Debug)]
@@ -22,8 +23,8 @@ pub struct User {
     /// a connect, the moment at which it began.
     pub(crate) message_from: Instant,
     pub(crate) outermost_loop: LoopCounter,
-    /// Counters of the inner loops. Almost no user has any.
-    pub(crate) inner_loops: Option<Box<[LoopCounter; LOOPS_MAX - 1]>>,
+    /// Inner loops and transactions. Almost no user has any.
+    pub(crate) nested: Option<Box<Nested>>,
     /// Channels that the user has joined or is joining.
     pub(crate) channels: Channels,
     /// Probes that the user has received. The machine does not know them.
@@ -166,7 +167,7 @@ impl User {
             intended: due,
             message_from: Instant::FAR,
             outermost_loop: LoopCounter::default(),
-            inner_loops: None,
+            nested: None,
             channels: Channels::default(),
             receipts: Receipts::default(),
             inbox: None,
@@ -316,8 +317,13 @@ impl User {
     pub(crate) fn loop_counter(&mut self, depth: u8) -> &mut LoopCounter {
         match usize::from(depth).checked_sub(1) {
             None => &mut self.outermost_loop,
-            Some(index) => &mut self.inner_loops.get_or_insert_default()[index],
+            Some(index) => &mut self.nested.get_or_insert_default().loops[index],
         }
+    }
+
+    /// Returns the intended moment of the transaction at `depth`; [`Instant::FAR`] if it has ended.
+    pub(crate) fn transaction_begun(&mut self, depth: u8) -> &mut Instant {
+        &mut self.nested.get_or_insert_default().transactions[usize::from(depth)]
     }
 
     /// Returns the next ref of this connection.

@@ -9,7 +9,7 @@ use prometheus_client::registry::Unit;
 use throng_report::metric::MetricKind;
 use throng_report::{
     ClassCounters, CounterField, Endpoint, Histogram, Interval, KernelCounters, LoadInterval,
-    MachineUse, Metric, ProcessMetric, UnansweredWaits,
+    MachineUse, Metric, ProcessMetric, StepInterval, UnansweredWaits,
 };
 
 use super::buckets::BucketCounts;
@@ -32,6 +32,16 @@ struct RunState {
     latency: Operations,
     unanswered: Operations,
     lag: BucketCounts,
+    /// Steps with a name and transactions.
+    steps: Vec<StepBuckets>,
+}
+
+/// The histograms of the steps of a name so far.
+#[derive(Clone, Debug, Default)]
+struct StepBuckets {
+    name: String,
+    latency: BucketCounts,
+    unanswered: BucketCounts,
 }
 
 /// The histogram of each operation so far.
@@ -82,6 +92,9 @@ impl RunState {
             let UnansweredWaits { connect, tcp, message, join, push } = &load.unanswered;
             self.unanswered.add([connect, tcp, message, join, push, &none]);
             self.lag.add(&load.lag);
+            for step in &load.steps {
+                self.add_step(step);
+            }
         }
         self.last = Some(Interval {
             at_ms: interval.at_ms,
@@ -95,6 +108,16 @@ impl RunState {
             server_machine: interval.server_machine.clone(),
             ..Interval::default()
         });
+    }
+
+    fn add_step(&mut self, step: &StepInterval) {
+        let known = self.steps.iter().position(|known| known.name == step.name);
+        let at = known.unwrap_or_else(|| {
+            self.steps.push(StepBuckets { name: step.name.clone(), ..StepBuckets::default() });
+            self.steps.len() - 1
+        });
+        self.steps[at].latency.add(step.best());
+        self.steps[at].unanswered.add(&step.unanswered);
     }
 
     fn write(&self, out: &mut Families<'_>) -> fmt::Result {
@@ -136,7 +159,22 @@ impl RunState {
             self.unanswered.samples(),
         )?;
         let lag = [(Labels::new(), &self.lag)];
-        out.histograms("throng_load_lag", "Lag of the generator's own steps.", lag)
+        out.histograms("throng_load_lag", "Lag of the generator's own steps.", lag)?;
+        if self.steps.is_empty() {
+            return Ok(());
+        }
+        let label = |step: &StepBuckets| vec![("step", label_value(&step.name))];
+        out.histograms(
+            "throng_load_step_latency",
+            "Time from the intended moment of a step with a name until its answer arrived; of a \
+             transaction, until its last step ended.",
+            self.steps.iter().map(|step| (label(step), &step.latency)),
+        )?;
+        out.histograms(
+            "throng_load_step_unanswered",
+            "Waits of steps with a name that no answer ended.",
+            self.steps.iter().map(|step| (label(step), &step.unanswered)),
+        )
     }
 }
 
@@ -172,6 +210,7 @@ fn write_load(out: &mut Families<'_>, load: &LoadInterval) -> fmt::Result {
     let help = "Errors of established connections by kind.";
     out.tally("throng_load_errors", help, "kind", &load.errors)?;
     write_classes(out, load)?;
+    write_steps(out, load)?;
     out.own_process(&load.process)
 }
 
@@ -187,6 +226,24 @@ fn write_classes(out: &mut Families<'_>, load: &LoadInterval) -> fmt::Result {
         let counts = load.classes.iter().map(|(class, counters)| (class.as_str(), of(counters)));
         let samples = by_label("class", counts);
         out.write(&FamilyName::of_field("throng_load_class", field), kind, doc, samples)?;
+    }
+    Ok(())
+}
+
+/// Writes the counters of each step with a name and each transaction, if there are any.
+fn write_steps(out: &mut Families<'_>, load: &LoadInterval) -> fmt::Result {
+    if load.steps.is_empty() {
+        return Ok(());
+    }
+    let counters: [(&'static str, &str, fn(&StepInterval) -> u64); 3] = [
+        ("ok", "Steps with a name that ended as the scenario expects.", |step| step.ok),
+        ("errors", "Steps with a name that an error ended.", |step| step.errors),
+        ("waiting", "Steps with a name in progress when their user was stopped.", |s| s.waiting),
+    ];
+    for (field, help, of) in counters {
+        let counts = load.steps.iter().map(|step| (step.name.as_str(), of(step)));
+        let name = FamilyName::of_field("throng_load_step", field);
+        out.write(&name, MetricKind::Counter, help, by_label("step", counts))?;
     }
     Ok(())
 }

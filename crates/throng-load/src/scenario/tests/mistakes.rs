@@ -5,6 +5,7 @@ use crate::scenario::Scenario;
 mod channels;
 mod flow;
 mod load;
+mod names;
 mod probe;
 mod steps;
 mod websocket;

@@ -298,6 +298,15 @@ fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::Error(kind) => format!("error {}", kind.name()),
             Record::Sample(_) => "sample".to_owned(),
             Record::Unanswered { from, .. } => format!("unanswered {}", since(*from)),
+            Record::StepDone { step, from: Some(from), timing } => {
+                format!("step {} {}", step.get(), timing.seen_at.since(*from).as_millis())
+            }
+            Record::StepDone { step, from: None, .. } => format!("step {} unmeasured", step.get()),
+            Record::StepFailed(step) => format!("step {} failed", step.get()),
+            Record::StepCut(step) => format!("step {} cut", step.get()),
+            Record::StepUnanswered { step, from } => {
+                format!("step {} unanswered {}", step.get(), since(*from))
+            }
             Record::TurnsDue(count) => format!("turns due {count}"),
             Record::MissedTurns(missed) => format!("missed {}", missed.end - missed.first),
             Record::Late(due) => format!("late {}", since(*due)),

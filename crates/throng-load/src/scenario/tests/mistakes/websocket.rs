@@ -25,7 +25,7 @@ error: unknown step `jion`
 7 |   - jion: {topic: lobby}
   |     ^^^^ not known here
   |
-  = help: expected one of: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `transaction`, `stay`, `close`
 
 error: a WebSocket cannot be half-closed
  --> test.yaml:8:12
@@ -60,7 +60,7 @@ error: unknown key `path` in `connect`
 4 |   - connect: {path: /chat}
   |               ^^^^ not known here
   |
-  = help: expected one of: `timeout`
+  = help: expected one of: `timeout`, `name`
 
 error: `protocol: tcp` has no step `push`
  --> test.yaml:5:5
@@ -149,7 +149,7 @@ error: unknown key `heartbeet` in `connect`
 20 |   - connect: {deflate: yes, heartbeet: 10s}
    |                             ^^^^^^^^^ not known here
    |
-   = help: expected one of: `timeout`, `path`, `query`, `headers`, `subprotocols`, `deflate`
+   = help: expected one of: `timeout`, `path`, `query`, `headers`, `subprotocols`, `deflate`, `name`
 "#);
     let shown = user_of(
         "phoenix",
@@ -175,7 +175,7 @@ error: unknown key `heartbeet` in `connect`
 7 |   - connect: {heartbeet: 10s}
   |               ^^^^^^^^^ did you mean `heartbeat`?
   |
-  = help: expected one of: `timeout`, `path`, `query`, `headers`, `subprotocols`, `deflate`, `vsn`, `heartbeat`
+  = help: expected one of: `timeout`, `path`, `query`, `headers`, `subprotocols`, `deflate`, `vsn`, `heartbeat`, `name`
 
 error: `heartbeat` is zero
  --> test.yaml:9:26
@@ -254,7 +254,7 @@ error: unknown key `until` in `expect`
 11 |   - expect: {until: x}
    |              ^^^^^ not known here
    |
-   = help: expected one of: `text`, `json`, `binary`, `bytes`, `contains`, `skip_others`, `timeout`
+   = help: expected one of: `text`, `json`, `binary`, `bytes`, `contains`, `skip_others`, `timeout`, `name`
 
 error: `expect` cannot contain variables
   --> test.yaml:12:20

@@ -1,0 +1,90 @@
+//! The names of steps and transactions. There is one set of names for both, and for all classes.
+//! Steps of one kind may share a name; their figures are then added up.
+
+use throng_base::units::nearest;
+use throng_report::{STEP_NAMES_MAX, Threshold};
+
+use super::node::Node;
+use super::reader::Reader;
+
+/// The names in a scenario, each with the kind of its steps.
+#[derive(Debug, Default)]
+pub(crate) struct StepNames(Vec<(String, &'static str)>);
+
+/// The steps, beside transactions, that may have a name: they wait for something.
+const NAMED: [&str; 4] = ["connect", "expect", "join", "push"];
+
+/// Reports whether steps of this kind may have a key `name`.
+pub(super) fn may_be_named(kind: &str) -> bool {
+    NAMED.contains(&kind)
+}
+
+/// Reads the name of a step of this kind.
+pub(crate) fn read(reader: &mut Reader<'_>, node: &Node, kind: &'static str) -> Option<String> {
+    let name = reader.text(node, "`name`", "a name such as `login`")?;
+    if let Err(label) = check(name) {
+        let title = format!("`{name}` cannot be the name of a step");
+        reader.error(node.span.clone(), title, label);
+        return None;
+    }
+    let known = &mut reader.step_names.0;
+    let others = known.iter().find(|(other, _)| other == name).map(|(_, kind)| *kind);
+    let too_many = others.is_none() && known.len() >= STEP_NAMES_MAX;
+    if others.is_none() && !too_many {
+        known.push((name.to_owned(), kind));
+    }
+    match others {
+        Some(other) if other != kind => {
+            let title = format!("the name `{name}` is that of another kind of step, `{other}`");
+            let label = "take another name: the two would be measured together";
+            reader.error(node.span.clone(), title, label);
+            None
+        }
+        None if too_many => {
+            let label = format!("a scenario may have {STEP_NAMES_MAX}");
+            reader.error(node.span.clone(), "too many names of steps", label);
+            None
+        }
+        _ => Some(name.to_owned()),
+    }
+}
+
+fn check(name: &str) -> Result<(), String> {
+    let belongs = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    match name {
+        _ if !begins || !name.chars().all(belongs) => {
+            Err("a letter first, then letters, digits, `_` and `-`".to_owned())
+        }
+        _ if name.len() > NAME_BYTES_MAX => Err(format!("at most {NAME_BYTES_MAX} characters")),
+        _ => Ok(()),
+    }
+}
+
+/// Reports a threshold about a step that the scenario does not have. `node` has the threshold's
+/// text.
+pub(super) fn check_threshold(reader: &mut Reader<'_>, node: &Node, threshold: &Threshold) {
+    let Some(step) = threshold.step() else { return };
+    let known: Vec<&str> = reader.step_names.0.iter().map(|(name, _)| name.as_str()).collect();
+    if known.contains(&step) {
+        return;
+    }
+    let label = match nearest(step, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "no step has this name".to_owned(),
+    };
+    let help = match known.is_empty() {
+        true => "give a step a name: `connect: {name: login}`".to_owned(),
+        false => format!("steps with a name: `{}`", known.join("`, `")),
+    };
+    let text = node.scalar().unwrap_or_default();
+    let from = text.find(PREFIX).map_or(0, |at| at + PREFIX.len());
+    let span = reader.inner_span(node, from..from + step.len());
+    let title = format!("invalid threshold: unknown step `{step}`");
+    reader.error(span, title, label).help = Some(help);
+}
+
+/// The beginning of a measurement of a step.
+const PREFIX: &str = "step.";
+/// The longest name.
+const NAME_BYTES_MAX: usize = 32;
