@@ -13,6 +13,7 @@ mod exposition;
 mod help;
 mod hostile;
 mod metrics;
+mod named;
 mod plan;
 mod process;
 mod refuse;
