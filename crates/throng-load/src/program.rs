@@ -11,6 +11,7 @@ mod handshake;
 mod matcher;
 mod message;
 mod op;
+mod step_index;
 mod transaction;
 
 pub use crate::scenario::{Broadcast, OnError, Probe, Protocol, Template, TemplateVars};
@@ -21,7 +22,8 @@ pub use matcher::{MatchProgress, Matcher};
 pub use message::{IncomingMessage, MessagePattern, Pattern};
 pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
 pub(crate) use op::{OpFacts, OpRole, OpSum};
-pub use transaction::{StepIndex, TRANSACTIONS_MAX, Transaction};
+pub use step_index::StepIndex;
+pub use transaction::{TRANSACTIONS_MAX, Transaction};
 
 use std::time::Duration;
 
@@ -179,6 +181,41 @@ impl Program {
     pub fn latency_kind_of_turn(&self, index: u32) -> Option<LatencyKind> {
         let looping = self.loop_at(index);
         (looping.body..looping.after).find_map(|pc| self.latency_kind_at(pc))
+    }
+
+    /// Returns the names of steps and transactions, in the order of the scenario.
+    pub fn step_names(&self) -> &[String] {
+        &self.step_names
+    }
+
+    /// Returns the name of the step at `pc`, if it has one.
+    pub fn step_at(&self, pc: u32) -> Option<StepIndex> {
+        self.facts[pc as usize].step
+    }
+
+    /// Returns the transaction of an [`Op::TransactionBegin`] or
+    /// [`Op::TransactionEnd`].
+    pub fn transaction(&self, index: u32) -> &Transaction {
+        &self.transactions[index as usize]
+    }
+
+    /// Returns the transactions around the op at `pc`, the outermost first.
+    pub fn transactions_around(&self, pc: u32) -> impl Iterator<Item = &Transaction> {
+        self.transactions.iter().filter(move |transaction| transaction.contains(pc))
+    }
+
+    /// Returns what the first latency of a turn belongs to: its step, if that has a name, and the
+    /// transactions in the loop around it.
+    pub(crate) fn steps_of_turn(&self, looping: &Loop) -> impl Iterator<Item = StepIndex> {
+        let measures = |pc: &u32| {
+            let facts = self.facts[*pc as usize];
+            facts.latency.is_some() && facts.role != OpRole::Sends
+        };
+        let first = (looping.body..looping.after).find(measures);
+        let body = looping.body;
+        let around = first.into_iter().flat_map(|pc| self.transactions_around(pc));
+        let around = around.filter(move |transaction| transaction.body > body);
+        around.map(|transaction| transaction.step).chain(first.and_then(|pc| self.step_at(pc)))
     }
 
     /// Returns the protocol of all connections.

@@ -5,11 +5,12 @@
 //! count, or with `%` as a share of all attempted connects and messages. A value that was not
 //! measured meets no threshold.
 
-mod fixed;
+mod error_kinds;
 mod metric;
 mod mistake;
 mod statistic;
 mod step_metric;
+mod unit;
 
 use std::fmt;
 use std::ops::Range;
@@ -19,8 +20,9 @@ use serde::{Deserialize, Serialize};
 use throng_base::units::{self, UnitError};
 
 use crate::Summary;
-use metric::{Measurement, Metric, Unit};
+use metric::{LATENCIES, Measurement, Metric};
 use mistake::NameMistake;
+use unit::Unit;
 
 pub use metric::{names, value};
 pub use statistic::Statistic;
@@ -276,7 +278,9 @@ impl std::error::Error for ThresholdError {}
 
 fn named(name: &str, span: &Range<usize>) -> Result<Metric, ThresholdError> {
     Metric::named(name).ok_or_else(|| {
-        let NameMistake { problem, expected, suggestion } = NameMistake::of(name);
+        let latencies = LATENCIES.each_ref().map(|latency| latency.name);
+        let NameMistake { problem, expected, suggestion } =
+            NameMistake::of(name, &names(), &latencies);
         ThresholdError { span: span.clone(), problem, expected: expected.to_owned(), suggestion }
     })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::StepIndex;
+use super::step_index::StepIndex;
 
 /// One operation of a user. Spans are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,3 +1,5 @@
+mod transactions;
+
 use std::time::Duration;
 
 use throng_base::Prng;

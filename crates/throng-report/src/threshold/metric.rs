@@ -1,22 +1,14 @@
 //! The names that a threshold may begin with, and their units.
 
-use super::fixed::{ERROR_KINDS, FIXED, ValueOf};
+use super::error_kinds::ERROR_KINDS;
 use super::statistic::{Statistic, USUAL};
-use super::step_metric::{StepFigure, divide, step_of};
+use super::step_metric::{StepFigure, divide};
+use super::unit::Unit;
+use crate::summary::StepSummary;
 use crate::{LatencySummary, Summary};
 
-/// The unit of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
-    /// Microseconds, written as a duration.
-    Micros,
-    Count,
-    /// A rate per second.
-    Rate,
-    /// A share: 1 is 100 %.
-    Share,
-    Bytes,
-}
+/// Returns a number of a summary; `None` if it was not measured.
+type ValueOf = fn(&Summary) -> Option<f64>;
 
 /// A kind of latency that a threshold can compare.
 #[derive(Debug)]
@@ -118,7 +110,10 @@ impl Metric {
         let count = match self {
             Self::Latency(latency, statistic) => return latency.measured(*statistic, summary),
             Self::Fixed(_, get) => return get(summary).into(),
-            Self::Step(name, figure) => return figure.measured(unit, step_of(summary, name)),
+            Self::Step(name, figure) => {
+                let step = step_of(summary, name);
+                return step.map_or(Measurement::Nothing, |step| measured_of(*figure, unit, step));
+            }
             Self::Errors => summary.errors.total(),
             Self::ErrorsOfKind(kind) => summary.errors.get(kind),
             Self::FailedConnects(errno) => summary.connect.failed.get(errno),
@@ -129,6 +124,23 @@ impl Metric {
             _ => Measurement::Value(count),
         }
     }
+}
+
+/// Returns the steps of this name in a summary.
+fn step_of<'a>(summary: &'a Summary, name: &str) -> Option<&'a StepSummary> {
+    summary.steps.iter().find(|step| step.name == name)
+}
+
+fn measured_of(figure: StepFigure, unit: Unit, step: &StepSummary) -> Measurement {
+    let count = match figure {
+        StepFigure::RateMean => return step.rate_mean.into(),
+        StepFigure::Errors if unit == Unit::Share => return step.error_share().into(),
+        StepFigure::Ok => step.ok,
+        StepFigure::Errors => step.errors,
+        StepFigure::Unanswered => step.unanswered_us.count,
+        StepFigure::Waiting => step.waiting,
+    };
+    Measurement::Value(count as f64)
 }
 
 impl LatencyOf {
@@ -243,4 +255,84 @@ pub(super) const LATENCIES: [LatencyMetric; 7] = [
     }),
     latency("message", |s| (s.message.latency_us, s.message.judged_us)),
     latency("generator.lag", |s| (s.generator.lag_us, s.generator.lag_us)),
+];
+
+/// The measurements by name, each with its unit.
+const FIXED: [(&str, Unit, ValueOf); 70] = [
+    ("connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
+    ("active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
+    ("users.connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
+    ("users.active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
+    ("users.started", Unit::Count, |s| Some(s.users.started as f64)),
+    ("users.iterations", Unit::Count, |s| Some(s.users.iterations as f64)),
+    ("users.finished", Unit::Count, |s| Some(s.users.finished as f64)),
+    ("users.failed", Unit::Count, |s| Some(s.users.failed as f64)),
+    ("users.cut", Unit::Count, |s| Some(s.users.cut as f64)),
+    ("users.waiting", Unit::Count, |s| Some(s.users.waiting as f64)),
+    ("connect.ok", Unit::Count, |s| Some(s.connect.ok as f64)),
+    ("connect.waiting", Unit::Count, |s| Some(s.connect.waiting as f64)),
+    ("connect.unanswered", Unit::Count, |s| Some(s.connect.unanswered_us.count as f64)),
+    ("connect.failed", Unit::Count, |s| Some(s.connect.failed.total() as f64)),
+    ("connect.rate_most", Unit::Rate, |s| s.connect.rate_most),
+    ("connect.rate_mean", Unit::Rate, |s| s.connect.rate_mean),
+    ("message.sent", Unit::Count, |s| Some(s.message.sent as f64)),
+    ("message.expected", Unit::Count, |s| Some(s.message.expected as f64)),
+    ("message.answered", Unit::Count, |s| Some(s.message.answered as f64)),
+    ("message.failed", Unit::Count, |s| Some(s.message.failed as f64)),
+    ("message.waiting", Unit::Count, |s| Some(s.message.waiting as f64)),
+    ("message.unanswered", Unit::Count, |s| Some(s.message.unanswered_us.count as f64)),
+    ("message.sends_waiting", Unit::Count, |s| Some(s.message.sends_waiting as f64)),
+    ("message.rate_most", Unit::Rate, |s| s.message.rate_most),
+    ("message.rate_mean", Unit::Rate, |s| s.message.rate_mean),
+    ("message.received", Unit::Count, |s| Some(s.message.received as f64)),
+    ("message.received_rate_most", Unit::Rate, |s| s.message.received_rate_most),
+    ("joined_most", Unit::Count, |s| Some(s.users.joined_most as f64)),
+    ("users.joined_most", Unit::Count, |s| Some(s.users.joined_most as f64)),
+    ("join.ok", Unit::Count, |s| Some(s.join.as_ref()?.ok as f64)),
+    ("join.failed", Unit::Count, |s| Some(s.join.as_ref()?.failed as f64)),
+    ("join.waiting", Unit::Count, |s| Some(s.join.as_ref()?.waiting as f64)),
+    ("join.unanswered", Unit::Count, |s| Some(s.join.as_ref()?.unanswered_us.count as f64)),
+    ("join.rate_most", Unit::Rate, |s| s.join.as_ref()?.rate_most),
+    ("join.rate_mean", Unit::Rate, |s| s.join.as_ref()?.rate_mean),
+    ("push.sent", Unit::Count, |s| Some(s.push.as_ref()?.sent as f64)),
+    ("push.ok", Unit::Count, |s| Some(s.push.as_ref()?.ok as f64)),
+    ("push.failed", Unit::Count, |s| Some(s.push.as_ref()?.failed as f64)),
+    ("push.waiting", Unit::Count, |s| Some(s.push.as_ref()?.waiting as f64)),
+    ("push.unanswered", Unit::Count, |s| Some(s.push.as_ref()?.unanswered_us.count as f64)),
+    ("push.rate_most", Unit::Rate, |s| s.push.as_ref()?.rate_most),
+    ("push.rate_mean", Unit::Rate, |s| s.push.as_ref()?.rate_mean),
+    ("heartbeat.sent", Unit::Count, |s| Some(s.heartbeat.as_ref()?.sent as f64)),
+    ("heartbeat.missed", Unit::Count, |s| Some(s.heartbeat.as_ref()?.missed as f64)),
+    ("broadcast.sent", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.sent as f64)),
+    ("broadcast.expected", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.expected as f64)),
+    ("broadcast.delivered", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.delivered as f64)),
+    ("broadcast.left", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.left as f64)),
+    ("broadcast.missing", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.missing as f64)),
+    ("broadcast.late", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.late as f64)),
+    ("broadcast.duplicates", Unit::Count, |s| {
+        Some(s.broadcast.as_ref()?.counters.duplicates as f64)
+    }),
+    ("broadcast.out_of_order", Unit::Count, |s| {
+        Some(s.broadcast.as_ref()?.counters.out_of_order as f64)
+    }),
+    ("broadcast.first", Unit::Micros, |s| Some(s.broadcast.as_ref()?.first_us? as f64)),
+    ("broadcast.last", Unit::Micros, |s| Some(s.broadcast.as_ref()?.last_us? as f64)),
+    ("turns.intended", Unit::Count, |s| Some(s.turns.as_ref()?.intended as f64)),
+    ("turns.started", Unit::Count, |s| Some(s.turns.as_ref()?.started as f64)),
+    ("turns.failed", Unit::Count, |s| Some(s.turns.as_ref()?.failed as f64)),
+    ("turns.waiting", Unit::Count, |s| Some(s.turns.as_ref()?.waiting as f64)),
+    ("arrivals.ratio", Unit::Share, |s| s.arrivals.ratio),
+    ("generator.cpu_us_per_connect", Unit::Micros, |s| s.generator.cpu_us_per_connect),
+    ("generator.cpu_us_per_message", Unit::Micros, |s| s.generator.cpu_us_per_message),
+    ("generator.rss_bytes_per_user", Unit::Bytes, |s| s.generator.rss_bytes_per_user),
+    ("machine.cpu_busy_share", Unit::Share, |s| s.machine.cpu_busy_share),
+    ("machine.cpu_stolen_share", Unit::Share, |s| s.machine.cpu_stolen_share),
+    ("machine.cpu_us_per_connect", Unit::Micros, |s| s.machine.cpu_us_per_connect),
+    ("machine.cpu_us_per_message", Unit::Micros, |s| s.machine.cpu_us_per_message),
+    ("server.open_most", Unit::Count, |s| Some(s.server.as_ref()?.open_most as f64)),
+    ("server.cpu_us_per_connection", Unit::Micros, |s| s.server.as_ref()?.cpu_us_per_connection),
+    ("server.cpu_us_per_message", Unit::Micros, |s| s.server.as_ref()?.cpu_us_per_message),
+    ("server.rss_bytes_per_connection", Unit::Bytes, |s| {
+        s.server.as_ref()?.rss_bytes_per_connection
+    }),
 ];

@@ -2,8 +2,7 @@
 
 use throng_base::units::nearest;
 
-use super::fixed::ERROR_KINDS;
-use super::metric::{LATENCIES, names};
+use super::error_kinds::ERROR_KINDS;
 use super::statistic::USUAL;
 use super::step_metric::{STEP_FIGURES, divide};
 use crate::Percentile;
@@ -17,8 +16,10 @@ pub(super) struct NameMistake {
 }
 
 impl NameMistake {
-    pub(super) fn of(name: &str) -> Self {
-        if let Some((of, statistic)) = of_latency(name) {
+    /// Returns what is wrong with `name`. `known` are the names that there are, `latencies` those of
+    /// the kinds of latencies.
+    pub(super) fn of(name: &str, known: &[String], latencies: &[&str]) -> Self {
+        if let Some((of, statistic)) = of_latency(name, latencies) {
             let suggestion = suggested_statistic(statistic, &USUAL);
             return Self {
                 problem: format!("`{statistic}` is no statistic of `{of}`"),
@@ -36,16 +37,16 @@ impl NameMistake {
             },
             expected: "a name such as connect.p99, message.p99.9, step.login.p95, errors or \
                        connect.rate_most",
-            suggestion: suggested(name),
+            suggestion: suggested(name, known),
         }
     }
 }
 
 /// Divides `message.p9999` into the latency and what is meant to be a percentile.
-fn of_latency(name: &str) -> Option<(&'static str, &str)> {
-    let (of, statistic) = LATENCIES.iter().find_map(|latency| {
-        let statistic = name.strip_prefix(latency.name)?.strip_prefix('.')?;
-        Some((latency.name, statistic))
+fn of_latency<'n>(name: &'n str, latencies: &[&'n str]) -> Option<(&'n str, &'n str)> {
+    let (of, statistic) = latencies.iter().find_map(|latency| {
+        let statistic = name.strip_prefix(latency)?.strip_prefix('.')?;
+        Some((*latency, statistic))
     })?;
     let number = statistic.strip_prefix(['p', 'P']).unwrap_or(statistic);
     number.starts_with(|c: char| c.is_ascii_digit()).then_some((of, statistic))
@@ -91,11 +92,10 @@ fn suggested_statistic(mistyped: &str, known: &[&str]) -> Option<String> {
 }
 
 /// Returns the name that is nearest. The kind of an error may stand alone.
-fn suggested(name: &str) -> Option<String> {
-    let names = names();
+fn suggested(name: &str, known: &[String]) -> Option<String> {
     if ERROR_KINDS.contains(&name) {
         return Some(format!("errors.{name}"));
     }
-    let near = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
+    let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
     near.or_else(|| nearest(name, ERROR_KINDS).map(|kind| format!("errors.{kind}")))
 }

@@ -1,8 +1,6 @@
 //! The figures of a step with a name, or of a transaction: `step.greeting.errors`.
 
-use super::metric::{Measurement, Unit};
-use crate::Summary;
-use crate::summary::StepSummary;
+use super::unit::Unit;
 
 /// A figure of the steps of a name that is no latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,24 +25,6 @@ impl StepFigure {
             Self::Ok | Self::Errors | Self::Unanswered | Self::Waiting => Unit::Count,
         }
     }
-
-    pub(super) fn measured(self, unit: Unit, step: Option<&StepSummary>) -> Measurement {
-        let Some(step) = step else { return Measurement::Nothing };
-        let count = match self {
-            Self::RateMean => return step.rate_mean.into(),
-            Self::Errors if unit == Unit::Share => return step.error_share().into(),
-            Self::Ok => step.ok,
-            Self::Errors => step.errors,
-            Self::Unanswered => step.unanswered_us.count,
-            Self::Waiting => step.waiting,
-        };
-        Measurement::Value(count as f64)
-    }
-}
-
-/// Returns the steps of this name in a summary.
-pub(super) fn step_of<'a>(summary: &'a Summary, name: &str) -> Option<&'a StepSummary> {
-    summary.steps.iter().find(|step| step.name == name)
 }
 
 /// Divides `step.greeting.p95` into the name of the step and its figure.

@@ -90,19 +90,23 @@ fn messages_and_requests_have_names_too() {
         &[
             (
                 "0 begin; 1 opened; 2 upgraded",
-                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, joins_started +1",
+                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+                 joins_started +1",
             ),
             (
                 "5 reply 1 ok",
-                "replied 3, joined, step 0 3, no deadline, time-out 10005, sent a frame, pushes_sent +1",
+                "replied 3, joined, step 0 3, no deadline, time-out 10005, sent a frame, \
+                 pushes_sent +1",
             ),
             (
                 "9 reply 2 ok",
-                "replied 4, pushed, step 1 4, no deadline, time-out 10009, sent a frame, pushes_sent +1",
+                "replied 4, pushed, step 1 4, no deadline, time-out 10009, sent a frame, \
+                 pushes_sent +1",
             ),
             (
                 "10 reply 3 error",
-                "sample, replied 1, error push_refused, step 1 failed, no deadline, close, sent a close frame, pushes_failed +1",
+                "sample, replied 1, error push_refused, step 1 failed, no deadline, close, sent \
+                 a close frame, pushes_failed +1",
             ),
         ],
     );
@@ -242,7 +246,8 @@ fn a_connection_that_is_lost_between_two_steps_fails_the_transaction() {
         &[
             (
                 "0 begin; 0 opened",
-                "connected 0, no deadline, step 0 0, no deadline, sent a, connected +1, messages_sent +1",
+                "connected 0, no deadline, step 0 0, no deadline, sent a, connected +1, \
+                 messages_sent +1",
             ),
             (
                 "300 closed finished",
