@@ -1,6 +1,7 @@
 //! The names of steps and transactions by number.
 
-/// Index of the name of a step or transaction among [`Program::step_names`](super::Program::step_names).
+/// Index of the name of a step or transaction in
+/// [`Program::step_names`](super::Program::step_names).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepIndex(u8);
 

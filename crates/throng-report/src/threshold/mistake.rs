@@ -16,8 +16,8 @@ pub(super) struct NameMistake {
 }
 
 impl NameMistake {
-    /// Returns what is wrong with `name`. `known` are the names that there are, `latencies` those of
-    /// the kinds of latencies.
+    /// Returns what is wrong with `name`. `known` are the names that there are, `latencies` those
+    /// of the kinds of latencies.
     pub(super) fn of(name: &str, known: &[String], latencies: &[&str]) -> Self {
         if let Some((of, statistic)) = of_latency(name, latencies) {
             let suggestion = suggested_statistic(statistic, &USUAL);

@@ -230,12 +230,15 @@ fn write_classes(out: &mut Families<'_>, load: &LoadInterval) -> fmt::Result {
     Ok(())
 }
 
+/// Returns a counter of the steps of a name.
+type CounterOf = fn(&StepInterval) -> u64;
+
 /// Writes the counters of each step with a name and each transaction, if there are any.
 fn write_steps(out: &mut Families<'_>, load: &LoadInterval) -> fmt::Result {
     if load.steps.is_empty() {
         return Ok(());
     }
-    let counters: [(&'static str, &str, fn(&StepInterval) -> u64); 3] = [
+    let counters: [(&str, &str, CounterOf); 3] = [
         ("ok", "Steps with a name that ended as the scenario expects.", |step| step.ok),
         ("errors", "Steps with a name that an error ended.", |step| step.errors),
         ("waiting", "Steps with a name in progress when their user was stopped.", |s| s.waiting),
