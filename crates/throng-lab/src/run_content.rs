@@ -51,8 +51,7 @@ impl RunContent {
     /// version can parse it.
     pub fn of_header(header: RunHeader) -> Self {
         let ScenarioSource { path, source } = &header.scenario;
-        let thresholds = Scenario::parse(source, path)
-            .map_or_else(|_| Vec::new(), |scenario| scenario.thresholds);
+        let thresholds = Scenario::parse_thresholds(source, path).unwrap_or_default();
         Self::new(header, thresholds)
     }
 

@@ -3,21 +3,29 @@
 //! A user is an index into this list and a few counters. Payloads, patterns and loops are in side
 //! tables that all users of a core share; no op allocates.
 
+mod capture;
 mod channel_request;
 mod compile;
 pub(crate) mod compiler;
 mod dialogue;
 mod handshake;
+mod json_pattern;
+mod json_place;
 mod matcher;
 mod message;
 mod op;
 
-pub use crate::scenario::{Broadcast, OnError, Probe, Protocol, Template, TemplateVars};
+pub use crate::scenario::{
+    Broadcast, DataTable, OnError, Probe, Protocol, Template, Variable, VariableScope,
+};
+pub use capture::{Capture, CapturePlace, SentPart};
 pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
 pub use dialogue::NextAnswer;
 pub use handshake::Handshake;
+pub use json_pattern::{JsonOrder, JsonPattern, JsonTest};
+pub use json_place::JsonPlace;
 pub use matcher::{MatchProgress, Matcher};
-pub use message::{IncomingMessage, MessagePattern, Pattern};
+pub use message::{IncomingMessage, MessagePart, MessagePattern, Pattern};
 pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
 pub(crate) use op::{OpFacts, OpRole, OpSum};
 
@@ -43,6 +51,8 @@ pub struct Program {
     topics: Vec<TopicTemplate>,
     requests: Vec<ChannelRequest>,
     probe: Option<Probe>,
+    tables: Vec<DataTable>,
+    sent_parts: Vec<SentPart>,
     classes: Vec<ProgramClass>,
     weight_total: u64,
     /// Coprime to `weight_total`, so that its multiples visit every residue once.
@@ -212,6 +222,21 @@ impl Program {
         self.probe.as_ref()
     }
 
+    /// Reports whether the op at `pc` waits for what comes unasked.
+    pub fn is_receive(&self, pc: u32) -> bool {
+        matches!(self.facts[pc as usize].role, OpRole::Receives { .. })
+    }
+
+    /// Returns the data files.
+    pub fn tables(&self) -> &[DataTable] {
+        &self.tables
+    }
+
+    /// Returns the parts of a sent message that its user stores.
+    pub fn sent_parts(&self) -> &[SentPart] {
+        &self.sent_parts
+    }
+
     /// Returns the classes in the order of the scenario.
     pub fn classes(&self) -> &[ProgramClass] {
         &self.classes
@@ -222,14 +247,19 @@ impl Program {
         self.classes.iter().map(|class| class.sum.traffic).max().unwrap_or_default()
     }
 
-    /// Reports whether class `class` has an `expect` step.
+    /// Reports whether class `class` has an `expect` or a `receive` step.
     pub fn expects(&self, class: usize) -> bool {
-        self.roles_of(class).any(|role| matches!(role, OpRole::Expects { .. }))
+        let waits = |role| matches!(role, OpRole::Expects { .. } | OpRole::Receives { .. });
+        self.roles_of(class).any(waits)
     }
 
-    /// Reports whether all `expect` steps of class `class` skip messages that do not match.
+    /// Reports whether all `expect` and `receive` steps of class `class` skip messages that do not
+    /// match.
     pub fn skips_others(&self, class: usize) -> bool {
-        self.roles_of(class).all(|role| role != OpRole::Expects { skips_others: false })
+        self.roles_of(class).all(|role| match role {
+            OpRole::Expects { skips_others } | OpRole::Receives { skips_others } => skips_others,
+            _ => true,
+        })
     }
 
     /// Reports whether users of class `class` close their connections by RST and never in another

@@ -25,8 +25,10 @@ pub(crate) mod join;
 pub(crate) mod leave;
 mod prelude;
 pub(crate) mod push;
+pub(crate) mod receive;
 mod repeat;
 pub(crate) mod send;
+pub(crate) mod set;
 pub(crate) mod stay;
 pub(crate) mod wait;
 
@@ -37,6 +39,8 @@ pub(crate) const STEPS: &[StepKind] = &[
     connect::KIND,
     send::KIND,
     expect::KIND,
+    receive::KIND,
+    set::KIND,
     join::KIND,
     push::KIND,
     leave::KIND,

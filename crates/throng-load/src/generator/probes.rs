@@ -17,7 +17,7 @@ use throng_proto::phoenix::{Decimal, PhoenixPayload};
 use super::config::GeneratorConfig;
 use super::core_stats::CoreStats;
 use super::probe_ledger::{ProbeLedger, ProbeOrder};
-use crate::program::{Broadcast, Program, Protocol};
+use crate::program::{Broadcast, Program, Protocol, VariableScope};
 use crate::user::{AnswerTiming, Encoder, Receipts, User, UserSession, as_text};
 
 /// Messages about probes between cores.
@@ -324,13 +324,14 @@ impl Probes {
     ) -> bool {
         let ProbeSender { program, user, session, out, encoder } = sender;
         let Some(probe) = program.probe() else { return false };
-        let mut vars = user.template_vars();
+        let mut scope = user.scope(program);
         let (Broadcast::Text(template)
         | Broadcast::Json(template)
         | Broadcast::Push { payload: template, .. }) = &probe.broadcast;
         encoder.text.clear();
-        template.render(&mut vars, &mut encoder.text);
-        user.prng = vars.prng;
+        template.render(&mut scope, &mut encoder.text);
+        let (counter, prng) = (scope.counter, scope.prng);
+        user.prng = prng;
         encoder.payload.clear();
         let marker = &self.ledger.marker;
         match &probe.broadcast {
@@ -343,7 +344,8 @@ impl Probes {
         encoder.text.clear();
         if let Broadcast::Push { topic, event, .. } = &probe.broadcast {
             encoder.event.clear();
-            event.render(&mut vars, &mut encoder.event);
+            let mut scope = VariableScope { counter, prng, ..user.scope(program) };
+            event.render(&mut scope, &mut encoder.event);
             let Some(channel) = user.channels.with_probe() else { return false };
             let join_ref = Decimal::new(channel.join_ref.into());
             let number = user.next_ref();

@@ -23,6 +23,8 @@ impl Program {
             topics: Vec::new(),
             requests: Vec::new(),
             probe: scenario.probe.clone(),
+            tables: scenario.tables.clone(),
+            sent_parts: scenario.sent_parts.clone(),
             classes: Vec::new(),
             weight_total: 0,
             stride: 0,

@@ -14,6 +14,8 @@ use crate::steps::connect::upgrade::UpgradeOptions;
 pub(crate) struct Compiler<'a> {
     program: &'a mut Program,
     target: &'a Target,
+    /// Index of the class's first op.
+    entry: u32,
     /// Number of loops around the next op.
     depth: u8,
     /// Sum of the ops so far, in the loop that is compiled.
@@ -22,7 +24,8 @@ pub(crate) struct Compiler<'a> {
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(program: &'a mut Program, target: &'a Target) -> Self {
-        Self { program, target, depth: 0, sum: OpSum::NONE }
+        let entry = program.ops.len() as u32;
+        Self { program, target, entry, depth: 0, sum: OpSum::NONE }
     }
 
     /// Appends an op.
@@ -70,6 +73,14 @@ impl<'a> Compiler<'a> {
         index_of(&mut self.program.templates, template.clone())
     }
 
+    /// Returns the messages that the class has sent so far.
+    pub(crate) fn sent_messages(&self) -> impl Iterator<Item = &Template> {
+        self.program.ops[self.entry as usize..].iter().filter_map(|op| match op {
+            Op::Send { template, .. } => Some(self.program.template(*template)),
+            _ => None,
+        })
+    }
+
     /// Returns the index of a rule for bytes.
     pub(crate) fn matcher(&mut self, matcher: &Matcher) -> u32 {
         index_of(&mut self.program.matchers, matcher.clone())
@@ -77,7 +88,8 @@ impl<'a> Compiler<'a> {
 
     /// Returns the index of a rule for a message.
     pub(crate) fn pattern(&mut self, pattern: MessagePattern) -> u32 {
-        index_of(&mut self.program.patterns, pattern)
+        self.program.patterns.push(pattern);
+        self.program.patterns.len() as u32 - 1
     }
 
     /// Returns the index of an upgrade request to the scenario's target.

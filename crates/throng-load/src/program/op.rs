@@ -44,6 +44,13 @@ pub enum Op {
         /// Index of the [`Program::request`](super::Program::request).
         request: u32,
     },
+    /// Stores a value.
+    Set {
+        /// Its place among the user's values.
+        slot: u16,
+        /// Index of the [`Program::template`](super::Program::template) that it renders from.
+        template: u32,
+    },
     /// Waits for a think time that [`jittered`](super::jittered) varies.
     Wait {
         /// Mean of the think time.
@@ -93,10 +100,18 @@ pub(crate) enum OpRole {
     Neutral,
     /// Sends one message that an `expect` may answer. An op that sends several needs a role of its
     /// own, or each answer is taken for the answer to all.
-    Sends,
+    Sends {
+        /// False if the scenario says that nothing answers it.
+        is_answered: bool,
+    },
     /// Waits for the answer to what was sent.
     Expects {
         /// True if other messages may come before the answer.
+        skips_others: bool,
+    },
+    /// Waits for what comes unasked: it answers nothing.
+    Receives {
+        /// True if other messages may come before it.
         skips_others: bool,
     },
     /// Begins a loop, and with it a section of sends and answers.
@@ -155,8 +170,8 @@ impl OpSum {
 impl From<OpFacts> for OpSum {
     fn from(facts: OpFacts) -> Self {
         let traffic = match facts.role {
-            OpRole::Expects { .. } => Traffic::Answered,
-            OpRole::Sends => Traffic::Sent,
+            OpRole::Expects { .. } | OpRole::Receives { .. } => Traffic::Answered,
+            OpRole::Sends { .. } => Traffic::Sent,
             OpRole::Neutral
             | OpRole::LoopBegins
             | OpRole::LoopEnds { .. }

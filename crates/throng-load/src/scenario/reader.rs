@@ -9,6 +9,7 @@ use throng_base::units::{Problem, UnitError, nearest};
 
 use super::node::{Kind, Node};
 use super::template::Template;
+use super::variable_names::VariableNames;
 use super::{Diagnostic, Protocol};
 
 /// The source and the mistakes found so far.
@@ -17,6 +18,8 @@ pub(crate) struct Reader<'s> {
     pub(crate) mistakes: Vec<Diagnostic>,
     /// Protocol of the scenario, which decides the valid steps and their keys.
     pub(crate) protocol: Protocol,
+    /// Names that variables may use here.
+    pub(crate) names: VariableNames,
 }
 
 /// Entries of a mapping whose keys are all known.
@@ -43,7 +46,12 @@ impl<'n> Fields<'n> {
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(source: &'s str) -> Self {
-        Self { source, mistakes: Vec::new(), protocol: Protocol::Tcp }
+        Self {
+            source,
+            mistakes: Vec::new(),
+            protocol: Protocol::Tcp,
+            names: VariableNames::default(),
+        }
     }
 
     /// Reports a mistake.
@@ -145,7 +153,7 @@ impl<'s> Reader<'s> {
 
     /// Parses `text`, a part of the scalar `node`, as a template.
     pub(crate) fn template(&mut self, node: &Node, text: &str) -> Option<Template> {
-        match Template::parse(text) {
+        match Template::parse_with(text, &mut self.names) {
             Ok(template) => Some(template),
             Err(error) => {
                 let at = node.scalar().and_then(|whole| whole.find(text)).unwrap_or(0);

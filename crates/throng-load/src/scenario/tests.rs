@@ -143,9 +143,13 @@ fn the_examples_of_the_reference_are_scenarios() {
     let text = std::fs::read_to_string(path).unwrap();
     let examples: Vec<_> = text.split("```yaml\n").skip(1).collect();
     assert!(examples.len() >= 4, "{} examples", examples.len());
+    let folder = tempfile::TempDir::new().unwrap();
+    let rows: String = (0..1_000).map(|user| format!("ann {user},t{user}\n")).collect();
+    std::fs::write(folder.path().join("users.csv"), format!("name,token\n{rows}")).unwrap();
+    let name = folder.path().join("scenario.yaml").display().to_string();
     for example in examples {
         let (source, _) = example.split_once("```").expect("the block is closed");
-        Scenario::parse(source, "docs/scenario.md").unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        Scenario::parse(source, &name).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     }
 }
 

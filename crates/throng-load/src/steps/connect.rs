@@ -120,7 +120,7 @@ fn send_upgrade_request(cx: &mut UserContext<'_>) {
     let handshake = cx.handshake();
     let text = &mut cx.encoder.text;
     text.clear();
-    let (path_end, ends, key) = cx.user.render(|vars| {
+    let (path_end, ends, key) = cx.user.render(cx.rules.program, |vars| {
         handshake.path.render(vars, text);
         let path_end = text.len();
         // The header values follow the path in the same buffer.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::STEPS;
 use super::connect::Connect;
 use super::expect::{Answer, Expect};
-use super::send::Send;
+use super::send::{Send, SendPayload};
 use crate::program::{Frame, Matcher};
 use crate::scenario::step::Action;
 use crate::scenario::{Protocol, Scenario, Step, Template};
@@ -22,8 +22,13 @@ fn steps(protocol: Protocol, user: &str) -> Vec<Step> {
 #[test]
 fn every_form_of_sending_and_expecting_is_read() {
     let second = Duration::from_secs(1);
-    let send = |text: &str| Send::Template(Template::parse(text).unwrap(), Frame::Raw);
-    let bytes = |bytes: &[u8]| Send::Template(Template::from_bytes(bytes.to_vec()), Frame::Raw);
+    let template = |text: &str| Template::parse(text).unwrap();
+    let payload = |payload| Send { payload, reply: true };
+    let send = |text: &str| payload(SendPayload::Template(template(text), Frame::Raw));
+    let bytes = |bytes: &[u8]| {
+        let bytes = Template::from_bytes(bytes.to_vec());
+        payload(SendPayload::Template(bytes, Frame::Raw))
+    };
     let within = |matcher, timeout| Expect { answer: Answer::Bytes(matcher), timeout };
     let expect = |matcher| within(matcher, 5 * second);
     let read = steps(
@@ -48,13 +53,13 @@ fn every_form_of_sending_and_expecting_is_read() {
         &send("a\n"),
         &bytes(&[0xde, 0xad, 0xbe, 0xef]),
         &bytes(&[0]),
-        &Send::Random(1_024),
+        &payload(SendPayload::Random(1_024)),
         &send("17"),
-        &expect(Matcher::literal(b"ok")),
-        &within(Matcher::literal(b"${"), second),
-        &expect(Matcher::literal(b"\r\n")),
+        &expect(Matcher::literal(template("ok"))),
+        &within(Matcher::literal(template("$${")), second),
+        &expect(Matcher::literal(template("\r\n"))),
         &expect(Matcher::bytes(4)),
-        &expect(Matcher::until(b"\n")),
+        &expect(Matcher::until(template("\n"))),
     ];
     for (step, expected) in read.iter().zip(expected) {
         assert_eq!(format!("{:?}", step.action), format!("{expected:?}"));

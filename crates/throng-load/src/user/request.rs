@@ -12,7 +12,7 @@ use super::error::ErrorKind;
 use super::failure;
 use super::record::{Record, Sample};
 use super::state::{Packed, UserWait};
-use crate::program::{ChannelRequest, ChannelRequestKind, Op, TemplateVars};
+use crate::program::{ChannelRequest, ChannelRequestKind, Op, VariableScope};
 use crate::steps::{join, leave, push, send};
 
 /// Sends a join, push or leave and waits for its reply.
@@ -55,12 +55,12 @@ fn write(
     let encoder = &mut *cx.encoder;
     // Rendering a user's topic gives the same text each time.
     let prng = Prng::derive(cx.rules.seed ^ TOPIC_SEED, cx.user.id);
-    topic
-        .name
-        .render(&mut TemplateVars { user_id: cx.user.id, counter: 0, prng }, &mut encoder.topic);
-    cx.user.render(|vars| {
-        request.event.render(vars, &mut encoder.event);
-        request.payload.render(vars, &mut encoder.payload);
+    let program = cx.rules.program;
+    let mut scope = VariableScope { counter: 0, prng, ..cx.user.scope(program) };
+    topic.name.render(&mut scope, &mut encoder.topic);
+    cx.user.render(program, |scope| {
+        request.event.render(scope, &mut encoder.event);
+        request.payload.render(scope, &mut encoder.payload);
     });
     let (topic_text, payload) = (as_text(&encoder.topic), as_text(&encoder.payload));
     let r#ref = Decimal::new(number.into());

@@ -5,9 +5,10 @@ use throng_base::{Instant, Prng};
 use super::channels::Channels;
 use super::inbox::Inbox;
 use super::loop_counter::LoopCounter;
+use super::memory::UserMemory;
 use super::receipts::Receipts;
 use super::timing::CLOCK_ERROR_MAX;
-use crate::program::{LOOPS_MAX, TemplateVars};
+use crate::program::{Program, VariableScope};
 
 /// A virtual user: a place in the program, a few small counters and a seed. There are millions.
 #[derive(Debug)]
@@ -22,8 +23,8 @@ pub struct User {
     /// a connect, the moment at which it began.
     pub(crate) message_from: Instant,
     pub(crate) outermost_loop: LoopCounter,
-    /// Counters of the inner loops. Almost no user has any.
-    pub(crate) inner_loops: Option<Box<[LoopCounter; LOOPS_MAX - 1]>>,
+    /// Counters of the inner loops, and stored values. Almost no user has any.
+    pub(crate) memory: UserMemory,
     /// Channels that the user has joined or is joining.
     pub(crate) channels: Channels,
     /// Probes that the user has received. The machine does not know them.
@@ -166,7 +167,7 @@ impl User {
             intended: due,
             message_from: Instant::FAR,
             outermost_loop: LoopCounter::default(),
-            inner_loops: None,
+            memory: UserMemory::default(),
             channels: Channels::default(),
             receipts: Receipts::default(),
             inbox: None,
@@ -301,22 +302,27 @@ impl User {
     /// Reports whether the user waits for the first answer to messages that it sent after
     /// `arrived_at`. What arrived at `arrived_at` is then not the answer.
     pub(crate) fn has_asked_after(&self, arrived_at: Instant) -> bool {
+        let asked_at = self.inbox.as_ref().and_then(|inbox| inbox.asked_at);
         self.unanswered > 0
             && !self.flags.is_answering()
-            && arrived_at + CLOCK_ERROR_MAX < self.intended
+            && arrived_at + CLOCK_ERROR_MAX < asked_at.unwrap_or(self.intended)
     }
 
     /// Forgets the unanswered messages.
     pub(crate) fn clear_unanswered(&mut self) {
         self.message_from = Instant::FAR;
         self.unanswered = 0;
+        if let Some(inbox) = &mut self.inbox {
+            inbox.asked_at = None;
+            self.inbox.take_if(|inbox| inbox.is_empty());
+        }
     }
 
     /// Returns the counter of the loop at `depth`.
     pub(crate) fn loop_counter(&mut self, depth: u8) -> &mut LoopCounter {
         match usize::from(depth).checked_sub(1) {
             None => &mut self.outermost_loop,
-            Some(index) => &mut self.inner_loops.get_or_insert_default()[index],
+            Some(index) => self.memory.inner_loop(index),
         }
     }
 
@@ -331,16 +337,33 @@ impl User {
         (self.prng.bits() as u32).to_le_bytes()
     }
 
-    /// Returns the variables of templates.
-    pub(crate) fn template_vars(&self) -> TemplateVars {
-        TemplateVars { user_id: self.id, counter: self.counter.into(), prng: self.prng }
+    /// Returns the values from which variables are computed.
+    pub(crate) fn scope<'a>(&'a self, program: &'a Program) -> VariableScope<'a> {
+        VariableScope {
+            user_id: self.id,
+            counter: self.counter.into(),
+            prng: self.prng,
+            stored: self.memory.stored(),
+            tables: program.tables(),
+        }
     }
 
-    /// Calls `render` with the variables of templates, and keeps what it changes.
-    pub(crate) fn render<R>(&mut self, render: impl FnOnce(&mut TemplateVars) -> R) -> R {
-        let mut vars = self.template_vars();
-        let result = render(&mut vars);
-        (self.counter, self.prng) = (vars.counter as u32, vars.prng);
+    /// Returns the values from which the variables of an expected answer are computed: its counter
+    /// is that of the last message.
+    pub(crate) fn scope_of_answer<'a>(&'a self, program: &'a Program) -> VariableScope<'a> {
+        let counter = u64::from(self.counter).saturating_sub(1);
+        VariableScope { counter, ..self.scope(program) }
+    }
+
+    /// Calls `render` with the values of variables, and keeps what it changes.
+    pub(crate) fn render<R>(
+        &mut self,
+        program: &Program,
+        render: impl FnOnce(&mut VariableScope<'_>) -> R,
+    ) -> R {
+        let mut scope = self.scope(program);
+        let result = render(&mut scope);
+        (self.counter, self.prng) = (scope.counter as u32, scope.prng);
         result
     }
 }
