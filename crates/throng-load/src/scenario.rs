@@ -28,8 +28,8 @@ pub(crate) mod values;
 mod variable;
 mod variable_names;
 
-pub(crate) use data::{is_name, is_reserved};
 pub use data::{DataFileError, DataTable, RowOrder};
+pub(crate) use data::{is_name, is_reserved};
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use escape::Escape;
 pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};

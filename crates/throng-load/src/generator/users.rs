@@ -226,7 +226,7 @@ impl Generator {
         let (mut session, mut out) = (UserSession::Raw, Vec::new());
         for key in cx.keys() {
             let Some(user) = cx.state(key) else { continue };
-            if let Some(from) = user.waiting_from() {
+            if let Some(from) = user.waiting_from(&self.run.config.program) {
                 let counters = &mut self.stats.counters;
                 counters.users_waiting += 1;
                 counters.users_waiting_us_most =

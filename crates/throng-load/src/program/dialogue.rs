@@ -38,15 +38,12 @@ impl Dialogue {
             marks
         };
         let leads_to_answer = |pc: usize| {
-            next.get(pc).is_some_and(|next| {
-                next.expect.is_some() && !next.sends_first && !next.is_receive
-            })
+            next.get(pc)
+                .is_some_and(|next| next.expect.is_some() && !next.sends_first && !next.is_receive)
         };
         let is_unanswered = |section: &Section| {
             let after_last = section.sends.last().map_or(0, |send| send + 1);
-            section.answers == 0
-                && !leads_to_answer(after_last)
-                && !leads_to_answer(section.after)
+            section.answers == 0 && !leads_to_answer(after_last) && !leads_to_answer(section.after)
         };
         let mut unanswered = marked(&is_unanswered);
         for (mark, facts) in unanswered.iter_mut().zip(&program.facts) {
@@ -200,12 +197,16 @@ mod tests {
             ("[connect, send: a, expect: b]", &[false][..]),
             ("[connect, send: a, stay]", &[true]),
             ("[connect, send: in, repeat: {times: 2, do: [send: a, expect: b]}]", &[true, false]),
-            ("[connect, send: a, send: b, every: {period: 1s, do: [send: c, expect: d]}]",
-             &[true, true, false]),
+            (
+                "[connect, send: a, send: b, every: {period: 1s, do: [send: c, expect: d]}]",
+                &[true, true, false],
+            ),
             ("[connect, send: all, repeat: {times: 2, do: [expect: b]}]", &[false]),
             ("[connect, repeat: {times: 2, do: [send: part]}, expect: all]", &[false]),
-            ("[connect, repeat: {times: 2, do: [send: part]}, send: end, expect: all]",
-             &[true, false]),
+            (
+                "[connect, repeat: {times: 2, do: [send: part]}, send: end, expect: all]",
+                &[true, false],
+            ),
             ("[connect, send: a, receive: b, send: c, expect: d]", &[false, false]),
             ("[connect, send: a, receive: b, stay]", &[true]),
             ("[connect, send: {text: a, reply: false}, send: c, expect: d]", &[true, false]),

@@ -70,12 +70,7 @@ impl JsonOrder {
 
 impl JsonPattern {
     /// Reports whether `text` is JSON that contains it. Allocates nothing for the text.
-    pub fn is_in(
-        &self,
-        text: &str,
-        scope: VariableScope<'_>,
-        scratch: &mut Vec<u8>,
-    ) -> bool {
+    pub fn is_in(&self, text: &str, scope: VariableScope<'_>, scratch: &mut Vec<u8>) -> bool {
         let cx = Comparison { scope, scratch: RefCell::new(scratch) };
         let mut reader = serde_json::Deserializer::from_str(text);
         let held = Part { pattern: self, cx: &cx }.deserialize(&mut reader);
@@ -491,11 +486,15 @@ mod tests {
     #[test]
     fn variables_have_the_values_of_the_user() {
         let id = || JsonPattern::Object(vec![("id".into(), text("${user.id}"))]);
-        for (json, expected) in
-            [("{\"id\":\"7\"}", true), ("{\"id\":7}", true), ("{\"id\":7.0}", true),
-             ("{\"id\":8}", false), ("{\"id\":\"07\"}", false), ("{\"id\":null}", false),
-             ("{\"id\":[7]}", false)]
-        {
+        for (json, expected) in [
+            ("{\"id\":\"7\"}", true),
+            ("{\"id\":7}", true),
+            ("{\"id\":7.0}", true),
+            ("{\"id\":8}", false),
+            ("{\"id\":\"07\"}", false),
+            ("{\"id\":null}", false),
+            ("{\"id\":[7]}", false),
+        ] {
             assert_eq!(holds(&id(), json), expected, "{json}");
         }
         let body = text("from ${user.id}");

@@ -41,7 +41,9 @@ impl JsonPlace {
 
 impl fmt::Display for JsonPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|step| write!(f, "/{}", step.replace('~', "~0").replace('/', "~1")))
+        self.0
+            .iter()
+            .try_for_each(|step| write!(f, "/{}", step.replace('~', "~0").replace('/', "~1")))
     }
 }
 

@@ -289,11 +289,13 @@ mod tests {
     /// The expected result, computed in the simplest way.
     fn by_hand(matcher: &Matcher, input: &[u8]) -> MatchProgress {
         match &matcher.0 {
-            Kind::Literal(text) => match text.as_literal().unwrap().iter().zip(input).position(|(a, b)| a != b) {
-                Some(at) => MatchProgress::Mismatch { at },
-                None if input.len() < text.bytes_max() => MatchProgress::NeedMore,
-                None => MatchProgress::Matched { consumed: text.bytes_max() },
-            },
+            Kind::Literal(text) => {
+                match text.as_literal().unwrap().iter().zip(input).position(|(a, b)| a != b) {
+                    Some(at) => MatchProgress::Mismatch { at },
+                    None if input.len() < text.bytes_max() => MatchProgress::NeedMore,
+                    None => MatchProgress::Matched { consumed: text.bytes_max() },
+                }
+            }
             Kind::Bytes(count) if input.len() < *count as usize => MatchProgress::NeedMore,
             Kind::Bytes(count) => MatchProgress::Matched { consumed: *count as usize },
             Kind::Until { pattern, .. } => {

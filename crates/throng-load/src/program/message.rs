@@ -115,7 +115,9 @@ impl Pattern {
             Self::Binary(bytes) => format!("the binary message {}", shown(bytes)),
             Self::Json(pattern) => format!("JSON with {}", shown(pattern.to_string().as_bytes())),
             Self::Bytes(count) => format!("a message of {count} bytes"),
-            Self::Contains(part) => format!("a message that contains {}", shown_text(&part.template)),
+            Self::Contains(part) => {
+                format!("a message that contains {}", shown_text(&part.template))
+            }
             Self::Regex(regex) => {
                 format!("a message that matches {}", shown(regex.as_str().as_bytes()))
             }

@@ -69,12 +69,7 @@ fn read_options(
     Some(table.with_order(order?))
 }
 
-fn read_file(
-    reader: &mut Reader<'_>,
-    node: &Node,
-    name: &str,
-    folder: &Path,
-) -> Option<DataTable> {
+fn read_file(reader: &mut Reader<'_>, node: &Node, name: &str, folder: &Path) -> Option<DataTable> {
     let text = reader.text(node, "`data`", "the path of a file such as users.csv")?;
     let path: PathBuf = folder.join(text);
     match read::read(&path, name) {
@@ -92,10 +87,12 @@ fn read_file(
 pub(super) fn check_rows(reader: &mut Reader<'_>, node: &Node, load: &[Phase]) {
     let users = most_users(load);
     let unique = |table: &&DataTable| table.order() == RowOrder::Unique;
-    let short = reader.names.tables.iter().filter(unique).find(|table| (table.rows() as u64) < users);
+    let short =
+        reader.names.tables.iter().filter(unique).find(|table| (table.rows() as u64) < users);
     let Some(table) = short else { return };
     let title = format!("{} has {} rows for up to {users} users", table.path(), table.rows());
-    let label = "`order: unique` needs a row for each; `order: in_turn` begins again after the last";
+    let label =
+        "`order: unique` needs a row for each; `order: in_turn` begins again after the last";
     let span = reader.first_line(&node.span);
     let mistake = reader.error(span, title, label);
     if Model::of(load) == Model::Open {

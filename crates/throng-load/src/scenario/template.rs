@@ -45,10 +45,7 @@ impl Template {
     }
 
     /// Parses `text`, which may use these names.
-    pub(super) fn parse_with(
-        text: &str,
-        names: &mut VariableNames,
-    ) -> Result<Self, TemplateError> {
+    pub(super) fn parse_with(text: &str, names: &mut VariableNames) -> Result<Self, TemplateError> {
         let mut segments = Vec::new();
         let mut at = 0;
         let literal = |text: &str| Segment::Literal(text.as_bytes().into());
@@ -250,7 +247,10 @@ mod tests {
             ("${base64('user:pass')}", "dXNlcjpwYXNz"),
             ("${base64(user.id)}", "NDI="),
             ("${json('a\"b')}", "\"a\\\"b\""),
-            ("${sha256('abc')}", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+            (
+                "${sha256('abc')}",
+                "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            ),
         ] {
             assert_eq!(render(text, vars), rendered, "{text}");
         }

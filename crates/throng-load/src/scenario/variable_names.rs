@@ -69,7 +69,8 @@ impl VariableNames {
                 name: name.into(),
             });
         }
-        if name.split_once('.').is_some_and(|(file, _)| self.unreadable.iter().any(|it| it == file)) {
+        if name.split_once('.').is_some_and(|(file, _)| self.unreadable.iter().any(|it| it == file))
+        {
             return Ok(Variable::Text("".into()));
         }
         if self.stored.iter().any(|stored| stored == name) {

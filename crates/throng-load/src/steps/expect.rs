@@ -5,16 +5,14 @@ mod pattern;
 use throng_base::Instant;
 
 use super::prelude::*;
-use crate::program::{
-    IncomingMessage, MatchProgress, Matcher, MessagePattern, Pattern, Variable,
-};
+use crate::program::{IncomingMessage, MatchProgress, Matcher, MessagePattern, Pattern, Variable};
 use crate::user::record::Sample;
 use crate::user::state::Packed;
 use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
 use crate::user::unasked;
 
-use pattern::{BYTES_KEYS, keys, read_captures, read_matcher, read_pattern, read_text};
 pub(crate) use pattern::read_value_name;
+use pattern::{BYTES_KEYS, keys, read_captures, read_matcher, read_pattern, read_text};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "expect",
@@ -71,9 +69,8 @@ impl Expect {
 /// Reports whether each message that is sent has another answer: the pattern has the counter, or a
 /// part of the sent message, and each message that is sent has a counter or a UUID.
 fn identifies(pattern: &Pattern, compiler: &Compiler<'_>) -> bool {
-    let is_sent = |part: &Variable| {
-        matches!(part, Variable::Stored { name, .. } if name.starts_with("sent"))
-    };
+    let is_sent =
+        |part: &Variable| matches!(part, Variable::Stored { name, .. } if name.starts_with("sent"));
     let is_unique = |part: &Variable| matches!(part, Variable::Counter | Variable::Uuid);
     pattern.uses(&|part| *part == Variable::Counter)
         || pattern.uses(&is_sent) && compiler.sent_messages().all(|sent| sent.uses(is_unique))

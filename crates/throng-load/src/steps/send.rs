@@ -160,7 +160,10 @@ fn complete(cx: &mut UserContext<'_>) -> StepOutcome {
     if begins_anew && is_ahead {
         unasked::push_to_window(cx);
     } else if begins_anew {
-        unasked::discard_all(cx);
+        // A `receive` takes what has come before, too.
+        if !cx.rules.program.next_answer(cx.user.pc()).is_receive {
+            unasked::discard_all(cx);
+        }
         cx.user.message_from = cx.user.intended;
         cx.user.unanswered = 0;
         cx.user.flags.set_answering(false);

@@ -275,8 +275,9 @@ impl User {
     }
 
     /// Returns the moment from which the present wait for an answer counts.
-    pub(crate) fn waiting_from(&self) -> Option<Instant> {
+    pub(crate) fn waiting_from(&self, program: &Program) -> Option<Instant> {
         match self.wait()? {
+            UserWait::Answer { .. } if program.is_receive(self.pc) => None,
             UserWait::Answer { .. } => Some(self.answer_counts_from()),
             UserWait::Reply { .. } => Some(self.intended),
             _ => None,

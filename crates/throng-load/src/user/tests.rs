@@ -5,6 +5,7 @@ mod close;
 mod connect;
 mod ending;
 mod expect;
+mod identity;
 mod play;
 mod send;
 mod stop;

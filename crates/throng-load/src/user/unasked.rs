@@ -150,8 +150,7 @@ pub(crate) fn take_kept_answer(
             // For the sake of a `receive` it may have been kept although it is no answer.
             let is_old = !is_receive && cx.user.has_asked_after(timing.arrived_at());
             let scope = cx.user.scope_of_answer(program);
-            let matches =
-                !is_old && pattern.matches(message, scope, &mut cx.encoder.comparison);
+            let matches = !is_old && pattern.matches(message, scope, &mut cx.encoder.comparison);
             if matches {
                 pattern.store_captures(message, &mut cx.user.memory);
             }

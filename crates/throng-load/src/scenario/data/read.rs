@@ -60,17 +60,17 @@ impl Format {
     }
 }
 
-fn read_csv(
-    input: impl Read,
-    name: &str,
-    path: &str,
-) -> Result<Option<DataTable>, DataFileError> {
+fn read_csv(input: impl Read, name: &str, path: &str) -> Result<Option<DataTable>, DataFileError> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::Headers).from_reader(input);
     let header = reader.headers().map_err(|error| csv_error(&error))?;
     let columns: Vec<_> = header
         .iter()
         .enumerate()
-        .map(|(index, column)| if index == 0 { column.trim_start_matches('\u{feff}') } else { column })
+        .map(
+            |(index, column)| {
+                if index == 0 { column.trim_start_matches('\u{feff}') } else { column }
+            },
+        )
         .map(str::to_owned)
         .collect();
     let mut table = DataTable::new(name, path, check_columns(columns, 1)?);

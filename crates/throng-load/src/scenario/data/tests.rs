@@ -22,7 +22,8 @@ fn a_user_gets_the_cells_of_its_row() {
     let scenario = parse("u.csv", csv, "u.csv", "${row.name}").unwrap();
     let [table] = &scenario.tables[..] else { panic!("one table") };
     assert_eq!((table.rows(), table.columns()), (2, &["name".to_owned(), "token".to_owned()][..]));
-    let cells = |user| [0, 1].map(|column| String::from_utf8_lossy(table.cell(user, column)).into_owned());
+    let cells =
+        |user| [0, 1].map(|column| String::from_utf8_lossy(table.cell(user, column)).into_owned());
     assert_eq!(cells(0), ["ann", "t1"]);
     assert_eq!(cells(1), ["bob, jr", "t\"2"]);
     assert_eq!(cells(2), ["ann", "t1"], "after the last row the first follows");

@@ -40,8 +40,7 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn product(&mut self) -> Parsed {
-        let operators =
-            [('*', Operator::Times), ('/', Operator::Over), ('%', Operator::Modulo)];
+        let operators = [('*', Operator::Times), ('/', Operator::Over), ('%', Operator::Modulo)];
         self.chain(&operators, Self::atom)
     }
 
@@ -81,7 +80,8 @@ impl<'a> Parser<'a, '_> {
             return Ok(());
         }
         let span = begin..begin + self.text[begin..self.at].trim_end().len();
-        let label = "this is a text; user.id, counter, random(a,b) and numbers can be computed with";
+        let label =
+            "this is a text; user.id, counter, random(a,b) and numbers can be computed with";
         Err(self.error(span, "arithmetic needs whole numbers", label.to_owned()))
     }
 

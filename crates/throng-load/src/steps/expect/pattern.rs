@@ -16,8 +16,7 @@ use crate::scenario::{is_name, is_reserved};
 pub(super) const BYTES_KEYS: [&str; 4] = ["text", "hex", "bytes", "until"];
 
 /// Keys of a pattern of messages.
-const MESSAGE_KEYS: [&str; 7] =
-    ["text", "json", "binary", "bytes", "contains", "regex", "one_of"];
+const MESSAGE_KEYS: [&str; 7] = ["text", "json", "binary", "bytes", "contains", "regex", "one_of"];
 
 /// Reads a rule for bytes of a stream.
 pub(super) fn read_matcher(
@@ -113,8 +112,9 @@ fn check_steady(
     let at = text.find("${").unwrap_or(0);
     let span = reader.inner_span(node, at..text.len());
     let title = format!("`{name}` cannot be expected: each use has another value");
-    reader.error(span, title, "use `${sent}` or `${sent.member}`, the message that was sent").help =
-        Some("`set: {name: ...}` before the `send` keeps a value for both".to_owned());
+    reader
+        .error(span, title, "use `${sent}` or `${sent.member}`, the message that was sent")
+        .help = Some("`set: {name: ...}` before the `send` keeps a value for both".to_owned());
     None
 }
 
