@@ -80,7 +80,7 @@ fn may_be_expected_next(cx: &UserContext<'_>, pc: u32) -> bool {
     let NextAnswer { sends_first, expect, .. } = cx.rules.program.next_answer(pc);
     // If answers are outstanding it may be one of them, even if the user sends before its next
     // `expect`.
-    (expect.is_some() && !sends_first) || cx.user.unanswered > 0
+    expect.is_some() && (!sends_first || cx.user.unanswered > 0)
 }
 
 /// Counts and discards a message that answers nothing.
