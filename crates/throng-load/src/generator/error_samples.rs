@@ -51,6 +51,10 @@ pub(super) fn describe_expected(program: &Program, pc: u32) -> String {
     match program.op(pc) {
         Op::ExpectBytes { matcher, .. } => program.matcher(matcher).describe(printable),
         Op::ExpectMessage { pattern, .. } => program.pattern(pattern).describe(printable),
+        Op::Request { request } => match &program.request(request).response {
+            Some(rule) => rule.describe(printable),
+            None => "a reply".to_owned(),
+        },
         _ => "an answer".to_owned(),
     }
 }

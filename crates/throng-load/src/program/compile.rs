@@ -17,6 +17,8 @@ impl Program {
             templates: Vec::new(),
             matchers: Vec::new(),
             loops: Vec::new(),
+            conditions: Vec::new(),
+            choices: Vec::new(),
             protocol: scenario.protocol,
             handshakes: Vec::new(),
             patterns: Vec::new(),

@@ -11,8 +11,8 @@ use crate::user::state::Packed;
 use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
 use crate::user::unasked;
 
-pub(crate) use pattern::read_value_name;
 use pattern::{BYTES_KEYS, keys, read_captures, read_matcher, read_pattern, read_text};
+pub(crate) use pattern::{read_response, read_value_name};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "expect",

@@ -10,7 +10,7 @@ use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
 use super::{ending, failure, heartbeat, iteration, loops, outcomes, request};
 use crate::program::{IncomingMessage, Op};
-use crate::steps::{close, connect, expect, send, set, stay, wait};
+use crate::steps::{branch, choose, close, connect, expect, send, set, stay, wait};
 
 /// Input of a user.
 #[derive(Clone, Debug)]
@@ -145,6 +145,9 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::ExpectMessage { pattern, timeout_ns } => expect::begin_message(cx, pattern, timeout_ns),
         Op::Request { request } => request::begin(cx, request),
         Op::Set { slot, template } => set::begin(cx, slot, template),
+        Op::Branch { condition, otherwise } => branch::begin(cx, condition, otherwise),
+        Op::Choose { choice } => choose::begin(cx, choice),
+        Op::Jump { to } => StepOutcome::Go(to),
         Op::Wait { span_ns, jitter } => wait::begin(cx, span_ns, jitter),
         Op::LoopBegin { index } => loops::begin(cx, index),
         Op::LoopEnd { index } => loops::end_turn(cx, index),
