@@ -24,9 +24,11 @@ pub(crate) mod step;
 pub(crate) mod step_list;
 mod target;
 mod template;
+mod template_error;
 pub(crate) mod values;
 mod variable;
 mod variable_names;
+mod variable_parser;
 
 pub use data::{DataFileError, DataTable, RowOrder};
 pub(crate) use data::{is_name, is_reserved};
@@ -42,7 +44,8 @@ pub use quantity::Quantity;
 pub use step::Step;
 pub(crate) use step::compile_steps;
 pub use target::{Reach, Scheme, Target, TargetError, needs_no_permission};
-pub use template::{Segment, Template, TemplateError};
+pub use template::{Segment, Template};
+pub use template_error::TemplateError;
 pub(crate) use variable::STORED_BYTES_MAX;
 pub use variable::{Variable, VariableScope};
 

@@ -48,7 +48,7 @@ mod tests {
             counts[choice.choose(&mut prng) as usize / 10 - 1] += 1;
         }
         for (count, expected) in counts.into_iter().zip([10_000, 30_000, 60_000]) {
-            assert!((count - expected as i32).abs() < 1_000, "{counts:?}");
+            assert!((count - expected).abs() < 1_000, "{counts:?}");
         }
     }
 }

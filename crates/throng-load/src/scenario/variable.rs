@@ -4,8 +4,6 @@
 //! of a data file, a function. It means the same wherever a text may have variables. Computing one
 //! appends to the caller's buffer and allocates nothing else.
 
-mod parser;
-
 use std::fmt;
 
 use base64::Engine;
@@ -14,7 +12,6 @@ use sha2::{Digest, Sha256};
 use throng_base::Prng;
 
 use super::data::DataTable;
-pub(super) use parser::parse;
 
 /// A parsed variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,13 +63,13 @@ pub enum Variable {
 /// A sum, difference, product, quotient or remainder of whole numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arithmetic {
-    left: Variable,
-    operator: Operator,
-    right: Variable,
+    pub(super) left: Variable,
+    pub(super) operator: Operator,
+    pub(super) right: Variable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+pub(super) enum Operator {
     Plus,
     Minus,
     Times,
@@ -168,7 +165,7 @@ impl Variable {
     }
 
     /// Reports whether the value is always a whole number.
-    fn is_number(&self) -> bool {
+    pub(super) fn is_number(&self) -> bool {
         matches!(
             self,
             Self::UserId

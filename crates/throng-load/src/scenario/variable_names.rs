@@ -8,8 +8,8 @@ use super::variable::Variable;
 pub(crate) struct VariableNames {
     /// Data files, each with the name under which its columns are used.
     pub(super) tables: Vec<DataTable>,
-    /// Names of the data files that could not be read, which is reported. Their columns may have any
-    /// name.
+    /// Names of the data files that could not be read, which is reported. Their columns may have
+    /// any name.
     unreadable: Vec<String>,
     /// Names of the values that a step stores; the index is the place among a user's values.
     stored: Vec<String>,

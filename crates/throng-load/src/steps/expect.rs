@@ -209,7 +209,7 @@ pub(crate) fn message_received(
     if pattern.matches(message, scope, &mut cx.encoder.comparison) {
         let knows = is_receive || pattern.identifies;
         if knows || !unasked::set_aside_if_late(cx, timing) {
-            pattern.store_captures(message, &mut cx.user.memory);
+            pattern.store_captures(message, |slot, value| cx.user.memory.store(slot, value));
             return answered(cx, timing);
         }
     } else if unasked::take_late_answer(cx.user, timing.arrived_at()) {

@@ -66,7 +66,7 @@ fn write(
     });
     if request.kind == ChannelRequestKind::Push {
         for part in program.sent_parts() {
-            part.store(&encoder.payload, &mut cx.user.memory);
+            part.store(&encoder.payload, |slot, value| cx.user.memory.store(slot, value));
         }
     }
     let (topic_text, payload) = (as_text(&encoder.topic), as_text(&encoder.payload));
@@ -157,7 +157,7 @@ fn take_response<'m>(
     if !rule.matches(message, scope, &mut cx.encoder.comparison) {
         return Err(message.bytes());
     }
-    rule.store_captures(message, &mut cx.user.memory);
+    rule.store_captures(message, |slot, value| cx.user.memory.store(slot, value));
     Ok(())
 }
 

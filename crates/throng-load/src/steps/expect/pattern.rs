@@ -53,7 +53,7 @@ pub(super) fn read_pattern(
         ("binary", |reader, node| read_hex(reader, node, "`binary`").map(Pattern::Binary)),
         ("bytes", |reader, node| read_length(reader, node, "`bytes`").map(Pattern::Bytes)),
         ("contains", |reader, node| {
-            Some(Pattern::Contains(MessagePart::new(read_text(reader, node)?)))
+            Some(Pattern::Contains(Box::new(MessagePart::new(read_text(reader, node)?))))
         }),
         ("regex", |reader, node| read_regex(reader, node).map(Pattern::Regex)),
         ("one_of", read_one_of),
