@@ -43,7 +43,7 @@ mod tests {
             choice.push(weight, begin);
         }
         let mut prng = Prng::new(1);
-        let mut counts = [0; 3];
+        let mut counts = [0_i32; 3];
         for _ in 0..100_000 {
             counts[choice.choose(&mut prng) as usize / 10 - 1] += 1;
         }
