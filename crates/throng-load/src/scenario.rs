@@ -6,6 +6,7 @@
 //! language.
 
 pub(crate) mod channel;
+pub(crate) mod condition;
 mod data;
 mod diagnostics;
 mod escape;
@@ -147,10 +148,6 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref());
     reader.protocol = protocol;
     let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
-    let probe = match fields.get("probe") {
-        None => Some(None),
-        Some(node) => probe::read(reader, node).map(Some),
-    };
     let load =
         reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
     let load = load.and_then(|node| load::read(reader, node));
@@ -186,6 +183,14 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
         (None, None) => {
             reader.require(&fields, "user", "a scenario", "user: [connect, wait: 1s, close]");
             None
+        }
+    };
+    // It uses the values that the steps store.
+    let probe = match fields.get("probe") {
+        None => Some(None),
+        Some(node) => {
+            reader.names.begin_probe();
+            probe::read(reader, node).map(Some)
         }
     };
     let load = load?;

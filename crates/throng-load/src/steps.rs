@@ -20,7 +20,6 @@
 pub(crate) mod branch;
 pub(crate) mod choose;
 pub(crate) mod close;
-mod condition;
 pub(crate) mod connect;
 mod every;
 pub(crate) mod expect;

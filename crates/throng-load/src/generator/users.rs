@@ -122,7 +122,7 @@ impl Generator {
         };
         let progress = handle(&mut cx, input);
         if let Some(probes) = probes {
-            probes.on_user(user, index, program.protocol(), stats);
+            probes.on_user(user, index, program, &mut encoder.comparison, stats);
         }
         progress
     }

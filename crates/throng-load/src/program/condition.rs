@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Template, VariableScope};
+use super::{Template, Variable, VariableScope};
 
 /// A condition that holds for a user or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,14 @@ impl Condition {
     /// Creates a comparison.
     pub(crate) fn comparison(left: Template, relation: Relation, right: Template) -> Self {
         Self { left, comparison: Some((relation, right)) }
+    }
+
+    /// Reports whether its variables have one value until a step stores another.
+    pub(crate) fn is_steady(&self) -> bool {
+        let right = self.comparison.as_ref().map(|(_, right)| right);
+        let mut variables = self.left.variables().chain(right.iter().flat_map(|it| it.variables()));
+        let changes = |part: &Variable| matches!(part, Variable::Counter | Variable::Probe);
+        variables.all(|variable| variable.drawn().is_none() && !variable.any(&changes))
     }
 
     /// Reports whether it holds. Two numbers are compared by their values, everything else as

@@ -31,6 +31,8 @@ pub enum Variable {
         /// Its name.
         name: Box<str>,
     },
+    /// `probe`: the mark of the probe that is sent.
+    Probe,
     /// A cell of the user's row of a data file.
     Cell {
         /// Index of the data file.
@@ -92,12 +94,14 @@ pub struct VariableScope<'a> {
     pub stored: &'a [Vec<u8>],
     /// Data files of the scenario.
     pub tables: &'a [DataTable],
+    /// Mark of the probe that is sent; empty for all other messages.
+    pub probe: &'a [u8],
 }
 
 impl<'a> VariableScope<'a> {
     /// Creates the scope of a user that has stored nothing, without data files.
     pub fn new(user_id: u64, prng: Prng) -> Self {
-        Self { user_id, counter: 0, prng, stored: &[], tables: &[] }
+        Self { user_id, counter: 0, prng, stored: &[], tables: &[], probe: &[] }
     }
 }
 
@@ -111,6 +115,7 @@ impl Variable {
                     out.extend_from_slice(value);
                 }
             }
+            Self::Probe => out.extend_from_slice(scope.probe),
             Self::Cell { table, column, .. } => {
                 if let Some(table) = scope.tables.get(usize::from(*table)) {
                     out.extend_from_slice(table.cell(scope.user_id, usize::from(*column)));
@@ -182,6 +187,7 @@ impl Variable {
         match self {
             Self::Text(text) => text.len(),
             Self::Stored { .. } => STORED_BYTES_MAX,
+            Self::Probe => PROBE_BYTES_MAX,
             Self::Cell { bytes_max, .. } => *bytes_max,
             Self::Choice(values) => values.iter().map(Self::bytes_max).max().unwrap_or(0),
             Self::Uuid => UUID_BYTES,
@@ -193,7 +199,7 @@ impl Variable {
     }
 
     /// Reports whether one of the variables that it consists of fits.
-    pub(super) fn any(&self, is: &impl Fn(&Self) -> bool) -> bool {
+    pub(crate) fn any(&self, is: &impl Fn(&Self) -> bool) -> bool {
         is(self)
             || match self {
                 Self::Choice(values) => values.iter().any(|value| value.any(is)),
@@ -222,6 +228,7 @@ impl fmt::Display for Variable {
         match self {
             Self::UserId => f.write_str("user.id"),
             Self::Counter => f.write_str("counter"),
+            Self::Probe => f.write_str("probe"),
             Self::Number(number) => number.fmt(f),
             Self::Text(text) => write!(f, "'{text}'"),
             Self::Stored { name, .. } | Self::Cell { name, .. } => f.write_str(name),
@@ -326,6 +333,8 @@ const fn base64_bytes(bytes: usize) -> usize {
 /// Most digits of a number, with its sign.
 const DIGITS_MAX: usize = 40;
 const UUID_BYTES: usize = 36;
+/// Longest mark of a probe.
+const PROBE_BYTES_MAX: usize = 40;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Longest value that a step stores.

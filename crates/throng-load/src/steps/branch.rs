@@ -1,8 +1,8 @@
 //! `if`: steps that run where a condition holds, and others where it does not.
 
-use super::condition::read_condition;
 use super::prelude::*;
 use crate::program::Condition;
+use crate::scenario::condition::read_condition;
 use crate::scenario::step::{Step, check_steps, compile_steps};
 use crate::scenario::step_list::StepPlace;
 

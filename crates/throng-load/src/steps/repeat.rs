@@ -2,9 +2,9 @@
 
 use throng_base::units::parse_count;
 
-use super::condition::read_condition;
 use super::prelude::*;
 use crate::program::{Condition, Turns};
+use crate::scenario::condition::read_condition;
 use crate::scenario::step::{Step, check_steps, compile_steps};
 use crate::scenario::step_list::StepPlace;
 use crate::scenario::values::positive_duration;

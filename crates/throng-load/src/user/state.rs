@@ -346,6 +346,7 @@ impl User {
             prng: self.prng,
             stored: self.memory.stored(),
             tables: program.tables(),
+            probe: &[],
         }
     }
 

@@ -1,11 +1,11 @@
 //! Reading a condition: `${count} < 10`.
 
+use super::node::Node;
+use super::reader::Reader;
 use crate::program::{Condition, Relation};
-use crate::scenario::node::Node;
-use crate::scenario::reader::Reader;
 
 /// Reads a condition: two texts with variables and a relation between them, or one text.
-pub(super) fn read_condition(reader: &mut Reader<'_>, node: &Node) -> Option<Condition> {
+pub(crate) fn read_condition(reader: &mut Reader<'_>, node: &Node) -> Option<Condition> {
     let text = reader.text(node, "a condition", "a comparison such as ${count} < 10")?;
     if text.trim().is_empty() {
         reader.error(node.span.clone(), "the condition is empty", "for example ${count} < 10");
