@@ -16,6 +16,7 @@ mod diagnosis;
 mod endpoint_facts;
 mod fact;
 pub mod files;
+mod first_error;
 mod gaps;
 mod headroom;
 mod history;

@@ -6,6 +6,7 @@ use throng_report::{Finding, Grade, Severity, Summary};
 
 use crate::diagnosis::RuleFinding;
 use crate::headroom::{Headroom, headroom};
+use crate::history::Sample;
 use crate::impact::{FAILURES_ONE_IN, GAP_MS};
 use crate::rules::{FindingClass, RuleTrait};
 use crate::run_view::{LoadLevel, RunView};
@@ -22,7 +23,12 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
         }
         (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run)),
         (None, Some(cause)) => {
-            let did = if cause.severity == Severity::Stopped { "Stopped" } else { "Slowed down" };
+            let goes_on = found.first().is_some_and(|(rule, _)| rule.has(RuleTrait::GoesOn));
+            let did = match cause.severity {
+                Severity::Stopped if goes_on && went_on(run) => "Failed in part",
+                Severity::Stopped => "Stopped",
+                _ => "Slowed down",
+            };
             let at = at_load(run, cause);
             format!("{did} on the {} side{at}: {}", cause.side, cause_and_remedy(cause))
         }
@@ -45,6 +51,26 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
         verdict += &format!(" {word} {}", cause_and_remedy(next));
     }
     verdict
+}
+
+/// Reports whether the run went on in spite of what failed: less than half of what was attempted
+/// failed, and in its last third it still did at least half as much a second as before.
+fn went_on(run: &RunView<'_>) -> bool {
+    let done = |sample: &Sample| {
+        sample.load().map_or(0, |load| {
+            let done = &load.counters;
+            done.connects_ok + done.messages_sent + done.joins_ok + done.pushes_sent
+        })
+    };
+    let samples = run.samples();
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return false };
+    let Some(third) = samples.get(samples.len() * 2 / 3) else { return false };
+    let per_ms = |from: &Sample, to: &Sample| {
+        let ms = to.interval.at_ms.saturating_sub(from.interval.at_ms).max(1);
+        done(to).saturating_sub(done(from)) as f64 / ms as f64
+    };
+    let failed = run.summary.errors.total();
+    failed * 2 < run.summary.attempts() && per_ms(third, last) * 2.0 >= per_ms(first, third)
 }
 
 /// Returns the first missed threshold, and how many others were missed.
