@@ -38,6 +38,7 @@ pub mod preflight;
 pub mod pressure;
 mod proc_root;
 pub mod process;
+mod progress;
 pub mod rules;
 mod run_view;
 mod sampler;

@@ -6,8 +6,8 @@ use throng_report::{Finding, Grade, Severity, Summary};
 
 use crate::diagnosis::RuleFinding;
 use crate::headroom::{Headroom, headroom};
-use crate::history::Sample;
 use crate::impact::{FAILURES_ONE_IN, GAP_MS};
+use crate::progress::went_on;
 use crate::rules::{FindingClass, RuleTrait};
 use crate::run_view::{LoadLevel, RunView};
 
@@ -51,26 +51,6 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
         verdict += &format!(" {word} {}", cause_and_remedy(next));
     }
     verdict
-}
-
-/// Reports whether the run went on in spite of what failed: less than half of what was attempted
-/// failed, and in its last third it still did at least half as much a second as before.
-fn went_on(run: &RunView<'_>) -> bool {
-    let done = |sample: &Sample| {
-        sample.load().map_or(0, |load| {
-            let done = &load.counters;
-            done.connects_ok + done.messages_sent + done.joins_ok + done.pushes_sent
-        })
-    };
-    let samples = run.samples();
-    let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return false };
-    let Some(third) = samples.get(samples.len() * 2 / 3) else { return false };
-    let per_ms = |from: &Sample, to: &Sample| {
-        let ms = to.interval.at_ms.saturating_sub(from.interval.at_ms).max(1);
-        done(to).saturating_sub(done(from)) as f64 / ms as f64
-    };
-    let failed = run.summary.errors.total();
-    failed * 2 < run.summary.attempts() && per_ms(third, last) * 2.0 >= per_ms(first, third)
 }
 
 /// Returns the first missed threshold, and how many others were missed.

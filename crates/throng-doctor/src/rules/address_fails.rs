@@ -109,8 +109,8 @@ mod tests {
         let run = two([20, 0], [0, 20]);
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
-            "chat.test:80 has 2 addresses, and 10.0.0.2:80 does not work: 200 of 200 connects there \
-             failed (ECONNREFUSED), while 200 of 200 at 10.0.0.1:80 succeeded"
+            "chat.test:80 has 2 addresses, and 10.0.0.2:80 does not work: 200 of 200 connects \
+             there failed (ECONNREFUSED), while 200 of 200 at 10.0.0.1:80 succeeded"
         );
         run.check_all(&["address_fails"]);
     }

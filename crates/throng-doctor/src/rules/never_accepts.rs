@@ -29,6 +29,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let stopped = run.peak(Endpoint::Server, ProcessMetric::STOPPED.server);
+    let stopped = stopped.filter(|stopped| stopped.value > 0);
     let waits = count(gave_up.by() as f64);
     let (text, confidence, remedy) = match (&queue, stopped) {
         (Some(queue), Some(_)) => (
@@ -137,6 +138,8 @@ mod tests {
              queue, and 800 waits for an answer were given up"
         );
         run.check_all(&["never_accepts", "accept_queue_overflow"]);
+        let run = run.with(ProcessMetric::STOPPED.server, 0);
+        assert!(run.speaks(&RULE).text.contains("program never accepts"));
         let stopped = run.with(ProcessMetric::STOPPED.server, 1).speaks(&RULE);
         assert!(stopped.remedy.contains("kill -CONT"), "{stopped}");
     }

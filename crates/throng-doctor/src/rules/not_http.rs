@@ -52,8 +52,8 @@ const SPOKEN: &[SpokenProtocol] = &[
     SpokenProtocol {
         begins: &["15 03 ", "16 03 "],
         who: "TLS",
-        remedy: "throng does not speak TLS: load the plain port behind it, or put a proxy that \
-                 ends TLS in front of throng's side",
+        remedy: "throng does not speak TLS: load the plain port behind it, or let a proxy here \
+                 speak TLS to it (stunnel, nginx)",
     },
     SpokenProtocol {
         begins: &["SSH-"],

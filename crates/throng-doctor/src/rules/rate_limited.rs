@@ -27,7 +27,9 @@ fn refused(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let after = FirstError::of(run, KIND).and_then(|first| first.field("retry-after"));
-    let after_words = after.map(|after| format!(" (Retry-After: {})", cut(after)));
+    // Either seconds or a date (RFC 9110 section 10.2.3).
+    let unit = after.map_or("", |after| if after.parse::<u64>().is_ok() { " s" } else { "" });
+    let after_words = after.map(|after| format!(" (Retry-After: {}{unit})", cut(after)));
     let let_in = let_in(run);
     let text = format!(
         "The server limits connects: it refused {} of {} handshakes with 429 Too Many \
@@ -151,7 +153,7 @@ mod tests {
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
             "The server limits connects: it refused 1.8k of 2k handshakes with 429 Too Many \
-             Requests (Retry-After: 30) and let in about 20/s"
+             Requests (Retry-After: 30 s) and let in about 20/s"
         );
         run.check_all(&["rate_limited"]);
         let all = run.loaded(|load, _| load.counters.connects_ok = 0);

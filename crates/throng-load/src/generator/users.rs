@@ -94,7 +94,7 @@ impl Generator {
         let UserParts { user, session, out, socket, now, arrival, index } = parts;
         let (id, class, config) = (user.id(), user.class, &run.config);
         let program = &config.program;
-        let target = (id % config.targets.len() as u64) as usize;
+        let target = || (id % config.targets.len() as u64) as usize;
         let is_followed = user.flags.is_followed();
         let message = if is_followed { input.message() } else { None };
         let (sent_before, answered_before) = (out.len(), stats.counters.messages_answered);
@@ -104,14 +104,14 @@ impl Generator {
             UserAction::Count(count) => count(&mut recorder.stats.counters),
             UserAction::Record(record) => {
                 change.note(&record);
-                if let Some(address) = recorder.stats.addresses.get_mut(target) {
-                    address.note(&record);
+                if !recorder.stats.addresses.is_empty() {
+                    recorder.stats.addresses[target()].note(&record);
                 }
                 recorder.record(record);
             }
             UserAction::WaitUntil(deadline) => requests.deadline = Some(deadline),
             UserAction::Connect { measures_arrivals } => {
-                let target = config.targets[target];
+                let target = config.targets[target()];
                 let options = SocketOptions { arrival_stamps: measures_arrivals, ..config.options };
                 let source = sources.choose();
                 requests.connect = Some(ConnectSpec { target, source, options });
