@@ -26,9 +26,47 @@ struct FollowedConnection {
     opened_at: Instant,
     /// Moment at which its user last sent or received something.
     used_at: Instant,
-    /// Hashes of the last answers, the newest at `next - 1`; 0 for none.
+    /// Hashes of the last different answers, the newest at `next - 1`; 0 for none.
     answers: [u64; ANSWERS_MAX],
+    /// Bits of the answers that came more than once as answers.
+    constant: u8,
     next: u8,
+}
+
+/// What a message was to its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MessageRole {
+    /// The answer that a step waited for.
+    Answer,
+    /// A message that answered nothing.
+    Unasked,
+    /// Anything else: a wrong answer, or one that is kept for the next step.
+    Other,
+}
+
+/// Counters that show what a message was.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnswerCounts {
+    answered: u64,
+    unasked: u64,
+}
+
+impl AnswerCounts {
+    pub(super) fn of(stats: &CoreStats) -> Self {
+        let counters = &stats.counters;
+        Self { answered: counters.messages_answered, unasked: counters.messages_unasked }
+    }
+
+    /// Returns what the message was that came since `before`.
+    pub(super) fn role_since(self, before: Self) -> MessageRole {
+        if self.answered > before.answered {
+            MessageRole::Answer
+        } else if self.unasked > before.unasked {
+            MessageRole::Unasked
+        } else {
+            MessageRole::Other
+        }
+    }
 }
 
 /// What one input of a user did to its connection.
@@ -114,29 +152,33 @@ impl Followed {
         &mut self,
         index: u32,
         message: &[u8],
-        is_answer: bool,
+        role: MessageRole,
         counters: &mut FollowedAnswers,
     ) {
         let Some(connection) = self.connections.get_mut(&index) else { return };
         let hash = self.hasher.hash_one(message).max(1);
-        let known = connection.answers.iter_mut().find(|answer| **answer == hash);
-        match (known, is_answer) {
-            (None, true) => {
-                connection.answers[usize::from(connection.next)] = hash;
-                connection.next = (connection.next + 1) % ANSWERS_MAX as u8;
+        let known = connection.answers.iter().position(|answer| *answer == hash);
+        match (known, role) {
+            (None, MessageRole::Answer) => {
+                let next = connection.next;
+                connection.answers[usize::from(next)] = hash;
+                connection.constant &= !(1 << next);
+                connection.next = (next + 1) % ANSWERS_MAX as u8;
                 counters.answers += 1;
             }
             // A server that always answers the same: a repetition proves nothing.
-            (Some(answer), true) => *answer = 0,
-            (Some(_), false) => counters.repeats += 1,
-            (None, false) => {}
+            (Some(at), MessageRole::Answer) => connection.constant |= 1 << at,
+            (Some(at), MessageRole::Unasked) if connection.constant & (1 << at) == 0 => {
+                counters.repeats += 1;
+            }
+            (_, MessageRole::Unasked | MessageRole::Other) => {}
         }
     }
 }
 
 impl FollowedConnection {
     fn new(now: Instant) -> Self {
-        Self { opened_at: now, used_at: now, answers: [0; ANSWERS_MAX], next: 0 }
+        Self { opened_at: now, used_at: now, answers: [0; ANSWERS_MAX], constant: 0, next: 0 }
     }
 
     fn early_close(&self, reason: LostReason, now: Instant) -> EarlyClose {
@@ -214,13 +256,14 @@ mod tests {
         let (mut followed, mut stats) = (Followed::default(), CoreStats::new(0, 1));
         followed.follow(7, false, &opened(), at(0), &mut stats);
         let mut counters = FollowedAnswers::default();
-        let mut compare = |message: &str, is_answer| {
-            followed.compare(7, message.as_bytes(), is_answer, &mut counters);
+        let mut compare = |message: &str, role| {
+            followed.compare(7, message.as_bytes(), role, &mut counters);
         };
         (0..20).for_each(|n| {
-            compare(&format!("answer {n}"), true);
-            compare(&format!("answer {n}"), false);
-            compare("tick", false);
+            compare(&format!("answer {n}"), MessageRole::Answer);
+            compare(&format!("answer {n}"), MessageRole::Unasked);
+            compare(&format!("answer {n}"), MessageRole::Other);
+            compare("tick", MessageRole::Unasked);
         });
         assert_eq!((counters.answers, counters.repeats), (20, 20));
     }
@@ -230,8 +273,10 @@ mod tests {
         let (mut followed, mut stats) = (Followed::default(), CoreStats::new(0, 1));
         followed.follow(7, false, &opened(), at(0), &mut stats);
         let mut counters = FollowedAnswers::default();
-        (0..20).for_each(|_| followed.compare(7, b"ok", true, &mut counters));
-        followed.compare(7, b"ok", false, &mut counters);
-        assert_eq!(counters.repeats, 0);
+        for _ in 0..20 {
+            followed.compare(7, b"ok", MessageRole::Answer, &mut counters);
+        }
+        followed.compare(7, b"ok", MessageRole::Unasked, &mut counters);
+        assert_eq!((counters.answers, counters.repeats), (1, 0));
     }
 }

@@ -9,7 +9,7 @@ use throng_proto::phoenix::{PhoenixPayload, names};
 use throng_proto::websocket::ClientEvent;
 
 use super::error_samples::EXPECTED_CONSENT;
-use super::followed::ConnectionChange;
+use super::followed::{AnswerCounts, ConnectionChange};
 use super::recorder::Recorder;
 use super::upgrade_answer::describe_answer;
 use super::{Generator, GeneratorDriver};
@@ -97,7 +97,7 @@ impl Generator {
         let target = || (id % config.targets.len() as u64) as usize;
         let is_followed = user.flags.is_followed();
         let message = if is_followed { input.message() } else { None };
-        let (sent_before, answered_before) = (out.len(), stats.counters.messages_answered);
+        let (sent_before, before) = (out.len(), AnswerCounts::of(stats));
         let mut change = ConnectionChange::of(&input);
         let mut recorder = Recorder { stats, samples, program, now, class };
         let mut actions = |action: UserAction<'_>| match action {
@@ -138,8 +138,8 @@ impl Generator {
         let progress = handle(&mut cx, input);
         if is_followed || change.is_opened {
             if let Some(message) = message {
-                let is_answer = stats.counters.messages_answered > answered_before;
-                followed.compare(index, message, is_answer, &mut stats.followed);
+                let role = AnswerCounts::of(stats).role_since(before);
+                followed.compare(index, message, role, &mut stats.followed);
             }
             change.is_used |= out.len() > sent_before;
             let follows = followed.follow(index, is_followed, &change, now, stats);
