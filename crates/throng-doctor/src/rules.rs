@@ -30,6 +30,7 @@ mod kernel_row;
 mod lost_answers;
 mod memory_runs_out;
 mod never_accepts;
+mod never_answers;
 mod not_http;
 mod orphans_aborted;
 mod port_conflict;
@@ -64,6 +65,7 @@ pub const RULES: &[Rule] = &[
     memory_runs_out::RULE,
     address_fails::RULE,
     never_accepts::RULE,
+    never_answers::RULE,
     server_lost::RULE,
     server_restarted::RULE,
     fds_exhausted::RULE,

@@ -53,6 +53,15 @@ pub(crate) const DISEASES: &[Cause] = &[
         provoke: |stage| talk(stage, "never accepts"),
     },
     Cause {
+        name: "answers nothing",
+        what: "Python: accepts, reads, and never answers",
+        expected: Some("never_answers"),
+        says: &["accepts connections and never answers", "an upgrade"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| talk(stage, "silent"),
+    },
+    Cause {
         name: "not HTTP",
         what: "Python: answers each upgrade as Redis does",
         expected: Some("not_http"),

@@ -68,7 +68,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 }
 
 /// Returns the waits that users gave up, if TCP connected and there was no answer at all.
-fn gave_up(run: &RunView<'_>) -> Option<Growth> {
+pub(super) fn gave_up(run: &RunView<'_>) -> Option<Growth> {
     let load = run.samples().last()?.load()?;
     let done = &load.counters;
     let answers = done.messages_answered + done.messages_received + done.joins_ok + done.pushes_ok;
@@ -87,7 +87,7 @@ fn gave_up(run: &RunView<'_>) -> Option<Growth> {
 
 /// Reports whether the accept queue never got shorter, from the first connection to the last
 /// sample.
-fn only_grows(run: &RunView<'_>) -> bool {
+pub(super) fn only_grows(run: &RunView<'_>) -> bool {
     let queued =
         |sample: &Sample| run.value(Endpoint::Server, sample, Metric::LISTENER_ACCEPT_QUEUE);
     let lengths: Vec<_> = run.samples().iter().filter_map(queued).collect();

@@ -6,7 +6,7 @@
 //! connections show both. A user without the flag costs one test of a bit.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use throng_base::Instant;
 use throng_report::{EarlyClose, FollowedAnswers};
@@ -18,7 +18,7 @@ use crate::user::{ErrorKind, Input, Record, close_code_name};
 #[derive(Debug, Default)]
 pub(super) struct Followed {
     connections: HashMap<u32, FollowedConnection>,
-    hasher: RandomState,
+    hasher: BuildHasherDefault<DefaultHasher>,
 }
 
 #[derive(Debug)]

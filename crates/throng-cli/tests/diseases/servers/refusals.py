@@ -119,6 +119,10 @@ class Server:
             await reader.read(100)
             writer.write(b"+OK hello redis\r\n")
             return
+        if DISEASE == "silent":
+            while await reader.read(4096):
+                pass
+            return
         key = await read_key(reader)
         if DISEASE in ANSWERS and (DISEASE != "429" or not self.limit.takes()):
             writer.write(ANSWERS[DISEASE])
