@@ -136,6 +136,7 @@ impl Sample {
                 load: interval.load.as_ref().map(|load| LoadInterval {
                     answer_gap: load.answer_gap,
                     outage: load.outage,
+                    early_closes: load.early_closes.clone(),
                     ..load.without_measured()
                 }),
                 server: interval.server.clone(),
@@ -158,6 +159,8 @@ impl Sample {
         if let (Some(load), Some(before)) = (&mut self.interval.load, &before.interval.load) {
             load.answer_gap = longer_gap(before.answer_gap, load.answer_gap);
             load.outage = merge_outages(before.outage, load.outage);
+            let room = EARLY_CLOSES_MAX.saturating_sub(load.early_closes.len());
+            load.early_closes.extend(before.early_closes.iter().take(room).cloned());
         }
         for (own, other) in [
             (&mut self.interval.programs, &mut before.interval.programs),
@@ -217,6 +220,9 @@ fn merge_programs(own: &mut Vec<ProgramUse>, others: Vec<ProgramUse>) {
         own.truncate(PROGRAMS_MAX);
     }
 }
+
+/// Early closes that a sample keeps.
+const EARLY_CLOSES_MAX: usize = 64;
 
 impl Quantiles {
     /// Keeps the worse of two, with the count of both.

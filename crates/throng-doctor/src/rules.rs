@@ -7,8 +7,14 @@
 
 mod accept_backlog;
 mod accept_queue_overflow;
+mod address_fails;
+mod answers_disordered;
+mod answers_missing;
+mod answers_repeated;
 mod backlog_clamped;
 mod cgroup_throttled;
+mod close_code;
+mod close_times;
 mod connections_max_reached;
 mod conntrack_full;
 mod cpu_contended;
@@ -21,10 +27,15 @@ mod half_open;
 mod handshakes_refused;
 mod hot_core;
 mod kernel_row;
+mod lost_answers;
 mod memory_runs_out;
+mod never_accepts;
+mod never_answers;
+mod not_http;
 mod orphans_aborted;
 mod port_conflict;
 mod ports_exhausted;
+mod rate_limited;
 mod retransmission;
 mod retransmits;
 mod rule;
@@ -52,6 +63,9 @@ pub const RULES: &[Rule] = &[
     cpu_contended::RULE,
     generator_saturated::RULE,
     memory_runs_out::RULE,
+    address_fails::RULE,
+    never_accepts::RULE,
+    never_answers::RULE,
     server_lost::RULE,
     server_restarted::RULE,
     fds_exhausted::RULE,
@@ -66,8 +80,13 @@ pub const RULES: &[Rule] = &[
     accept_queue_overflow::RULE,
     syn_queue_overflow::RULE,
     softnet_drops::RULE,
+    not_http::RULE,
+    rate_limited::RULE,
     handshakes_refused::RULE,
+    answers_disordered::RULE,
     wrong_answers::RULE,
+    answers_repeated::RULE,
+    answers_missing::RULE,
     server_stalled::RULE,
     hot_core::RULE,
     server_cpu_saturated::RULE,

@@ -7,6 +7,7 @@ use throng_report::{Finding, Grade, Severity, Summary};
 use crate::diagnosis::RuleFinding;
 use crate::headroom::{Headroom, headroom};
 use crate::impact::{FAILURES_ONE_IN, GAP_MS};
+use crate::progress::went_on;
 use crate::rules::{FindingClass, RuleTrait};
 use crate::run_view::{LoadLevel, RunView};
 
@@ -22,7 +23,12 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
         }
         (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run)),
         (None, Some(cause)) => {
-            let did = if cause.severity == Severity::Stopped { "Stopped" } else { "Slowed down" };
+            let goes_on = found.first().is_some_and(|(rule, _)| rule.has(RuleTrait::GoesOn));
+            let did = match cause.severity {
+                Severity::Stopped if goes_on && went_on(run) => "Failed in part",
+                Severity::Stopped => "Stopped",
+                _ => "Slowed down",
+            };
             let at = at_load(run, cause);
             format!("{did} on the {} side{at}: {}", cause.side, cause_and_remedy(cause))
         }

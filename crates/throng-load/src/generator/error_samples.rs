@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::program::{Op, Program};
+use crate::program::{IncomingMessage, MatchProgress, Op, Program};
 
 /// A sample of one error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +59,23 @@ pub(super) fn describe_expected(program: &Program, pc: u32) -> String {
     }
 }
 
+/// Reports whether another `expect` of the program waits for these bytes, and the step at `pc` for
+/// something else.
+pub(super) fn other_expect(program: &Program, pc: u32, got: &[u8]) -> bool {
+    program.ops().iter().any(|op| match (*op, program.op(pc)) {
+        (Op::ExpectMessage { pattern, .. }, Op::ExpectMessage { pattern: own, .. }) => {
+            let message = std::str::from_utf8(got)
+                .map_or(IncomingMessage::Binary(got), IncomingMessage::Text);
+            pattern != own && program.pattern(pattern).matches(message)
+        }
+        (Op::ExpectBytes { matcher, .. }, Op::ExpectBytes { matcher: own, .. }) => {
+            let progress = program.matcher(matcher).feed(&mut 0, got);
+            matcher != own && matches!(progress, MatchProgress::Matched { .. })
+        }
+        _ => false,
+    })
+}
+
 /// Formats bytes for people: as text in backticks with control characters escaped, otherwise in
 /// hexadecimal. Shows at most [`PRINTED_BYTES_MAX`] of them.
 pub(super) fn printable(bytes: &[u8]) -> String {
@@ -93,6 +110,9 @@ pub(super) fn printable(bytes: &[u8]) -> String {
     }
     out
 }
+
+/// The expected answer to an upgrade.
+pub(super) const EXPECTED_CONSENT: &str = "101 Switching Protocols";
 
 /// An upper bound of the number of kinds.
 const KINDS_MAX: usize = 64;

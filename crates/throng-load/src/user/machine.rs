@@ -60,6 +60,28 @@ pub(crate) enum Input<'a> {
     Leave,
 }
 
+impl<'a> Input<'a> {
+    /// Returns the message that arrived.
+    pub(crate) fn message(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Message(message) => Some(message.bytes()),
+            _ => None,
+        }
+    }
+
+    /// Reports whether data of the application arrived.
+    pub(crate) fn is_received(&self) -> bool {
+        matches!(
+            self,
+            Self::Bytes(_)
+                | Self::Message(_)
+                | Self::BadMessage(_)
+                | Self::Reply(..)
+                | Self::ChannelEnded(..)
+        )
+    }
+}
+
 /// Progress of the machine after an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
