@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::program::{IncomingMessage, MatchProgress, Op, Program};
+use throng_base::Prng;
+
+use crate::program::{IncomingMessage, MatchProgress, Op, Program, VariableScope};
 
 /// A sample of one error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,15 +64,19 @@ pub(super) fn describe_expected(program: &Program, pc: u32) -> String {
 /// Reports whether another `expect` of the program waits for these bytes, and the step at `pc` for
 /// something else.
 pub(super) fn other_expect(program: &Program, pc: u32, got: &[u8]) -> bool {
+    // The step's own rule does not match. Rules with variables are left out: the values of the user
+    // are not known here.
+    let (scope, scratch) = (VariableScope::new(0, Prng::new(0)), &mut Vec::new());
     program.ops().iter().any(|op| match (*op, program.op(pc)) {
-        (Op::ExpectMessage { pattern, .. }, Op::ExpectMessage { pattern: own, .. }) => {
+        (Op::ExpectMessage { pattern, .. }, Op::ExpectMessage { .. }) => {
             let message = std::str::from_utf8(got)
                 .map_or(IncomingMessage::Binary(got), IncomingMessage::Text);
-            pattern != own && program.pattern(pattern).matches(message)
+            let rule = &program.pattern(pattern).pattern;
+            !rule.uses(&|_| true) && rule.matches(message, scope, scratch)
         }
-        (Op::ExpectBytes { matcher, .. }, Op::ExpectBytes { matcher: own, .. }) => {
-            let progress = program.matcher(matcher).feed(&mut 0, got);
-            matcher != own && matches!(progress, MatchProgress::Matched { .. })
+        (Op::ExpectBytes { matcher, .. }, Op::ExpectBytes { .. }) => {
+            let progress = program.matcher(matcher).feed(&mut 0, got, scope, scratch);
+            matches!(progress, MatchProgress::Matched { .. })
         }
         _ => false,
     })
