@@ -24,10 +24,9 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
         (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run)),
         (None, Some(cause)) => {
             let goes_on = found.first().is_some_and(|(rule, _)| rule.has(RuleTrait::GoesOn));
+            let in_part = if goes_on { went_on(run) } else { recovered(run, cause) };
             let did = match cause.severity {
-                Severity::Stopped if goes_on && went_on(run) || recovered(run, cause) => {
-                    "Failed in part"
-                }
+                Severity::Stopped if in_part => "Failed in part",
                 Severity::Stopped => "Stopped",
                 _ => "Slowed down",
             };
