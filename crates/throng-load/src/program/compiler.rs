@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::handshake::Handshake;
 use super::{
     ChannelRequest, LatencyKind, Loop, Matcher, MessagePattern, Op, OpFacts, OpRole, OpSum,
-    Program, Template, TopicTemplate, Turns,
+    Program, Template, ThinkTime, TopicTemplate, Turns,
 };
 use crate::scenario::Target;
 use crate::steps::connect::upgrade::UpgradeOptions;
@@ -84,6 +84,11 @@ impl<'a> Compiler<'a> {
     /// Returns the index of a rule for bytes.
     pub(crate) fn matcher(&mut self, matcher: &Matcher) -> u32 {
         index_of(&mut self.program.matchers, matcher.clone())
+    }
+
+    /// Returns the index of a think time.
+    pub(crate) fn think_time(&mut self, think_time: ThinkTime) -> u32 {
+        index_of(&mut self.program.think_times, think_time)
     }
 
     /// Returns the index of a rule for a message.

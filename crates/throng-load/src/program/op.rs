@@ -58,6 +58,11 @@ pub enum Op {
         /// Share by which it varies either way, 0 to 1.
         jitter: f32,
     },
+    /// Waits for a think time that is drawn from a law.
+    Think {
+        /// Index of the [`Program::think_time`](super::Program::think_time).
+        index: u32,
+    },
     /// Begins a loop: sets its counter to turn 0, which is due now.
     LoopBegin {
         /// Index of the loop, see [`Program::loop_at`](super::Program::loop_at).

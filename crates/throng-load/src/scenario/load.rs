@@ -1,12 +1,23 @@
 //! The phases of the load: how many users there are at each moment.
 
+mod arrivals;
+mod name;
+mod order;
+mod ramp;
+mod stairs;
+mod times;
+
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::units::{parse_count, show_count};
+use throng_base::units::parse_count;
 
 use super::node::{Kind, Node};
 use super::reader::Reader;
-use super::values::{bounded_rate, positive_duration, positive_rate};
+use super::values::positive_duration;
+pub(crate) use name::{outline, phase_name};
+use order::PhaseList;
 
 /// A phase of the load. Phases follow one another without a gap.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +29,26 @@ pub enum Phase {
         to: u32,
         /// Length of the phase; more than zero.
         over: Duration,
+        /// Form of the change.
+        curve: Curve,
+    },
+    /// Closed model: the number of users is `to` from the beginning of the phase.
+    Step {
+        /// Users in the phase.
+        to: u32,
+        /// Length of the phase; more than zero.
+        span: Duration,
+    },
+    /// Closed model: the number of users goes to `to`, stays there, and goes back.
+    Spike {
+        /// Users at the top.
+        to: u32,
+        /// Users before the phase and after it.
+        back: u32,
+        /// Time of each of the two changes; zero for a jump.
+        over: Duration,
+        /// Time at the top; more than zero.
+        span: Duration,
     },
     /// The number of users stays constant; after `arrivals`, no new user arrives.
     Hold {
@@ -29,8 +60,10 @@ pub enum Phase {
     Arrivals {
         /// Arrivals per second at the beginning.
         from: f64,
-        /// Arrivals per second at the end; the rate between them is linear.
+        /// Arrivals per second at the end.
         to: f64,
+        /// Form of the change between them.
+        curve: Curve,
         /// Length of the phase; more than zero.
         span: Duration,
         /// Maximum number of arrivals in the phase; at least 1.
@@ -38,6 +71,23 @@ pub enum Phase {
         /// Distribution of the gaps between arrivals.
         spacing: Spacing,
     },
+    /// Open model: users arrive at the moments of a file.
+    Recorded {
+        /// Nanoseconds from the beginning of the phase, in order; all are before its end.
+        moments_ns: Arc<[u64]>,
+        /// Length of the phase; more than zero.
+        span: Duration,
+    },
+}
+
+/// Form of a change from one level to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Curve {
+    /// The level grows by the same number in equal times.
+    #[default]
+    Linear,
+    /// The level grows by the same factor in equal times. For users, the number plus one does.
+    Exponential,
 }
 
 /// Distribution of the gaps between arrivals.
@@ -64,7 +114,11 @@ impl Phase {
     pub fn length(&self) -> Duration {
         match *self {
             Self::Ramp { over, .. } => over,
-            Self::Hold { span } | Self::Arrivals { span, .. } => span,
+            Self::Spike { over, span, .. } => over.saturating_mul(2).saturating_add(span),
+            Self::Hold { span }
+            | Self::Step { span, .. }
+            | Self::Arrivals { span, .. }
+            | Self::Recorded { span, .. } => span,
         }
     }
 }
@@ -72,13 +126,54 @@ impl Phase {
 impl Model {
     /// Returns the model of these phases; a load of `hold` alone counts as closed.
     pub fn of(phases: &[Phase]) -> Self {
-        let open = phases.iter().any(|phase| matches!(phase, Phase::Arrivals { .. }));
-        if open { Self::Open } else { Self::Closed }
+        let is_open = |phase: &Phase| Self::of_phase(phase) == Some(Self::Open);
+        if phases.iter().any(is_open) { Self::Open } else { Self::Closed }
+    }
+
+    /// Returns the model of a phase; `hold` belongs to both.
+    fn of_phase(phase: &Phase) -> Option<Self> {
+        match phase {
+            Phase::Ramp { .. } | Phase::Step { .. } | Phase::Spike { .. } => Some(Self::Closed),
+            Phase::Arrivals { .. } | Phase::Recorded { .. } => Some(Self::Open),
+            Phase::Hold { .. } => None,
+        }
     }
 }
 
-/// Reads the list of phases and checks their order.
-pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Phase>> {
+/// A phase as it is written, with its node.
+struct PhaseNode<'n> {
+    node: &'n Node,
+    shape: PhaseShape<'n>,
+}
+
+/// What a written phase stands for.
+enum PhaseShape<'n> {
+    /// Phases that do not depend on those before them.
+    Plain(Vec<Phase>),
+    /// A rise and a return to the level before.
+    Spike(SpikeShape),
+    /// Phases that are repeated.
+    Loop { times: u64, phases: Vec<PhaseNode<'n>> },
+}
+
+/// A rise and a return, to a level that the phases before it decide.
+#[derive(Clone, Copy)]
+struct SpikeShape {
+    to: Level,
+    over: Duration,
+    span: Duration,
+    spacing: Spacing,
+}
+
+/// A number of users, or a rate of arrivals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Level {
+    Users(u32),
+    Rate(f64),
+}
+
+/// Reads the list of phases and checks their order. Files with moments are relative to `folder`.
+pub(super) fn read(reader: &mut Reader<'_>, node: &Node, folder: &Path) -> Option<Vec<Phase>> {
     let Kind::List(items) = &node.kind else {
         reader.wrong_kind(
             node,
@@ -91,22 +186,23 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Phase>> {
         reader.error(node.span.clone(), "`load` has no phase", "add at least one");
         return None;
     }
-    let mut phases = Vec::new();
-    let mut complete = true;
-    for item in items {
-        match read_phase(reader, item) {
-            Some(phase) => phases.push((phase, item)),
-            None => complete = false,
-        }
-    }
-    if !complete {
-        return None;
-    }
-    check_order(reader, &phases);
-    Some(phases.into_iter().map(|(phase, _)| phase).collect())
+    let written = read_list(reader, items, folder)?;
+    let mut phases = PhaseList::default();
+    phases.append(reader, &written);
+    Some(phases.into_phases())
 }
 
-fn read_phase(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
+fn read_list<'n>(
+    reader: &mut Reader<'_>,
+    items: &'n [Node],
+    folder: &Path,
+) -> Option<Vec<PhaseNode<'n>>> {
+    // All are read before one is missed, so that all mistakes are shown.
+    let phases: Vec<_> = items.iter().map(|item| read_phase(reader, item, folder)).collect();
+    phases.into_iter().collect()
+}
+
+fn read_phase<'n>(reader: &mut Reader<'_>, node: &'n Node, folder: &Path) -> Option<PhaseNode<'n>> {
     let what = "a load phase";
     let Kind::Map(entries) = &node.kind else {
         match node.scalar() {
@@ -117,7 +213,7 @@ fn read_phase(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
         }
         return None;
     };
-    let fields = reader.fields(node, what, &PHASES)?;
+    reader.fields(node, what, &PHASES)?;
     if let [_, (second, _), ..] = &entries[..] {
         reader.error(
             second.span.clone(),
@@ -126,29 +222,61 @@ fn read_phase(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
         );
         return None;
     }
-    if let Some(node) = fields.get("ramp") {
-        read_ramp(reader, node)
-    } else if let Some(node) = fields.get("hold") {
-        let fields = reader.fields(node, "`hold`", &["for"])?;
-        let node = reader.require(&fields, "for", "`hold`", "hold: {for: 1m}")?;
-        Some(Phase::Hold { span: positive_duration(reader, node, "`for`")? })
-    } else {
-        read_arrivals(reader, fields.get("arrivals")?)
+    let (key, value) = entries.first()?;
+    let plain = |phase| PhaseShape::Plain(vec![phase]);
+    let shape = match key.scalar()? {
+        "ramp" => ramp::read(reader, value).map(plain),
+        "hold" => read_hold(reader, value).map(plain),
+        "arrivals" => arrivals::read(reader, value, folder).map(plain),
+        "steps" => stairs::read(reader, value).map(PhaseShape::Plain),
+        "spike" => ramp::read_spike(reader, value).map(PhaseShape::Spike),
+        "loop" => read_loop(reader, value, folder),
+        _ => None,
+    };
+    Some(PhaseNode { node, shape: shape? })
+}
+
+fn read_hold(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
+    let fields = reader.fields(node, "`hold`", &["for"])?;
+    let node = reader.require(&fields, "for", "`hold`", "hold: {for: 1m}")?;
+    Some(Phase::Hold { span: positive_duration(reader, node, "`for`")? })
+}
+
+fn read_loop<'n>(reader: &mut Reader<'_>, node: &'n Node, folder: &Path) -> Option<PhaseShape<'n>> {
+    let fields = reader.fields(node, "`loop`", &["times", "do"])?;
+    let times = reader.require(&fields, "times", "`loop`", "times: 3");
+    let times = times.and_then(|node| read_above_zero(reader, node, "`times`"));
+    let example = "do: [ramp: {to: 100, over: 1m}, ramp: {to: 0, over: 1m}]";
+    let phases = match reader.require(&fields, "do", "`loop`", example) {
+        Some(Node { kind: Kind::List(items), .. }) if !items.is_empty() => {
+            read_list(reader, items, folder)
+        }
+        Some(Node { kind: Kind::List(_), span, .. }) => {
+            reader.error(span.clone(), "`do` has no phase", "add at least one");
+            None
+        }
+        Some(node) => {
+            reader.wrong_kind(node, "`do`", "a list of phases");
+            None
+        }
+        None => None,
+    };
+    Some(PhaseShape::Loop { times: times?, phases: phases? })
+}
+
+/// Reads a number of at least 1.
+fn read_above_zero(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<u64> {
+    let number = reader.quantity(node, what, parse_count)?;
+    if number == 0 {
+        reader.error(node.span.clone(), format!("{what} is zero"), "at least 1");
+        return None;
     }
+    Some(number)
 }
 
-fn read_ramp(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
-    let fields = reader.fields(node, "`ramp`", &["to", "over"])?;
-    let to = reader
-        .require(&fields, "to", "`ramp`", "to: 100k")
-        .and_then(|node| read_users(reader, node));
-    let over = reader.require(&fields, "over", "`ramp`", "over: 15m");
-    let over = over.and_then(|node| positive_duration(reader, node, "`over`"));
-    Some(Phase::Ramp { to: to?, over: over? })
-}
-
-fn read_users(reader: &mut Reader<'_>, node: &Node) -> Option<u32> {
-    let users = reader.quantity(node, "`to`", parse_count)?;
+/// Reads a number of users.
+fn read_users(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<u32> {
+    let users = reader.quantity(node, what, parse_count)?;
     let fits = u32::try_from(users).ok();
     if fits.is_none() {
         let most = u32::MAX;
@@ -157,111 +285,27 @@ fn read_users(reader: &mut Reader<'_>, node: &Node) -> Option<u32> {
     fits
 }
 
-fn read_arrivals(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
-    let fields = reader.fields(node, "`arrivals`", &["rate", "for", "most", "spacing"])?;
-    let rate = reader.require(&fields, "rate", "`arrivals`", "rate: 1000/s");
-    let rate = rate.and_then(|node| read_rate(reader, node));
-    let span = reader.require(&fields, "for", "`arrivals`", "for: 100s");
-    let span = span.and_then(|node| positive_duration(reader, node, "`for`"));
-    let most = match fields.get("most") {
-        None => Some(None),
-        Some(node) => match reader.quantity(node, "`most`", parse_count) {
-            Some(0) => {
-                reader.error(node.span.clone(), "no user would arrive", "at least 1");
-                None
-            }
-            read => read.map(Some),
-        },
-    };
-    let spacing = match fields.get("spacing") {
-        None => Some(Spacing::default()),
-        Some(node) => reader.one_of(
-            node,
-            "`spacing`",
-            &[("poisson", Spacing::Poisson), ("even", Spacing::Even)],
-        ),
-    };
-    let (from, to) = rate?;
-    Some(Phase::Arrivals { from, to, span: span?, most: most?, spacing: spacing? })
+/// Reads a number of users, or a rate of arrivals: what has a unit of time is a rate.
+fn read_level(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Level> {
+    if node.scalar().is_some_and(|text| text.contains('/')) {
+        return super::values::bounded_rate(reader, node, what).map(Level::Rate);
+    }
+    read_users(reader, node, what).map(Level::Users)
 }
 
-/// Reads `1000/s`, or `{from, to}` for a rate that changes linearly over the phase.
-fn read_rate(reader: &mut Reader<'_>, node: &Node) -> Option<(f64, f64)> {
-    if !matches!(node.kind, Kind::Map(_)) {
-        let rate = positive_rate(reader, node)?;
-        return Some((rate, rate));
-    }
-    let fields = reader.fields(node, "`rate`", &["from", "to"])?;
-    let from = reader.require(&fields, "from", "`rate`", "from: 0/s");
-    let from = from.and_then(|node| bounded_rate(reader, node, "`from`"));
-    let to = reader.require(&fields, "to", "`rate`", "to: 5k/s");
-    let to = to.and_then(|node| bounded_rate(reader, node, "`to`"));
-    let (from, to) = from.zip(to)?;
-    if from == 0.0 && to == 0.0 {
-        reader.error(
-            node.span.clone(),
-            "no user would ever arrive",
-            "`from` or `to` must be more than 0",
-        );
-        return None;
-    }
-    Some((from, to))
+/// Reads the form of a change; linear if it is not written.
+pub(crate) fn read_curve(reader: &mut Reader<'_>, node: Option<&Node>) -> Option<Curve> {
+    let known = [("linear", Curve::Linear), ("exponential", Curve::Exponential)];
+    node.map_or(Some(Curve::default()), |node| reader.one_of(node, "`curve`", &known))
 }
 
-/// Checks that each phase can follow the previous one.
-///
-/// `ramp` sets a number of users that begin again when they end. `arrivals` has users that come
-/// once, and nothing sets their number. After `arrivals` there is no number to ramp from, and after
-/// a ramp it is undefined which users an arrival joins. So a load uses one of the two; `hold` works
-/// with both.
-fn check_order(reader: &mut Reader<'_>, phases: &[(Phase, &Node)]) {
-    let model = match phases[0].0 {
-        Phase::Arrivals { .. } => Model::Open,
-        _ => Model::Closed,
-    };
-    let mut users = 0;
-    for (index, (phase, node)) in phases.iter().enumerate() {
-        let span = reader.first_line(&node.span);
-        match (phase, model) {
-            (Phase::Hold { .. }, _) if index == 0 => {
-                reader.error(
-                    span,
-                    "the load begins with `hold`, but there are no users yet",
-                    "add `ramp` or `arrivals` before it",
-                );
-            }
-            (Phase::Ramp { to, .. }, Model::Closed) => {
-                if *to == users {
-                    let title = format!("there are {} users already", show_count(users.into()));
-                    reader.error(
-                        span,
-                        title,
-                        "a ramp must change the number of users; did you mean `hold`?",
-                    );
-                }
-                users = *to;
-            }
-            (Phase::Ramp { .. }, Model::Open) => {
-                reader
-                    .error(span, "`ramp` cannot follow `arrivals`", "a load has one model")
-                    .help = Some(ONE_MODEL.to_owned());
-            }
-            (Phase::Arrivals { .. }, Model::Closed) => {
-                reader
-                    .error(
-                        span,
-                        "`arrivals` cannot follow `ramp` or `hold`",
-                        "a load has one model",
-                    )
-                    .help = Some(ONE_MODEL.to_owned());
-            }
-            (Phase::Hold { .. } | Phase::Arrivals { .. }, _) => {}
-        }
-    }
+/// Reads the distribution of the gaps between arrivals.
+fn read_spacing(reader: &mut Reader<'_>, node: Option<&Node>) -> Option<Spacing> {
+    let known = [("poisson", Spacing::Poisson), ("even", Spacing::Even)];
+    node.map_or(Some(Spacing::default()), |node| reader.one_of(node, "`spacing`", &known))
 }
 
-const PHASES: [&str; 3] = ["ramp", "hold", "arrivals"];
+const PHASES: [&str; 6] = ["ramp", "hold", "arrivals", "steps", "spike", "loop"];
 
-const ONE_MODEL: &str = "a load is either closed (`ramp`: a fixed number of users that repeat \
-    their steps) or open (`arrivals`: users arrive by the clock and run once); `hold` works with \
-    both";
+/// Maximum number of phases, with those of loops and stairs counted one by one.
+const PHASES_MAX: usize = 10_000;

@@ -146,6 +146,7 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::Request { request } => request::begin(cx, request),
         Op::Set { slot, template } => set::begin(cx, slot, template),
         Op::Wait { span_ns, jitter } => wait::begin(cx, span_ns, jitter),
+        Op::Think { index } => wait::begin_drawn(cx, index),
         Op::LoopBegin { index } => loops::begin(cx, index),
         Op::LoopEnd { index } => loops::end_turn(cx, index),
         Op::Stay => stay::begin(cx),
