@@ -25,8 +25,8 @@ fn date(days: i64) -> (i64, i64, i64) {
     (era * 400 + year_of_era + next, month, day)
 }
 
-/// Parses a time of RFC 3339, with its offset from UTC; returns nanoseconds from 1970-01-01, without
-/// leap seconds. A second 60 counts as the first of the next minute.
+/// Parses a time of RFC 3339, with its offset from UTC. Returns nanoseconds from 1970-01-01,
+/// without leap seconds. A second 60 counts as the first of the next minute.
 pub fn parse_utc(text: &str) -> Option<i128> {
     let date_time = text.get(..19)?;
     let number = |at: usize, digits: usize| -> Option<i64> {

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use throng_base::Prng;
 
-use super::nanos;
-
 /// Law of a think time, and its cap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThinkTime {
@@ -52,7 +50,7 @@ impl ThinkTime {
             ThinkLaw::Exponential { mean } => mean,
             ThinkLaw::LogNormal { median, p95 } => {
                 let factor = (sigma(median, p95).powi(2) / 2.0).exp();
-                Duration::from_nanos((nanos(median) as f64 * factor) as u64)
+                Duration::from_nanos((median.as_secs_f64() * factor * 1e9) as u64)
             }
         };
         self.most.map_or(mean, |most| mean.min(most))

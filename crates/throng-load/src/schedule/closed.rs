@@ -1,10 +1,10 @@
 //! The closed model: a number of users that follows a line of ramps and holds.
 //!
 //! User `k` runs while the line is above `k`. In a ramp up from `a` to `b`, user `k` starts after
-//! `(k - a) / (b - a)` of it: the first at once, the last one step before the end. In an exponential
-//! one it starts after `ln((k + 1) / (a + 1)) / ln((b + 1) / (a + 1))` of it. In a ramp down the
-//! newest stops first, the last at the very end. A later ramp up starts with the lowest number
-//! that does not run.
+//! `(k - a) / (b - a)` of it: the first at once, the last one step before the end. If the ramp is
+//! exponential, it starts after `ln((k + 1) / (a + 1)) / ln((b + 1) / (a + 1))` of it. In a ramp
+//! down the newest stops first, the last at the very end. A later ramp up starts with the lowest
+//! number that does not run.
 
 use std::time::Duration;
 

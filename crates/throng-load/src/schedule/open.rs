@@ -12,9 +12,10 @@ use crate::scenario::{Phase, Spacing};
 /// The arrivals of one core, in order of time, computed on demand.
 ///
 /// With even spacing, and where a file has the moments, arrival `k` over all cores has an exact
-/// moment, and core `i` of `n` takes every `n`-th. With Poisson spacing, each core draws its own arrivals at a rate of one `n`-th, by
-/// stretching unit-rate gaps to the present rate; a sum of independent Poisson processes is one
-/// again. In both cases arrival `j` of core `i` is user `i + j n`.
+/// moment, and core `i` of `n` takes every `n`-th. With Poisson spacing, each core draws its own
+/// arrivals at a rate of one `n`-th, by stretching unit-rate gaps to the present rate; a sum of
+/// independent Poisson processes is one again. In all cases arrival `j` of core `i` is user
+/// `i + j n`.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     next: Cursor,

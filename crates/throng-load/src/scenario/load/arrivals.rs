@@ -4,7 +4,9 @@ use std::path::Path;
 
 use throng_base::units::parse_count;
 
-use super::{Curve, Phase, read_curve, read_spacing, times};
+use super::levels::{read_curve, read_spacing};
+use super::phase::{Curve, Phase};
+use super::times;
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::reader::Reader;
 use crate::scenario::values::{bounded_rate, positive_duration, positive_rate};

@@ -2,7 +2,7 @@
 
 use throng_base::units::{brief_count, show_count, show_duration};
 
-use super::{Curve, Phase};
+use super::phase::{Curve, Phase};
 
 /// Returns the name of a phase in reports.
 pub(crate) fn phase_name(phase: &Phase) -> String {

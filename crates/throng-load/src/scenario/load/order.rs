@@ -3,7 +3,7 @@
 
 use throng_base::units::{show_count, show_rate};
 
-use super::{Curve, Level, Model, PHASES_MAX, Phase, PhaseNode, PhaseShape, SpikeShape};
+use super::phase::{Curve, Level, Model, PHASES_MAX, Phase, PhaseNode, PhaseShape, SpikeShape};
 use crate::scenario::node::Node;
 use crate::scenario::reader::Reader;
 

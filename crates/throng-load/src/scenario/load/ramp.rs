@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Level, Phase, SpikeShape, read_curve, read_level, read_spacing, read_users};
+use super::levels::{read_curve, read_level, read_spacing, read_users};
+use super::phase::{Level, Phase, SpikeShape};
 use crate::scenario::node::Node;
 use crate::scenario::reader::Reader;
 use crate::scenario::values::positive_duration;

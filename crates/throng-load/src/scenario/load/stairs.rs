@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use throng_base::units::{show_count, show_rate};
 
-use super::{Curve, Level, PHASES_MAX, Phase, Spacing, read_above_zero, read_level, read_spacing};
+use super::levels::{read_above_zero, read_level, read_spacing};
+use super::phase::{Curve, Level, PHASES_MAX, Phase, Spacing};
 use crate::scenario::node::Node;
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::values::positive_duration;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use throng_base::units::{parse_count, parse_utc};
 
-use super::Phase;
+use super::phase::Phase;
 use crate::scenario::data::DataFileError;
 use crate::scenario::node::Node;
 use crate::scenario::reader::Reader;
@@ -99,8 +99,8 @@ fn read_file(path: &Path, column: &Column<'_>) -> Result<Vec<i128>, DataFileErro
     parse_moments(&bytes, column)
 }
 
-/// Parses moments: seconds or RFC 3339, one a line or in a column of CSV. Empty lines and those that
-/// begin with `#` are left out.
+/// Parses moments: seconds or RFC 3339, one a line or in a column of CSV. Empty lines and those
+/// that begin with `#` are left out.
 fn parse_moments(bytes: &[u8], column: &Column<'_>) -> Result<Vec<i128>, DataFileError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let (mut moments, mut index) = (Moments::default(), None);
