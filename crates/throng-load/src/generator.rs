@@ -8,6 +8,7 @@ mod config;
 mod core_stats;
 mod departures;
 mod error_samples;
+mod followed;
 mod incidents;
 mod marker;
 mod probe_ledger;
@@ -15,6 +16,7 @@ mod probe_tally;
 mod probes;
 mod recorder;
 mod starts;
+mod upgrade_answer;
 mod users;
 
 use std::sync::Arc;
@@ -30,7 +32,7 @@ pub use crate::user::{
     ConnectFailure, ErrorKind, RESTART_PAUSE, User, UserEvent, UserSession, WebSocket,
 };
 pub use config::GeneratorConfig;
-pub use core_stats::CoreStats;
+pub use core_stats::{AddressTally, CoreStats};
 pub use error_samples::ErrorSample;
 pub use incidents::Incidents;
 pub(crate) use incidents::{gap_of_all, outage_of_all};
@@ -42,6 +44,7 @@ use crate::user::{Encoder, Input, is_done};
 use config::{RunPhase, RunState};
 use departures::Departures;
 use error_samples::ErrorSamples;
+use followed::Followed;
 use probe_ledger::ProbeOrder;
 use probes::{ProbeSender, Probes};
 use starts::{DueAction, Starts};
@@ -87,12 +90,17 @@ pub struct Generator {
     /// True when the schedule is over and the last probes are still being delivered.
     awaits_probes: bool,
     samples: ErrorSamples,
+    followed: Followed,
     stats: Box<CoreStats>,
 }
 
 impl Generator {
     /// Creates the generator of core `core` of `cores`.
     pub fn new(config: Arc<GeneratorConfig>, core: CoreId, cores: usize) -> Self {
+        let mut stats = CoreStats::new(core, config.program.classes().len());
+        if config.targets.len() > 1 {
+            stats.addresses = vec![AddressTally::default(); config.targets.len()];
+        }
         Self {
             starts: Starts::new(&config, core, cores),
             departures: Departures::default(),
@@ -102,7 +110,8 @@ impl Generator {
             probes: Probes::new(&config, core, cores),
             awaits_probes: false,
             samples: ErrorSamples::default(),
-            stats: Box::new(CoreStats::new(core, config.program.classes().len())),
+            followed: Followed::default(),
+            stats: Box::new(stats),
             run: RunState::new(config),
         }
     }
@@ -406,6 +415,9 @@ impl<D: GeneratorDriver> App<D> for Generator {
             UserEvent::UpgradeViolated(violation, head) => {
                 self.step(conn, Input::Violated(violation, Some(&head)));
                 return;
+            }
+            UserEvent::UpgradeRefused(answer, body) => {
+                return self.upgrade_refused(conn, &answer, body);
             }
             UserEvent::HeartbeatDue => Input::HeartbeatDue,
         };

@@ -5,8 +5,10 @@
 
 mod capture;
 mod channel_request;
+mod choice;
 mod compile;
 pub(crate) mod compiler;
+mod condition;
 mod dialogue;
 mod handshake;
 mod json_pattern;
@@ -21,6 +23,8 @@ pub use crate::scenario::{
 };
 pub use capture::{Capture, CapturePlace, SentPart};
 pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
+pub use choice::Choice;
+pub use condition::{Condition, Relation};
 pub use dialogue::NextAnswer;
 pub use handshake::Handshake;
 pub use json_pattern::{JsonOrder, JsonPattern, JsonTest};
@@ -48,6 +52,8 @@ pub struct Program {
     matchers: Vec<Matcher>,
     loops: Vec<Loop>,
     think_times: Vec<ThinkTime>,
+    conditions: Vec<Condition>,
+    choices: Vec<Choice>,
     protocol: Protocol,
     handshakes: Vec<Handshake>,
     patterns: Vec<MessagePattern>,
@@ -108,6 +114,11 @@ pub enum Turns {
         /// Time after which no turn begins.
         span_ns: u64,
     },
+    /// Turns without a pause, as long as a condition holds.
+    While {
+        /// Index of the [`Program::condition`].
+        condition: u32,
+    },
 }
 
 impl Loop {
@@ -122,6 +133,8 @@ impl Loop {
             Turns::Every { pace, turns } => (turn < turns).then(|| nanos(pace.due(turn))),
             Turns::Times(times) => (turn < times).then_some(passed_ns),
             Turns::For { span_ns } => (turn == 0 || passed_ns < span_ns).then_some(passed_ns),
+            // Its user knows whether it holds.
+            Turns::While { .. } => Some(passed_ns),
         }
     }
 
@@ -130,7 +143,7 @@ impl Loop {
     pub fn turns_due(&self, passed: Duration) -> u64 {
         match self.turns {
             Turns::Every { pace, turns } => pace.turns_due(passed).min(turns),
-            Turns::Times(_) | Turns::For { .. } => 0,
+            Turns::Times(_) | Turns::For { .. } | Turns::While { .. } => 0,
         }
     }
 
@@ -174,6 +187,16 @@ impl Program {
     /// Returns the loop of an [`Op::LoopBegin`] or [`Op::LoopEnd`].
     pub fn loop_at(&self, index: u32) -> &Loop {
         &self.loops[index as usize]
+    }
+
+    /// Returns a condition.
+    pub fn condition(&self, index: u32) -> &Condition {
+        &self.conditions[index as usize]
+    }
+
+    /// Returns the choice of an [`Op::Choose`].
+    pub fn choice(&self, index: u32) -> &Choice {
+        &self.choices[index as usize]
     }
 
     /// Returns a range of loop indexes that includes all loops that [contain](Loop::contains) `pc`.

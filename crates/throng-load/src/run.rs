@@ -198,6 +198,7 @@ impl RunningLoad {
         let limits = limits(&plan.program);
         let self_connect_possible = plan.self_connect_possible();
         let probe = plan.program.probe().cloned();
+        let addresses = plan.targets.clone();
         let shortages = Shortages::new(&plan.sources, &plan.targets, cores);
         let config = Arc::new(GeneratorConfig {
             program: plan.program,
@@ -221,7 +222,7 @@ impl RunningLoad {
         .map_err(LoadError::Start)?;
         let (reply, replies) = mpsc::channel();
         let post = cores.sender();
-        let collector = Collector::new(post.cores(), phases, classes, probe.as_ref());
+        let collector = Collector::new(post.cores(), phases, classes, addresses, probe.as_ref());
         let rss_bytes_at_start = process::rss_bytes();
         Ok(Self {
             cores,
@@ -327,7 +328,12 @@ impl RunningLoad {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Resolve { target, error } => write!(f, "{target} has no address: {error}"),
+            Self::Resolve { target, error } => write!(
+                f,
+                "the name {} has no address: {error}; correct the target's name, or check the \
+                 resolver (getent hosts {})",
+                target.host, target.host
+            ),
             Self::Options(what) => f.write_str(what),
             Self::Start(errno) => write!(f, "cannot start the generator's cores: {errno}"),
         }

@@ -6,6 +6,7 @@
 //! language.
 
 pub(crate) mod channel;
+pub(crate) mod condition;
 mod data;
 mod diagnostics;
 mod escape;
@@ -24,9 +25,11 @@ pub(crate) mod step;
 pub(crate) mod step_list;
 mod target;
 mod template;
+mod template_error;
 pub(crate) mod values;
 mod variable;
 mod variable_names;
+mod variable_parser;
 
 pub use data::{DataFileError, DataTable, RowOrder};
 pub(crate) use data::{is_name, is_reserved};
@@ -43,7 +46,8 @@ pub use quantity::Quantity;
 pub use step::Step;
 pub(crate) use step::compile_steps;
 pub use target::{Reach, Scheme, Target, TargetError, needs_no_permission};
-pub use template::{Segment, Template, TemplateError};
+pub use template::{Segment, Template};
+pub use template_error::TemplateError;
 pub(crate) use variable::STORED_BYTES_MAX;
 pub use variable::{Variable, VariableScope};
 
@@ -145,10 +149,6 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref());
     reader.protocol = protocol;
     let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
-    let probe = match fields.get("probe") {
-        None => Some(None),
-        Some(node) => probe::read(reader, node).map(Some),
-    };
     let load =
         reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
     let load = load.and_then(|node| load::read(reader, node, folder));
@@ -184,6 +184,14 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
         (None, None) => {
             reader.require(&fields, "user", "a scenario", "user: [connect, wait: 1s, close]");
             None
+        }
+    };
+    // It uses the values that the steps store.
+    let probe = match fields.get("probe") {
+        None => Some(None),
+        Some(node) => {
+            reader.names.begin_probe();
+            probe::read(reader, node).map(Some)
         }
     };
     let load = load?;

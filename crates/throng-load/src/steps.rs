@@ -17,10 +17,13 @@
 //! of `every` and `repeat` are in `user/loops.rs`, the requests of `join`, `push` and `leave` in
 //! `user/request.rs`.
 
+pub(crate) mod branch;
+pub(crate) mod choose;
 pub(crate) mod close;
 pub(crate) mod connect;
 mod every;
 pub(crate) mod expect;
+mod foreach;
 pub(crate) mod join;
 pub(crate) mod leave;
 mod prelude;
@@ -47,6 +50,9 @@ pub(crate) const STEPS: &[StepKind] = &[
     wait::KIND,
     every::KIND,
     repeat::KIND,
+    foreach::KIND,
+    branch::KIND,
+    choose::KIND,
     stay::KIND,
     close::KIND,
 ];

@@ -40,7 +40,6 @@ pub use ending::RESTART_PAUSE;
 pub(crate) use error::close_code_name;
 pub use error::{ConnectFailure, ErrorKind};
 pub(crate) use machine::{Input, Progress, handle};
-pub(crate) use memory::UserMemory;
 pub(crate) use outcomes::is_done;
 pub(crate) use receipts::{Receipt, Receipts};
 pub(crate) use record::{IterationEnd, MissedTurns, Record, Sample};

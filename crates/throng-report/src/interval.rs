@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Histogram, KernelCounters, Latencies,
-    LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
-    ServerSnapshot, Tally, UnansweredWaits,
+    AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose,
+    FollowedAnswers, Histogram, KernelCounters, Latencies, LoadCounters, MachineUse, Outage,
+    ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent, ServerSnapshot, Tally,
+    UnansweredWaits,
 };
 
 /// The phase of a run whose schedule is over or was ended: no user begins anything, connected users
@@ -142,6 +143,15 @@ pub struct LoadInterval {
     /// When the target went away and came back; absent if it did neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
+    /// A sample of the connections that the target ended too early in the interval.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub early_closes: Vec<EarlyClose>,
+    /// Answers on the connections that the generator follows.
+    #[serde(skip_serializing_if = "FollowedAnswers::is_empty")]
+    pub followed: FollowedAnswers,
+    /// Connects to each address of the target, if its name has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<AddressConnects>,
     /// The generator's process.
     pub process: ProcessUse,
     /// CPU time of each core's thread since it began, in microseconds; empty if unknown.
@@ -206,6 +216,8 @@ impl LoadInterval {
             errors: self.errors.clone(),
             connect_failed: self.connect_failed.clone(),
             probe: self.probe.clone(),
+            followed: self.followed,
+            addresses: self.addresses.clone(),
             process: self.process.clone(),
             cpu_us_per_core: self.cpu_us_per_core.clone(),
             classes: self.classes.clone(),

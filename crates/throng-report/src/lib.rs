@@ -18,6 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod address_connects;
 pub mod arrival;
 pub mod compare;
 mod counters;
@@ -28,6 +29,7 @@ pub mod events;
 pub mod exit;
 pub mod export;
 pub mod finding;
+mod followed;
 pub mod histogram;
 mod incident;
 mod inspection;
@@ -48,6 +50,7 @@ pub mod unanswered;
 pub mod validity;
 pub mod watch;
 
+pub use address_connects::AddressConnects;
 pub use arrival::{ArrivalLatencies, Latencies};
 pub use counters::*;
 pub use diagnosis::Diagnosis;
@@ -56,6 +59,7 @@ pub use endpoint_facts::EndpointFacts;
 pub use events::{RunEvent, RunEventKind, SERVER_SILENT};
 pub use exit::RunExit;
 pub use finding::{Evidence, Finding, Severity, Side};
+pub use followed::{EarlyClose, FollowedAnswers};
 pub use histogram::{Histogram, LatencySummary};
 pub use incident::{AnswerGap, Outage};
 pub use inspection::{

@@ -8,10 +8,10 @@ use throng_report::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader, ScenarioS
 use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
 use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
-    AnswerGap, ClassCounters, EndpointFacts, Histogram, Interval, Judgement, KernelCounters,
-    LEAVING, LoadInterval, MachineUse, Metric, Outage, ProbeCounters, ProbeReport, ProcessMetric,
-    ProgramUse, RunEvent, RunEventKind, ServerSnapshot, Summary, Tally, UnansweredWaits,
-    WatchHeader, WatchLine, validity,
+    AddressConnects, AnswerGap, ClassCounters, EarlyClose, EndpointFacts, FollowedAnswers,
+    Histogram, Interval, Judgement, KernelCounters, LEAVING, LoadInterval, MachineUse, Metric,
+    Outage, ProbeCounters, ProbeReport, ProcessMetric, ProgramUse, RunEvent, RunEventKind,
+    ServerSnapshot, Summary, Tally, UnansweredWaits, WatchHeader, WatchLine, validity,
 };
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file.md");
@@ -102,6 +102,9 @@ fn every_field_of_an_interval_is_documented() {
             refused_last_ms: Some(0),
             back_ms: Some(0),
         }),
+        early_closes: vec![EarlyClose::default()],
+        followed: FollowedAnswers { answers: 1, repeats: 0 },
+        addresses: vec![AddressConnects { failed: any_tally(), ..AddressConnects::default() }],
         process: Default::default(),
         cpu_us_per_core: vec![1],
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),

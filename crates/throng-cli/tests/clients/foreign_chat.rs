@@ -31,6 +31,23 @@ user:
             timeout: 60s
 "#;
 
+const ROOMS: &str = r#"
+data: users.csv
+load:
+  - ramp: {to: 12, over: 100ms}
+  - hold: {for: 3s}
+user:
+  - connect: {query: {token: "${row.token}"}}
+  - receive: {json: {type: hello}}
+  - send: {json: {type: join, room: "room ${user.id % 3}"}}
+  - expect: {json: {type: joined}, capture: {room: /room}, skip_others: true, timeout: 60s}
+  - stay
+probe:
+  - every: 500ms
+    members: "${room} == room 1"
+    broadcast: {json: {type: msg, body: "hello ${probe}"}}
+"#;
+
 /// A chat server in Node with a file of tokens beside it.
 struct ChatServer {
     port: String,
@@ -92,4 +109,21 @@ fn a_server_that_delays_each_message_is_measured_as_another_client_measures_it()
     assert!((0.98..1.02).contains(&ratio), "{own_us} µs, the other client {other_us} µs");
     assert!(messages["answered"].as_u64().unwrap() >= 3 * USERS as u64, "{messages}");
     assert_eq!(messages["doubtful"], 0, "{messages}");
+}
+
+#[test]
+fn a_probe_reaches_the_members_of_one_room_with_its_mark_in_a_text() {
+    if Tool::packages().skips() {
+        return;
+    }
+    let place = TestDir::new();
+    let server = ChatServer::start(&place, 0);
+    let summary = load(&place, &server, ROOMS);
+    let broadcast = &summary["broadcast"];
+    let count = |name: &str| broadcast[name].as_u64().unwrap_or_else(|| panic!("{broadcast}"));
+    assert!(count("sent") >= 1, "{broadcast}");
+    assert_eq!(count("delivered"), count("expected"), "{broadcast}");
+    // Four of the twelve users are in that room, and no other user is expected to receive it.
+    assert!(count("delivered") <= 4 * count("sent") && count("missing") == 0, "{broadcast}");
+    assert_eq!(count("unexpected"), 0, "{broadcast}");
 }

@@ -41,7 +41,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     };
     let late: u64 = timeouts.iter().map(Growth::by).sum();
     let what = match (&slow, late) {
-        (Some(slow), 0) => format!("{}s took {} (p99)", slow.name, micros(slow.worst_us)),
+        (Some(slow), 0) => {
+            format!("{}s took {} (p99 of the worst interval)", slow.name, micros(slow.worst_us))
+        }
         (None, 0) => overdue.unwrap_or_default(),
         (_, late) => format!("{} waits for an answer timed out", count(late as f64)),
     };
@@ -166,7 +168,7 @@ fn upgrade(sample: &Sample) -> Quantiles {
 }
 
 /// Reports whether something else is known that makes answers late.
-fn is_explained(run: &RunView<'_>) -> bool {
+pub(super) fn is_explained(run: &RunView<'_>) -> bool {
     let uses = CpuUse::of(run, Endpoint::Server);
     let full = uses.iter().filter(|used| {
         let server = used.server.unwrap_or_default();
@@ -242,7 +244,8 @@ mod tests {
         let found = slow(400_000).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server was slow: messages took 400 ms (p99) while the server used 0.10 of the 2 \
+            "The server was slow: messages took 400 ms (p99 of the worst interval) while the \
+             server used 0.10 of the 2 \
              CPUs that it may use"
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(4_000)));
@@ -255,7 +258,8 @@ mod tests {
         let found = elsewhere.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server was slow: messages took 400 ms (p99) while its CPU use and queues are \
+            "The server was slow: messages took 400 ms (p99 of the worst interval) while its CPU \
+             use and queues are \
              unknown"
         );
         assert!(found.confidence <= 0.4 && found.remedy.contains("--server-facts"), "{found}");
@@ -276,7 +280,7 @@ mod tests {
         };
         let found = stall(2_480_000).speaks(&RULE);
         assert!(
-            found.text.starts_with("The server was slow: messages took 2.48 s (p99)"),
+            found.text.starts_with("The server was slow: messages took 2.48 s (p99 of"),
             "{found}"
         );
         stall(700_000).is_silent(&RULE);

@@ -2,13 +2,14 @@
 
 use throng_base::Instant;
 use throng_report::{
-    ArrivalLatencies, ClassCounters, CoreCounters, Histogram, LoadCounters, UnansweredWaits,
+    ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose, FollowedAnswers, Histogram,
+    LoadCounters, UnansweredWaits,
 };
 
 use super::error_samples::ErrorSample;
 use super::incidents::Incidents;
 use super::probe_tally::ProbeTally;
-use crate::user::{AnswerTiming, ConnectFailure, ErrorKind};
+use crate::user::{AnswerTiming, ConnectFailure, ErrorKind, Record};
 
 /// One core's counters since the start, and its histograms since the previous hand-over.
 #[derive(Clone, Debug, Default)]
@@ -55,8 +56,34 @@ pub struct CoreStats {
     pub incidents: Incidents,
     /// The first error of each kind.
     pub samples: Vec<ErrorSample>,
+    /// A sample of the connections that the server ended too early, since the previous hand-over.
+    pub early_closes: Vec<EarlyClose>,
+    /// Answers on the connections that the core follows.
+    pub followed: FollowedAnswers,
+    /// Connects to each address of the target; empty if it has only one.
+    pub addresses: Vec<AddressTally>,
     /// Gauge: users that rest after an error.
     pub(super) resting: u64,
+}
+
+/// Connects to one address of the target.
+#[derive(Clone, Debug, Default)]
+pub struct AddressTally {
+    /// Connects that succeeded.
+    pub ok: u64,
+    /// Failed connects by reason.
+    pub failed: Vec<(ConnectFailure, u64)>,
+}
+
+impl AddressTally {
+    /// Counts what a record says about a connect to this address.
+    pub(super) fn note(&mut self, record: &Record<'_>) {
+        match record {
+            Record::Connected { .. } => self.ok += 1,
+            Record::ConnectFailed(why) => count(&mut self.failed, *why),
+            _ => {}
+        }
+    }
 }
 
 impl CoreStats {
@@ -78,6 +105,8 @@ impl CoreStats {
         self.classes.clone_from(&other.classes);
         self.connect_failures.clone_from(&other.connect_failures);
         self.close_codes.clone_from(&other.close_codes);
+        self.followed = other.followed;
+        self.addresses.clone_from(&other.addresses);
     }
 
     /// Clears the measurements and frees their memory. Counters stay.
@@ -96,6 +125,7 @@ impl CoreStats {
         self.unanswered = UnansweredWaits::default();
         self.probes.clear();
         self.samples.clear();
+        self.early_closes.clear();
         self.incidents = Incidents::default();
     }
 

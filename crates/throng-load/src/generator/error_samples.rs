@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::program::{Op, Program};
+use throng_base::Prng;
+
+use crate::program::{IncomingMessage, MatchProgress, Op, Program, VariableScope};
 
 /// A sample of one error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +53,33 @@ pub(super) fn describe_expected(program: &Program, pc: u32) -> String {
     match program.op(pc) {
         Op::ExpectBytes { matcher, .. } => program.matcher(matcher).describe(printable),
         Op::ExpectMessage { pattern, .. } => program.pattern(pattern).describe(printable),
+        Op::Request { request } => match &program.request(request).response {
+            Some(rule) => rule.describe(printable),
+            None => "a reply".to_owned(),
+        },
         _ => "an answer".to_owned(),
     }
+}
+
+/// Reports whether another `expect` of the program waits for these bytes, and the step at `pc` for
+/// something else.
+pub(super) fn other_expect(program: &Program, pc: u32, got: &[u8]) -> bool {
+    // The step's own rule does not match. Rules with variables are left out: the values of the user
+    // are not known here.
+    let (scope, scratch) = (VariableScope::new(0, Prng::new(0)), &mut Vec::new());
+    program.ops().iter().any(|op| match (*op, program.op(pc)) {
+        (Op::ExpectMessage { pattern, .. }, Op::ExpectMessage { .. }) => {
+            let message = std::str::from_utf8(got)
+                .map_or(IncomingMessage::Binary(got), IncomingMessage::Text);
+            let rule = &program.pattern(pattern).pattern;
+            !rule.uses(&|_| true) && rule.matches(message, scope, scratch)
+        }
+        (Op::ExpectBytes { matcher, .. }, Op::ExpectBytes { .. }) => {
+            let progress = program.matcher(matcher).feed(&mut 0, got, scope, scratch);
+            matches!(progress, MatchProgress::Matched { .. })
+        }
+        _ => false,
+    })
 }
 
 /// Formats bytes for people: as text in backticks with control characters escaped, otherwise in
@@ -89,6 +116,9 @@ pub(super) fn printable(bytes: &[u8]) -> String {
     }
     out
 }
+
+/// The expected answer to an upgrade.
+pub(super) const EXPECTED_CONSENT: &str = "101 Switching Protocols";
 
 /// An upper bound of the number of kinds.
 const KINDS_MAX: usize = 64;

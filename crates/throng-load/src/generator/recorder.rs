@@ -5,7 +5,9 @@ use throng_proto::phoenix::PhoenixPayload;
 use throng_report::{Histogram, UnansweredWaits};
 
 use super::core_stats::CoreStats;
-use super::error_samples::{ErrorSamples, describe_expected, printable};
+use super::error_samples::{
+    EXPECTED_CONSENT, ErrorSamples, describe_expected, other_expect, printable,
+};
 use crate::program::{LatencyKind, Program};
 use crate::user::{ErrorKind, IterationEnd, MissedTurns, Record, Sample, close_code_name};
 
@@ -113,7 +115,10 @@ impl Recorder<'_> {
             Sample::Mismatch { pc, got } => samples.first(
                 ErrorKind::ExpectMismatch.name(),
                 || describe_expected(program, pc),
-                || printable(got),
+                || match other_expect(program, pc, got) {
+                    true => format!("{}, which another `expect` waits for", printable(got)),
+                    false => printable(got),
+                },
             ),
             Sample::Timeout { pc, matched } => {
                 let skipped = samples.first_skipped.clone();
@@ -132,7 +137,7 @@ impl Recorder<'_> {
             ),
             Sample::UpgradeViolation(violation, head) => samples.first(
                 &crate::user::ConnectFailure::Violation.to_string(),
-                || "101 Switching Protocols".to_owned(),
+                || EXPECTED_CONSENT.to_owned(),
                 || format!("{}: {}", printable(head), violation.description()),
             ),
             Sample::BadMessage(message) => samples.first(

@@ -3,16 +3,20 @@
 use throng_base::Instant;
 use throng_driver::{ConnectSpec, SocketOptions};
 use throng_engine::{Arrival, CloseReason, Conn, CoreContext, Deadline};
+use throng_proto::http::Response;
 use throng_proto::phoenix::client::{self, PhoenixClientEvent};
 use throng_proto::phoenix::{PhoenixPayload, names};
 use throng_proto::websocket::ClientEvent;
 
+use super::error_samples::EXPECTED_CONSENT;
+use super::followed::{AnswerCounts, ConnectionChange};
 use super::recorder::Recorder;
+use super::upgrade_answer::describe_answer;
 use super::{Generator, GeneratorDriver};
 use crate::program::{IncomingMessage, Protocol};
 use crate::user::{
-    AnswerTiming, ErrorKind, Input, Progress, SocketStatus, User, UserAction, UserContext,
-    UserSession, handle,
+    AnswerTiming, ConnectFailure, ErrorKind, Input, Progress, SocketStatus, User, UserAction,
+    UserContext, UserSession, handle,
 };
 
 /// What the machine is lent of a user's entry.
@@ -86,17 +90,28 @@ impl Generator {
         input: Input<'_>,
         requests: &mut Requests,
     ) -> Progress {
-        let Self { run, sources, encoder, samples, stats, probes, .. } = self;
+        let Self { run, sources, encoder, samples, stats, probes, followed, .. } = self;
         let UserParts { user, session, out, socket, now, arrival, index } = parts;
         let (id, class, config) = (user.id(), user.class, &run.config);
         let program = &config.program;
+        let target = || (id % config.targets.len() as u64) as usize;
+        let is_followed = user.flags.is_followed();
+        let message = if is_followed { input.message() } else { None };
+        let (sent_before, before) = (out.len(), AnswerCounts::of(stats));
+        let mut change = ConnectionChange::of(&input);
         let mut recorder = Recorder { stats, samples, program, now, class };
         let mut actions = |action: UserAction<'_>| match action {
             UserAction::Count(count) => count(&mut recorder.stats.counters),
-            UserAction::Record(record) => recorder.record(record),
+            UserAction::Record(record) => {
+                change.note(&record);
+                if !recorder.stats.addresses.is_empty() {
+                    recorder.stats.addresses[target()].note(&record);
+                }
+                recorder.record(record);
+            }
             UserAction::WaitUntil(deadline) => requests.deadline = Some(deadline),
             UserAction::Connect { measures_arrivals } => {
-                let target = config.targets[(id % config.targets.len() as u64) as usize];
+                let target = config.targets[target()];
                 let options = SocketOptions { arrival_stamps: measures_arrivals, ..config.options };
                 let source = sources.choose();
                 requests.connect = Some(ConnectSpec { target, source, options });
@@ -121,8 +136,17 @@ impl Generator {
             actions: &mut actions,
         };
         let progress = handle(&mut cx, input);
+        if is_followed || change.is_opened {
+            if let Some(message) = message {
+                let role = AnswerCounts::of(stats).role_since(before);
+                followed.compare(index, message, role, &mut stats.followed);
+            }
+            change.is_used |= out.len() > sent_before;
+            let follows = followed.follow(index, is_followed, &change, now, stats);
+            user.flags.set_followed(follows);
+        }
         if let Some(probes) = probes {
-            probes.on_user(user, index, program.protocol(), stats);
+            probes.on_user(user, index, program, &mut encoder.comparison, stats);
         }
         progress
     }
@@ -142,11 +166,25 @@ impl Generator {
             }
             ClientEvent::Ping(_) | ClientEvent::Pong(_) => return,
             ClientEvent::Opened { .. } => Input::Upgraded,
-            ClientEvent::Refused(answer) => Input::Refused(answer.status),
+            ClientEvent::Refused(answer) => return self.upgrade_refused(conn, &answer, &[]),
             ClientEvent::Closed { code, reason } => Input::PeerClosed(code, reason),
             ClientEvent::Failed(violation) => Input::Violated(violation, None),
         };
         self.step(conn, input);
+    }
+
+    /// Handles an answer to the upgrade that is not a consent.
+    pub(super) fn upgrade_refused<D: GeneratorDriver>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        answer: &Response<'_>,
+        body: &[u8],
+    ) {
+        let kind = ConnectFailure::Http(answer.status).to_string();
+        let got = || describe_answer(answer, body);
+        let kept = self.samples.first(&kind, || EXPECTED_CONSENT.to_owned(), got);
+        self.stats.samples.extend(kept);
+        self.step(conn, Input::Refused(answer.status));
     }
 
     fn message_received<D: GeneratorDriver>(

@@ -6,7 +6,6 @@ use regex::Regex;
 
 use super::IncomingMessage;
 use super::json_place::JsonPlace;
-use crate::user::UserMemory;
 
 /// A part of an answer that is stored.
 #[derive(Clone, Debug)]
@@ -69,8 +68,9 @@ impl SentPart {
         }
     }
 
-    /// Stores the part of a message. If the message has no such part, the value is empty.
-    pub(crate) fn store(&self, message: &[u8], memory: &mut UserMemory) {
+    /// Passes the part of a message to `store`, with its place among the user's values. If the
+    /// message has no such part, the value is empty.
+    pub(crate) fn store(&self, message: &[u8], store: impl FnOnce(u16, &[u8])) {
         let found = match &self.place {
             None => Some(Cow::Borrowed(message)),
             Some(place) => {
@@ -78,6 +78,6 @@ impl SentPart {
                 text.and_then(|text| place.find(text)).map(|found| Cow::Owned(found.into_bytes()))
             }
         };
-        memory.store(self.slot, found.as_deref().unwrap_or_default());
+        store(self.slot, found.as_deref().unwrap_or_default());
     }
 }

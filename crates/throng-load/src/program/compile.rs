@@ -18,6 +18,8 @@ impl Program {
             matchers: Vec::new(),
             loops: Vec::new(),
             think_times: Vec::new(),
+            conditions: Vec::new(),
+            choices: Vec::new(),
             protocol: scenario.protocol,
             handshakes: Vec::new(),
             patterns: Vec::new(),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::handshake::Handshake;
 use super::{
-    ChannelRequest, LatencyKind, Loop, Matcher, MessagePattern, Op, OpFacts, OpRole, OpSum,
-    Program, Template, ThinkTime, TopicTemplate, Turns,
+    ChannelRequest, Choice, Condition, LatencyKind, Loop, Matcher, MessagePattern, Op, OpFacts,
+    OpRole, OpSum, Program, Template, ThinkTime, TopicTemplate, Turns,
 };
 use crate::scenario::Target;
 use crate::steps::connect::upgrade::UpgradeOptions;
@@ -57,13 +57,58 @@ impl<'a> Compiler<'a> {
         self.sum = before.then(OpSum { time_min: time_min(self.sum.time_min), ..self.sum });
     }
 
+    /// Appends two parts: the first runs where `condition` holds, the second where it does not.
+    pub(crate) fn branch(&mut self, condition: &Condition, bodies: &[impl Fn(&mut Self); 2]) {
+        let condition = self.condition(condition);
+        let head = self.next_pc() as usize;
+        self.push(Op::Branch { condition, otherwise: 0 }, OpFacts::of_role(OpRole::Branches));
+        let begins = self.parts(bodies);
+        self.program.ops[head] = Op::Branch { condition, otherwise: begins[1] };
+    }
+
+    /// Appends parts of which one runs, at random by the weights.
+    pub(crate) fn choose(&mut self, weights: &[u32], bodies: &[impl Fn(&mut Self)]) {
+        let index = self.program.choices.len();
+        self.program.choices.push(Choice::default());
+        let op = Op::Choose { choice: index as u32 };
+        self.push(op, OpFacts::of_role(OpRole::Branches));
+        let begins = self.parts(bodies);
+        for (weight, begin) in weights.iter().zip(begins) {
+            self.program.choices[index].push(*weight, begin);
+        }
+    }
+
+    /// Appends parts of which one runs. Returns the indexes of their first ops.
+    fn parts(&mut self, bodies: &[impl Fn(&mut Self)]) -> Vec<u32> {
+        let before = std::mem::replace(&mut self.sum, OpSum::NONE);
+        let (mut begins, mut jumps, mut sum) = (Vec::new(), Vec::new(), None::<OpSum>);
+        for body in bodies {
+            begins.push(self.next_pc());
+            self.sum = OpSum::NONE;
+            body(self);
+            jumps.push(self.next_pc() as usize);
+            self.push(Op::Jump { to: 0 }, OpFacts::of_role(OpRole::Branches));
+            sum = Some(sum.map_or(self.sum, |sum| sum.or(self.sum)));
+        }
+        let to = self.next_pc();
+        jumps.into_iter().for_each(|jump| self.program.ops[jump] = Op::Jump { to });
+        self.sum = before.then(sum.unwrap_or(OpSum::NONE));
+        begins
+    }
+
+    /// Returns the index of a condition.
+    pub(crate) fn condition(&mut self, condition: &Condition) -> u32 {
+        index_of(&mut self.program.conditions, condition.clone())
+    }
+
     /// Appends a request of a channel. Its reply is found by its ref, so it is no answer to a
     /// `send`.
     pub(crate) fn request(&mut self, request: ChannelRequest, latency: Option<LatencyKind>) {
         let topic = &self.program.topic(request.topic).name;
         let texts = [topic, &request.event, &request.payload];
         let bytes_max = texts.map(Template::bytes_max).iter().sum();
-        let request = index_of(&mut self.program.requests, request);
+        self.program.requests.push(request);
+        let request = self.program.requests.len() as u32 - 1;
         let facts = OpFacts { latency, bytes_max, ..OpFacts::of_role(OpRole::Neutral) };
         self.push(Op::Request { request }, facts);
     }

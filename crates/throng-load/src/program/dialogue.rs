@@ -1,6 +1,6 @@
 //! The order of sends and answers in a program: which answer a message that arrives now can be.
 
-use super::{CloseAction, OpFacts, OpRole, Program};
+use super::{CloseAction, Op, OpFacts, OpRole, Program};
 
 /// The first send or `expect` that a user at some index of the program comes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,6 +11,18 @@ pub struct NextAnswer {
     pub expect: Option<u32>,
     /// True if that waits for what comes unasked, whether or not it came before a send.
     pub is_receive: bool,
+}
+
+impl NextAnswer {
+    /// Returns what a user comes to that takes one of two ways. What may be expected on one of them
+    /// is kept.
+    fn or(self, other: Self) -> Self {
+        Self {
+            sends_first: self.sends_first && other.sends_first,
+            expect: self.expect.or(other.expect),
+            is_receive: self.is_receive || other.is_receive,
+        }
+    }
 }
 
 /// Precomputed facts for each index of a program.
@@ -93,6 +105,16 @@ fn next_answers(program: &Program, bodies: &[NextAnswer]) -> Vec<NextAnswer> {
                 let body = bodies.get(program.loop_at(index).body as usize);
                 body.copied().filter(|body| *body != NextAnswer::default()).unwrap_or(after)
             }
+            OpRole::Branches => match program.op(pc as u32) {
+                Op::Branch { otherwise, .. } => after.or(next[otherwise as usize]),
+                Op::Jump { to } => next[to as usize],
+                Op::Choose { choice } => {
+                    let begins = program.choice(choice).begins();
+                    let each = begins.map(|begin| next[begin as usize]);
+                    each.reduce(NextAnswer::or).unwrap_or(after)
+                }
+                _ => after,
+            },
             OpRole::Sends { is_answered: false }
             | OpRole::Neutral
             | OpRole::LoopBegins
@@ -131,6 +153,7 @@ fn sections(facts: &[OpFacts]) -> Vec<Section> {
             }
             OpRole::Sends { is_answered: false }
             | OpRole::Neutral
+            | OpRole::Branches
             | OpRole::Receives { .. }
             | OpRole::Separates
             | OpRole::Closes(_) => {}
@@ -141,7 +164,6 @@ fn sections(facts: &[OpFacts]) -> Vec<Section> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Op;
     use super::*;
     use crate::scenario::Scenario;
 

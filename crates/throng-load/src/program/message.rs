@@ -4,7 +4,6 @@ use memchr::memmem::{self, Finder};
 use regex::Regex;
 
 use super::{Capture, JsonPattern, Template, Variable, VariableScope};
-use crate::user::UserMemory;
 
 /// A WebSocket message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +36,7 @@ pub enum Pattern {
     /// A message of this many bytes.
     Bytes(u32),
     /// A message that contains this.
-    Contains(MessagePart),
+    Contains(Box<MessagePart>),
     /// A text message in which the expression matches.
     Regex(Regex),
     /// A message that one of these matches.
@@ -170,11 +169,16 @@ impl MessagePattern {
             && self.captures.iter().all(|capture| capture.find(message).is_some())
     }
 
-    /// Stores the captures of a message that matches.
-    pub(crate) fn store_captures(&self, message: IncomingMessage<'_>, memory: &mut UserMemory) {
+    /// Passes the captures of a message that matches to `store`, each with its place among the
+    /// user's values.
+    pub(crate) fn store_captures(
+        &self,
+        message: IncomingMessage<'_>,
+        mut store: impl FnMut(u16, &[u8]),
+    ) {
         for capture in &self.captures {
             let found = capture.find(message).unwrap_or_default();
-            memory.store(capture.slot, found.as_bytes());
+            store(capture.slot, found.as_bytes());
         }
     }
 }
@@ -194,7 +198,7 @@ mod tests {
     fn each_pattern_takes_its_messages_and_no_others() {
         let (of_text, of_binary) =
             (IncomingMessage::Text("hello 7"), IncomingMessage::Binary(b"hello 7"));
-        let part = |part| Pattern::Contains(MessagePart::new(text(part)));
+        let part = |part| Pattern::Contains(Box::new(MessagePart::new(text(part))));
         for (pattern, takes_text, takes_binary) in [
             (Pattern::Text(text("hello 7")), true, false),
             (Pattern::Text(text("hello ${user.id}")), true, false),

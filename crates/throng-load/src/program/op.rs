@@ -63,6 +63,23 @@ pub enum Op {
         /// Index of the [`Program::think_time`](super::Program::think_time).
         index: u32,
     },
+    /// Goes on with the next op where a condition holds, else elsewhere.
+    Branch {
+        /// Index of the [`Program::condition`](super::Program::condition).
+        condition: u32,
+        /// Index of the op where it does not hold.
+        otherwise: u32,
+    },
+    /// Goes on with one of several parts.
+    Choose {
+        /// Index of the [`Program::choice`](super::Program::choice).
+        choice: u32,
+    },
+    /// Goes on at a later op.
+    Jump {
+        /// Index of the op.
+        to: u32,
+    },
     /// Begins a loop: sets its counter to turn 0, which is due now.
     LoopBegin {
         /// Index of the loop, see [`Program::loop_at`](super::Program::loop_at).
@@ -119,6 +136,8 @@ pub(crate) enum OpRole {
         /// True if other messages may come before it.
         skips_others: bool,
     },
+    /// Goes on with one of several ops.
+    Branches,
     /// Begins a loop, and with it a section of sends and answers.
     LoopBegins,
     /// Ends the turn of this loop.
@@ -166,6 +185,15 @@ impl OpSum {
         }
     }
 
+    /// Returns the bounds of these ops or those of `other`.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            time_min: self.time_min.into_iter().chain(other.time_min).min(),
+            closes: self.closes || other.closes,
+            traffic: self.traffic.max(other.traffic),
+        }
+    }
+
     /// Reports whether users with these ops close their connections before the run ends.
     pub(crate) fn ends_before_run(self) -> bool {
         self.closes || self.time_min.is_some()
@@ -178,6 +206,7 @@ impl From<OpFacts> for OpSum {
             OpRole::Expects { .. } | OpRole::Receives { .. } => Traffic::Answered,
             OpRole::Sends { .. } => Traffic::Sent,
             OpRole::Neutral
+            | OpRole::Branches
             | OpRole::LoopBegins
             | OpRole::LoopEnds { .. }
             | OpRole::Separates

@@ -4,14 +4,15 @@
 //! says over which time its counters have grown.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
-use throng_report::{LoadCounters, LoadInterval, Merge, RunEventKind, Tally};
+use throng_report::{AddressConnects, LoadCounters, LoadInterval, Merge, RunEventKind, Tally};
 
 use super::first_errors::FirstErrors;
 use super::probes::Probes;
-use crate::generator::{CoreStats, ErrorKind, Incidents, gap_of_all, outage_of_all};
+use crate::generator::{AddressTally, CoreStats, ErrorKind, Incidents, gap_of_all, outage_of_all};
 use crate::program::Probe;
 use crate::user::close_code_name;
 
@@ -22,6 +23,8 @@ pub struct Collector {
     spare: Vec<Box<CoreStats>>,
     phases: Vec<String>,
     classes: Vec<String>,
+    /// Addresses of the target.
+    addresses: Vec<SocketAddr>,
     probes: Probes,
     first_errors: FirstErrors,
     /// Incidents of the cores that have answered since the last interval.
@@ -57,6 +60,7 @@ impl Collector {
         cores: usize,
         phases: Vec<String>,
         classes: Vec<String>,
+        addresses: Vec<SocketAddr>,
         probe: Option<&Probe>,
     ) -> Self {
         Self {
@@ -64,6 +68,7 @@ impl Collector {
             spare: Vec::new(),
             phases,
             classes,
+            addresses,
             probes: Probes::new(probe),
             first_errors: FirstErrors::default(),
             incidents: Vec::new(),
@@ -115,6 +120,8 @@ impl Collector {
         interval.core.turn_us_most = interval.core.turn_us_most.max(stats.core.turn_us_most);
         self.incidents.push(stats.incidents);
         self.first_errors.add_samples(&mut stats.samples);
+        let room = EARLY_CLOSES_MAX.saturating_sub(interval.early_closes.len());
+        interval.early_closes.extend(stats.early_closes.drain(..).take(room));
         stats.clear_measured();
         let view = &mut self.views[stats.core_id];
         view.is_pending = false;
@@ -135,6 +142,8 @@ impl Collector {
         for CoreView { last, .. } in &self.views {
             interval.counters.merge(&last.counters);
             interval.core.merge(&last.core);
+            interval.followed.add(&last.followed);
+            add_addresses(&self.addresses, &last.addresses, &mut interval.addresses);
             for kind in ErrorKind::ALL {
                 interval.errors.add(kind.name(), last.errors[kind as usize]);
             }
@@ -190,6 +199,27 @@ impl CounterGrowth {
     }
 }
 
+/// Adds the connects of one core to each address.
+fn add_addresses(
+    addresses: &[SocketAddr],
+    tallies: &[AddressTally],
+    sums: &mut Vec<AddressConnects>,
+) {
+    for (n, (address, tally)) in addresses.iter().zip(tallies).enumerate() {
+        if n == sums.len() {
+            let address = address.to_string();
+            sums.push(AddressConnects { address, ..AddressConnects::default() });
+        }
+        sums[n].ok += tally.ok;
+        for (why, count) in &tally.failed {
+            sums[n].failed.add(&why.to_string(), *count);
+        }
+    }
+}
+
+/// Early closes in an interval, of all cores.
+const EARLY_CLOSES_MAX: usize = 32;
+
 /// Sum of all counters that have a rate.
 fn work_done(grown: &LoadCounters) -> u64 {
     grown.connects_ok
@@ -215,7 +245,7 @@ mod tests {
     }
 
     fn collector(cores: usize) -> Collector {
-        Collector::new(cores, vec!["hold".into()], vec!["user".into()], None)
+        Collector::new(cores, vec!["hold".into()], vec!["user".into()], Vec::new(), None)
     }
 
     #[test]

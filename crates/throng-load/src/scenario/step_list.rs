@@ -39,6 +39,18 @@ impl StepPlace {
         let body = reader.require(fields, "do", what, "do: [send: ping]")?;
         read_list(reader, body, "`do`", self.kinds, self.depth + 1)
     }
+
+    /// Reads the steps under `key`, which are no loop.
+    pub(crate) fn read_branch(
+        &self,
+        reader: &mut Reader<'_>,
+        fields: &Fields<'_>,
+        what: &str,
+        key: &str,
+    ) -> Option<Vec<Step>> {
+        let body = reader.require(fields, key, what, &format!("{key}: [send: ping]"))?;
+        read_list(reader, body, &format!("`{key}`"), self.kinds, self.depth)
+    }
 }
 
 /// Reads the steps of a user, each of one of these kinds, and checks their order.

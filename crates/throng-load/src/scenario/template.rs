@@ -4,11 +4,12 @@
 //! nothing else.
 
 use std::fmt;
-use std::ops::Range;
 
 use super::escape::Escape;
-use super::variable::{self, Variable, VariableScope};
+use super::template_error::TemplateError;
+use super::variable::{Variable, VariableScope};
 use super::variable_names::VariableNames;
+use super::variable_parser;
 
 /// Segments that are written one after another. Text without variables is a single literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,17 +26,6 @@ pub enum Segment {
     Literal(Box<[u8]>),
     /// The value of a variable, in the form that its place needs.
     Variable(Variable, Escape),
-}
-
-/// Error in a template, with the bytes at fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TemplateError {
-    /// Bytes at fault.
-    pub span: Range<usize>,
-    /// Description of the error.
-    pub title: String,
-    /// Expected text or suggestion.
-    pub label: String,
 }
 
 impl Template {
@@ -58,7 +48,7 @@ impl Template {
                 continue;
             }
             segments.push(literal(&text[at..open]));
-            let Some(parsed) = variable::parse(text, open + 2, names) else {
+            let Some(parsed) = variable_parser::parse(text, open + 2, names) else {
                 return Err(TemplateError {
                     span: open..text.len(),
                     title: "a variable is not closed".to_owned(),

@@ -4,8 +4,6 @@
 //! of a data file, a function. It means the same wherever a text may have variables. Computing one
 //! appends to the caller's buffer and allocates nothing else.
 
-mod parser;
-
 use std::fmt;
 
 use base64::Engine;
@@ -14,7 +12,6 @@ use sha2::{Digest, Sha256};
 use throng_base::Prng;
 
 use super::data::DataTable;
-pub(super) use parser::parse;
 
 /// A parsed variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +31,8 @@ pub enum Variable {
         /// Its name.
         name: Box<str>,
     },
+    /// `probe`: the mark of the probe that is sent.
+    Probe,
     /// A cell of the user's row of a data file.
     Cell {
         /// Index of the data file.
@@ -66,13 +65,13 @@ pub enum Variable {
 /// A sum, difference, product, quotient or remainder of whole numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arithmetic {
-    left: Variable,
-    operator: Operator,
-    right: Variable,
+    pub(super) left: Variable,
+    pub(super) operator: Operator,
+    pub(super) right: Variable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+pub(super) enum Operator {
     Plus,
     Minus,
     Times,
@@ -95,12 +94,14 @@ pub struct VariableScope<'a> {
     pub stored: &'a [Vec<u8>],
     /// Data files of the scenario.
     pub tables: &'a [DataTable],
+    /// Mark of the probe that is sent; empty for all other messages.
+    pub probe: &'a [u8],
 }
 
 impl<'a> VariableScope<'a> {
     /// Creates the scope of a user that has stored nothing, without data files.
     pub fn new(user_id: u64, prng: Prng) -> Self {
-        Self { user_id, counter: 0, prng, stored: &[], tables: &[] }
+        Self { user_id, counter: 0, prng, stored: &[], tables: &[], probe: &[] }
     }
 }
 
@@ -114,6 +115,7 @@ impl Variable {
                     out.extend_from_slice(value);
                 }
             }
+            Self::Probe => out.extend_from_slice(scope.probe),
             Self::Cell { table, column, .. } => {
                 if let Some(table) = scope.tables.get(usize::from(*table)) {
                     out.extend_from_slice(table.cell(scope.user_id, usize::from(*column)));
@@ -168,7 +170,7 @@ impl Variable {
     }
 
     /// Reports whether the value is always a whole number.
-    fn is_number(&self) -> bool {
+    pub(super) fn is_number(&self) -> bool {
         matches!(
             self,
             Self::UserId
@@ -185,6 +187,7 @@ impl Variable {
         match self {
             Self::Text(text) => text.len(),
             Self::Stored { .. } => STORED_BYTES_MAX,
+            Self::Probe => PROBE_BYTES_MAX,
             Self::Cell { bytes_max, .. } => *bytes_max,
             Self::Choice(values) => values.iter().map(Self::bytes_max).max().unwrap_or(0),
             Self::Uuid => UUID_BYTES,
@@ -196,7 +199,7 @@ impl Variable {
     }
 
     /// Reports whether one of the variables that it consists of fits.
-    pub(super) fn any(&self, is: &impl Fn(&Self) -> bool) -> bool {
+    pub(crate) fn any(&self, is: &impl Fn(&Self) -> bool) -> bool {
         is(self)
             || match self {
                 Self::Choice(values) => values.iter().any(|value| value.any(is)),
@@ -225,6 +228,7 @@ impl fmt::Display for Variable {
         match self {
             Self::UserId => f.write_str("user.id"),
             Self::Counter => f.write_str("counter"),
+            Self::Probe => f.write_str("probe"),
             Self::Number(number) => number.fmt(f),
             Self::Text(text) => write!(f, "'{text}'"),
             Self::Stored { name, .. } | Self::Cell { name, .. } => f.write_str(name),
@@ -329,6 +333,8 @@ const fn base64_bytes(bytes: usize) -> usize {
 /// Most digits of a number, with its sign.
 const DIGITS_MAX: usize = 40;
 const UUID_BYTES: usize = 36;
+/// Longest mark of a probe.
+const PROBE_BYTES_MAX: usize = 40;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Longest value that a step stores.

@@ -8,8 +8,8 @@ use super::variable::Variable;
 pub(crate) struct VariableNames {
     /// Data files, each with the name under which its columns are used.
     pub(super) tables: Vec<DataTable>,
-    /// Names of the data files that could not be read, which is reported. Their columns may have any
-    /// name.
+    /// Names of the data files that could not be read, which is reported. Their columns may have
+    /// any name.
     unreadable: Vec<String>,
     /// Names of the values that a step stores; the index is the place among a user's values.
     stored: Vec<String>,
@@ -17,6 +17,8 @@ pub(crate) struct VariableNames {
     defined: Vec<String>,
     /// True where a message has been sent before.
     has_sent: bool,
+    /// True in the broadcast of a probe.
+    has_probe: bool,
     /// Returns the value of an environment variable.
     env: fn(&str) -> Option<String>,
     /// Values of environment variables that were used. They are masked wherever one can see them.
@@ -39,6 +41,7 @@ impl Default for VariableNames {
             stored: Vec::new(),
             defined: Vec::new(),
             has_sent: false,
+            has_probe: false,
             env: |name| std::env::var(name).ok(),
             secrets: Vec::new(),
         }
@@ -48,6 +51,16 @@ impl Default for VariableNames {
 impl VariableNames {
     /// Returns the variable of this name.
     pub(super) fn find(&mut self, name: &str) -> Result<Variable, NameError> {
+        if name == "probe" {
+            return if self.has_probe {
+                Ok(Variable::Probe)
+            } else {
+                Err(NameError::Other {
+                    title: "`probe` is the mark of a probe".to_owned(),
+                    label: "it belongs in the `broadcast` of a probe".to_owned(),
+                })
+            };
+        }
         if let Some(name) = name.strip_prefix("env.") {
             return self.find_in_environment(name);
         }
@@ -141,6 +154,12 @@ impl VariableNames {
     pub(super) fn begin_class(&mut self) {
         self.defined.clear();
         self.has_sent = false;
+    }
+
+    /// Makes all values known that a step of any class stores: the probe is sent by one of the users.
+    pub(super) fn begin_probe(&mut self) {
+        self.defined.clone_from(&self.stored);
+        self.has_probe = true;
     }
 
     /// Notes that the data file of this name cannot be read.

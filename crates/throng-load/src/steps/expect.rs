@@ -11,8 +11,8 @@ use crate::user::state::Packed;
 use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
 use crate::user::unasked;
 
-pub(crate) use pattern::read_value_name;
 use pattern::{BYTES_KEYS, keys, read_captures, read_matcher, read_pattern, read_text};
+pub(crate) use pattern::{read_response, read_value_name};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "expect",
@@ -209,7 +209,7 @@ pub(crate) fn message_received(
     if pattern.matches(message, scope, &mut cx.encoder.comparison) {
         let knows = is_receive || pattern.identifies;
         if knows || !unasked::set_aside_if_late(cx, timing) {
-            pattern.store_captures(message, &mut cx.user.memory);
+            pattern.store_captures(message, |slot, value| cx.user.memory.store(slot, value));
             return answered(cx, timing);
         }
     } else if unasked::take_late_answer(cx.user, timing.arrived_at()) {

@@ -122,7 +122,7 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, template: u32, frame: Frame) -> St
     let begin = text.len();
     cx.user.render(program, |scope| template.render(scope, text));
     for part in program.sent_parts() {
-        part.store(&text[begin..], &mut cx.user.memory);
+        part.store(&text[begin..], |slot, value| cx.user.memory.store(slot, value));
     }
     match frame {
         Frame::Raw => {}

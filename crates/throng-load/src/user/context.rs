@@ -160,6 +160,13 @@ impl<'a> UserContext<'a> {
         self.rules.program.op(self.user.pc())
     }
 
+    /// Reports whether a condition holds for the user.
+    pub(crate) fn holds(&mut self, condition: u32) -> bool {
+        let program = self.rules.program;
+        let scratch = &mut self.encoder.comparison;
+        self.user.render(program, |scope| program.condition(condition).holds(scope, scratch))
+    }
+
     pub(crate) fn is_tcp(&self) -> bool {
         self.rules.program.protocol() == Protocol::Tcp
     }

@@ -36,6 +36,10 @@ fn begin_turn(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
     let Some(begins_ns) = looping.turn_begin_ns(turn, passed_ns) else {
         return StepOutcome::Go(looping.after);
     };
+    if let Turns::While { condition } = looping.turns {
+        let next = if cx.holds(condition) { looping.body } else { looping.after };
+        return StepOutcome::Go(next);
+    }
     if !matches!(looping.turns, Turns::Every { .. }) {
         return StepOutcome::Go(looping.body);
     }

@@ -10,7 +10,7 @@ use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
 use super::{ending, failure, heartbeat, iteration, loops, outcomes, request};
 use crate::program::{IncomingMessage, Op};
-use crate::steps::{close, connect, expect, send, set, stay, wait};
+use crate::steps::{branch, choose, close, connect, expect, send, set, stay, wait};
 
 /// Input of a user.
 #[derive(Clone, Debug)]
@@ -58,6 +58,28 @@ pub(crate) enum Input<'a> {
     Stop,
     /// The user is stopped, closes its connection and is removed.
     Leave,
+}
+
+impl<'a> Input<'a> {
+    /// Returns the message that arrived.
+    pub(crate) fn message(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Message(message) => Some(message.bytes()),
+            _ => None,
+        }
+    }
+
+    /// Reports whether data of the application arrived.
+    pub(crate) fn is_received(&self) -> bool {
+        matches!(
+            self,
+            Self::Bytes(_)
+                | Self::Message(_)
+                | Self::BadMessage(_)
+                | Self::Reply(..)
+                | Self::ChannelEnded(..)
+        )
+    }
 }
 
 /// Progress of the machine after an input.
@@ -145,6 +167,9 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::ExpectMessage { pattern, timeout_ns } => expect::begin_message(cx, pattern, timeout_ns),
         Op::Request { request } => request::begin(cx, request),
         Op::Set { slot, template } => set::begin(cx, slot, template),
+        Op::Branch { condition, otherwise } => branch::begin(cx, condition, otherwise),
+        Op::Choose { choice } => choose::begin(cx, choice),
+        Op::Jump { to } => StepOutcome::Go(to),
         Op::Wait { span_ns, jitter } => wait::begin(cx, span_ns, jitter),
         Op::Think { index } => wait::begin_drawn(cx, index),
         Op::LoopBegin { index } => loops::begin(cx, index),

@@ -25,9 +25,8 @@ impl UserMemory {
         self.0.as_ref().map_or(&[], |parts| &parts.stored)
     }
 
-    /// Replaces the stored value at `slot`. Returns false if it is too long; the value is empty
-    /// then.
-    pub(crate) fn store(&mut self, slot: u16, value: &[u8]) -> bool {
+    /// Replaces the stored value at `slot`. A value that is too long is empty.
+    pub(crate) fn store(&mut self, slot: u16, value: &[u8]) {
         let stored = &mut self.0.get_or_insert_default().stored;
         let slot = usize::from(slot);
         if stored.len() <= slot {
@@ -36,13 +35,11 @@ impl UserMemory {
         }
         let place = &mut stored[slot];
         place.clear();
-        let fits = value.len() <= STORED_BYTES_MAX;
-        if fits {
+        if value.len() <= STORED_BYTES_MAX {
             // An exact size: most values are stored once and stay.
             place.reserve_exact(value.len());
             place.extend_from_slice(value);
         }
-        fits
     }
 
     /// Forgets the stored values.
@@ -61,10 +58,11 @@ mod tests {
     fn a_value_stays_until_another_replaces_it() {
         let mut memory = UserMemory::default();
         assert!(memory.stored().is_empty());
-        assert!(memory.store(2, b"abc") && memory.store(0, b""));
+        memory.store(2, b"abc");
+        memory.store(0, b"");
         assert_eq!(memory.stored(), [&b""[..], b"", b"abc"]);
-        assert!(!memory.store(2, &vec![0; STORED_BYTES_MAX + 1]), "too long");
-        assert_eq!(memory.stored()[2], b"");
+        memory.store(2, &vec![0; STORED_BYTES_MAX + 1]);
+        assert_eq!(memory.stored()[2], b"", "too long");
         memory.clear_stored();
         assert!(memory.stored().is_empty());
     }

@@ -134,6 +134,7 @@ pub(crate) struct UserFlags(u8);
 impl UserFlags {
     const ANSWERING: u8 = 1;
     const RECEIVES_LOOKALIKES: u8 = 2;
+    const FOLLOWED: u8 = 4;
 
     /// Returns true once answers have begun to arrive: the next message starts a new window.
     pub(crate) const fn is_answering(self) -> bool {
@@ -151,6 +152,15 @@ impl UserFlags {
 
     pub(crate) const fn set_receives_lookalikes(&mut self, receives_lookalikes: bool) {
         self.set(Self::RECEIVES_LOOKALIKES, receives_lookalikes);
+    }
+
+    /// Returns true if its core follows the connection.
+    pub(crate) const fn is_followed(self) -> bool {
+        self.0 & Self::FOLLOWED != 0
+    }
+
+    pub(crate) const fn set_followed(&mut self, is_followed: bool) {
+        self.set(Self::FOLLOWED, is_followed);
     }
 
     const fn set(&mut self, flag: u8, is_set: bool) {
@@ -346,6 +356,7 @@ impl User {
             prng: self.prng,
             stored: self.memory.stored(),
             tables: program.tables(),
+            probe: &[],
         }
     }
 

@@ -1,5 +1,6 @@
 //! The machine without a driver: each row of a table is an input and the actions that follow.
 
+mod branches;
 mod channels;
 mod close;
 mod connect;

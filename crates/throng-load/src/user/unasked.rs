@@ -152,7 +152,7 @@ pub(crate) fn take_kept_answer(
             let scope = cx.user.scope_of_answer(program);
             let matches = !is_old && pattern.matches(message, scope, &mut cx.encoder.comparison);
             if matches {
-                pattern.store_captures(message, &mut cx.user.memory);
+                pattern.store_captures(message, |slot, value| cx.user.memory.store(slot, value));
             }
             (matches, is_old, timing)
         });

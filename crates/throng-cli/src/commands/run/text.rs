@@ -93,13 +93,13 @@ pub(super) fn unreached(summary: &Summary) -> Option<String> {
             )
         }
         (0, _) => format!("is {target} the right address, and can this machine reach it?"),
-        (_, is_websocket) => {
-            let server = if is_websocket { "channels" } else { "ok" };
-            format!(
-                "no process listens at {target}; start the server first, for instance with \
-                 `throng serve {server}`"
-            )
+        (_, true) => {
+            format!("no process listens at {target}; start the server first, or correct --target")
         }
+        (_, false) => format!(
+            "no process listens at {target}; start the server first (to try throng: `throng serve \
+             ok`), or correct --target"
+        ),
     };
     let failed = match connect.failed.total() {
         0 => format!("{} still waiting at the end", connect.intended),

@@ -73,7 +73,7 @@ fn read_csv(input: impl Read, name: &str, path: &str) -> Result<Option<DataTable
         )
         .map(str::to_owned)
         .collect();
-    let mut table = DataTable::new(name, path, check_columns(columns, 1)?);
+    let mut table = TableBuilder::new(name, path, check_columns(columns, 1)?);
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(|error| csv_error(&error))? {
         let line = record.position().map_or(0, csv::Position::line);
@@ -137,7 +137,7 @@ fn read_json_lines(
             None => {
                 let columns = object.keys().cloned().collect();
                 let columns = check_columns(columns, number)?;
-                table.insert(DataTable::new(name, path, columns))
+                table.insert(TableBuilder::new(name, path, columns))
             }
         };
         for column in table.columns().to_vec() {

@@ -34,19 +34,6 @@ pub enum RowOrder {
 }
 
 impl DataTable {
-    /// Creates a table without rows.
-    pub(super) fn new(name: &str, path: &str, columns: Vec<String>) -> TableBuilder {
-        let longest = vec![0; columns.len()];
-        TableBuilder(Rows {
-            name: name.to_owned(),
-            path: path.to_owned(),
-            columns,
-            longest,
-            bytes: Vec::new(),
-            ends: Vec::new(),
-        })
-    }
-
     /// Sets which row a user gets.
     pub(super) fn with_order(self, order: RowOrder) -> Self {
         Self(self.0, order)
@@ -104,6 +91,19 @@ impl DataTable {
 pub(super) struct TableBuilder(Rows);
 
 impl TableBuilder {
+    /// Creates a table without rows.
+    pub(super) fn new(name: &str, path: &str, columns: Vec<String>) -> Self {
+        let longest = vec![0; columns.len()];
+        Self(Rows {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            columns,
+            longest,
+            bytes: Vec::new(),
+            ends: Vec::new(),
+        })
+    }
+
     /// Adds the next cell, from left to right. Returns false if the table has no room for it.
     pub(super) fn push(&mut self, cell: &[u8]) -> bool {
         let rows = &mut self.0;
@@ -128,4 +128,4 @@ impl TableBuilder {
 }
 
 /// Seed of random rows: the same user gets the same row in each run.
-const ROW_SEED: u64 = 0x5ea_d0f_da7a;
+const ROW_SEED: u64 = 0x7461_626c_6573;

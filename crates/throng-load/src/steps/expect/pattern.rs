@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::program::{
     Capture, CapturePlace, JsonOrder, JsonPattern, JsonPlace, JsonTest, Matcher, MessagePart,
-    Pattern, Template, Variable,
+    MessagePattern, Pattern, Template, Variable,
 };
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::reader::{Fields, Form, Reader};
@@ -53,7 +53,7 @@ pub(super) fn read_pattern(
         ("binary", |reader, node| read_hex(reader, node, "`binary`").map(Pattern::Binary)),
         ("bytes", |reader, node| read_length(reader, node, "`bytes`").map(Pattern::Bytes)),
         ("contains", |reader, node| {
-            Some(Pattern::Contains(MessagePart::new(read_text(reader, node)?)))
+            Some(Pattern::Contains(Box::new(MessagePart::new(read_text(reader, node)?))))
         }),
         ("regex", |reader, node| read_regex(reader, node).map(Pattern::Regex)),
         ("one_of", read_one_of),
@@ -262,6 +262,21 @@ pub(super) fn read_captures(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Opt
         })
         .collect();
     captures.into_iter().collect()
+}
+
+/// Reads `expect` and `capture` of a request: what the response of an ok must be.
+pub(crate) fn read_response(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+) -> Option<Option<MessagePattern>> {
+    let pattern = match fields.get("expect") {
+        None => Some(JsonPattern::Tests(Vec::new())),
+        Some(node) => read_json(reader, node),
+    };
+    let captures = read_captures(reader, fields)?;
+    let is_given = fields.get("expect").is_some() || !captures.is_empty();
+    let pattern = Pattern::Json(pattern?);
+    Some(is_given.then(|| MessagePattern::new(pattern, captures, false)))
 }
 
 /// Reads the name of a value that a step stores.

@@ -238,13 +238,15 @@ fn accept(request: &[u8]) -> Vec<u8> {
 }
 
 fn reply_to(rest: &str) -> PushReply<'_> {
-    let status = rest.split(' ').nth(1).unwrap_or("ok");
+    let mut words = rest.splitn(3, ' ').skip(1);
+    let status = words.next().unwrap_or("ok");
+    let response = words.next().unwrap_or("{}");
     PushReply {
         join_ref: None,
         r#ref: None,
         topic: "a".into(),
         status: status.into(),
-        response: PhoenixPayload::Json("{}"),
+        response: PhoenixPayload::Json(response),
     }
 }
 

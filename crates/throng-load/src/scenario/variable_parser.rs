@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use throng_base::units::nearest;
 
-use super::{Arithmetic, Operator, Variable};
-use crate::scenario::template::TemplateError;
-use crate::scenario::variable_names::{NameError, VariableNames};
+use super::template_error::TemplateError;
+use super::variable::{Arithmetic, Operator, Variable};
+use super::variable_names::{NameError, VariableNames};
 
 /// Parses the variable that begins at byte `at` of `text`, after its `${`. Returns it and the index
 /// of its `}`; `None` if there is no `}`.
-pub(in crate::scenario) fn parse(
+pub(super) fn parse(
     text: &str,
     at: usize,
     names: &mut VariableNames,
