@@ -16,6 +16,7 @@ mod json_place;
 mod matcher;
 mod message;
 mod op;
+mod think_time;
 
 pub use crate::scenario::{
     Broadcast, DataTable, OnError, Probe, Protocol, Template, Variable, VariableScope,
@@ -32,6 +33,7 @@ pub use matcher::{MatchProgress, Matcher};
 pub use message::{IncomingMessage, MessagePart, MessagePattern, Pattern};
 pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
 pub(crate) use op::{OpFacts, OpRole, OpSum};
+pub use think_time::{ThinkLaw, ThinkTime};
 
 use std::time::Duration;
 
@@ -49,6 +51,7 @@ pub struct Program {
     templates: Vec<Template>,
     matchers: Vec<Matcher>,
     loops: Vec<Loop>,
+    think_times: Vec<ThinkTime>,
     conditions: Vec<Condition>,
     choices: Vec<Choice>,
     protocol: Protocol,
@@ -174,6 +177,11 @@ impl Program {
     /// Returns the matcher of an [`Op::ExpectBytes`].
     pub fn matcher(&self, index: u32) -> &Matcher {
         &self.matchers[index as usize]
+    }
+
+    /// Returns the think time of an [`Op::Think`].
+    pub fn think_time(&self, index: u32) -> &ThinkTime {
+        &self.think_times[index as usize]
     }
 
     /// Returns the loop of an [`Op::LoopBegin`] or [`Op::LoopEnd`].

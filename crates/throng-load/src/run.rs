@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant as WallClock};
 
-use throng_base::units::{brief_count, show_count, show_duration};
 use throng_driver::{
     Clock, Cores, CoresOptions, Errno, MailboxSender, SocketOptions, fdtable, process,
 };
@@ -24,7 +23,7 @@ use throng_report::{Limit, LoadInterval, RunEventKind};
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
 use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage};
 use crate::program::Program;
-use crate::scenario::{Phase, Reach, Scenario, Target};
+use crate::scenario::{Phase, Reach, Scenario, Target, outline, phase_name};
 use crate::source::SourcePlan;
 use crate::steps::send::SEND_BYTES_MAX;
 pub use collect::Collector;
@@ -164,6 +163,11 @@ impl LoadPlan {
     /// Returns the names of the phases in reports.
     pub fn phase_names(&self) -> Vec<String> {
         self.phases.iter().map(phase_name).collect()
+    }
+
+    /// Returns the load in a line: the names of the phases, each repeated part once.
+    pub fn load_outline(&self) -> String {
+        outline(&self.phases)
     }
 }
 
@@ -364,21 +368,6 @@ fn limits(program: &Program) -> CoreLimits {
     let limits = CoreLimits::default();
     let needed = program.message_bytes_max() + SEND_BYTES_MAX;
     CoreLimits { pending_bytes_max: limits.pending_bytes_max.max(needed), ..limits }
-}
-
-fn phase_name(phase: &Phase) -> String {
-    match phase {
-        Phase::Ramp { to, over } => {
-            format!("ramp to {} over {}", show_count(u64::from(*to)), show_duration(*over))
-        }
-        Phase::Hold { span } => format!("hold for {}", show_duration(*span)),
-        Phase::Arrivals { from, to, .. } if from == to => {
-            format!("arrivals {}/s", brief_count(*from))
-        }
-        Phase::Arrivals { from, to, .. } => {
-            format!("arrivals {}/s to {}/s", brief_count(*from), brief_count(*to))
-        }
-    }
 }
 
 fn resolve(target: &Target) -> Result<Vec<SocketAddr>, LoadError> {

@@ -36,7 +36,8 @@ pub(crate) use data::{is_name, is_reserved};
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use escape::Escape;
 pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
-pub use load::{Model, Phase, Spacing};
+pub use load::{Curve, Model, Phase, Spacing};
+pub(crate) use load::{outline, phase_name, read_curve};
 pub use on_error::OnError;
 pub use params::{Params, read_params, with_params};
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
@@ -150,7 +151,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
     let load =
         reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
-    let load = load.and_then(|node| load::read(reader, node));
+    let load = load.and_then(|node| load::read(reader, node, folder));
     let thresholds =
         fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
 

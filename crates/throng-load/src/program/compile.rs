@@ -17,6 +17,7 @@ impl Program {
             templates: Vec::new(),
             matchers: Vec::new(),
             loops: Vec::new(),
+            think_times: Vec::new(),
             conditions: Vec::new(),
             choices: Vec::new(),
             protocol: scenario.protocol,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::handshake::Handshake;
 use super::{
     ChannelRequest, Choice, Condition, LatencyKind, Loop, Matcher, MessagePattern, Op, OpFacts,
-    OpRole, OpSum, Program, Template, TopicTemplate, Turns,
+    OpRole, OpSum, Program, Template, ThinkTime, TopicTemplate, Turns,
 };
 use crate::scenario::Target;
 use crate::steps::connect::upgrade::UpgradeOptions;
@@ -129,6 +129,11 @@ impl<'a> Compiler<'a> {
     /// Returns the index of a rule for bytes.
     pub(crate) fn matcher(&mut self, matcher: &Matcher) -> u32 {
         index_of(&mut self.program.matchers, matcher.clone())
+    }
+
+    /// Returns the index of a think time.
+    pub(crate) fn think_time(&mut self, think_time: ThinkTime) -> u32 {
+        index_of(&mut self.program.think_times, think_time)
     }
 
     /// Returns the index of a rule for a message.

@@ -58,6 +58,11 @@ pub enum Op {
         /// Share by which it varies either way, 0 to 1.
         jitter: f32,
     },
+    /// Waits for a think time that is drawn from a law.
+    Think {
+        /// Index of the [`Program::think_time`](super::Program::think_time).
+        index: u32,
+    },
     /// Goes on with the next op where a condition holds, else elsewhere.
     Branch {
         /// Index of the [`Program::condition`](super::Program::condition).

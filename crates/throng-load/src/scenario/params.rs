@@ -134,7 +134,7 @@ fn fill_field(
     match (key, &mut node.kind) {
         (Some("load"), Kind::List(phases)) => {
             phases.retain_mut(|phase| is_wanted(reader, phase, params));
-            phases.iter_mut().for_each(|phase| fill(reader, phase, params));
+            phases.iter_mut().for_each(|phase| fill_step(reader, phase, params));
         }
         (Some("user" | "do"), Kind::List(steps)) => {
             steps.retain_mut(|step| is_wanted(reader, step, params));
@@ -148,7 +148,7 @@ fn fill_field(
     }
 }
 
-/// Fills in a step. The value of a loop has the field `do`.
+/// Fills in a step or a phase. The value of a loop has the field `do`.
 fn fill_step(reader: &mut Reader<'_>, step: &mut Node, params: &[(String, Quantity)]) {
     match &mut step.kind {
         Kind::Map(entries) => {

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::curve::{RateCurve, duration};
+use crate::scenario::Curve;
 
 /// Due moments of the turns of `every`, from the beginning of the loop. The first is due at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
     /// Turn k is due after k periods.
     Period(Duration),
-    /// Turns per second, changing linearly over a time and then constant.
+    /// Turns per second, changing over a time and then constant.
     Rate {
         /// Turns per second at the beginning.
         from: f64,
@@ -17,6 +18,8 @@ pub enum Pace {
         to: f64,
         /// Time of the change; zero for a constant rate.
         over: Duration,
+        /// Form of the change.
+        curve: Curve,
     },
 }
 
@@ -39,7 +42,9 @@ impl PacedTurns {
             Pace::Period(period) => {
                 Kind::Period(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX))
             }
-            Pace::Rate { from, to, over } => Kind::Curve(RateCurve::new(from, to, over)),
+            Pace::Rate { from, to, over, curve } => {
+                Kind::Curve(RateCurve::new(from, to, over, curve))
+            }
         })
     }
 

@@ -6,6 +6,7 @@ use crate::scenario::node::Kind;
 use crate::scenario::step::{Step, check_steps, compile_steps};
 use crate::scenario::step_list::StepPlace;
 use crate::scenario::values::{bounded_rate, positive_duration, positive_rate};
+use crate::scenario::{Curve, read_curve};
 use crate::schedule::{Pace, PacedTurns};
 
 pub(super) const KIND: StepKind = StepKind {
@@ -64,18 +65,31 @@ fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<d
     Some(Box::new(Every { pace: pace?, span: span?, steps: steps? }))
 }
 
-/// Reads `10/s`, or `{from, to, over}` for a rate that changes linearly and then stays constant.
+/// Reads `10/s`, or `{from, to, over}` for a rate that changes and then stays constant.
 fn read_rate(reader: &mut Reader<'_>, node: &Node) -> Option<Pace> {
     if !matches!(node.kind, Kind::Map(_)) {
         let rate = positive_rate(reader, node)?;
-        return Some(Pace::Rate { from: rate, to: rate, over: Duration::ZERO });
+        return Some(Pace::Rate {
+            from: rate,
+            to: rate,
+            over: Duration::ZERO,
+            curve: Curve::Linear,
+        });
     }
-    let fields = reader.fields(node, "`rate`", &["from", "to", "over"])?;
+    let fields = reader.fields(node, "`rate`", &["from", "to", "over", "curve"])?;
     let from = reader.require(&fields, "from", "`rate`", "from: 1/s");
     let from = from.and_then(|node| bounded_rate(reader, node, "`from`"));
     let to = reader.require(&fields, "to", "`rate`", "to: 10/s");
     let to = to.and_then(|node| positive_rate(reader, node));
     let over = reader.require(&fields, "over", "`rate`", "over: 10m");
     let over = over.and_then(|node| positive_duration(reader, node, "`over`"));
-    Some(Pace::Rate { from: from?, to: to?, over: over? })
+    let curve = read_curve(reader, fields.get("curve"));
+    let (from, curve) = (from?, curve?);
+    if from == 0.0 && curve == Curve::Exponential {
+        let span = fields.get("from").map_or(node.span.clone(), |node| node.span.clone());
+        let title = "an exponential rate never reaches zero";
+        reader.error(span, title, "more than 0, such as 1/s");
+        return None;
+    }
+    Some(Pace::Rate { from, to: to?, over: over?, curve })
 }

@@ -96,7 +96,7 @@ fn loops_and_the_ways_to_close_are_read() {
         "Repeat { until: For(60s)",
         "Close(Normal)",
         "Connect { timeout: 5s, upgrade: None }",
-        "Every { pace: Rate { from: 0.0, to: 10.0, over: 60s }, span: None",
+        "Every { pace: Rate { from: 0.0, to: 10.0, over: 60s, curve: Linear }, span: None",
     ];
     assert_eq!(read.iter().map(begin).collect::<Vec<_>>(), expected);
     let ways = format!("{:?}", read[3].action);
@@ -132,4 +132,22 @@ fn the_reference_has_an_example_of_each_step() {
         let in_table = format!("| `{}", kind.name);
         assert!(text.contains(&in_table), "{}: no row in docs/scenario.md", kind.name);
     }
+}
+
+#[test]
+fn think_times_are_read() {
+    let steps = "[connect, wait: 1s, wait: 'uniform(1s, 3s)', wait: exponential(2s), \
+        wait: 'exponential( 2s , max 1m30s)', wait: 'lognormal(median 2s, p95 10s, max 1m)']";
+    let source = format!("target: tcp://h:1\nload: [ramp: {{to: 1, over: 1s}}]\nuser: {steps}");
+    let scenario = Scenario::parse(&source, "test").unwrap_or_else(|error| panic!("{error}"));
+    let actions: Vec<_> =
+        scenario.classes[0].steps.iter().map(|step| format!("{:?}", step.action)).collect();
+    let expected = [
+        "Wait { span: 1s, jitter: 0.0 }",
+        "Wait { span: 2s, jitter: 0.5 }",
+        "Think(ThinkTime { law: Exponential { mean: 2s }, most: None })",
+        "Think(ThinkTime { law: Exponential { mean: 2s }, most: Some(90s) })",
+        "Think(ThinkTime { law: LogNormal { median: 2s, p95: 10s }, most: Some(60s) })",
+    ];
+    assert_eq!(actions[1..], expected);
 }

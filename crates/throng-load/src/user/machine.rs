@@ -171,6 +171,7 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::Choose { choice } => choose::begin(cx, choice),
         Op::Jump { to } => StepOutcome::Go(to),
         Op::Wait { span_ns, jitter } => wait::begin(cx, span_ns, jitter),
+        Op::Think { index } => wait::begin_drawn(cx, index),
         Op::LoopBegin { index } => loops::begin(cx, index),
         Op::LoopEnd { index } => loops::end_turn(cx, index),
         Op::Stay => stay::begin(cx),

@@ -42,10 +42,9 @@ pub(super) fn plan(plan: &RunPlan) -> String {
     let targets: Vec<_> = load.targets.iter().map(ToString::to_string).collect();
     table.row(["target".to_owned(), format!("{} ({})", plan.target, targets.join(", "))]);
     table.row(["protocol".to_owned(), protocol(plan)]);
-    let phases = load.phase_names();
     table.row([
         "load".to_owned(),
-        format!("{}; {} in total", phases.join(", "), show_duration(load.length)),
+        format!("{}; {} in total", load.load_outline(), show_duration(load.length)),
     ]);
     if let Some(probe) = load.program().probe() {
         table.row(["probe".to_owned(), describe_probe(probe)]);

@@ -244,3 +244,69 @@ error: `wait` must be a duration with an optional spread, such as 1s or 1s ±10%
   |               ^^ the unit is missing
 "#);
 }
+
+#[test]
+fn laws_of_think_times_that_are_impossible() {
+    let shown = user(
+        "  - wait: exponentail(2s)
+  - wait: exponential(2)
+  - wait: exponential(2s, 30s)
+  - wait: exponential(2s, max 1s)
+  - wait: exponential(0s)
+  - wait: \"uniform(3s, 1s)\"
+  - wait: lognormal(median 2s, p95 2s)
+  - wait: lognormal(median 2s
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: unknown think time `exponentail`
+ --> test.yaml:4:11
+  |
+4 |   - wait: exponentail(2s)
+  |           ^^^^^^^^^^^ did you mean `exponential`?
+  |
+  = help: expected one of: `uniform`, `exponential`, `lognormal`
+
+error: a value of `wait` must be a duration such as 250ms, 15m or 1h30m
+ --> test.yaml:5:23
+  |
+5 |   - wait: exponential(2)
+  |                       ^ the unit is missing
+
+error: `exponential` takes other values
+ --> test.yaml:6:23
+  |
+6 |   - wait: exponential(2s, 30s)
+  |                       ^^^^^^^ such as `exponential(2s, max 30s)`
+
+error: `max` is too short
+ --> test.yaml:7:27
+  |
+7 |   - wait: exponential(2s, max 1s)
+  |                           ^^^^^^ must be at least the first value
+
+error: this think time is zero
+ --> test.yaml:8:23
+  |
+8 |   - wait: exponential(0s)
+  |                       ^^ must be more than 0s
+
+error: `uniform` goes down
+ --> test.yaml:9:20
+  |
+9 |   - wait: "uniform(3s, 1s)"
+  |                    ^^ the shorter one comes first
+
+error: `p95` is not above the median
+  --> test.yaml:10:32
+   |
+10 |   - wait: lognormal(median 2s, p95 2s)
+   |                                ^^^^^^ must be more than the median
+
+error: `lognormal` has no closing `)`
+  --> test.yaml:11:11
+   |
+11 |   - wait: lognormal(median 2s
+   |           ^^^^^^^^^^^^^^^^^^^ such as `lognormal(median 2s, p95 10s, max 30s)`
+"#);
+}
