@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Histogram, KernelCounters, Latencies,
-    LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
-    ServerSnapshot, Tally, UnansweredWaits,
+    AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, ErrorTimes, Histogram,
+    KernelCounters, Latencies, LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport,
+    ProcessUse, ProgramUse, RunEvent, ServerSnapshot, Tally, UnansweredWaits,
 };
 
 /// The phase of a run whose schedule is over or was ended: no user begins anything, connected users
@@ -142,6 +142,9 @@ pub struct LoadInterval {
     /// When the target went away and came back; absent if it did neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
+    /// The first and the last error of each kind in the interval, failed connects included.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub error_times: BTreeMap<String, ErrorTimes>,
     /// The generator's process.
     pub process: ProcessUse,
     /// CPU time of each core's thread since it began, in microseconds; empty if unknown.
@@ -181,6 +184,10 @@ impl LoadInterval {
         if let Some(gap) = &mut self.answer_gap {
             gap.from_ms = gap.from_ms.saturating_sub(began_ms);
             gap.to_ms = gap.to_ms.saturating_sub(began_ms);
+        }
+        for times in self.error_times.values_mut() {
+            times.first_ms = times.first_ms.saturating_sub(began_ms);
+            times.last_ms = times.last_ms.saturating_sub(began_ms);
         }
         if let Some(outage) = &mut self.outage {
             let moments = [

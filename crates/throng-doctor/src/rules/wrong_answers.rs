@@ -143,8 +143,8 @@ const KINDS: &[WrongAnswerKind] = &[
 /// Returns the first error of a kind: the expected answer and the one received.
 fn shown<'a>(run: &RunView<'a>, name: &str) -> Option<(&'a str, &'a str)> {
     events(run).find_map(|(_, event)| match event {
-        RunEventKind::FirstError { kind, expected, got } if kind == name => {
-            Some((&**expected, &**got))
+        RunEventKind::FirstError(first) if first.kind == name => {
+            Some((&*first.expected, &*first.got))
         }
         _ => None,
     })
@@ -168,7 +168,7 @@ const SHOWN_CHARS_MAX: usize = 60;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::RunEvent;
+    use throng_report::{ErrorExchange, RunEvent};
 
     use super::super::fixture::Run;
     use super::*;
@@ -181,11 +181,12 @@ mod tests {
             })
             .changed(move |interval, second| {
                 if second == 2 && !got.is_empty() {
-                    let event = RunEventKind::FirstError {
+                    let event = RunEventKind::FirstError(ErrorExchange {
                         kind: kind.to_owned(),
                         expected: expected.clone(),
                         got: got.clone(),
-                    };
+                        ..ErrorExchange::default()
+                    });
                     interval.events.push(RunEvent::new(2_000, event));
                 }
             })
@@ -235,11 +236,12 @@ mod tests {
             })
             .changed(|interval, second| {
                 if second == 1 {
-                    let event = RunEventKind::FirstError {
+                    let event = RunEventKind::FirstError(ErrorExchange {
                         kind: "upgrade_violation".to_owned(),
                         expected: "101 Switching Protocols".to_owned(),
                         got: "`+OK hello redis\\r\\n`: the answer is not HTTP".to_owned(),
-                    };
+                        ..ErrorExchange::default()
+                    });
                     interval.events.push(RunEvent::new(1_000, event));
                 }
             });

@@ -2,10 +2,11 @@
 
 use throng_base::Instant;
 use throng_report::{
-    ArrivalLatencies, ClassCounters, CoreCounters, Histogram, LoadCounters, UnansweredWaits,
+    ArrivalLatencies, ClassCounters, CoreCounters, ErrorExchange, Histogram, LoadCounters,
+    UnansweredWaits,
 };
 
-use super::error_samples::ErrorSample;
+use super::error_log::ErrorLog;
 use super::incidents::Incidents;
 use super::probe_tally::ProbeTally;
 use crate::user::{AnswerTiming, ConnectFailure, ErrorKind};
@@ -54,7 +55,9 @@ pub struct CoreStats {
     /// Times without answers, and times in which the target was away.
     pub incidents: Incidents,
     /// The first error of each kind.
-    pub samples: Vec<ErrorSample>,
+    pub samples: Vec<ErrorExchange>,
+    /// The moments of errors since the previous hand-over.
+    pub error_log: ErrorLog,
     /// Gauge: users that rest after an error.
     pub(super) resting: u64,
 }
@@ -96,6 +99,7 @@ impl CoreStats {
         self.unanswered = UnansweredWaits::default();
         self.probes.clear();
         self.samples.clear();
+        self.error_log.clear();
         self.incidents = Incidents::default();
     }
 

@@ -115,6 +115,7 @@ impl Collector {
         interval.core.turn_us_most = interval.core.turn_us_most.max(stats.core.turn_us_most);
         self.incidents.push(stats.incidents);
         self.first_errors.add_samples(&mut stats.samples);
+        stats.error_log.add_to(&mut interval.error_times);
         stats.clear_measured();
         let view = &mut self.views[stats.core_id];
         view.is_pending = false;
