@@ -6,11 +6,15 @@
 mod channel_request;
 mod compile;
 pub(crate) mod compiler;
+mod describe;
 mod dialogue;
+mod difference;
 mod handshake;
 mod matcher;
 mod message;
 mod op;
+mod step_origin;
+mod trial;
 
 pub use crate::scenario::{Broadcast, OnError, Probe, Protocol, Template, TemplateVars};
 pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
@@ -20,6 +24,8 @@ pub use matcher::{MatchProgress, Matcher};
 pub use message::{IncomingMessage, MessagePattern, Pattern};
 pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
 pub(crate) use op::{OpFacts, OpRole, OpSum};
+pub use step_origin::StepOrigin;
+pub use trial::STAY_SPAN;
 
 use std::time::Duration;
 
@@ -34,6 +40,8 @@ pub struct Program {
     ops: Vec<Op>,
     /// Facts of each op.
     facts: Vec<OpFacts>,
+    /// Step of each op.
+    origins: Vec<StepOrigin>,
     templates: Vec<Template>,
     matchers: Vec<Matcher>,
     loops: Vec<Loop>,
@@ -48,6 +56,8 @@ pub struct Program {
     /// Coprime to `weight_total`, so that its multiples visit every residue once.
     stride: u64,
     dialogue: Dialogue,
+    /// Texts that no report and no trace shows.
+    secrets: Vec<String>,
 }
 
 /// A class of users in a program.
@@ -141,6 +151,16 @@ impl Program {
     /// Returns all ops, class after class.
     pub fn ops(&self) -> &[Op] {
         &self.ops
+    }
+
+    /// Returns the step of the scenario to which the op at `pc` belongs.
+    pub fn origin(&self, pc: u32) -> &StepOrigin {
+        &self.origins[pc as usize]
+    }
+
+    /// Returns the texts that no report and no trace shows.
+    pub(crate) fn secrets(&self) -> &[String] {
+        &self.secrets
     }
 
     /// Returns the message of an [`Op::Send`].

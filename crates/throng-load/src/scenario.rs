@@ -58,6 +58,8 @@ pub struct Scenario {
     pub probe: Option<Probe>,
     /// Thresholds that the run must meet.
     pub thresholds: Vec<Threshold>,
+    /// Texts that no report and no trace shows.
+    pub secrets: Vec<String>,
 }
 
 /// A class of users, all with the same steps.
@@ -153,6 +155,7 @@ fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Scenario> {
         classes: classes?,
         probe: probe?,
         thresholds: thresholds?,
+        secrets: Vec::new(),
     })
 }
 

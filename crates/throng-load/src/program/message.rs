@@ -58,6 +58,11 @@ impl MessagePattern {
         Self { pattern, finder, skips_others }
     }
 
+    /// Returns the pattern of the message.
+    pub(super) fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
     /// Reports whether other messages may come before a match.
     pub fn skips_others(&self) -> bool {
         self.skips_others

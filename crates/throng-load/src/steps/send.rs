@@ -6,7 +6,7 @@ use super::prelude::*;
 use crate::program::Frame;
 use crate::scenario::reader::Form;
 use crate::scenario::values::{read_hex, read_length, read_message_text};
-use crate::user::unasked;
+use crate::user::{Payload, unasked};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "send",
@@ -89,7 +89,9 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, template: u32, frame: Frame) -> St
     }
     let template = cx.rules.program.template(template);
     if frame == Frame::Raw {
+        let begin = cx.out.len();
         cx.user.render(|vars| template.render(vars, cx.out));
+        cx.trace_output(begin, |bytes| Payload::Bytes(bytes));
     } else {
         cx.encoder.text.clear();
         cx.user.render(|vars| template.render(vars, &mut cx.encoder.text));
@@ -112,7 +114,9 @@ pub(crate) fn begin_random(cx: &mut UserContext<'_>, bytes: usize) -> StepOutcom
     let begin = if is_raw { out.len() } else { 0 };
     out.resize(begin + bytes, 0);
     cx.user.prng.fill(&mut out[begin..]);
-    if !is_raw {
+    if is_raw {
+        cx.trace_output(begin, |bytes| Payload::Bytes(bytes));
+    } else {
         cx.write_binary();
     }
     complete(cx)

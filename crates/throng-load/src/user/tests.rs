@@ -8,4 +8,5 @@ mod expect;
 mod play;
 mod send;
 mod stop;
+mod trace;
 mod wait;
