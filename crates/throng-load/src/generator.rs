@@ -260,7 +260,12 @@ impl Generator {
                 let (program, encoder) = (&self.run.config.program, &mut self.encoder);
                 let sender = ProbeSender { program, user, session, out, encoder };
                 let probes = self.probes.as_mut().filter(|_| is_open);
-                probes.is_some_and(|probes| probes.write(order.number, sender, &mut self.stats))
+                let is_sent = probes
+                    .is_some_and(|probes| probes.write(order.number, sender, &mut self.stats));
+                if is_sent && self.tracer.is_some() {
+                    self.trace_probe(conn);
+                }
+                is_sent
             })
         });
         let Some(probes) = &mut self.probes else { return };

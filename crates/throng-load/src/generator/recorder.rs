@@ -79,19 +79,23 @@ impl Recorder<'_> {
             }
             Record::Sample(sample) => self.sample(&sample),
             Record::Unanswered { kind, is_tcp_part, from } => {
-                let waited_us = now.micros_since(from);
-                if let Some(kind) = kind {
-                    histogram(&mut stats.unanswered, kind).record_us(waited_us);
-                }
-                if is_tcp_part {
-                    stats.unanswered.tcp.record_us(waited_us);
-                }
+                self.unanswered(kind, is_tcp_part, from);
             }
             Record::TurnsDue(count) => counters.turns_intended += count,
             Record::MissedTurns(missed) => self.missed_turns(&missed),
             Record::Late(due) => stats.lag.record_us(now.micros_since(due)),
             Record::RestBegun => stats.resting += 1,
             Record::RestOver => stats.resting -= 1,
+        }
+    }
+
+    fn unanswered(&mut self, kind: Option<LatencyKind>, is_tcp_part: bool, from: Instant) {
+        let waited_us = self.now.micros_since(from);
+        if let Some(kind) = kind {
+            histogram(&mut self.stats.unanswered, kind).record_us(waited_us);
+        }
+        if is_tcp_part {
+            self.stats.unanswered.tcp.record_us(waited_us);
         }
     }
 

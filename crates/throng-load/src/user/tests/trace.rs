@@ -103,6 +103,19 @@ fn a_connect_that_fails_says_how() {
         PHOENIX,
         "[connect: {query: {token: abc}}]",
         &["0 begin", "1 opened", "2 refused 401"],
-        &["   0.000000  begins", "   0.000000  step 1 connect (line 4): within 5s"],
+        &[
+            "   0.000000  begins",
+            "   0.000000  step 1 connect (line 4): within 5s",
+            "   0.001000    TCP is established, after 1.00 ms",
+            "   0.001000    > GET /?token=***&vsn=2.0.0 HTTP/1.1",
+            "   0.001000    > host: h:1",
+            "   0.001000    > upgrade: websocket",
+            "   0.001000    > connection: Upgrade",
+            "   0.001000    > sec-websocket-key: ***",
+            "   0.001000    > sec-websocket-version: 13",
+            "   0.002000    < HTTP/1.1 401 Unauthorized",
+            "   0.002000    error http_401: expected 101 Switching Protocols, received status 401",
+            "   0.002000    closes the connection",
+        ],
     );
 }
