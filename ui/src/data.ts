@@ -33,6 +33,7 @@ export interface Summary {
   broadcast?: { expected: number; delivered: number; missing: number; latency_us: Latency;
                 probes: Record<string, number | null>[] }
   errors: Record<string, number>
+  exchanges?: Exchange[]
   generator: { cpu_cores_used: number | null; lag_us: Latency; cores: number
                cpu_us_per_connect: number | null; cpu_us_per_message: number | null
                rss_bytes_per_user: number | null; ceiling_share: number | null }
@@ -43,6 +44,12 @@ export interface Summary {
   classes?: Record<string, Record<string, number>>
   thresholds: Judgement[]
   diagnosis: { verdict: string; findings: Finding[]; unseen: string[] }
+}
+
+/** The first error of a kind: its step, what the step expected, and what came. */
+export interface Exchange {
+  kind: string; class?: string; step?: string; step_kind?: string; line?: number; user?: number
+  expected: string; got: string; first_ms: number; last_ms: number
 }
 
 export interface Operation {

@@ -18,8 +18,8 @@ impl<'a> FirstError<'a> {
     /// Returns the first error of this kind, if the run file has one.
     pub(crate) fn of(run: &RunView<'a>, name: &str) -> Option<Self> {
         events(run).find_map(|(_, event)| match event {
-            RunEventKind::FirstError { kind, expected, got } if kind == name => {
-                Some(Self { expected, got })
+            RunEventKind::FirstError(first) if first.kind == name => {
+                Some(Self { expected: &first.expected, got: &first.got })
             }
             _ => None,
         })
@@ -41,10 +41,18 @@ impl<'a> FirstError<'a> {
 pub(crate) fn cut(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         None => text.to_owned(),
+        // What follows a quotation explains it, and has no room here.
+        Some((end, _)) if quoted(text).len() <= end => quoted(text).to_owned(),
         // A quotation stays a quotation.
         Some((at, _)) if text.starts_with('`') => format!("{}…`", &text[..at]),
         Some((at, _)) => format!("{}…", &text[..at]),
     }
+}
+
+/// Returns the quotation at the beginning of a text, or all of it.
+pub(crate) fn quoted(text: &str) -> &str {
+    let is_quotation = text.starts_with('`');
+    text.find("`: ").filter(|_| is_quotation).map_or(text, |end| &text[..=end])
 }
 
 /// The end of a line in an escaped text.

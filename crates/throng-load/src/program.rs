@@ -9,14 +9,18 @@ mod choice;
 mod compile;
 pub(crate) mod compiler;
 mod condition;
+mod describe;
 mod dialogue;
+mod difference;
 mod handshake;
 mod json_pattern;
 mod json_place;
 mod matcher;
 mod message;
 mod op;
+mod step_origin;
 mod think_time;
+mod trial;
 
 pub use crate::scenario::{
     Broadcast, DataTable, OnError, Probe, Protocol, Template, Variable, VariableScope,
@@ -33,7 +37,9 @@ pub use matcher::{MatchProgress, Matcher};
 pub use message::{IncomingMessage, MessagePart, MessagePattern, Pattern};
 pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
 pub(crate) use op::{OpFacts, OpRole, OpSum};
+pub use step_origin::StepOrigin;
 pub use think_time::{ThinkLaw, ThinkTime};
+pub use trial::STAY_SPAN;
 
 use std::time::Duration;
 
@@ -48,6 +54,8 @@ pub struct Program {
     ops: Vec<Op>,
     /// Facts of each op.
     facts: Vec<OpFacts>,
+    /// Step of each op.
+    origins: Vec<StepOrigin>,
     templates: Vec<Template>,
     matchers: Vec<Matcher>,
     loops: Vec<Loop>,
@@ -67,6 +75,8 @@ pub struct Program {
     /// Coprime to `weight_total`, so that its multiples visit every residue once.
     stride: u64,
     dialogue: Dialogue,
+    /// Texts that no report and no trace shows.
+    secrets: Vec<String>,
 }
 
 /// A class of users in a program.
@@ -169,6 +179,16 @@ impl Program {
         &self.ops
     }
 
+    /// Returns the step of the scenario to which the op at `pc` belongs.
+    pub fn origin(&self, pc: u32) -> &StepOrigin {
+        &self.origins[pc as usize]
+    }
+
+    /// Returns the texts that no report and no trace shows.
+    pub(crate) fn secrets(&self) -> &[String] {
+        &self.secrets
+    }
+
     /// Returns the message of an [`Op::Send`].
     pub fn template(&self, index: u32) -> &Template {
         &self.templates[index as usize]
@@ -236,6 +256,15 @@ impl Program {
     /// Returns the pattern of an [`Op::ExpectMessage`].
     pub fn pattern(&self, index: u32) -> &MessagePattern {
         &self.patterns[index as usize]
+    }
+
+    /// Returns the rule for the message or the response that the op at `pc` waits for.
+    pub(crate) fn message_rule(&self, pc: u32) -> Option<&MessagePattern> {
+        match self.op(pc) {
+            Op::ExpectMessage { pattern, .. } => Some(self.pattern(pattern)),
+            Op::Request { request } => self.request(request).response.as_ref(),
+            _ => None,
+        }
     }
 
     /// Returns the request of an [`Op::Request`].

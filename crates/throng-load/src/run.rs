@@ -4,6 +4,7 @@ mod collect;
 mod first_errors;
 mod probes;
 mod shortages;
+mod trial;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -21,13 +22,14 @@ use throng_engine::{Core, CoreLimits};
 use throng_report::{Limit, LoadInterval, RunEventKind};
 
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
-use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage};
+use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage, TraceOptions};
 use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target, outline, phase_name};
 use crate::source::SourcePlan;
 use crate::steps::send::SEND_BYTES_MAX;
 pub use collect::Collector;
 use shortages::Shortages;
+pub use trial::Trial;
 
 /// Options of a run that the command line may set.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +67,8 @@ pub struct LoadPlan {
     phases: Vec<Phase>,
     options: SocketOptions,
     seed: u64,
+    first_user: u64,
+    trace: Option<TraceOptions>,
 }
 
 /// Error of planning or starting a run.
@@ -144,7 +148,14 @@ impl LoadPlan {
             phases: scenario.load.clone(),
             options: options.sockets,
             seed: options.seed.unwrap_or(1),
+            first_user: 0,
+            trace: None,
         })
+    }
+
+    /// Watches users during the run.
+    pub fn watch_users(&mut self, trace: TraceOptions) {
+        self.trace = Some(trace);
     }
 
     /// Returns the compiled program of the users.
@@ -209,6 +220,8 @@ impl RunningLoad {
             options: plan.options,
             seed: plan.seed,
             start_at,
+            first_user: plan.first_user,
+            trace: plan.trace,
         });
         // Each core opens all fds that it uses.
         let private_fds = plan.capacity.private_fds;

@@ -77,7 +77,7 @@ pub struct Scenario {
     pub thresholds: Vec<Threshold>,
     /// Data files, whose rows the users get.
     pub tables: Vec<DataTable>,
-    /// Values of the environment that the scenario uses. Nothing that a person sees shows them.
+    /// Texts that no report and no trace shows: values of the environment.
     pub secrets: Vec<String>,
     /// Parts of a sent message that its user keeps.
     pub(crate) sent_parts: Vec<SentPart>,

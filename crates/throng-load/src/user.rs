@@ -29,6 +29,7 @@ mod request;
 pub(crate) mod session;
 pub(crate) mod state;
 pub(crate) mod timing;
+pub(crate) mod trace;
 pub(crate) mod unasked;
 
 #[cfg(test)]
@@ -42,7 +43,9 @@ pub use error::{ConnectFailure, ErrorKind};
 pub(crate) use machine::{Input, Progress, handle};
 pub(crate) use outcomes::is_done;
 pub(crate) use receipts::{Receipt, Receipts};
-pub(crate) use record::{IterationEnd, MissedTurns, Record, Sample};
+pub use record::IterationEnd;
+pub(crate) use record::{MissedTurns, Record, Sample};
 pub use session::{UserEvent, UserSession, WebSocket};
 pub use state::User;
 pub(crate) use timing::AnswerTiming;
+pub(crate) use trace::{Payload, TraceEvent};

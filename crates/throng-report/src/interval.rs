@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose,
-    FollowedAnswers, Histogram, KernelCounters, Latencies, LoadCounters, MachineUse, Outage,
-    ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent, ServerSnapshot, Tally,
+    ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LoadCounters, MachineUse,
+    Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent, ServerSnapshot, Tally,
     UnansweredWaits,
 };
 
@@ -152,6 +152,9 @@ pub struct LoadInterval {
     /// Connects to each address of the target, if its name has several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<AddressConnects>,
+    /// The first and the last error of each kind in the interval, failed connects included.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub error_times: BTreeMap<String, ErrorTimes>,
     /// The generator's process.
     pub process: ProcessUse,
     /// CPU time of each core's thread since it began, in microseconds; empty if unknown.
@@ -191,6 +194,10 @@ impl LoadInterval {
         if let Some(gap) = &mut self.answer_gap {
             gap.from_ms = gap.from_ms.saturating_sub(began_ms);
             gap.to_ms = gap.to_ms.saturating_sub(began_ms);
+        }
+        for times in self.error_times.values_mut() {
+            times.first_ms = times.first_ms.saturating_sub(began_ms);
+            times.last_ms = times.last_ms.saturating_sub(began_ms);
         }
         if let Some(outage) = &mut self.outage {
             let moments = [

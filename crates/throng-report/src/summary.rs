@@ -34,6 +34,7 @@
 //!   none.
 //! - A number without a measurement is `null`, never 0.
 
+mod exchanges;
 mod fold;
 mod foreign;
 mod memory;
@@ -52,8 +53,8 @@ pub use memory::MEMORY_CONNECTIONS_MIN;
 
 use crate::runfile::{ReadError, RunEndReason, RunFile, RunFileReader};
 use crate::{
-    ClassCounters, Grade, LatencySummary, ProbeCounters, ProbeReport, ServerCounters, Tally,
-    Validity,
+    ClassCounters, ExchangeSummary, Grade, LatencySummary, ProbeCounters, ProbeReport,
+    ServerCounters, Tally, Validity,
 };
 
 /// The schema of [`Summary`] in JSON.
@@ -93,6 +94,8 @@ pub struct Summary {
     pub broadcast: Option<BroadcastSummary>,
     /// Errors by kind, failed connects as `connect`.
     pub errors: Tally,
+    /// The first error of each kind with its times, the most frequent kind first.
+    pub exchanges: Vec<ExchangeSummary>,
     /// Arrivals, or users in the closed model.
     pub arrivals: ArrivalsSummary,
     /// Turns of `every`, if there were any.

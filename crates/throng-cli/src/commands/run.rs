@@ -9,10 +9,12 @@ mod displays;
 mod flags;
 mod live;
 mod observer;
+pub(crate) mod permission;
 mod plan;
 mod preflight;
 pub(crate) mod sources;
 pub(crate) mod text;
+mod trace;
 
 use std::sync::{Arc, Mutex};
 
@@ -84,11 +86,22 @@ impl Run {
             note(&format!("calibration failed: {why}"));
         }
         let progress = self.progress(&plan, &interrupt, quiet);
+        let trace = self.trace.start(&self.record, progress.is_view())?;
+        let writer = trace.map(|(options, writer)| {
+            plan.load.watch_users(options);
+            writer
+        });
+        let trace_file = writer.as_ref().and_then(|writer| writer.file.clone());
         let displays = RunDisplays { progress, page, metrics: served };
         let title = self.scenario.to_string_lossy();
         displays.begin(&title, &plan);
         let outcome = self.record(plan, observer, recorder, &interrupt, &displays)?;
+        // The cores have ended, and with them the last sender of lines.
+        drop(writer);
         displays.page.end(&outcome.result);
+        if let Some(file) = trace_file {
+            note(&format!("trace: {}", file.display()));
+        }
         let exit = self.finish(&outcome, &reports, &interrupt, quiet);
         displays.page.close();
         exit

@@ -20,4 +20,5 @@ mod run;
 mod serve;
 mod steer;
 mod top;
+mod trial;
 mod watch;

@@ -4,7 +4,7 @@ use throng_report::render::{count, percent};
 use throng_report::{Finding, Side};
 
 use super::{Rule, RuleTrait};
-use crate::first_error::{FirstError, cut};
+use crate::first_error::{FirstError, cut, quoted};
 use crate::impact::FAILURES_ONE_IN;
 use crate::run_view::RunView;
 
@@ -33,7 +33,7 @@ fn answers(run: &RunView<'_>) -> Option<Finding> {
         count(of as f64),
         percent(growth.by() as f64 / of.max(1) as f64),
         cut(first.expected),
-        cut(got)
+        cut(quoted(got))
     );
     let finding = Finding::new(RULE.id, Side::Server, text).with_confidence(0.9);
     Some(finding.with_evidence([growth]).remedied_by(
@@ -77,7 +77,7 @@ const DELIVERIES_ONE_IN: u64 = 100;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{RunEvent, RunEventKind};
+    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;
@@ -87,11 +87,12 @@ mod tests {
         Run::quiet().loaded(|load, second| load.errors.add(KIND, 40 * second)).changed(
             move |interval, second| {
                 if second == 1 {
-                    let event = RunEventKind::FirstError {
+                    let event = RunEventKind::FirstError(ErrorExchange {
                         kind: KIND.to_owned(),
                         expected: "`one`".to_owned(),
                         got: got.clone(),
-                    };
+                        ..ErrorExchange::default()
+                    });
                     interval.events.push(RunEvent::new(1_000, event));
                 }
             },

@@ -63,7 +63,7 @@ const SHARE_MIN: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{RunEvent, RunEventKind};
+    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;
@@ -106,11 +106,12 @@ mod tests {
                 let got = format!("`HTTP/1.1 {}{}`", &status[5..], lines.join(""));
                 let mut run = refusing(status, 50).changed(move |interval, second| {
                     if second == 2 {
-                        let event = RunEventKind::FirstError {
+                        let event = RunEventKind::FirstError(ErrorExchange {
                             kind: status.to_owned(),
                             expected: "101 Switching Protocols".to_owned(),
                             got: got.clone(),
-                        };
+                            ..ErrorExchange::default()
+                        });
                         interval.events.push(RunEvent::new(2_000, event));
                     }
                 });

@@ -75,7 +75,7 @@ const NOT_HTTP: &str = "the response is not HTTP";
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{RunEvent, RunEventKind};
+    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;
@@ -90,11 +90,12 @@ mod tests {
             })
             .changed(move |interval, second| {
                 if second == 1 {
-                    let event = RunEventKind::FirstError {
+                    let event = RunEventKind::FirstError(ErrorExchange {
                         kind: KIND.to_owned(),
                         expected: "101 Switching Protocols".to_owned(),
                         got: got.clone(),
-                    };
+                        ..ErrorExchange::default()
+                    });
                     interval.events.push(RunEvent::new(1_000, event));
                 }
             });

@@ -128,7 +128,7 @@ const BELOW_TO: f64 = 0.9;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{RunEvent, RunEventKind};
+    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;
@@ -142,11 +142,12 @@ mod tests {
             })
             .changed(|interval, second| {
                 if second == 1 {
-                    let event = RunEventKind::FirstError {
+                    let event = RunEventKind::FirstError(ErrorExchange {
                         kind: KIND.to_owned(),
                         expected: "101 Switching Protocols".to_owned(),
                         got: "`HTTP/1.1 429\\r\\nretry-after: 30`".to_owned(),
-                    };
+                        ..ErrorExchange::default()
+                    });
                     interval.events.push(RunEvent::new(1_000, event));
                 }
             });

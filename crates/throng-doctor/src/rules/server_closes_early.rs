@@ -174,7 +174,7 @@ const CLOSED_MIN: u64 = 5;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{EarlyClose, RunEvent, RunEventKind};
+    use throng_report::{EarlyClose, ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;
@@ -202,11 +202,12 @@ mod tests {
     fn a_close_code_is_named_with_its_meaning_and_its_reason() {
         let run = closing("ws_close_1011", 40).changed(|interval, second| {
             if second == 2 {
-                let event = RunEventKind::FirstError {
+                let event = RunEventKind::FirstError(ErrorExchange {
                     kind: "ws_close_1011".to_owned(),
                     expected: "an open connection".to_owned(),
                     got: "a close with 1011, `oops`".to_owned(),
-                };
+                    ..ErrorExchange::default()
+                });
                 interval.events.push(RunEvent::new(2_000, event));
             }
         });

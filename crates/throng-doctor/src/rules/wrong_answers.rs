@@ -152,7 +152,7 @@ const OTHERS: &str = "others";
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{RunEvent, RunEventKind};
+    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;
@@ -165,11 +165,12 @@ mod tests {
             })
             .changed(move |interval, second| {
                 if second == 2 && !got.is_empty() {
-                    let event = RunEventKind::FirstError {
+                    let event = RunEventKind::FirstError(ErrorExchange {
                         kind: kind.to_owned(),
                         expected: expected.clone(),
                         got: got.clone(),
-                    };
+                        ..ErrorExchange::default()
+                    });
                     interval.events.push(RunEvent::new(2_000, event));
                 }
             })

@@ -2,11 +2,11 @@
 
 use throng_base::Instant;
 use throng_report::{
-    ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose, FollowedAnswers, Histogram,
-    LoadCounters, UnansweredWaits,
+    ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose, ErrorExchange, FollowedAnswers,
+    Histogram, LoadCounters, UnansweredWaits,
 };
 
-use super::error_samples::ErrorSample;
+use super::error_log::ErrorLog;
 use super::incidents::Incidents;
 use super::probe_tally::ProbeTally;
 use crate::user::{AnswerTiming, ConnectFailure, ErrorKind, Record};
@@ -55,7 +55,9 @@ pub struct CoreStats {
     /// Times without answers, and times in which the target was away.
     pub incidents: Incidents,
     /// The first error of each kind.
-    pub samples: Vec<ErrorSample>,
+    pub samples: Vec<ErrorExchange>,
+    /// The moments of errors since the previous hand-over.
+    pub error_log: ErrorLog,
     /// A sample of the connections that the server ended too early, since the previous hand-over.
     pub early_closes: Vec<EarlyClose>,
     /// Answers on the connections that the core follows.
@@ -80,7 +82,7 @@ impl AddressTally {
     pub(super) fn note(&mut self, record: &Record<'_>) {
         match record {
             Record::Connected { .. } => self.ok += 1,
-            Record::ConnectFailed(why) => count(&mut self.failed, *why),
+            Record::ConnectFailed { why, .. } => count(&mut self.failed, *why),
             _ => {}
         }
     }
@@ -126,6 +128,7 @@ impl CoreStats {
         self.probes.clear();
         self.samples.clear();
         self.early_closes.clear();
+        self.error_log.clear();
         self.incidents = Incidents::default();
     }
 

@@ -268,6 +268,8 @@ mod tests {
             options: Default::default(),
             seed: 1,
             start_at: at(1_000),
+            first_user: 0,
+            trace: None,
         };
         Starts::new(&config, 0, 1)
     }

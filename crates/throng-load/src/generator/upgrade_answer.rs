@@ -2,11 +2,11 @@
 
 use throng_proto::http::Response;
 
-use super::error_samples::printable;
+use crate::excerpt::Excerpt;
 
 /// Describes an answer: its status, the fields that say why, and what its page is. Formats it as
 /// the answer's own lines, with their ends escaped.
-pub(super) fn describe_answer(answer: &Response<'_>, body: &[u8]) -> String {
+pub(super) fn describe_answer(answer: &Response<'_>, body: &[u8], excerpt: Excerpt<'_>) -> String {
     let mut text = format!("HTTP/1.1 {}", answer.status);
     for name in FIELDS {
         if let Some(value) = answer.headers.get(name) {
@@ -22,7 +22,7 @@ pub(super) fn describe_answer(answer: &Response<'_>, body: &[u8]) -> String {
     if page.contains("type=\"password\"") || page.contains("type=password") {
         text += "\r\nform: password";
     }
-    printable(text.as_bytes())
+    excerpt.head(text.as_bytes())
 }
 
 /// Returns the title of a page. `page` is `body` in lower case.
@@ -53,7 +53,7 @@ mod tests {
     #[track_caller]
     fn check(status: u16, headers: &str, body: &str, expected: &str) {
         let answer = Response { status, headers: Headers::new(headers) };
-        assert_eq!(describe_answer(&answer, body.as_bytes()), expected);
+        assert_eq!(describe_answer(&answer, body.as_bytes(), Excerpt::short(&[])), expected);
     }
 
     #[test]
@@ -79,7 +79,7 @@ mod tests {
         );
         for cut in 0..page.len() {
             let answer = Response { status: 200, headers: Headers::new("") };
-            describe_answer(&answer, &page.as_bytes()[..cut]);
+            describe_answer(&answer, &page.as_bytes()[..cut], Excerpt::short(&[]));
         }
         check(200, "\r\n", "<title>\u{130}\u{130}</title>", "`HTTP/1.1 200\\r\\ntitle: İİ`");
     }

@@ -14,6 +14,7 @@ impl Program {
         let mut program = Self {
             ops: Vec::new(),
             facts: Vec::new(),
+            origins: Vec::new(),
             templates: Vec::new(),
             matchers: Vec::new(),
             loops: Vec::new(),
@@ -32,6 +33,7 @@ impl Program {
             weight_total: 0,
             stride: 0,
             dialogue: Dialogue::default(),
+            secrets: scenario.secrets.clone(),
         };
         for class in &scenario.classes {
             program.compile_class(class, &scenario.target);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::handshake::Handshake;
 use super::{
     ChannelRequest, Choice, Condition, LatencyKind, Loop, Matcher, MessagePattern, Op, OpFacts,
-    OpRole, OpSum, Program, Template, ThinkTime, TopicTemplate, Turns,
+    OpRole, OpSum, Program, StepOrigin, Template, ThinkTime, TopicTemplate, Turns,
 };
 use crate::scenario::Target;
 use crate::steps::connect::upgrade::UpgradeOptions;
@@ -18,21 +18,38 @@ pub(crate) struct Compiler<'a> {
     entry: u32,
     /// Number of loops around the next op.
     depth: u8,
+    /// Step that is compiled.
+    origin: StepOrigin,
     /// Sum of the ops so far, in the loop that is compiled.
     pub(super) sum: OpSum,
 }
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(program: &'a mut Program, target: &'a Target) -> Self {
-        let entry = program.ops.len() as u32;
-        Self { program, target, entry, depth: 0, sum: OpSum::NONE }
+        let (entry, origin) = (program.ops.len() as u32, StepOrigin::default());
+        Self { program, target, entry, depth: 0, origin, sum: OpSum::NONE }
     }
 
     /// Appends an op.
     pub(crate) fn push(&mut self, op: Op, facts: OpFacts) {
         self.program.ops.push(op);
         self.program.facts.push(facts);
+        self.program.origins.push(self.origin.clone());
         self.sum = self.sum.then(facts.into());
+    }
+
+    /// Appends the ops of step `number` of its list, which `compile` appends.
+    pub(crate) fn step(
+        &mut self,
+        number: usize,
+        kind: &'static str,
+        line: u32,
+        compile: impl FnOnce(&mut Self),
+    ) {
+        let origin = self.origin.inner(number, kind, line);
+        let outer = std::mem::replace(&mut self.origin, origin);
+        compile(self);
+        self.origin = outer;
     }
 
     /// Appends a loop around the ops that `body` appends. `time_min` returns the shortest time of

@@ -94,7 +94,7 @@ impl JsonPattern {
     }
 
     /// Reports whether a member may be missing.
-    fn holds_if_absent(&self) -> bool {
+    pub(super) fn holds_if_absent(&self) -> bool {
         matches!(self, Self::Tests(tests) if tests.iter().all(
             |test| matches!(test, JsonTest::Exists(false) | JsonTest::Not(_))
         ))

@@ -1,5 +1,7 @@
 //! Matching whole WebSocket messages.
 
+use std::fmt;
+
 use memchr::memmem::{self, Finder};
 use regex::Regex;
 
@@ -65,6 +67,12 @@ impl MessagePart {
         scratch.clear();
         self.template.render(&mut { scope }, scratch);
         memmem::find(bytes, scratch).is_some()
+    }
+}
+
+impl fmt::Display for MessagePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.template.fmt(f)
     }
 }
 

@@ -122,6 +122,7 @@ impl Collector {
         self.first_errors.add_samples(&mut stats.samples);
         let room = EARLY_CLOSES_MAX.saturating_sub(interval.early_closes.len());
         interval.early_closes.extend(stats.early_closes.drain(..).take(room));
+        stats.error_log.add_to(&mut interval.error_times);
         stats.clear_measured();
         let view = &mut self.views[stats.core_id];
         view.is_pending = false;

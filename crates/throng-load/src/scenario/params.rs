@@ -267,7 +267,8 @@ user:
 
     #[test]
     fn a_file_with_params_is_the_file_with_their_values() {
-        let plain = "\
+        // The steps are on the lines that they have below `params`.
+        let plain = "\n\n\n\n\n\n\
 target: tcp://h:1
 load:
   - ramp: {to: 200k, over: 200s}
@@ -297,7 +298,8 @@ user:
   - connect
   - join: {topic: a, payload: {when: 0, do: [{when: never}], users: {x: {when: 1}}}}
 ";
-        let plain = source.replace("params:\n  users: 10\n", "").replace("$(users / 1s)", "10/s");
+        let plain =
+            source.replace("params:\n  users: 10\n", "\n\n").replace("$(users / 1s)", "10/s");
         let [with, without] = [source, &plain].map(|text| {
             let scenario = Scenario::parse(text, "t").unwrap_or_else(|error| panic!("{error}"));
             format!("{:?}", Program::compile(&scenario))

@@ -15,6 +15,8 @@ use super::{Diagnostic, Protocol};
 /// The source and the mistakes found so far.
 pub(crate) struct Reader<'s> {
     source: &'s str,
+    /// Offset of each line in the source.
+    lines: Vec<usize>,
     pub(crate) mistakes: Vec<Diagnostic>,
     /// Protocol of the scenario, which decides the valid steps and their keys.
     pub(crate) protocol: Protocol,
@@ -46,8 +48,11 @@ impl<'n> Fields<'n> {
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(source: &'s str) -> Self {
+        let breaks = source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
         Self {
             source,
+            lines,
             mistakes: Vec::new(),
             protocol: Protocol::Tcp,
             names: VariableNames::default(),
@@ -243,6 +248,11 @@ impl<'s> Reader<'s> {
     /// Reports whether the scalar at `span` has no quotes.
     pub(super) fn is_plain(&self, span: &Range<usize>) -> bool {
         !self.source[span.clone()].starts_with(['"', '\''])
+    }
+
+    /// Returns the number of the line with the byte at `offset`, from 1.
+    pub(super) fn line_number(&self, offset: usize) -> u32 {
+        self.lines.partition_point(|begin| *begin <= offset) as u32
     }
 
     /// Returns the first line of a span, to point at a long mapping.

@@ -53,6 +53,8 @@ pub struct Step {
     pub(crate) name: &'static str,
     /// First line of the step in the source.
     pub(super) span: Range<usize>,
+    /// Number of that line, from 1.
+    pub(crate) line: u32,
     pub(crate) action: Arc<dyn Action>,
 }
 
@@ -68,5 +70,7 @@ pub(crate) fn check_steps(steps: &[Step], flow: &mut Flow<'_, '_>) {
 
 /// Appends the ops of steps.
 pub(crate) fn compile_steps(steps: &[Step], compiler: &mut Compiler<'_>) {
-    steps.iter().for_each(|step| step.action.compile(compiler));
+    for (index, step) in steps.iter().enumerate() {
+        compiler.step(index + 1, step.name, step.line, |compiler| step.action.compile(compiler));
+    }
 }

@@ -108,7 +108,8 @@ fn read_step(
         }
     };
     let action = action?.into();
-    Some(Step { name: kind.name, span: reader.first_line(&item.span), action })
+    let line = reader.line_number(item.span.start);
+    Some(Step { name: kind.name, span: reader.first_line(&item.span), line, action })
 }
 
 /// Reads the name of a step, where it stands, and the step's value if it has one.

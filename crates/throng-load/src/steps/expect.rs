@@ -216,9 +216,9 @@ pub(crate) fn message_received(
         cx.count(|c| c.messages_unasked += 1);
     } else if pattern.skips_others() {
         cx.count(|c| c.messages_unasked += 1);
-        cx.record(Record::Skipped(message.bytes()));
+        cx.record(Record::Skipped(message));
     } else {
-        return mismatched(cx, message.bytes());
+        return mismatched(cx, message);
     }
     StepOutcome::Wait
 }
@@ -228,7 +228,7 @@ pub(crate) fn message_received(
 pub(crate) fn timed_out(cx: &mut UserContext<'_>, matched: u32) -> StepOutcome {
     let is_receive = cx.rules.program.is_receive(cx.user.pc());
     let Some(timing) = unasked::take_set_aside(cx).filter(|_| !is_receive) else {
-        cx.record(Record::Sample(Sample::Timeout { pc: cx.user.pc(), matched }));
+        cx.record(Record::Sample(Sample::Timeout { matched }));
         return failure::fail_step(cx, ErrorKind::ExpectTimeout);
     };
     cx.count(|c| c.answers_out_of_step += 1);
@@ -263,15 +263,17 @@ fn feed(
                     bytes.is_empty() || unasked::receive_bytes(cx, after, bytes, timing, true);
                 return Some(if goes_on { flow } else { StepOutcome::Wait });
             }
-            MatchProgress::Mismatch { .. } => return Some(mismatched(cx, bytes)),
+            MatchProgress::Mismatch { .. } => {
+                return Some(mismatched(cx, IncomingMessage::Binary(bytes)));
+            }
         }
     }
     cx.user.set_wait(UserWait::Answer { matched: Packed::new(matched) });
     None
 }
 
-fn mismatched(cx: &mut UserContext<'_>, got: &[u8]) -> StepOutcome {
-    cx.record(Record::Sample(Sample::Mismatch { pc: cx.user.pc(), got }));
+fn mismatched(cx: &mut UserContext<'_>, got: IncomingMessage<'_>) -> StepOutcome {
+    cx.record(Record::Sample(Sample::Mismatch { got }));
     failure::fail_step(cx, ErrorKind::ExpectMismatch)
 }
 

@@ -6,7 +6,7 @@ use super::prelude::*;
 use crate::program::Frame;
 use crate::scenario::reader::Form;
 use crate::scenario::values::{read_hex, read_length, read_message_text};
-use crate::user::unasked;
+use crate::user::{Payload, unasked};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "send",
@@ -125,7 +125,7 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, template: u32, frame: Frame) -> St
         part.store(&text[begin..], |slot, value| cx.user.memory.store(slot, value));
     }
     match frame {
-        Frame::Raw => {}
+        Frame::Raw => cx.trace_output(begin, |bytes| Payload::Bytes(bytes)),
         Frame::Text => cx.write_text(),
         Frame::Binary => cx.write_binary(),
     }
@@ -142,7 +142,9 @@ pub(crate) fn begin_random(cx: &mut UserContext<'_>, bytes: usize) -> StepOutcom
     let begin = if is_raw { out.len() } else { 0 };
     out.resize(begin + bytes, 0);
     cx.user.prng.fill(&mut out[begin..]);
-    if !is_raw {
+    if is_raw {
+        cx.trace_output(begin, |bytes| Payload::Bytes(bytes));
+    } else {
         cx.write_binary();
     }
     complete(cx)

@@ -1,6 +1,7 @@
 //! The machine: one input of a user, then op after op until the user has to wait.
 
 use throng_engine::{CloseReason, Deadline};
+use throng_proto::http::Response;
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::Violation;
 
@@ -8,6 +9,7 @@ use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
 use super::error::{ConnectFailure, ErrorKind};
 use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
+use super::trace::TraceEvent;
 use super::{ending, failure, heartbeat, iteration, loops, outcomes, request};
 use crate::program::{IncomingMessage, Op};
 use crate::steps::{branch, choose, close, connect, expect, send, set, stay, wait};
@@ -26,7 +28,7 @@ pub(crate) enum Input<'a> {
     /// The server accepted the upgrade.
     Upgraded,
     /// The server answered the upgrade with another HTTP status.
-    Refused(u16),
+    Refused(Response<'a>, &'a [u8]),
     /// The server violated the WebSocket protocol. In the answer to the upgrade, with the answer's
     /// first bytes.
     Violated(Violation, Option<&'a [u8]>),
@@ -125,7 +127,7 @@ pub(crate) fn handle(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         Input::Opened
         | Input::SelfConnected
         | Input::Upgraded
-        | Input::Refused(_)
+        | Input::Refused(..)
         | Input::Violated(..)
         | Input::PeerClosed(..) => connection_event(cx, input),
     };
@@ -159,6 +161,9 @@ fn run(cx: &mut UserContext<'_>, mut flow: StepOutcome, ops_left: u32) -> Progre
 
 /// Begins the user's present op.
 fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
+    if cx.is_traced {
+        cx.act(UserAction::Trace(cx.user.pc(), TraceEvent::OpBegun));
+    }
     match cx.op() {
         Op::Connect { timeout_ns, handshake } => connect::begin(cx, timeout_ns, handshake),
         Op::Send { template, frame } => send::begin(cx, template, frame),
@@ -197,10 +202,12 @@ fn deadline(cx: &mut UserContext<'_>) -> StepOutcome {
         UserWait::Reply { number } => request::timed_out(cx, number.get()),
         UserWait::Pause => {
             cx.record(Record::Late(cx.user.intended));
+            cx.user.set_wait(UserWait::Yield);
             StepOutcome::Again
         }
         UserWait::Turn { index } => {
             cx.record(Record::Late(cx.user.intended));
+            cx.user.set_wait(UserWait::Yield);
             loops::resume(cx, index.get())
         }
         UserWait::Yield => StepOutcome::Again,
@@ -227,7 +234,10 @@ fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> StepOutcome {
         Input::Opened => connect::opened(cx),
         Input::SelfConnected => connect::reset_self_connection(cx),
         Input::Upgraded => connect::upgraded(cx),
-        Input::Refused(status) => connect::refused(cx, ConnectFailure::Http(status)),
+        Input::Refused(answer, body) => {
+            cx.record(Record::Sample(Sample::UpgradeRefused(answer, body)));
+            connect::refused(cx, ConnectFailure::Http(answer.status))
+        }
         Input::Violated(violation, head) => connect::violated(cx, violation, head),
         Input::PeerClosed(..) if cx.user.wait() == Some(UserWait::Close) => {
             cx.act(UserAction::Close);

@@ -127,7 +127,7 @@ pub(crate) fn reply_received(
     if let Some(rule) = &cx.rules.program.request(request).response
         && let Err(got) = take_response(cx, rule, &reply.response)
     {
-        cx.record(Record::Sample(Sample::Mismatch { pc: cx.user.pc(), got }));
+        cx.record(Record::Sample(Sample::Mismatch { got }));
         cx.user.channels.remove(number);
         return failure::fail_step(cx, ErrorKind::ExpectMismatch);
     }
@@ -142,20 +142,20 @@ pub(crate) fn reply_received(
     StepOutcome::Next
 }
 
-/// Compares the response of an ok with what is expected, and stores its captures. Returns the bytes
-/// of a response that does not match.
+/// Compares the response of an ok with what is expected, and stores its captures. Returns a response
+/// that does not match.
 fn take_response<'m>(
     cx: &mut UserContext<'_>,
     rule: &MessagePattern,
     response: &'m PhoenixPayload<'_>,
-) -> Result<(), &'m [u8]> {
+) -> Result<(), IncomingMessage<'m>> {
     let message = match response {
         PhoenixPayload::Json(text) => IncomingMessage::Text(text),
         PhoenixPayload::Binary(bytes) => IncomingMessage::Binary(bytes),
     };
     let scope = cx.user.scope_of_answer(cx.rules.program);
     if !rule.matches(message, scope, &mut cx.encoder.comparison) {
-        return Err(message.bytes());
+        return Err(message);
     }
     rule.store_captures(message, |slot, value| cx.user.memory.store(slot, value));
     Ok(())

@@ -203,6 +203,17 @@ impl User {
         self.pc
     }
 
+    /// Returns the index of the op that the user is in: during a `wait`, or before a turn of a
+    /// loop, the op before the present one.
+    pub(crate) fn step_pc(&self) -> u32 {
+        match self.state {
+            UserState::Running { wait: UserWait::Pause | UserWait::Turn { .. }, .. } => {
+                self.pc.saturating_sub(1)
+            }
+            _ => self.pc,
+        }
+    }
+
     /// Moves the user to the op at `pc`.
     pub(crate) fn go_to(&mut self, pc: u32) {
         self.pc = pc;

@@ -10,4 +10,5 @@ mod identity;
 mod play;
 mod send;
 mod stop;
+mod trace;
 mod wait;

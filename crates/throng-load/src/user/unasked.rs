@@ -13,9 +13,10 @@ use super::context::{UserAction, UserContext};
 use super::error::ErrorKind;
 use super::failure;
 use super::inbox::Inbox;
-use super::record::Record;
+use super::record::{Record, Sample};
 use super::state::{User, UserWait};
 use super::timing::AnswerTiming;
+use super::trace::TraceEvent;
 use crate::program::{IncomingMessage, NextAnswer, OnError, Op};
 
 /// Keeps or discards bytes of a stream for which the op at `pc` does not wait. `of_answer` is true
@@ -29,6 +30,7 @@ pub(crate) fn receive_bytes(
 ) -> bool {
     if !may_be_expected_next(cx, pc) {
         cx.count(|c| c.messages_unasked += 1);
+        cx.trace(TraceEvent::Discarded);
         // The rest of an answer whose beginning was enough for its step belongs to that answer.
         if !of_answer && !take_late_answer(cx.user, timing.arrived_at()) {
             cx.user.flags.set_receives_lookalikes(true);
@@ -39,6 +41,7 @@ pub(crate) fn receive_bytes(
     if inbox.has_room(bytes.len()) {
         inbox.bytes.extend_from_slice(bytes);
         inbox.timing = timing;
+        cx.trace(TraceEvent::Kept);
         return true;
     }
     overflow(cx)
@@ -60,6 +63,7 @@ pub(crate) fn receive_message(cx: &mut UserContext<'_>, message: IncomingMessage
     }
     if inbox.has_room(bytes) {
         inbox.push(message, timing);
+        cx.trace(TraceEvent::Kept);
     } else {
         overflow(cx);
     }
@@ -90,6 +94,7 @@ pub(crate) fn discard_message(
     arrived_at: Instant,
 ) {
     cx.count(|c| c.messages_unasked += 1);
+    cx.trace(TraceEvent::Discarded);
     if cx.user.flags.receives_lookalikes() && cx.user.inbox.is_none() {
         return;
     }
@@ -145,23 +150,34 @@ pub(crate) fn take_kept_answer(
     let program = cx.rules.program;
     let is_receive = program.is_receive(cx.user.pc());
     let pattern = program.pattern(pattern);
+    let (pc, is_traced) = (cx.user.step_pc(), cx.is_traced);
     while let Some(mut inbox) = cx.user.inbox.take() {
         let popped = inbox.pop(|message, timing| {
+            if is_traced {
+                (cx.actions)(UserAction::Trace(pc, TraceEvent::TakenFromKept(message)));
+            }
             // For the sake of a `receive` it may have been kept although it is no answer.
             let is_old = !is_receive && cx.user.has_asked_after(timing.arrived_at());
             let scope = cx.user.scope_of_answer(program);
             let matches = !is_old && pattern.matches(message, scope, &mut cx.encoder.comparison);
+            let is_late = !is_old && !matches && take_late_answer(cx.user, timing.arrived_at());
             if matches {
                 pattern.store_captures(message, |slot, value| cx.user.memory.store(slot, value));
+            } else if !is_old && !is_late {
+                let record = match pattern.skips_others() {
+                    true => Record::SkippedKept(message),
+                    false => Record::Sample(Sample::Mismatch { got: message }),
+                };
+                (cx.actions)(UserAction::Record(pc, record));
             }
-            (matches, is_old, timing)
+            (matches, is_old || is_late, timing)
         });
         cx.user.inbox = Some(inbox).filter(|inbox| !inbox.is_empty());
-        let Some((matches, is_old, timing)) = popped else { break };
+        let Some((matches, is_other, timing)) = popped else { break };
         if matches && (pattern.identifies || is_receive || !set_aside_if_late(cx, timing)) {
             return Ok(Some(timing));
         }
-        if is_old || !matches && take_late_answer(cx.user, timing.arrived_at()) {
+        if is_other {
             cx.count(|c| c.messages_unasked += 1);
             continue;
         }
@@ -195,6 +211,7 @@ pub(crate) fn set_aside_if_late(cx: &mut UserContext<'_>, timing: AnswerTiming) 
     inbox.late_answers -= 1;
     inbox.set_aside = Some(timing);
     cx.count(|c| c.messages_unasked += 1);
+    cx.trace(TraceEvent::SetAside);
     true
 }
 

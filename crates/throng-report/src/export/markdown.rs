@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::run_export::RunExport;
 use crate::render::{Table, by_name, costs, latencies, outcome, probes};
-use crate::{Evidence, Finding, Grade, Tally};
+use crate::{ErrorExchange, Evidence, Finding, Grade, Summary, Tally};
 
 impl RunExport<'_> {
     /// Returns the report as Markdown (GitHub's, which GitLab and others read too).
@@ -34,6 +34,7 @@ impl RunExport<'_> {
         }
         text += &tally("Failed connects", &summary.connect.failed);
         text += &tally("Errors", &summary.errors);
+        text += &exchanges(summary);
         if !self.judgements.is_empty() {
             text += "\n| threshold | measured | |\n|---|---:|---|\n";
             for judgement in self.judgements {
@@ -103,6 +104,22 @@ fn tally(title: &str, tally: &Tally) -> String {
         0 => String::new(),
         _ => format!("\n{title}: {}\n", escaped(&by_name(tally))),
     }
+}
+
+/// Returns one exchange for each kind of error.
+fn exchanges(summary: &Summary) -> String {
+    if summary.exchanges.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n| first error of each kind | where | expected | received |\n".to_owned();
+    text += "|---|---|---|---|\n";
+    for shown in &summary.exchanges {
+        let ErrorExchange { kind, expected, got, .. } = &shown.exchange;
+        let place = shown.exchange.place();
+        let cells = [&format!("{kind} {}", shown.when()), &place, expected, got].map(|it| cell(it));
+        _ = writeln!(text, "| {} |", cells.join(" | "));
+    }
+    text
 }
 
 /// Returns a table, its first column to the left and the others to the right.

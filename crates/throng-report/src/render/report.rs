@@ -10,7 +10,7 @@ use super::outcome::outcome;
 use super::{Table, bytes, count, micros, or_dash, rate};
 use crate::summary::{BroadcastSummary, Summary};
 use crate::threshold::Judgement;
-use crate::{Diagnosis, LatencySummary, Tally};
+use crate::{Diagnosis, ErrorExchange, LatencySummary, Tally};
 
 /// Returns the final report. The first line is the verdict of the diagnosis, if there is one, the
 /// next line the outcome in numbers. `judgements` are those of the scenario's thresholds.
@@ -42,6 +42,7 @@ pub fn render_text(
             _ = writeln!(text, "\n{title}: {}", by_name(tally));
         }
     }
+    text += &exchanges(summary);
     if !judgements.is_empty() {
         let so_far = match summary.run.incomplete {
             Some(_) => ", judged on the part that ran",
@@ -54,6 +55,22 @@ pub fn render_text(
         text += &findings(diagnosis);
     }
     text
+}
+
+/// Returns one exchange for each kind of error: when, where, what was expected and what came.
+fn exchanges(summary: &Summary) -> String {
+    let mut text = String::new();
+    for shown in &summary.exchanges {
+        let ErrorExchange { kind, expected, got, .. } = &shown.exchange;
+        let place = match shown.exchange.place().as_str() {
+            "" => String::new(),
+            place => format!("; the first: {place}"),
+        };
+        _ = writeln!(text, "  {kind} {}{place}", shown.when());
+        _ = writeln!(text, "    expected {expected}");
+        _ = writeln!(text, "    received {got}");
+    }
+    if text.is_empty() { text } else { format!("\nfirst error of each kind\n{text}") }
 }
 
 /// Returns the findings, with their evidence, and the sources that could not be read.

@@ -4,6 +4,7 @@ mod load;
 
 use load::LoadFold;
 
+use super::exchanges::ExchangeFold;
 use super::foreign::ForeignFold;
 use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
 use super::server::ServerFold;
@@ -30,6 +31,7 @@ pub struct SummaryFold {
     machine: Option<MachineUse>,
     server: Option<ServerFold>,
     foreign: ForeignFold,
+    exchanges: ExchangeFold,
     planned_ms: Option<u64>,
     /// The source of the request to end, and its time.
     interrupted: Option<(String, u64)>,
@@ -75,6 +77,7 @@ impl SummaryFold {
                 step.grown_us = load.grown_us + (span_ms - interval.span_ms) * 1_000;
             }
             self.load.add(load, interval.at_ms, &mut step);
+            self.exchanges.add_load(load);
         }
         step.leaving = self.load.last.is_leaving();
         if self.load.last.paused {
@@ -99,6 +102,7 @@ impl SummaryFold {
         }
         step.foreign_cpu = self.foreign.add(interval, self.load.last.counters.connected);
         for event in &interval.events {
+            self.exchanges.add_event(event);
             match event.kind {
                 RunEventKind::PortsExhausted { .. } => self.ports_exhausted += 1,
                 RunEventKind::GeneratorFdsExhausted { .. } => self.fds_exhausted += 1,
@@ -194,6 +198,7 @@ impl SummaryFold {
             heartbeat: self.heartbeat(),
             broadcast,
             errors: errors.clone(),
+            exchanges: self.exchanges.summary(errors, &last.connect_failed),
             arrivals,
             turns: self.turns(),
             generator: self.generator(lag_us, lag_grade),
