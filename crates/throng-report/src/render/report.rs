@@ -67,6 +67,8 @@ fn exchanges(summary: &Summary) -> String {
             place => format!("; the first: {place}"),
         };
         _ = writeln!(text, "  {kind} {}{place}", shown.when());
+        // A file from outside may have line breaks in them.
+        let [expected, got] = [expected, got].map(|shown| shown.replace('\n', " "));
         _ = writeln!(text, "    expected {expected}");
         _ = writeln!(text, "    received {got}");
     }

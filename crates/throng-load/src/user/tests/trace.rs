@@ -21,7 +21,8 @@ fn a_wrong_answer_names_what_differs() {
             "   0.002000    ok: connected, after 2.00 ms",
             "   0.002000  step 2 send (line 3)",
             "   0.002000    > text, 13 bytes: `{\"type\":\"hi\"}`",
-            "   0.002000  step 3 expect (line 3): JSON with `{\"id\":5,\"type\":\"hello\"}` within 5s",
+            "   0.002000  step 3 expect (line 3): JSON with `{\"id\":5,\"type\":\"hello\"}` \
+             within 5s",
             "   0.009000    < text, 23 bytes: `{\"type\":\"hello\",\"id\":0}`",
             "   0.009000    no match: `id` is `0`, expected `5`",
             "   0.009000    error expect_mismatch",
@@ -75,7 +76,8 @@ fn what_is_skipped_kept_and_discarded_is_said_until_the_time_out() {
              messages may come before it",
             "   0.003000    < text, 12 bytes: `{\"type\":\"b\"}`",
             "   0.003000    skipped: `type` is `\"b\"`, expected `\"a\"`",
-            "   1.002000    time-out: no match came; expected JSON with `{\"type\":\"a\"}` within 1s",
+            "   1.002000    time-out: no match came; expected JSON with `{\"type\":\"a\"}` \
+             within 1s",
             "   1.002000    error expect_timeout",
             "   1.002000    > close frame with 1000",
             "   1.002000    closes the connection",
