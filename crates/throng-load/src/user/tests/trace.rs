@@ -21,7 +21,7 @@ fn a_wrong_answer_names_what_differs() {
             "   0.002000    ok: connected, after 2.00 ms",
             "   0.002000  step 2 send (line 3)",
             "   0.002000    > text, 13 bytes: `{\"type\":\"hi\"}`",
-            "   0.002000  step 3 expect (line 3): JSON with `{\"id\":5,\"type\":\"hello\"}` \
+            "   0.002000  step 3 expect (line 3): JSON with `{\"type\":\"hello\",\"id\":5}` \
              within 5s",
             "   0.009000    < text, 23 bytes: `{\"type\":\"hello\",\"id\":0}`",
             "   0.009000    no match: `id` is `0`, expected `5`",
