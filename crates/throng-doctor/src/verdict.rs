@@ -23,7 +23,9 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
         (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run)),
         (None, Some(cause)) => {
             let did = match cause.severity {
-                Severity::Stopped if went_on(run, cause) => "Failed in part",
+                Severity::Stopped if cause.began_ms().is_some_and(|ms| run.went_on_after(ms)) => {
+                    "Failed in part"
+                }
                 Severity::Stopped => "Stopped",
                 _ => "Slowed down",
             };
@@ -59,16 +61,6 @@ fn missed(run: &RunView<'_>) -> Option<String> {
         1 => format!("{} (and one more threshold)", first.describe()),
         more => format!("{} (and {more} more thresholds)", first.describe()),
     })
-}
-
-/// Reports whether the run went on after the cause began: in the end it had all its users, and they
-/// were answered as before.
-fn went_on(run: &RunView<'_>, cause: &Finding) -> bool {
-    let Some((at_ms, last)) = cause.began_ms().zip(run.samples().last()) else { return false };
-    let (then, end) = (run.load_at(at_ms), run.load_at(last.interval.at_ms));
-    let planned = run.header.users_planned as f64;
-    end.connections as f64 >= (planned * ALL_SHARE).max(1.0)
-        && end.messages_per_s >= then.messages_per_s * AS_BEFORE_SHARE
 }
 
 fn cause_and_remedy(cause: &Finding) -> String {
@@ -218,12 +210,6 @@ fn most_frequent_error(summary: &Summary) -> Option<(&str, u64)> {
     let kinds = kinds.chain(&summary.connect.failed.0);
     kinds.max_by_key(|(_, errors)| **errors).map(|(kind, errors)| (kind.as_str(), *errors))
 }
-
-/// The share of the planned users that counts as all of them: some are connecting again.
-const ALL_SHARE: f64 = 0.9;
-
-/// The share of the messages a second with which a run goes on as before.
-const AS_BEFORE_SHARE: f64 = 0.5;
 
 /// The share of free capacity below which a run counts as having none: the next user would be one
 /// too many.
@@ -455,8 +441,8 @@ mod tests {
         assert!(verdict_of(&slow).starts_with("Nothing stopped it"), "below what a person notices");
         let verdict = judged(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
         let begin = "Missed: message.p99 51.2 ms, asked < 10ms at 200 connections, 200/s connects \
-                     and 1k/s messages: the server was slow: messages took 51.2 ms (p99 of the worst interval) while the \
-                     server used 0.02 of the 2 CPUs that it may use; do: find where";
+                     and 1k/s messages: the server was slow: messages took 51.2 ms (p99 of \
+                     the worst interval) while the server used 0.02 of the 2 CPUs that it may use; do: find where";
         assert!(verdict.starts_with(begin), "{verdict}");
         let verdict =
             judged(&slow, &["message.p99 < 10ms", "message.p50 < 1ms", "message.max < 20ms"]);
