@@ -442,7 +442,8 @@ mod tests {
         let verdict = judged(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
         let begin = "Missed: message.p99 51.2 ms, asked < 10ms at 200 connections, 200/s connects \
                      and 1k/s messages: the server was slow: messages took 51.2 ms (p99 of \
-                     the worst interval) while the server used 0.02 of the 2 CPUs that it may use; do: find where";
+                     the worst interval) while the server used 0.02 of the 2 CPUs that it \
+                     may use; do: find where";
         assert!(verdict.starts_with(begin), "{verdict}");
         let verdict =
             judged(&slow, &["message.p99 < 10ms", "message.p50 < 1ms", "message.max < 20ms"]);

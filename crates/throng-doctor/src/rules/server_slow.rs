@@ -48,16 +48,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         (_, late) => format!("{} waits for an answer timed out", count(late as f64)),
     };
     let burst_ms = burst_ms(run, slow.as_ref());
-    let computes = burst_ms.map_or_else(String::new, |ms| {
-        format!(
-            "The server computed for up to {} at a time: a long task delays all users of its \
-             thread.",
-            micros(ms * 1000)
-        )
+    let bursts = burst_ms.map_or_else(String::new, |ms| {
+        format!(", and computed for up to {} at a time", micros(ms * 1000))
     });
     let (why, confidence, remedy) = if burst_ms.is_some() {
         (
-            computes.as_str(),
+            "A long task delays all users of its thread.",
             CONFIDENCE,
             "profile what it computes at a time (perf top, or the profiler of its language), and \
              move it to another thread or split it into pieces",
@@ -79,11 +75,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
              run --server-facts HOST:PORT here",
         )
     };
-    let finding =
-        Finding::new(RULE.id, Side::Server, format!("The server was slow: {what} {idle}. {why}"))
-            .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
-            .with_confidence(confidence)
-            .remedied_by(remedy);
+    let finding = Finding::new(
+        RULE.id,
+        Side::Server,
+        format!("The server was slow: {what} {idle}{bursts}. {why}"),
+    )
+    .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
+    .with_confidence(confidence)
+    .remedied_by(remedy);
     if slow.is_none() && timeouts.is_empty() {
         let last = run.samples().last()?;
         let (waiting, at_ms) = (last.load()?.counters.users_waiting as f64, last.interval.at_ms);
