@@ -282,8 +282,8 @@ impl<'a> RunView<'a> {
 
     /// Reports whether the run went on after a failure at `at_ms`: in the end it had all its users,
     /// and they sent as much as then.
-    pub(crate) fn went_on_after(&self, at_ms: u64) -> bool {
-        let Some(last) = self.samples.last() else { return false };
+    pub(crate) fn went_on_after(&self, at_ms: Option<u64>) -> bool {
+        let Some((at_ms, last)) = at_ms.zip(self.samples.last()) else { return false };
         let (then, end) = (self.load_at(at_ms), self.load_at(last.interval.at_ms));
         end.connections as f64 >= (self.header.users_planned as f64 * ALL_SHARE).max(1.0)
             && end.messages_per_s >= then.messages_per_s * AS_BEFORE_SHARE
