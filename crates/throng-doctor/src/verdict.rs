@@ -24,7 +24,8 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
         (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run)),
         (None, Some(cause)) => {
             let goes_on = found.first().is_some_and(|(rule, _)| rule.has(RuleTrait::GoesOn));
-            let in_part = if goes_on { went_on(run) } else { recovered(run, cause) };
+            let in_part =
+                if goes_on { went_on(run) } else { run.went_on_after(cause.began_ms()) };
             let did = match cause.severity {
                 Severity::Stopped if in_part => "Failed in part",
                 Severity::Stopped => "Stopped",
@@ -62,16 +63,6 @@ fn missed(run: &RunView<'_>) -> Option<String> {
         1 => format!("{} (and one more threshold)", first.describe()),
         more => format!("{} (and {more} more thresholds)", first.describe()),
     })
-}
-
-/// Reports whether the run recovered after the cause began: in the end it had all its users, and
-/// they were answered as before.
-fn recovered(run: &RunView<'_>, cause: &Finding) -> bool {
-    let Some((at_ms, last)) = cause.began_ms().zip(run.samples().last()) else { return false };
-    let (then, end) = (run.load_at(at_ms), run.load_at(last.interval.at_ms));
-    let planned = run.header.users_planned as f64;
-    end.connections as f64 >= (planned * ALL_SHARE).max(1.0)
-        && end.messages_per_s >= then.messages_per_s * AS_BEFORE_SHARE
 }
 
 fn cause_and_remedy(cause: &Finding) -> String {
@@ -222,12 +213,6 @@ fn most_frequent_error(summary: &Summary) -> Option<(&str, u64)> {
     kinds.max_by_key(|(_, errors)| **errors).map(|(kind, errors)| (kind.as_str(), *errors))
 }
 
-/// The share of the planned users that counts as all of them: some are connecting again.
-const ALL_SHARE: f64 = 0.9;
-
-/// The share of the messages a second with which a run goes on as before.
-const AS_BEFORE_SHARE: f64 = 0.5;
-
 /// The share of free capacity below which a run counts as having none: the next user would be one
 /// too many.
 const HEADROOM_MIN: f64 = 0.05;
@@ -308,10 +293,7 @@ mod tests {
                      messages: the server's accept queue, which holds 129, overflowed 320 times; \
                      do: throng serve --backlog";
         assert!(verdict.starts_with(begin), "{verdict}");
-        // Its other users never came.
-        let stopped = run.loaded(|load, _| {
-            load.counters.connected = load.counters.connected.min(600);
-        });
+        let stopped = run.loaded(|load, _| load.counters.connected = 600);
         assert!(verdict_of(&stopped).starts_with("Stopped on the server side"));
     }
 
@@ -458,8 +440,9 @@ mod tests {
         assert!(verdict_of(&slow).starts_with("Nothing stopped it"), "below what a person notices");
         let verdict = judged(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
         let begin = "Missed: message.p99 51.2 ms, asked < 10ms at 200 connections, 200/s connects \
-                     and 1k/s messages: the server was slow: messages took 51.2 ms (p99 of the worst interval) while the \
-                     server used 0.02 of the 2 CPUs that it may use; do: find where";
+                     and 1k/s messages: the server was slow: messages took 51.2 ms (p99 of \
+                     the worst interval) while the server used 0.02 of the 2 CPUs that it \
+                     may use; do: find where";
         assert!(verdict.starts_with(begin), "{verdict}");
         let verdict =
             judged(&slow, &["message.p99 < 10ms", "message.p50 < 1ms", "message.max < 20ms"]);

@@ -70,6 +70,15 @@ pub(crate) const DISEASES: &[Cause] = &[
         provoke: |stage| chat(stage, "blocks", "1s"),
     },
     Cause {
+        name: "one blocked of two",
+        what: "Python: a balancer before two instances, one of which computes for 0.3 s at a time",
+        expected: Some("server_slow"),
+        says: &["Slowed down", "computed for up to"],
+        is_of_cpus: true,
+        stage: Stage::here,
+        provoke: |stage| talk(stage, "between.py", &["balancer", "nothing", "blocks"], 100),
+    },
+    Cause {
         name: "slower and slower",
         what: "Python, asyncio: takes 0.25 ms longer for each answer than for the one before",
         expected: Some("latency_grows"),
@@ -77,6 +86,15 @@ pub(crate) const DISEASES: &[Cause] = &[
         is_of_cpus: false,
         stage: Stage::here,
         provoke: |stage| talk(stage, "answers.py", &["slower"], 100),
+    },
+    Cause {
+        name: "longer to search",
+        what: "Python, asyncio: keeps each message, and computes longer for each that it keeps",
+        expected: Some("latency_grows"),
+        says: &["Slowed down", "at a constant load", "computes more for each message"],
+        is_of_cpus: true,
+        stage: Stage::here,
+        provoke: |stage| talk(stage, "answers.py", &["searches"], 80),
     },
     Cause {
         name: "leak",

@@ -141,8 +141,8 @@ fn queue(first: &Step, last: &Step, per_s: f64) -> String {
         return String::new();
     }
     format!(
-        " Its queue fills: about {more:.0} more wait each second, so the wait grows by {} a second, \
-         until something gives up or the memory is full.",
+        " Its queue fills: about {more:.0} more wait each second, so the wait grows by {} a \
+         second, until something gives up or the memory is full.",
         micros((more / per_s * 1e6) as u64)
     )
 }

@@ -40,14 +40,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let [fast_us, slow_us] = [|modes: &TwoModes| modes.fast_us, |modes: &TwoModes| modes.slow_us]
         .map(|of| middle(split.iter().map(|(_, modes)| of(modes))));
     let whose = if proxy_saturated::passes_on(run) {
-        "The server opens a connection of its own for each of a user, as a balancer does, so this \
-         is one of the instances behind it, or one kind of request."
+        "The program that listens opens one more connection for each of a user, as a balancer does."
     } else {
-        "One of several instances behind the address does this, or one kind of request."
+        "The balancer, if there is one, cannot be seen from here."
     };
     let text = format!(
-        "{} answers took {}, in each second alike, and the others {} (p50 of each). Nothing lay \
-         between them. {whose}",
+        "{} answers took {}, in each second alike, and the others {} (p50 of each): one of several \
+         instances is slow, or one kind of request. Nothing lay between them. {whose}",
         show_share(share),
         micros(slow_us),
         micros(fast_us)
