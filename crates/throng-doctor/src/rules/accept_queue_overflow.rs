@@ -112,8 +112,8 @@ mod tests {
         };
         idle().is_silent(&RULE);
         // A short burst between two samples: the client that tries again shows it.
-        let late = idle()
-            .loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)));
+        let late =
+            idle().loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)));
         assert_eq!(late.speaks(&RULE).severity, Severity::Slowed);
     }
 
