@@ -47,8 +47,8 @@ pub(super) fn symptom(run: &RunView<'_>) -> Option<Symptom> {
         .or_else(|| retransmission::by_messages(run))
 }
 
-/// Reports whether the overflow is another listener's: the run felt none, and the server's own queue
-/// had room at every sample.
+/// Reports whether the overflow is another listener's: the run felt none, and the server's own
+/// queue had room at every sample.
 pub(super) fn is_anothers(run: &RunView<'_>) -> bool {
     !may_have_been_full(run) && symptom(run).is_none()
 }
