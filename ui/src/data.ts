@@ -24,6 +24,7 @@ export interface Summary {
   run: { target: string; scenario: string; started: string; throng_version: string;
          end: string | null; incomplete: string | null }
   duration_s: number
+  paused_s?: number
   validity: { grade: string; reasons: string[] }
   users: Record<string, number>
   connect: Operation

@@ -3,13 +3,15 @@
 import { copyButton, h, table } from "./dom"
 import type { Exchange, Latency, Operation, Run } from "./data"
 import { moment, show } from "./format"
+import { isOpen } from "./head"
 
 export function tables(run: Run): HTMLElement {
   const { summary } = run
   return h("div.tables", {},
     findings(run), operations(run), costs(run),
     summary.thresholds.length > 0 ? table("Thresholds", ["threshold", "measured", ""],
-      summary.thresholds.map(({ threshold, measured, met }) => [threshold, measured, met ? "met" : h("b.bad", {}, "missed")])) : null,
+      summary.thresholds.map(judgement => [judgement.threshold, judgement.measured,
+        judgement.met ? "met" : isOpen(run, judgement) ? "not measured yet" : h("b.bad", {}, "missed")])) : null,
     errors(run), exchanges(run), classes(run), probes(run), events(run), machine(run),
     h("section.table.wide", {}, h("h2", {}, "Scenario"), h("pre.scroll", { tabindex: "0" }, run.header.scenario.source),
       h("p.note", {}, run.header.command.join(" "))))

@@ -24,8 +24,7 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
         (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run)),
         (None, Some(cause)) => {
             let goes_on = found.first().is_some_and(|(rule, _)| rule.has(RuleTrait::GoesOn));
-            let in_part =
-                if goes_on { went_on(run) } else { run.went_on_after(cause.began_ms()) };
+            let in_part = if goes_on { went_on(run) } else { run.went_on_after(cause.began_ms()) };
             let did = match cause.severity {
                 Severity::Stopped if in_part => "Failed in part",
                 Severity::Stopped => "Stopped",

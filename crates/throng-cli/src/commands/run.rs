@@ -173,9 +173,13 @@ impl Run {
         let load = Arc::new(Mutex::new(RunningLoad::start(plan.load)?));
         let sources = RunProbes { generator: Box::new(Arc::clone(&load)), server, kernel };
         let recording = recorder.start(sources, displays.callback());
-        let control = LoadControl::new(Arc::clone(&load), recording.handle(), interrupt.clone());
-        let control: Arc<dyn ControlTarget> = Arc::new(control);
-        displays.steer(&control);
+        let control_by = |by| -> Arc<dyn ControlTarget> {
+            let (load, recording) = (Arc::clone(&load), recording.handle());
+            Arc::new(LoadControl::new(load, recording, interrupt.clone(), by))
+        };
+        let buttons = control_by(By::Page);
+        displays.steer(control_by(By::Key), &buttons);
+        let control = control_by(By::Control);
         let control =
             throng_control::serve(self.control.as_deref(), ProcessRole::Load, &title, control);
         if let Err(error) = &control {
@@ -186,8 +190,9 @@ impl Run {
         while !recording.is_finished() {
             if let Some(by) = interrupt.requested().filter(|_| !stopping) {
                 stopping = true;
+                let times = if by == By::Sigint { "again" } else { "twice" };
                 displays.progress.note(&format!(
-                    "{by}: ramping down, report follows; press Ctrl-C again to stop now"
+                    "{by}: ramping down, report follows; press Ctrl-C {times} to stop now"
                 ));
                 recording.handle().stop(&by.to_string());
             }
@@ -196,6 +201,7 @@ impl Run {
         let outcome = recording.wait();
         // First the view and the socket, whose threads use the load, then the load.
         displays.progress.finish();
+        drop(buttons);
         drop(control?);
         if let Some(load) = Arc::into_inner(load).and_then(|load| load.into_inner().ok()) {
             load.join();

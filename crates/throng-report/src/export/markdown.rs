@@ -10,7 +10,7 @@ impl RunExport<'_> {
     /// Returns the report as Markdown (GitHub's, which GitLab and others read too).
     pub fn markdown(&self) -> String {
         let mut text = format!("### throng: {} {}\n\n", self.sign(), self.title());
-        _ = writeln!(text, "**{}**\n", escaped(&self.diagnosis.verdict));
+        _ = writeln!(text, "**{}**\n", escaped(&self.headline()));
         text += &self.body();
         if !self.diagnosis.findings.is_empty() {
             _ = writeln!(text, "\n**Findings, the most important first**\n");
@@ -18,6 +18,15 @@ impl RunExport<'_> {
         }
         _ = writeln!(text, "\n{}", self.origin());
         text
+    }
+
+    /// Returns the verdict. A run that ended early says so before it.
+    pub(super) fn headline(&self) -> String {
+        let verdict = &self.diagnosis.verdict;
+        match &self.summary.run.incomplete {
+            Some(why) => format!("Incomplete: {why}. {verdict}"),
+            None => verdict.clone(),
+        }
     }
 
     /// Returns the outcome, the figures, the errors, the thresholds and the warnings.

@@ -67,7 +67,7 @@ pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
         (all, missed) => Some(format!("{missed} of {all} thresholds missed{so_far}")),
     });
     let paused = if summary.paused_s > 0.0 {
-        format!(", {:.0} s of them paused (throng ctl pause)", summary.paused_s)
+        format!(", {:.0} s of them paused", summary.paused_s)
     } else {
         String::new()
     };
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_run_that_was_paused_says_for_how_long() {
         let text = render_text(&Summary { paused_s: 46.0, ..summary() }, &[], None);
-        let says = "; 61 s, 46 s of them paused (throng ctl pause).";
+        let says = "; 61 s, 46 s of them paused.";
         assert!(text.lines().next().unwrap().ends_with(says), "{text}");
     }
 

@@ -158,7 +158,11 @@ impl SummaryFold {
             // the second.
             ports_exhausted: failed("EADDRNOTAVAIL", "EADDRINUSE").max(self.ports_exhausted),
             fds_exhausted: failed("EMFILE", "ENFILE").max(self.fds_exhausted),
-            probes_intended: last.probe.intended.saturating_sub(last.probe.skipped),
+            // While the run goes on, a probe that was just due is not missing yet.
+            probes_intended: match end {
+                None if !end_missing => self.load.probes_due_before.min(self.load.probes_due()),
+                _ => self.load.probes_due(),
+            },
             probes_sent: last.probe.sent,
             // During the run, and in a file without a last line, deliveries are in flight.
             deliveries_unaccounted: match end {
