@@ -148,6 +148,16 @@ impl Loop {
         }
     }
 
+    /// Returns the loop as one user has it: its turns deviate in their own way.
+    pub fn of_user(self, seed: u64, user: u64) -> Self {
+        match self.turns {
+            Turns::Every { pace, turns } => {
+                Self { turns: Turns::Every { pace: pace.of_user(seed, user), turns }, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Returns the number of turns that have come due after `passed`, including one that is due at
     /// this very moment. Turns of an unpaced loop are never due.
     pub fn turns_due(&self, passed: Duration) -> u64 {

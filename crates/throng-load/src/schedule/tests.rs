@@ -180,6 +180,33 @@ fn a_period_is_exact_after_a_billion_turns() {
 }
 
 #[test]
+fn a_jitter_does_not_drift_and_keeps_turns_in_order() {
+    let period = Duration::from_secs(5);
+    let pace = PacedTurns::new(Pace::Jittered { period, jitter: 0.5 });
+    let (user, other) = (pace.of_user(1, 7), pace.of_user(1, 8));
+    assert_eq!(user.due(0), Duration::ZERO);
+    assert_eq!(user.due(3), pace.of_user(1, 7).due(3), "the same seed, the same moments");
+    assert_ne!(user.due(3), other.due(3));
+    assert_ne!(user.due(3), pace.of_user(2, 7).due(3));
+    let turns = 1..100_000u64;
+    let deviations: Vec<f64> =
+        turns.map(|k| (user.due(k).as_secs_f64() - 5.0 * k as f64) / 5.0).collect();
+    assert!(deviations.iter().all(|share| share.abs() <= 0.5 + 1e-9), "no drift");
+    let count = deviations.len() as f64;
+    let mean = deviations.iter().sum::<f64>() / count;
+    let variance = deviations.iter().map(|share| share * share).sum::<f64>() / count;
+    assert!(mean.abs() < 0.005, "{mean}");
+    assert!((variance - 1.0 / 12.0).abs() < 0.001, "{variance}");
+    assert!((0..100_000).map(|k| user.due(k)).is_sorted());
+    for k in 1..1_000 {
+        let due = user.due(k);
+        assert_eq!(user.turns_due(due), k + 1);
+        assert_eq!(user.turns_due(due - Duration::from_nanos(1)), k);
+    }
+    assert_eq!(user.turns_planned(Duration::from_secs(50)), 10);
+}
+
+#[test]
 fn a_growing_pace_goes_on_at_its_last_rate() {
     // 1/s to 10/s over 10 s: 55 turns, then ten a second.
     let paced =

@@ -1,5 +1,7 @@
 //! `every`: repeats steps by the clock.
 
+use throng_base::units::parse_jitter;
+
 use super::prelude::*;
 use crate::program::Turns;
 use crate::scenario::node::Kind;
@@ -36,7 +38,7 @@ impl Action for Every {
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
         let pace = PacedTurns::new(self.pace);
-        let turns = self.span.map_or(u64::MAX, |span| pace.turns_in(span));
+        let turns = self.span.map_or(u64::MAX, |span| pace.turns_planned(span));
         let body = |compiler: &mut Compiler<'_>| compile_steps(&self.steps, compiler);
         compiler.repeat(Turns::Every { pace, turns }, |_| self.span, body);
     }
@@ -45,7 +47,7 @@ impl Action for Every {
 fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<dyn Action>> {
     let fields = reader.fields(node, "`every`", &["period", "rate", "for", "do"])?;
     let pace = match (fields.get("period"), fields.get("rate")) {
-        (Some(period), None) => positive_duration(reader, period, "`period`").map(Pace::Period),
+        (Some(period), None) => read_period(reader, period),
         (None, Some(rate)) => read_rate(reader, rate),
         (Some(_), Some(_)) => {
             let span = fields.key_span("rate");
@@ -63,6 +65,22 @@ fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<d
     };
     let steps = place.read_body(reader, &fields, "`every`");
     Some(Box::new(Every { pace: pace?, span: span?, steps: steps? }))
+}
+
+/// Reads `5s`, or `5s ±10%`.
+fn read_period(reader: &mut Reader<'_>, node: &Node) -> Option<Pace> {
+    let (period, jitter) = reader.quantity(node, "`period`", parse_jitter)?;
+    if period.is_zero() {
+        reader.error(node.span.clone(), "`period` is zero", "must be more than 0s");
+        return None;
+    }
+    if jitter > JITTER_MAX {
+        let title = "`period` varies by more than 50%";
+        let label = "at most ±50%: beyond it, turns would change places";
+        reader.error(node.span.clone(), title, label);
+        return None;
+    }
+    Some(if jitter > 0.0 { Pace::Jittered { period, jitter } } else { Pace::Period(period) })
 }
 
 /// Reads `10/s`, or `{from, to, over}` for a rate that changes and then stays constant.
@@ -93,3 +111,6 @@ fn read_rate(reader: &mut Reader<'_>, node: &Node) -> Option<Pace> {
     }
     Some(Pace::Rate { from, to: to?, over: over?, curve })
 }
+
+/// Largest spread that keeps turns in order.
+const JITTER_MAX: f64 = 0.5;

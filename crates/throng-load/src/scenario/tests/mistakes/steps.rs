@@ -310,3 +310,26 @@ error: `lognormal` has no closing `)`
    |           ^^^^^^^^^^^^^^^^^^^ such as `lognormal(median 2s, p95 10s, max 30s)`
 "#);
 }
+
+#[test]
+fn a_period_that_is_impossible() {
+    let shown = user(
+        "  - connect
+  - every: {period: 5s ±51%, for: 1m, do: [send: a]}
+  - every: {period: 0s ±10%, for: 1m, do: [send: a]}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `period` varies by more than 50%
+ --> test.yaml:5:21
+  |
+5 |   - every: {period: 5s ±51%, for: 1m, do: [send: a]}
+  |                     ^^^^^^^ at most ±50%: beyond it, turns would change places
+
+error: `period` is zero
+ --> test.yaml:6:21
+  |
+6 |   - every: {period: 0s ±10%, for: 1m, do: [send: a]}
+  |                     ^^^^^^^ must be more than 0s
+"#);
+}
