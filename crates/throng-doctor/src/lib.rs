@@ -46,11 +46,14 @@ pub mod slabinfo;
 pub mod sockstat;
 pub mod softnet;
 pub mod status;
+mod steady_load;
 mod syn_recv;
 pub mod sysctl;
 pub mod tcp_hash;
 mod text;
+mod trend;
 mod trouble_counters;
+mod two_modes;
 mod verdict;
 
 pub use diagnosis::{diagnose, diagnose_without_load};

@@ -27,7 +27,9 @@ mod half_open;
 mod handshakes_refused;
 mod hot_core;
 mod kernel_row;
+mod latency_grows;
 mod lost_answers;
+mod memory_grows;
 mod memory_runs_out;
 mod never_accepts;
 mod never_answers;
@@ -35,10 +37,12 @@ mod not_http;
 mod orphans_aborted;
 mod port_conflict;
 mod ports_exhausted;
+mod proxy_saturated;
 mod rate_limited;
 mod retransmission;
 mod retransmits;
 mod rule;
+mod server_at_capacity;
 mod server_closes_early;
 mod server_cpu_saturated;
 mod server_lost;
@@ -46,6 +50,7 @@ mod server_restarted;
 mod server_slow;
 mod server_stalled;
 mod slow_consumers;
+mod slow_instance;
 mod softnet_drops;
 mod syn_queue_overflow;
 mod tcp_hash_crowded;
@@ -88,16 +93,21 @@ pub const RULES: &[Rule] = &[
     answers_repeated::RULE,
     answers_missing::RULE,
     server_stalled::RULE,
+    latency_grows::RULE,
+    proxy_saturated::RULE,
     hot_core::RULE,
     server_cpu_saturated::RULE,
     slow_consumers::RULE,
     orphans_aborted::RULE,
     server_closes_early::RULE,
+    server_at_capacity::RULE,
+    slow_instance::RULE,
     server_slow::RULE,
     deliveries_missing::RULE,
     retransmits::RULE,
     time_wait_exhausted::RULE,
     tcp_hash_crowded::RULE,
+    memory_grows::RULE,
 ];
 
 #[cfg(test)]

@@ -40,9 +40,9 @@ enum Unprovoked {
 impl Row {
     /// Provokes the cause. If the doctor missed it while other programs used much of the CPUs,
     /// provokes it once more, because the result then includes the other programs. A cause of the
-    /// CPUs is skipped, with a message, if they use the CPUs again. A cause that is missed on a
-    /// quiet machine counts as missed.
-    pub(crate) fn of(cause: &'static Cause) -> Self {
+    /// CPUs, or of a kind that needs quiet, is skipped, with a message, if they use the CPUs again.
+    /// A cause that is missed on a quiet machine counts as missed.
+    pub(crate) fn of(kind: &Kind, cause: &'static Cause) -> Self {
         let (row, share) = Self::once(cause);
         if row.is_met() || row.is_skipped() || share <= OTHERS_DISTURB {
             return row;
@@ -50,7 +50,8 @@ impl Row {
         let had = |share: f64| format!("other programs used {:.0} % of the CPUs", share * 100.0);
         println!("{row}\n  once more: {}", had(share));
         let (row, share) = Self::once(cause);
-        if row.is_met() || !cause.is_of_cpus || share <= OTHERS_DISTURB {
+        let needs_quiet = cause.is_of_cpus || kind.needs_quiet;
+        if row.is_met() || !needs_quiet || share <= OTHERS_DISTURB {
             row
         } else {
             Self { found: Err(Unprovoked::Skipped(had(share))), ..row }
@@ -87,7 +88,7 @@ impl Row {
             }
             Err(_) => ("not provoked".to_owned(), String::new()),
         };
-        let mark = if self.is_met() { "" } else { " **(missed)**" };
+        let mark = if self.is_met() || self.is_skipped() { "" } else { " **(missed)**" };
         format!(
             "| {} | {} | {expected} | {first}{mark} | {also} |",
             self.cause.name, self.cause.what

@@ -46,6 +46,8 @@ pub(crate) struct Kind {
     pub(crate) mark: &'static str,
     /// The number of causes that are provoked at the same time, if they are not of the CPUs.
     pub(crate) at_a_time: usize,
+    /// Marks causes that only times show: their results are void if other programs use the CPUs.
+    pub(crate) needs_quiet: bool,
     pub(crate) groups: &'static [&'static [Cause]],
 }
 
@@ -76,7 +78,7 @@ impl Kind {
             let next = || queue.lock().unwrap().pop_front();
             let provoke_all = || {
                 while let Some(cause) = next() {
-                    let row = Row::of(cause);
+                    let row = Row::of(self, cause);
                     println!("{row}");
                     matrix.lock().unwrap().add(row);
                 }

@@ -37,6 +37,7 @@ static DISEASES: Kind = Kind {
     mark: "the diseases",
     // They wait for nearly all of their time.
     at_a_time: 5,
+    needs_quiet: true,
     groups: &[series::DISEASES, refusals::DISEASES],
 };
 

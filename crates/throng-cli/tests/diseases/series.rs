@@ -70,6 +70,15 @@ pub(crate) const DISEASES: &[Cause] = &[
         provoke: |stage| chat(stage, "blocks", "1s"),
     },
     Cause {
+        name: "one blocked of two",
+        what: "Python: a balancer before two instances, one of which computes for 0.3 s at a time",
+        expected: Some("server_slow"),
+        says: &["Slowed down", "computed for up to"],
+        is_of_cpus: true,
+        stage: Stage::here,
+        provoke: |stage| talk(stage, "between.py", &["balancer", "nothing", "blocks"], 100),
+    },
+    Cause {
         name: "slower and slower",
         what: "Python, asyncio: takes 0.25 ms longer for each answer than for the one before",
         expected: Some("latency_grows"),
@@ -77,6 +86,15 @@ pub(crate) const DISEASES: &[Cause] = &[
         is_of_cpus: false,
         stage: Stage::here,
         provoke: |stage| talk(stage, "answers.py", &["slower"], 100),
+    },
+    Cause {
+        name: "longer to search",
+        what: "Python, asyncio: keeps each message, and computes longer for each that it keeps",
+        expected: Some("latency_grows"),
+        says: &["Slowed down", "at a constant load", "computes more for each message"],
+        is_of_cpus: true,
+        stage: Stage::here,
+        provoke: |stage| talk(stage, "answers.py", &["searches"], 80),
     },
     Cause {
         name: "leak",
@@ -103,7 +121,7 @@ pub(crate) const DISEASES: &[Cause] = &[
         says: &["Slowed down", "one at a time"],
         is_of_cpus: false,
         stage: Stage::here,
-        provoke: |stage| talk(stage, "answers.py", &["lock"], 100),
+        provoke: |stage| more_and_more(stage, "lock"),
     },
     Cause {
         name: "pool of 4",
@@ -112,13 +130,13 @@ pub(crate) const DISEASES: &[Cause] = &[
         says: &["Slowed down", "4 at a time"],
         is_of_cpus: false,
         stage: Stage::here,
-        provoke: |stage| talk(stage, "answers.py", &["pool"], 100),
+        provoke: |stage| more_and_more(stage, "pool"),
     },
     Cause {
         name: "queue that fills",
         what: "Python, asyncio: one worker with 20 ms a job, and 75 jobs arrive a second",
         expected: Some("server_at_capacity"),
-        says: &["one at a time", "more wait each second"],
+        says: &["Slowed down", "one at a time", "more wait each second"],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: queue_that_fills,
@@ -150,7 +168,7 @@ pub(crate) const DISEASES: &[Cause] = &[
         name: "deploy",
         what: "Python: a supervisor replaces its server in the middle of the run",
         expected: Some("server_restarted"),
-        says: &["was away from", "then python3"],
+        says: &["Failed in part", "was away from", "then python3"],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: |stage| talk(stage, "deploy.py", &[], 100),
@@ -169,14 +187,21 @@ pub(crate) const DISEASES: &[Cause] = &[
 /// Runs users against a script of Python that send a message every half second.
 fn talk(stage: &mut Stage, script: &str, args: &[&str], users: u32) -> Provoked {
     let addr = servers::python(stage, script, args)?;
-    stage.run(&talkers(addr, users))
+    stage
+        .run(&talkers(addr, &format!("{{ramp: {{to: {users}, over: 1s}}}}, {{hold: {{for: 7s}}}}")))
+}
+
+/// Runs users that become more and more, as those of most runs do.
+fn more_and_more(stage: &mut Stage, disease: &str) -> Provoked {
+    let addr = servers::python(stage, "answers.py", &[disease])?;
+    stage.run(&talkers(addr, "{ramp: {to: 120, over: 5s}}, {hold: {for: 3s}}"))
 }
 
 /// Returns a scenario whose users each send a message twice a second, evenly.
-fn talkers(addr: SocketAddr, users: u32) -> String {
+fn talkers(addr: SocketAddr, load: &str) -> String {
     format!(
         "target: tcp://{addr}\n\
-         load: [{{ramp: {{to: {users}, over: 1s}}}}, {{hold: {{for: 7s}}}}]\n\
+         load: [{load}]\n\
          user:\n\
          \x20 - connect\n\
          \x20 - every: {{rate: 2/s, do: [send: hello, expect: ok]}}\n"

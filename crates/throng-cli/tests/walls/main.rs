@@ -50,6 +50,7 @@ static WALLS: Kind = Kind {
     mark: "the matrix",
     // Most walls wait for most of their time.
     at_a_time: 2,
+    needs_quiet: false,
     groups: &[
         queues::WALLS,
         limits::WALLS,

@@ -82,6 +82,12 @@ async def slower(server, number):
     await asyncio.sleep(server.answers * 0.00025)
 
 
+async def searches(server, number):
+    """Searches all messages so far, in the thread of its event loop."""
+    compute(server.answers * 0.000003)
+    await asyncio.sleep(server.answers * 0.0003)
+
+
 async def leak(server, number):
     """Keeps 32 KiB of each message."""
     server.kept.append(os.urandom(32 * 1024))
@@ -112,7 +118,7 @@ def compute(seconds):
 
 
 DISEASES = [
-    nothing, steady, stall, pauses, blocks, slower, leak, lock, pool, slow_instance,
+    nothing, steady, stall, pauses, blocks, slower, searches, leak, lock, pool, slow_instance,
 ]
 
 
