@@ -1,12 +1,23 @@
 //! Whether a run went on in spite of errors.
 
+use crate::diagnosis::RuleFinding;
 use crate::history::Sample;
+use crate::rules::RuleTrait;
 use crate::run_view::RunView;
+
+/// Reports whether the run went on after what the first finding says. A fault of single users is
+/// judged by what the others still did: those that it befalls may be missing to the end.
+pub(crate) fn failed_in_part(run: &RunView<'_>, (rule, first): &RuleFinding) -> bool {
+    if rule.has(RuleTrait::GoesOn) {
+        return went_on(run);
+    }
+    run.went_on_after(first.began_ms())
+}
 
 /// Reports whether the run went on in spite of what failed: less than half of what was attempted
 /// failed, and in its last third it still did at least half as much a second as in the third
 /// before, which is no longer its ramp.
-pub(crate) fn went_on(run: &RunView<'_>) -> bool {
+fn went_on(run: &RunView<'_>) -> bool {
     let done = |sample: &Sample| {
         sample.load().map_or(0, |load| {
             let done = &load.counters;

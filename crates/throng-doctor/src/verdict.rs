@@ -7,7 +7,7 @@ use throng_report::{Finding, Grade, Severity, Summary};
 use crate::diagnosis::RuleFinding;
 use crate::headroom::{Headroom, headroom};
 use crate::impact::{FAILURES_ONE_IN, GAP_MS};
-use crate::progress::went_on;
+use crate::progress::failed_in_part;
 use crate::rules::{FindingClass, RuleTrait};
 use crate::run_view::{LoadLevel, RunView};
 
@@ -15,23 +15,20 @@ use crate::run_view::{LoadLevel, RunView};
 pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
     let is_caveat = |(rule, _): &&RuleFinding| rule.has(RuleTrait::OtherPrograms);
     let caveat = found.iter().find(is_caveat).map(|(_, finding)| finding);
-    let cause = found.first().map(|(_, first)| first);
-    let cause = cause.filter(|first| first.severity > Severity::Noted);
+    let cause = found.first().map(|(_, first)| first).filter(|one| one.severity > Severity::Noted);
     let mut verdict = match (missed(run), cause) {
         (Some(missed), Some(cause)) => {
             format!("Missed: {missed}{}: {}", at_load(run, cause), cause_and_remedy(cause))
         }
         (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run)),
         (None, Some(cause)) => {
-            let goes_on = found.first().is_some_and(|(rule, _)| rule.has(RuleTrait::GoesOn));
-            let in_part = if goes_on { went_on(run) } else { run.went_on_after(cause.began_ms()) };
             let did = match cause.severity {
-                Severity::Stopped if in_part => "Failed in part",
+                Severity::Stopped if failed_in_part(run, &found[0]) => "Failed in part",
                 Severity::Stopped => "Stopped",
-                _ => "Slowed down",
+                Severity::Slowed | Severity::Noted => "Slowed down",
             };
-            let at = at_load(run, cause);
-            format!("{did} on the {} side{at}: {}", cause.side, cause_and_remedy(cause))
+            let what = at_load(run, cause) + ": " + &cause_and_remedy(cause);
+            format!("{did} on the {} side{what}", cause.side)
         }
         (None, None) => nothing_stopped_it(run, caveat),
     };
