@@ -147,8 +147,8 @@ pub(super) fn describe_sample(
     }
 }
 
-/// Reports whether another `expect` of the program waits for a message that the one at `pc` does not
-/// match. Those with variables are left out: the values of the user are not known here.
+/// Reports whether another `expect` of the program waits for a message that the one at `pc` does
+/// not match. Those with variables are left out: the values of the user are not known here.
 fn other_expect(program: &Program, pc: u32, got: IncomingMessage<'_>) -> bool {
     let (scope, scratch) = (VariableScope::new(0, Prng::new(0)), &mut Vec::new());
     program.ops().iter().any(|op| match (*op, program.op(pc)) {

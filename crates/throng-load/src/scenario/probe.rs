@@ -41,7 +41,8 @@ impl Probe {
     }
 }
 
-/// The message of a probe. Unless it says where the mark stands, the generator adds the marker that identifies its deliveries.
+/// The message of a probe. Unless it says where the mark stands, the generator adds the marker that
+/// identifies its deliveries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Broadcast {
     /// A WebSocket text message, delivered to all members.

@@ -156,7 +156,7 @@ impl VariableNames {
         self.has_sent = false;
     }
 
-    /// Makes all values known that a step of any class stores: the probe is sent by one of the users.
+    /// Makes all values known that a step of any class stores: one of the users sends the probe.
     pub(super) fn begin_probe(&mut self) {
         self.defined.clone_from(&self.stored);
         self.has_probe = true;

@@ -77,8 +77,8 @@ impl PacedTurns {
         }
     }
 
-    /// Returns the number of turns that a loop of this length takes: those that are due in it, if no
-    /// turn deviated.
+    /// Returns the number of turns that a loop of this length takes: those that are due in it, if
+    /// no turn deviated.
     pub fn turns_planned(&self, span: Duration) -> u64 {
         match self.0 {
             Kind::Jittered { period_ns, .. } => Self(Kind::Period(period_ns)).turns_in(span),

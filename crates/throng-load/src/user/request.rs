@@ -142,8 +142,8 @@ pub(crate) fn reply_received(
     StepOutcome::Next
 }
 
-/// Compares the response of an ok with what is expected, and stores its captures. Returns a response
-/// that does not match.
+/// Compares the response of an ok with what is expected, and stores its captures. Returns a
+/// response that does not match.
 fn take_response<'m>(
     cx: &mut UserContext<'_>,
     rule: &MessagePattern,
