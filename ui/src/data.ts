@@ -24,6 +24,7 @@ export interface Summary {
   run: { target: string; scenario: string; started: string; throng_version: string;
          end: string | null; incomplete: string | null }
   duration_s: number
+  paused_s?: number
   validity: { grade: string; reasons: string[] }
   users: Record<string, number>
   connect: Operation
@@ -34,6 +35,7 @@ export interface Summary {
                 probes: Record<string, number | null>[] }
   steps?: StepOfRun[]
   errors: Record<string, number>
+  exchanges?: Exchange[]
   generator: { cpu_cores_used: number | null; lag_us: Latency; cores: number
                cpu_us_per_connect: number | null; cpu_us_per_message: number | null
                rss_bytes_per_user: number | null; ceiling_share: number | null }
@@ -50,6 +52,12 @@ export interface Summary {
 export interface StepOfRun {
   name: string; ok: number; errors: number; waiting: number; rate_mean: number | null
   latency_us: Latency; unanswered_us: Latency
+}
+
+/** The first error of a kind: its step, what the step expected, and what came. */
+export interface Exchange {
+  kind: string; class?: string; step?: string; step_kind?: string; line?: number; user?: number
+  expected: string; got: string; first_ms: number; last_ms: number
 }
 
 export interface Operation {

@@ -1,27 +1,43 @@
 // The head of the page: the verdict, what to do, and six figures.
 
 import { copyButton, h, svg } from "./dom"
-import type { Operation, Run, Value } from "./data"
+import type { Judgement, Operation, Run, Value } from "./data"
 import { show, type Unit } from "./format"
 
 export function head(run: Run): HTMLElement {
   const { summary, header } = run
   const [cause] = summary.diagnosis.findings
   const { grade } = summary.validity
-  const missed = summary.thresholds.filter(threshold => !threshold.met)
+  // While a run goes on it is not over, which is no news.
+  const cut = run.live ? null : summary.run.incomplete
+  const missed = summary.thresholds.filter(threshold => !threshold.met && !isOpen(run, threshold))
+  const open = summary.thresholds.filter(threshold => isOpen(run, threshold))
   const remedy = cause && !cause.follows_from && cause.severity !== "noted" ? cause.remedy : ""
   return h("header.head", {},
     h("p.run", {}, h("b", {}, "throng"), ` ${header.throng_version}`, " · ", run.title && `${run.title} · `, header.scenario.path || "run", " → ",
       header.target, " · ", h("time", { datetime: header.started }, header.started.replace("T", " ").replace("Z", " UTC"))),
     run.live && summary.duration_s === 0 ? h("h1", {}, "The run has just begun.")
-      : h("h1", {}, h(`span.grade`, { class: `grade ${grade}` }, grade), run.live ? " so far: " : " ", sentence(run)),
+      : h("h1", {}, badges(grade, cut), run.live ? " so far: " : " ",
+        cut ? `Incomplete: ${cut}. ` : "", sentence(run)),
     summary.validity.reasons.length > 0 && !(run.live && summary.duration_s === 0)
       ? h("ul.reasons", {}, summary.validity.reasons.map(reason => h("li", {}, reason))) : null,
     run.warnings.length > 0 ? h("ul.reasons", {}, run.warnings.map(warning => h("li", {}, warning))) : null,
     remedy ? h("p.remedy", {}, h("span", {}, "do"), h("code", {}, remedy), copyButton(remedy)) : null,
     summary.thresholds.length > 0 ? h("p.thresholds", {},
-      missed.length === 0 ? `All ${summary.thresholds.length} thresholds are met.`
-        : `${missed.length} of ${summary.thresholds.length} thresholds missed: ${missed.map(({ threshold, measured }) => `${threshold} (${measured})`).join(", ")}`) : null)
+      missed.length === 0 && open.length > 0 ? `Not measured yet: ${open.map(({ threshold }) => threshold).join(", ")}`
+        : missed.length === 0 ? `All ${summary.thresholds.length} thresholds are met${cut ? " so far" : ""}.`
+        : `${missed.length} of ${summary.thresholds.length} thresholds missed${cut ? " so far" : ""}: ${missed.map(({ threshold, measured }) => `${threshold} (${measured})`).join(", ")}`) : null)
+}
+
+/** Reports whether a threshold waits for its first value, while the run goes on. */
+export function isOpen(run: Run, { met, value, measured }: Judgement): boolean {
+  return run.live && !met && value === null && measured === "nothing"
+}
+
+/** Returns the grade. A run that ended early is incomplete, and is not called valid. */
+function badges(grade: string, cut: string | null): HTMLElement[] {
+  const badge = (text: string) => h("span.grade", { class: `grade ${text}` }, text)
+  return [...cut ? [badge("incomplete"), " "] : [], ...cut && grade === "valid" ? [] : [badge(grade)]] as HTMLElement[]
 }
 
 /** Returns the verdict, without the remedy that stands beside it. */
@@ -51,8 +67,7 @@ function figuresOf(run: Run): Figure[] {
     : run.has("load.messages_answered") && Number(summary.message["answered"] ?? 0) > 0 ? "load.messages_answered" : "load.messages_sent"
   const text = (value: Value | undefined, unit: Unit) => show(value ?? null, unit)
   return [
-    { label: "connected", value: text(summary.users["connected_most"], "count"),
-      detail: `at most, of ${text(summary.users["started"], "count")} users`, line: run.values("load.connected") },
+    connections(run),
     { label: "connects/s", value: text(summary.connect.rate_most, "count"),
       detail: `at best; mean ${text(summary.connect.rate_mean, "count")}`, line: run.rates("load.connects_ok") },
     { label: talk === summary.push ? "pushes/s" : "messages/s", value: text(talk.rate_most, "count"),
@@ -67,6 +82,17 @@ function figuresOf(run: Run): Figure[] {
       detail: `generator + server, of ${summary.machine.cpus} CPUs`,
       line: run.perSecond("machine.busy_us") },
   ]
+}
+
+/** Returns the connections open at once. Where they live shorter than an interval, its end hardly shows one: all of them. */
+function connections(run: Run): Figure {
+  const { users, connect } = run.summary
+  const [most, made] = [users["connected_most"] ?? 0, Number(connect["ok"] ?? 0)]
+  const count = (value: number) => show(value, "count")
+  return most < (connect.rate_most ?? 0) / 2 && most < made
+    ? { label: "connections", value: count(made), detail: `in all, of ${count(users["started"] ?? 0)} users; each was open for less than an interval`,
+        line: run.rates("load.connects_ok") }
+    : { label: "connected", value: count(most), detail: `at most, of ${count(users["started"] ?? 0)} users`, line: run.values("load.connected") }
 }
 
 /** Returns the operation that tells most: messages, else pushes, joins, connects. */

@@ -142,7 +142,8 @@ export class Live {
 
 /** Returns `0:23 of about 1:00, 37 s left`. */
 function times(run: Run): string {
-  const planned = (run.header.planned_ms ?? 0) / 1000
+  // What a pause delays ends later.
+  const planned = run.header.planned_ms ? run.header.planned_ms / 1000 + (run.summary.paused_s ?? 0) : 0
   const left = planned - run.end
   return planned === 0 ? moment(run.end)
     : `${moment(run.end)} of about ${moment(planned)}${left > 0 ? `, ${moment(Math.round(left))} left` : ""}`

@@ -1,16 +1,18 @@
 // The tables below the charts. They hold in text what the charts show.
 
 import { copyButton, h, table } from "./dom"
-import type { Latency, Operation, Run } from "./data"
+import type { Exchange, Latency, Operation, Run } from "./data"
 import { moment, show } from "./format"
+import { isOpen } from "./head"
 
 export function tables(run: Run): HTMLElement {
   const { summary } = run
   return h("div.tables", {},
     findings(run), operations(run), steps(run), costs(run),
     summary.thresholds.length > 0 ? table("Thresholds", ["threshold", "measured", ""],
-      summary.thresholds.map(({ threshold, measured, met }) => [threshold, measured, met ? "met" : h("b.bad", {}, "missed")])) : null,
-    errors(run), classes(run), probes(run), events(run), machine(run),
+      summary.thresholds.map(judgement => [judgement.threshold, judgement.measured,
+        judgement.met ? "met" : isOpen(run, judgement) ? "not measured yet" : h("b.bad", {}, "missed")])) : null,
+    errors(run), exchanges(run), classes(run), probes(run), events(run), machine(run),
     h("section.table.wide", {}, h("h2", {}, "Scenario"), h("pre.scroll", { tabindex: "0" }, run.header.scenario.source),
       h("p.note", {}, run.header.command.join(" "))))
 }
@@ -88,6 +90,29 @@ function errors(run: Run): HTMLElement | null {
   const connects = typeof failed === "object" ? Object.entries(failed).map(([kind, n]) => [`connect ${kind}`, n] as [string, number]) : []
   const all = [...connects, ...kinds].sort(([, a], [, b]) => b - a)
   return all.length > 0 ? table("Errors", ["kind", "times"], all.map(([kind, n]) => [kind, show(n, "count")])) : null
+}
+
+function exchanges(run: Run): HTMLElement | null {
+  const all = run.summary.exchanges ?? []
+  return all.length === 0 ? null
+    : table("First error of each kind", ["kind", "first and last", "where", "expected and received"], all.map(exchange => [
+      exchange.kind, times(exchange), place(exchange),
+      h("span", {}, "expected ", exchange.expected, h("br", {}), "received ", exchange.got)]),
+      undefined, "words")
+}
+
+function times({ first_ms, last_ms }: Exchange): string {
+  const [first, last] = [moment(first_ms / 1000), moment(last_ms / 1000)]
+  return first === last ? first : `${first} – ${last}`
+}
+
+function place({ class: name, step, step_kind, line, user }: Exchange): string {
+  const parts: string[] = []
+  if (step) parts.push(`step ${step} ${step_kind ?? ""}`)
+  if (name && name !== "user") parts.push(`class ${name}`)
+  if (line) parts.push(`line ${line}`)
+  if (user !== undefined) parts.push(`user ${user}`)
+  return parts.join(", ")
 }
 
 function classes(run: Run): HTMLElement | null {

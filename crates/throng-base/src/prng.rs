@@ -49,6 +49,12 @@ impl Prng {
         -(1.0 - self.unit()).ln()
     }
 
+    /// Returns a normally distributed number with mean 0 and variance 1 (Box and Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (2.0 * self.exponential()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
     /// Fills `out` with random bytes.
     pub fn fill(&mut self, out: &mut [u8]) {
         for chunk in out.chunks_mut(8) {
@@ -93,5 +99,17 @@ mod tests {
         let (count, tolerance) = if cfg!(miri) { (2_500, 0.1) } else { (100_000, 0.02) };
         let mean = (0..count).map(|_| prng.exponential()).sum::<f64>() / f64::from(count);
         assert!((mean - 1.0).abs() < tolerance, "{mean}");
+    }
+
+    #[test]
+    fn normal_has_mean_zero_variance_one_and_both_tails() {
+        let mut prng = Prng::new(3);
+        let (count, tolerance) = if cfg!(miri) { (2_500, 0.1) } else { (100_000, 0.02) };
+        let draws: Vec<_> = (0..count).map(|_| prng.normal()).collect();
+        let of_all = |value: fn(&f64) -> f64| draws.iter().map(value).sum::<f64>() / count as f64;
+        assert!(of_all(|x| *x).abs() < tolerance, "{}", of_all(|x| *x));
+        assert!((of_all(|x| x * x) - 1.0).abs() < tolerance, "{}", of_all(|x| x * x));
+        let tails = [of_all(|x| f64::from(*x > 1.0)), of_all(|x| f64::from(*x < -1.0))];
+        assert!(tails.iter().all(|share| (share - 0.1587).abs() < tolerance), "{tails:?}");
     }
 }

@@ -20,7 +20,7 @@ pub use show::{
     brief_bytes, brief_count, brief_duration, brief_micros, brief_rate, brief_share, show_bytes,
     show_count, show_duration, show_rate, show_share,
 };
-pub use utc::show_utc;
+pub use utc::{parse_utc, show_utc};
 
 #[cfg(test)]
 mod tests;

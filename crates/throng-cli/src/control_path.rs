@@ -37,7 +37,14 @@ pub(crate) fn control_path(
         _ => None,
     };
     let can = |process: &&Process| role.is_none_or(|role| process.role == role);
-    match found.iter().filter(can).collect::<Vec<_>>()[..] {
+    let mut matching: Vec<_> = found.iter().filter(can).collect();
+    // A calibration and a lab start servers of their own: another server is the one that is meant.
+    if role == Some(ProcessRole::Server) && matching.len() > 1 {
+        let (own, others): (Vec<_>, Vec<_>) =
+            matching.into_iter().partition(|process| is_child_of_throng(process.pid));
+        matching = if others.is_empty() { own } else { others };
+    }
+    match matching[..] {
         [one] => Ok(one.path.clone()),
         [] if !silent.is_empty() => Err(Failure::new(does_not_answer(silent[0]))),
         [] => Err(Failure::new(match role {
@@ -48,7 +55,7 @@ pub(crate) fn control_path(
             None => "no throng process of this user runs on this machine",
         })),
         _ => {
-            let table = table(&found);
+            let table = table(matching);
             Err(Failure::new(format!("several processes match; add --pid N\n\n{table}")))
         }
     }
@@ -70,8 +77,19 @@ pub(crate) fn does_not_answer(pid: u32) -> String {
     )
 }
 
+/// Reports whether the process was started by one of this program.
+fn is_child_of_throng(pid: u32) -> bool {
+    let parent = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let parent: u32 =
+            status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+        std::fs::read_link(format!("/proc/{parent}/exe")).ok()
+    };
+    parent().is_some_and(|parent| std::env::current_exe().is_ok_and(|this| this == parent))
+}
+
 /// Returns a table of processes.
-pub(crate) fn table(found: &[Process]) -> Table {
+pub(crate) fn table<'a>(found: impl IntoIterator<Item = &'a Process>) -> Table {
     use throng_report::render::Align::{Left, Right};
     let mut table =
         Table::with_head(["pid", "role", "what", "control"]).aligned(&[Right, Left, Left, Left]);

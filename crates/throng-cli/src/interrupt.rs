@@ -30,6 +30,10 @@ pub(crate) enum By {
     Parent = 1_000,
     /// `throng ctl shutdown`.
     Control,
+    /// A key of the terminal's view.
+    Key,
+    /// A button of the page.
+    Page,
 }
 
 impl Interrupt {
@@ -104,7 +108,8 @@ impl Interrupt {
     /// Returns the source of the first request to end, if there was one.
     pub(crate) fn requested(&self) -> Option<By> {
         let by = self.by.load(Ordering::Relaxed);
-        [By::Sigint, By::Sigterm, By::Parent, By::Control].into_iter().find(|it| *it as usize == by)
+        let all = [By::Sigint, By::Sigterm, By::Parent, By::Control, By::Key, By::Page];
+        all.into_iter().find(|it| *it as usize == by)
     }
 
     /// Requests the end from within the process.
@@ -121,6 +126,8 @@ impl fmt::Display for By {
             Self::Sigterm => "SIGTERM",
             Self::Parent => "the end of the parent process",
             Self::Control => "throng ctl shutdown",
+            Self::Key => "the key q",
+            Self::Page => "the button of the page",
         })
     }
 }
@@ -141,5 +148,10 @@ mod tests {
         interrupt.request(By::Parent);
         interrupt.request(By::Control);
         assert_eq!(interrupt.requested(), Some(By::Parent));
+        for by in [By::Control, By::Key, By::Page] {
+            let interrupt = Interrupt { by: Arc::default(), flags: Vec::new() };
+            interrupt.request(by);
+            assert_eq!(interrupt.requested(), Some(by));
+        }
     }
 }

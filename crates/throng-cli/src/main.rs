@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{compare, completions, ctl, doctor, lab, man, plan, report, run, serve, top};
+use commands::{compare, completions, ctl, doctor, lab, man, plan, report, run, serve, top, trial};
 use exit::{Exit, Failure, exit_codes};
 
 /// How many connections can a server hold, how fast can it accept them, and what stops it?
@@ -35,6 +35,7 @@ struct Throng {
 enum Command {
     Serve(serve::Serve),
     Run(run::Run),
+    Try(trial::Try),
     Lab(lab::Lab),
     Ctl(ctl::Ctl),
     Top(top::Top),
@@ -50,6 +51,7 @@ const EXAMPLES: &str = concat!(
     "\
 Examples:
   throng serve echo                        start a server on 127.0.0.1:5555
+  throng try scenario.yaml                 show what one user sends and receives
   throng run scenario.yaml                 load it
   throng ctl count                         count users or connections
   throng top                               watch a running server
@@ -74,6 +76,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Serve(serve) => serve.run(),
         Command::Run(run) => run.run(),
+        Command::Try(trial) => trial.run(),
         Command::Lab(lab) => lab.run(),
         Command::Ctl(ctl) => ctl.run(),
         Command::Top(top) => top.run(),

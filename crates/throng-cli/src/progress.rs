@@ -64,6 +64,11 @@ impl Progress {
         move |interval, previous| this.show(interval, previous)
     }
 
+    /// Reports whether this is a live view, which covers what else is printed.
+    pub(crate) fn is_view(&self) -> bool {
+        matches!(*self.0, Display::View(_))
+    }
+
     /// Prints a sentence beside the progress.
     pub(crate) fn note(&self, text: &str) {
         match &*self.0 {

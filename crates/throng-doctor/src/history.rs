@@ -1,5 +1,6 @@
 //! A run up to now, in the doctor's form: all intervals, without their histograms.
 
+use crate::two_modes::TwoModes;
 use throng_report::runfile::{RunFile, RunHeader};
 use throng_report::{AnswerGap, Histogram, Interval, LoadInterval, Outage, ProgramUse};
 
@@ -31,6 +32,8 @@ pub struct Sample {
     pub tcp: Quantiles,
     /// Time from the intended moment of a message until its answer.
     pub message: Quantiles,
+    /// Answers of two kinds, fast and slow, if the times of messages have two modes.
+    pub(crate) message_modes: Option<TwoModes>,
     /// Time from the intended moment of a join until its reply with status ok.
     pub join: Quantiles,
     /// Time from the intended moment of a push to a channel until its reply.
@@ -39,7 +42,7 @@ pub struct Sample {
     pub broadcast: Quantiles,
 }
 
-/// A histogram as four numbers.
+/// A histogram as five numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quantiles {
     /// Number of values.
@@ -48,6 +51,8 @@ pub struct Quantiles {
     pub p50_us: u64,
     /// 99th percentile, in microseconds.
     pub p99_us: u64,
+    /// Smallest value, in microseconds, as exact as a bucket of the histogram.
+    pub min_us: u64,
     /// Largest value, in microseconds.
     pub max_us: u64,
 }
@@ -127,6 +132,10 @@ impl Sample {
             connect: latency(|load| [&load.connect, load.latencies().connect]),
             tcp: latency(|load| [&load.tcp, load.latencies().tcp]),
             message: latency(|load| [&load.message, load.latencies().message]),
+            message_modes: interval
+                .load
+                .as_ref()
+                .and_then(|load| TwoModes::of(load.latencies().message)),
             join: latency(|load| [&load.join, load.latencies().join]),
             push: latency(|load| [&load.push, load.latencies().push]),
             broadcast: latency(|load| [&load.broadcast, load.latencies().broadcast]),
@@ -136,6 +145,7 @@ impl Sample {
                 load: interval.load.as_ref().map(|load| LoadInterval {
                     answer_gap: load.answer_gap,
                     outage: load.outage,
+                    early_closes: load.early_closes.clone(),
                     ..load.without_measured()
                 }),
                 server: interval.server.clone(),
@@ -158,6 +168,8 @@ impl Sample {
         if let (Some(load), Some(before)) = (&mut self.interval.load, &before.interval.load) {
             load.answer_gap = longer_gap(before.answer_gap, load.answer_gap);
             load.outage = merge_outages(before.outage, load.outage);
+            let room = EARLY_CLOSES_MAX.saturating_sub(load.early_closes.len());
+            load.early_closes.extend(before.early_closes.iter().take(room).cloned());
         }
         for (own, other) in [
             (&mut self.interval.programs, &mut before.interval.programs),
@@ -167,6 +179,7 @@ impl Sample {
         }
         let events = std::mem::take(&mut self.interval.events);
         self.interval.events = [before.interval.events, events].concat();
+        self.message_modes = self.message_modes.or(before.message_modes);
         self.interval.unseen = self.interval.unseen.take().or(before.interval.unseen);
         for (own, other) in [
             (&mut self.lag, before.lag),
@@ -218,6 +231,9 @@ fn merge_programs(own: &mut Vec<ProgramUse>, others: Vec<ProgramUse>) {
     }
 }
 
+/// Early closes that a sample keeps.
+const EARLY_CLOSES_MAX: usize = 64;
+
 impl Quantiles {
     /// Keeps the worse of two, with the count of both.
     fn merge_worse(&mut self, other: Self) {
@@ -228,12 +244,13 @@ impl Quantiles {
         self.count = count;
     }
 
-    /// Reduces a histogram to four numbers.
+    /// Reduces a histogram to five numbers.
     fn of(histogram: &Histogram) -> Self {
         Self {
             count: histogram.count(),
             p50_us: histogram.percentile(50.0),
             p99_us: histogram.percentile(99.0),
+            min_us: histogram.iter().next().map_or(0, |(us, _)| us),
             max_us: histogram.max(),
         }
     }

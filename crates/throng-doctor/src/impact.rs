@@ -213,7 +213,7 @@ fn slow(run: &RunView<'_>, kind: &LatencyKind) -> Option<Impact> {
         severity: Severity::Slowed,
         first_ms: first.interval.at_ms,
         last_ms: last.interval.at_ms,
-        what: format!("{}s took up to {} (p99)", kind.name, micros(worst)),
+        what: format!("{}s took up to {} (p99 of an interval)", kind.name, micros(worst)),
         evidence: Evidence {
             counter: format!("load.{}_us.p99", kind.name),
             from: (kind.of)(before).p99_us as f64,

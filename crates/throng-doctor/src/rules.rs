@@ -7,8 +7,14 @@
 
 mod accept_backlog;
 mod accept_queue_overflow;
+mod address_fails;
+mod answers_disordered;
+mod answers_missing;
+mod answers_repeated;
 mod backlog_clamped;
 mod cgroup_throttled;
+mod close_code;
+mod close_times;
 mod connections_max_reached;
 mod conntrack_full;
 mod cpu_contended;
@@ -21,13 +27,22 @@ mod half_open;
 mod handshakes_refused;
 mod hot_core;
 mod kernel_row;
+mod latency_grows;
+mod lost_answers;
+mod memory_grows;
 mod memory_runs_out;
+mod never_accepts;
+mod never_answers;
+mod not_http;
 mod orphans_aborted;
 mod port_conflict;
 mod ports_exhausted;
+mod proxy_saturated;
+mod rate_limited;
 mod retransmission;
 mod retransmits;
 mod rule;
+mod server_at_capacity;
 mod server_closes_early;
 mod server_cpu_saturated;
 mod server_lost;
@@ -35,6 +50,7 @@ mod server_restarted;
 mod server_slow;
 mod server_stalled;
 mod slow_consumers;
+mod slow_instance;
 mod softnet_drops;
 mod syn_queue_overflow;
 mod tcp_hash_crowded;
@@ -52,6 +68,9 @@ pub const RULES: &[Rule] = &[
     cpu_contended::RULE,
     generator_saturated::RULE,
     memory_runs_out::RULE,
+    address_fails::RULE,
+    never_accepts::RULE,
+    never_answers::RULE,
     server_lost::RULE,
     server_restarted::RULE,
     fds_exhausted::RULE,
@@ -66,19 +85,29 @@ pub const RULES: &[Rule] = &[
     accept_queue_overflow::RULE,
     syn_queue_overflow::RULE,
     softnet_drops::RULE,
+    not_http::RULE,
+    rate_limited::RULE,
     handshakes_refused::RULE,
+    answers_disordered::RULE,
     wrong_answers::RULE,
+    answers_repeated::RULE,
+    answers_missing::RULE,
     server_stalled::RULE,
+    latency_grows::RULE,
+    proxy_saturated::RULE,
     hot_core::RULE,
     server_cpu_saturated::RULE,
     slow_consumers::RULE,
     orphans_aborted::RULE,
     server_closes_early::RULE,
+    server_at_capacity::RULE,
+    slow_instance::RULE,
     server_slow::RULE,
     deliveries_missing::RULE,
     retransmits::RULE,
     time_wait_exhausted::RULE,
     tcp_hash_crowded::RULE,
+    memory_grows::RULE,
 ];
 
 #[cfg(test)]

@@ -279,7 +279,22 @@ impl<'a> RunView<'a> {
         let held = before.map_or(0, |before| before.connections).max(now.connections);
         LoadLevel { connections: held, ..before.filter(is_better).unwrap_or(now) }
     }
+
+    /// Reports whether the run went on after a failure at `at_ms`: in the end it had all its users,
+    /// and they sent as much as then.
+    pub(crate) fn went_on_after(&self, at_ms: Option<u64>) -> bool {
+        let Some((at_ms, last)) = at_ms.zip(self.samples.last()) else { return false };
+        let (then, end) = (self.load_at(at_ms), self.load_at(last.interval.at_ms));
+        end.connections as f64 >= (self.header.users_planned as f64 * ALL_SHARE).max(1.0)
+            && end.messages_per_s >= then.messages_per_s * AS_BEFORE_SHARE
+    }
 }
+
+/// The share of the planned users that counts as all of them: some are connecting again.
+const ALL_SHARE: f64 = 0.9;
+
+/// The share of the messages a second with which a run goes on.
+const AS_BEFORE_SHARE: f64 = 0.5;
 
 impl LoadLevel {
     /// Returns the load in one interval.

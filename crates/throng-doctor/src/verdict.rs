@@ -7,6 +7,7 @@ use throng_report::{Finding, Grade, Severity, Summary};
 use crate::diagnosis::RuleFinding;
 use crate::headroom::{Headroom, headroom};
 use crate::impact::{FAILURES_ONE_IN, GAP_MS};
+use crate::progress::failed_in_part;
 use crate::rules::{FindingClass, RuleTrait};
 use crate::run_view::{LoadLevel, RunView};
 
@@ -14,17 +15,20 @@ use crate::run_view::{LoadLevel, RunView};
 pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
     let is_caveat = |(rule, _): &&RuleFinding| rule.has(RuleTrait::OtherPrograms);
     let caveat = found.iter().find(is_caveat).map(|(_, finding)| finding);
-    let cause = found.first().map(|(_, first)| first);
-    let cause = cause.filter(|first| first.severity > Severity::Noted);
+    let cause = found.first().map(|(_, first)| first).filter(|one| one.severity > Severity::Noted);
     let mut verdict = match (missed(run), cause) {
         (Some(missed), Some(cause)) => {
             format!("Missed: {missed}{}: {}", at_load(run, cause), cause_and_remedy(cause))
         }
         (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run)),
         (None, Some(cause)) => {
-            let did = if cause.severity == Severity::Stopped { "Stopped" } else { "Slowed down" };
-            let at = at_load(run, cause);
-            format!("{did} on the {} side{at}: {}", cause.side, cause_and_remedy(cause))
+            let did = match cause.severity {
+                Severity::Stopped if failed_in_part(run, &found[0]) => "Failed in part",
+                Severity::Stopped => "Stopped",
+                Severity::Slowed | Severity::Noted => "Slowed down",
+            };
+            let what = at_load(run, cause) + ": " + &cause_and_remedy(cause);
+            format!("{did} on the {} side{what}", cause.side)
         }
         (None, None) => nothing_stopped_it(run, caveat),
     };
@@ -281,10 +285,12 @@ mod tests {
             .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2)
             .loaded(|load, second| load.connect_failed.add("timeout", u64::from(second > 8)));
         let verdict = verdict_of(&run);
-        let begin = "Stopped on the server side at 600 connections, 200/s connects and 1k/s \
+        let begin = "Failed in part on the server side at 600 connections, 200/s connects and 1k/s \
                      messages: the server's accept queue, which holds 129, overflowed 320 times; \
                      do: throng serve --backlog";
         assert!(verdict.starts_with(begin), "{verdict}");
+        let stopped = run.loaded(|load, _| load.counters.connected = 600);
+        assert!(verdict_of(&stopped).starts_with("Stopped on the server side"));
     }
 
     #[test]
@@ -430,8 +436,9 @@ mod tests {
         assert!(verdict_of(&slow).starts_with("Nothing stopped it"), "below what a person notices");
         let verdict = judged(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
         let begin = "Missed: message.p99 51.2 ms, asked < 10ms at 200 connections, 200/s connects \
-                     and 1k/s messages: the server was slow: messages took 51.2 ms (p99) while the \
-                     server used 0.02 of the 2 CPUs that it may use; do: find where";
+                     and 1k/s messages: the server was slow: messages took 51.2 ms (p99 of \
+                     the worst interval) while the server used 0.02 of the 2 CPUs that it \
+                     may use; do: find where";
         assert!(verdict.starts_with(begin), "{verdict}");
         let verdict =
             judged(&slow, &["message.p99 < 10ms", "message.p50 < 1ms", "message.max < 20ms"]);

@@ -93,7 +93,7 @@ impl Activity {
     }
 
     fn of(&mut self, key: Key) -> &mut ConnectionActivity {
-        if self.connections.len() >= CONNECTIONS_MAX {
+        if self.connections.len() >= CONNECTIONS_MAX && !self.connections.contains_key(&key) {
             self.forget_least();
         }
         self.connections.entry(key).or_default()
@@ -131,6 +131,16 @@ mod tests {
         assert_eq!(busiest[0], (Key::new(3, 0), first));
         assert_eq!((busiest.len(), busiest[1].0), (100, Key::new(99, 0)));
         assert_eq!(activity.work_missed_max, 0);
+    }
+
+    #[test]
+    fn a_connection_in_a_full_table_needs_no_room() {
+        let mut activity = Activity::new(Instant::ZERO);
+        for index in 0..CONNECTIONS_MAX as u32 {
+            activity.received(Key::new(index, 0), 100);
+        }
+        activity.received(Key::new(0, 0), 100);
+        assert_eq!((activity.busiest().len(), activity.work_missed_max), (CONNECTIONS_MAX, 0));
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub(crate) struct Plateau {
     broadcast: Option<ProbeReport>,
 }
 
-/// Returns the result of each `hold` after a `ramp`.
+/// Returns the result of each `hold` after a `ramp`, and of each of the `steps`.
 pub(crate) fn plateaus(facts: &RunFacts<'_>) -> Vec<Plateau> {
     let (mut at_ms, mut users) = (0, 0);
     let mut plateaus = Vec::new();
@@ -93,7 +93,11 @@ pub(crate) fn plateaus(facts: &RunFacts<'_>) -> Vec<Plateau> {
             Phase::Hold { .. } => {
                 plateaus.push(plateau(users, facts.intervals(), &probes, (from_ms, at_ms)));
             }
-            Phase::Arrivals { .. } => {}
+            Phase::Step { to, .. } => {
+                users = u64::from(*to);
+                plateaus.push(plateau(users, facts.intervals(), &probes, (from_ms, at_ms)));
+            }
+            Phase::Spike { .. } | Phase::Arrivals { .. } | Phase::Recorded { .. } => {}
         }
     }
     plateaus

@@ -51,8 +51,7 @@ impl RunContent {
     /// version can parse it.
     pub fn of_header(header: RunHeader) -> Self {
         let ScenarioSource { path, source } = &header.scenario;
-        let thresholds = Scenario::parse(source, path)
-            .map_or_else(|_| Vec::new(), |scenario| scenario.thresholds);
+        let thresholds = Scenario::parse_thresholds(source, path).unwrap_or_default();
         Self::new(header, thresholds)
     }
 
@@ -108,9 +107,16 @@ impl RunContent {
         &self.header
     }
 
-    /// Returns what follows from the run so far.
+    /// Returns what follows from the run so far. A threshold whose value is not measured yet is not
+    /// missed: the diagnosis does not know it.
     pub fn so_far(&self) -> RunResult {
-        self.result(self.fold.finish(None, 0))
+        let summary = self.fold.finish(None, 0);
+        let is_known = |threshold: &&Threshold| !threshold.is_unmeasured(&summary);
+        let judge = |threshold: &Threshold| threshold.judge(&summary);
+        let known: Vec<_> = self.thresholds.iter().filter(is_known).map(judge).collect();
+        let diagnosis = diagnose(&self.history, &summary, &known);
+        let judgements = self.thresholds.iter().map(judge).collect();
+        RunResult { summary, judgements, diagnosis }
     }
 
     /// Returns what follows from a run that is over. `lines_lost` is the number of lines that are
@@ -173,5 +179,28 @@ impl RunResult {
     /// Returns the result that decides the exit code.
     pub fn exit(&self) -> RunExit {
         RunExit::of(&self.summary, &self.judgements)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_report::LoadInterval;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_measured_yet_is_missed_only_when_the_run_is_over() {
+        let thresholds = vec!["broadcast.p99 < 100ms".parse().unwrap()];
+        let mut content = RunContent::new(RunHeader::default(), thresholds);
+        for second in 0..3 {
+            let load = Some(LoadInterval::default());
+            let span_ms = if second == 0 { 0 } else { 1_000 };
+            content.add(&Interval { at_ms: second * 1_000, span_ms, load, ..Interval::default() });
+        }
+        let so_far = content.so_far();
+        assert!(!so_far.diagnosis.verdict.contains("Missed"), "{}", so_far.diagnosis.verdict);
+        assert_eq!(so_far.judgements.len(), 1);
+        let over = content.finish(RunEndReason::Finished, 0);
+        assert!(over.diagnosis.verdict.starts_with("Missed: broadcast.p99"));
     }
 }

@@ -7,7 +7,10 @@
 mod config;
 mod core_stats;
 mod departures;
+mod error_log;
+mod error_name;
 mod error_samples;
+mod followed;
 mod incidents;
 mod marker;
 mod probe_ledger;
@@ -15,6 +18,9 @@ mod probe_tally;
 mod probes;
 mod recorder;
 mod starts;
+pub(crate) mod trace_format;
+mod tracer;
+mod upgrade_answer;
 mod users;
 
 use std::sync::Arc;
@@ -27,24 +33,27 @@ use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
 use throng_proto::websocket::{Scratch, WebSocketLimits};
 
 pub use crate::user::{
-    ConnectFailure, ErrorKind, RESTART_PAUSE, User, UserEvent, UserSession, WebSocket,
+    ConnectFailure, ErrorKind, IterationEnd, RESTART_PAUSE, User, UserEvent, UserSession, WebSocket,
 };
 pub use config::GeneratorConfig;
-pub use core_stats::CoreStats;
-pub use error_samples::ErrorSample;
+pub use core_stats::{AddressTally, CoreStats};
+pub use error_log::ErrorLog;
 pub use incidents::Incidents;
 pub(crate) use incidents::{gap_of_all, outage_of_all};
 pub use probe_tally::ProbeTally;
 pub use probes::ProbeMessage;
+pub use tracer::{TraceMessage, TraceOptions};
 
 use crate::scenario::Model;
-use crate::user::{Encoder, Input, is_done};
+use crate::user::{Encoder, Input, Payload, TraceEvent, is_done};
 use config::{RunPhase, RunState};
 use departures::Departures;
 use error_samples::ErrorSamples;
+use followed::Followed;
 use probe_ledger::ProbeOrder;
 use probes::{ProbeSender, Probes};
 use starts::{DueAction, Starts};
+use tracer::Tracer;
 
 /// Messages from the control thread to a core, and between cores.
 #[derive(Debug)]
@@ -87,14 +96,20 @@ pub struct Generator {
     /// True when the schedule is over and the last probes are still being delivered.
     awaits_probes: bool,
     samples: ErrorSamples,
+    followed: Followed,
+    /// Shows the users that are watched, if there are any.
+    tracer: Option<Box<Tracer>>,
     stats: Box<CoreStats>,
 }
 
 impl Generator {
     /// Creates the generator of core `core` of `cores`.
     pub fn new(config: Arc<GeneratorConfig>, core: CoreId, cores: usize) -> Self {
-        let mut stats = Box::new(CoreStats::new(core, config.program.classes().len()));
+        let mut stats = CoreStats::new(core, config.program.classes().len());
         stats.steps.resize_with(config.program.step_names().len(), Default::default);
+        if config.targets.len() > 1 {
+            stats.addresses = vec![AddressTally::default(); config.targets.len()];
+        }
         Self {
             starts: Starts::new(&config, core, cores),
             departures: Departures::default(),
@@ -104,7 +119,9 @@ impl Generator {
             probes: Probes::new(&config, core, cores),
             awaits_probes: false,
             samples: ErrorSamples::default(),
-            stats,
+            followed: Followed::default(),
+            tracer: config.trace.as_ref().map(|trace| Box::new(Tracer::new(trace, &config))),
+            stats: Box::new(stats),
             run: RunState::new(config),
         }
     }
@@ -125,10 +142,11 @@ impl Generator {
         id: u64,
         due: Instant,
     ) {
-        let class = self.run.config.program.class_of(id);
+        let number = id + self.run.config.first_user;
+        let class = self.run.config.program.class_of(number);
         self.stats.counters.users_started += 1;
         self.stats.lag.record_us(cx.now().micros_since(due));
-        let user = User::new(id, class as u16, self.run.config.seed, due);
+        let user = User::new(number, class as u16, self.run.config.seed, due);
         let key = cx.insert(UserSession::Raw, user);
         self.starts.started(id, key.index());
         cx.notify(key);
@@ -243,7 +261,12 @@ impl Generator {
                 let (program, encoder) = (&self.run.config.program, &mut self.encoder);
                 let sender = ProbeSender { program, user, session, out, encoder };
                 let probes = self.probes.as_mut().filter(|_| is_open);
-                probes.is_some_and(|probes| probes.write(order.number, sender, &mut self.stats))
+                let is_sent = probes
+                    .is_some_and(|probes| probes.write(order.number, sender, &mut self.stats));
+                if is_sent && self.tracer.is_some() {
+                    self.trace_probe(conn);
+                }
+                is_sent
             })
         });
         let Some(probes) = &mut self.probes else { return };
@@ -362,7 +385,10 @@ impl<D: GeneratorDriver> App<D> for Generator {
         for _ in 0..STARTS_PER_TURN_MAX {
             match self.starts.pop(now) {
                 Some(DueAction::Start { id, due }) => self.start_user(cx, id, due),
-                Some(DueAction::Stop { id, index }) => self.stop_user(cx, index, Some(id)),
+                Some(DueAction::Stop { id, index }) => {
+                    let number = id + self.run.config.first_user;
+                    self.stop_user(cx, index, Some(number));
+                }
                 None => break,
             }
         }
@@ -403,12 +429,16 @@ impl<D: GeneratorDriver> App<D> for Generator {
 
     fn event(&mut self, conn: &mut Conn<'_, D, Self>, event: UserEvent<'_>) {
         let input = match event {
-            UserEvent::Bytes(bytes) => Input::Bytes(bytes),
+            UserEvent::Bytes(bytes) => {
+                self.trace(conn, TraceEvent::Received(Payload::Bytes(bytes)));
+                Input::Bytes(bytes)
+            }
             UserEvent::WebSocket(event) => return self.websocket_event(conn, event),
             UserEvent::UpgradeViolated(violation, head) => {
                 self.step(conn, Input::Violated(violation, Some(&head)));
                 return;
             }
+            UserEvent::UpgradeRefused(answer, body) => Input::Refused(answer, body),
             UserEvent::HeartbeatDue => Input::HeartbeatDue,
         };
         self.step(conn, input);

@@ -3,27 +3,47 @@
 //! A user is an index into this list and a few counters. Payloads, patterns and loops are in side
 //! tables that all users of a core share; no op allocates.
 
+mod capture;
 mod channel_request;
+mod choice;
 mod compile;
 pub(crate) mod compiler;
+mod condition;
+mod describe;
 mod dialogue;
+mod difference;
 mod handshake;
+mod json_pattern;
+mod json_place;
 mod matcher;
 mod message;
 mod op;
 mod step_index;
 mod transaction;
+mod step_origin;
+mod think_time;
+mod trial;
 
-pub use crate::scenario::{Broadcast, OnError, Probe, Protocol, Template, TemplateVars};
+pub use crate::scenario::{
+    Broadcast, DataTable, OnError, Probe, Protocol, Template, Variable, VariableScope,
+};
+pub use capture::{Capture, CapturePlace, SentPart};
 pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
+pub use choice::Choice;
+pub use condition::{Condition, Relation};
 pub use dialogue::NextAnswer;
 pub use handshake::Handshake;
+pub use json_pattern::{JsonOrder, JsonPattern, JsonTest};
+pub use json_place::JsonPlace;
 pub use matcher::{MatchProgress, Matcher};
-pub use message::{IncomingMessage, MessagePattern, Pattern};
+pub use message::{IncomingMessage, MessagePart, MessagePattern, Pattern};
 pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
 pub(crate) use op::{OpFacts, OpRole, OpSum};
 pub use step_index::StepIndex;
 pub use transaction::{TRANSACTIONS_MAX, Transaction};
+pub use step_origin::StepOrigin;
+pub use think_time::{ThinkLaw, ThinkTime};
+pub use trial::STAY_SPAN;
 
 use std::time::Duration;
 
@@ -38,22 +58,31 @@ pub struct Program {
     ops: Vec<Op>,
     /// Facts of each op.
     facts: Vec<OpFacts>,
+    /// Step of each op.
+    origins: Vec<StepOrigin>,
     templates: Vec<Template>,
     matchers: Vec<Matcher>,
     loops: Vec<Loop>,
     transactions: Vec<Transaction>,
     step_names: Vec<String>,
+    think_times: Vec<ThinkTime>,
+    conditions: Vec<Condition>,
+    choices: Vec<Choice>,
     protocol: Protocol,
     handshakes: Vec<Handshake>,
     patterns: Vec<MessagePattern>,
     topics: Vec<TopicTemplate>,
     requests: Vec<ChannelRequest>,
     probe: Option<Probe>,
+    tables: Vec<DataTable>,
+    sent_parts: Vec<SentPart>,
     classes: Vec<ProgramClass>,
     weight_total: u64,
     /// Coprime to `weight_total`, so that its multiples visit every residue once.
     stride: u64,
     dialogue: Dialogue,
+    /// Texts that no report and no trace shows.
+    secrets: Vec<String>,
 }
 
 /// A class of users in a program.
@@ -101,6 +130,11 @@ pub enum Turns {
         /// Time after which no turn begins.
         span_ns: u64,
     },
+    /// Turns without a pause, as long as a condition holds.
+    While {
+        /// Index of the [`Program::condition`].
+        condition: u32,
+    },
 }
 
 impl Loop {
@@ -115,6 +149,18 @@ impl Loop {
             Turns::Every { pace, turns } => (turn < turns).then(|| nanos(pace.due(turn))),
             Turns::Times(times) => (turn < times).then_some(passed_ns),
             Turns::For { span_ns } => (turn == 0 || passed_ns < span_ns).then_some(passed_ns),
+            // Its user knows whether it holds.
+            Turns::While { .. } => Some(passed_ns),
+        }
+    }
+
+    /// Returns the loop as one user has it: its turns deviate in their own way.
+    pub fn of_user(self, seed: u64, user: u64) -> Self {
+        match self.turns {
+            Turns::Every { pace, turns } => {
+                Self { turns: Turns::Every { pace: pace.of_user(seed, user), turns }, ..self }
+            }
+            _ => self,
         }
     }
 
@@ -123,7 +169,7 @@ impl Loop {
     pub fn turns_due(&self, passed: Duration) -> u64 {
         match self.turns {
             Turns::Every { pace, turns } => pace.turns_due(passed).min(turns),
-            Turns::Times(_) | Turns::For { .. } => 0,
+            Turns::Times(_) | Turns::For { .. } | Turns::While { .. } => 0,
         }
     }
 
@@ -149,6 +195,16 @@ impl Program {
         &self.ops
     }
 
+    /// Returns the step of the scenario to which the op at `pc` belongs.
+    pub fn origin(&self, pc: u32) -> &StepOrigin {
+        &self.origins[pc as usize]
+    }
+
+    /// Returns the texts that no report and no trace shows.
+    pub(crate) fn secrets(&self) -> &[String] {
+        &self.secrets
+    }
+
     /// Returns the message of an [`Op::Send`].
     pub fn template(&self, index: u32) -> &Template {
         &self.templates[index as usize]
@@ -159,9 +215,24 @@ impl Program {
         &self.matchers[index as usize]
     }
 
+    /// Returns the think time of an [`Op::Think`].
+    pub fn think_time(&self, index: u32) -> &ThinkTime {
+        &self.think_times[index as usize]
+    }
+
     /// Returns the loop of an [`Op::LoopBegin`] or [`Op::LoopEnd`].
     pub fn loop_at(&self, index: u32) -> &Loop {
         &self.loops[index as usize]
+    }
+
+    /// Returns a condition.
+    pub fn condition(&self, index: u32) -> &Condition {
+        &self.conditions[index as usize]
+    }
+
+    /// Returns the choice of an [`Op::Choose`].
+    pub fn choice(&self, index: u32) -> &Choice {
+        &self.choices[index as usize]
     }
 
     /// Returns a range of loop indexes that includes all loops that [contain](Loop::contains) `pc`.
@@ -209,7 +280,7 @@ impl Program {
     pub(crate) fn steps_of_turn(&self, looping: &Loop) -> impl Iterator<Item = StepIndex> {
         let measures = |pc: &u32| {
             let facts = self.facts[*pc as usize];
-            facts.latency.is_some() && facts.role != OpRole::Sends
+            facts.latency.is_some() && !matches!(facts.role, OpRole::Sends { .. })
         };
         let first = (looping.body..looping.after).find(measures);
         let body = looping.body;
@@ -238,6 +309,15 @@ impl Program {
         &self.patterns[index as usize]
     }
 
+    /// Returns the rule for the message or the response that the op at `pc` waits for.
+    pub(crate) fn message_rule(&self, pc: u32) -> Option<&MessagePattern> {
+        match self.op(pc) {
+            Op::ExpectMessage { pattern, .. } => Some(self.pattern(pattern)),
+            Op::Request { request } => self.request(request).response.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Returns the request of an [`Op::Request`].
     pub fn request(&self, index: u32) -> &ChannelRequest {
         &self.requests[index as usize]
@@ -253,6 +333,21 @@ impl Program {
         self.probe.as_ref()
     }
 
+    /// Reports whether the op at `pc` waits for what comes unasked.
+    pub fn is_receive(&self, pc: u32) -> bool {
+        matches!(self.facts[pc as usize].role, OpRole::Receives { .. })
+    }
+
+    /// Returns the data files.
+    pub fn tables(&self) -> &[DataTable] {
+        &self.tables
+    }
+
+    /// Returns the parts of a sent message that its user stores.
+    pub fn sent_parts(&self) -> &[SentPart] {
+        &self.sent_parts
+    }
+
     /// Returns the classes in the order of the scenario.
     pub fn classes(&self) -> &[ProgramClass] {
         &self.classes
@@ -263,14 +358,19 @@ impl Program {
         self.classes.iter().map(|class| class.sum.traffic).max().unwrap_or_default()
     }
 
-    /// Reports whether class `class` has an `expect` step.
+    /// Reports whether class `class` has an `expect` or a `receive` step.
     pub fn expects(&self, class: usize) -> bool {
-        self.roles_of(class).any(|role| matches!(role, OpRole::Expects { .. }))
+        let waits = |role| matches!(role, OpRole::Expects { .. } | OpRole::Receives { .. });
+        self.roles_of(class).any(waits)
     }
 
-    /// Reports whether all `expect` steps of class `class` skip messages that do not match.
+    /// Reports whether all `expect` and `receive` steps of class `class` skip messages that do not
+    /// match.
     pub fn skips_others(&self, class: usize) -> bool {
-        self.roles_of(class).all(|role| role != OpRole::Expects { skips_others: false })
+        self.roles_of(class).all(|role| match role {
+            OpRole::Expects { skips_others } | OpRole::Receives { skips_others } => skips_others,
+            _ => true,
+        })
     }
 
     /// Reports whether users of class `class` close their connections by RST and never in another

@@ -4,6 +4,7 @@ mod collect;
 mod first_errors;
 mod probes;
 mod shortages;
+mod trial;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -14,7 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant as WallClock};
 
-use throng_base::units::{brief_count, show_count, show_duration};
 use throng_driver::{
     Clock, Cores, CoresOptions, Errno, MailboxSender, SocketOptions, fdtable, process,
 };
@@ -22,13 +22,14 @@ use throng_engine::{Core, CoreLimits};
 use throng_report::{Limit, LoadInterval, RunEventKind};
 
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
-use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage};
+use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage, TraceOptions};
 use crate::program::Program;
-use crate::scenario::{Phase, Reach, Scenario, Target};
+use crate::scenario::{Phase, Reach, Scenario, Target, outline, phase_name};
 use crate::source::SourcePlan;
 use crate::steps::send::SEND_BYTES_MAX;
 pub use collect::Collector;
 use shortages::Shortages;
+pub use trial::Trial;
 
 /// Options of a run that the command line may set.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +67,8 @@ pub struct LoadPlan {
     phases: Vec<Phase>,
     options: SocketOptions,
     seed: u64,
+    first_user: u64,
+    trace: Option<TraceOptions>,
 }
 
 /// Error of planning or starting a run.
@@ -145,7 +148,14 @@ impl LoadPlan {
             phases: scenario.load.clone(),
             options: options.sockets,
             seed: options.seed.unwrap_or(1),
+            first_user: 0,
+            trace: None,
         })
+    }
+
+    /// Watches users during the run.
+    pub fn watch_users(&mut self, trace: TraceOptions) {
+        self.trace = Some(trace);
     }
 
     /// Returns the compiled program of the users.
@@ -164,6 +174,11 @@ impl LoadPlan {
     /// Returns the names of the phases in reports.
     pub fn phase_names(&self) -> Vec<String> {
         self.phases.iter().map(phase_name).collect()
+    }
+
+    /// Returns the load in a line: the names of the phases, each repeated part once.
+    pub fn load_outline(&self) -> String {
+        outline(&self.phases)
     }
 }
 
@@ -195,6 +210,7 @@ impl RunningLoad {
         let limits = limits(&plan.program);
         let self_connect_possible = plan.self_connect_possible();
         let probe = plan.program.probe().cloned();
+        let addresses = plan.targets.clone();
         let shortages = Shortages::new(&plan.sources, &plan.targets, cores);
         let config = Arc::new(GeneratorConfig {
             program: plan.program,
@@ -205,6 +221,8 @@ impl RunningLoad {
             options: plan.options,
             seed: plan.seed,
             start_at,
+            first_user: plan.first_user,
+            trace: plan.trace,
         });
         // Each core opens all fds that it uses.
         let private_fds = plan.capacity.private_fds;
@@ -218,7 +236,7 @@ impl RunningLoad {
         .map_err(LoadError::Start)?;
         let (reply, replies) = mpsc::channel();
         let post = cores.sender();
-        let collector = Collector::new(post.cores(), phases, classes, probe.as_ref());
+        let collector = Collector::new(post.cores(), phases, classes, addresses, probe.as_ref());
         let collector = collector.with_steps(&steps);
         let rss_bytes_at_start = process::rss_bytes();
         Ok(Self {
@@ -325,7 +343,12 @@ impl RunningLoad {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Resolve { target, error } => write!(f, "{target} has no address: {error}"),
+            Self::Resolve { target, error } => write!(
+                f,
+                "the name {} has no address: {error}; correct the target's name, or check the \
+                 resolver (getent hosts {})",
+                target.host, target.host
+            ),
             Self::Options(what) => f.write_str(what),
             Self::Start(errno) => write!(f, "cannot start the generator's cores: {errno}"),
         }
@@ -360,21 +383,6 @@ fn limits(program: &Program) -> CoreLimits {
     let limits = CoreLimits::default();
     let needed = program.message_bytes_max() + SEND_BYTES_MAX;
     CoreLimits { pending_bytes_max: limits.pending_bytes_max.max(needed), ..limits }
-}
-
-fn phase_name(phase: &Phase) -> String {
-    match phase {
-        Phase::Ramp { to, over } => {
-            format!("ramp to {} over {}", show_count(u64::from(*to)), show_duration(*over))
-        }
-        Phase::Hold { span } => format!("hold for {}", show_duration(*span)),
-        Phase::Arrivals { from, to, .. } if from == to => {
-            format!("arrivals {}/s", brief_count(*from))
-        }
-        Phase::Arrivals { from, to, .. } => {
-            format!("arrivals {}/s to {}/s", brief_count(*from), brief_count(*to))
-        }
-    }
 }
 
 fn resolve(target: &Target) -> Result<Vec<SocketAddr>, LoadError> {

@@ -6,7 +6,10 @@
 //! language.
 
 pub(crate) mod channel;
+pub(crate) mod condition;
+mod data;
 mod diagnostics;
+mod escape;
 mod expression;
 pub(crate) mod flow;
 pub(crate) mod json;
@@ -23,11 +26,19 @@ pub(crate) mod step_list;
 pub(crate) mod step_name;
 mod target;
 mod template;
+mod template_error;
 pub(crate) mod values;
+mod variable;
+mod variable_names;
+mod variable_parser;
 
+pub use data::{DataFileError, DataTable, RowOrder};
+pub(crate) use data::{is_name, is_reserved};
 pub use diagnostics::{Diagnostic, Diagnostics};
+pub use escape::Escape;
 pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
-pub use load::{Model, Phase, Spacing};
+pub use load::{Curve, Model, Phase, Spacing};
+pub(crate) use load::{outline, phase_name, read_curve};
 pub use on_error::OnError;
 pub use params::{Params, read_params, with_params};
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
@@ -36,10 +47,16 @@ pub use quantity::Quantity;
 pub use step::Step;
 pub(crate) use step::compile_steps;
 pub use target::{Reach, Scheme, Target, TargetError, needs_no_permission};
-pub use template::{Segment, Template, TemplateError, TemplateVars};
+pub use template::{Segment, Template};
+pub use template_error::TemplateError;
+pub(crate) use variable::STORED_BYTES_MAX;
+pub use variable::{Variable, VariableScope};
+
+use std::path::Path;
 
 use throng_report::Threshold;
 
+use crate::program::SentPart;
 use crate::steps::STEPS;
 use node::{Kind, Node};
 use reader::Reader;
@@ -59,6 +76,12 @@ pub struct Scenario {
     pub probe: Option<Probe>,
     /// Thresholds that the run must meet.
     pub thresholds: Vec<Threshold>,
+    /// Data files, whose rows the users get.
+    pub tables: Vec<DataTable>,
+    /// Texts that no report and no trace shows: values of the environment.
+    pub secrets: Vec<String>,
+    /// Parts of a sent message that its user keeps.
+    pub(crate) sent_parts: Vec<SentPart>,
 }
 
 /// A class of users, all with the same steps.
@@ -75,28 +98,49 @@ pub struct Class {
 }
 
 impl Scenario {
-    /// Parses the YAML text `source`. Diagnostics refer to it as `name`.
+    /// Parses the YAML text `source`. Diagnostics refer to it as `name`, its path; the paths of its
+    /// data files count from the folder of `name`.
     pub fn parse(source: &str, name: &str) -> Result<Self, Diagnostics> {
-        let mut reader = Reader::new(source);
-        let scenario = match Node::parse(source) {
-            Ok(mut root) => {
-                params::substitute(&mut reader, &mut root);
-                // A value that is missing makes no other mistakes.
-                if reader.mistakes.is_empty() { read(&mut reader, &root) } else { None }
-            }
-            Err(mistake) => {
-                reader.mistakes.push(mistake);
-                None
-            }
-        };
-        match scenario {
-            Some(scenario) if reader.mistakes.is_empty() => Ok(scenario),
-            _ => Err(Diagnostics::new(name, source, reader.mistakes)),
-        }
+        let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+        parse_with(source, name, |reader, root| read(reader, root, folder))
+    }
+
+    /// Parses only the thresholds of the YAML text `source`. It needs neither its data files nor
+    /// its environment.
+    pub fn parse_thresholds(source: &str, name: &str) -> Result<Vec<Threshold>, Diagnostics> {
+        parse_with(source, name, |reader, root| {
+            let Kind::Map(entries) = &root.kind else { return Some(Vec::new()) };
+            let node = entries.iter().find(|(key, _)| key.scalar() == Some("thresholds"));
+            reader.knows_steps = false;
+            node.map_or(Some(Vec::new()), |(_, node)| read_thresholds(reader, node))
+        })
     }
 }
 
-fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Scenario> {
+fn parse_with<T>(
+    source: &str,
+    name: &str,
+    read: impl FnOnce(&mut Reader<'_>, &Node) -> Option<T>,
+) -> Result<T, Diagnostics> {
+    let mut reader = Reader::new(source);
+    let parsed = match Node::parse(source) {
+        Ok(mut root) => {
+            params::substitute(&mut reader, &mut root);
+            // A value that is missing makes no other mistakes.
+            if reader.mistakes.is_empty() { read(&mut reader, &root) } else { None }
+        }
+        Err(mistake) => {
+            reader.mistakes.push(mistake);
+            None
+        }
+    };
+    match parsed {
+        Some(parsed) if reader.mistakes.is_empty() => Ok(parsed),
+        _ => Err(Diagnostics::new(name, source, reader.mistakes)),
+    }
+}
+
+fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario> {
     if matches!(root.kind, Kind::Nothing) {
         reader.error(0..0, "the scenario is empty", "`target`, `load` and `user` belong here");
         return None;
@@ -106,13 +150,10 @@ fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Scenario> {
     let target = target.and_then(|node| read_target(reader, node));
     let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref());
     reader.protocol = protocol;
-    let probe = match fields.get("probe") {
-        None => Some(None),
-        Some(node) => probe::read(reader, node).map(Some),
-    };
+    let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
     let load =
         reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
-    let load = load.and_then(|node| load::read(reader, node));
+    let load = load.and_then(|node| load::read(reader, node, folder));
     let on_error = fields.get("on_error");
     let classes = match (fields.get("user"), fields.get("users")) {
         (Some(user), None) => {
@@ -147,13 +188,31 @@ fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Scenario> {
     // Thresholds may name steps.
     let thresholds =
         fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
+    // It uses the values that the steps store.
+    let probe = match fields.get("probe") {
+        None => Some(None),
+        Some(node) => {
+            reader.names.begin_probe();
+            probe::read(reader, node).map(Some)
+        }
+    };
+    let load = load?;
+    if let Some(node) = fields.get("data") {
+        data::check_rows(reader, node, &load);
+    }
+    data?;
+    let stored = reader.names.stored().iter().enumerate();
+    let sent_parts = stored.filter_map(|(slot, name)| SentPart::of_variable(name, slot as u16));
     Some(Scenario {
         target: target?,
         protocol,
-        load: load?,
+        load,
         classes: classes?,
         probe: probe?,
         thresholds: thresholds?,
+        sent_parts: sent_parts.collect(),
+        tables: std::mem::take(&mut reader.names.tables),
+        secrets: std::mem::take(&mut reader.names.secrets),
     })
 }
 
@@ -194,6 +253,7 @@ fn read_class(reader: &mut Reader<'_>, name: &Node, node: &Node) -> Option<Class
         Some(node) => on_error::read(reader, node),
     };
     let steps = reader.require(&fields, "user", &what, "user: [connect, wait: 1s, close]");
+    reader.names.begin_class();
     let steps = steps.and_then(|node| step_list::read(reader, node, STEPS));
     Some(Class { name, weight: weight?, steps: steps?, on_error: on_error? })
 }
@@ -225,7 +285,10 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     let text = reader.text(node, "a threshold", "a comparison such as connect.p99 < 100ms")?;
     let read = text.parse::<Threshold>();
     match &read {
-        Ok(threshold) => step_name::check_threshold(reader, node, threshold),
+        Ok(threshold) if reader.knows_steps => {
+            step_name::check_threshold(reader, node, threshold);
+        }
+        Ok(_) => {}
         Err(error) => {
             let span = reader.inner_span(node, error.span.clone());
             let label = match &error.suggestion {
@@ -238,9 +301,10 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     read.ok()
 }
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "target",
     "protocol",
+    "data",
     "load",
     "user",
     "users",

@@ -10,6 +10,7 @@ mod curve;
 mod open;
 mod paced;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use closed::{ClosedSchedule, ScheduleEvent, UserChange};
@@ -27,30 +28,30 @@ pub fn length(phases: &[Phase]) -> Duration {
 /// Returns the maximum number of users at once in the closed model. In the open model it depends on
 /// how long the users' steps take, so this returns [`arrivals_total`], an upper bound.
 pub fn peak_users(phases: &[Phase]) -> u64 {
-    let ramps = phases.iter().map(|phase| match phase {
-        Phase::Ramp { to, .. } => u64::from(*to),
-        _ => 0,
-    });
-    ramps.max().unwrap_or(0).max(arrivals_total(phases))
+    u64::from(ClosedSchedule::new(phases).peak_users()).max(arrivals_total(phases))
 }
 
 /// Returns the maximum number of users that start per second: the highest arrival rate, or the
 /// steepest ramp up. In the closed model, users that begin another iteration add to it.
 pub fn peak_rate(phases: &[Phase]) -> f64 {
-    let mut users = 0;
-    let mut most = 0.0f64;
-    for phase in phases {
-        match *phase {
-            Phase::Ramp { to, over } => {
-                let up = f64::from(to.saturating_sub(users));
-                most = most.max(up / over.as_secs_f64());
-                users = to;
-            }
-            Phase::Hold { .. } => {}
-            Phase::Arrivals { from, to, .. } => most = most.max(from).max(to),
+    let open = phases.iter().map(|phase| match phase {
+        Phase::Arrivals { from, to, .. } => from.max(*to),
+        Phase::Recorded { moments_ns, .. } => busiest_second(moments_ns),
+        _ => 0.0,
+    });
+    open.fold(ClosedSchedule::new(phases).peak_rate(), f64::max)
+}
+
+/// Returns the largest number of moments in a second; moments are in order.
+fn busiest_second(moments_ns: &[u64]) -> f64 {
+    let (mut first, mut most) = (0, 0);
+    for (index, moment) in moments_ns.iter().enumerate() {
+        while moment - moments_ns[first] >= 1_000_000_000 {
+            first += 1;
         }
+        most = most.max(index + 1 - first);
     }
-    most
+    most as f64
 }
 
 /// Returns the number of arrivals in all phases of the open model; with Poisson spacing, the mean.
@@ -58,26 +59,40 @@ pub fn arrivals_total(phases: &[Phase]) -> u64 {
     phases.iter().filter_map(OpenPhase::of).map(|phase| phase.count()).sum()
 }
 
-/// A phase of arrivals and its rate.
-#[derive(Clone, Copy, Debug)]
-struct OpenPhase {
-    curve: RateCurve,
-    seconds: f64,
-    most: u64,
+/// A phase of arrivals.
+#[derive(Clone, Debug)]
+enum OpenPhase {
+    /// Arrivals at a rate.
+    Curve { curve: RateCurve, seconds: f64, most: u64 },
+    /// Arrivals at moments from the beginning of the phase.
+    Recorded { moments_ns: Arc<[u64]> },
 }
 
 impl OpenPhase {
     fn of(phase: &Phase) -> Option<Self> {
-        let Phase::Arrivals { from, to, span, most, .. } = *phase else { return None };
-        let curve = RateCurve::new(from, to, span);
-        Some(Self { curve, seconds: span.as_secs_f64(), most: most.unwrap_or(u64::MAX) })
+        match phase {
+            Phase::Arrivals { from, to, curve, span, most, .. } => Some(Self::Curve {
+                curve: RateCurve::new(*from, *to, *span, *curve),
+                seconds: span.as_secs_f64(),
+                most: most.unwrap_or(u64::MAX),
+            }),
+            Phase::Recorded { moments_ns, .. } => {
+                Some(Self::Recorded { moments_ns: Arc::clone(moments_ns) })
+            }
+            _ => None,
+        }
     }
 
     /// Returns the number of arrivals that are due before the end of the phase.
     fn count(&self) -> u64 {
-        // A sum such as 1000/s for 100 s may come out slightly above or below 100000.
-        let due = (self.curve.count_by(self.seconds) * (1.0 - 1e-12)).ceil();
-        (due as u64).min(self.most)
+        match self {
+            Self::Curve { curve, seconds, most } => {
+                // A sum such as 1000/s for 100 s may come out slightly above or below 100000.
+                let due = (curve.count_by(*seconds) * (1.0 - 1e-12)).ceil();
+                (due as u64).min(*most)
+            }
+            Self::Recorded { moments_ns } => moments_ns.len() as u64,
+        }
     }
 }
 

@@ -17,16 +17,21 @@
 //! of `every` and `repeat` are in `user/loops.rs`, the requests of `join`, `push` and `leave` in
 //! `user/request.rs`.
 
+pub(crate) mod branch;
+pub(crate) mod choose;
 pub(crate) mod close;
 pub(crate) mod connect;
 mod every;
 pub(crate) mod expect;
+mod foreach;
 pub(crate) mod join;
 pub(crate) mod leave;
 mod prelude;
 pub(crate) mod push;
+pub(crate) mod receive;
 mod repeat;
 pub(crate) mod send;
+pub(crate) mod set;
 pub(crate) mod stay;
 mod transaction;
 pub(crate) mod wait;
@@ -38,6 +43,8 @@ pub(crate) const STEPS: &[StepKind] = &[
     connect::KIND,
     send::KIND,
     expect::KIND,
+    receive::KIND,
+    set::KIND,
     join::KIND,
     push::KIND,
     leave::KIND,
@@ -45,6 +52,9 @@ pub(crate) const STEPS: &[StepKind] = &[
     every::KIND,
     repeat::KIND,
     transaction::KIND,
+    foreach::KIND,
+    branch::KIND,
+    choose::KIND,
     stay::KIND,
     close::KIND,
 ];

@@ -23,6 +23,7 @@ mod loops;
 pub(crate) mod machine;
 pub(crate) mod named;
 mod nested;
+mod memory;
 pub(crate) mod outcomes;
 pub(crate) mod receipts;
 pub(crate) mod record;
@@ -31,6 +32,7 @@ pub(crate) mod session;
 pub(crate) mod state;
 pub(crate) mod timing;
 mod transactions;
+pub(crate) mod trace;
 pub(crate) mod unasked;
 
 #[cfg(test)]
@@ -44,7 +46,9 @@ pub use error::{ConnectFailure, ErrorKind};
 pub(crate) use machine::{Input, Progress, handle};
 pub(crate) use outcomes::is_done;
 pub(crate) use receipts::{Receipt, Receipts};
-pub(crate) use record::{IterationEnd, MissedTurns, Record, Sample};
+pub use record::IterationEnd;
+pub(crate) use record::{MissedTurns, Record, Sample};
 pub use session::{UserEvent, UserSession, WebSocket};
 pub use state::User;
 pub(crate) use timing::AnswerTiming;
+pub(crate) use trace::{Payload, TraceEvent};

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use throng_base::units::brief_micros;
 
-use crate::Limit;
+use crate::{ErrorExchange, Limit};
 
 /// The beginning of the reason of [`RunEventKind::ServerLost`] when the server's process still
 /// exists.
@@ -127,15 +127,9 @@ pub enum RunEventKind {
         /// closed and in TIME-WAIT.
         holder: String,
     },
-    /// The first error of this kind, with its details. The meaning depends on the kind.
-    FirstError {
-        /// The kind, as in `errors` and `connect_failed`.
-        kind: String,
-        /// The expected data, shortened and escaped.
-        expected: String,
-        /// The received data, shortened and escaped.
-        got: String,
-    },
+    /// The first error of this kind, with the exchange that it ended. The meaning depends on the
+    /// kind.
+    FirstError(ErrorExchange),
     /// The stream of facts about the server (`throng doctor --watch --listen`) ended or fell
     /// silent. The run goes on without them and reconnects each second. Look at the server's host
     /// and the path to it.
@@ -235,9 +229,7 @@ impl fmt::Display for RunEventKind {
             Self::PortTaken { port, connection, holder } => {
                 write!(f, "port {port} is taken as a source port: {connection} ({holder})")
             }
-            Self::FirstError { kind, expected, got } => {
-                write!(f, "first {kind}: expected {expected}, received {got}")
-            }
+            Self::FirstError(exchange) => exchange.fmt(f),
             Self::FactsLost { address, reason } => {
                 write!(f, "no server facts from {address}: {reason}; the run goes on")
             }

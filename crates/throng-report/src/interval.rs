@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Histogram, KernelCounters, Latencies,
-    LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
-    ServerSnapshot, StepInterval, Tally, UnansweredWaits,
+    AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose,
+    ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LoadCounters, MachineUse,
+    Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent, ServerSnapshot,
+    StepInterval, Tally, UnansweredWaits,
 };
 
 /// The phase of a run whose schedule is over or was ended: no user begins anything, connected users
@@ -145,6 +146,18 @@ pub struct LoadInterval {
     /// When the target went away and came back; absent if it did neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
+    /// A sample of the connections that the target ended too early in the interval.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub early_closes: Vec<EarlyClose>,
+    /// Answers on the connections that the generator follows.
+    #[serde(skip_serializing_if = "FollowedAnswers::is_empty")]
+    pub followed: FollowedAnswers,
+    /// Connects to each address of the target, if its name has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<AddressConnects>,
+    /// The first and the last error of each kind in the interval, failed connects included.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub error_times: BTreeMap<String, ErrorTimes>,
     /// The generator's process.
     pub process: ProcessUse,
     /// CPU time of each core's thread since it began, in microseconds; empty if unknown.
@@ -185,6 +198,10 @@ impl LoadInterval {
             gap.from_ms = gap.from_ms.saturating_sub(began_ms);
             gap.to_ms = gap.to_ms.saturating_sub(began_ms);
         }
+        for times in self.error_times.values_mut() {
+            times.first_ms = times.first_ms.saturating_sub(began_ms);
+            times.last_ms = times.last_ms.saturating_sub(began_ms);
+        }
         if let Some(outage) = &mut self.outage {
             let moments = [
                 &mut outage.lost_ms,
@@ -209,6 +226,8 @@ impl LoadInterval {
             errors: self.errors.clone(),
             connect_failed: self.connect_failed.clone(),
             probe: self.probe.clone(),
+            followed: self.followed,
+            addresses: self.addresses.clone(),
             process: self.process.clone(),
             cpu_us_per_core: self.cpu_us_per_core.clone(),
             classes: self.classes.clone(),

@@ -18,6 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod address_connects;
 pub mod arrival;
 pub mod compare;
 mod counters;
@@ -25,9 +26,11 @@ mod diagnosis;
 mod endpoint;
 mod endpoint_facts;
 pub mod events;
+pub mod exchange;
 pub mod exit;
 pub mod export;
 pub mod finding;
+mod followed;
 pub mod histogram;
 mod incident;
 mod inspection;
@@ -51,14 +54,17 @@ pub mod unanswered;
 pub mod validity;
 pub mod watch;
 
+pub use address_connects::AddressConnects;
 pub use arrival::{ArrivalLatencies, Latencies};
 pub use counters::*;
 pub use diagnosis::Diagnosis;
 pub use endpoint::Endpoint;
 pub use endpoint_facts::EndpointFacts;
 pub use events::{RunEvent, RunEventKind, SERVER_SILENT};
+pub use exchange::{ErrorExchange, ErrorTimes, ExchangeSummary};
 pub use exit::RunExit;
 pub use finding::{Evidence, Finding, Severity, Side};
+pub use followed::{EarlyClose, FollowedAnswers};
 pub use histogram::{Histogram, LatencySummary};
 pub use incident::{AnswerGap, Outage};
 pub use inspection::{

@@ -35,6 +35,7 @@
 //! - A number without a measurement is `null`, never 0.
 
 mod clocks;
+mod exchanges;
 mod fold;
 mod foreign;
 mod memory;
@@ -55,8 +56,8 @@ pub use step_summary::StepSummary;
 
 use crate::runfile::{ReadError, RunEndReason, RunFile, RunFileReader};
 use crate::{
-    ClassCounters, Grade, LatencySummary, LatencyTotal, ProbeCounters, ProbeReport, ServerCounters,
-    Tally, Validity,
+    ClassCounters, ExchangeSummary, Grade, LatencySummary, LatencyTotal, ProbeCounters, ProbeReport,
+    ServerCounters, Tally, Validity,
 };
 
 /// The schema of [`Summary`] in JSON.
@@ -99,6 +100,8 @@ pub struct Summary {
     pub steps: Vec<StepSummary>,
     /// Errors by kind, failed connects as `connect`.
     pub errors: Tally,
+    /// The first error of each kind with its times, the most frequent kind first.
+    pub exchanges: Vec<ExchangeSummary>,
     /// Arrivals, or users in the closed model.
     pub arrivals: ArrivalsSummary,
     /// Turns of `every`, if there were any.

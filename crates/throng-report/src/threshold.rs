@@ -194,6 +194,11 @@ impl Threshold {
         }
     }
 
+    /// Reports whether the run has measured nothing that could be compared: no value, and no wait.
+    pub fn is_unmeasured(&self, summary: &Summary) -> bool {
+        self.metric.measured(self.unit, summary) == Measurement::Nothing
+    }
+
     fn show(&self, measured: &Measurement) -> String {
         match measured {
             Measurement::Value(value) => self.unit.show(*value),

@@ -8,7 +8,8 @@ use throng_report::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader, ScenarioS
 use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
 use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
-    AnswerGap, ClassCounters, EndpointFacts, Histogram, Interval, Judgement, KernelCounters,
+    AddressConnects, AnswerGap, ClassCounters, EarlyClose, EndpointFacts, ErrorExchange,
+    ErrorTimes, ExchangeSummary, FollowedAnswers, Histogram, Interval, Judgement, KernelCounters,
     LEAVING, LoadInterval, MachineUse, Metric, Outage, ProbeCounters, ProbeReport, ProcessMetric,
     ProgramUse, RunEvent, RunEventKind, ServerSnapshot, StepInterval, Summary, Tally,
     UnansweredWaits, WatchHeader, WatchLine, validity,
@@ -111,6 +112,10 @@ fn every_field_of_an_interval_is_documented() {
             refused_last_ms: Some(0),
             back_ms: Some(0),
         }),
+        early_closes: vec![EarlyClose::default()],
+        followed: FollowedAnswers { answers: 1, repeats: 0 },
+        addresses: vec![AddressConnects { failed: any_tally(), ..AddressConnects::default() }],
+        error_times: [(ANY.to_owned(), ErrorTimes::default())].into(),
         process: Default::default(),
         cpu_us_per_core: vec![1],
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
@@ -210,6 +215,7 @@ fn every_field_of_the_summary_is_documented() {
         }),
         steps: vec![Default::default()],
         errors: any_tally(),
+        exchanges: vec![any_exchange()],
         arrivals: Default::default(),
         turns: Some(Default::default()),
         generator: Default::default(),
@@ -321,6 +327,21 @@ fn constants_are_documented_as_they_are() {
 /// The key that stands for every key of an object whose keys are not fields.
 const ANY: &str = "*";
 
+fn any_exchange() -> ExchangeSummary {
+    let any = || ANY.to_owned();
+    let exchange = ErrorExchange {
+        kind: any(),
+        class: any(),
+        step: any(),
+        step_kind: any(),
+        line: 1,
+        user: Some(0),
+        expected: any(),
+        got: any(),
+    };
+    ExchangeSummary { exchange, first_ms: 0, last_ms: 0 }
+}
+
 fn any_tally() -> Tally {
     Tally([(ANY.to_owned(), 1)].into())
 }
@@ -420,7 +441,7 @@ fn events() -> Vec<RunEventKind> {
         RunEventKind::ServerProcess { pid: 0, program: text() },
         RunEventKind::ServerProcessEnded { pid: 0, program: text() },
         RunEventKind::PortTaken { port: 0, connection: text(), holder: text() },
-        RunEventKind::FirstError { kind: text(), expected: text(), got: text() },
+        RunEventKind::FirstError(any_exchange().exchange),
         RunEventKind::FactsLost { address: text(), reason: text() },
         RunEventKind::FactsBack { address: text() },
         RunEventKind::UserLimit { users_max: 0 },
@@ -446,7 +467,7 @@ fn events() -> Vec<RunEventKind> {
             | RunEventKind::ServerProcess { .. }
             | RunEventKind::ServerProcessEnded { .. }
             | RunEventKind::PortTaken { .. }
-            | RunEventKind::FirstError { .. }
+            | RunEventKind::FirstError(_)
             | RunEventKind::FactsLost { .. }
             | RunEventKind::FactsBack { .. }
             | RunEventKind::UserLimit { .. }

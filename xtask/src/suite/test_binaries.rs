@@ -80,7 +80,7 @@ impl TestBinaries {
 }
 
 /// The tests that change sysctls of the whole machine for some seconds, or measure the CPUs.
-const EXCLUSIVE: [&str; 2] = ["throng-cli preflight", "throng-cli walls"];
+const EXCLUSIVE: [&str; 3] = ["throng-cli diseases", "throng-cli preflight", "throng-cli walls"];
 
 /// A message of cargo about one artifact.
 #[derive(Deserialize)]

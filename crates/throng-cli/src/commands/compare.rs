@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use throng_lab::{RunContent, RunResult};
 use throng_load::scenario::{Diagnostic, Diagnostics};
+use throng_report::RunEventKind;
 use throng_report::compare::{CompareRun, Comparison, Regression, RunSample};
 use throng_report::render::{compare_markdown, compare_text};
 use throng_report::runfile::{HEAD_BYTES, is_run_file};
@@ -136,9 +137,13 @@ impl Compare {
 fn read(path: &Path, with_page: bool) -> Result<(CompareRun, RunContent, RunResult), Failure> {
     let fail = |why: String| Failure::new(format!("cannot read {}: {why}", path.display()));
     let file = File::open(path).map_err(|error| fail(error.to_string()))?;
-    let mut sample = RunSample::new();
+    let (mut sample, mut steered) = (RunSample::new(), Vec::new());
     let read = RunContent::read_each(BufReader::new(file), with_page, |interval| {
         sample.add(interval);
+        steered.extend(interval.events.iter().filter_map(|event| match &event.kind {
+            RunEventKind::Steered { command } => Some(command.clone()),
+            _ => None,
+        }));
     });
     let (content, result) = read.map_err(|error| fail(error.to_string()))?;
     let run = CompareRun {
@@ -146,6 +151,7 @@ fn read(path: &Path, with_page: bool) -> Result<(CompareRun, RunContent, RunResu
         header: content.header().clone(),
         summary: result.summary.clone(),
         sample,
+        steered,
         warnings: content.warnings().to_vec(),
     };
     Ok((run, content, result))

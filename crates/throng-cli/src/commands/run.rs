@@ -9,10 +9,12 @@ mod displays;
 mod flags;
 mod live;
 mod observer;
+pub(crate) mod permission;
 mod plan;
 mod preflight;
 pub(crate) mod sources;
 pub(crate) mod text;
+mod trace;
 
 use std::sync::{Arc, Mutex};
 
@@ -84,11 +86,22 @@ impl Run {
             note(&format!("calibration failed: {why}"));
         }
         let progress = self.progress(&plan, &interrupt, quiet);
+        let trace = self.trace.start(&self.record, progress.is_view())?;
+        let writer = trace.map(|(options, writer)| {
+            plan.load.watch_users(options);
+            writer
+        });
+        let trace_file = writer.as_ref().and_then(|writer| writer.file.clone());
         let displays = RunDisplays { progress, page, metrics: served };
         let title = self.scenario.to_string_lossy();
         displays.begin(&title, &plan);
         let outcome = self.record(plan, observer, recorder, &interrupt, &displays)?;
+        // The cores have ended, and with them the last sender of lines.
+        drop(writer);
         displays.page.end(&outcome.result);
+        if let Some(file) = trace_file {
+            note(&format!("trace: {}", file.display()));
+        }
         let exit = self.finish(&outcome, &reports, &interrupt, quiet);
         displays.page.close();
         exit
@@ -160,9 +173,13 @@ impl Run {
         let load = Arc::new(Mutex::new(RunningLoad::start(plan.load)?));
         let sources = RunProbes { generator: Box::new(Arc::clone(&load)), server, kernel };
         let recording = recorder.start(sources, displays.callback());
-        let control = LoadControl::new(Arc::clone(&load), recording.handle(), interrupt.clone());
-        let control: Arc<dyn ControlTarget> = Arc::new(control);
-        displays.steer(&control);
+        let control_by = |by| -> Arc<dyn ControlTarget> {
+            let (load, recording) = (Arc::clone(&load), recording.handle());
+            Arc::new(LoadControl::new(load, recording, interrupt.clone(), by))
+        };
+        let buttons = control_by(By::Page);
+        displays.steer(control_by(By::Key), &buttons);
+        let control = control_by(By::Control);
         let control =
             throng_control::serve(self.control.as_deref(), ProcessRole::Load, &title, control);
         if let Err(error) = &control {
@@ -173,8 +190,9 @@ impl Run {
         while !recording.is_finished() {
             if let Some(by) = interrupt.requested().filter(|_| !stopping) {
                 stopping = true;
+                let times = if by == By::Sigint { "again" } else { "twice" };
                 displays.progress.note(&format!(
-                    "{by}: ramping down, report follows; press Ctrl-C again to stop now"
+                    "{by}: ramping down, report follows; press Ctrl-C {times} to stop now"
                 ));
                 recording.handle().stop(&by.to_string());
             }
@@ -183,6 +201,7 @@ impl Run {
         let outcome = recording.wait();
         // First the view and the socket, whose threads use the load, then the load.
         displays.progress.finish();
+        drop(buttons);
         drop(control?);
         if let Some(load) = Arc::into_inner(load).and_then(|load| load.into_inner().ok()) {
             load.join();

@@ -10,6 +10,7 @@ fn help_has_examples_and_exit_codes() {
     for command in [
         "serve",
         "run",
+        "try",
         "lab",
         "ctl",
         "top",

@@ -21,4 +21,5 @@ mod run;
 mod serve;
 mod steer;
 mod top;
+mod trial;
 mod watch;

@@ -9,6 +9,7 @@ mod chromium;
 #[allow(dead_code)]
 #[path = "../../../throng-view/tests/exposition/mod.rs"]
 mod exposition;
+mod foreign_chat;
 mod phoenix_js;
 mod python_client;
 // The other test binary uses the rest.

@@ -9,8 +9,8 @@ mod bench;
 mod doctor;
 mod fds;
 mod groups;
-#[path = "../walls/stage.rs"]
-#[allow(dead_code, reason = "the walls use the rest of it")]
+#[path = "../causes/stage.rs"]
+#[allow(dead_code, reason = "walls and diseases use the rest of it")]
 mod machinewide;
 mod ports;
 mod shared;

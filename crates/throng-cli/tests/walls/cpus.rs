@@ -10,45 +10,50 @@ use serde_json::Value;
 
 use super::cgroup::Group;
 use super::stage::Stage;
-use super::{Provoked, Wall, foreign, machine};
+use super::{Cause, Provoked, foreign, machine};
 
-pub(crate) const WALLS: &[Wall] = &[
-    Wall {
+pub(crate) const WALLS: &[Cause] = &[
+    Cause {
         name: "one dispatcher",
         what: "a foreign server that does all work on one thread, 2 ms of CPU for each answer",
         expected: Some("hot_core"),
+        says: &[],
         is_of_cpus: true,
         stage: Stage::here,
         provoke: one_dispatcher,
     },
-    Wall {
+    Cause {
         name: "costly handler",
         what: "a foreign server with 10 ms of CPU for each answer, and a thread for each client",
         expected: Some("server_cpu_saturated"),
+        says: &[],
         is_of_cpus: true,
         stage: Stage::here,
         provoke: costly_handler,
     },
-    Wall {
+    Cause {
         name: "CPU hog",
         what: "busy loops of another program on all CPUs, at a higher priority",
         expected: Some("cpu_contended"),
+        says: &[],
         is_of_cpus: true,
         stage: Stage::here,
         provoke: cpu_hog,
     },
-    Wall {
+    Cause {
         name: "cgroup quota",
         what: "a control group with a third of the CPU time that the server needs",
         expected: Some("cgroup_throttled"),
+        says: &[],
         is_of_cpus: true,
         stage: Stage::here,
         provoke: cgroup_quota,
     },
-    Wall {
+    Cause {
         name: "too much to ask",
         what: "a generator on one CPU, with three times the random bytes that it can produce",
         expected: Some("generator_saturated"),
+        says: &[],
         is_of_cpus: true,
         stage: Stage::here,
         provoke: too_much_to_ask,

@@ -3,45 +3,50 @@
 use std::net::{TcpListener, TcpStream};
 
 use super::stage::Stage;
-use super::{Provoked, Wall};
+use super::{Cause, Provoked};
 
-pub(crate) const WALLS: &[Wall] = &[
-    Wall {
+pub(crate) const WALLS: &[Cause] = &[
+    Cause {
         name: "low nofile, server",
         what: "a server with a limit of 150 fds, and 400 connections",
         expected: Some("fds_exhausted"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: low_nofile_of_the_server,
     },
-    Wall {
+    Cause {
         name: "low nofile, generator",
         what: "a generator with a limit of 150 fds, and 400 connections",
         expected: Some("fds_exhausted"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: low_nofile_of_the_generator,
     },
-    Wall {
+    Cause {
         name: "narrow port range",
         what: "300 ephemeral ports, 200 of them in use, and 250 connections",
         expected: Some("ports_exhausted"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: narrow_port_range,
     },
-    Wall {
+    Cause {
         name: "port conflict",
         what: "300 assigned source ports, 100 of them with listeners",
         expected: Some("port_conflict"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: port_conflict,
     },
-    Wall {
+    Cause {
         name: "few TIME-WAIT buckets",
         what: "tcp_max_tw_buckets of 50, and 300 connections a second that are opened and closed",
         expected: Some("time_wait_exhausted"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: few_time_wait_buckets,

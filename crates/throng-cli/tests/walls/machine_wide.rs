@@ -2,29 +2,32 @@
 //! seconds.
 
 use super::stage::Stage;
-use super::{Provoked, Wall};
+use super::{Cause, Provoked};
 
-pub(crate) const WALLS: &[Wall] = &[
-    Wall {
+pub(crate) const WALLS: &[Cause] = &[
+    Cause {
         name: "conntrack limit",
         what: "nf_conntrack_max of 200 with connection tracking, and 400 connections",
         expected: Some("conntrack_full"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: conntrack_limit,
     },
-    Wall {
+    Cause {
         name: "low epoll watches",
         what: "a limit of 300 epoll watches for a user, and 400 connections",
         expected: Some("epoll_watches_exhausted"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: low_epoll_watches,
     },
-    Wall {
+    Cause {
         name: "small tcp_mem",
         what: "tcp_mem 256 pages above the pages in use, and 25 users with messages of 1 MiB",
         expected: Some("tcp_memory_pressure"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: small_tcp_mem,

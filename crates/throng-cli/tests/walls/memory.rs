@@ -2,12 +2,13 @@
 
 use super::cgroup::Group;
 use super::stage::Stage;
-use super::{Provoked, Wall};
+use super::{Cause, Provoked};
 
-pub(crate) const WALLS: &[Wall] = &[Wall {
+pub(crate) const WALLS: &[Cause] = &[Cause {
     name: "memory limit",
     what: "a control group with 8 MiB for the server and the kernel's memory of its sockets",
     expected: Some("memory_runs_out"),
+    says: &[],
     is_of_cpus: false,
     stage: Stage::here,
     provoke: memory_limit,

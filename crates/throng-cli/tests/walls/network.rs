@@ -1,21 +1,23 @@
 //! Walls of the network between server and generator.
 
 use super::stage::Stage;
-use super::{Provoked, Wall};
+use super::{Cause, Provoked};
 
-pub(crate) const WALLS: &[Wall] = &[
-    Wall {
+pub(crate) const WALLS: &[Cause] = &[
+    Cause {
         name: "random loss",
         what: "nftables drops 5 % of the packets to the server",
         expected: Some("retransmits"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::linked,
         provoke: random_loss,
     },
-    Wall {
+    Cause {
         name: "rate cap",
         what: "tbf limits the server to 1 Mbit/s, and the load needs 3",
         expected: Some("retransmits"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::linked,
         provoke: rate_cap,

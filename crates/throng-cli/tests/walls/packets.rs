@@ -1,12 +1,13 @@
 //! Walls of the packet queue of each CPU.
 
 use super::stage::Stage;
-use super::{Provoked, Wall};
+use super::{Cause, Provoked};
 
-pub(crate) const WALLS: &[Wall] = &[Wall {
+pub(crate) const WALLS: &[Cause] = &[Cause {
     name: "short packet queue",
     what: "netdev_max_backlog of 1, and packets that are spread over the CPUs (RPS)",
     expected: Some("softnet_drops"),
+    says: &[],
     is_of_cpus: false,
     stage: Stage::here,
     provoke: short_packet_queue,

@@ -3,53 +3,59 @@
 use std::time::Duration;
 
 use super::stage::{Stage, established, until};
-use super::{Provoked, Wall, foreign};
+use super::{Cause, Provoked, foreign};
 
-pub(crate) const WALLS: &[Wall] = &[
-    Wall {
+pub(crate) const WALLS: &[Cause] = &[
+    Cause {
         name: "nobody listens",
         what: "a port without a listener",
         expected: Some("server_lost"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: nobody_listens,
     },
-    Wall {
+    Cause {
         name: "server killed",
         what: "the server is killed in the middle of the run",
         expected: Some("server_lost"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: server_killed,
     },
-    Wall {
+    Cause {
         name: "answers 503",
         what: "a foreign server that responds to each upgrade with 503",
         expected: Some("handshakes_refused"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: answers_503,
     },
-    Wall {
+    Cause {
         name: "closes at once",
         what: "a foreign server that closes every connection that it accepts",
         expected: Some("server_closes_early"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: closes_at_once,
     },
-    Wall {
+    Cause {
         name: "slow handler",
         what: "a foreign server that sleeps for 800 ms before each answer",
         expected: Some("server_slow"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: slow_handler,
     },
-    Wall {
+    Cause {
         name: "readers that stop",
         what: "a chat with some paused clients, which do not read",
         expected: Some("slow_consumers"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: readers_that_stop,

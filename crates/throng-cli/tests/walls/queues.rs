@@ -6,54 +6,60 @@ use std::time::Duration;
 
 use super::flood::flood;
 use super::stage::Stage;
-use super::{Provoked, Wall};
+use super::{Cause, Provoked};
 
-pub(crate) const WALLS: &[Wall] = &[
-    Wall {
+pub(crate) const WALLS: &[Cause] = &[
+    Cause {
         name: "nothing",
         what: "a run within all limits",
         expected: None,
+        says: &[],
         // Other programs that use the CPUs are a correct finding.
         is_of_cpus: true,
         stage: Stage::here,
         provoke: nothing,
     },
-    Wall {
+    Cause {
         name: "small backlog",
         what: "a backlog of 4, and a server that pauses for 0.4 s",
         expected: Some("accept_queue_overflow"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: small_backlog,
     },
-    Wall {
+    Cause {
         name: "clamped backlog",
         what: "somaxconn of 8 below a backlog of 4096, and a server that pauses for 0.4 s",
         expected: Some("backlog_clamped"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: clamped_backlog,
     },
-    Wall {
+    Cause {
         name: "SYN flood",
         what: "2000 SYNs a second from addresses that never answer, without SYN cookies",
         expected: Some("syn_queue_overflow"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::linked,
         provoke: syn_flood,
     },
-    Wall {
+    Cause {
         name: "small SYN queue",
         what: "tcp_max_syn_backlog of 16, no SYN cookies, SYN-ACKs delayed by tbf",
         expected: Some("syn_queue_overflow"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::linked,
         provoke: small_syn_queue,
     },
-    Wall {
+    Cause {
         name: "half-open",
         what: "a filter that passes only the SYNs of half the clients",
         expected: Some("half_open"),
+        says: &[],
         is_of_cpus: false,
         stage: Stage::linked,
         provoke: half_open,

@@ -10,12 +10,13 @@ use crate::run_view::RunView;
 
 /// The kernel counts each handshake that it drops because the listener's accept queue is full: its
 /// SYN, or its final ACK. The counter covers all listeners of the machine, so an overflow without a
-/// symptom may be another program's.
+/// symptom may be another program's. It is another program's if this listener's queue had room.
 pub(super) const RULE: Rule = Rule::row(
     "accept_queue_overflow",
     &KernelRow {
         counters: &[Metric::TCPEXT_LISTEN_OVERFLOWS],
         at_server: true,
+        is_other: |run, _| is_anothers(run),
         // The kernel refuses when the queue is longer than the backlog: one more than it fits.
         limit: |facts| facts.backlog.map(|backlog| backlog + 1),
         gauge: Some(Metric::LISTENER_ACCEPT_QUEUE_MOST),
@@ -44,6 +45,12 @@ pub(super) fn symptom(run: &RunView<'_>) -> Option<Symptom> {
     unserved
         .or_else(|| retransmission::by_connects(run))
         .or_else(|| retransmission::by_messages(run))
+}
+
+/// Reports whether the overflow is another listener's: the run felt none, and the server's own
+/// queue had room at every sample.
+pub(super) fn is_anothers(run: &RunView<'_>) -> bool {
+    !may_have_been_full(run) && symptom(run).is_none()
 }
 
 /// Reports whether the accept queue may have been full. Between two samples a queue may be longer
@@ -91,8 +98,23 @@ mod tests {
                 .with(Metric::LISTENER_ACCEPT_QUEUE_MOST, most)
                 .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 70, 40, 2)
         };
-        assert_eq!(waiting(13).speaks(&RULE).severity, Severity::Noted);
+        waiting(13).is_silent(&RULE);
         assert_eq!(waiting(4_096).speaks(&RULE).severity, Severity::Stopped);
+    }
+
+    #[test]
+    fn an_overflow_is_another_programs_if_the_queue_stayed_empty_and_no_connect_was_late() {
+        let idle = || {
+            Run::quiet()
+                .with(Metric::LISTENER_BACKLOG, 4_096)
+                .with(Metric::LISTENER_ACCEPT_QUEUE_MOST, 0)
+                .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 70, 40, 2)
+        };
+        idle().is_silent(&RULE);
+        // A short burst between two samples: the client that tries again shows it.
+        let late =
+            idle().loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)));
+        assert_eq!(late.speaks(&RULE).severity, Severity::Slowed);
     }
 
     #[test]

@@ -19,7 +19,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if requested.is_some_and(|requested| requested <= limit) {
         return None;
     }
-    let overflows = run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_OVERFLOWS);
+    let overflows = run
+        .growth(Endpoint::Server, Metric::TCPEXT_LISTEN_OVERFLOWS)
+        .filter(|_| !accept_queue_overflow::is_anothers(run));
     let used = run.peak(Endpoint::Server, Metric::LISTENER_ACCEPT_QUEUE_MOST).filter(|peak| {
         // A guess needs an overflow: a queue that was long is not enough.
         requested.is_some() && peak.value * 2 >= backlog
@@ -119,6 +121,8 @@ mod tests {
             asking(run, 4_096)
         };
         quiet(20).is_silent(&RULE);
+        // Another program's queue overflowed.
+        quiet(20).growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2).is_silent(&RULE);
         assert_eq!(quiet(100).speaks(&RULE).severity, Severity::Noted);
     }
 }

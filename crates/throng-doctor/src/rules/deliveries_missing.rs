@@ -3,11 +3,12 @@
 use throng_report::render::{count, percent};
 use throng_report::{Finding, Severity, Side};
 
-use super::{FindingClass, Rule};
+use super::{FindingClass, Rule, RuleTrait};
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("deliveries_missing", find)
     .of_class(FindingClass::Consequence)
+    .with(&[RuleTrait::GoesOn])
     .follows_from(&["server_restarted"]);
 
 /// A probe expects a delivery at every subscribed user and recognises it by its mark. If there is
@@ -22,6 +23,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         run.growth_of("load.probe.missing", |sample| Some(sample.load()?.probe.missing as i64));
     let share = percent(counters.missing as f64 / counters.expected.max(1) as f64);
     let (text, remedy) = match counters.delivered + counters.late {
+        0 if messages_came(run, counters.expected) => (
+            format!(
+                "The server does not pass on the mark of the probes (throng_probe): messages \
+                 arrived, and none of {} deliveries of {} probes could be recognised. It sends a \
+                 message of its own in place of the probe.",
+                count(counters.expected as f64),
+                count(counters.sent as f64)
+            ),
+            "let the server keep the member throng_probe of a JSON object, or the end of a text; \
+             or put the probe's text into a member that it passes on",
+        ),
         0 => (
             format!(
                 "None of {} deliveries of {} probes arrived. The server does not forward the probe \
@@ -62,6 +74,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(finding.with_evidence(growth))
 }
 
+/// Reports whether about as many messages came unasked as deliveries were due.
+fn messages_came(run: &RunView<'_>, expected: u64) -> bool {
+    let unasked = run.summary.message.unasked;
+    expected > 0 && unasked.saturating_mul(10) >= expected.saturating_mul(9)
+}
+
 /// The share of missing deliveries, one in so many, from which the finding is grave.
 const MISSING_ONE_IN: u64 = 1_000;
 
@@ -97,6 +115,17 @@ mod tests {
         let found = probing(0, 60).speaks(&RULE);
         assert_eq!(found.first_sentence(), "None of 600 deliveries of 10 probes arrived");
         assert!(found.text.contains("throng_probe"), "{found}");
+    }
+
+    #[test]
+    fn where_messages_came_the_mark_is_lost() {
+        let run =
+            probing(0, 60).loaded(|load, second| load.counters.messages_unasked = 60 * second);
+        assert_eq!(
+            run.speaks(&RULE).first_sentence(),
+            "The server does not pass on the mark of the probes (throng_probe): messages arrived, \
+             and none of 600 deliveries of 10 probes could be recognised"
+        );
     }
 
     #[test]

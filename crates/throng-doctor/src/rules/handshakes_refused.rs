@@ -1,22 +1,22 @@
 //! The server answered WebSocket upgrades with a status other than 101.
 
+mod status_meaning;
+
 use throng_report::render::{count, percent};
 use throng_report::{Finding, Side};
 
-use super::{Rule, RuleTrait};
-use crate::run_view::RunView;
+use super::{Rule, RuleTrait, rate_limited};
+use crate::first_error::FirstError;
+use crate::run_view::{Growth, RunView};
+use status_meaning::StatusMeaning;
 
 pub(super) const RULE: Rule = Rule::new("handshakes_refused", find)
     .with(&[RuleTrait::ServerFault])
     .explains(&["server_closes_early"]);
 
-/// The generator counts each such answer by its status.
+/// The generator counts each such answer by its status, and keeps the first of each.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let last = &run.samples().last()?.load()?.connect_failed;
-    let statuses = last.0.keys().filter(|kind| kind.starts_with(PREFIX));
-    let mut refused: Vec<_> =
-        statuses.filter_map(|kind| Some((kind, run.connect_failures(kind)?))).collect();
-    refused.sort_by_key(|(_, growth)| std::cmp::Reverse(growth.by()));
+    let refused = refusals(run);
     let all: u64 = refused.iter().map(|(_, growth)| growth.by()).sum();
     let attempts = all + run.summary.connect.ok;
     if (all as f64) < attempts as f64 * SHARE_MIN {
@@ -24,7 +24,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let (kind, most) = refused.first()?;
     let status = &kind[PREFIX.len()..];
-    let (name, usually, remedy) = meaning(status);
+    let answer = FirstError::of(run, kind);
+    let StatusMeaning { name, usually, remedy } = StatusMeaning::of(status, answer, run);
     let text = format!(
         "The server refused {} of {} handshakes, most with {status}{name}. {usually} They were {} \
          of all.",
@@ -39,79 +40,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// Returns the name of a status with a space before it, its usual meaning, and what to do.
-fn meaning(status: &str) -> (&'static str, &'static str, &'static str) {
-    match status {
-        "200" | "201" | "204" => (
-            " (an ordinary page)",
-            "A web server answers at this path, not a WebSocket server.",
-            "correct the path of the target; many servers have /ws, Phoenix has /socket/websocket",
-        ),
-        "301" | "302" | "303" | "307" | "308" => (
-            " (a redirection)",
-            "The server redirects to another address.",
-            "put the address that it redirects to into the target",
-        ),
-        "400" => (
-            " Bad Request",
-            "The server considers the upgrade malformed: a header or parameter is missing, or a \
-             proxy does not forward upgrades.",
-            "compare the headers and the query with those of a client that succeeds",
-        ),
-        "401" | "407" => (
-            " Unauthorized",
-            "The server requires authentication.",
-            "add the token or cookie to the scenario: connect: {headers, query}",
-        ),
-        "403" => (
-            " Forbidden",
-            "Usually the server rejects the origin or a token.",
-            "set the origin with connect: {headers: {origin: ...}}, or allow it in the server \
-             (check_origin)",
-        ),
-        "404" => (
-            " Not Found",
-            "There is no WebSocket at this path.",
-            "correct the path of the target; Phoenix has /socket/websocket",
-        ),
-        "408" | "504" => (
-            " (a time-out)",
-            "A service behind the server did not answer in time.",
-            "find the slow service behind the server",
-        ),
-        "426" => (
-            " Upgrade Required",
-            "The server requires another version or protocol.",
-            "check the version and the subprotocols that it requires",
-        ),
-        "429" => (
-            " Too Many Requests",
-            "A rate limit applies to each client or address.",
-            "raise the limit for this address, connect more slowly, or from more addresses \
-             (--source)",
-        ),
-        "500" => (
-            " Internal Server Error",
-            "The server failed during the handshake.",
-            "look for the error in the server's log",
-        ),
-        "502" => (
-            " Bad Gateway",
-            "A proxy in front of the server could not reach it.",
-            "check that the server behind the proxy runs and accepts",
-        ),
-        "503" => (
-            " Service Unavailable",
-            "The server is overloaded or at a limit of its own, or a load balancer has no server \
-             left.",
-            "raise the server's own limit of connections or requests, or add instances",
-        ),
-        _ => (
-            "",
-            "The server's documentation says what it means.",
-            "look for this status in the server's log",
-        ),
-    }
+/// Returns the kinds of refusals and their growth, the most frequent first.
+fn refusals<'a>(run: &RunView<'a>) -> Vec<(&'a String, Growth)> {
+    let Some(load) = run.samples().last().and_then(|sample| sample.load()) else {
+        return Vec::new();
+    };
+    let statuses = load.connect_failed.0.keys().filter(|kind| kind.starts_with(PREFIX));
+    // A rate limit is a cause of its own.
+    let statuses = statuses.filter(|kind| *kind != rate_limited::KIND);
+    let mut found: Vec<_> =
+        statuses.filter_map(|kind| Some((kind, run.connect_failures(kind)?))).collect();
+    found.sort_by_key(|(_, growth)| std::cmp::Reverse(growth.by()));
+    found
 }
 
 /// Prefix of the kinds of errors that are statuses.
@@ -123,6 +63,8 @@ const SHARE_MIN: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
+
     use super::super::fixture::Run;
     use super::*;
 
@@ -143,7 +85,7 @@ mod tests {
             (found.evidence[0].counter.as_str(), found.began_ms()),
             ("connect_failed.http_503", Some(2_000))
         );
-        for status in ["http_403", "http_404", "http_429", "http_302", "http_418"] {
+        for status in ["http_403", "http_404", "http_302", "http_418"] {
             refusing(status, 50).speaks(&RULE);
         }
     }
@@ -151,10 +93,59 @@ mod tests {
     #[test]
     fn the_most_frequent_of_several_is_named() {
         let both = refusing("http_403", 50)
-            .loaded(|load, second| load.connect_failed.add("http_429", 70 * second));
+            .loaded(|load, second| load.connect_failed.add("http_502", 70 * second));
         let found = both.speaks(&RULE);
-        assert!(found.first_sentence().ends_with("429 Too Many Requests"), "{found}");
+        assert!(found.first_sentence().ends_with("502 Bad Gateway"), "{found}");
         assert_eq!(found.evidence.len(), 2);
+    }
+
+    #[test]
+    fn the_first_answer_says_more_than_its_status() {
+        let check =
+            |status: &'static str, lines: &[&str], target: &str, first: &str, remedy: &str| {
+                let got = format!("`HTTP/1.1 {}{}`", &status[5..], lines.join(""));
+                let mut run = refusing(status, 50).changed(move |interval, second| {
+                    if second == 2 {
+                        let event = RunEventKind::FirstError(ErrorExchange {
+                            kind: status.to_owned(),
+                            expected: "101 Switching Protocols".to_owned(),
+                            got: got.clone(),
+                            ..ErrorExchange::default()
+                        });
+                        interval.events.push(RunEvent::new(2_000, event));
+                    }
+                });
+                run.header.target = target.to_owned();
+                let found = run.speaks(&RULE);
+                let begin = "The server refused 450 of 1.45k handshakes, most with ";
+                assert_eq!(found.first_sentence().strip_prefix(begin), Some(first), "{found}");
+                assert!(found.remedy.contains(remedy), "{found}");
+            };
+        let target = "ws://a.test:4000/ws";
+        let moved = "\\r\\nlocation: http://b.test/live/ws";
+        let first = "301 (a redirect to http://b.test/live/ws)";
+        check("http_301", &[moved], target, first, "--target ws://b.test/live/ws");
+        let there = "\\r\\nlocation: /v2/ws?x=1";
+        let first = "307 (a redirect to /v2/ws?x=1)";
+        check("http_307", &[there], target, first, "--target ws://a.test:4000/v2/ws?x=1");
+        let tls = "\\r\\nlocation: https://a.test/ws";
+        check("http_301", &[tls], target, "301 (a redirect to https://a.test/ws)", "TLS");
+        let login = "\\r\\nlocation: /users/sign_in?return=%2Fws";
+        let first = "302 (a redirect to a login page, /users/sign_in?return=%2Fws)";
+        check("http_302", &[login], target, first, "connect: {headers, query}");
+        let page = ["\\r\\ncontent-type: text/html", "\\r\\ntitle: Welcome to nginx!"];
+        let first =
+            "200 (an ordinary page, \u{201c}Welcome to nginx!\u{201d}: no WebSocket at /ws)";
+        check("http_200", &page, target, first, "correct the path");
+        let page = ["\\r\\ntitle: Sign in", "\\r\\nform: password"];
+        let first = "200 (a login page, \u{201c}Sign in\u{201d})";
+        check("http_200", &page, target, first, "connect: {headers, query}");
+        let bearer = "\\r\\nwww-authenticate: Bearer realm=chat";
+        let first = "401 Unauthorized (it asks for Bearer realm=chat)";
+        check("http_401", &[bearer], target, first, "add the token");
+        let retry = "\\r\\nretry-after: 120";
+        let first = "503 Service Unavailable (Retry-After: 120)";
+        check("http_503", &[retry], target, first, "limit");
     }
 
     #[test]

@@ -163,7 +163,7 @@ fn foreseen(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the machine's memory that is not in use. The kernel's own estimate,
 /// `memory.available_bytes`, counts half of each socket's inode as reclaimable.
-fn left(run: &RunView<'_>, sample: &Sample) -> Option<i64> {
+pub(super) fn left(run: &RunView<'_>, sample: &Sample) -> Option<i64> {
     let total = run.facts(Endpoint::Server).memory_bytes?;
     Some(total - run.value(Endpoint::Server, sample, USED_OF_ALL)?)
 }

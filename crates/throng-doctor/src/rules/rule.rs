@@ -40,6 +40,8 @@ pub enum FindingClass {
 pub enum RuleTrait {
     /// It is a fault of the server itself, whatever runs beside it.
     ServerFault,
+    /// It fails a part of what users do, while the rest goes on.
+    GoesOn,
     /// It is about other programs on the machine, or other guests of its hypervisor. It never comes
     /// before a fault of the server itself.
     OtherPrograms,

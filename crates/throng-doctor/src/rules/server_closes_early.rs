@@ -3,12 +3,15 @@
 use throng_report::render::{count, percent};
 use throng_report::{Finding, ServerCounters, ServerSnapshot, Side};
 
+use super::close_code::CloseCodeMeaning;
+use super::close_times::CloseTimes;
 use super::{Rule, RuleTrait};
+use crate::first_error::{FirstError, cut};
 use crate::outages::outages;
 use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule =
-    Rule::new("server_closes_early", find).with(&[RuleTrait::ServerFault]);
+    Rule::new("server_closes_early", find).with(&[RuleTrait::ServerFault, RuleTrait::GoesOn]);
 
 /// The generator counts connections that the server closes or resets while the scenario still needs
 /// them.
@@ -26,9 +29,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if closed < CLOSED_MIN || (closed as f64) < connects as f64 * SHARE_MIN {
         return None;
     }
-    let reason = Reason::of(run);
+    let reason = Reason::of(run, &closes);
     let text = format!(
-        "The server closed {} of {} connections early: {}. Their users had not finished; that is \
+        "The server closed {} of {} connections early{}. Their users had not finished; that is \
          {} of all connections.",
         count(closed as f64),
         count(connects as f64),
@@ -60,16 +63,18 @@ fn closed_by_the_server(run: &RunView<'_>) -> Vec<Growth> {
     found
 }
 
-/// Reason of the closes, as far as a throng server reports it.
+/// Reason of the closes, as far as a throng server reports it, a close code says it, or their times
+/// show it.
 struct Reason {
+    /// End of the sentence.
     what: String,
     growth: Option<Growth>,
     confidence: f64,
-    remedy: &'static str,
+    remedy: String,
 }
 
 impl Reason {
-    fn of(run: &RunView<'_>) -> Self {
+    fn of(run: &RunView<'_>, closes: &[Growth]) -> Self {
         let counted = |name: &str, of: fn(&ServerCounters) -> u64| {
             run.server_growth(&format!("server.counters.{name}"), |server| of(&server.counters))
         };
@@ -106,21 +111,59 @@ impl Reason {
         let counted =
             known.into_iter().filter_map(|(growth, what, remedy)| Some((growth?, what, remedy)));
         if let Some((growth, what, remedy)) = counted.max_by_key(|(growth, ..)| growth.by()) {
-            let what = format!("{what} ({} times)", count(growth.by() as f64));
-            return Self { what, growth: Some(growth), confidence: 1.0, remedy };
+            let what = format!(": {what} ({} times)", count(growth.by() as f64));
+            return Self { what, growth: Some(growth), confidence: 1.0, remedy: remedy.to_owned() };
         }
+        Self::shown_by(run, closes).unwrap_or_else(|| Self::unknown(run))
+    }
+
+    /// Returns the reason that the most frequent kind of close and the times of the closes show.
+    fn shown_by(run: &RunView<'_>, closes: &[Growth]) -> Option<Self> {
+        let kind = closes.first()?.counter.strip_prefix("errors.")?;
+        let code = CloseCodeMeaning::of(kind);
+        let times = CloseTimes::of(run, &[kind]);
+        if code.is_none() && times.is_none() {
+            return None;
+        }
+        let mut what = match &code {
+            Some(code) => format!(" {}", code.describe(kind)),
+            None if kind == "reset_by_peer" => " by a reset (RST)".to_owned(),
+            None => String::new(),
+        };
+        if let Some(reason) = close_reason(run, kind) {
+            what += &format!(", reason {}", cut(reason));
+        }
+        if let Some(times) = times {
+            what += &format!(", {}", times.describe());
+        }
+        let remedy = match (times, code) {
+            (Some(times), _) => times.remedy(),
+            (None, Some(code)) => code.remedy.to_owned(),
+            (None, None) => return None,
+        };
+        Some(Self { what, growth: None, confidence: 1.0, remedy })
+    }
+
+    fn unknown(run: &RunView<'_>) -> Self {
         let answered = run.load_growth("messages_answered", |counters| counters.messages_answered);
         Self {
             what: match answered.map_or(0, |growth| growth.by()) {
-                0 => "it answered no message before".to_owned(),
-                answered => format!("it answered {} messages in all", count(answered as f64)),
+                0 => ": it answered no message before".to_owned(),
+                answered => format!(": it answered {} messages in all", count(answered as f64)),
             },
             growth: None,
             confidence: 0.9,
             remedy: "find in the server's log why it closes: a limit, a time-out, or a message \
-                     that it rejects",
+                     that it rejects"
+                .to_owned(),
         }
     }
+}
+
+/// Returns the reason in the first close frame of this kind.
+fn close_reason<'a>(run: &RunView<'a>, kind: &str) -> Option<&'a str> {
+    let (_, reason) = FirstError::of(run, kind)?.got.split_once(", ")?;
+    Some(reason)
 }
 
 /// The smallest share that counts: one close in a hundred may be a chance failure.
@@ -131,6 +174,8 @@ const CLOSED_MIN: u64 = 5;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::{EarlyClose, ErrorExchange, RunEvent, RunEventKind};
+
     use super::super::fixture::Run;
     use super::*;
 
@@ -151,7 +196,46 @@ mod tests {
             (found.evidence[0].counter.as_str(), found.began_ms()),
             ("errors.closed_by_peer", Some(2_000))
         );
-        closing("ws_close_1011", 40).speaks(&RULE);
+    }
+
+    #[test]
+    fn a_close_code_is_named_with_its_meaning_and_its_reason() {
+        let run = closing("ws_close_1011", 40).changed(|interval, second| {
+            if second == 2 {
+                let event = RunEventKind::FirstError(ErrorExchange {
+                    kind: "ws_close_1011".to_owned(),
+                    expected: "an open connection".to_owned(),
+                    got: "a close with 1011, `oops`".to_owned(),
+                    ..ErrorExchange::default()
+                });
+                interval.events.push(RunEvent::new(2_000, event));
+            }
+        });
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server closed 360 of 1k connections early with code 1011 (an internal error of \
+             the server), reason `oops`"
+        );
+        assert!(found.remedy.contains("log"), "{found}");
+    }
+
+    #[test]
+    fn a_time_that_all_closes_share_is_named() {
+        let run = closing("closed_by_peer", 40).loaded(|load, second| {
+            let close = |n| EarlyClose {
+                error: "closed_by_peer".to_owned(),
+                open_ms: 3_000 + 700 * n,
+                idle_ms: 2_000 + n,
+            };
+            load.early_closes = (0..second).map(close).collect();
+        });
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server closed 360 of 1k connections early, each after 2.00 s without a message"
+        );
+        assert!(found.remedy.contains("heartbeat"), "{found}");
     }
 
     #[test]

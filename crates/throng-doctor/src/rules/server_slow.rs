@@ -1,7 +1,7 @@
 //! Answers took long although no visible resource was exhausted.
 
 use throng_report::render::{count, micros};
-use throng_report::{Endpoint, Evidence, Finding, Metric, Severity, Side};
+use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity, Side};
 
 use super::retransmission::MUCH_ONE_IN;
 use super::{Rule, RuleTrait, server_lost, server_stalled};
@@ -41,11 +41,24 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     };
     let late: u64 = timeouts.iter().map(Growth::by).sum();
     let what = match (&slow, late) {
-        (Some(slow), 0) => format!("{}s took {} (p99)", slow.name, micros(slow.worst_us)),
+        (Some(slow), 0) => {
+            format!("{}s took {} (p99 of the worst interval)", slow.name, micros(slow.worst_us))
+        }
         (None, 0) => overdue.unwrap_or_default(),
         (_, late) => format!("{} waits for an answer timed out", count(late as f64)),
     };
-    let (why, confidence, remedy) = if is_seen {
+    let burst_ms = burst_ms(run, slow.as_ref());
+    let bursts = burst_ms.map_or_else(String::new, |ms| {
+        format!(", and computed for up to {} at a time", micros(ms * 1000))
+    });
+    let (why, confidence, remedy) = if burst_ms.is_some() {
+        (
+            "A long task delays all users of its thread.",
+            CONFIDENCE,
+            "profile what it computes at a time (perf top, or the profiler of its language), and \
+             move it to another thread or split it into pieces",
+        )
+    } else if is_seen {
         (
             "No queue overflowed and hardly any segment was sent again, so the server waits \
              inside: for a lock, a database or a timer, or requests wait for one another.",
@@ -62,17 +75,28 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
              run --server-facts HOST:PORT here",
         )
     };
-    let finding =
-        Finding::new(RULE.id, Side::Server, format!("The server was slow: {what} {idle}. {why}"))
-            .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
-            .with_confidence(confidence)
-            .remedied_by(remedy);
+    let finding = Finding::new(
+        RULE.id,
+        Side::Server,
+        format!("The server was slow: {what} {idle}{bursts}. {why}"),
+    )
+    .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
+    .with_confidence(confidence)
+    .remedied_by(remedy);
     if slow.is_none() && timeouts.is_empty() {
         let last = run.samples().last()?;
         let (waiting, at_ms) = (last.load()?.counters.users_waiting as f64, last.interval.at_ms);
         return Some(finding.shown_by("load.counters.users_waiting", 0.0, waiting, at_ms));
     }
     Some(finding.with_evidence(timeouts).with_evidence(slow.map(|slow| slow.evidence)))
+}
+
+/// Returns the longest time for which the server computed without a pause, if that is a large part
+/// of the slow answers' time.
+fn burst_ms(run: &RunView<'_>, slow: Option<&SlowAnswers>) -> Option<u64> {
+    let peak = run.peak(Endpoint::Server, ProcessMetric::BUSY_MS_MOST.server)?;
+    let ms = u64::try_from(peak.value).ok()?;
+    (ms >= BURST_MIN_MS && ms * 1000 * BURST_PARTS >= slow?.worst_us).then_some(ms)
 }
 
 /// Returns the waits for an answer that users gave up.
@@ -166,7 +190,7 @@ fn upgrade(sample: &Sample) -> Quantiles {
 }
 
 /// Reports whether something else is known that makes answers late.
-fn is_explained(run: &RunView<'_>) -> bool {
+pub(super) fn is_explained(run: &RunView<'_>) -> bool {
     let uses = CpuUse::of(run, Endpoint::Server);
     let full = uses.iter().filter(|used| {
         let server = used.server.unwrap_or_default();
@@ -198,6 +222,11 @@ fn is_explained(run: &RunView<'_>) -> bool {
 const CONFIDENCE: f64 = 0.7;
 const CONFIDENCE_UNSEEN: f64 = 0.4;
 
+/// The shortest time of computing that delays users, and the number of times that it must fit at
+/// most into the slowest answers.
+const BURST_MIN_MS: u64 = 100;
+const BURST_PARTS: u64 = 2;
+
 /// The wait from which a single one counts: the server stopped for that long.
 const STALL_US: u64 = 1_000_000;
 
@@ -223,8 +252,6 @@ const DELAYED_MIN: f64 = 0.20;
 #[cfg(test)]
 mod tests {
     use super::super::fixture::Run;
-    use throng_report::ProcessMetric;
-
     use super::*;
 
     fn slow(us: u64) -> Run {
@@ -242,7 +269,8 @@ mod tests {
         let found = slow(400_000).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server was slow: messages took 400 ms (p99) while the server used 0.10 of the 2 \
+            "The server was slow: messages took 400 ms (p99 of the worst interval) while the \
+             server used 0.10 of the 2 \
              CPUs that it may use"
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(4_000)));
@@ -255,7 +283,8 @@ mod tests {
         let found = elsewhere.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server was slow: messages took 400 ms (p99) while its CPU use and queues are \
+            "The server was slow: messages took 400 ms (p99 of the worst interval) while its CPU \
+             use and queues are \
              unknown"
         );
         assert!(found.confidence <= 0.4 && found.remedy.contains("--server-facts"), "{found}");
@@ -268,6 +297,15 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_computes_in_bursts_does_not_wait() {
+        let bursts = |ms| slow(300_000).with(ProcessMetric::BUSY_MS_MOST.server, ms);
+        let found = bursts(280).speaks(&RULE);
+        assert!(found.text.contains("computed for up to 280 ms at a time"), "{found}");
+        assert!(found.remedy.starts_with("profile what it computes"), "{found}");
+        assert!(bursts(60).speaks(&RULE).remedy.contains("not what it computes"));
+    }
+
+    #[test]
     fn one_second_in_which_it_stood_still_is_enough() {
         let stall = |us: u64| {
             Run::quiet().loaded(move |load, second| {
@@ -276,7 +314,7 @@ mod tests {
         };
         let found = stall(2_480_000).speaks(&RULE);
         assert!(
-            found.text.starts_with("The server was slow: messages took 2.48 s (p99)"),
+            found.text.starts_with("The server was slow: messages took 2.48 s (p99 of"),
             "{found}"
         );
         stall(700_000).is_silent(&RULE);

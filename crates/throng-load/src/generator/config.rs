@@ -5,6 +5,7 @@ use std::sync::Arc;
 use throng_base::Instant;
 use throng_driver::SocketOptions;
 
+use super::tracer::TraceOptions;
 use crate::program::Program;
 use crate::scenario::{Model, Phase};
 use crate::source::SourcePlan;
@@ -30,6 +31,10 @@ pub struct GeneratorConfig {
     pub seed: u64,
     /// Beginning of the first phase, the same on all cores.
     pub start_at: Instant,
+    /// Number of the first user.
+    pub first_user: u64,
+    /// Users that are watched, if there are any.
+    pub trace: Option<TraceOptions>,
 }
 
 /// Phase of the run, as opposed to a phase of the load.

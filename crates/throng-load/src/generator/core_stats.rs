@@ -2,15 +2,15 @@
 
 use throng_base::Instant;
 use throng_report::{
-    ArrivalLatencies, ClassCounters, CoreCounters, Histogram, LoadCounters, StepInterval,
-    UnansweredWaits,
+    ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose, ErrorExchange, FollowedAnswers,
+    Histogram, LoadCounters, StepInterval, UnansweredWaits,
 };
 
-use super::error_samples::ErrorSample;
+use super::error_log::ErrorLog;
 use super::incidents::Incidents;
 use super::probe_tally::ProbeTally;
 use crate::program::StepIndex;
-use crate::user::{AnswerTiming, ConnectFailure, ErrorKind};
+use crate::user::{AnswerTiming, ConnectFailure, ErrorKind, Record};
 
 /// One core's counters since the start, and its histograms since the previous hand-over.
 #[derive(Clone, Debug, Default)]
@@ -58,9 +58,37 @@ pub struct CoreStats {
     /// Times without answers, and times in which the target was away.
     pub incidents: Incidents,
     /// The first error of each kind.
-    pub samples: Vec<ErrorSample>,
+    pub samples: Vec<ErrorExchange>,
+    /// The moments of errors since the previous hand-over.
+    pub error_log: ErrorLog,
+    /// A sample of the connections that the server ended too early, since the previous hand-over.
+    pub early_closes: Vec<EarlyClose>,
+    /// Answers on the connections that the core follows.
+    pub followed: FollowedAnswers,
+    /// Connects to each address of the target; empty if it has only one.
+    pub addresses: Vec<AddressTally>,
     /// Gauge: users that rest after an error.
     pub(super) resting: u64,
+}
+
+/// Connects to one address of the target.
+#[derive(Clone, Debug, Default)]
+pub struct AddressTally {
+    /// Connects that succeeded.
+    pub ok: u64,
+    /// Failed connects by reason.
+    pub failed: Vec<(ConnectFailure, u64)>,
+}
+
+impl AddressTally {
+    /// Counts what a record says about a connect to this address.
+    pub(super) fn note(&mut self, record: &Record<'_>) {
+        match record {
+            Record::Connected { .. } => self.ok += 1,
+            Record::ConnectFailed { why, .. } => count(&mut self.failed, *why),
+            _ => {}
+        }
+    }
 }
 
 impl CoreStats {
@@ -86,6 +114,8 @@ impl CoreStats {
         for (step, other) in self.steps.iter_mut().zip(&other.steps) {
             (step.ok, step.errors, step.waiting) = (other.ok, other.errors, other.waiting);
         }
+        self.followed = other.followed;
+        self.addresses.clone_from(&other.addresses);
     }
 
     /// Clears the measurements and frees their memory. Counters stay.
@@ -105,6 +135,8 @@ impl CoreStats {
         self.steps.iter_mut().for_each(|step| *step = step.without_measured());
         self.probes.clear();
         self.samples.clear();
+        self.early_closes.clear();
+        self.error_log.clear();
         self.incidents = Incidents::default();
     }
 

@@ -1,137 +1,332 @@
-//! Samples of errors: for the first error of each kind, what was expected and what arrived.
+//! Exchanges of errors: for the first error of each kind, where it occurred, what was expected and
+//! what arrived.
 
-use std::fmt::Write as _;
+use throng_base::Prng;
+use throng_driver::Errno;
+use throng_proto::phoenix::PhoenixPayload;
+use throng_report::ErrorExchange;
 
-use crate::program::{Op, Program};
-
-/// A sample of one error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ErrorSample {
-    /// Kind of the error, as in the counters.
-    pub kind: String,
-    /// Expected data.
-    pub expected: String,
-    /// Actual data.
-    pub got: String,
-}
+use super::error_log::KINDS_MAX;
+use super::error_name::ErrorName;
+use super::upgrade_answer::describe_answer;
+use crate::excerpt::Excerpt;
+use crate::program::{IncomingMessage, MatchProgress, Op, Program, Protocol, VariableScope};
+use crate::user::{ConnectFailure, ErrorKind, Sample};
 
 /// Samples of one core: the first error of each kind.
 #[derive(Debug, Default)]
 pub(super) struct ErrorSamples {
-    sampled_kinds: Vec<String>,
-    /// The first message that an `expect` skipped.
-    pub(super) first_skipped: Option<String>,
+    sampled: Vec<ErrorName>,
+    /// Messages that the `expect` of each op has skipped.
+    skipped: Vec<SkippedMessages>,
+}
+
+/// Messages that the users of a core have skipped in one step.
+#[derive(Clone, Debug, Default)]
+struct SkippedMessages {
+    count: u64,
+    /// The first one, and why it does not match; empty if there is none.
+    first: String,
+}
+
+/// The user that an error belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ErrorPlace<'a> {
+    pub(super) program: &'a Program,
+    pub(super) class: u16,
+    pub(super) pc: u32,
+    pub(super) user: u64,
 }
 
 impl ErrorSamples {
-    /// Returns a sample if it is the first of its kind. Calls neither closure otherwise.
+    /// Returns an exchange if it is the first of its kind. Does not call `describe` otherwise,
+    /// which returns what was expected and what arrived.
     pub(super) fn first(
         &mut self,
-        kind: &str,
-        expected: impl FnOnce() -> String,
-        got: impl FnOnce() -> String,
-    ) -> Option<ErrorSample> {
-        if self.sampled_kinds.len() == KINDS_MAX
-            || self.sampled_kinds.iter().any(|shown| shown == kind)
-        {
+        name: ErrorName,
+        place: ErrorPlace<'_>,
+        describe: impl FnOnce(&Self) -> (String, String),
+    ) -> Option<ErrorExchange> {
+        if self.sampled.len() == KINDS_MAX || self.sampled.contains(&name) {
             return None;
         }
-        self.sampled_kinds.push(kind.to_owned());
-        Some(ErrorSample { kind: kind.to_owned(), expected: expected(), got: got() })
+        self.sampled.push(name);
+        let (expected, got) = describe(self);
+        let ErrorPlace { program, class, pc, user } = place;
+        let origin = program.origin(pc);
+        Some(ErrorExchange {
+            kind: name.to_string(),
+            class: program.classes()[usize::from(class)].name.clone(),
+            step: origin.number.to_string(),
+            step_kind: origin.kind.to_owned(),
+            line: origin.line.into(),
+            user: Some(user),
+            expected,
+            got,
+        })
     }
 
-    /// Keeps a skipped message, if it is the first.
-    pub(super) fn note_skipped(&mut self, message: &[u8]) {
-        self.first_skipped.get_or_insert_with(|| printable(message));
-    }
-}
-
-/// Describes what the step at `pc` expects.
-pub(super) fn describe_expected(program: &Program, pc: u32) -> String {
-    match program.op(pc) {
-        Op::ExpectBytes { matcher, .. } => program.matcher(matcher).describe(printable),
-        Op::ExpectMessage { pattern, .. } => program.pattern(pattern).describe(printable),
-        _ => "an answer".to_owned(),
-    }
-}
-
-/// Formats bytes for people: as text in backticks with control characters escaped, otherwise in
-/// hexadecimal. Shows at most [`PRINTED_BYTES_MAX`] of them.
-pub(super) fn printable(bytes: &[u8]) -> String {
-    let cut = &bytes[..bytes.len().min(PRINTED_BYTES_MAX)];
-    let text = match std::str::from_utf8(cut) {
-        Ok(text) => Some(text),
-        // The cut may have split a character.
-        Err(error) if error.error_len().is_none() && cut.len() < bytes.len() => {
-            std::str::from_utf8(&cut[..error.valid_up_to()]).ok()
+    /// Counts a message that the `expect` at `pc` skips, and keeps the first one.
+    pub(super) fn note_skipped(
+        &mut self,
+        program: &Program,
+        pc: u32,
+        message: IncomingMessage<'_>,
+    ) {
+        let index = pc as usize;
+        if self.skipped.len() <= index {
+            self.skipped.resize_with(index + 1, SkippedMessages::default);
         }
-        Err(_) => None,
-    };
-    let is_readable = |text: &&str| {
-        let hidden = text.chars().filter(|c| c.is_control() && !c.is_whitespace()).count();
-        hidden * 4 <= text.len()
-    };
-    let mut out = match text.filter(is_readable) {
-        Some(text) => format!(
-            "`{}`",
-            text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
-        ),
-        None => cut[..cut.len().min(HEX_BYTES_MAX)]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<Vec<_>>()
-            .join(" "),
-    };
-    let length = bytes.len();
-    if length > PRINTED_BYTES_MAX || (text.filter(is_readable).is_none() && length > HEX_BYTES_MAX)
-    {
-        _ = write!(out, "… ({length} bytes)");
+        let skipped = &mut self.skipped[index];
+        skipped.count += 1;
+        if skipped.count == 1 {
+            let excerpt = Excerpt::short(program.secrets());
+            skipped.first = excerpt.bytes(message.bytes());
+            if let Op::ExpectMessage { pattern, .. } = program.op(pc) {
+                let why = program.pattern(pattern).difference(message, excerpt);
+                skipped.first += &format!(" ({why})");
+            }
+        }
     }
-    out
+
+    /// Describes what came in place of an answer that timed out.
+    fn describe_missing(&self, pc: u32, matched: u32) -> String {
+        match (matched, self.skipped.get(pc as usize)) {
+            (0, Some(SkippedMessages { count: 1, first })) => {
+                format!("others, one message: {first}")
+            }
+            (0, Some(SkippedMessages { count: count @ 2.., first })) => {
+                format!("others, the first of {count} in this step of all users: {first}")
+            }
+            (0, _) => "nothing".to_owned(),
+            (bytes, _) => format!("the first {bytes} bytes of it"),
+        }
+    }
 }
 
-/// An upper bound of the number of kinds.
-const KINDS_MAX: usize = 64;
+/// Describes an error whose data is known: what was expected and what arrived.
+pub(super) fn describe_sample(
+    samples: &ErrorSamples,
+    place: ErrorPlace<'_>,
+    sample: &Sample<'_>,
+) -> (String, String) {
+    let ErrorPlace { program, pc, .. } = place;
+    let excerpt = Excerpt::short(program.secrets());
+    let expected = program.describe_expected(pc, excerpt);
+    match sample {
+        Sample::Mismatch { got } => {
+            let mut text = excerpt.bytes(got.bytes());
+            if let Some(rule) = program.message_rule(pc) {
+                text += &format!(": {}", rule.difference(*got, excerpt));
+            }
+            if other_expect(program, pc, *got) {
+                text += ", which another `expect` waits for";
+            }
+            (expected, text)
+        }
+        Sample::Timeout { matched } => {
+            (program.describe_awaited(pc, excerpt), samples.describe_missing(pc, *matched))
+        }
+        Sample::Violation(violation) => {
+            ("a WebSocket".to_owned(), violation.description().to_owned())
+        }
+        Sample::UpgradeViolation(violation, head) => {
+            (expected, format!("{}: {}", excerpt.head(head), violation.description()))
+        }
+        Sample::UpgradeRefused(answer, body) => (expected, describe_answer(answer, body, excerpt)),
+        Sample::BadMessage(message) => {
+            ("a message of Phoenix Channels".to_owned(), excerpt.bytes(message))
+        }
+        Sample::Refusal(_, reply) => {
+            let response = match &reply.response {
+                PhoenixPayload::Json(text) => excerpt.bytes(text.as_bytes()),
+                PhoenixPayload::Binary(bytes) => excerpt.bytes(bytes),
+            };
+            (expected, format!("{} {response}", reply.status))
+        }
+    }
+}
 
-/// Bytes of a message that are shown.
-const PRINTED_BYTES_MAX: usize = 200;
+/// Reports whether another `expect` of the program waits for a message that the one at `pc` does
+/// not match. Those with variables are left out: the values of the user are not known here.
+fn other_expect(program: &Program, pc: u32, got: IncomingMessage<'_>) -> bool {
+    let (scope, scratch) = (VariableScope::new(0, Prng::new(0)), &mut Vec::new());
+    program.ops().iter().any(|op| match (*op, program.op(pc)) {
+        (Op::ExpectMessage { pattern, .. }, Op::ExpectMessage { .. }) => {
+            let rule = &program.pattern(pattern).pattern;
+            !rule.uses(&|_| true) && rule.matches(got, scope, scratch)
+        }
+        (Op::ExpectBytes { matcher, .. }, Op::ExpectBytes { .. }) => {
+            let progress = program.matcher(matcher).feed(&mut 0, got.bytes(), scope, scratch);
+            matches!(progress, MatchProgress::Matched { .. })
+        }
+        _ => false,
+    })
+}
 
-/// Bytes that are shown in hexadecimal.
-const HEX_BYTES_MAX: usize = 32;
+/// Describes an error of an established connection of which only the kind is known.
+pub(super) fn describe_error(place: ErrorPlace<'_>, kind: ErrorKind) -> (String, String) {
+    let ErrorPlace { program, pc, .. } = place;
+    let excerpt = Excerpt::short(program.secrets());
+    let expected = match kind.is_timeout() {
+        true => program.describe_awaited(pc, excerpt),
+        false => program.describe_expected(pc, excerpt),
+    };
+    let got = match kind {
+        ErrorKind::ClosedByPeer => "the end of the connection (FIN)",
+        ErrorKind::ResetByPeer => "a reset of the connection (RST)",
+        ErrorKind::ExpectTimeout
+        | ErrorKind::JoinTimeout
+        | ErrorKind::PushTimeout
+        | ErrorKind::LeaveTimeout
+        | ErrorKind::HeartbeatTimeout => "nothing",
+        ErrorKind::SendFailed => "EPIPE: the connection is closed",
+        ErrorKind::SendOverflow => "no acceptance of what was sent: the send queue is full",
+        ErrorKind::InboxOverflow => "more messages than the user keeps while no step waits",
+        ErrorKind::NotConnected => "no connection: an earlier error has closed it",
+        ErrorKind::NotJoined => "no channel: an earlier error has ended it",
+        ErrorKind::SocketError => "an error of the socket",
+        ErrorKind::Internal => "a fault of throng itself",
+        ErrorKind::ChannelError => "phx_error: the channel crashed",
+        ErrorKind::ChannelClosed => "phx_close: the channel was closed",
+        ErrorKind::ExpectMismatch
+        | ErrorKind::WebSocketViolation
+        | ErrorKind::BadMessage
+        | ErrorKind::JoinRefused
+        | ErrorKind::PushRefused
+        | ErrorKind::LeaveRefused
+        | ErrorKind::ProbeRefused => "something else",
+    };
+    let expected = match kind {
+        ErrorKind::HeartbeatTimeout => "a reply to the last heartbeat".to_owned(),
+        _ => expected,
+    };
+    (expected, got.to_owned())
+}
+
+/// Describes a failed connect; `is_upgrade` if TCP was established.
+pub(super) fn describe_connect_failure(
+    place: ErrorPlace<'_>,
+    why: ConnectFailure,
+    is_upgrade: bool,
+) -> (String, String) {
+    let ErrorPlace { program, pc, .. } = place;
+    let within = match why {
+        ConnectFailure::Timeout => program.describe_timeout(pc),
+        _ => String::new(),
+    };
+    let expected = match program.protocol() {
+        Protocol::Ws | Protocol::Phoenix if is_upgrade => "101 Switching Protocols",
+        _ => "a TCP connection",
+    };
+    let got = match why {
+        ConnectFailure::Timeout if is_upgrade => {
+            "nothing: TCP is established, and no byte of an answer came".to_owned()
+        }
+        ConnectFailure::Timeout => "nothing: TCP was not established".to_owned(),
+        ConnectFailure::Errno(Errno::CONN_REFUSED) => {
+            "a reset: no process listens on that port (ECONNREFUSED)".to_owned()
+        }
+        ConnectFailure::Errno(errno) => errno.to_string(),
+        ConnectFailure::Http(status) => format!("status {status}"),
+        ConnectFailure::Violation => "something else".to_owned(),
+        ConnectFailure::Closed => "the end of the connection before an answer".to_owned(),
+        ConnectFailure::SelfConnected => {
+            "the socket itself: no process listens on that port".to_owned()
+        }
+        ConnectFailure::Internal => "a fault of throng itself".to_owned(),
+    };
+    (format!("{expected}{within}"), got)
+}
+
+/// Describes a close frame of the server.
+pub(super) fn describe_close(
+    place: ErrorPlace<'_>,
+    code: Option<u16>,
+    reason: &str,
+) -> (String, String) {
+    let ErrorPlace { program, pc, .. } = place;
+    let excerpt = Excerpt::short(program.secrets());
+    let code = code.map_or_else(|| "no code".to_owned(), |code| code.to_string());
+    let got = match reason {
+        "" => format!("a close frame with {code}"),
+        reason => format!("a close frame with {code}, {}", excerpt.bytes(reason.as_bytes())),
+    };
+    (program.describe_expected(pc, excerpt), got)
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Scenario;
 
-    #[test]
-    fn bytes_are_shown_as_text_where_they_are_text() {
-        assert_eq!(printable(b"hello"), "`hello`");
-        assert_eq!(printable(b"+OK\r\n"), "`+OK\\r\\n`");
-        assert_eq!(printable(br#"{"type":"it's"}"#), r#"`{"type":"it's"}`"#);
-        assert_eq!(printable(&[0x97, 0x9a, 0x93]), "97 9a 93");
-        assert_eq!(printable(&[0, 1, 2, 3]), "00 01 02 03");
-        assert_eq!(printable(b""), "``");
-        // Control sequences do not reach the terminal.
-        assert_eq!(printable(b"abc\x1b[2Jabcdef"), "`abc\\u{1b}[2Jabcdef`");
+    fn program(user: &str) -> Program {
+        let head = "target: ws://h:1/\nload: [{ramp: {to: 1, over: 1s}}]\nuser:\n";
+        let text = format!("{head}{user}");
+        let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
+        Program::compile(&scenario)
+    }
+
+    fn place(program: &Program, pc: u32) -> ErrorPlace<'_> {
+        ErrorPlace { program, class: 0, pc, user: 7 }
     }
 
     #[test]
-    fn long_messages_are_cut_and_say_so() {
-        let long = "ä".repeat(150);
-        let cut = printable(long.as_bytes());
-        assert!(cut.starts_with("`ää") && cut.ends_with("ä`… (300 bytes)"), "{cut}");
-        let bytes = printable(&[0xff; 4_000]);
-        assert!(bytes.ends_with("ff… (4000 bytes)") && bytes.len() < 130, "{bytes}");
-    }
-
-    #[test]
-    fn each_kind_is_shown_once() {
+    fn the_first_of_each_kind_has_its_step_and_its_line() {
+        let program = program(
+            "  - connect\n  - repeat:\n      times: 2\n      do:\n        - send: a\n        \
+             - expect: {json: {type: hello}}\n",
+        );
         let mut samples = ErrorSamples::default();
-        let one = |samples: &mut ErrorSamples, kind: &str| {
-            samples.first(kind, || "a".into(), || "b".into()).map(|sample| sample.kind)
+        let mut first = |pc, got| {
+            let place = place(&program, pc);
+            let sample = Sample::Mismatch { got: IncomingMessage::Text(got) };
+            let name = ErrorName::Kind(ErrorKind::ExpectMismatch);
+            samples.first(name, place, |samples| describe_sample(samples, place, &sample))
         };
-        assert_eq!(one(&mut samples, "expect_mismatch").as_deref(), Some("expect_mismatch"));
-        assert_eq!(one(&mut samples, "expect_mismatch"), None);
-        assert_eq!(one(&mut samples, "join_refused").as_deref(), Some("join_refused"));
+        // connect, loop, send, expect
+        let shown = first(3, r#"{"type":"helo"}"#).unwrap();
+        assert_eq!(
+            shown.to_string(),
+            "first expect_mismatch: expected JSON with `{\"type\":\"hello\"}`, received \
+             `{\"type\":\"helo\"}`: `type` is `\"helo\"`, expected `\"hello\"`; step 2.2 `expect` \
+             (line 9), user 7"
+        );
+        assert_eq!(first(3, "again"), None);
+    }
+
+    #[test]
+    fn a_time_out_says_what_came_instead() {
+        let program = program("  - connect\n  - expect: {text: a, skip_others: true}\n");
+        let mut samples = ErrorSamples::default();
+        assert_eq!(samples.describe_missing(1, 0), "nothing");
+        samples.note_skipped(&program, 1, IncomingMessage::Text("b"));
+        assert_eq!(
+            samples.describe_missing(1, 0),
+            "others, one message: `b` (at byte 0 comes `b`, expected `a`)"
+        );
+        samples.note_skipped(&program, 1, IncomingMessage::Text("c"));
+        assert_eq!(
+            samples.describe_missing(1, 0),
+            "others, the first of 2 in this step of all users: `b` (at byte 0 comes `b`, expected \
+             `a`)"
+        );
+        assert_eq!(samples.describe_missing(0, 0), "nothing");
+        assert_eq!(samples.describe_missing(0, 3), "the first 3 bytes of it");
+    }
+
+    #[test]
+    fn every_kind_of_error_has_an_exchange() {
+        let program = program("  - connect\n  - expect: a\n");
+        for kind in ErrorKind::ALL {
+            let (expected, got) = describe_error(place(&program, 1), kind);
+            assert!(!expected.is_empty() && !got.is_empty(), "{kind:?}");
+        }
+        let (expected, got) =
+            describe_connect_failure(place(&program, 0), ConnectFailure::Timeout, true);
+        assert_eq!(expected, "101 Switching Protocols within 5s");
+        assert_eq!(got, "nothing: TCP is established, and no byte of an answer came");
+        let (_, got) = describe_close(place(&program, 1), Some(1011), "overloaded");
+        assert_eq!(got, "a close frame with 1011, `overloaded`");
     }
 }

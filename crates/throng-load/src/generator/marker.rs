@@ -19,10 +19,16 @@ impl ProbeMarker {
         Self { run, finder: Finder::new(NAME) }
     }
 
+    /// Appends the marker of probe `number`.
+    pub(super) fn mark(&self, number: u32, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("{NAME}={:08x}-{number}", self.run).as_bytes());
+    }
+
     /// Appends `text` followed by the marker of probe `number`.
     pub(super) fn mark_text(&self, text: &[u8], number: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(text);
-        out.extend_from_slice(format!(" {NAME}={:08x}-{number}", self.run).as_bytes());
+        out.push(b' ');
+        self.mark(number, out);
     }
 
     /// Appends the JSON object `object` with the marker of probe `number` as its first member.

@@ -264,6 +264,8 @@ mod tests {
             options: Default::default(),
             seed: 1,
             start_at: at(1_000),
+            first_user: 0,
+            trace: None,
         };
         let mut probes = ProbeLedger::new(&config).unwrap();
         let mut users = vec![Receipts::default(); users];

@@ -17,7 +17,7 @@ use throng_proto::phoenix::{Decimal, PhoenixPayload};
 use super::config::GeneratorConfig;
 use super::core_stats::CoreStats;
 use super::probe_ledger::{ProbeLedger, ProbeOrder};
-use crate::program::{Broadcast, Program, Protocol};
+use crate::program::{Broadcast, Program, Protocol, VariableScope};
 use crate::user::{AnswerTiming, Encoder, Receipts, User, UserSession, as_text};
 
 /// Messages about probes between cores.
@@ -276,19 +276,24 @@ impl Probes {
         }
     }
 
-    /// Subscribes or unsubscribes a user at `index` of the core's table, as its connection says.
+    /// Subscribes or unsubscribes a user at `index` of the core's table, as its connection and the
+    /// condition of the probe's members say. Uses `scratch` to write variables out.
     pub(super) fn on_user(
         &mut self,
         user: &mut User,
         index: u32,
-        protocol: Protocol,
+        program: &Program,
+        scratch: &mut Vec<u8>,
         stats: &mut CoreStats,
     ) {
-        let receives = match protocol {
+        let is_connected = match program.protocol() {
             Protocol::Tcp => false,
             Protocol::Ws => user.is_connected(),
             Protocol::Phoenix => user.channels.with_probe().is_some(),
         };
+        let members = program.probe().and_then(|probe| probe.members.as_ref());
+        let receives = is_connected
+            && members.is_none_or(|members| members.holds(&mut user.scope(program), scratch));
         if receives {
             self.ledger.join(&mut user.receipts, index);
         } else {
@@ -324,16 +329,21 @@ impl Probes {
     ) -> bool {
         let ProbeSender { program, user, session, out, encoder } = sender;
         let Some(probe) = program.probe() else { return false };
-        let mut vars = user.template_vars();
+        encoder.payload.clear();
+        self.ledger.marker.mark(number, &mut encoder.payload);
+        let places_mark = probe.places_mark();
+        let mut scope = VariableScope { probe: &encoder.payload, ..user.scope(program) };
         let (Broadcast::Text(template)
         | Broadcast::Json(template)
         | Broadcast::Push { payload: template, .. }) = &probe.broadcast;
         encoder.text.clear();
-        template.render(&mut vars, &mut encoder.text);
-        user.prng = vars.prng;
+        template.render(&mut scope, &mut encoder.text);
+        let (counter, prng) = (scope.counter, scope.prng);
+        user.prng = prng;
         encoder.payload.clear();
         let marker = &self.ledger.marker;
         match &probe.broadcast {
+            _ if places_mark => encoder.payload.extend_from_slice(&encoder.text),
             Broadcast::Text(_) => marker.mark_text(&encoder.text, number, &mut encoder.payload),
             _ => marker.mark_object(&encoder.text, number, &mut encoder.payload),
         }
@@ -343,7 +353,8 @@ impl Probes {
         encoder.text.clear();
         if let Broadcast::Push { topic, event, .. } = &probe.broadcast {
             encoder.event.clear();
-            event.render(&mut vars, &mut encoder.event);
+            let mut scope = VariableScope { counter, prng, ..user.scope(program) };
+            event.render(&mut scope, &mut encoder.event);
             let Some(channel) = user.channels.with_probe() else { return false };
             let join_ref = Decimal::new(channel.join_ref.into());
             let number = user.next_ref();

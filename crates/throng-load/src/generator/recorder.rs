@@ -1,22 +1,24 @@
 //! Recorder of what the users of one core count and measure.
 
 use throng_base::Instant;
-use throng_proto::phoenix::PhoenixPayload;
 use throng_report::{Histogram, UnansweredWaits};
 
 use super::core_stats::CoreStats;
-use super::error_samples::{ErrorSamples, describe_expected, printable};
-use crate::program::{LatencyKind, Program};
-use crate::user::{ErrorKind, IterationEnd, MissedTurns, Record, Sample, close_code_name};
+use super::error_name::ErrorName;
+use super::error_samples::{
+    ErrorPlace, ErrorSamples, describe_close, describe_connect_failure, describe_error,
+    describe_sample,
+};
+use crate::program::{IncomingMessage, LatencyKind};
+use crate::user::{ConnectFailure, ErrorKind, IterationEnd, MissedTurns, Record, Sample};
 
 /// Recorder of the events of one user.
 pub(super) struct Recorder<'a> {
     pub(super) stats: &'a mut CoreStats,
     pub(super) samples: &'a mut ErrorSamples,
-    pub(super) program: &'a Program,
     pub(super) now: Instant,
-    /// Class of the user.
-    pub(super) class: u16,
+    /// User and its step.
+    pub(super) place: ErrorPlace<'a>,
 }
 
 impl Recorder<'_> {
@@ -28,30 +30,37 @@ impl Recorder<'_> {
         match record {
             Record::Begin => {
                 counters.iterations += 1;
-                stats.classes[usize::from(self.class)].users_started += 1;
+                stats.classes[usize::from(self.place.class)].users_started += 1;
             }
             Record::End(end) => self.end(end),
             Record::TcpConnected { from, timing } => {
                 timing.record(from, &mut stats.tcp, &mut stats.arrival.tcp);
             }
             Record::Connected { from, timing } => {
-                stats.count_connect((from, timing), self.class);
+                stats.count_connect((from, timing), self.place.class);
                 stats.incidents.connect_succeeded(now);
             }
-            Record::ConnectFailed(why) => stats.count_connect_failure(why),
+            Record::ConnectFailed { why, is_upgrade } => {
+                stats.count_connect_failure(why);
+                self.note_error(ErrorName::Connect(why), |place| {
+                    describe_connect_failure(place, why, is_upgrade)
+                });
+            }
             Record::ConnectRefused => stats.incidents.connect_refused(now),
             Record::ConnectionLost => stats.incidents.count_lost_connection(now),
             Record::PeerClosed { code, reason } => {
                 stats.incidents.count_lost_connection(now);
                 stats.count_close(code);
-                self.sample_close(code, reason);
+                self.note_error(ErrorName::Close(code), |place| {
+                    describe_close(place, code, reason)
+                });
             }
             Record::ChannelsLost(count) => counters.joined -= count,
             Record::Answered { timing, from } => {
                 // An answer to another request still shows that the target is alive.
                 let asked = from.unwrap_or(timing.arrived_at());
                 stats.incidents.answered(timing.arrived_at(), asked);
-                stats.count_answer(from.map(|from| (from, timing)), self.class);
+                stats.count_answer(from.map(|from| (from, timing)), self.place.class);
             }
             Record::Replied { timing, from } => {
                 stats.incidents.answered(timing.arrived_at(), from);
@@ -61,18 +70,16 @@ impl Recorder<'_> {
             Record::Unasked(at) => stats.incidents.unasked_received(at),
             Record::Skipped(message) => {
                 stats.incidents.unasked_received(now);
-                self.samples.note_skipped(message);
+                self.note_skipped(message);
             }
-            Record::Error(kind) => stats.errors[kind as usize] += 1,
-            Record::Sample(sample) => self.sample(sample),
+            Record::SkippedKept(message) => self.note_skipped(message),
+            Record::Error(kind) => {
+                stats.errors[kind as usize] += 1;
+                self.note_error(ErrorName::Kind(kind), |place| describe_error(place, kind));
+            }
+            Record::Sample(sample) => self.sample(&sample),
             Record::Unanswered { kind, is_tcp_part, from } => {
-                let waited_us = now.micros_since(from);
-                if let Some(kind) = kind {
-                    histogram(&mut stats.unanswered, kind).record_us(waited_us);
-                }
-                if is_tcp_part {
-                    stats.unanswered.tcp.record_us(waited_us);
-                }
+                self.unanswered(kind, is_tcp_part, from);
             }
             Record::StepDone { step, from, timing } => stats.count_step(step, from, timing),
             Record::StepFailed(step) => stats.step(step).errors += 1,
@@ -88,9 +95,24 @@ impl Recorder<'_> {
         }
     }
 
+    fn unanswered(&mut self, kind: Option<LatencyKind>, is_tcp_part: bool, from: Instant) {
+        let waited_us = self.now.micros_since(from);
+        if let Some(kind) = kind {
+            histogram(&mut self.stats.unanswered, kind).record_us(waited_us);
+        }
+        if is_tcp_part {
+            self.stats.unanswered.tcp.record_us(waited_us);
+        }
+    }
+
+    fn note_skipped(&mut self, message: IncomingMessage<'_>) {
+        let ErrorPlace { program, pc, .. } = self.place;
+        self.samples.note_skipped(program, pc, message);
+    }
+
     fn end(&mut self, end: IterationEnd) {
         let counters = &mut self.stats.counters;
-        let class = &mut self.stats.classes[usize::from(self.class)];
+        let class = &mut self.stats.classes[usize::from(self.place.class)];
         let (all, of_class) = match end {
             IterationEnd::Finished => (&mut counters.users_finished, &mut class.users_finished),
             IterationEnd::Failed => (&mut counters.users_failed, &mut class.users_failed),
@@ -111,71 +133,38 @@ impl Recorder<'_> {
         if let Some(kind) = missed.kind {
             record_turns(histogram(&mut self.stats.unanswered, kind), missed, self.now);
         }
-        for step in self.program.steps_of_turn(&missed.looping) {
+        for step in self.place.program.steps_of_turn(&missed.looping) {
             record_turns(&mut self.stats.step(step).unanswered, missed, self.now);
         }
     }
 
-    fn sample(&mut self, sample: Sample<'_>) {
-        let (samples, program) = (&mut *self.samples, self.program);
-        let kept = match sample {
-            Sample::Mismatch { pc, got } => samples.first(
-                ErrorKind::ExpectMismatch.name(),
-                || describe_expected(program, pc),
-                || printable(got),
-            ),
-            Sample::Timeout { pc, matched } => {
-                let skipped = samples.first_skipped.clone();
-                let got = || match (matched, skipped) {
-                    (0, None) => "nothing".to_owned(),
-                    (0, Some(first)) => format!("others, the first: {first}"),
-                    (bytes, _) => format!("the first {bytes} bytes of it"),
-                };
-                let kind = ErrorKind::ExpectTimeout.name();
-                samples.first(kind, || describe_expected(program, pc), got)
+    /// Keeps an error whose data is known, if it is the first of its kind.
+    fn sample(&mut self, sample: &Sample<'_>) {
+        let name = match sample {
+            Sample::Mismatch { .. } => ErrorName::Kind(ErrorKind::ExpectMismatch),
+            Sample::Timeout { .. } => ErrorName::Kind(ErrorKind::ExpectTimeout),
+            Sample::Violation(_) => ErrorName::Kind(ErrorKind::WebSocketViolation),
+            Sample::UpgradeViolation(..) => ErrorName::Connect(ConnectFailure::Violation),
+            Sample::UpgradeRefused(answer, _) => {
+                ErrorName::Connect(ConnectFailure::Http(answer.status))
             }
-            Sample::Violation(violation) => samples.first(
-                ErrorKind::WebSocketViolation.name(),
-                || "a WebSocket".to_owned(),
-                || violation.description().to_owned(),
-            ),
-            Sample::UpgradeViolation(violation, head) => samples.first(
-                &crate::user::ConnectFailure::Violation.to_string(),
-                || "101 Switching Protocols".to_owned(),
-                || format!("{}: {}", printable(head), violation.description()),
-            ),
-            Sample::BadMessage(message) => samples.first(
-                ErrorKind::BadMessage.name(),
-                || "a message of Phoenix Channels".to_owned(),
-                || printable(message),
-            ),
-            Sample::Refusal(kind, reply) => samples.first(
-                kind.name(),
-                || "status ok".to_owned(),
-                || match &reply.response {
-                    PhoenixPayload::Json(text) => {
-                        format!("{} {}", reply.status, printable(text.as_bytes()))
-                    }
-                    PhoenixPayload::Binary(bytes) => {
-                        format!("{} {}", reply.status, printable(bytes))
-                    }
-                },
-            ),
+            Sample::BadMessage(_) => ErrorName::Kind(ErrorKind::BadMessage),
+            Sample::Refusal(kind, _) => ErrorName::Kind(*kind),
         };
-        self.stats.samples.extend(kept);
+        let place = self.place;
+        let describe = |samples: &ErrorSamples| describe_sample(samples, place, sample);
+        self.stats.samples.extend(self.samples.first(name, place, describe));
     }
 
-    fn sample_close(&mut self, code: Option<u16>, reason: &str) {
-        let got = || {
-            let code = code.map_or_else(|| "no code".to_owned(), |code| code.to_string());
-            match reason {
-                "" => format!("a close with {code}"),
-                reason => format!("a close with {code}, {}", printable(reason.as_bytes())),
-            }
-        };
-        let expected = || "an open connection".to_owned();
-        let kept = self.samples.first(&close_code_name(code), expected, got);
-        self.stats.samples.extend(kept);
+    /// Notes the moment of an error, and keeps it if it is the first of its kind.
+    fn note_error(
+        &mut self,
+        name: ErrorName,
+        describe: impl FnOnce(ErrorPlace<'_>) -> (String, String),
+    ) {
+        self.stats.error_log.note(name, self.now);
+        let place = self.place;
+        self.stats.samples.extend(self.samples.first(name, place, |_| describe(place)));
     }
 }
 

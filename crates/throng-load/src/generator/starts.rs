@@ -67,7 +67,7 @@ impl Starts {
                         Box::new(schedule.events(core, cores));
                     events.peekable()
                 };
-                let indexes = has_stops(&phases).then(Vec::new);
+                let indexes = schedule.has_stops().then(Vec::new);
                 UserSchedule::Closed {
                     scheduled: events(),
                     counted: events(),
@@ -243,16 +243,6 @@ impl ManualUsers {
     }
 }
 
-/// Reports whether the number of users ever goes down.
-fn has_stops(phases: &[Phase]) -> bool {
-    let targets = phases.iter().filter_map(|phase| match phase {
-        Phase::Ramp { to, .. } => Some(*to),
-        Phase::Hold { .. } | Phase::Arrivals { .. } => None,
-    });
-    let mut users = 0;
-    targets.into_iter().any(|to| to < std::mem::replace(&mut users, to))
-}
-
 /// First number of users that were requested by hand, above every scheduled number.
 const MANUAL_ID_MIN: u64 = 1 << 40;
 /// Time after the last phase in which late users may still start.
@@ -278,6 +268,8 @@ mod tests {
             options: Default::default(),
             seed: 1,
             start_at: at(1_000),
+            first_user: 0,
+            trace: None,
         };
         Starts::new(&config, 0, 1)
     }
@@ -300,6 +292,32 @@ mod tests {
         assert_eq!(starts.pop(at(3_000)), Some(DueAction::Stop { id: 1, index: 8 }));
         assert_eq!(starts.pop(at(3_000)), Some(DueAction::Stop { id: 0, index: 7 }));
         assert!(starts.is_over(at(3_000)));
+    }
+
+    #[test]
+    fn users_of_a_spike_come_at_once_and_leave_at_once() {
+        let mut starts = starts(
+            "[{steps: {from: 1, to: 2, by: 1, each: 1s}}, \
+            {spike: {to: 4, for: 1s}}, {hold: {for: 1s}}]",
+        );
+        let (mut ids, mut now) = (Vec::new(), 1_000);
+        while now <= 5_000 {
+            while let Some(action) = starts.pop(at(now)) {
+                let DueAction::Start { id, due } = action else { panic!("{action:?} at {now}") };
+                assert_eq!(due, at(now), "user {id} is not late");
+                starts.started(id, id as u32);
+                ids.push(id);
+            }
+            assert_eq!(starts.phase_at(at(now)), [0, 1, 2, 3, 3][(now / 1_000) as usize - 1]);
+            now += 1_000;
+            if now == 4_000 {
+                let stops = [3, 2].map(|id| Some(DueAction::Stop { id, index: id as u32 }));
+                assert_eq!([starts.pop(at(now)), starts.pop(at(now))], stops);
+            }
+        }
+        assert_eq!(ids, [0, 1, 2, 3]);
+        assert_eq!(starts.intended_by(at(5_000)), 4);
+        assert!(starts.is_over(at(5_000)));
     }
 
     #[test]

@@ -3,16 +3,20 @@
 use throng_base::Instant;
 use throng_driver::{ConnectSpec, SocketOptions};
 use throng_engine::{Arrival, CloseReason, Conn, CoreContext, Deadline};
-use throng_proto::phoenix::client::{self, PhoenixClientEvent};
+use throng_proto::phoenix::client::{self, PhoenixClientEvent, PushReply};
 use throng_proto::phoenix::{PhoenixPayload, names};
 use throng_proto::websocket::ClientEvent;
+use throng_report::ErrorExchange;
 
+use super::error_name::ErrorName;
+use super::error_samples::{ErrorPlace, describe_sample};
+use super::followed::{AnswerCounts, ConnectionChange};
 use super::recorder::Recorder;
 use super::{Generator, GeneratorDriver};
 use crate::program::{IncomingMessage, Protocol};
 use crate::user::{
-    AnswerTiming, ErrorKind, Input, Progress, SocketStatus, User, UserAction, UserContext,
-    UserSession, handle,
+    AnswerTiming, ErrorKind, Input, Payload, Progress, Sample, SocketStatus, TraceEvent, User,
+    UserAction, UserContext, UserSession, handle,
 };
 
 /// What the machine is lent of a user's entry.
@@ -86,17 +90,33 @@ impl Generator {
         input: Input<'_>,
         requests: &mut Requests,
     ) -> Progress {
-        let Self { run, sources, encoder, samples, stats, probes, .. } = self;
+        let Self { run, sources, encoder, samples, stats, probes, followed, tracer, .. } = self;
         let UserParts { user, session, out, socket, now, arrival, index } = parts;
         let (id, class, config) = (user.id(), user.class, &run.config);
         let program = &config.program;
-        let mut recorder = Recorder { stats, samples, program, now, class };
-        let mut actions = |action: UserAction<'_>| match action {
+        let place = ErrorPlace { program, class, pc: user.pc(), user: id };
+        let target = || (id % config.targets.len() as u64) as usize;
+        let is_followed = user.flags.is_followed();
+        let message = if is_followed { input.message() } else { None };
+        let (sent_before, before) = (out.len(), AnswerCounts::of(stats));
+        let mut change = ConnectionChange::of(&input);
+        let mut recorder = Recorder { stats, samples, now, place };
+        let mut tracer = tracer.as_mut().filter(|tracer| tracer.follows(id));
+        let is_traced = tracer.is_some();
+        let mut act = |action: UserAction<'_>| match action {
             UserAction::Count(count) => count(&mut recorder.stats.counters),
-            UserAction::Record(record) => recorder.record(record),
+            UserAction::Record(pc, record) => {
+                change.note(&record);
+                if !recorder.stats.addresses.is_empty() {
+                    recorder.stats.addresses[target()].note(&record);
+                }
+                recorder.place.pc = pc;
+                recorder.record(record);
+            }
+            UserAction::Trace(..) => {}
             UserAction::WaitUntil(deadline) => requests.deadline = Some(deadline),
             UserAction::Connect { measures_arrivals } => {
-                let target = config.targets[(id % config.targets.len() as u64) as usize];
+                let target = config.targets[target()];
                 let options = SocketOptions { arrival_stamps: measures_arrivals, ..config.options };
                 let source = sources.choose();
                 requests.connect = Some(ConnectSpec { target, source, options });
@@ -109,6 +129,12 @@ impl Generator {
             UserAction::HalfClose => requests.half_close = true,
             UserAction::Remove => requests.remove = true,
         };
+        let mut actions = |action: UserAction<'_>| {
+            if let Some(tracer) = &mut tracer {
+                tracer.note(program, (id, class), now, &action);
+            }
+            act(action);
+        };
         let mut cx = UserContext {
             user,
             now,
@@ -118,13 +144,44 @@ impl Generator {
             out,
             rules: run.rules(),
             encoder,
+            is_traced,
             actions: &mut actions,
         };
         let progress = handle(&mut cx, input);
+        if is_followed || change.is_opened {
+            if let Some(message) = message {
+                let role = AnswerCounts::of(stats).role_since(before);
+                followed.compare(index, message, role, &mut stats.followed);
+            }
+            change.is_used |= out.len() > sent_before;
+            let follows = followed.follow(index, is_followed, &change, now, stats);
+            user.flags.set_followed(follows);
+        }
         if let Some(probes) = probes {
-            probes.on_user(user, index, program.protocol(), stats);
+            probes.on_user(user, index, program, &mut encoder.comparison, stats);
         }
         progress
+    }
+
+    /// Shows what arrived at a user, if the user is watched.
+    pub(super) fn trace<D: GeneratorDriver>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        event: TraceEvent<'_>,
+    ) {
+        let Some(tracer) = &mut self.tracer else { return };
+        let (now, user) = (conn.now(), conn.state());
+        if tracer.follows(user.id()) {
+            let (program, place) = (&self.run.config.program, (user.id(), user.class));
+            tracer.note(program, place, now, &UserAction::Trace(user.pc(), event));
+        }
+    }
+
+    /// Shows a probe that a user has sent, which the encoder still has, if the user is watched.
+    pub(super) fn trace_probe<D: GeneratorDriver>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let text = String::from_utf8_lossy(&self.encoder.text).into_owned();
+        let probe = Payload::Message(IncomingMessage::Text(&text));
+        self.trace(conn, TraceEvent::Sent(probe));
     }
 
     /// Handles an event of the WebSocket.
@@ -140,9 +197,19 @@ impl Generator {
             ClientEvent::Binary(bytes) => {
                 return self.message_received(conn, IncomingMessage::Binary(bytes));
             }
-            ClientEvent::Ping(_) | ClientEvent::Pong(_) => return,
-            ClientEvent::Opened { .. } => Input::Upgraded,
-            ClientEvent::Refused(answer) => Input::Refused(answer.status),
+            ClientEvent::Ping(_) => {
+                self.trace(conn, TraceEvent::Received(Payload::Control("ping")));
+                return self.trace(conn, TraceEvent::Sent(Payload::Control("pong")));
+            }
+            ClientEvent::Pong(_) => {
+                return self.trace(conn, TraceEvent::Received(Payload::Control("pong")));
+            }
+            ClientEvent::Opened { .. } => {
+                let answer = Payload::Control("HTTP/1.1 101 Switching Protocols");
+                self.trace(conn, TraceEvent::Received(answer));
+                Input::Upgraded
+            }
+            ClientEvent::Refused(answer) => Input::Refused(answer, &[]),
             ClientEvent::Closed { code, reason } => Input::PeerClosed(code, reason),
             ClientEvent::Failed(violation) => Input::Violated(violation, None),
         };
@@ -154,6 +221,7 @@ impl Generator {
         conn: &mut Conn<'_, D, Self>,
         message: IncomingMessage<'_>,
     ) {
+        self.trace(conn, TraceEvent::Received(Payload::Message(message)));
         if conn.state().is_deaf() {
             return;
         }
@@ -183,7 +251,9 @@ impl Generator {
                 let id = conn.state().id();
                 if self.probes.as_mut().is_some_and(|probes| probes.on_reply(id, number)) {
                     let is_refused = &reply.status != "ok";
-                    self.stats.errors[ErrorKind::ProbeRefused as usize] += u64::from(is_refused);
+                    if is_refused {
+                        self.count_refused_probe(conn, &reply);
+                    }
                 } else if number != 0 {
                     self.step(conn, Input::Reply(number, &reply));
                 }
@@ -208,6 +278,33 @@ impl Generator {
         }
     }
 
+    /// Counts a probe whose push was refused.
+    fn count_refused_probe<D: GeneratorDriver>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        reply: &PushReply<'_>,
+    ) {
+        let (now, user) = (conn.now(), conn.state());
+        let program = &self.run.config.program;
+        let place = ErrorPlace { program, class: user.class, pc: user.pc(), user: user.id() };
+        let kind = ErrorKind::ProbeRefused;
+        self.stats.errors[kind as usize] += 1;
+        self.stats.error_log.note(ErrorName::Kind(kind), now);
+        let sample = Sample::Refusal(kind, reply);
+        let first = self.samples.first(ErrorName::Kind(kind), place, |samples| {
+            let (_, got) = describe_sample(samples, place, &sample);
+            ("a reply to the probe with status ok".to_owned(), got)
+        });
+        // The probe is no step of its user.
+        let no_step = |exchange| ErrorExchange {
+            step: String::new(),
+            step_kind: String::new(),
+            line: 0,
+            ..exchange
+        };
+        self.stats.samples.extend(first.map(no_step));
+    }
+
     /// Counts `message` if it is a delivery of a probe, and reports whether it is.
     fn probe_received<D: GeneratorDriver>(
         &mut self,
@@ -226,7 +323,7 @@ impl Generator {
         let (mut session, mut out) = (UserSession::Raw, Vec::new());
         for key in cx.keys() {
             let Some(user) = cx.state(key) else { continue };
-            if let Some(from) = user.waiting_from() {
+            if let Some(from) = user.waiting_from(&self.run.config.program) {
                 let counters = &mut self.stats.counters;
                 counters.users_waiting += 1;
                 counters.users_waiting_us_most =

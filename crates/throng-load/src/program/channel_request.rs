@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Broadcast, Probe, Template};
+use super::{Broadcast, MessagePattern, Probe, Template};
 
 /// A request to the server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct ChannelRequest {
     /// Type of the request.
     pub kind: ChannelRequestKind,
@@ -19,6 +19,8 @@ pub struct ChannelRequest {
     pub awaits_reply: bool,
     /// Time-out of the reply.
     pub timeout: Duration,
+    /// What the response of an ok must be.
+    pub response: Option<MessagePattern>,
 }
 
 /// Type of a request.

@@ -14,21 +14,28 @@ impl Program {
         let mut program = Self {
             ops: Vec::new(),
             facts: Vec::new(),
+            origins: Vec::new(),
             templates: Vec::new(),
             matchers: Vec::new(),
             loops: Vec::new(),
             transactions: Vec::new(),
             step_names: Vec::new(),
+            think_times: Vec::new(),
+            conditions: Vec::new(),
+            choices: Vec::new(),
             protocol: scenario.protocol,
             handshakes: Vec::new(),
             patterns: Vec::new(),
             topics: Vec::new(),
             requests: Vec::new(),
             probe: scenario.probe.clone(),
+            tables: scenario.tables.clone(),
+            sent_parts: scenario.sent_parts.clone(),
             classes: Vec::new(),
             weight_total: 0,
             stride: 0,
             dialogue: Dialogue::default(),
+            secrets: scenario.secrets.clone(),
         };
         for class in &scenario.classes {
             program.compile_class(class, &scenario.target);

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::handshake::Handshake;
 use super::{
-    ChannelRequest, LatencyKind, Loop, Matcher, MessagePattern, Op, OpFacts, OpRole, OpSum,
-    Program, StepIndex, Template, TopicTemplate, Transaction, Turns,
+    ChannelRequest, Choice, Condition, LatencyKind, Loop, Matcher, MessagePattern, Op, OpFacts,
+    OpRole, OpSum, Program, StepIndex, StepOrigin, Template, ThinkTime, TopicTemplate, Transaction,
+    Turns,
 };
 use crate::scenario::Target;
 use crate::steps::connect::upgrade::UpgradeOptions;
@@ -14,19 +15,25 @@ use crate::steps::connect::upgrade::UpgradeOptions;
 pub(crate) struct Compiler<'a> {
     program: &'a mut Program,
     target: &'a Target,
+    /// Index of the class's first op.
+    entry: u32,
     /// Number of loops around the next op.
     depth: u8,
     /// Number of transactions around the next op.
     transactions: u8,
     /// Name of the present step, until an op has it.
     step: Option<StepIndex>,
+    /// Step that is compiled.
+    origin: StepOrigin,
     /// Sum of the ops so far, in the loop that is compiled.
     pub(super) sum: OpSum,
 }
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(program: &'a mut Program, target: &'a Target) -> Self {
-        Self { program, target, depth: 0, transactions: 0, step: None, sum: OpSum::NONE }
+        let (entry, origin) = (program.ops.len() as u32, StepOrigin::default());
+        let (depth, transactions, step, sum) = (0, 0, None, OpSum::NONE);
+        Self { program, target, entry, depth, transactions, step, origin, sum }
     }
 
     /// Begins a step: its name belongs to the first of its ops that has a latency.
@@ -45,7 +52,22 @@ impl<'a> Compiler<'a> {
         let facts = OpFacts { step, ..facts };
         self.program.ops.push(op);
         self.program.facts.push(facts);
+        self.program.origins.push(self.origin.clone());
         self.sum = self.sum.then(facts.into());
+    }
+
+    /// Appends the ops of step `number` of its list, which `compile` appends.
+    pub(crate) fn step(
+        &mut self,
+        number: usize,
+        kind: &'static str,
+        line: u32,
+        compile: impl FnOnce(&mut Self),
+    ) {
+        let origin = self.origin.inner(number, kind, line);
+        let outer = std::mem::replace(&mut self.origin, origin);
+        compile(self);
+        self.origin = outer;
     }
 
     /// Appends a loop around the ops that `body` appends. `time_min` returns the shortest time of
@@ -84,13 +106,58 @@ impl<'a> Compiler<'a> {
         self.program.transactions[at].after = self.next_pc();
     }
 
+    /// Appends two parts: the first runs where `condition` holds, the second where it does not.
+    pub(crate) fn branch(&mut self, condition: &Condition, bodies: &[impl Fn(&mut Self); 2]) {
+        let condition = self.condition(condition);
+        let head = self.next_pc() as usize;
+        self.push(Op::Branch { condition, otherwise: 0 }, OpFacts::of_role(OpRole::Branches));
+        let begins = self.parts(bodies);
+        self.program.ops[head] = Op::Branch { condition, otherwise: begins[1] };
+    }
+
+    /// Appends parts of which one runs, at random by the weights.
+    pub(crate) fn choose(&mut self, weights: &[u32], bodies: &[impl Fn(&mut Self)]) {
+        let index = self.program.choices.len();
+        self.program.choices.push(Choice::default());
+        let op = Op::Choose { choice: index as u32 };
+        self.push(op, OpFacts::of_role(OpRole::Branches));
+        let begins = self.parts(bodies);
+        for (weight, begin) in weights.iter().zip(begins) {
+            self.program.choices[index].push(*weight, begin);
+        }
+    }
+
+    /// Appends parts of which one runs. Returns the indexes of their first ops.
+    fn parts(&mut self, bodies: &[impl Fn(&mut Self)]) -> Vec<u32> {
+        let before = std::mem::replace(&mut self.sum, OpSum::NONE);
+        let (mut begins, mut jumps, mut sum) = (Vec::new(), Vec::new(), None::<OpSum>);
+        for body in bodies {
+            begins.push(self.next_pc());
+            self.sum = OpSum::NONE;
+            body(self);
+            jumps.push(self.next_pc() as usize);
+            self.push(Op::Jump { to: 0 }, OpFacts::of_role(OpRole::Branches));
+            sum = Some(sum.map_or(self.sum, |sum| sum.or(self.sum)));
+        }
+        let to = self.next_pc();
+        jumps.into_iter().for_each(|jump| self.program.ops[jump] = Op::Jump { to });
+        self.sum = before.then(sum.unwrap_or(OpSum::NONE));
+        begins
+    }
+
+    /// Returns the index of a condition.
+    pub(crate) fn condition(&mut self, condition: &Condition) -> u32 {
+        index_of(&mut self.program.conditions, condition.clone())
+    }
+
     /// Appends a request of a channel. Its reply is found by its ref, so it is no answer to a
     /// `send`.
     pub(crate) fn request(&mut self, request: ChannelRequest, latency: Option<LatencyKind>) {
         let topic = &self.program.topic(request.topic).name;
         let texts = [topic, &request.event, &request.payload];
         let bytes_max = texts.map(Template::bytes_max).iter().sum();
-        let request = index_of(&mut self.program.requests, request);
+        self.program.requests.push(request);
+        let request = self.program.requests.len() as u32 - 1;
         let facts = OpFacts { latency, bytes_max, ..OpFacts::of_role(OpRole::Neutral) };
         self.push(Op::Request { request }, facts);
     }
@@ -100,14 +167,28 @@ impl<'a> Compiler<'a> {
         index_of(&mut self.program.templates, template.clone())
     }
 
+    /// Returns the messages that the class has sent so far.
+    pub(crate) fn sent_messages(&self) -> impl Iterator<Item = &Template> {
+        self.program.ops[self.entry as usize..].iter().filter_map(|op| match op {
+            Op::Send { template, .. } => Some(self.program.template(*template)),
+            _ => None,
+        })
+    }
+
     /// Returns the index of a rule for bytes.
     pub(crate) fn matcher(&mut self, matcher: &Matcher) -> u32 {
         index_of(&mut self.program.matchers, matcher.clone())
     }
 
+    /// Returns the index of a think time.
+    pub(crate) fn think_time(&mut self, think_time: ThinkTime) -> u32 {
+        index_of(&mut self.program.think_times, think_time)
+    }
+
     /// Returns the index of a rule for a message.
     pub(crate) fn pattern(&mut self, pattern: MessagePattern) -> u32 {
-        index_of(&mut self.program.patterns, pattern)
+        self.program.patterns.push(pattern);
+        self.program.patterns.len() as u32 - 1
     }
 
     /// Returns the index of an upgrade request to the scenario's target.

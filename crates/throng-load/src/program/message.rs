@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use memchr::memmem::Finder;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+use memchr::memmem::{self, Finder};
+use regex::Regex;
+
+use super::{Capture, JsonPattern, Template, Variable, VariableScope};
 
 /// A WebSocket message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,36 +27,132 @@ impl<'a> IncomingMessage<'a> {
 }
 
 /// Pattern of a whole message.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Pattern {
     /// Exactly this text message.
-    Text(Vec<u8>),
+    Text(Template),
     /// Exactly this binary message.
     Binary(Vec<u8>),
     /// A text message of JSON that contains at least this.
-    Json(Value),
+    Json(JsonPattern),
     /// A message of this many bytes.
     Bytes(u32),
-    /// A message that contains these bytes.
-    Contains(Vec<u8>),
+    /// A message that contains this.
+    Contains(Box<MessagePart>),
+    /// A text message in which the expression matches.
+    Regex(Regex),
+    /// A message that one of these matches.
+    OneOf(Vec<Self>),
+}
+
+/// A part of a message.
+#[derive(Clone, Debug)]
+pub struct MessagePart {
+    template: Template,
+    /// Finder of a part without variables.
+    finder: Option<Finder<'static>>,
+}
+
+impl MessagePart {
+    /// Creates a part that renders from `template`.
+    pub fn new(template: Template) -> Self {
+        let finder = template.as_literal().map(|part| Finder::new(part).into_owned());
+        Self { template, finder }
+    }
+
+    fn is_in(&self, bytes: &[u8], scope: VariableScope<'_>, scratch: &mut Vec<u8>) -> bool {
+        if let Some(finder) = &self.finder {
+            return finder.find(bytes).is_some();
+        }
+        scratch.clear();
+        self.template.render(&mut { scope }, scratch);
+        memmem::find(bytes, scratch).is_some()
+    }
+}
+
+impl fmt::Display for MessagePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.template.fmt(f)
+    }
+}
+
+impl Pattern {
+    /// Reports whether `message` matches. Uses `scratch` to write variables out.
+    pub fn matches(
+        &self,
+        message: IncomingMessage<'_>,
+        scope: VariableScope<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> bool {
+        match (self, message) {
+            (Self::Text(expected), IncomingMessage::Text(text)) => {
+                expected.is_rendered(text.as_bytes(), scope, scratch)
+            }
+            (Self::Binary(expected), IncomingMessage::Binary(bytes)) => expected == bytes,
+            (Self::Json(expected), IncomingMessage::Text(text)) => {
+                expected.is_in(text, scope, scratch)
+            }
+            (Self::Bytes(count), message) => message.bytes().len() == *count as usize,
+            (Self::Contains(part), message) => part.is_in(message.bytes(), scope, scratch),
+            (Self::Regex(regex), IncomingMessage::Text(text)) => regex.is_match(text),
+            (Self::OneOf(patterns), message) => {
+                patterns.iter().any(|pattern| pattern.matches(message, scope, scratch))
+            }
+            (Self::Text(_) | Self::Json(_) | Self::Regex(_), IncomingMessage::Binary(_))
+            | (Self::Binary(_), IncomingMessage::Text(_)) => false,
+        }
+    }
+
+    /// Reports whether a part of one of its variables fits.
+    pub(crate) fn uses(&self, is: &impl Fn(&Variable) -> bool) -> bool {
+        match self {
+            Self::Text(template) => template.uses(is),
+            Self::Json(pattern) => pattern.uses(is),
+            Self::Contains(part) => part.template.uses(is),
+            Self::OneOf(patterns) => patterns.iter().any(|pattern| pattern.uses(is)),
+            Self::Binary(_) | Self::Bytes(_) | Self::Regex(_) => false,
+        }
+    }
+
+    /// Describes the message for people; `shown` formats bytes.
+    pub fn describe(&self, shown: &impl Fn(&[u8]) -> String) -> String {
+        let shown_text = |template: &Template| shown(template.to_string().as_bytes());
+        match self {
+            Self::Text(template) => shown_text(template),
+            Self::Binary(bytes) => format!("the binary message {}", shown(bytes)),
+            Self::Json(pattern) => format!("JSON with {}", shown(pattern.to_string().as_bytes())),
+            Self::Bytes(count) => format!("a message of {count} bytes"),
+            Self::Contains(part) => {
+                format!("a message that contains {}", shown_text(&part.template))
+            }
+            Self::Regex(regex) => {
+                format!("a message that matches {}", shown(regex.as_str().as_bytes()))
+            }
+            Self::OneOf(patterns) => {
+                let each: Vec<_> = patterns.iter().map(|pattern| pattern.describe(shown)).collect();
+                each.join(", or ")
+            }
+        }
+    }
 }
 
 /// A rule for a message, and whether other messages may come before it.
 #[derive(Clone, Debug)]
 pub struct MessagePattern {
-    pattern: Pattern,
-    finder: Option<Finder<'static>>,
-    skips_others: bool,
+    /// What the message is.
+    pub pattern: Pattern,
+    /// Parts of it that the user keeps. A message without one of them does not match.
+    pub captures: Vec<Capture>,
+    /// True if other messages may come before a match; otherwise they are a mismatch.
+    pub skips_others: bool,
+    /// True if each message that is sent has another answer, by which the pattern knows it.
+    pub identifies: bool,
 }
 
 impl MessagePattern {
-    /// Creates a rule. Messages before a match are a mismatch unless `skips_others`.
-    pub fn new(pattern: Pattern, skips_others: bool) -> Self {
-        let finder = match &pattern {
-            Pattern::Contains(part) => Some(Finder::new(part).into_owned()),
-            _ => None,
-        };
-        Self { pattern, finder, skips_others }
+    /// Creates a rule.
+    pub fn new(pattern: Pattern, captures: Vec<Capture>, skips_others: bool) -> Self {
+        Self { pattern, captures, skips_others, identifies: false }
     }
 
     /// Reports whether other messages may come before a match.
@@ -65,198 +162,75 @@ impl MessagePattern {
 
     /// Describes the message for people; `shown` formats bytes.
     pub fn describe(&self, shown: impl Fn(&[u8]) -> String) -> String {
-        match &self.pattern {
-            Pattern::Text(bytes) => shown(bytes),
-            Pattern::Binary(bytes) => format!("the binary message {}", shown(bytes)),
-            Pattern::Json(value) => format!("JSON with {}", shown(value.to_string().as_bytes())),
-            Pattern::Bytes(count) => format!("a message of {count} bytes"),
-            Pattern::Contains(part) => format!("a message that contains {}", shown(part)),
+        let captures = self.captures.iter().map(|capture| format!(" and {}", capture.describe()));
+        self.pattern.describe(&shown) + &captures.collect::<String>()
+    }
+
+    /// Reports whether `message` matches. Uses `scratch` to write variables out.
+    pub fn matches(
+        &self,
+        message: IncomingMessage<'_>,
+        scope: VariableScope<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> bool {
+        self.pattern.matches(message, scope, scratch)
+            && self.captures.iter().all(|capture| capture.find(message).is_some())
+    }
+
+    /// Passes the captures of a message that matches to `store`, each with its place among the
+    /// user's values.
+    pub(crate) fn store_captures(
+        &self,
+        message: IncomingMessage<'_>,
+        mut store: impl FnMut(u16, &[u8]),
+    ) {
+        for capture in &self.captures {
+            let found = capture.find(message).unwrap_or_default();
+            store(capture.slot, found.as_bytes());
         }
-    }
-
-    /// Reports whether `message` matches.
-    pub fn matches(&self, message: IncomingMessage<'_>) -> bool {
-        match (&self.pattern, message) {
-            (Pattern::Text(expected), IncomingMessage::Text(text)) => expected == text.as_bytes(),
-            (Pattern::Binary(expected), IncomingMessage::Binary(bytes)) => expected == bytes,
-            (Pattern::Json(expected), IncomingMessage::Text(text)) => json_contains(text, expected),
-            (Pattern::Bytes(count), message) => message.bytes().len() == *count as usize,
-            (Pattern::Contains(_), message) => {
-                self.finder.as_ref().is_some_and(|finder| finder.find(message.bytes()).is_some())
-            }
-            (Pattern::Text(_) | Pattern::Json(_), IncomingMessage::Binary(_))
-            | (Pattern::Binary(_), IncomingMessage::Text(_)) => false,
-        }
-    }
-}
-
-impl PartialEq for MessagePattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.pattern == other.pattern && self.skips_others == other.skips_others
-    }
-}
-
-/// Reports whether `text` is JSON that contains `expected`. Allocates nothing for the text.
-fn json_contains(text: &str, expected: &Value) -> bool {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let held = Part(expected).deserialize(&mut reader);
-    held.unwrap_or(false) && reader.end().is_ok()
-}
-
-/// Deserializes a value and reports whether it contains the expected one: an object has at least
-/// these members, an array exactly these items, everything else is equal.
-#[derive(Clone, Copy)]
-struct Part<'e>(&'e Value);
-
-impl<'de> DeserializeSeed<'de> for Part<'_> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Part<'_> {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value of JSON")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<bool, E> {
-        Ok(self.0.as_bool() == Some(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<bool, E> {
-        Ok(self.0.as_i64() == Some(value) || self.0.as_f64() == Some(value as f64))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<bool, E> {
-        Ok(self.0.as_u64() == Some(value) || self.0.as_f64() == Some(value as f64))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<bool, E> {
-        Ok(self.0.as_f64() == Some(value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<bool, E> {
-        Ok(self.0.as_str() == Some(value))
-    }
-
-    fn visit_unit<E>(self) -> Result<bool, E> {
-        Ok(self.0.is_null())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
-        let expected = self.0.as_array().map_or(&[][..], Vec::as_slice);
-        let (mut held, mut count) = (self.0.is_array(), 0);
-        for item in expected {
-            match items.next_element_seed(Part(item))? {
-                Some(same) => (held, count) = (held & same, count + 1),
-                None => break,
-            }
-        }
-        while items.next_element::<IgnoredAny>()?.is_some() {
-            held = false;
-        }
-        Ok(held && count == expected.len())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<bool, A::Error> {
-        let expected = self.0.as_object();
-        let (mut held, mut found) = (expected.is_some(), 0);
-        while let Some(member) = members.next_key_seed(Key(self.0))? {
-            match member {
-                Some(value) => {
-                    (held, found) = (held & members.next_value_seed(Part(value))?, found + 1)
-                }
-                None => _ = members.next_value::<IgnoredAny>()?,
-            }
-        }
-        Ok(held && expected.is_some_and(|expected| found >= expected.len()))
-    }
-}
-
-/// Deserializes a key and returns the expected value under it.
-struct Key<'e>(&'e Value);
-
-impl<'de, 'e> DeserializeSeed<'de> for Key<'e> {
-    type Value = Option<&'e Value>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'e> Visitor<'_> for Key<'e> {
-    type Value = Option<&'e Value>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON key")
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.0.get(key))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use throng_base::Prng;
 
     use super::*;
 
-    #[test]
-    fn a_part_of_json_is_found_in_the_whole() {
-        let whole = r#" {"a": 1, "b": {"c": [1, {"d": "x\n", "e": null}], "f": true}, "g": -2.5} "#;
-        for expected in [
-            json!({}),
-            json!({"a": 1}),
-            json!({"a": 1.0}),
-            json!({"g": -2.5, "b": {}}),
-            json!({"b": {"f": true, "c": [1, {"d": "x\n"}]}}),
-            json!({"b": {"c": [1, {"e": null}]}}),
-        ] {
-            assert!(json_contains(whole, &expected), "{expected}");
-        }
-        for expected in [
-            json!({"a": 2}),
-            json!({"a": "1"}),
-            json!({"z": null}),
-            json!({"b": {"c": [1]}}),
-            json!({"b": {"c": [1, {}, 3]}}),
-            json!({"b": {"c": {}}}),
-            json!([]),
-            json!(null),
-        ] {
-            assert!(!json_contains(whole, &expected), "{expected}");
-        }
-        assert!(!json_contains("{\"a\": 1", &json!({"a": 1})), "cut short");
-        assert!(!json_contains("{\"a\": 1} x", &json!({"a": 1})), "something follows");
-        assert!(json_contains("[1, \"x\"]", &json!([1, "x"])) && json_contains("7", &json!(7)));
+    fn text(text: &str) -> Template {
+        Template::parse(text).unwrap()
     }
 
     #[test]
     fn each_pattern_takes_its_messages_and_no_others() {
-        let pattern = |pattern| MessagePattern::new(pattern, false);
-        let (text, binary) = (IncomingMessage::Text("hello"), IncomingMessage::Binary(b"hello"));
-        for (pattern, of_text, of_binary) in [
-            (Pattern::Text(b"hello".to_vec()), true, false),
-            (Pattern::Text(b"hell".to_vec()), false, false),
-            (Pattern::Binary(b"hello".to_vec()), false, true),
-            (Pattern::Bytes(5), true, true),
+        let (of_text, of_binary) =
+            (IncomingMessage::Text("hello 7"), IncomingMessage::Binary(b"hello 7"));
+        let part = |part| Pattern::Contains(Box::new(MessagePart::new(text(part))));
+        for (pattern, takes_text, takes_binary) in [
+            (Pattern::Text(text("hello 7")), true, false),
+            (Pattern::Text(text("hello ${user.id}")), true, false),
+            (Pattern::Text(text("${user.id}")), false, false),
+            (Pattern::Text(text("hell")), false, false),
+            (Pattern::Binary(b"hello 7".to_vec()), false, true),
+            (Pattern::Bytes(7), true, true),
             (Pattern::Bytes(4), false, false),
-            (Pattern::Contains(b"ell".to_vec()), true, true),
-            (Pattern::Contains(b"elo".to_vec()), false, false),
-            (Pattern::Json(json!("hello")), false, false),
-        ]
-        .map(|(kind, of_text, of_binary)| (pattern(kind), of_text, of_binary))
-        {
-            assert_eq!(
-                (pattern.matches(text), pattern.matches(binary)),
-                (of_text, of_binary),
-                "{pattern:?}"
-            );
+            (part("ell"), true, true),
+            (part("o ${user.id}"), true, true),
+            (part("elo"), false, false),
+            (part("x${user.id}"), false, false),
+            (Pattern::Json(json!("hello").into()), false, false),
+            (Pattern::Regex(Regex::new("^h.* [0-9]$").unwrap()), true, false),
+            (Pattern::Regex(Regex::new("^[0-9]$").unwrap()), false, false),
+            (Pattern::OneOf(vec![Pattern::Bytes(4), part("7")]), true, true),
+        ] {
+            let rule = MessagePattern::new(pattern, Vec::new(), false);
+            let matches = |message| {
+                let scope = VariableScope::new(7, Prng::new(1));
+                rule.matches(message, scope, &mut Vec::new())
+            };
+            let taken = (matches(of_text), matches(of_binary));
+            assert_eq!(taken, (takes_text, takes_binary), "{rule:?}");
         }
     }
 }

@@ -46,12 +46,41 @@ pub enum Op {
         /// Index of the [`Program::request`](super::Program::request).
         request: u32,
     },
+    /// Stores a value.
+    Set {
+        /// Its place among the user's values.
+        slot: u16,
+        /// Index of the [`Program::template`](super::Program::template) that it renders from.
+        template: u32,
+    },
     /// Waits for a think time that [`jittered`](super::jittered) varies.
     Wait {
         /// Mean of the think time.
         span_ns: u64,
         /// Share by which it varies either way, 0 to 1.
         jitter: f32,
+    },
+    /// Waits for a think time that is drawn from a law.
+    Think {
+        /// Index of the [`Program::think_time`](super::Program::think_time).
+        index: u32,
+    },
+    /// Goes on with the next op where a condition holds, else elsewhere.
+    Branch {
+        /// Index of the [`Program::condition`](super::Program::condition).
+        condition: u32,
+        /// Index of the op where it does not hold.
+        otherwise: u32,
+    },
+    /// Goes on with one of several parts.
+    Choose {
+        /// Index of the [`Program::choice`](super::Program::choice).
+        choice: u32,
+    },
+    /// Goes on at a later op.
+    Jump {
+        /// Index of the op.
+        to: u32,
     },
     /// Begins a loop: sets its counter to turn 0, which is due now.
     LoopBegin {
@@ -107,12 +136,22 @@ pub(crate) enum OpRole {
     Neutral,
     /// Sends one message that an `expect` may answer. An op that sends several needs a role of its
     /// own, or each answer is taken for the answer to all.
-    Sends,
+    Sends {
+        /// False if the scenario says that nothing answers it.
+        is_answered: bool,
+    },
     /// Waits for the answer to what was sent.
     Expects {
         /// True if other messages may come before the answer.
         skips_others: bool,
     },
+    /// Waits for what comes unasked: it answers nothing.
+    Receives {
+        /// True if other messages may come before it.
+        skips_others: bool,
+    },
+    /// Goes on with one of several ops.
+    Branches,
     /// Begins a loop, and with it a section of sends and answers.
     LoopBegins,
     /// Ends the turn of this loop.
@@ -160,6 +199,15 @@ impl OpSum {
         }
     }
 
+    /// Returns the bounds of these ops or those of `other`.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            time_min: self.time_min.into_iter().chain(other.time_min).min(),
+            closes: self.closes || other.closes,
+            traffic: self.traffic.max(other.traffic),
+        }
+    }
+
     /// Reports whether users with these ops close their connections before the run ends.
     pub(crate) fn ends_before_run(self) -> bool {
         self.closes || self.time_min.is_some()
@@ -169,9 +217,10 @@ impl OpSum {
 impl From<OpFacts> for OpSum {
     fn from(facts: OpFacts) -> Self {
         let traffic = match facts.role {
-            OpRole::Expects { .. } => Traffic::Answered,
-            OpRole::Sends => Traffic::Sent,
+            OpRole::Expects { .. } | OpRole::Receives { .. } => Traffic::Answered,
+            OpRole::Sends { .. } => Traffic::Sent,
             OpRole::Neutral
+            | OpRole::Branches
             | OpRole::LoopBegins
             | OpRole::LoopEnds { .. }
             | OpRole::Separates

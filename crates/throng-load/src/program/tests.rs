@@ -134,7 +134,7 @@ fn the_longest_message_is_known() {
     let program =
         compile("user: [connect, {send: 'to ${user.id}'}, {send: {random: 100}}, {send: a}]");
     assert_eq!(program.message_bytes_max(), 100);
-    assert_eq!(compile("user: [connect, {send: 'to ${user.id}'}]").message_bytes_max(), 23);
+    assert_eq!(compile("user: [connect, {send: 'to ${user.id}'}]").message_bytes_max(), 43);
 }
 
 #[test]

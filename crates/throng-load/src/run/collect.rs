@@ -4,14 +4,17 @@
 //! says over which time its counters have grown.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
-use throng_report::{LoadCounters, LoadInterval, Merge, RunEventKind, StepInterval, Tally};
+use throng_report::{
+    AddressConnects, LoadCounters, LoadInterval, Merge, RunEventKind, StepInterval, Tally,
+};
 
 use super::first_errors::FirstErrors;
 use super::probes::Probes;
-use crate::generator::{CoreStats, ErrorKind, Incidents, gap_of_all, outage_of_all};
+use crate::generator::{AddressTally, CoreStats, ErrorKind, Incidents, gap_of_all, outage_of_all};
 use crate::program::Probe;
 use crate::user::close_code_name;
 
@@ -24,6 +27,8 @@ pub struct Collector {
     classes: Vec<String>,
     /// Names of steps and transactions.
     steps: Vec<String>,
+    /// Addresses of the target.
+    addresses: Vec<SocketAddr>,
     probes: Probes,
     first_errors: FirstErrors,
     /// Incidents of the cores that have answered since the last interval.
@@ -59,6 +64,7 @@ impl Collector {
         cores: usize,
         phases: Vec<String>,
         classes: Vec<String>,
+        addresses: Vec<SocketAddr>,
         probe: Option<&Probe>,
     ) -> Self {
         Self {
@@ -67,6 +73,7 @@ impl Collector {
             phases,
             classes,
             steps: Vec::new(),
+            addresses,
             probes: Probes::new(probe),
             first_errors: FirstErrors::default(),
             incidents: Vec::new(),
@@ -131,6 +138,9 @@ impl Collector {
         interval.core.turn_us_most = interval.core.turn_us_most.max(stats.core.turn_us_most);
         self.incidents.push(stats.incidents);
         self.first_errors.add_samples(&mut stats.samples);
+        let room = EARLY_CLOSES_MAX.saturating_sub(interval.early_closes.len());
+        interval.early_closes.extend(stats.early_closes.drain(..).take(room));
+        stats.error_log.add_to(&mut interval.error_times);
         stats.clear_measured();
         let view = &mut self.views[stats.core_id];
         view.is_pending = false;
@@ -151,6 +161,8 @@ impl Collector {
         for CoreView { last, .. } in &self.views {
             interval.counters.merge(&last.counters);
             interval.core.merge(&last.core);
+            interval.followed.add(&last.followed);
+            add_addresses(&self.addresses, &last.addresses, &mut interval.addresses);
             for kind in ErrorKind::ALL {
                 interval.errors.add(kind.name(), last.errors[kind as usize]);
             }
@@ -222,6 +234,27 @@ impl CounterGrowth {
     }
 }
 
+/// Adds the connects of one core to each address.
+fn add_addresses(
+    addresses: &[SocketAddr],
+    tallies: &[AddressTally],
+    sums: &mut Vec<AddressConnects>,
+) {
+    for (n, (address, tally)) in addresses.iter().zip(tallies).enumerate() {
+        if n == sums.len() {
+            let address = address.to_string();
+            sums.push(AddressConnects { address, ..AddressConnects::default() });
+        }
+        sums[n].ok += tally.ok;
+        for (why, count) in &tally.failed {
+            sums[n].failed.add(&why.to_string(), *count);
+        }
+    }
+}
+
+/// Early closes in an interval, of all cores.
+const EARLY_CLOSES_MAX: usize = 32;
+
 /// Sum of all counters that have a rate.
 fn work_done(grown: &LoadCounters) -> u64 {
     grown.connects_ok
@@ -247,7 +280,7 @@ mod tests {
     }
 
     fn collector(cores: usize) -> Collector {
-        Collector::new(cores, vec!["hold".into()], vec!["user".into()], None)
+        Collector::new(cores, vec!["hold".into()], vec!["user".into()], Vec::new(), None)
     }
 
     #[test]

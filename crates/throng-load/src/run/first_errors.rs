@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use throng_report::RunEventKind;
-
-use crate::generator::ErrorSample;
+use throng_report::{ErrorExchange, RunEventKind};
 
 /// First errors that are not reported yet, and the kinds seen so far.
 #[derive(Debug, Default)]
@@ -15,10 +13,10 @@ pub(super) struct FirstErrors {
 
 impl FirstErrors {
     /// Adds the samples of one core. Ignores kinds that another core has reported before.
-    pub(super) fn add_samples(&mut self, samples: &mut Vec<ErrorSample>) {
-        for ErrorSample { kind, expected, got } in samples.drain(..) {
-            if self.kinds.insert(kind.clone()) {
-                self.unreported.push(RunEventKind::FirstError { kind, expected, got });
+    pub(super) fn add_samples(&mut self, samples: &mut Vec<ErrorExchange>) {
+        for exchange in samples.drain(..) {
+            if self.kinds.insert(exchange.kind.clone()) {
+                self.unreported.push(RunEventKind::FirstError(exchange));
             }
         }
     }
@@ -35,10 +33,11 @@ mod tests {
 
     #[test]
     fn a_kind_is_reported_once_however_many_cores_have_met_it() {
-        let sample = |kind: &str, got: &str| ErrorSample {
+        let sample = |kind: &str, got: &str| ErrorExchange {
             kind: kind.to_owned(),
             expected: "`ok`".to_owned(),
             got: got.to_owned(),
+            ..ErrorExchange::default()
         };
         let mut shown = FirstErrors::default();
         shown.add_samples(&mut vec![sample("a", "1"), sample("b", "2")]);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::reader::{Fields, Reader};
-use super::template::{Segment, Template};
+use super::template::Template;
+use super::variable::Variable;
 
 /// Default time-out of the reply to a join, a push or a leave, as in phoenix.js.
 pub(crate) const REPLY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
@@ -36,7 +37,7 @@ pub(crate) fn read_topic(
         reader.error(node.span.clone(), "the topic is empty", "for example rooms:lobby");
         return None;
     }
-    if topic.segments().contains(&Segment::Counter) {
+    if topic.uses(|part| *part == Variable::Counter) {
         let at = text.find("${").unwrap_or(0);
         let span = reader.inner_span(node, at..text.len());
         reader

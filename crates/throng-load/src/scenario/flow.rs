@@ -1,8 +1,9 @@
 //! Where a user is between two steps: no `send` without a connection, no `push` to a topic that is
 //! not joined, and no step after the end.
 //!
-//! Steps have no branches, so the connection's state before each of them is known. A loop takes at
-//! least one turn. If a turn changes the state, the second turn is checked as well.
+//! The connection's state before each step is known: after each way through a branch it must be the
+//! same. A loop takes at least one turn. If a turn changes the state, the second turn is checked as
+//! well.
 
 use std::ops::Range;
 
@@ -130,6 +131,32 @@ impl<'r, 's> Flow<'r, 's> {
     /// Marks all later steps as never reached.
     pub(crate) fn end(&mut self) {
         self.state.connection = ConnectionState::Over;
+    }
+
+    /// Checks parts of which one runs. After each of them the user must be in the same state, or
+    /// reach no further step.
+    pub(crate) fn check_branches(&mut self, parts: &[impl Fn(&mut Self)]) {
+        let (name, span, entry) = (self.name, self.span.clone(), self.state.clone());
+        let mut after: Option<FlowState> = None;
+        let mut differs = false;
+        for part in parts {
+            self.state = entry.clone();
+            part(self);
+            if self.state.connection == ConnectionState::Over {
+                continue;
+            }
+            differs |= after.as_ref().is_some_and(|after| *after != self.state);
+            after.get_or_insert_with(|| self.state.clone());
+        }
+        let over = FlowState { connection: ConnectionState::Over, ..FlowState::default() };
+        self.state = after.unwrap_or(over);
+        (self.name, self.span) = (name, span);
+        if differs {
+            // One mistake is enough.
+            self.state = entry;
+            let label = "after each the user must have the same connection and the same topics";
+            self.error("its lists of steps end differently", label);
+        }
     }
 
     /// Checks one turn of a loop, and a second one if the first changes the state and `again` is

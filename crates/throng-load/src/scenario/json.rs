@@ -3,9 +3,11 @@
 use throng_base::Prng;
 use throng_proto::phoenix::json;
 
+use super::escape::Escape;
 use super::node::{Kind, Node};
 use super::reader::Reader;
-use super::template::{Segment, Template, TemplateVars};
+use super::template::{Segment, Template};
+use super::variable::VariableScope;
 
 /// Reads the JSON text of `node`; its strings may contain variables. A text that begins with a
 /// brace or a bracket is JSON itself, so that a variable can stand for a number: `'{"n":
@@ -103,14 +105,14 @@ fn typed_scalar(reader: &mut Reader<'_>, node: &Node, text: &str) -> Option<Stri
     }
 }
 
-/// Escapes a literal for a JSON string. The values of variables need no escapes.
+/// Brings a segment into the form that it has in a string of JSON.
 fn escaped(segment: &Segment) -> Segment {
     match segment {
         Segment::Literal(bytes) => {
             let quoted = quoted(&String::from_utf8_lossy(bytes));
             Segment::Literal(quoted.as_bytes()[1..quoted.len() - 1].into())
         }
-        other => other.clone(),
+        Segment::Variable(variable, _) => Segment::Variable(variable.clone(), Escape::Json),
     }
 }
 
@@ -123,7 +125,7 @@ fn quoted(text: &str) -> String {
 /// Renders the template with sample values.
 fn sample(template: &Template) -> String {
     let mut out = Vec::new();
-    let mut vars = TemplateVars { user_id: 0, counter: 0, prng: Prng::new(0) };
+    let mut vars = VariableScope::new(0, Prng::new(0));
     template.render(&mut vars, &mut out);
     String::from_utf8(out).expect("a template of a scenario is UTF-8")
 }

@@ -1,84 +1,28 @@
-//! The phases of the load: how many users there are at each moment.
+//! `load`: the phases, and how they are written.
 
-use std::time::Duration;
+mod arrivals;
+mod levels;
+mod name;
+mod order;
+mod phase;
+mod ramp;
+mod stairs;
+mod times;
 
-use throng_base::units::{parse_count, show_count};
+use std::path::Path;
 
 use super::node::{Kind, Node};
 use super::reader::Reader;
-use super::values::{bounded_rate, positive_duration, positive_rate};
+use super::values::positive_duration;
+use levels::read_above_zero;
+pub(crate) use levels::read_curve;
+pub(crate) use name::{outline, phase_name};
+use order::PhaseList;
+pub use phase::{Curve, Model, Phase, Spacing};
+use phase::{PhaseNode, PhaseShape};
 
-/// A phase of the load. Phases follow one another without a gap.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Phase {
-    /// Closed model: the number of users changes linearly to `to`. A user that has finished its
-    /// steps begins again.
-    Ramp {
-        /// Users at the end of the phase.
-        to: u32,
-        /// Length of the phase; more than zero.
-        over: Duration,
-    },
-    /// The number of users stays constant; after `arrivals`, no new user arrives.
-    Hold {
-        /// Length of the phase; more than zero.
-        span: Duration,
-    },
-    /// Open model: users arrive whether or not earlier ones have finished. Each runs its steps
-    /// once.
-    Arrivals {
-        /// Arrivals per second at the beginning.
-        from: f64,
-        /// Arrivals per second at the end; the rate between them is linear.
-        to: f64,
-        /// Length of the phase; more than zero.
-        span: Duration,
-        /// Maximum number of arrivals in the phase; at least 1.
-        most: Option<u64>,
-        /// Distribution of the gaps between arrivals.
-        spacing: Spacing,
-    },
-}
-
-/// Distribution of the gaps between arrivals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Spacing {
-    /// At random, as independent people arrive: the gaps are exponentially distributed.
-    #[default]
-    Poisson,
-    /// All gaps are equal.
-    Even,
-}
-
-/// Model of the load: what decides when a user starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
-    /// A fixed number of users that repeat their steps: a slow server slows the load.
-    Closed,
-    /// Arrivals by the clock: a slow server does not slow the load.
-    Open,
-}
-
-impl Phase {
-    /// Returns the length of the phase.
-    pub fn length(&self) -> Duration {
-        match *self {
-            Self::Ramp { over, .. } => over,
-            Self::Hold { span } | Self::Arrivals { span, .. } => span,
-        }
-    }
-}
-
-impl Model {
-    /// Returns the model of these phases; a load of `hold` alone counts as closed.
-    pub fn of(phases: &[Phase]) -> Self {
-        let open = phases.iter().any(|phase| matches!(phase, Phase::Arrivals { .. }));
-        if open { Self::Open } else { Self::Closed }
-    }
-}
-
-/// Reads the list of phases and checks their order.
-pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Phase>> {
+/// Reads the list of phases and checks their order. Files with moments are relative to `folder`.
+pub(super) fn read(reader: &mut Reader<'_>, node: &Node, folder: &Path) -> Option<Vec<Phase>> {
     let Kind::List(items) = &node.kind else {
         reader.wrong_kind(
             node,
@@ -91,22 +35,23 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Phase>> {
         reader.error(node.span.clone(), "`load` has no phase", "add at least one");
         return None;
     }
-    let mut phases = Vec::new();
-    let mut complete = true;
-    for item in items {
-        match read_phase(reader, item) {
-            Some(phase) => phases.push((phase, item)),
-            None => complete = false,
-        }
-    }
-    if !complete {
-        return None;
-    }
-    check_order(reader, &phases);
-    Some(phases.into_iter().map(|(phase, _)| phase).collect())
+    let written = read_list(reader, items, folder)?;
+    let mut phases = PhaseList::default();
+    phases.append(reader, &written);
+    Some(phases.into_phases())
 }
 
-fn read_phase(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
+fn read_list<'n>(
+    reader: &mut Reader<'_>,
+    items: &'n [Node],
+    folder: &Path,
+) -> Option<Vec<PhaseNode<'n>>> {
+    // All are read before one is missed, so that all mistakes are shown.
+    let phases: Vec<_> = items.iter().map(|item| read_phase(reader, item, folder)).collect();
+    phases.into_iter().collect()
+}
+
+fn read_phase<'n>(reader: &mut Reader<'_>, node: &'n Node, folder: &Path) -> Option<PhaseNode<'n>> {
     let what = "a load phase";
     let Kind::Map(entries) = &node.kind else {
         match node.scalar() {
@@ -117,7 +62,7 @@ fn read_phase(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
         }
         return None;
     };
-    let fields = reader.fields(node, what, &PHASES)?;
+    reader.fields(node, what, &PHASES)?;
     if let [_, (second, _), ..] = &entries[..] {
         reader.error(
             second.span.clone(),
@@ -126,142 +71,46 @@ fn read_phase(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
         );
         return None;
     }
-    if let Some(node) = fields.get("ramp") {
-        read_ramp(reader, node)
-    } else if let Some(node) = fields.get("hold") {
-        let fields = reader.fields(node, "`hold`", &["for"])?;
-        let node = reader.require(&fields, "for", "`hold`", "hold: {for: 1m}")?;
-        Some(Phase::Hold { span: positive_duration(reader, node, "`for`")? })
-    } else {
-        read_arrivals(reader, fields.get("arrivals")?)
-    }
-}
-
-fn read_ramp(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
-    let fields = reader.fields(node, "`ramp`", &["to", "over"])?;
-    let to = reader
-        .require(&fields, "to", "`ramp`", "to: 100k")
-        .and_then(|node| read_users(reader, node));
-    let over = reader.require(&fields, "over", "`ramp`", "over: 15m");
-    let over = over.and_then(|node| positive_duration(reader, node, "`over`"));
-    Some(Phase::Ramp { to: to?, over: over? })
-}
-
-fn read_users(reader: &mut Reader<'_>, node: &Node) -> Option<u32> {
-    let users = reader.quantity(node, "`to`", parse_count)?;
-    let fits = u32::try_from(users).ok();
-    if fits.is_none() {
-        let most = u32::MAX;
-        reader.error(node.span.clone(), "too many users", format!("at most {most}"));
-    }
-    fits
-}
-
-fn read_arrivals(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
-    let fields = reader.fields(node, "`arrivals`", &["rate", "for", "most", "spacing"])?;
-    let rate = reader.require(&fields, "rate", "`arrivals`", "rate: 1000/s");
-    let rate = rate.and_then(|node| read_rate(reader, node));
-    let span = reader.require(&fields, "for", "`arrivals`", "for: 100s");
-    let span = span.and_then(|node| positive_duration(reader, node, "`for`"));
-    let most = match fields.get("most") {
-        None => Some(None),
-        Some(node) => match reader.quantity(node, "`most`", parse_count) {
-            Some(0) => {
-                reader.error(node.span.clone(), "no user would arrive", "at least 1");
-                None
-            }
-            read => read.map(Some),
-        },
+    let (key, value) = entries.first()?;
+    let plain = |phase| PhaseShape::Plain(vec![phase]);
+    let shape = match key.scalar()? {
+        "ramp" => ramp::read(reader, value).map(plain),
+        "hold" => read_hold(reader, value).map(plain),
+        "arrivals" => arrivals::read(reader, value, folder).map(plain),
+        "steps" => stairs::read(reader, value).map(PhaseShape::Plain),
+        "spike" => ramp::read_spike(reader, value).map(PhaseShape::Spike),
+        "loop" => read_loop(reader, value, folder),
+        _ => None,
     };
-    let spacing = match fields.get("spacing") {
-        None => Some(Spacing::default()),
-        Some(node) => reader.one_of(
-            node,
-            "`spacing`",
-            &[("poisson", Spacing::Poisson), ("even", Spacing::Even)],
-        ),
-    };
-    let (from, to) = rate?;
-    Some(Phase::Arrivals { from, to, span: span?, most: most?, spacing: spacing? })
+    Some(PhaseNode { node, shape: shape? })
 }
 
-/// Reads `1000/s`, or `{from, to}` for a rate that changes linearly over the phase.
-fn read_rate(reader: &mut Reader<'_>, node: &Node) -> Option<(f64, f64)> {
-    if !matches!(node.kind, Kind::Map(_)) {
-        let rate = positive_rate(reader, node)?;
-        return Some((rate, rate));
-    }
-    let fields = reader.fields(node, "`rate`", &["from", "to"])?;
-    let from = reader.require(&fields, "from", "`rate`", "from: 0/s");
-    let from = from.and_then(|node| bounded_rate(reader, node, "`from`"));
-    let to = reader.require(&fields, "to", "`rate`", "to: 5k/s");
-    let to = to.and_then(|node| bounded_rate(reader, node, "`to`"));
-    let (from, to) = from.zip(to)?;
-    if from == 0.0 && to == 0.0 {
-        reader.error(
-            node.span.clone(),
-            "no user would ever arrive",
-            "`from` or `to` must be more than 0",
-        );
-        return None;
-    }
-    Some((from, to))
+fn read_hold(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
+    let fields = reader.fields(node, "`hold`", &["for"])?;
+    let node = reader.require(&fields, "for", "`hold`", "hold: {for: 1m}")?;
+    Some(Phase::Hold { span: positive_duration(reader, node, "`for`")? })
 }
 
-/// Checks that each phase can follow the previous one.
-///
-/// `ramp` sets a number of users that begin again when they end. `arrivals` has users that come
-/// once, and nothing sets their number. After `arrivals` there is no number to ramp from, and after
-/// a ramp it is undefined which users an arrival joins. So a load uses one of the two; `hold` works
-/// with both.
-fn check_order(reader: &mut Reader<'_>, phases: &[(Phase, &Node)]) {
-    let model = match phases[0].0 {
-        Phase::Arrivals { .. } => Model::Open,
-        _ => Model::Closed,
-    };
-    let mut users = 0;
-    for (index, (phase, node)) in phases.iter().enumerate() {
-        let span = reader.first_line(&node.span);
-        match (phase, model) {
-            (Phase::Hold { .. }, _) if index == 0 => {
-                reader.error(
-                    span,
-                    "the load begins with `hold`, but there are no users yet",
-                    "add `ramp` or `arrivals` before it",
-                );
-            }
-            (Phase::Ramp { to, .. }, Model::Closed) => {
-                if *to == users {
-                    let title = format!("there are {} users already", show_count(users.into()));
-                    reader.error(
-                        span,
-                        title,
-                        "a ramp must change the number of users; did you mean `hold`?",
-                    );
-                }
-                users = *to;
-            }
-            (Phase::Ramp { .. }, Model::Open) => {
-                reader
-                    .error(span, "`ramp` cannot follow `arrivals`", "a load has one model")
-                    .help = Some(ONE_MODEL.to_owned());
-            }
-            (Phase::Arrivals { .. }, Model::Closed) => {
-                reader
-                    .error(
-                        span,
-                        "`arrivals` cannot follow `ramp` or `hold`",
-                        "a load has one model",
-                    )
-                    .help = Some(ONE_MODEL.to_owned());
-            }
-            (Phase::Hold { .. } | Phase::Arrivals { .. }, _) => {}
+fn read_loop<'n>(reader: &mut Reader<'_>, node: &'n Node, folder: &Path) -> Option<PhaseShape<'n>> {
+    let fields = reader.fields(node, "`loop`", &["times", "do"])?;
+    let times = reader.require(&fields, "times", "`loop`", "times: 3");
+    let times = times.and_then(|node| read_above_zero(reader, node, "`times`"));
+    let example = "do: [ramp: {to: 100, over: 1m}, ramp: {to: 0, over: 1m}]";
+    let phases = match reader.require(&fields, "do", "`loop`", example) {
+        Some(Node { kind: Kind::List(items), .. }) if !items.is_empty() => {
+            read_list(reader, items, folder)
         }
-    }
+        Some(Node { kind: Kind::List(_), span, .. }) => {
+            reader.error(span.clone(), "`do` has no phase", "add at least one");
+            None
+        }
+        Some(node) => {
+            reader.wrong_kind(node, "`do`", "a list of phases");
+            None
+        }
+        None => None,
+    };
+    Some(PhaseShape::Loop { times: times?, phases: phases? })
 }
 
-const PHASES: [&str; 3] = ["ramp", "hold", "arrivals"];
-
-const ONE_MODEL: &str = "a load is either closed (`ramp`: a fixed number of users that repeat \
-    their steps) or open (`arrivals`: users arrive by the clock and run once); `hold` works with \
-    both";
+const PHASES: [&str; 6] = ["ramp", "hold", "arrivals", "steps", "spike", "loop"];

@@ -134,7 +134,7 @@ fn fill_field(
     match (key, &mut node.kind) {
         (Some("load"), Kind::List(phases)) => {
             phases.retain_mut(|phase| is_wanted(reader, phase, params));
-            phases.iter_mut().for_each(|phase| fill(reader, phase, params));
+            phases.iter_mut().for_each(|phase| fill_step(reader, phase, params));
         }
         (Some("user" | "do"), Kind::List(steps)) => {
             steps.retain_mut(|step| is_wanted(reader, step, params));
@@ -148,7 +148,7 @@ fn fill_field(
     }
 }
 
-/// Fills in a step. The value of a loop has the field `do`.
+/// Fills in a step or a phase. The value of a loop has the field `do`.
 fn fill_step(reader: &mut Reader<'_>, step: &mut Node, params: &[(String, Quantity)]) {
     match &mut step.kind {
         Kind::Map(entries) => {
@@ -267,7 +267,8 @@ user:
 
     #[test]
     fn a_file_with_params_is_the_file_with_their_values() {
-        let plain = "\
+        // The steps are on the lines that they have below `params`.
+        let plain = "\n\n\n\n\n\n\
 target: tcp://h:1
 load:
   - ramp: {to: 200k, over: 200s}
@@ -297,7 +298,8 @@ user:
   - connect
   - join: {topic: a, payload: {when: 0, do: [{when: never}], users: {x: {when: 1}}}}
 ";
-        let plain = source.replace("params:\n  users: 10\n", "").replace("$(users / 1s)", "10/s");
+        let plain =
+            source.replace("params:\n  users: 10\n", "\n\n").replace("$(users / 1s)", "10/s");
         let [with, without] = [source, &plain].map(|text| {
             let scenario = Scenario::parse(text, "t").unwrap_or_else(|error| panic!("{error}"));
             format!("{:?}", Program::compile(&scenario))

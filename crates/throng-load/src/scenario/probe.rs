@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use super::Protocol;
 use super::channel::{read_event, read_fixed_topic};
+use super::condition::read_condition;
 use super::json;
 use super::node::{Kind, Node};
 use super::reader::{Form, Reader};
 use super::template::Template;
 use super::values::{positive_duration, read_message_text, read_timeout};
+use super::variable::Variable;
+use crate::program::Condition;
 
 /// Default time-out of a delivery.
 pub const PROBE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
@@ -24,14 +27,27 @@ pub struct Probe {
     pub timeout: Duration,
     /// True if the server also delivers it to its sender.
     pub to_sender: bool,
+    /// Condition of the users that receive it; `None` for all.
+    pub members: Option<Condition>,
 }
 
-/// The message of a probe. The generator adds the marker that identifies its deliveries.
+impl Probe {
+    /// Reports whether the message says where the mark stands.
+    pub(crate) fn places_mark(&self) -> bool {
+        let (Broadcast::Text(template)
+        | Broadcast::Json(template)
+        | Broadcast::Push { payload: template, .. }) = &self.broadcast;
+        template.uses(|part| *part == Variable::Probe)
+    }
+}
+
+/// The message of a probe. Unless it says where the mark stands, the generator adds the marker that
+/// identifies its deliveries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Broadcast {
-    /// A WebSocket text message, delivered to all connected users.
+    /// A WebSocket text message, delivered to all members.
     Text(Template),
-    /// A WebSocket text message that is a JSON object, delivered to all connected users.
+    /// A WebSocket text message that is a JSON object, delivered to all members.
     Json(Template),
     /// A push to a channel, delivered to all users that have joined its topic.
     Push {
@@ -59,19 +75,45 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Probe> {
         reader.error(span, "`probe` needs exactly one item", label);
         return None;
     };
-    let fields = reader.fields(item, "a probe", &["every", "broadcast", "timeout", "to_sender"])?;
+    let fields = reader.fields(
+        item,
+        "a probe",
+        &["every", "broadcast", "timeout", "to_sender", "members"],
+    )?;
     let every = reader.require(&fields, "every", "a probe", "every: 10s");
     let every = every.and_then(|node| positive_duration(reader, node, "`every`"));
     let broadcast = reader.require(&fields, "broadcast", "a probe", example(reader.protocol));
     let broadcast = broadcast.and_then(|node| read_broadcast(reader, node));
     let timeout = read_timeout(reader, fields.get("timeout"), PROBE_TIMEOUT_DEFAULT);
     let to_sender = reader.flag(&fields, "to_sender", true);
+    let members = match fields.get("members") {
+        None => Some(None),
+        Some(node) => read_members(reader, node).map(Some),
+    };
     if reader.protocol == Protocol::Tcp {
         let title = "a probe needs messages, and plain TCP has none";
         reader.error(reader.first_line(&node.span), title, "use a `ws://` target");
         return None;
     }
-    Some(Probe { every: every?, broadcast: broadcast?, timeout: timeout?, to_sender: to_sender? })
+    Some(Probe {
+        every: every?,
+        broadcast: broadcast?,
+        timeout: timeout?,
+        to_sender: to_sender?,
+        members: members?,
+    })
+}
+
+/// Reads the condition of the users that receive a probe. A user must not become another member
+/// each time that one looks.
+fn read_members(reader: &mut Reader<'_>, node: &Node) -> Option<Condition> {
+    let condition = read_condition(reader, node)?;
+    if condition.is_steady() {
+        return Some(condition);
+    }
+    let title = "a user must stay a member";
+    reader.error(node.span.clone(), title, "random, choice, uuid, time and counter change");
+    None
 }
 
 fn read_broadcast(reader: &mut Reader<'_>, node: &Node) -> Option<Broadcast> {

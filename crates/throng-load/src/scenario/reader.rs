@@ -10,18 +10,25 @@ use throng_base::units::{Problem, UnitError, nearest};
 use super::node::{Kind, Node};
 use super::step_name::{self, StepNames};
 use super::template::Template;
+use super::variable_names::VariableNames;
 use super::{Diagnostic, Protocol};
 
 /// The source and the mistakes found so far.
 pub(crate) struct Reader<'s> {
     source: &'s str,
+    /// Offset of each line in the source.
+    lines: Vec<usize>,
     pub(crate) mistakes: Vec<Diagnostic>,
     /// Protocol of the scenario, which decides the valid steps and their keys.
     pub(crate) protocol: Protocol,
     /// Names of steps so far.
     pub(super) step_names: StepNames,
+    /// False if only a part of the scenario is read: a threshold may have the name of any step.
+    pub(super) knows_steps: bool,
     /// Kind of the step that is read, if such steps may have a name; and the name.
     named: Option<(&'static str, Option<String>)>,
+    /// Names that variables may use here.
+    pub(crate) names: VariableNames,
 }
 
 /// Entries of a mapping whose keys are all known.
@@ -48,12 +55,17 @@ impl<'n> Fields<'n> {
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(source: &'s str) -> Self {
+        let breaks = source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
         Self {
             source,
+            lines,
             mistakes: Vec::new(),
             protocol: Protocol::Tcp,
             step_names: StepNames::default(),
+            knows_steps: true,
             named: None,
+            names: VariableNames::default(),
         }
     }
 
@@ -180,7 +192,7 @@ impl<'s> Reader<'s> {
 
     /// Parses `text`, a part of the scalar `node`, as a template.
     pub(crate) fn template(&mut self, node: &Node, text: &str) -> Option<Template> {
-        match Template::parse(text) {
+        match Template::parse_with(text, &mut self.names) {
             Ok(template) => Some(template),
             Err(error) => {
                 let at = node.scalar().and_then(|whole| whole.find(text)).unwrap_or(0);
@@ -270,6 +282,11 @@ impl<'s> Reader<'s> {
     /// Reports whether the scalar at `span` has no quotes.
     pub(super) fn is_plain(&self, span: &Range<usize>) -> bool {
         !self.source[span.clone()].starts_with(['"', '\''])
+    }
+
+    /// Returns the number of the line with the byte at `offset`, from 1.
+    pub(super) fn line_number(&self, offset: usize) -> u32 {
+        self.lines.partition_point(|begin| *begin <= offset) as u32
     }
 
     /// Returns the first line of a span, to point at a long mapping.

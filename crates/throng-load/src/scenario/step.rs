@@ -53,6 +53,8 @@ pub struct Step {
     pub(crate) name: &'static str,
     /// First line of the step in the source.
     pub(super) span: Range<usize>,
+    /// Number of that line, from 1.
+    pub(crate) line: u32,
     pub(crate) action: Arc<dyn Action>,
     /// Name that the scenario gives it, to measure it apart.
     pub(super) own_name: Option<String>,
@@ -70,8 +72,10 @@ pub(crate) fn check_steps(steps: &[Step], flow: &mut Flow<'_, '_>) {
 
 /// Appends the ops of steps.
 pub(crate) fn compile_steps(steps: &[Step], compiler: &mut Compiler<'_>) {
-    for step in steps {
-        compiler.begin_step(step.own_name.as_deref());
-        step.action.compile(compiler);
+    for (index, step) in steps.iter().enumerate() {
+        compiler.step(index + 1, step.name, step.line, |compiler| {
+            compiler.begin_step(step.own_name.as_deref());
+            step.action.compile(compiler);
+        });
     }
 }

@@ -72,6 +72,18 @@ impl StepPlace {
         let body = reader.require(fields, "do", what, "do: [send: ping]")?;
         read_list(reader, body, "`do`", self.kinds, nesting)
     }
+
+    /// Reads the steps under `key`, which are no loop.
+    pub(crate) fn read_branch(
+        &self,
+        reader: &mut Reader<'_>,
+        fields: &Fields<'_>,
+        what: &str,
+        key: &str,
+    ) -> Option<Vec<Step>> {
+        let body = reader.require(fields, key, what, &format!("{key}: [send: ping]"))?;
+        read_list(reader, body, &format!("`{key}`"), self.kinds, self.nesting)
+    }
 }
 
 /// Reads the steps of a user, each of one of these kinds, and checks their order.
@@ -130,8 +142,9 @@ fn read_step(
         }
     };
     let own_name = reader.end_step();
-    let (action, span) = (action?.into(), reader.first_line(&item.span));
-    Some(Step { name: kind.name, span, action, own_name })
+    let action = action?.into();
+    let (line, span) = (reader.line_number(item.span.start), reader.first_line(&item.span));
+    Some(Step { name: kind.name, span, line, action, own_name })
 }
 
 /// Reads the name of a step, where it stands, and the step's value if it has one.

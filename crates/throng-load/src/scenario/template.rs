@@ -3,15 +3,20 @@
 //! The reader parses a template once. Rendering appends to the caller's buffer and allocates
 //! nothing else.
 
-use std::ops::Range;
+use std::fmt;
 
-use throng_base::Prng;
-use throng_base::units::nearest;
+use super::escape::Escape;
+use super::template_error::TemplateError;
+use super::variable::{Variable, VariableScope};
+use super::variable_names::VariableNames;
+use super::variable_parser;
 
 /// Segments that are written one after another. Text without variables is a single literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     segments: Box<[Segment]>,
+    /// True if it has a counter.
+    is_counted: bool,
 }
 
 /// A segment of a template.
@@ -19,73 +24,46 @@ pub struct Template {
 pub enum Segment {
     /// Literal bytes.
     Literal(Box<[u8]>),
-    /// `${user.id}`: number of the user over all cores and machines, from 0.
-    UserId,
-    /// `${user.id / n}`: number of the user's group, where each group has n users; n is at least 1.
-    UserGroup(u64),
-    /// `${user.id % n}`: the user's group, where there are n groups; n is at least 1.
-    UserModulo(u64),
-    /// `${counter}`: number of earlier messages of this user with a counter, from 0.
-    Counter,
-    /// `${random(a,b)}`: a random integer from a to b, both included.
-    Random(u64, u64),
-}
-
-/// Values of a user's variables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TemplateVars {
-    /// Number of the user.
-    pub user_id: u64,
-    /// Messages with a counter so far.
-    pub counter: u64,
-    /// Random numbers of the user.
-    pub prng: Prng,
-}
-
-/// Error in a template, with the bytes at fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TemplateError {
-    /// Bytes at fault.
-    pub span: Range<usize>,
-    /// Description of the error.
-    pub title: String,
-    /// Expected text or suggestion.
-    pub label: String,
+    /// The value of a variable, in the form that its place needs.
+    Variable(Variable, Escape),
 }
 
 impl Template {
-    /// Parses `text`; `$${` stands for a plain `${`.
+    /// Parses `text`, which uses no names of its scenario; `$${` stands for a plain `${`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        Self::parse_with(text, &mut VariableNames::default())
+    }
+
+    /// Parses `text`, which may use these names.
+    pub(super) fn parse_with(text: &str, names: &mut VariableNames) -> Result<Self, TemplateError> {
         let mut segments = Vec::new();
-        let mut literal = String::new();
         let mut at = 0;
+        let literal = |text: &str| Segment::Literal(text.as_bytes().into());
         while let Some(found) = text[at..].find("${") {
             let open = at + found;
-            if text[..open].ends_with('$') && open > at {
-                literal += &text[at..open - 1];
-                literal += "${";
+            if text[at..open].ends_with('$') {
+                segments.push(literal(&text[at..open - 1]));
+                segments.push(literal("${"));
                 at = open + 2;
                 continue;
             }
-            literal += &text[at..open];
-            let Some(length) = text[open..].find('}') else {
+            segments.push(literal(&text[at..open]));
+            let Some(parsed) = variable_parser::parse(text, open + 2, names) else {
                 return Err(TemplateError {
                     span: open..text.len(),
                     title: "a variable is not closed".to_owned(),
                     label: "`}` is missing; a plain `${` is written `$${`".to_owned(),
                 });
             };
-            if !literal.is_empty() {
-                segments.push(Segment::Literal(std::mem::take(&mut literal).into_bytes().into()));
-            }
-            segments.push(variable(&text[open + 2..open + length], open + 2)?);
-            at = open + length + 1;
+            let (variable, close) = parsed?;
+            segments.push(match variable {
+                Variable::Text(text) => Segment::Literal(text.into_boxed_bytes()),
+                variable => Segment::Variable(variable, Escape::None),
+            });
+            at = close + 1;
         }
-        literal += &text[at..];
-        if !literal.is_empty() {
-            segments.push(Segment::Literal(literal.into_bytes().into()));
-        }
-        Ok(Self { segments: segments.into() })
+        segments.push(literal(&text[at..]));
+        Ok(Self::from_segments(segments))
     }
 
     /// Creates a template from segments. Joins neighbouring literals.
@@ -100,13 +78,14 @@ impl Template {
                 _ => joined.push(segment),
             }
         }
-        Self { segments: joined.into() }
+        let mut template = Self { segments: joined.into(), is_counted: false };
+        template.is_counted = template.uses(|part| *part == Variable::Counter);
+        template
     }
 
     /// Creates a template from literal bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
-        let literal = (!bytes.is_empty()).then(|| Segment::Literal(bytes.into()));
-        Self { segments: literal.into_iter().collect() }
+        Self::from_segments([Segment::Literal(bytes.into())])
     }
 
     /// Returns the segments in order.
@@ -123,140 +102,111 @@ impl Template {
         }
     }
 
+    /// Returns the template with its variables in another form. Literals stay.
+    pub(crate) fn with_escape(&self, escape: Escape) -> Self {
+        let segments = self.segments.iter().map(|segment| match segment {
+            Segment::Variable(variable, _) => Segment::Variable(variable.clone(), escape),
+            literal @ Segment::Literal(_) => literal.clone(),
+        });
+        Self::from_segments(segments)
+    }
+
+    /// Reports whether a part of one of its variables fits.
+    pub(crate) fn uses(&self, is: impl Fn(&Variable) -> bool) -> bool {
+        self.variables().any(|variable| variable.any(&is))
+    }
+
+    /// Returns its variables.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &Variable> {
+        self.segments.iter().filter_map(|segment| match segment {
+            Segment::Variable(variable, _) => Some(variable),
+            Segment::Literal(_) => None,
+        })
+    }
+
+    /// Reports whether it is nothing but one variable.
+    pub(crate) fn is_one_variable(&self) -> bool {
+        matches!(&*self.segments, [Segment::Variable(..)])
+    }
+
     /// Returns an upper bound of the rendered length, in bytes.
     pub fn bytes_max(&self) -> usize {
         let of_segment = |segment: &Segment| match segment {
             Segment::Literal(bytes) => bytes.len(),
-            Segment::UserId
-            | Segment::UserGroup(_)
-            | Segment::UserModulo(_)
-            | Segment::Counter
-            | Segment::Random(..) => DIGITS_MAX,
+            Segment::Variable(variable, escape) => escape.bytes_max(variable.bytes_max()),
         };
         self.segments.iter().map(of_segment).sum()
     }
 
     /// Appends the text of one message. Advances the counter by one if the message contains it.
-    pub fn render(&self, vars: &mut TemplateVars, out: &mut Vec<u8>) {
-        let mut counted = false;
+    pub fn render(&self, scope: &mut VariableScope<'_>, out: &mut Vec<u8>) {
         for segment in &self.segments {
-            match *segment {
-                Segment::Literal(ref bytes) => out.extend_from_slice(bytes),
-                Segment::UserId => digits(vars.user_id, out),
-                Segment::UserGroup(size) => digits(vars.user_id / size, out),
-                Segment::UserModulo(groups) => digits(vars.user_id % groups, out),
-                Segment::Counter => {
-                    digits(vars.counter, out);
-                    counted = true;
+            match segment {
+                Segment::Literal(bytes) => out.extend_from_slice(bytes),
+                Segment::Variable(variable, escape) => {
+                    let begin = out.len();
+                    variable.write(scope, out);
+                    escape.apply(out, begin);
                 }
-                Segment::Random(low, high) => digits(vars.prng.between(low, high), out),
             }
         }
-        vars.counter += u64::from(counted);
+        scope.counter += u64::from(self.is_counted);
     }
-}
 
-/// Parses a variable. `inside` is its text, which begins at byte `at` of the template.
-fn variable(inside: &str, at: usize) -> Result<Segment, TemplateError> {
-    let wrong = |title: &str, label: String| TemplateError {
-        span: at..at + inside.len(),
-        title: title.to_owned(),
-        label,
-    };
-    if let Some((name, operator, number)) = division(inside) {
-        let number = number.parse::<u64>().ok().filter(|number| *number > 0);
-        return match (name, operator, number) {
-            ("user.id", '/', Some(size)) => Ok(Segment::UserGroup(size)),
-            ("user.id", _, Some(groups)) => Ok(Segment::UserModulo(groups)),
-            ("user.id", operator, None) => {
-                let label = format!("as in ${{user.id {operator} 1000}}");
-                Err(wrong("`user.id` must be divided by a whole number of at least 1", label))
-            }
-            _ => Err(wrong("only `user.id` can be divided", "remove this".to_owned())),
-        };
-    }
-    let (name, arguments) = match inside.split_once('(') {
-        Some((name, rest)) => (name.trim(), Some(rest.trim_end())),
-        None => (inside.trim(), None),
-    };
-    match (name, arguments) {
-        ("user.id", None) => Ok(Segment::UserId),
-        ("counter", None) => Ok(Segment::Counter),
-        ("random", Some(rest)) => {
-            let bounds = rest.strip_suffix(')').and_then(|rest| rest.split_once(','));
-            let number = |text: &str| text.trim().parse::<u64>().ok();
-            match bounds.map(|(low, high)| (number(low), number(high))) {
-                Some((Some(low), Some(high))) if low <= high => Ok(Segment::Random(low, high)),
-                Some((Some(low), Some(high))) => {
-                    let label = format!("{low} is more than {high}: random({high},{low})");
-                    Err(wrong("the range of a random number is empty", label))
+    /// Reports whether `bytes` are what it renders to. Uses `scratch` to write a variable out.
+    pub(crate) fn is_rendered(
+        &self,
+        mut bytes: &[u8],
+        scope: VariableScope<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> bool {
+        for segment in &self.segments {
+            let value = match segment {
+                Segment::Literal(literal) => &**literal,
+                Segment::Variable(Variable::Stored { slot, .. }, Escape::None) => {
+                    scope.stored.get(usize::from(*slot)).map_or(&[][..], Vec::as_slice)
                 }
-                _ => Err(wrong(
-                    "`random` takes two whole numbers",
-                    "as in ${random(1,6)}".to_owned(),
-                )),
-            }
-        }
-        ("random", None) => {
-            Err(wrong("`random` takes two whole numbers", "as in ${random(1,6)}".to_owned()))
-        }
-        ("user.id" | "counter", Some(_)) => {
-            Err(wrong("this variable takes no arguments", format!("write ${{{name}}}")))
-        }
-        _ => {
-            let label = match nearest(name, NAMES) {
-                Some("random") => "did you mean `random(a,b)`?".to_owned(),
-                Some(near) => format!("did you mean `{near}`?"),
-                None => {
-                    "use user.id, counter or random(a,b); a plain `${` is written `$${`".to_owned()
+                Segment::Variable(variable, escape) => {
+                    scratch.clear();
+                    variable.write(&mut { scope }, scratch);
+                    escape.apply(scratch, 0);
+                    &scratch[..]
                 }
             };
-            Err(wrong(&format!("unknown variable `{name}`"), label))
+            match bytes.strip_prefix(value) {
+                Some(rest) => bytes = rest,
+                None => return false,
+            }
         }
+        bytes.is_empty()
     }
 }
 
-/// Splits `user.id / 1000` into its three parts.
-fn division(inside: &str) -> Option<(&str, char, &str)> {
-    let at = inside.find(['/', '%'])?;
-    let operator = inside[at..].chars().next()?;
-    Some((inside[..at].trim(), operator, inside[at + 1..].trim()))
-}
-
-/// Appends a number in decimal.
-fn digits(mut number: u64, out: &mut Vec<u8>) {
-    let mut buffer = [0u8; DIGITS_MAX];
-    let mut at = buffer.len();
-    loop {
-        at -= 1;
-        buffer[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.segments.iter().try_for_each(|segment| match segment {
+            Segment::Literal(bytes) => f.write_str(&String::from_utf8_lossy(bytes)),
+            Segment::Variable(variable, _) => write!(f, "${{{variable}}}"),
+        })
     }
-    out.extend_from_slice(&buffer[at..]);
 }
-
-/// Digits of the largest number.
-const DIGITS_MAX: usize = 20;
-
-const NAMES: [&str; 3] = ["user.id", "counter", "random"];
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use throng_base::Prng;
+
     use super::*;
 
-    fn render(text: &str, vars: &mut TemplateVars) -> String {
+    fn render(text: &str, vars: &mut VariableScope<'_>) -> String {
         let mut out = Vec::new();
         Template::parse(text).unwrap().render(vars, &mut out);
         String::from_utf8(out).unwrap()
     }
 
-    fn vars() -> TemplateVars {
-        TemplateVars { user_id: 42, counter: 0, prng: Prng::new(1) }
+    fn vars() -> VariableScope<'static> {
+        VariableScope::new(42, Prng::new(1))
     }
 
     #[test]
@@ -271,6 +221,42 @@ mod tests {
         assert_eq!(render("${user.id / 10} ${user.id%10} ${user.id / 43}", vars), "4 2 0");
         let thrown = render("${random(1, 6)}", vars).parse::<u64>().unwrap();
         assert!((1..=6).contains(&thrown));
+    }
+
+    #[test]
+    fn functions_and_arithmetic_are_computed() {
+        let vars = &mut vars();
+        for (text, rendered) in [
+            ("${user.id % 50 + 1}", "43"),
+            ("${(user.id + 8) / 10 * 2}", "10"),
+            ("${1 - 43}", "-42"),
+            ("${counter + 1} ${counter}", "1 0"),
+            ("${counter}", "1"),
+            ("${'}'}", "}"),
+            ("${choice('a')}", "a"),
+            ("${base64('user:pass')}", "dXNlcjpwYXNz"),
+            ("${base64(user.id)}", "NDI="),
+            ("${json('a\"b')}", "\"a\\\"b\""),
+            (
+                "${sha256('abc')}",
+                "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            ),
+        ] {
+            assert_eq!(render(text, vars), rendered, "{text}");
+        }
+        let chosen: Vec<_> = (0..20).map(|_| render("${choice('a', user.id)}", vars)).collect();
+        assert!(chosen.contains(&"a".to_owned()) && chosen.contains(&"42".to_owned()));
+        assert!(render("${time('s')}", vars).parse::<u64>().unwrap() > 1_700_000_000);
+    }
+
+    #[test]
+    fn a_rendered_text_is_recognised() {
+        let mut scope = vars();
+        let template = Template::parse("a ${user.id} b ${counter}").unwrap();
+        scope.counter = 3;
+        let is = |text: &str| template.is_rendered(text.as_bytes(), scope, &mut Vec::new());
+        assert!(is("a 42 b 3"));
+        assert!(!is("a 42 b 33") && !is("a 42 b ") && !is("a 4") && !is(""));
     }
 
     #[test]
@@ -295,17 +281,33 @@ mod tests {
         for (text, at, says) in [
             ("a ${user.ip} b", "user.ip", "did you mean `user.id`?"),
             ("${contuer}", "contuer", "did you mean `counter`?"),
-            ("${rand(1,2)}", "rand(1,2)", "did you mean `random(a,b)`?"),
+            ("${rand(1,2)}", "rand", "did you mean `random(a,b)`?"),
             ("${banana}", "banana", "use user.id"),
             ("x ${user.id", "${user.id", "`}` is missing"),
             ("${random}", "random", "${random(1,6)}"),
             ("${random(1)}", "random(1)", "${random(1,6)}"),
-            ("${random(1,x)}", "random(1,x)", "${random(1,6)}"),
+            ("${random(1,x)}", "x", "use user.id"),
+            ("${random(1,user.id)}", "random(1,user.id)", "${random(1,6)}"),
+            ("${random(1}", "random(1", "`)` is missing"),
             ("${random(6,1)}", "random(6,1)", "random(1,6)"),
-            ("${counter()}", "counter()", "write ${counter}"),
-            ("${user.id / 0}", "user.id / 0", "${user.id / 1000}"),
-            ("${user.id % x}", "user.id % x", "${user.id % 1000}"),
-            ("${counter % 2}", "counter % 2", "remove this"),
+            ("${counter()}", "counter", "write ${counter}"),
+            ("${user.id / 0}", "0", "${user.id / 1000}"),
+            ("${user.id % x}", "x", "use user.id"),
+            ("${user.id % user.id}", "user.id", "${user.id % 1000}"),
+            ("${uuid() + 2}", "uuid()", "this is a text"),
+            ("${1 + 'a'}", "'a'", "this is a text"),
+            ("${'a}", "'a", "second quote is missing"),
+            ("${user.id counter}", "counter", "expected `}`"),
+            ("${user.id +}", "", "use user.id"),
+            ("${+}", "+", "use user.id"),
+            ("${99999999999999999999}", "99999999999999999999", "2^64"),
+            ("${choice()}", "choice()", "choice('red', 'green')"),
+            ("${uuid(1)}", "uuid(1)", "uuid()"),
+            ("${time('h')}", "time('h')", "time()"),
+            ("${base64()}", "base64()", "base64('user:password')"),
+            ("${bas64('a')}", "bas64", "base64('user:password')"),
+            ("${env.THRONG_NO_SUCH}", "env.THRONG_NO_SUCH", "export THRONG_NO_SUCH="),
+            ("${sent.body}", "sent.body", "no step before it sends"),
             ("${}", "", "use user.id"),
         ] {
             let error = Template::parse(text).expect_err(text);
@@ -317,7 +319,8 @@ mod tests {
     #[test]
     fn neighbouring_literals_become_one() {
         let literal = |text: &str| Segment::Literal(text.as_bytes().into());
-        let pieces = [literal(""), literal("a"), literal("b"), Segment::UserId, literal("c")];
+        let user = Segment::Variable(Variable::UserId, Escape::None);
+        let pieces = [literal(""), literal("a"), literal("b"), user, literal("c")];
         let template = Template::from_segments(pieces);
         assert_eq!(template, Template::parse("ab${user.id}c").unwrap());
     }
@@ -335,13 +338,6 @@ mod tests {
             // A dollar before the opening one would be part of the escape.
             prop_assume!(!text.contains("$${"));
             prop_assert_eq!(render(&escaped, &mut vars()), text);
-        }
-
-        #[test]
-        fn numbers_are_written_as_usual(number: u64) {
-            let mut out = Vec::new();
-            digits(number, &mut out);
-            prop_assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
         }
     }
 }

@@ -29,9 +29,9 @@ thresholds:
     let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
     assert_eq!(scenario.target.to_string(), "tcp://127.0.0.1:5555");
     let load = [
-        Phase::Ramp { to: 100_000, over: minutes(15) },
+        Phase::Ramp { to: 100_000, over: minutes(15), curve: Curve::Linear },
         Phase::Hold { span: minutes(1) },
-        Phase::Ramp { to: 0, over: minutes(15) },
+        Phase::Ramp { to: 0, over: minutes(15), curve: Curve::Linear },
     ];
     assert_eq!(scenario.load, load);
     assert_eq!(Model::of(&scenario.load), Model::Closed);
@@ -46,6 +46,56 @@ thresholds:
     assert_eq!(actions, expected);
     let thresholds: Vec<_> = scenario.thresholds.iter().map(Threshold::text).collect();
     assert_eq!(thresholds, ["connect.p99 < 100ms", "errors < 0.01%"]);
+}
+
+#[test]
+fn stairs_spikes_and_loops_are_written_out() {
+    let load = |load: &str| {
+        let phases = parse(&format!("target: tcp://h:1\nload: {load}\nuser: [connect]")).load;
+        phases.iter().map(phase_name).collect::<Vec<_>>()
+    };
+    let stairs = "[steps: {from: 100, to: 350, by: 100, each: 30s}, \
+        steps: {from: 300, to: 0, count: 3, each: 1m}]";
+    let users = ["100", "200", "300", "350"].map(|users| format!("{users} users for 30s"));
+    let down = ["300", "150", "0"].map(|users| format!("{users} users for 1m"));
+    assert_eq!(load(stairs), [&users[..], &down[..]].concat());
+    let rates = "[steps: {from: 0.1/s, to: 0.3/s, by: 0.1/s, each: 30s, spacing: even}, \
+        spike: {to: 5/s, over: 1s, for: 2s}, steps: {from: 30/s, to: 10/s, count: 2, each: 1s}]";
+    let expected = [
+        "arrivals 0.1/s",
+        "arrivals 0.2/s",
+        "arrivals 0.3/s",
+        "arrivals 0.3/s to 5/s",
+        "arrivals 5/s",
+        "arrivals 5/s to 0.3/s",
+        "arrivals 30/s",
+        "arrivals 10/s",
+    ];
+    assert_eq!(load(rates), expected);
+    let nested = "[loop: {times: 2, do: [ramp: {to: 10, over: 1s, curve: exponential}, \
+        loop: {times: 2, do: [spike: {to: 1k, over: 1s, for: 5s}, hold: {for: 2s}]}, \
+        ramp: {to: 0, over: 3s}]}]";
+    let phases = parse(&format!("target: tcp://h:1\nload: {nested}\nuser: [connect]")).load;
+    assert_eq!(phases.len(), 12);
+    let spike = Phase::Spike {
+        to: 1_000,
+        back: 10,
+        over: Duration::from_secs(1),
+        span: Duration::from_secs(5),
+    };
+    assert_eq!([&phases[1], &phases[3], &phases[7]], [&spike; 3]);
+    assert_eq!(crate::schedule::length(&phases), Duration::from_secs(2 * (1 + 2 * 9 + 3)));
+    assert_eq!(
+        outline(&phases),
+        "2 x (exponential ramp to 10 over 1s, spike to 1k for 5s, hold for 2s, spike to 1k for \
+         5s, hold for 2s, ramp to 0 over 3s)"
+    );
+    let many = parse(
+        "target: tcp://h:1\nload: [steps: {from: 1, to: 100, by: 1, each: 1s}]\nuser: [connect]",
+    );
+    let shown = outline(&many.load);
+    assert!(shown.starts_with("1 user for 1s, 2 users for 1s"), "{shown}");
+    assert!(shown.ends_with("10 users for 1s, … 89 more …, 100 users for 1s"), "{shown}");
 }
 
 #[test]
@@ -73,6 +123,7 @@ fn arrivals_are_read_with_their_defaults() {
         [Phase::Arrivals {
             from: 1_000.0,
             to: 1_000.0,
+            curve: Curve::Linear,
             span,
             most: Some(100_000),
             spacing: Spacing::Poisson
@@ -84,7 +135,14 @@ fn arrivals_are_read_with_their_defaults() {
              spacing: even}\n  - hold: {for: 100s}"
         ),
         [
-            Phase::Arrivals { from: 0.0, to: 1.0, span, most: None, spacing: Spacing::Even },
+            Phase::Arrivals {
+                from: 0.0,
+                to: 1.0,
+                curve: Curve::Linear,
+                span,
+                most: None,
+                spacing: Spacing::Even
+            },
             Phase::Hold { span }
         ]
     );
@@ -143,9 +201,14 @@ fn the_examples_of_the_reference_are_scenarios() {
     let text = std::fs::read_to_string(path).unwrap();
     let examples: Vec<_> = text.split("```yaml\n").skip(1).collect();
     assert!(examples.len() >= 4, "{} examples", examples.len());
+    let folder = tempfile::TempDir::new().unwrap();
+    let rows: String = (0..1_000).map(|user| format!("ann {user},t{user}\n")).collect();
+    std::fs::write(folder.path().join("users.csv"), format!("name,token\n{rows}")).unwrap();
+    std::fs::write(folder.path().join("times.csv"), "user,begin\nann,0\nbob,2.5\n").unwrap();
+    let name = folder.path().join("scenario.yaml").display().to_string();
     for example in examples {
         let (source, _) = example.split_once("```").expect("the block is closed");
-        Scenario::parse(source, "docs/scenario.md").unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        Scenario::parse(source, &name).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     }
 }
 

@@ -1,13 +1,14 @@
 //! The closed model: a number of users that follows a line of ramps and holds.
 //!
 //! User `k` runs while the line is above `k`. In a ramp up from `a` to `b`, user `k` starts after
-//! `(k - a) / (b - a)` of it: the first at once, the last one step before the end. In a ramp down
-//! the newest stops first, the last at the very end. A later ramp up starts with the lowest number
-//! that does not run.
+//! `(k - a) / (b - a)` of it: the first at once, the last one step before the end. If the ramp is
+//! exponential, it starts after `ln((k + 1) / (a + 1)) / ln((b + 1) / (a + 1))` of it. In a ramp
+//! down the newest stops first, the last at the very end. A later ramp up starts with the lowest
+//! number that does not run.
 
 use std::time::Duration;
 
-use crate::scenario::Phase;
+use crate::scenario::{Curve, Phase};
 
 /// The schedule of the closed model: a line of segments.
 #[derive(Clone, Debug)]
@@ -35,29 +36,49 @@ pub enum UserChange {
     Stop,
 }
 
-/// A straight segment of the line.
+/// A segment of the line.
 #[derive(Clone, Copy, Debug)]
 struct LineSegment {
     begin: Duration,
     length: Duration,
     from: u32,
     to: u32,
+    curve: Curve,
 }
 
 impl ClosedSchedule {
     /// Creates the line of the phases, beginning with no users. Phases of the open model do not
     /// change it.
     pub fn new(phases: &[Phase]) -> Self {
-        let mut begin = Duration::ZERO;
-        let mut users = 0;
-        let mut lines = Vec::new();
+        let mut schedule = Self { segments: Vec::new() };
         for phase in phases {
-            let to = if let Phase::Ramp { to, .. } = phase { *to } else { users };
-            lines.push(LineSegment { begin, length: phase.length(), from: users, to });
-            begin = begin.saturating_add(phase.length());
-            users = to;
+            match *phase {
+                Phase::Ramp { to, over, curve } => schedule.push(over, to, curve),
+                Phase::Step { to, span } => {
+                    schedule.push(Duration::ZERO, to, Curve::Linear);
+                    schedule.push(span, to, Curve::Linear);
+                }
+                Phase::Spike { to, back, over, span } => {
+                    schedule.push(over, to, Curve::Linear);
+                    schedule.push(span, to, Curve::Linear);
+                    schedule.push(over, back, Curve::Linear);
+                }
+                Phase::Hold { .. } | Phase::Arrivals { .. } | Phase::Recorded { .. } => {
+                    let users = schedule.users_at_end();
+                    schedule.push(phase.length(), users, Curve::Linear);
+                }
+            }
         }
-        Self { segments: lines }
+        schedule
+    }
+
+    fn push(&mut self, length: Duration, to: u32, curve: Curve) {
+        let (begin, from) = (self.length(), self.users_at_end());
+        self.segments.push(LineSegment { begin, length, from, to, curve });
+    }
+
+    fn users_at_end(&self) -> u32 {
+        self.segments.last().map_or(0, |line| line.to)
     }
 
     /// Returns the height of the line at `t`; after the end, its last height.
@@ -65,9 +86,9 @@ impl ClosedSchedule {
         let Some(line) = self.segments.iter().rev().find(|line| line.begin <= t) else {
             return 0.0;
         };
-        let (from, to) = (f64::from(line.from), f64::from(line.to));
         let passed = (t - line.begin).as_secs_f64() / line.length.as_secs_f64();
-        from + (to - from) * passed.min(1.0)
+        // A segment without a length is over when it begins.
+        line.height_at(passed.min(1.0))
     }
 
     /// Returns the moments at which user `k` starts and stops, alternating and beginning with a
@@ -84,6 +105,16 @@ impl ClosedSchedule {
     /// Returns the highest point of the line.
     pub fn peak_users(&self) -> u32 {
         self.segments.iter().map(|line| line.to).max().unwrap_or(0)
+    }
+
+    /// Reports whether the number of users ever goes down.
+    pub fn has_stops(&self) -> bool {
+        self.segments.iter().any(|line| line.to < line.from)
+    }
+
+    /// Returns the maximum number of users that start per second.
+    pub fn peak_rate(&self) -> f64 {
+        self.segments.iter().map(LineSegment::starts_per_s_max).fold(0.0, f64::max)
     }
 
     /// Returns the events of core `core` of `cores`, in order of time.
@@ -104,14 +135,50 @@ impl LineSegment {
 
     /// Returns the moment at which the line crosses `k`.
     fn moment_of(&self, k: u32) -> Duration {
-        let (passed, whole) = if self.to > self.from {
-            (k - self.from, self.to - self.from)
-        } else {
-            (self.from - k, self.from - self.to)
+        let nanos = match self.curve {
+            Curve::Linear => {
+                let (passed, whole) = if self.to > self.from {
+                    (k - self.from, self.to - self.from)
+                } else {
+                    (self.from - k, self.from - self.to)
+                };
+                // Integers: the last user of a ramp is not a rounding error away from its moment.
+                self.length.as_nanos() * u128::from(passed) / u128::from(whole)
+            }
+            Curve::Exponential => {
+                let (low, high) = (f64::from(self.from) + 1.0, f64::from(self.to) + 1.0);
+                let share = ((f64::from(k) + 1.0) / low).ln() / (high / low).ln();
+                let nanos = self.length.as_nanos();
+                // The cast saturates.
+                ((nanos as f64 * share).round() as u128).min(nanos)
+            }
         };
-        // Integers: the last user of a ramp is not a rounding error away from its moment.
-        let nanos = self.length.as_nanos() * u128::from(passed) / u128::from(whole);
         self.begin.saturating_add(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    /// Returns the height after the share `passed` of the segment.
+    fn height_at(&self, passed: f64) -> f64 {
+        let (from, to) = (f64::from(self.from), f64::from(self.to));
+        match self.curve {
+            Curve::Linear => from + (to - from) * passed,
+            Curve::Exponential => (from + 1.0) * ((to + 1.0) / (from + 1.0)).powf(passed) - 1.0,
+        }
+    }
+
+    /// Returns the maximum number of users that start in a second. All users of a jump do.
+    fn starts_per_s_max(&self) -> f64 {
+        let up = f64::from(self.to.saturating_sub(self.from));
+        let seconds = self.length.as_secs_f64();
+        if up == 0.0 || seconds == 0.0 {
+            return up;
+        }
+        match self.curve {
+            Curve::Linear => up / seconds,
+            Curve::Exponential => {
+                let (from, to) = (f64::from(self.from) + 1.0, f64::from(self.to) + 1.0);
+                to * (to / from).ln() / seconds
+            }
+        }
     }
 
     fn events(self, core: u64, cores: u64) -> impl Iterator<Item = ScheduleEvent> {

@@ -1,7 +1,8 @@
-//! A rate that changes linearly over a time and then stays constant, and its integral in both
-//! directions.
+//! A rate that changes over a time and then stays constant, and its integral in both directions.
 
 use std::time::Duration;
+
+use crate::scenario::Curve;
 
 /// Turns per second: `from` at the beginning, `to` after `over` seconds and from then on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,20 +10,30 @@ pub(super) struct RateCurve {
     from: f64,
     to: f64,
     over: f64,
+    /// Exponential: the rate is `from * e^(growth * seconds)`. Zero for a linear change.
+    growth: f64,
     /// Turns until `over`.
     count_at_bend: f64,
 }
 
 impl RateCurve {
-    pub(super) fn new(from: f64, to: f64, over: Duration) -> Self {
+    /// Creates the curve. An exponential one has rates above zero.
+    pub(super) fn new(from: f64, to: f64, over: Duration, curve: Curve) -> Self {
         let over = over.as_secs_f64();
-        Self { from, to, over, count_at_bend: (from + to) / 2.0 * over }
+        let is_exponential = curve == Curve::Exponential && from != to && over > 0.0;
+        let growth = if is_exponential { (to / from).ln() / over } else { 0.0 };
+        let count_at_bend =
+            if is_exponential { (to - from) / growth } else { (from + to) / 2.0 * over };
+        Self { from, to, over, growth, count_at_bend }
     }
 
     /// Returns the number of turns that are due in the first `seconds`.
     pub(super) fn count_by(&self, seconds: f64) -> f64 {
         if seconds >= self.over {
             return self.count_at_bend + self.to * (seconds - self.over);
+        }
+        if self.growth != 0.0 {
+            return self.from / self.growth * (self.growth * seconds).exp_m1();
         }
         seconds * (self.from + (self.to - self.from) * seconds / (2.0 * self.over))
     }
@@ -37,6 +48,11 @@ impl RateCurve {
         }
         if count <= 0.0 {
             return 0.0;
+        }
+        if self.growth != 0.0 {
+            // Near the end of a falling rate, rounding may pass the pole of the logarithm.
+            let grown = (count * self.growth / self.from).max(-1.0).ln_1p() / self.growth;
+            return grown.min(self.over);
         }
         let slope = (self.to - self.from) / self.over;
         let root = (self.from * self.from + 2.0 * slope * count).max(0.0).sqrt();

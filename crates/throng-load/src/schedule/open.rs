@@ -11,10 +11,11 @@ use crate::scenario::{Phase, Spacing};
 
 /// The arrivals of one core, in order of time, computed on demand.
 ///
-/// With even spacing, arrival `k` over all cores has an exact moment, and core `i` of `n` takes
-/// every `n`-th. With Poisson spacing, each core draws its own arrivals at a rate of one `n`-th, by
-/// stretching unit-rate gaps to the present rate; a sum of independent Poisson processes is one
-/// again. In both cases arrival `j` of core `i` is user `i + j n`.
+/// With even spacing, and where a file has the moments, arrival `k` over all cores has an exact
+/// moment, and core `i` of `n` takes every `n`-th. With Poisson spacing, each core draws its own
+/// arrivals at a rate of one `n`-th, by stretching unit-rate gaps to the present rate; a sum of
+/// independent Poisson processes is one again. In all cases arrival `j` of core `i` is user
+/// `i + j n`.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     next: Cursor,
@@ -37,12 +38,13 @@ struct Cursor {
 }
 
 /// One core's share of a phase.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct CoreShare {
     begin: Duration,
     open: OpenPhase,
-    spacing: Spacing,
-    /// Even spacing: index of this core's first arrival in the phase.
+    /// True if each arrival draws its gap.
+    is_random: bool,
+    /// Not random: index of this core's first arrival in the phase.
     first: u64,
     /// Maximum number of arrivals of this core in this phase.
     most: u64,
@@ -63,16 +65,18 @@ impl Arrivals {
         let mut before = 0;
         let mut shares = Vec::new();
         for phase in phases {
-            if let (Phase::Arrivals { spacing, .. }, Some(open)) = (phase, OpenPhase::of(phase)) {
+            if let Some(open) = OpenPhase::of(phase) {
+                let is_random = matches!(phase, Phase::Arrivals { spacing: Spacing::Poisson, .. });
                 let first = (core + cores - before % cores) % cores;
-                let of_all = if *spacing == Spacing::Even { open.count() } else { open.most };
-                let most = if of_all == u64::MAX {
-                    of_all
-                } else {
-                    of_all.saturating_sub(first).div_ceil(cores)
+                // How many random arrivals there are is only known if the scenario says so.
+                let of_all = match &open {
+                    OpenPhase::Curve { most, .. } if is_random => Some(*most),
+                    open => Some(open.count()),
                 };
-                shares.push(CoreShare { begin, open, spacing: *spacing, first, most, cores });
-                before += if of_all == u64::MAX { 0 } else { of_all };
+                let of_all = of_all.filter(|count| *count != u64::MAX);
+                let most = of_all.map_or(u64::MAX, |all| all.saturating_sub(first).div_ceil(cores));
+                shares.push(CoreShare { begin, open, is_random, first, most, cores });
+                before += of_all.unwrap_or(0);
             }
             begin = begin.saturating_add(phase.length());
         }
@@ -124,10 +128,10 @@ impl Cursor {
 
     fn find_next(&mut self) -> Option<Duration> {
         loop {
-            let share = *self.phases.get(self.phase)?;
-            if let Some(seconds) = self.find_in(&share) {
+            let begin = self.phases.get(self.phase)?.begin;
+            if let Some(offset) = self.find_in_phase() {
                 self.taken += 1;
-                return Some(share.begin.saturating_add(duration(seconds)));
+                return Some(begin.saturating_add(offset));
             }
             self.phase += 1;
             self.taken = 0;
@@ -135,22 +139,27 @@ impl Cursor {
         }
     }
 
-    /// Returns this core's next arrival in the phase, in seconds from its beginning.
-    fn find_in(&mut self, share: &CoreShare) -> Option<f64> {
+    /// Returns this core's next arrival in the present phase, from its beginning.
+    fn find_in_phase(&mut self) -> Option<Duration> {
+        let share = self.phases.get(self.phase)?;
         if self.taken >= share.most {
             return None;
         }
-        let seconds = match share.spacing {
-            Spacing::Even => {
-                let index = share.first + self.taken * share.cores;
-                share.open.curve.moment_of(index as f64)
+        let index = share.first + self.taken * share.cores;
+        match &share.open {
+            OpenPhase::Recorded { moments_ns } => {
+                moments_ns.get(index as usize).map(|nanos| Duration::from_nanos(*nanos))
             }
-            Spacing::Poisson => {
+            // An even arrival has been counted into the phase.
+            OpenPhase::Curve { curve, .. } if !share.is_random => {
+                Some(duration(curve.moment_of(index as f64)))
+            }
+            OpenPhase::Curve { curve, seconds, .. } => {
                 self.expected_count += self.prng.exponential();
-                share.open.curve.moment_of(self.expected_count * share.cores as f64)
+                let moment = curve.moment_of(self.expected_count * share.cores as f64);
+                // A random one may fall behind its end.
+                (moment < *seconds).then(|| duration(moment))
             }
-        };
-        // An even arrival has been counted into the phase; a random one may fall behind its end.
-        (share.spacing == Spacing::Even || seconds < share.open.seconds).then_some(seconds)
+        }
     }
 }

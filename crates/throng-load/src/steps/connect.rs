@@ -4,6 +4,7 @@ use throng_driver::Errno;
 use throng_proto::websocket::{ClientHandshake, Violation};
 
 use super::prelude::*;
+use crate::user::Payload;
 use crate::user::context::{SocketStatus, UserAction};
 use crate::user::encoder::as_text;
 use crate::user::error::ConnectFailure;
@@ -121,7 +122,7 @@ fn send_upgrade_request(cx: &mut UserContext<'_>) {
     let handshake = cx.handshake();
     let text = &mut cx.encoder.text;
     text.clear();
-    let (path_end, ends, key) = cx.user.render(|vars| {
+    let (path_end, ends, key) = cx.user.render(cx.rules.program, |vars| {
         handshake.path.render(vars, text);
         let path_end = text.len();
         // The header values follow the path in the same buffer.
@@ -151,9 +152,11 @@ fn send_upgrade_request(cx: &mut UserContext<'_>) {
         deflate: handshake.deflate,
         key,
     };
+    let begin = cx.out.len();
     if let Some(client) = cx.session.client() {
         client.begin(&request, cx.out);
     }
+    cx.trace_output(begin, |head| Payload::Head(head));
 }
 
 /// Handles the server's consent to the upgrade.
@@ -180,8 +183,9 @@ fn succeed(cx: &mut UserContext<'_>) -> StepOutcome {
 pub(crate) fn fail(cx: &mut UserContext<'_>, why: ConnectFailure) {
     let timed_out =
         matches!(why, ConnectFailure::Timeout | ConnectFailure::Errno(Errno::TIMED_OUT));
+    let is_upgrade = cx.user.wait() == Some(UserWait::Upgrade);
     outcomes::fail_wait(cx, timed_out);
-    cx.record(Record::ConnectFailed(why));
+    cx.record(Record::ConnectFailed { why, is_upgrade });
     cx.user.set_wait(UserWait::CloseAfterFailedConnect);
     cx.user.set_erred();
 }

@@ -1,11 +1,14 @@
 //! `every`: repeats steps by the clock.
 
+use throng_base::units::parse_jitter;
+
 use super::prelude::*;
 use crate::program::Turns;
 use crate::scenario::node::Kind;
 use crate::scenario::step::{Step, check_steps, compile_steps};
 use crate::scenario::step_list::StepPlace;
 use crate::scenario::values::{bounded_rate, positive_duration, positive_rate};
+use crate::scenario::{Curve, read_curve};
 use crate::schedule::{Pace, PacedTurns};
 
 pub(super) const KIND: StepKind = StepKind {
@@ -35,7 +38,7 @@ impl Action for Every {
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
         let pace = PacedTurns::new(self.pace);
-        let turns = self.span.map_or(u64::MAX, |span| pace.turns_in(span));
+        let turns = self.span.map_or(u64::MAX, |span| pace.turns_planned(span));
         let body = |compiler: &mut Compiler<'_>| compile_steps(&self.steps, compiler);
         compiler.repeat(Turns::Every { pace, turns }, |_| self.span, body);
     }
@@ -44,7 +47,7 @@ impl Action for Every {
 fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<dyn Action>> {
     let fields = reader.fields(node, "`every`", &["period", "rate", "for", "do"])?;
     let pace = match (fields.get("period"), fields.get("rate")) {
-        (Some(period), None) => positive_duration(reader, period, "`period`").map(Pace::Period),
+        (Some(period), None) => read_period(reader, period),
         (None, Some(rate)) => read_rate(reader, rate),
         (Some(_), Some(_)) => {
             let span = fields.key_span("rate");
@@ -64,18 +67,50 @@ fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<d
     Some(Box::new(Every { pace: pace?, span: span?, steps: steps? }))
 }
 
-/// Reads `10/s`, or `{from, to, over}` for a rate that changes linearly and then stays constant.
+/// Reads `5s`, or `5s ±10%`.
+fn read_period(reader: &mut Reader<'_>, node: &Node) -> Option<Pace> {
+    let (period, jitter) = reader.quantity(node, "`period`", parse_jitter)?;
+    if period.is_zero() {
+        reader.error(node.span.clone(), "`period` is zero", "must be more than 0s");
+        return None;
+    }
+    if jitter > JITTER_MAX {
+        let title = "`period` varies by more than 50%";
+        let label = "at most ±50%: beyond it, turns would change places";
+        reader.error(node.span.clone(), title, label);
+        return None;
+    }
+    Some(if jitter > 0.0 { Pace::Jittered { period, jitter } } else { Pace::Period(period) })
+}
+
+/// Reads `10/s`, or `{from, to, over}` for a rate that changes and then stays constant.
 fn read_rate(reader: &mut Reader<'_>, node: &Node) -> Option<Pace> {
     if !matches!(node.kind, Kind::Map(_)) {
         let rate = positive_rate(reader, node)?;
-        return Some(Pace::Rate { from: rate, to: rate, over: Duration::ZERO });
+        return Some(Pace::Rate {
+            from: rate,
+            to: rate,
+            over: Duration::ZERO,
+            curve: Curve::Linear,
+        });
     }
-    let fields = reader.fields(node, "`rate`", &["from", "to", "over"])?;
+    let fields = reader.fields(node, "`rate`", &["from", "to", "over", "curve"])?;
     let from = reader.require(&fields, "from", "`rate`", "from: 1/s");
     let from = from.and_then(|node| bounded_rate(reader, node, "`from`"));
     let to = reader.require(&fields, "to", "`rate`", "to: 10/s");
     let to = to.and_then(|node| positive_rate(reader, node));
     let over = reader.require(&fields, "over", "`rate`", "over: 10m");
     let over = over.and_then(|node| positive_duration(reader, node, "`over`"));
-    Some(Pace::Rate { from: from?, to: to?, over: over? })
+    let curve = read_curve(reader, fields.get("curve"));
+    let (from, curve) = (from?, curve?);
+    if from == 0.0 && curve == Curve::Exponential {
+        let span = fields.get("from").map_or(node.span.clone(), |node| node.span.clone());
+        let title = "an exponential rate never reaches zero";
+        reader.error(span, title, "more than 0, such as 1/s");
+        return None;
+    }
+    Some(Pace::Rate { from, to: to?, over: over?, curve })
 }
+
+/// Largest spread that keeps turns in order.
+const JITTER_MAX: f64 = 0.5;

@@ -1,17 +1,19 @@
 //! `expect`: waits for an answer.
 
-use serde_json::Value;
+mod pattern;
+
 use throng_base::Instant;
 
 use super::prelude::*;
-use crate::program::{IncomingMessage, MatchProgress, Matcher, MessagePattern, Pattern};
-use crate::scenario::reader::Form;
-use crate::scenario::values::{read_hex, read_length};
+use crate::program::{IncomingMessage, MatchProgress, Matcher, MessagePattern, Pattern, Variable};
 use crate::user::named;
 use crate::user::record::Sample;
 use crate::user::state::Packed;
 use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
 use crate::user::unasked;
+
+use pattern::{BYTES_KEYS, keys, read_captures, read_matcher, read_pattern, read_text};
+pub(crate) use pattern::{read_response, read_value_name};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "expect",
@@ -31,11 +33,7 @@ pub(super) enum Answer {
     /// Bytes of a TCP stream.
     Bytes(Matcher),
     /// A whole WebSocket message.
-    Message {
-        pattern: Pattern,
-        /// True to skip other messages; otherwise they are a mismatch.
-        skip_others: bool,
-    },
+    Message(MessagePattern),
 }
 
 impl Action for Expect {
@@ -44,116 +42,87 @@ impl Action for Expect {
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
-        let timeout_ns = nanos(self.timeout);
-        let (op, skips_others) = match &self.answer {
-            Answer::Bytes(matcher) => {
-                (Op::ExpectBytes { matcher: compiler.matcher(matcher), timeout_ns }, false)
-            }
-            Answer::Message { pattern, skip_others } => {
-                let rule = MessagePattern::new(pattern.clone(), *skip_others);
-                (Op::ExpectMessage { pattern: compiler.pattern(rule), timeout_ns }, *skip_others)
-            }
-        };
+        let (op, skips_others) = self.op(compiler);
         let role = OpRole::Expects { skips_others };
         let latency = Some(LatencyKind::Message);
         compiler.push(op, OpFacts { latency, ..OpFacts::of_role(role) });
     }
 }
 
-fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
-    Some(Box::new(match reader.protocol {
-        Protocol::Tcp => read_bytes(reader, node)?,
-        Protocol::Ws | Protocol::Phoenix => read_message(reader, node)?,
-    }))
+impl Expect {
+    /// Adds what is expected to the program. Returns the op, and whether it skips other messages.
+    pub(super) fn op(&self, compiler: &mut Compiler<'_>) -> (Op, bool) {
+        let timeout_ns = nanos(self.timeout);
+        match &self.answer {
+            Answer::Bytes(matcher) => {
+                (Op::ExpectBytes { matcher: compiler.matcher(matcher), timeout_ns }, false)
+            }
+            Answer::Message(rule) => {
+                let mut rule = rule.clone();
+                rule.identifies = identifies(&rule.pattern, compiler);
+                let skips_others = rule.skips_others();
+                (Op::ExpectMessage { pattern: compiler.pattern(rule), timeout_ns }, skips_others)
+            }
+        }
+    }
 }
 
-fn read_bytes(reader: &mut Reader<'_>, node: &Node) -> Option<Expect> {
+/// Reports whether each message that is sent has another answer: the pattern has the counter, or a
+/// part of the sent message, and each message that is sent has a counter or a UUID.
+fn identifies(pattern: &Pattern, compiler: &Compiler<'_>) -> bool {
+    let is_sent =
+        |part: &Variable| matches!(part, Variable::Stored { name, .. } if name.starts_with("sent"));
+    let is_unique = |part: &Variable| matches!(part, Variable::Counter | Variable::Uuid);
+    pattern.uses(&|part| *part == Variable::Counter)
+        || pattern.uses(&is_sent) && compiler.sent_messages().all(|sent| sent.uses(is_unique))
+}
+
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
+    Some(Box::new(read_step(reader, node, "`expect`")?))
+}
+
+/// Reads what an `expect` or a `receive` waits for.
+pub(super) fn read_step(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Expect> {
+    match reader.protocol {
+        Protocol::Tcp => read_bytes(reader, node, what),
+        Protocol::Ws | Protocol::Phoenix => read_message(reader, node, what),
+    }
+}
+
+fn read_bytes(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Expect> {
     if node.scalar().is_some() {
-        let matcher = Matcher::literal(&read_pattern(reader, node)?);
+        let matcher = Matcher::literal(read_text(reader, node)?);
         return Some(Expect { answer: Answer::Bytes(matcher), timeout: TIMEOUT_DEFAULT });
     }
-    let fields = reader.fields(node, "`expect`", &["text", "hex", "bytes", "until", "timeout"])?;
+    let known: Vec<_> = BYTES_KEYS.into_iter().chain(["timeout"]).collect();
+    let fields = reader.fields(node, what, &known)?;
     let timeout = read_timeout(reader, fields.get("timeout"), TIMEOUT_DEFAULT);
-    let forms: [Form<Matcher>; 4] = [
-        ("text", |reader, node| Some(Matcher::literal(&read_pattern(reader, node)?))),
-        ("hex", |reader, node| Some(Matcher::literal(&read_hex(reader, node, "`hex`")?))),
-        ("bytes", |reader, node| Some(Matcher::bytes(read_length(reader, node, "`bytes`")?))),
-        ("until", |reader, node| Some(Matcher::until(&read_pattern(reader, node)?))),
-    ];
-    let matcher = reader.one_form(&fields, "`expect`", "pattern", &forms)?;
+    let matcher = read_matcher(reader, &fields, what)?;
     Some(Expect { answer: Answer::Bytes(matcher), timeout: timeout? })
 }
 
-fn read_message(reader: &mut Reader<'_>, node: &Node) -> Option<Expect> {
+fn read_message(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Expect> {
     if node.scalar().is_some() {
-        let pattern = Pattern::Text(read_pattern(reader, node)?);
-        let answer = Answer::Message { pattern, skip_others: false };
+        let pattern = Pattern::Text(read_text(reader, node)?);
+        let answer = Answer::Message(MessagePattern::new(pattern, Vec::new(), false));
         return Some(Expect { answer, timeout: TIMEOUT_DEFAULT });
     }
-    let known = ["text", "json", "binary", "bytes", "contains", "skip_others", "timeout"];
-    let fields = reader.fields(node, "`expect`", &known)?;
+    let fields = reader.fields(node, what, &keys(&["capture", "skip_others", "timeout"]))?;
     let timeout = read_timeout(reader, fields.get("timeout"), TIMEOUT_DEFAULT);
     let skip_others = reader.flag(&fields, "skip_others", false);
-    let forms: [Form<Pattern>; 5] = [
-        ("text", |reader, node| read_pattern(reader, node).map(Pattern::Text)),
-        ("json", |reader, node| read_json(reader, node).map(Pattern::Json)),
-        ("binary", |reader, node| read_hex(reader, node, "`binary`").map(Pattern::Binary)),
-        ("bytes", |reader, node| read_length(reader, node, "`bytes`").map(Pattern::Bytes)),
-        ("contains", |reader, node| read_pattern(reader, node).map(Pattern::Contains)),
-    ];
-    let pattern = reader.one_form(&fields, "`expect`", "pattern", &forms)?;
-    let answer = Answer::Message { pattern, skip_others: skip_others? };
+    let pattern = read_pattern(reader, &fields, what);
+    let captures = read_captures(reader, &fields);
+    let answer = Answer::Message(MessagePattern::new(pattern?, captures?, skip_others?));
     Some(Expect { answer, timeout: timeout? })
-}
-
-/// Reads a text without variables: expected answers are known before the run.
-fn read_pattern(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u8>> {
-    let text = reader.text(node, "`expect`", "a text")?;
-    let literal =
-        Template::parse(text).ok().and_then(|template| template.as_literal().map(<[u8]>::to_vec));
-    match literal {
-        None => {
-            let at = text.find("${").unwrap_or(0);
-            let span = reader.inner_span(node, at..text.len());
-            reader
-                .error(span, "`expect` cannot contain variables", "a plain `${` is written `$${`")
-                .help = Some(
-                "where the answer varies, wait for `{bytes: n}` or `{until: text}`".to_owned(),
-            );
-        }
-        Some(bytes) if bytes.is_empty() => {
-            reader.error(node.span.clone(), "`expect` is empty", "at least one byte");
-        }
-        Some(bytes) if bytes.len() > PATTERN_BYTES_MAX => {
-            let label = format!("at most {PATTERN_BYTES_MAX} bytes");
-            reader.error(node.span.clone(), "the expected text is too long", label);
-        }
-        Some(bytes) => return Some(bytes),
-    }
-    None
-}
-
-fn read_json(reader: &mut Reader<'_>, node: &Node) -> Option<Value> {
-    let template = json::read(reader, node, "`json`")?;
-    let value = template.as_literal().and_then(|text| serde_json::from_slice(text).ok());
-    if value.is_none() {
-        let span = reader.first_line(&node.span);
-        reader.error(span, "`expect` cannot contain variables", "leave out what varies").help =
-            Some("a message may contain more than what is expected".to_owned());
-    }
-    value
 }
 
 /// Default time-out of an answer.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
-/// Longest text that `expect` looks for.
-const PATTERN_BYTES_MAX: usize = 64 * 1024;
-
 /// Begins to wait for bytes of a stream. Bytes that arrived early are the beginning of the answer,
 /// or all of it and more.
 pub(crate) fn begin_bytes(cx: &mut UserContext<'_>, matcher: u32, timeout_ns: u64) -> StepOutcome {
-    cx.count(|c| c.messages_expected += 1);
+    count_expected(cx);
     let early = unasked::take_kept_bytes(cx.user);
     let is_open = cx.socket.is_open();
     if !is_open && early.is_none() {
@@ -178,7 +147,7 @@ pub(crate) fn begin_message(
     pattern: u32,
     timeout_ns: u64,
 ) -> StepOutcome {
-    cx.count(|c| c.messages_expected += 1);
+    count_expected(cx);
     cx.user.set_wait(UserWait::Answer { matched: Packed::new(0) });
     match unasked::take_kept_answer(cx, pattern) {
         Ok(Some(timing)) => answered(cx, timing),
@@ -191,11 +160,19 @@ pub(crate) fn begin_message(
     }
 }
 
+/// Counts the answer that the present step waits for. What comes unasked is none.
+fn count_expected(cx: &mut UserContext<'_>) {
+    if !cx.rules.program.is_receive(cx.user.pc()) {
+        cx.count(|c| c.messages_expected += 1);
+    }
+}
+
 /// Handles bytes that arrive on a stream.
 pub(crate) fn bytes_received(cx: &mut UserContext<'_>, bytes: &[u8]) -> StepOutcome {
     let timing = cx.timing();
     if let Some(UserWait::Answer { .. }) = cx.user.wait() {
-        if cx.user.has_asked_after(timing.arrived_at()) {
+        let is_receive = cx.rules.program.is_receive(cx.user.pc());
+        if !is_receive && cx.user.has_asked_after(timing.arrived_at()) {
             // They arrived before the request was sent and were only read after it.
             cx.count(|c| c.messages_unasked += 1);
             cx.user.flags.set_receives_lookalikes(true);
@@ -221,19 +198,28 @@ pub(crate) fn message_received(
         return StepOutcome::Wait;
     };
     let timing = cx.timing();
-    let pattern = cx.rules.program.pattern(pattern);
-    if cx.user.has_asked_after(timing.arrived_at()) {
+    let program = cx.rules.program;
+    let is_receive = program.is_receive(cx.user.pc());
+    let pattern = program.pattern(pattern);
+    if !is_receive && cx.user.has_asked_after(timing.arrived_at()) {
         // It arrived before the request was sent and was only read after it.
         unasked::discard_message(cx, message, timing.arrived_at());
-    } else if pattern.matches(message) {
-        if !unasked::set_aside_if_late(cx, timing) {
+        return StepOutcome::Wait;
+    }
+    let scope = cx.user.scope_of_answer(program);
+    if pattern.matches(message, scope, &mut cx.encoder.comparison) {
+        let knows = is_receive || pattern.identifies;
+        if knows || !unasked::set_aside_if_late(cx, timing) {
+            pattern.store_captures(message, |slot, value| cx.user.memory.store(slot, value));
             return answered(cx, timing);
         }
+    } else if unasked::take_late_answer(cx.user, timing.arrived_at()) {
+        cx.count(|c| c.messages_unasked += 1);
     } else if pattern.skips_others() {
         cx.count(|c| c.messages_unasked += 1);
-        cx.record(Record::Skipped(message.bytes()));
+        cx.record(Record::Skipped(message));
     } else {
-        return mismatched(cx, message.bytes());
+        return mismatched(cx, message);
     }
     StepOutcome::Wait
 }
@@ -241,8 +227,9 @@ pub(crate) fn message_received(
 /// Handles the time-out. If a message was set aside, it was the answer after all. Its latency is
 /// not measured, because it is uncertain which request it answers.
 pub(crate) fn timed_out(cx: &mut UserContext<'_>, matched: u32) -> StepOutcome {
-    let Some(timing) = unasked::take_set_aside(cx) else {
-        cx.record(Record::Sample(Sample::Timeout { pc: cx.user.pc(), matched }));
+    let is_receive = cx.rules.program.is_receive(cx.user.pc());
+    let Some(timing) = unasked::take_set_aside(cx).filter(|_| !is_receive) else {
+        cx.record(Record::Sample(Sample::Timeout { matched }));
         return failure::fail_step(cx, ErrorKind::ExpectTimeout);
     };
     cx.count(|c| c.answers_out_of_step += 1);
@@ -257,15 +244,18 @@ fn feed(
     mut bytes: &[u8],
     timing: AnswerTiming,
 ) -> Option<StepOutcome> {
-    let matcher = cx.rules.program.matcher(matcher);
+    let program = cx.rules.program;
+    let matcher = program.matcher(matcher);
+    let is_receive = program.is_receive(cx.user.pc());
     let Some(UserWait::Answer { matched }) = cx.user.wait() else { return None };
     let mut matched = matched.get();
     while !bytes.is_empty() {
-        match matcher.feed(&mut matched, bytes) {
+        let scope = cx.user.scope_of_answer(program);
+        match matcher.feed(&mut matched, bytes, scope, &mut cx.encoder.comparison) {
             MatchProgress::NeedMore => break,
             MatchProgress::Matched { consumed } => {
                 bytes = &bytes[consumed..];
-                if unasked::set_aside_if_late(cx, timing) {
+                if !is_receive && unasked::set_aside_if_late(cx, timing) {
                     continue;
                 }
                 let flow = answered(cx, timing);
@@ -274,20 +264,25 @@ fn feed(
                     bytes.is_empty() || unasked::receive_bytes(cx, after, bytes, timing, true);
                 return Some(if goes_on { flow } else { StepOutcome::Wait });
             }
-            MatchProgress::Mismatch { .. } => return Some(mismatched(cx, bytes)),
+            MatchProgress::Mismatch { .. } => {
+                return Some(mismatched(cx, IncomingMessage::Binary(bytes)));
+            }
         }
     }
     cx.user.set_wait(UserWait::Answer { matched: Packed::new(matched) });
     None
 }
 
-fn mismatched(cx: &mut UserContext<'_>, got: &[u8]) -> StepOutcome {
-    cx.record(Record::Sample(Sample::Mismatch { pc: cx.user.pc(), got }));
+fn mismatched(cx: &mut UserContext<'_>, got: IncomingMessage<'_>) -> StepOutcome {
+    cx.record(Record::Sample(Sample::Mismatch { got }));
     failure::fail_step(cx, ErrorKind::ExpectMismatch)
 }
 
 /// Completes the present step: its answer is whole now, or was before the step began.
 fn answered(cx: &mut UserContext<'_>, timing: AnswerTiming) -> StepOutcome {
+    if cx.rules.program.is_receive(cx.user.pc()) {
+        return received(cx);
+    }
     let from = cx.user.answer_counts_from();
     let is_out_of_step = timing.arrived_at() + CLOCK_ERROR_MAX < from;
     // An answer that arrived before its step, without a request, has no latency.
@@ -299,6 +294,15 @@ fn answered(cx: &mut UserContext<'_>, timing: AnswerTiming) -> StepOutcome {
         }
     }
     complete(cx, timing, Some(from).filter(|_| !is_out_of_step))
+}
+
+/// Completes a `receive`: what came answers nothing, and has no latency.
+fn received(cx: &mut UserContext<'_>) -> StepOutcome {
+    unasked::note_asked_at(cx.user);
+    cx.user.intended = cx.now;
+    cx.user.set_wait(UserWait::Yield);
+    cx.wait_until(Deadline::Never);
+    StepOutcome::Next
 }
 
 /// Completes the present step. Records a latency from `from`, if it means something.

@@ -2,8 +2,9 @@
 
 use throng_base::Instant;
 
+use super::expect::read_response;
 use super::prelude::*;
-use crate::program::{ChannelRequest, ChannelRequestKind};
+use crate::program::{ChannelRequest, ChannelRequestKind, MessagePattern};
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_topic};
 use crate::user::channels::Channel;
 use crate::user::named;
@@ -22,6 +23,8 @@ struct Join {
     /// Text of a JSON object.
     payload: Template,
     timeout: Duration,
+    /// What the response of an ok must be.
+    response: Option<MessagePattern>,
 }
 
 impl Action for Join {
@@ -42,17 +45,25 @@ impl Action for Join {
             payload: self.payload.clone(),
             awaits_reply: true,
             timeout: self.timeout,
+            response: self.response.clone(),
         };
         compiler.request(request, Some(LatencyKind::Join));
     }
 }
 
 fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
-    let fields = reader.fields(node, "`join`", &["topic", "payload", "timeout"])?;
+    let fields =
+        reader.fields(node, "`join`", &["topic", "payload", "timeout", "expect", "capture"])?;
     let topic = read_topic(reader, &fields, "`join`");
     let payload = json::read_object(reader, fields.get("payload"), "`payload`");
     let timeout = read_timeout(reader, fields.get("timeout"), REPLY_TIMEOUT_DEFAULT);
-    Some(Box::new(Join { topic: topic?, payload: payload?, timeout: timeout? }))
+    let response = read_response(reader, &fields);
+    Some(Box::new(Join {
+        topic: topic?,
+        payload: payload?,
+        timeout: timeout?,
+        response: response?,
+    }))
 }
 
 /// Notes a join that was sent with ref `join_ref`.

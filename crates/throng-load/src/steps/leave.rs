@@ -34,6 +34,7 @@ impl Action for Leave {
             payload: nothing,
             awaits_reply: true,
             timeout: self.timeout,
+            response: None,
         };
         compiler.request(request, None);
     }

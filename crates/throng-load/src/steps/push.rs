@@ -2,8 +2,9 @@
 
 use throng_base::Instant;
 
+use super::expect::read_response;
 use super::prelude::*;
-use crate::program::{ChannelRequest, ChannelRequestKind};
+use crate::program::{ChannelRequest, ChannelRequestKind, MessagePattern};
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
 use crate::user::named;
 
@@ -24,6 +25,8 @@ struct Push {
     /// True to wait for the reply.
     reply: bool,
     timeout: Duration,
+    /// What the response of an ok must be.
+    response: Option<MessagePattern>,
 }
 
 impl Action for Push {
@@ -39,13 +42,14 @@ impl Action for Push {
             payload: self.payload.clone(),
             awaits_reply: self.reply,
             timeout: self.timeout,
+            response: self.response.clone(),
         };
         compiler.request(request, Some(LatencyKind::Push));
     }
 }
 
 fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
-    let known = ["topic", "event", "payload", "reply", "timeout"];
+    let known = ["topic", "event", "payload", "reply", "timeout", "expect", "capture"];
     let fields = reader.fields(node, "`push`", &known)?;
     let topic = read_topic(reader, &fields, "`push`");
     let event = read_event(reader, &fields, "`push`");
@@ -57,12 +61,21 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
         reader.error(span, title, "there is no latency to measure; leave out one of the two");
     }
     let timeout = read_timeout(reader, fields.get("timeout"), REPLY_TIMEOUT_DEFAULT);
+    reader.names.define_sent();
+    let response = read_response(reader, &fields);
+    let ignored = ["expect", "capture"].into_iter().find(|key| fields.get(key).is_some());
+    if let (Some(false), Some(key)) = (reply, ignored) {
+        let title = format!("`reply: false` has no reply for `{key}`");
+        reader.error(fields.key_span(key), title, "leave out one of them");
+        return None;
+    }
     Some(Box::new(Push {
         topic: topic?,
         event: event?,
         payload: payload?,
         reply: reply?,
         timeout: timeout?,
+        response: response?,
     }))
 }
 

@@ -3,7 +3,8 @@
 use throng_base::units::parse_count;
 
 use super::prelude::*;
-use crate::program::Turns;
+use crate::program::{Condition, Turns};
+use crate::scenario::condition::read_condition;
 use crate::scenario::step::{Step, check_steps, compile_steps};
 use crate::scenario::step_list::StepPlace;
 use crate::scenario::values::positive_duration;
@@ -25,6 +26,8 @@ struct Repeat {
 /// End of a `repeat`.
 #[derive(Debug, PartialEq, Eq)]
 enum Until {
+    /// Condition that holds before each turn.
+    While(Condition),
     /// Number of turns; at least 1.
     Times(u64),
     /// Time after which no turn begins; at least one turn is taken.
@@ -41,9 +44,13 @@ impl Action for Repeat {
         let turns = match self.until {
             Until::Times(times) => Turns::Times(times),
             Until::For(span) => Turns::For { span_ns: nanos(span) },
+            Until::While(ref condition) => {
+                Turns::While { condition: compiler.condition(condition) }
+            }
         };
         let time_min = |turn: Option<Duration>| match self.until {
             Until::For(span) => Some(span),
+            Until::While(_) => Some(Duration::ZERO),
             Until::Times(times) => {
                 let times = u32::try_from(times).unwrap_or(u32::MAX);
                 turn.map(|turn| turn.saturating_mul(times))
@@ -54,23 +61,27 @@ impl Action for Repeat {
 }
 
 fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<dyn Action>> {
-    let fields = reader.fields(node, "`repeat`", &["times", "for", "do"])?;
-    let until = match (fields.get("times"), fields.get("for")) {
-        (Some(times), None) => match reader.quantity(times, "`times`", parse_count) {
+    let fields = reader.fields(node, "`repeat`", &["times", "for", "while", "do"])?;
+    let given = ["times", "for", "while"].map(|key| fields.get(key));
+    let until = match given {
+        [Some(times), None, None] => match reader.quantity(times, "`times`", parse_count) {
             Some(0) => {
                 reader.error(times.span.clone(), "`times` is zero", "at least 1");
                 None
             }
             times => times.map(Until::Times),
         },
-        (None, Some(span)) => positive_duration(reader, span, "`for`").map(Until::For),
-        (Some(_), Some(_)) => {
-            let span = fields.key_span("for");
-            reader.error(span, "`repeat` has both `times` and `for`", "use only one of them");
+        [None, Some(span), None] => positive_duration(reader, span, "`for`").map(Until::For),
+        [None, None, Some(node)] => read_condition(reader, node).map(Until::While),
+        [None, None, None] => {
+            let title = "`repeat` needs `times`, `for` or `while`";
+            place.error(reader, title, "for example `times: 10`");
             None
         }
-        (None, None) => {
-            place.error(reader, "`repeat` needs `times` or `for`", "for example `times: 10`");
+        _ => {
+            let key = if given[2].is_some() { "while" } else { "for" };
+            let label = "use only one of `times`, `for` and `while`";
+            reader.error(fields.key_span(key), "`repeat` has two ends", label);
             None
         }
     };

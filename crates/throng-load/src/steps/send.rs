@@ -6,7 +6,7 @@ use super::prelude::*;
 use crate::program::Frame;
 use crate::scenario::reader::Form;
 use crate::scenario::values::{read_hex, read_length, read_message_text};
-use crate::user::unasked;
+use crate::user::{Payload, unasked};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "send",
@@ -16,7 +16,14 @@ pub(super) const KIND: StepKind = StepKind {
 };
 
 #[derive(Debug)]
-pub(super) enum Send {
+pub(super) struct Send {
+    pub(super) payload: SendPayload,
+    /// False if nothing answers it.
+    pub(super) reply: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum SendPayload {
     /// A text with variables, or bytes.
     Template(Template, Frame),
     /// This many random bytes, different each time; at least 1. On a WebSocket, one binary message.
@@ -32,54 +39,71 @@ impl Action for Send {
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
-        let (op, bytes_max) = match self {
-            Self::Template(template, frame) => {
+        let (op, bytes_max) = match &self.payload {
+            SendPayload::Template(template, frame) => {
                 let op = Op::Send { template: compiler.template(template), frame: *frame };
                 (op, template.bytes_max())
             }
-            Self::Random(bytes) => (Op::SendRandom { bytes: *bytes }, *bytes as usize),
+            SendPayload::Random(bytes) => (Op::SendRandom { bytes: *bytes }, *bytes as usize),
         };
+        let role = OpRole::Sends { is_answered: self.reply };
         let latency = Some(LatencyKind::Message);
-        compiler.push(op, OpFacts { latency, bytes_max, ..OpFacts::of_role(OpRole::Sends) });
+        compiler.push(op, OpFacts { latency, bytes_max, ..OpFacts::of_role(role) });
     }
 }
 
 fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
-    let (frame, forms): (_, &[Form<Send>]) = match reader.protocol {
+    let send = read_payload(reader, node);
+    // What follows may use the message, even if this step has a mistake.
+    reader.names.define_sent();
+    Some(Box::new(send?))
+}
+
+fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<Send> {
+    let (frame, forms): (_, &[Form<SendPayload>]) = match reader.protocol {
         Protocol::Tcp => (Frame::Raw, BYTES),
         Protocol::Ws | Protocol::Phoenix => (Frame::Text, MESSAGES),
     };
     if node.scalar().is_some() {
-        return Some(Box::new(Send::Template(read_message_text(reader, node)?, frame)));
+        let payload = SendPayload::Template(read_message_text(reader, node)?, frame);
+        return Some(Send { payload, reply: true });
     }
-    let keys: Vec<_> = forms.iter().map(|(key, _)| *key).collect();
+    let keys: Vec<_> = forms.iter().map(|(key, _)| *key).chain(["reply"]).collect();
     let fields = reader.fields(node, "`send`", &keys)?;
-    Some(Box::new(reader.one_form(&fields, "`send`", "payload", forms)?))
+    let reply = reader.flag(&fields, "reply", true);
+    let payload = reader.one_form(&fields, "`send`", "payload", forms);
+    Some(Send { payload: payload?, reply: reply? })
 }
 
 /// What is sent over TCP.
-const BYTES: &[Form<Send>] = &[
-    ("text", |reader, node| Some(Send::Template(read_message_text(reader, node)?, Frame::Raw))),
+const BYTES: &[Form<SendPayload>] = &[
+    ("text", |reader, node| read_text(reader, node, Frame::Raw)),
     ("hex", |reader, node| {
         let bytes = read_hex(reader, node, "`hex`")?;
-        Some(Send::Template(Template::from_bytes(bytes), Frame::Raw))
+        Some(SendPayload::Template(Template::from_bytes(bytes), Frame::Raw))
     }),
     ("random", read_random),
 ];
 
 /// What is sent over a WebSocket, as one message.
-const MESSAGES: &[Form<Send>] = &[
-    ("text", |reader, node| Some(Send::Template(read_message_text(reader, node)?, Frame::Text))),
-    ("json", |reader, node| Some(Send::Template(json::read(reader, node, "`json`")?, Frame::Text))),
+const MESSAGES: &[Form<SendPayload>] = &[
+    ("text", |reader, node| read_text(reader, node, Frame::Text)),
+    ("json", |reader, node| {
+        Some(SendPayload::Template(json::read(reader, node, "`json`")?, Frame::Text))
+    }),
     ("binary", |reader, node| {
         let bytes = read_hex(reader, node, "`binary`")?;
-        Some(Send::Template(Template::from_bytes(bytes), Frame::Binary))
+        Some(SendPayload::Template(Template::from_bytes(bytes), Frame::Binary))
     }),
     ("random", read_random),
 ];
 
-fn read_random(reader: &mut Reader<'_>, node: &Node) -> Option<Send> {
-    read_length(reader, node, "`random`").map(Send::Random)
+fn read_text(reader: &mut Reader<'_>, node: &Node, frame: Frame) -> Option<SendPayload> {
+    Some(SendPayload::Template(read_message_text(reader, node)?, frame))
+}
+
+fn read_random(reader: &mut Reader<'_>, node: &Node) -> Option<SendPayload> {
+    read_length(reader, node, "`random`").map(SendPayload::Random)
 }
 
 /// Sends the message of a template.
@@ -87,15 +111,21 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, template: u32, frame: Frame) -> St
     if let Some(flow) = check_can_send(cx) {
         return flow;
     }
-    let template = cx.rules.program.template(template);
-    if frame == Frame::Raw {
-        cx.user.render(|vars| template.render(vars, cx.out));
+    let program = cx.rules.program;
+    let template = program.template(template);
+    let text = if frame == Frame::Raw {
+        &mut *cx.out
     } else {
         cx.encoder.text.clear();
-        cx.user.render(|vars| template.render(vars, &mut cx.encoder.text));
+        &mut cx.encoder.text
+    };
+    let begin = text.len();
+    cx.user.render(program, |scope| template.render(scope, text));
+    for part in program.sent_parts() {
+        part.store(&text[begin..], |slot, value| cx.user.memory.store(slot, value));
     }
     match frame {
-        Frame::Raw => {}
+        Frame::Raw => cx.trace_output(begin, |bytes| Payload::Bytes(bytes)),
         Frame::Text => cx.write_text(),
         Frame::Binary => cx.write_binary(),
     }
@@ -112,7 +142,9 @@ pub(crate) fn begin_random(cx: &mut UserContext<'_>, bytes: usize) -> StepOutcom
     let begin = if is_raw { out.len() } else { 0 };
     out.resize(begin + bytes, 0);
     cx.user.prng.fill(&mut out[begin..]);
-    if !is_raw {
+    if is_raw {
+        cx.trace_output(begin, |bytes| Payload::Bytes(bytes));
+    } else {
         cx.write_binary();
     }
     complete(cx)
@@ -121,18 +153,29 @@ pub(crate) fn begin_random(cx: &mut UserContext<'_>, bytes: usize) -> StepOutcom
 /// Notes that a message has been sent. A large output leaves before the next step, which then sees
 /// whether the server accepts it.
 fn complete(cx: &mut UserContext<'_>) -> StepOutcome {
+    if cx.rules.program.is_unanswered(cx.user.pc()) {
+        return sent(cx);
+    }
     let user = &*cx.user;
     let begins_anew = user.message_from == Instant::FAR || user.flags.is_answering();
     let is_ahead = user.unanswered > 0 && !cx.rules.program.sends_exceed_answers(user.pc());
     if begins_anew && is_ahead {
         unasked::push_to_window(cx);
     } else if begins_anew {
-        unasked::discard_all(cx);
+        // A `receive` takes what has come before, too.
+        if !cx.rules.program.next_answer(cx.user.pc()).is_receive {
+            unasked::discard_all(cx);
+        }
         cx.user.message_from = cx.user.intended;
         cx.user.unanswered = 0;
         cx.user.flags.set_answering(false);
     }
     cx.user.unanswered = cx.user.unanswered.saturating_add(1);
+    sent(cx)
+}
+
+/// Counts a message that has been sent.
+fn sent(cx: &mut UserContext<'_>) -> StepOutcome {
     cx.user.intended = cx.now;
     cx.count(|c| c.messages_sent += 1);
     if cx.out.len() >= SEND_BYTES_MAX { StepOutcome::Flush } else { StepOutcome::Next }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::STEPS;
 use super::connect::Connect;
 use super::expect::{Answer, Expect};
-use super::send::Send;
+use super::send::{Send, SendPayload};
 use crate::program::{Frame, Matcher};
 use crate::scenario::step::Action;
 use crate::scenario::{Protocol, Scenario, Step, Template};
@@ -22,8 +22,13 @@ fn steps(protocol: Protocol, user: &str) -> Vec<Step> {
 #[test]
 fn every_form_of_sending_and_expecting_is_read() {
     let second = Duration::from_secs(1);
-    let send = |text: &str| Send::Template(Template::parse(text).unwrap(), Frame::Raw);
-    let bytes = |bytes: &[u8]| Send::Template(Template::from_bytes(bytes.to_vec()), Frame::Raw);
+    let template = |text: &str| Template::parse(text).unwrap();
+    let payload = |payload| Send { payload, reply: true };
+    let send = |text: &str| payload(SendPayload::Template(template(text), Frame::Raw));
+    let bytes = |bytes: &[u8]| {
+        let bytes = Template::from_bytes(bytes.to_vec());
+        payload(SendPayload::Template(bytes, Frame::Raw))
+    };
     let within = |matcher, timeout| Expect { answer: Answer::Bytes(matcher), timeout };
     let expect = |matcher| within(matcher, 5 * second);
     let read = steps(
@@ -48,13 +53,13 @@ fn every_form_of_sending_and_expecting_is_read() {
         &send("a\n"),
         &bytes(&[0xde, 0xad, 0xbe, 0xef]),
         &bytes(&[0]),
-        &Send::Random(1_024),
+        &payload(SendPayload::Random(1_024)),
         &send("17"),
-        &expect(Matcher::literal(b"ok")),
-        &within(Matcher::literal(b"${"), second),
-        &expect(Matcher::literal(b"\r\n")),
+        &expect(Matcher::literal(template("ok"))),
+        &within(Matcher::literal(template("$${")), second),
+        &expect(Matcher::literal(template("\r\n"))),
         &expect(Matcher::bytes(4)),
-        &expect(Matcher::until(b"\n")),
+        &expect(Matcher::until(template("\n"))),
     ];
     for (step, expected) in read.iter().zip(expected) {
         assert_eq!(format!("{:?}", step.action), format!("{expected:?}"));
@@ -91,7 +96,7 @@ fn loops_and_the_ways_to_close_are_read() {
         "Repeat { until: For(60s)",
         "Close(Normal)",
         "Connect { timeout: 5s, upgrade: None }",
-        "Every { pace: Rate { from: 0.0, to: 10.0, over: 60s }, span: None",
+        "Every { pace: Rate { from: 0.0, to: 10.0, over: 60s, curve: Linear }, span: None",
     ];
     assert_eq!(read.iter().map(begin).collect::<Vec<_>>(), expected);
     let ways = format!("{:?}", read[3].action);
@@ -127,4 +132,22 @@ fn the_reference_has_an_example_of_each_step() {
         let in_table = format!("| `{}", kind.name);
         assert!(text.contains(&in_table), "{}: no row in docs/scenario.md", kind.name);
     }
+}
+
+#[test]
+fn think_times_are_read() {
+    let steps = "[connect, wait: 1s, wait: 'uniform(1s, 3s)', wait: exponential(2s), \
+        wait: 'exponential( 2s , max 1m30s)', wait: 'lognormal(median 2s, p95 10s, max 1m)']";
+    let source = format!("target: tcp://h:1\nload: [ramp: {{to: 1, over: 1s}}]\nuser: {steps}");
+    let scenario = Scenario::parse(&source, "test").unwrap_or_else(|error| panic!("{error}"));
+    let actions: Vec<_> =
+        scenario.classes[0].steps.iter().map(|step| format!("{:?}", step.action)).collect();
+    let expected = [
+        "Wait { span: 1s, jitter: 0.0 }",
+        "Wait { span: 2s, jitter: 0.5 }",
+        "Think(ThinkTime { law: Exponential { mean: 2s }, most: None })",
+        "Think(ThinkTime { law: Exponential { mean: 2s }, most: Some(90s) })",
+        "Think(ThinkTime { law: LogNormal { median: 2s, p95: 10s }, most: Some(60s) })",
+    ];
+    assert_eq!(actions[1..], expected);
 }

@@ -1,9 +1,11 @@
 //! `wait`: a think time.
 
+mod law;
+
 use throng_base::units::parse_jitter;
 
 use super::prelude::*;
-use crate::program::jittered;
+use crate::program::{ThinkTime, jittered};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "wait",
@@ -20,6 +22,10 @@ struct Wait {
     jitter: f64,
 }
 
+/// A think time with a long tail.
+#[derive(Debug)]
+struct Think(ThinkTime);
+
 impl Action for Wait {
     fn check(&self, _: &mut Flow<'_, '_>) {}
 
@@ -30,7 +36,21 @@ impl Action for Wait {
     }
 }
 
+impl Action for Think {
+    fn check(&self, _: &mut Flow<'_, '_>) {}
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        let index = compiler.think_time(self.0);
+        let time_min = Some(self.0.mean());
+        let facts = OpFacts { time_min, ..OpFacts::of_role(OpRole::Neutral) };
+        compiler.push(Op::Think { index }, facts);
+    }
+}
+
 fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
+    if node.scalar().is_some_and(|text| text.contains('(')) {
+        return law::read(reader, node);
+    }
     let (span, jitter) = reader.quantity(node, "`wait`", parse_jitter)?;
     if jitter > 1.0 {
         reader.error(node.span.clone(), "`wait` varies by more than 100%", "at most ±100%");
@@ -39,10 +59,21 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
     Some(Box::new(Wait { span, jitter }))
 }
 
-/// Begins a `wait`. It counts from the end of the step before, not from now, so that delays do not
-/// add up. The next op's latency counts from its end.
+/// Begins a `wait`.
 pub(crate) fn begin(cx: &mut UserContext<'_>, span_ns: u64, jitter: f32) -> StepOutcome {
     let span = Duration::from_nanos(jittered(span_ns, jitter, &mut cx.user.prng));
+    pause(cx, span)
+}
+
+/// Begins a `wait` that is drawn from a law.
+pub(crate) fn begin_drawn(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
+    let span = cx.rules.program.think_time(index).draw(&mut cx.user.prng);
+    pause(cx, span)
+}
+
+/// Begins a pause. It counts from the end of the step before, not from now, so that delays do not
+/// add up. The next op's latency counts from its end.
+fn pause(cx: &mut UserContext<'_>, span: Duration) -> StepOutcome {
     let due = cx.user.intended + span;
     cx.user.intended = due;
     if due <= cx.now {

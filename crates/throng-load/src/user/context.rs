@@ -5,13 +5,14 @@ use throng_engine::{Arrival, Deadline};
 use throng_report::LoadCounters;
 
 use super::channels::Channel;
-use super::encoder::Encoder;
+use super::encoder::{Encoder, as_text};
 use super::error::ErrorKind;
 use super::record::Record;
 use super::session::UserSession;
 use super::state::User;
 use super::timing::AnswerTiming;
-use crate::program::{Handshake, OnError, Op, Program, Protocol};
+use super::trace::{Payload, TraceEvent};
+use crate::program::{Handshake, IncomingMessage, OnError, Op, Program, Protocol};
 
 /// Everything that the machine is lent for one input.
 pub(crate) struct UserContext<'a> {
@@ -25,6 +26,8 @@ pub(crate) struct UserContext<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) rules: Rules<'a>,
     pub(crate) encoder: &'a mut Encoder,
+    /// True if the user is watched: it gives [`UserAction::Trace`].
+    pub(crate) is_traced: bool,
     /// Receives each action in its order.
     pub(crate) actions: &'a mut dyn FnMut(UserAction<'_>),
 }
@@ -89,8 +92,10 @@ pub(crate) enum UserAction<'a> {
     Remove,
     /// Add to the counters.
     Count(fn(&mut LoadCounters)),
-    /// Record an event.
-    Record(Record<'a>),
+    /// Record an event of the op at this place.
+    Record(u32, Record<'a>),
+    /// Show an event of the op at this place. Only of a user that is watched.
+    Trace(u32, TraceEvent<'a>),
 }
 
 /// Next move of a user after a step, or after an input that it waited for.
@@ -139,7 +144,30 @@ impl<'a> UserContext<'a> {
     }
 
     pub(crate) fn record(&mut self, record: Record<'_>) {
-        self.act(UserAction::Record(record));
+        self.act(UserAction::Record(self.user.step_pc(), record));
+    }
+
+    /// Shows an event, if the user is watched.
+    pub(crate) fn trace(&mut self, event: TraceEvent<'_>) {
+        if self.is_traced {
+            self.act(UserAction::Trace(self.user.step_pc(), event));
+        }
+    }
+
+    /// Shows what the encoder has written, which the user sends in a message of its own.
+    fn trace_encoded(&mut self, message: for<'t> fn(&'t [u8]) -> IncomingMessage<'t>) {
+        if self.is_traced {
+            let sent = TraceEvent::Sent(Payload::Message(message(&self.encoder.text)));
+            (self.actions)(UserAction::Trace(self.user.step_pc(), sent));
+        }
+    }
+
+    /// Shows the bytes of the output from `begin` on.
+    pub(crate) fn trace_output(&mut self, begin: usize, payload: fn(&[u8]) -> Payload<'_>) {
+        if self.is_traced {
+            let sent = TraceEvent::Sent(payload(&self.out[begin..]));
+            (self.actions)(UserAction::Trace(self.user.step_pc(), sent));
+        }
     }
 
     pub(crate) fn count_error(&mut self, kind: ErrorKind) {
@@ -158,6 +186,13 @@ impl<'a> UserContext<'a> {
     /// Returns the user's present op.
     pub(crate) fn op(&self) -> Op {
         self.rules.program.op(self.user.pc())
+    }
+
+    /// Reports whether a condition holds for the user.
+    pub(crate) fn holds(&mut self, condition: u32) -> bool {
+        let program = self.rules.program;
+        let scratch = &mut self.encoder.comparison;
+        self.user.render(program, |scope| program.condition(condition).holds(scope, scratch))
     }
 
     pub(crate) fn is_tcp(&self) -> bool {
@@ -184,12 +219,14 @@ impl<'a> UserContext<'a> {
 
     /// Appends the encoded text to the output as a text message.
     pub(crate) fn write_text(&mut self) {
+        self.trace_encoded(|text| IncomingMessage::Text(as_text(text)));
         let mask = self.user.mask();
         self.encoder.write_text(self.session, mask, self.out);
     }
 
     /// Appends the encoded text to the output as a binary message.
     pub(crate) fn write_binary(&mut self) {
+        self.trace_encoded(|bytes| IncomingMessage::Binary(bytes));
         let mask = self.user.mask();
         self.encoder.write_binary(self.session, mask, self.out);
     }
@@ -216,6 +253,7 @@ impl<'a> UserContext<'a> {
         match self.session.client() {
             Some(client) if client.is_open() => {
                 client.close(NORMAL_CLOSURE, "", mask, self.out);
+                self.trace(TraceEvent::Sent(Payload::CloseFrame));
                 true
             }
             _ => false,

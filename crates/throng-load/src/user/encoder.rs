@@ -13,14 +13,16 @@ pub(crate) struct Encoder {
     pub(crate) topic: Vec<u8>,
     pub(crate) event: Vec<u8>,
     pub(crate) payload: Vec<u8>,
+    /// Values with which an answer is compared.
+    pub(crate) comparison: Vec<u8>,
     deflater: Deflater,
 }
 
 impl Encoder {
     /// Creates an encoder with empty buffers.
     pub(crate) fn new() -> Self {
-        let [text, topic, event, payload] = Default::default();
-        Self { text, topic, event, payload, deflater: Deflater::new() }
+        let [text, topic, event, payload, comparison] = Default::default();
+        Self { text, topic, event, payload, comparison, deflater: Deflater::new() }
     }
 
     /// Clears all buffers.

@@ -25,6 +25,8 @@ pub(crate) struct Inbox {
     /// Intended moments of the unanswered messages, for a user that sends the next ones before
     /// their answers.
     pub(crate) window: VecDeque<Instant>,
+    /// Moment of the last message, where a `receive` stands between it and its answer.
+    pub(crate) asked_at: Option<Instant>,
 }
 
 /// A message in an inbox.
@@ -46,6 +48,7 @@ impl Inbox {
             late_until: Instant::ZERO,
             set_aside: None,
             window: VecDeque::new(),
+            asked_at: None,
         }
     }
 
@@ -81,6 +84,7 @@ impl Inbox {
             && self.late_answers == 0
             && self.set_aside.is_none()
             && self.window.is_empty()
+            && self.asked_at.is_none()
     }
 
     /// Reports whether an answer that arrived at `arrived_at` may be a late one.

@@ -14,6 +14,7 @@ pub(crate) fn begin(cx: &mut UserContext<'_>) -> StepOutcome {
     cx.user.state = UserState::Running { wait: UserWait::Yield, link, has_erred: false };
     cx.user.clear_unanswered();
     cx.user.inbox = None;
+    cx.user.memory.clear_stored();
     cx.record(Record::Begin);
     StepOutcome::Go(cx.rules.program.classes()[usize::from(cx.user.class)].entry)
 }

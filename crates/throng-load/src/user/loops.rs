@@ -25,7 +25,7 @@ pub(crate) fn end_turn(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
 }
 
 fn begin_turn(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
-    let looping = cx.rules.program.loop_at(index);
+    let looping = &loop_of_user(cx, index);
     let LoopCounter { begun, turn, .. } = *cx.user.loop_counter(looping.slot);
     if !cx.rules.is_scheduled && looping.is_endless() {
         let kind = cx.rules.program.latency_kind_of_turn(index);
@@ -36,6 +36,10 @@ fn begin_turn(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
     let Some(begins_ns) = looping.turn_begin_ns(turn, passed_ns) else {
         return StepOutcome::Go(looping.after);
     };
+    if let Turns::While { condition } = looping.turns {
+        let next = if cx.holds(condition) { looping.body } else { looping.after };
+        return StepOutcome::Go(next);
+    }
     if !matches!(looping.turns, Turns::Every { .. }) {
         return StepOutcome::Go(looping.body);
     }
@@ -51,10 +55,15 @@ fn begin_turn(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
     StepOutcome::WaitAt(looping.body)
 }
 
+/// Returns a loop with the deviations of this user.
+fn loop_of_user(cx: &UserContext<'_>, index: u32) -> Loop {
+    cx.rules.program.loop_at(index).of_user(cx.rules.seed, cx.user.id)
+}
+
 /// Begins the turn that the user has waited for. In the open model, an endless loop ends with the
 /// schedule.
 pub(crate) fn resume(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
-    let looping = cx.rules.program.loop_at(index);
+    let looping = &loop_of_user(cx, index);
     if looping.is_endless() && cx.user.intended > cx.rules.schedule_over_at {
         return StepOutcome::Go(looping.after);
     }
@@ -82,8 +91,8 @@ pub(crate) fn count_missed_turns(cx: &mut UserContext<'_>, has_failed: bool) {
     let pc = cx.user.pc();
     let program = cx.rules.program;
     for index in program.loops_near(pc) {
-        let looping = program.loop_at(index);
-        if looping.contains(pc) {
+        if program.loop_at(index).contains(pc) {
+            let looping = &loop_of_user(cx, index);
             let begun = cx.user.loop_counter(looping.slot).turns_begun();
             let kind = program.latency_kind_at(pc).or_else(|| program.latency_kind_of_turn(index));
             count_missed_turns_of(cx, looping, begun, kind, has_failed);

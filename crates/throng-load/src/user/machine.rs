@@ -1,6 +1,7 @@
 //! The machine: one input of a user, then op after op until the user has to wait.
 
 use throng_engine::{CloseReason, Deadline};
+use throng_proto::http::Response;
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::Violation;
 
@@ -8,9 +9,10 @@ use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
 use super::error::{ConnectFailure, ErrorKind};
 use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
+use super::trace::TraceEvent;
 use super::{ending, failure, heartbeat, iteration, loops, outcomes, request, transactions};
 use crate::program::{IncomingMessage, Op};
-use crate::steps::{close, connect, expect, send, stay, wait};
+use crate::steps::{branch, choose, close, connect, expect, send, set, stay, wait};
 
 /// Input of a user.
 #[derive(Clone, Debug)]
@@ -26,7 +28,7 @@ pub(crate) enum Input<'a> {
     /// The server accepted the upgrade.
     Upgraded,
     /// The server answered the upgrade with another HTTP status.
-    Refused(u16),
+    Refused(Response<'a>, &'a [u8]),
     /// The server violated the WebSocket protocol. In the answer to the upgrade, with the answer's
     /// first bytes.
     Violated(Violation, Option<&'a [u8]>),
@@ -58,6 +60,28 @@ pub(crate) enum Input<'a> {
     Stop,
     /// The user is stopped, closes its connection and is removed.
     Leave,
+}
+
+impl<'a> Input<'a> {
+    /// Returns the message that arrived.
+    pub(crate) fn message(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Message(message) => Some(message.bytes()),
+            _ => None,
+        }
+    }
+
+    /// Reports whether data of the application arrived.
+    pub(crate) fn is_received(&self) -> bool {
+        matches!(
+            self,
+            Self::Bytes(_)
+                | Self::Message(_)
+                | Self::BadMessage(_)
+                | Self::Reply(..)
+                | Self::ChannelEnded(..)
+        )
+    }
 }
 
 /// Progress of the machine after an input.
@@ -103,7 +127,7 @@ pub(crate) fn handle(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         Input::Opened
         | Input::SelfConnected
         | Input::Upgraded
-        | Input::Refused(_)
+        | Input::Refused(..)
         | Input::Violated(..)
         | Input::PeerClosed(..) => connection_event(cx, input),
     };
@@ -137,6 +161,9 @@ fn run(cx: &mut UserContext<'_>, mut flow: StepOutcome, ops_left: u32) -> Progre
 
 /// Begins the user's present op.
 fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
+    if cx.is_traced {
+        cx.act(UserAction::Trace(cx.user.pc(), TraceEvent::OpBegun));
+    }
     match cx.op() {
         Op::Connect { timeout_ns, handshake } => connect::begin(cx, timeout_ns, handshake),
         Op::Send { template, frame } => send::begin(cx, template, frame),
@@ -144,7 +171,12 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::ExpectBytes { matcher, timeout_ns } => expect::begin_bytes(cx, matcher, timeout_ns),
         Op::ExpectMessage { pattern, timeout_ns } => expect::begin_message(cx, pattern, timeout_ns),
         Op::Request { request } => request::begin(cx, request),
+        Op::Set { slot, template } => set::begin(cx, slot, template),
+        Op::Branch { condition, otherwise } => branch::begin(cx, condition, otherwise),
+        Op::Choose { choice } => choose::begin(cx, choice),
+        Op::Jump { to } => StepOutcome::Go(to),
         Op::Wait { span_ns, jitter } => wait::begin(cx, span_ns, jitter),
+        Op::Think { index } => wait::begin_drawn(cx, index),
         Op::LoopBegin { index } => loops::begin(cx, index),
         Op::LoopEnd { index } => loops::end_turn(cx, index),
         Op::TransactionBegin { index } => transactions::begin(cx, index),
@@ -172,10 +204,12 @@ fn deadline(cx: &mut UserContext<'_>) -> StepOutcome {
         UserWait::Reply { number } => request::timed_out(cx, number.get()),
         UserWait::Pause => {
             cx.record(Record::Late(cx.user.intended));
+            cx.user.set_wait(UserWait::Yield);
             StepOutcome::Again
         }
         UserWait::Turn { index } => {
             cx.record(Record::Late(cx.user.intended));
+            cx.user.set_wait(UserWait::Yield);
             loops::resume(cx, index.get())
         }
         UserWait::Yield => StepOutcome::Again,
@@ -202,7 +236,10 @@ fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> StepOutcome {
         Input::Opened => connect::opened(cx),
         Input::SelfConnected => connect::reset_self_connection(cx),
         Input::Upgraded => connect::upgraded(cx),
-        Input::Refused(status) => connect::refused(cx, ConnectFailure::Http(status)),
+        Input::Refused(answer, body) => {
+            cx.record(Record::Sample(Sample::UpgradeRefused(answer, body)));
+            connect::refused(cx, ConnectFailure::Http(answer.status))
+        }
         Input::Violated(violation, head) => connect::violated(cx, violation, head),
         Input::PeerClosed(..) if cx.user.wait() == Some(UserWait::Close) => {
             cx.act(UserAction::Close);

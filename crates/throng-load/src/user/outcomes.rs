@@ -38,6 +38,8 @@ impl ServerWait {
         Some(match user.wait()? {
             UserWait::Connect { .. } => Self::Connect,
             UserWait::Upgrade => Self::Upgrade,
+            // What comes unasked is no response.
+            UserWait::Answer { .. } if program.is_receive(user.pc()) => return None,
             UserWait::Answer { .. } => Self::Answer,
             UserWait::Reply { .. } => match program.latency_kind_at(user.pc())? {
                 LatencyKind::Join => Self::Join,

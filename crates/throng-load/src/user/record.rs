@@ -1,12 +1,13 @@
 //! Events that a user records: everything that is more than one counter.
 
 use throng_base::Instant;
+use throng_proto::http::Response;
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::Violation;
 
 use super::error::{ConnectFailure, ErrorKind};
 use super::timing::AnswerTiming;
-use crate::program::{LatencyKind, Loop, StepIndex};
+use crate::program::{IncomingMessage, LatencyKind, Loop, StepIndex};
 
 /// Event that a user records. A latency counts from the intended moment `from` to the arrival of
 /// what ended it.
@@ -20,8 +21,8 @@ pub(crate) enum Record<'a> {
     TcpConnected { from: Instant, timing: AnswerTiming },
     /// A connect succeeded.
     Connected { from: Instant, timing: AnswerTiming },
-    /// A connect failed.
-    ConnectFailed(ConnectFailure),
+    /// A connect failed; `is_upgrade` if TCP was established.
+    ConnectFailed { why: ConnectFailure, is_upgrade: bool },
     /// The server refused a connect (`ECONNREFUSED`).
     ConnectRefused,
     /// The server ended a connection unexpectedly.
@@ -41,7 +42,9 @@ pub(crate) enum Record<'a> {
     /// Something arrived at this moment that no step waits for: the target is alive.
     Unasked(Instant),
     /// An `expect` skips this message.
-    Skipped(&'a [u8]),
+    Skipped(IncomingMessage<'a>),
+    /// An `expect` skips this message, which arrived before it.
+    SkippedKept(IncomingMessage<'a>),
     /// An error of an established connection.
     Error(ErrorKind),
     /// What was expected and what arrived, kept for the first error of each kind.
@@ -72,7 +75,7 @@ pub(crate) enum Record<'a> {
 
 /// End of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IterationEnd {
+pub enum IterationEnd {
     /// The program ran to its end.
     Finished,
     /// An error ended it, or occurred in it.
@@ -100,14 +103,16 @@ pub(crate) struct MissedTurns {
 /// Error with what was expected and what arrived.
 #[derive(Clone, Debug)]
 pub(crate) enum Sample<'a> {
-    /// Something else arrived than the op at `pc` expects.
-    Mismatch { pc: u32, got: &'a [u8] },
-    /// What the op at `pc` expects did not arrive, except for these first bytes.
-    Timeout { pc: u32, matched: u32 },
+    /// Something else arrived than the op expects; bytes of a stream as a binary message.
+    Mismatch { got: IncomingMessage<'a> },
+    /// What the op expects did not arrive, except for these first bytes.
+    Timeout { matched: u32 },
     /// The server violated the WebSocket protocol.
     Violation(Violation),
     /// The answer to the upgrade, which begins with these bytes, violates the protocol.
     UpgradeViolation(Violation, &'a [u8]),
+    /// The server refused the upgrade.
+    UpgradeRefused(Response<'a>, &'a [u8]),
     /// A message is not one of Phoenix Channels.
     BadMessage(&'a [u8]),
     /// A request was answered with another status than ok.

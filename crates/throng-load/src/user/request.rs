@@ -12,7 +12,9 @@ use super::error::ErrorKind;
 use super::failure;
 use super::record::{Record, Sample};
 use super::state::{Packed, UserWait};
-use crate::program::{ChannelRequest, ChannelRequestKind, Op, TemplateVars};
+use crate::program::{
+    ChannelRequest, ChannelRequestKind, IncomingMessage, MessagePattern, Op, VariableScope,
+};
 use crate::steps::{join, leave, push, send};
 
 /// Sends a join, push or leave and waits for its reply.
@@ -55,13 +57,18 @@ fn write(
     let encoder = &mut *cx.encoder;
     // Rendering a user's topic gives the same text each time.
     let prng = Prng::derive(cx.rules.seed ^ TOPIC_SEED, cx.user.id);
-    topic
-        .name
-        .render(&mut TemplateVars { user_id: cx.user.id, counter: 0, prng }, &mut encoder.topic);
-    cx.user.render(|vars| {
-        request.event.render(vars, &mut encoder.event);
-        request.payload.render(vars, &mut encoder.payload);
+    let program = cx.rules.program;
+    let mut scope = VariableScope { counter: 0, prng, ..cx.user.scope(program) };
+    topic.name.render(&mut scope, &mut encoder.topic);
+    cx.user.render(program, |scope| {
+        request.event.render(scope, &mut encoder.event);
+        request.payload.render(scope, &mut encoder.payload);
     });
+    if request.kind == ChannelRequestKind::Push {
+        for part in program.sent_parts() {
+            part.store(&encoder.payload, |slot, value| cx.user.memory.store(slot, value));
+        }
+    }
     let (topic_text, payload) = (as_text(&encoder.topic), as_text(&encoder.payload));
     let r#ref = Decimal::new(number.into());
     let join_ref = Decimal::new(channel.map_or(0, |channel| channel.join_ref).into());
@@ -117,6 +124,13 @@ pub(crate) fn reply_received(
         cx.user.channels.remove(number);
         return failure::fail_step(cx, ErrorKind::refused(kind));
     }
+    if let Some(rule) = &cx.rules.program.request(request).response
+        && let Err(got) = take_response(cx, rule, &reply.response)
+    {
+        cx.record(Record::Sample(Sample::Mismatch { got }));
+        cx.user.channels.remove(number);
+        return failure::fail_step(cx, ErrorKind::ExpectMismatch);
+    }
     match kind {
         ChannelRequestKind::Join => join::answered(cx, number, from),
         ChannelRequestKind::Push => push::answered(cx, from),
@@ -126,6 +140,25 @@ pub(crate) fn reply_received(
     cx.user.intended = cx.now;
     cx.wait_until(Deadline::Never);
     StepOutcome::Next
+}
+
+/// Compares the response of an ok with what is expected, and stores its captures. Returns a
+/// response that does not match.
+fn take_response<'m>(
+    cx: &mut UserContext<'_>,
+    rule: &MessagePattern,
+    response: &'m PhoenixPayload<'_>,
+) -> Result<(), IncomingMessage<'m>> {
+    let message = match response {
+        PhoenixPayload::Json(text) => IncomingMessage::Text(text),
+        PhoenixPayload::Binary(bytes) => IncomingMessage::Binary(bytes),
+    };
+    let scope = cx.user.scope_of_answer(cx.rules.program);
+    if !rule.matches(message, scope, &mut cx.encoder.comparison) {
+        return Err(message);
+    }
+    rule.store_captures(message, |slot, value| cx.user.memory.store(slot, value));
+    Ok(())
 }
 
 /// Fails a request whose reply has not arrived in time.

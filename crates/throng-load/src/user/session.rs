@@ -1,6 +1,7 @@
 //! The protocol state of a user's connection, and its heartbeat timer.
 
 use throng_base::Instant;
+use throng_proto::http::Response;
 use throng_proto::websocket::{ClientEvent, Scratch, Violation, WebSocketClient};
 use throng_proto::{Input, Session};
 
@@ -31,6 +32,8 @@ pub enum UserEvent<'a> {
     WebSocket(ClientEvent<'a>),
     /// The answer to the upgrade violates the protocol. Holds the first bytes of the answer.
     UpgradeViolated(Violation, Box<[u8]>),
+    /// The answer to the upgrade is not a consent. Holds the part of its body that came with it.
+    UpgradeRefused(Response<'a>, &'a [u8]),
     /// The moment that `UserSession::set_heartbeat` has set is past. It must be set again for the
     /// next one.
     HeartbeatDue,
@@ -85,6 +88,9 @@ impl Session for UserSession {
                 Some(match event {
                     ClientEvent::Failed(violation) => {
                         UserEvent::UpgradeViolated(violation, head[..length].into())
+                    }
+                    ClientEvent::Refused(answer) => {
+                        UserEvent::UpgradeRefused(answer, input.take_all())
                     }
                     event => UserEvent::WebSocket(event),
                 })

@@ -5,10 +5,10 @@ use throng_base::{Instant, Prng};
 use super::channels::Channels;
 use super::inbox::Inbox;
 use super::loop_counter::LoopCounter;
-use super::nested::Nested;
+use super::memory::UserMemory;
 use super::receipts::Receipts;
 use super::timing::CLOCK_ERROR_MAX;
-use crate::program::TemplateVars;
+use crate::program::{Program, VariableScope};
 
 /// A virtual user: a place in the program, a few small counters and a seed. There are millions.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub struct User {
     /// a connect, the moment at which it began.
     pub(crate) message_from: Instant,
     pub(crate) outermost_loop: LoopCounter,
-    /// Inner loops and transactions. Almost no user has any.
-    pub(crate) nested: Option<Box<Nested>>,
+    /// Inner loops, transactions and stored values. Almost no user has any.
+    pub(crate) memory: UserMemory,
     /// Channels that the user has joined or is joining.
     pub(crate) channels: Channels,
     /// Probes that the user has received. The machine does not know them.
@@ -134,6 +134,7 @@ pub(crate) struct UserFlags(u8);
 impl UserFlags {
     const ANSWERING: u8 = 1;
     const RECEIVES_LOOKALIKES: u8 = 2;
+    const FOLLOWED: u8 = 4;
 
     /// Returns true once answers have begun to arrive: the next message starts a new window.
     pub(crate) const fn is_answering(self) -> bool {
@@ -153,6 +154,15 @@ impl UserFlags {
         self.set(Self::RECEIVES_LOOKALIKES, receives_lookalikes);
     }
 
+    /// Returns true if its core follows the connection.
+    pub(crate) const fn is_followed(self) -> bool {
+        self.0 & Self::FOLLOWED != 0
+    }
+
+    pub(crate) const fn set_followed(&mut self, is_followed: bool) {
+        self.set(Self::FOLLOWED, is_followed);
+    }
+
     const fn set(&mut self, flag: u8, is_set: bool) {
         self.0 = if is_set { self.0 | flag } else { self.0 & !flag };
     }
@@ -167,7 +177,7 @@ impl User {
             intended: due,
             message_from: Instant::FAR,
             outermost_loop: LoopCounter::default(),
-            nested: None,
+            memory: UserMemory::default(),
             channels: Channels::default(),
             receipts: Receipts::default(),
             inbox: None,
@@ -191,6 +201,17 @@ impl User {
     /// Returns the index of the present op.
     pub(crate) fn pc(&self) -> u32 {
         self.pc
+    }
+
+    /// Returns the index of the op that the user is in: during a `wait`, or before a turn of a
+    /// loop, the op before the present one.
+    pub(crate) fn step_pc(&self) -> u32 {
+        match self.state {
+            UserState::Running { wait: UserWait::Pause | UserWait::Turn { .. }, .. } => {
+                self.pc.saturating_sub(1)
+            }
+            _ => self.pc,
+        }
     }
 
     /// Moves the user to the op at `pc`.
@@ -275,8 +296,9 @@ impl User {
     }
 
     /// Returns the moment from which the present wait for an answer counts.
-    pub(crate) fn waiting_from(&self) -> Option<Instant> {
+    pub(crate) fn waiting_from(&self, program: &Program) -> Option<Instant> {
         match self.wait()? {
+            UserWait::Answer { .. } if program.is_receive(self.pc) => None,
             UserWait::Answer { .. } => Some(self.answer_counts_from()),
             UserWait::Reply { .. } => Some(self.intended),
             _ => None,
@@ -302,28 +324,33 @@ impl User {
     /// Reports whether the user waits for the first answer to messages that it sent after
     /// `arrived_at`. What arrived at `arrived_at` is then not the answer.
     pub(crate) fn has_asked_after(&self, arrived_at: Instant) -> bool {
+        let asked_at = self.inbox.as_ref().and_then(|inbox| inbox.asked_at);
         self.unanswered > 0
             && !self.flags.is_answering()
-            && arrived_at + CLOCK_ERROR_MAX < self.intended
+            && arrived_at + CLOCK_ERROR_MAX < asked_at.unwrap_or(self.intended)
     }
 
     /// Forgets the unanswered messages.
     pub(crate) fn clear_unanswered(&mut self) {
         self.message_from = Instant::FAR;
         self.unanswered = 0;
+        if let Some(inbox) = &mut self.inbox {
+            inbox.asked_at = None;
+            self.inbox.take_if(|inbox| inbox.is_empty());
+        }
     }
 
     /// Returns the counter of the loop at `depth`.
     pub(crate) fn loop_counter(&mut self, depth: u8) -> &mut LoopCounter {
         match usize::from(depth).checked_sub(1) {
             None => &mut self.outermost_loop,
-            Some(index) => &mut self.nested.get_or_insert_default().loops[index],
+            Some(index) => self.memory.inner_loop(index),
         }
     }
 
     /// Returns the intended moment of the transaction at `depth`; [`Instant::FAR`] if it has ended.
     pub(crate) fn transaction_begun(&mut self, depth: u8) -> &mut Instant {
-        &mut self.nested.get_or_insert_default().transactions[usize::from(depth)]
+        self.memory.transaction_begun(usize::from(depth))
     }
 
     /// Returns the next ref of this connection.
@@ -337,16 +364,34 @@ impl User {
         (self.prng.bits() as u32).to_le_bytes()
     }
 
-    /// Returns the variables of templates.
-    pub(crate) fn template_vars(&self) -> TemplateVars {
-        TemplateVars { user_id: self.id, counter: self.counter.into(), prng: self.prng }
+    /// Returns the values from which variables are computed.
+    pub(crate) fn scope<'a>(&'a self, program: &'a Program) -> VariableScope<'a> {
+        VariableScope {
+            user_id: self.id,
+            counter: self.counter.into(),
+            prng: self.prng,
+            stored: self.memory.stored(),
+            tables: program.tables(),
+            probe: &[],
+        }
     }
 
-    /// Calls `render` with the variables of templates, and keeps what it changes.
-    pub(crate) fn render<R>(&mut self, render: impl FnOnce(&mut TemplateVars) -> R) -> R {
-        let mut vars = self.template_vars();
-        let result = render(&mut vars);
-        (self.counter, self.prng) = (vars.counter as u32, vars.prng);
+    /// Returns the values from which the variables of an expected answer are computed: its counter
+    /// is that of the last message.
+    pub(crate) fn scope_of_answer<'a>(&'a self, program: &'a Program) -> VariableScope<'a> {
+        let counter = u64::from(self.counter).saturating_sub(1);
+        VariableScope { counter, ..self.scope(program) }
+    }
+
+    /// Calls `render` with the values of variables, and keeps what it changes.
+    pub(crate) fn render<R>(
+        &mut self,
+        program: &Program,
+        render: impl FnOnce(&mut VariableScope<'_>) -> R,
+    ) -> R {
+        let mut scope = self.scope(program);
+        let result = render(&mut scope);
+        (self.counter, self.prng) = (scope.counter as u32, scope.prng);
         result
     }
 }

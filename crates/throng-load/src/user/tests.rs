@@ -1,12 +1,15 @@
 //! The machine without a driver: each row of a table is an input and the actions that follow.
 
+mod branches;
 mod channels;
 mod close;
 mod connect;
 mod ending;
 mod expect;
 mod named;
+mod identity;
 mod play;
 mod send;
 mod stop;
+mod trace;
 mod wait;

@@ -13,9 +13,10 @@ use super::context::{UserAction, UserContext};
 use super::error::ErrorKind;
 use super::failure;
 use super::inbox::Inbox;
-use super::record::Record;
+use super::record::{Record, Sample};
 use super::state::{User, UserWait};
 use super::timing::AnswerTiming;
+use super::trace::TraceEvent;
 use crate::program::{IncomingMessage, NextAnswer, OnError, Op};
 
 /// Keeps or discards bytes of a stream for which the op at `pc` does not wait. `of_answer` is true
@@ -29,6 +30,7 @@ pub(crate) fn receive_bytes(
 ) -> bool {
     if !may_be_expected_next(cx, pc) {
         cx.count(|c| c.messages_unasked += 1);
+        cx.trace(TraceEvent::Discarded);
         // The rest of an answer whose beginning was enough for its step belongs to that answer.
         if !of_answer && !take_late_answer(cx.user, timing.arrived_at()) {
             cx.user.flags.set_receives_lookalikes(true);
@@ -39,6 +41,7 @@ pub(crate) fn receive_bytes(
     if inbox.has_room(bytes.len()) {
         inbox.bytes.extend_from_slice(bytes);
         inbox.timing = timing;
+        cx.trace(TraceEvent::Kept);
         return true;
     }
     overflow(cx)
@@ -60,6 +63,7 @@ pub(crate) fn receive_message(cx: &mut UserContext<'_>, message: IncomingMessage
     }
     if inbox.has_room(bytes) {
         inbox.push(message, timing);
+        cx.trace(TraceEvent::Kept);
     } else {
         overflow(cx);
     }
@@ -77,10 +81,10 @@ fn may_be_expected_next(cx: &UserContext<'_>, pc: u32) -> bool {
     if is_leaving || !cx.class().expects {
         return false;
     }
-    let NextAnswer { sends_first, expect } = cx.rules.program.next_answer(pc);
+    let NextAnswer { sends_first, expect, .. } = cx.rules.program.next_answer(pc);
     // If answers are outstanding it may be one of them, even if the user sends before its next
     // `expect`.
-    (expect.is_some() && !sends_first) || cx.user.unanswered > 0
+    expect.is_some() && (!sends_first || cx.user.unanswered > 0)
 }
 
 /// Counts and discards a message that answers nothing.
@@ -90,13 +94,22 @@ pub(crate) fn discard_message(
     arrived_at: Instant,
 ) {
     cx.count(|c| c.messages_unasked += 1);
+    cx.trace(TraceEvent::Discarded);
     if cx.user.flags.receives_lookalikes() && cx.user.inbox.is_none() {
         return;
     }
     let program = cx.rules.program;
     let Some(expect) = program.next_answer(cx.user.pc()).expect else { return };
     let Op::ExpectMessage { pattern, .. } = program.op(expect) else { return };
-    if program.pattern(pattern).matches(message) && !take_late_answer(cx.user, arrived_at) {
+    let pattern = program.pattern(pattern);
+    if pattern.identifies {
+        // The next answer will differ from this message.
+        take_late_answer(cx.user, arrived_at);
+        return;
+    }
+    let scope = cx.user.scope_of_answer(program);
+    let matches = pattern.matches(message, scope, &mut cx.encoder.comparison);
+    if matches && !take_late_answer(cx.user, arrived_at) {
         cx.user.flags.set_receives_lookalikes(true);
     }
 }
@@ -127,19 +140,46 @@ pub(crate) fn discard_all(cx: &mut UserContext<'_>) {
     }
 }
 
-/// Takes the first kept message that `pattern` matches. Skips messages before it if the pattern
-/// skips others. Returns `None` if there is none, and an error if another message came first.
+/// Takes the first kept message that `pattern` matches, and stores its captures. Skips messages
+/// before it if the pattern skips others. Returns `None` if there is none, and an error if another
+/// message came first.
 pub(crate) fn take_kept_answer(
     cx: &mut UserContext<'_>,
     pattern: u32,
 ) -> Result<Option<AnswerTiming>, ErrorKind> {
-    let pattern = cx.rules.program.pattern(pattern);
-    while let Some(inbox) = &mut cx.user.inbox {
-        let popped = inbox.pop(|message, timing| (pattern.matches(message), timing));
-        cx.user.inbox.take_if(|inbox| inbox.is_empty());
-        let Some((matches, timing)) = popped else { break };
-        if matches && !set_aside_if_late(cx, timing) {
+    let program = cx.rules.program;
+    let is_receive = program.is_receive(cx.user.pc());
+    let pattern = program.pattern(pattern);
+    let (pc, is_traced) = (cx.user.step_pc(), cx.is_traced);
+    while let Some(mut inbox) = cx.user.inbox.take() {
+        let popped = inbox.pop(|message, timing| {
+            if is_traced {
+                (cx.actions)(UserAction::Trace(pc, TraceEvent::TakenFromKept(message)));
+            }
+            // For the sake of a `receive` it may have been kept although it is no answer.
+            let is_old = !is_receive && cx.user.has_asked_after(timing.arrived_at());
+            let scope = cx.user.scope_of_answer(program);
+            let matches = !is_old && pattern.matches(message, scope, &mut cx.encoder.comparison);
+            let is_late = !is_old && !matches && take_late_answer(cx.user, timing.arrived_at());
+            if matches {
+                pattern.store_captures(message, |slot, value| cx.user.memory.store(slot, value));
+            } else if !is_old && !is_late {
+                let record = match pattern.skips_others() {
+                    true => Record::SkippedKept(message),
+                    false => Record::Sample(Sample::Mismatch { got: message }),
+                };
+                (cx.actions)(UserAction::Record(pc, record));
+            }
+            (matches, is_old || is_late, timing)
+        });
+        cx.user.inbox = Some(inbox).filter(|inbox| !inbox.is_empty());
+        let Some((matches, is_other, timing)) = popped else { break };
+        if matches && (pattern.identifies || is_receive || !set_aside_if_late(cx, timing)) {
             return Ok(Some(timing));
+        }
+        if is_other {
+            cx.count(|c| c.messages_unasked += 1);
+            continue;
         }
         if !matches && !pattern.skips_others() {
             return Err(ErrorKind::ExpectMismatch);
@@ -171,6 +211,7 @@ pub(crate) fn set_aside_if_late(cx: &mut UserContext<'_>, timing: AnswerTiming) 
     inbox.late_answers -= 1;
     inbox.set_aside = Some(timing);
     cx.count(|c| c.messages_unasked += 1);
+    cx.trace(TraceEvent::SetAside);
     true
 }
 
@@ -184,11 +225,23 @@ pub(crate) fn take_set_aside(cx: &mut UserContext<'_>) -> Option<AnswerTiming> {
 
 /// Counts an unasked message that arrived at `arrived_at` as a late answer, if one is outstanding.
 /// Returns whether it did.
-fn take_late_answer(user: &mut User, arrived_at: Instant) -> bool {
+pub(crate) fn take_late_answer(user: &mut User, arrived_at: Instant) -> bool {
     let late = user.inbox.as_mut().filter(|inbox| inbox.may_be_late_answer(arrived_at));
     let owes = late.map(|inbox| inbox.late_answers -= 1).is_some();
     user.inbox.take_if(|inbox| inbox.is_empty());
     owes
+}
+
+/// Keeps the moment of the last message, whose answer is still outstanding when a `receive` ends:
+/// what arrived before that moment is not the answer.
+pub(crate) fn note_asked_at(user: &mut User) {
+    if user.unanswered == 0 || user.flags.is_answering() {
+        return;
+    }
+    let asked_at = user.intended;
+    let timing = AnswerTiming { seen_at: asked_at, arrival: Arrival::UNKNOWN };
+    let inbox = user.inbox.get_or_insert_with(|| Box::new(Inbox::new(timing)));
+    inbox.asked_at.get_or_insert(asked_at);
 }
 
 /// Adds the message that is about to be sent to the window, behind the unanswered ones.

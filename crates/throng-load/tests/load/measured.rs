@@ -101,6 +101,29 @@ fn a_wrong_answer_and_a_missing_one_are_different_errors() {
 }
 
 #[test]
+fn a_connection_that_the_server_closes_is_reported_with_its_idle_time_and_its_age() {
+    let target = server(|mut stream| {
+        // It answers one message after 100 ms, and closes 200 ms after that.
+        let _ = stream.read(&mut [0; 100]);
+        std::thread::sleep(Duration::from_millis(100));
+        let _ = stream.write_all(b"ok");
+        std::thread::sleep(Duration::from_millis(200));
+    });
+    let run = run(
+        target,
+        "load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}]\n\
+         user: [connect, {send: hi}, {expect: ok}, {wait: 60s}]\non_error: stop\n",
+    );
+    assert_eq!(run.last.errors.get("closed_by_peer"), 10);
+    assert_eq!(run.early_closes.len(), 10);
+    for close in &run.early_closes {
+        assert_eq!(close.error, "closed_by_peer");
+        // Whole milliseconds of two clocks may differ by one.
+        assert!(close.idle_ms >= 150 && close.open_ms >= close.idle_ms + 50, "{close:?}");
+    }
+}
+
+#[test]
 fn a_stall_of_a_second_shows_in_the_slowest_answers() {
     // All connections share one lock. It is held for a second once, while all of them are active.
     static STALL: RwLock<()> = RwLock::new(());

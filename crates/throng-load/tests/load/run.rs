@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use throng_load::run::{LoadOptions, LoadPlan, RunningLoad};
 use throng_load::scenario::Scenario;
-use throng_report::{Histogram, LoadInterval, UnansweredWaits};
+use throng_report::{EarlyClose, Histogram, LoadInterval, UnansweredWaits};
 
 /// Longer than any run here takes, even on a busy machine.
 pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(120);
@@ -18,6 +18,7 @@ pub(crate) struct Run {
     pub(crate) tcp: Histogram,
     pub(crate) message: Histogram,
     pub(crate) unanswered: UnansweredWaits,
+    pub(crate) early_closes: Vec<EarlyClose>,
     pub(crate) took: Duration,
 }
 
@@ -51,6 +52,7 @@ pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
     let mut load = RunningLoad::start(plan).unwrap();
     let [mut connect, mut tcp, mut message] = std::array::from_fn(|_| Histogram::new());
     let mut unanswered = UnansweredWaits::default();
+    let mut early_closes = Vec::new();
     let begun = Instant::now();
     let last = loop {
         std::thread::sleep(Duration::from_millis(50));
@@ -59,13 +61,14 @@ pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
         tcp.merge(&interval.tcp);
         message.merge(&interval.message);
         unanswered.merge(&interval.unanswered);
+        early_closes.extend(interval.early_closes.iter().cloned());
         if load.is_finished() {
             break interval;
         }
         assert!(begun.elapsed() < RUN_TIMEOUT, "{:?}", interval.counters);
     };
     assert!(load.join());
-    Run { last, connect, tcp, message, unanswered, took: begun.elapsed() }
+    Run { last, connect, tcp, message, unanswered, early_closes, took: begun.elapsed() }
 }
 
 pub(crate) fn answer_after(mut stream: TcpStream, delay: Duration) {

@@ -15,6 +15,15 @@ pub struct Response<'a> {
     pub headers: Headers<'a>,
 }
 
+impl Response<'_> {
+    /// Returns the head as text, for people: the reason phrase is not that of the server.
+    pub fn head(&self) -> String {
+        let fields = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        let fields: String = fields.collect();
+        format!("HTTP/1.1 {} {}\r\n{fields}\r\n", self.status, reason_phrase(self.status))
+    }
+}
+
 /// Appends a complete response to `out`. It adds `content-length` and `connection` to `headers`.
 /// Line breaks in a header become blanks, so that no header can inject another.
 pub fn write_response(

@@ -301,17 +301,30 @@ fn conclusion(side: &str, at: usize, figures: &[FigureRow]) -> Conclusion {
         let is_better = |change: &FigureChange| change.direction == Some("better");
         is_better(one).cmp(&is_better(other)).then(size(other).total_cmp(&size(one)))
     });
-    let has_interval = figures.iter().any(|row| row.changes[at].excludes_zero.is_some());
+    let known = figures.iter().filter(|row| row.changes[at].difference.is_some()).count();
+    let with_interval =
+        figures.iter().filter(|row| row.changes[at].excludes_zero.is_some()).count();
     let more = shown.len().saturating_sub(SENTENCES_MAX);
     let mut sentences: Vec<String> =
         shown.iter().take(SENTENCES_MAX).map(|(row, _)| row.sentence(at + 1)).collect();
     if sentences.is_empty() {
-        sentences.push(match has_interval {
-            true => "no difference that these runs can show".to_owned(),
-            false => "these runs are too short to tell a difference from chance".to_owned(),
-        });
+        sentences.push(no_difference(with_interval, known));
     }
     Conclusion { side: side.to_owned(), sentences, more }
+}
+
+/// Returns the sentence about a side without changes. Of its `known` figures, `with_interval` can
+/// be told from chance.
+fn no_difference(with_interval: usize, known: usize) -> String {
+    match with_interval {
+        0 => "these runs are too short to tell a difference from chance".to_owned(),
+        few if 2 * few < known => format!(
+            "no difference that these runs can show, but only {few} of {known} figures have \
+             values in enough intervals to tell: record more of them, with a longer load or a \
+             shorter --interval"
+        ),
+        _ => "no difference that these runs can show".to_owned(),
+    }
 }
 
 /// The most sentences about a side.

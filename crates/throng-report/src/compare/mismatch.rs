@@ -38,6 +38,18 @@ pub(super) fn mismatches(known: &[ComparisonSide], sides: &[Vec<CompareRun>]) ->
         if summary.paused_s > 0.0 {
             found.add("pause", format!("{name} was paused for {} s", digits(summary.paused_s)));
         }
+        // Pauses are said above.
+        let is_pause = |command: &&String| ["pause", "resume"].contains(&command.as_str());
+        let steered: Vec<_> = run.steered.iter().filter(|it| !is_pause(it)).collect();
+        if !steered.is_empty() {
+            let shown: Vec<_> =
+                steered.iter().take(COMMANDS_SHOWN_MAX).map(|it| it.as_str()).collect();
+            let more = if steered.len() > shown.len() { ", …" } else { "" };
+            found.add(
+                "steering",
+                format!("{name} was steered while it ran: {}{more}", shown.join(", ")),
+            );
+        }
         if let Some(warning) = run.warnings.first().filter(|_| summary.run.incomplete.is_none()) {
             found.add("file", format!("the file of {name} is damaged: {warning}"));
         }
@@ -212,3 +224,6 @@ fn cut(text: &str, chars: usize) -> String {
 const VALUE_CHARS_MAX: usize = 60;
 /// The most values in a sentence.
 const GROUPS_SHOWN_MAX: usize = 5;
+
+/// The most commands of a steered run that a sentence names.
+const COMMANDS_SHOWN_MAX: usize = 3;

@@ -17,6 +17,8 @@ pub struct CompareRun {
     pub summary: Summary,
     /// Its intervals.
     pub sample: RunSample,
+    /// The commands that changed its load while it ran, `start 100`.
+    pub steered: Vec<String>,
     /// What the reader of its file warned of.
     pub warnings: Vec<String>,
 }

@@ -17,7 +17,7 @@ impl RunExport<'_> {
             ("❌", _) => "CAUTION",
             _ => "WARNING",
         };
-        _ = writeln!(text, "> [!{alert}]\n> {}\n", escaped(&self.diagnosis.verdict));
+        _ = writeln!(text, "> [!{alert}]\n> {}\n", escaped(&self.headline()));
         text += &self.body();
         if !self.diagnosis.findings.is_empty() {
             let findings = self.diagnosis.findings.len();

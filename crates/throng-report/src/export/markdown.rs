@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use super::run_export::RunExport;
 use crate::render::{Table, by_name, costs, latencies, outcome, probes, steps};
-use crate::{Evidence, Finding, Grade, Tally};
+use crate::{ErrorExchange, Evidence, Finding, Grade, Summary, Tally};
 
 impl RunExport<'_> {
     /// Returns the report as Markdown (GitHub's, which GitLab and others read too).
     pub fn markdown(&self) -> String {
         let mut text = format!("### throng: {} {}\n\n", self.sign(), self.title());
-        _ = writeln!(text, "**{}**\n", escaped(&self.diagnosis.verdict));
+        _ = writeln!(text, "**{}**\n", escaped(&self.headline()));
         text += &self.body();
         if !self.diagnosis.findings.is_empty() {
             _ = writeln!(text, "\n**Findings, the most important first**\n");
@@ -18,6 +18,15 @@ impl RunExport<'_> {
         }
         _ = writeln!(text, "\n{}", self.origin());
         text
+    }
+
+    /// Returns the verdict. A run that ended early says so before it.
+    pub(super) fn headline(&self) -> String {
+        let verdict = &self.diagnosis.verdict;
+        match &self.summary.run.incomplete {
+            Some(why) => format!("Incomplete: {why}. {verdict}"),
+            None => verdict.clone(),
+        }
     }
 
     /// Returns the outcome, the figures, the errors, the thresholds and the warnings.
@@ -37,6 +46,7 @@ impl RunExport<'_> {
         }
         text += &tally("Failed connects", &summary.connect.failed);
         text += &tally("Errors", &summary.errors);
+        text += &exchanges(summary);
         if !self.judgements.is_empty() {
             text += "\n| threshold | measured | |\n|---|---:|---|\n";
             for judgement in self.judgements {
@@ -106,6 +116,22 @@ fn tally(title: &str, tally: &Tally) -> String {
         0 => String::new(),
         _ => format!("\n{title}: {}\n", escaped(&by_name(tally))),
     }
+}
+
+/// Returns one exchange for each kind of error.
+fn exchanges(summary: &Summary) -> String {
+    if summary.exchanges.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n| first error of each kind | where | expected | received |\n".to_owned();
+    text += "|---|---|---|---|\n";
+    for shown in &summary.exchanges {
+        let ErrorExchange { kind, expected, got, .. } = &shown.exchange;
+        let place = shown.exchange.place();
+        let cells = [&format!("{kind} {}", shown.when()), &place, expected, got].map(|it| cell(it));
+        _ = writeln!(text, "| {} |", cells.join(" | "));
+    }
+    text
 }
 
 /// Returns a table, its first column to the left and the others to the right.

@@ -151,6 +151,17 @@ fn a_suite_passes_exactly_if_the_exit_code_is_zero() {
 }
 
 #[test]
+fn the_headline_of_a_run_that_ended_early_says_so() {
+    let mut run = run("orders");
+    let says = "Incomplete: a key ended it after 7.8 s of its 12.0 s. ";
+    assert!(!run.export().markdown().contains("Incomplete: "));
+    run.summary.run.incomplete = Some("a key ended it after 7.8 s of its 12.0 s".to_owned());
+    let (markdown, github) = (run.export().markdown(), run.export().github());
+    assert!(markdown.contains(&format!("\n**{says}")), "{markdown}");
+    assert!(github.contains(&format!("\n> {says}")), "{github}");
+}
+
+#[test]
 fn json_has_what_follows_from_the_summary() {
     let run = run("orders");
     let json = run.export().json();

@@ -15,6 +15,9 @@ pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
         (Some(_), Grade::Degraded) => "Incomplete, degraded run",
         (Some(_), Grade::Invalid) => "Incomplete, invalid run",
     };
+    if summary.connect.ok == 0 && summary.run.incomplete.is_none() {
+        return nothing_measured(summary, judgements);
+    }
     let trust = match (&summary.run.incomplete, summary.validity.grade) {
         (_, Grade::Invalid) => {
             format!("{grade}: its numbers are not the target's")
@@ -64,11 +67,25 @@ pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
         (all, missed) => Some(format!("{missed} of {all} thresholds missed{so_far}")),
     });
     let paused = if summary.paused_s > 0.0 {
-        format!(", {:.0} s of them paused (throng ctl pause)", summary.paused_s)
+        format!(", {:.0} s of them paused", summary.paused_s)
     } else {
         String::new()
     };
     format!("{trust}: {}; {:.0} s{paused}.", parts.join(", "), summary.duration_s)
+}
+
+/// Returns the outcome of a run in which no connection was ever established.
+fn nothing_measured(summary: &Summary, judgements: &[Judgement]) -> String {
+    let missed = judgements.iter().filter(|judgement| !judgement.met).count();
+    let missed = match (judgements.len(), missed) {
+        (_, 0) => String::new(),
+        (all, missed) => format!(", {missed} of {all} thresholds missed"),
+    };
+    let connects = match summary.connect.intended {
+        0 => "no user connected".to_owned(),
+        intended => format!("none of {} connects succeeded", count(intended as f64)),
+    };
+    format!("Nothing was measured: {connects}{missed}; {:.0} s.", summary.duration_s)
 }
 
 /// Returns the number of connections open at once, as far as a gauge that is read once a second
@@ -121,7 +138,7 @@ mod tests {
     #[test]
     fn a_run_that_was_paused_says_for_how_long() {
         let text = render_text(&Summary { paused_s: 46.0, ..summary() }, &[], None);
-        let says = "; 61 s, 46 s of them paused (throng ctl pause).";
+        let says = "; 61 s, 46 s of them paused.";
         assert!(text.lines().next().unwrap().ends_with(says), "{text}");
     }
 
@@ -144,6 +161,17 @@ mod tests {
         check_connections(0, 1033, 122.0, None);
         check_connections(1, 1033, 122.0, None);
         check_connections(0, 3, 0.0, None);
+    }
+
+    #[test]
+    fn a_run_without_a_connection_measured_nothing() {
+        let mut summary = Summary { duration_s: 8.0, ..Summary::default() };
+        summary.connect.intended = 40;
+        let text = render_text(&summary, &[], None);
+        assert_eq!(
+            text.lines().next().unwrap(),
+            "Nothing was measured: none of 40 connects succeeded; 8 s."
+        );
     }
 
     #[test]

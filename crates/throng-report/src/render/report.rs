@@ -11,7 +11,7 @@ use super::outcome::outcome;
 use super::{Table, bytes, count, micros, or_dash};
 use crate::summary::{BroadcastSummary, Summary};
 use crate::threshold::Judgement;
-use crate::{Diagnosis, Tally};
+use crate::{Diagnosis, ErrorExchange, Tally};
 
 /// Returns the final report. The first line is the verdict of the diagnosis, if there is one, the
 /// next line the outcome in numbers. `judgements` are those of the scenario's thresholds.
@@ -48,6 +48,7 @@ pub fn render_text(
             _ = writeln!(text, "\n{title}: {}", by_name(tally));
         }
     }
+    text += &exchanges(summary);
     if !judgements.is_empty() {
         let so_far = match summary.run.incomplete {
             Some(_) => ", judged on the part that ran",
@@ -60,6 +61,24 @@ pub fn render_text(
         text += &findings(diagnosis);
     }
     text
+}
+
+/// Returns one exchange for each kind of error: when, where, what was expected and what came.
+fn exchanges(summary: &Summary) -> String {
+    let mut text = String::new();
+    for shown in &summary.exchanges {
+        let ErrorExchange { kind, expected, got, .. } = &shown.exchange;
+        let place = match shown.exchange.place().as_str() {
+            "" => String::new(),
+            place => format!("; the first: {place}"),
+        };
+        _ = writeln!(text, "  {kind} {}{place}", shown.when());
+        // A file from outside may have line breaks in them.
+        let [expected, got] = [expected, got].map(|shown| shown.replace('\n', " "));
+        _ = writeln!(text, "    expected {expected}");
+        _ = writeln!(text, "    received {got}");
+    }
+    if text.is_empty() { text } else { format!("\nfirst error of each kind\n{text}") }
 }
 
 /// Returns the findings, with their evidence, and the sources that could not be read.

@@ -5,6 +5,7 @@ mod load;
 use load::LoadFold;
 
 use super::clocks::Clocks;
+use super::exchanges::ExchangeFold;
 use super::foreign::ForeignFold;
 use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
 use super::server::ServerFold;
@@ -35,6 +36,7 @@ pub struct SummaryFold {
     machine: Option<MachineUse>,
     server: Option<ServerFold>,
     foreign: ForeignFold,
+    exchanges: ExchangeFold,
     planned_ms: Option<u64>,
     /// The source of the request to end, and its time.
     interrupted: Option<(String, u64)>,
@@ -81,6 +83,7 @@ impl SummaryFold {
             }
             self.load.add(load, interval.at_ms, &mut step);
             self.named.add(load, step.grown_us);
+            self.exchanges.add_load(load);
         }
         step.leaving = self.load.last.is_leaving();
         if self.load.last.paused {
@@ -105,6 +108,7 @@ impl SummaryFold {
         }
         step.foreign_cpu = self.foreign.add(interval, self.load.last.counters.connected);
         for event in &interval.events {
+            self.exchanges.add_event(event);
             match event.kind {
                 RunEventKind::PortsExhausted { .. } => self.ports_exhausted += 1,
                 RunEventKind::GeneratorFdsExhausted { .. } => self.fds_exhausted += 1,
@@ -160,7 +164,11 @@ impl SummaryFold {
             // the second.
             ports_exhausted: failed("EADDRNOTAVAIL", "EADDRINUSE").max(self.ports_exhausted),
             fds_exhausted: failed("EMFILE", "ENFILE").max(self.fds_exhausted),
-            probes_intended: last.probe.intended.saturating_sub(last.probe.skipped),
+            // While the run goes on, a probe that was just due is not missing yet.
+            probes_intended: match end {
+                None if !end_missing => self.load.probes_due_before.min(self.load.probes_due()),
+                _ => self.load.probes_due(),
+            },
             probes_sent: last.probe.sent,
             // During the run, and in a file without a last line, deliveries are in flight.
             deliveries_unaccounted: match end {
@@ -202,6 +210,7 @@ impl SummaryFold {
             broadcast,
             steps,
             errors: errors.clone(),
+            exchanges: self.exchanges.summary(errors, &last.connect_failed),
             arrivals,
             turns: self.turns(),
             generator: self.generator(lag_us, lag_grade),

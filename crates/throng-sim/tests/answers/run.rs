@@ -28,6 +28,8 @@ pub(crate) fn play(sim: &mut Sim, room: Room, turn_max: Duration, scenario: &str
         options: Default::default(),
         seed: sim.seed(),
         start_at: sim.now() + Duration::from_millis(100),
+        first_user: 0,
+        trace: None,
     });
     let options = SimCoresOptions { turn_max, ..SimCoresOptions::default() };
     let [driver] = sim.cores(&options).drivers().try_into().ok().unwrap();

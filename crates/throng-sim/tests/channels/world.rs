@@ -45,6 +45,8 @@ impl World {
             options: Default::default(),
             seed: sim.seed(),
             start_at: sim.now() + Duration::from_millis(100),
+            first_user: 0,
+            trace: None,
         });
         let cores = 3;
         let options = SimCoresOptions { cores, ..SimCoresOptions::default() };

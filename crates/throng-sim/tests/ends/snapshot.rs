@@ -23,7 +23,7 @@ impl Control {
     fn new(cores: usize) -> Self {
         let (reply, replies) = channel();
         let phases = vec!["hold".to_owned(), "more".to_owned(), throng_report::LEAVING.to_owned()];
-        let collector = Collector::new(cores, phases, vec!["user".to_owned()], None);
+        let collector = Collector::new(cores, phases, vec!["user".to_owned()], Vec::new(), None);
         Self { collector, reply, replies }
     }
 

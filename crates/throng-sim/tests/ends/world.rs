@@ -71,6 +71,8 @@ impl World {
             options: Default::default(),
             seed: sim.seed(),
             start_at,
+            first_user: 0,
+            trace: None,
         });
         let sim_cores = sim.cores(&SimCoresOptions { cores, ..SimCoresOptions::default() });
         let start = |(core, driver)| {

@@ -101,6 +101,8 @@ impl Pair {
             options: Default::default(),
             seed: sim.seed(),
             start_at: sim.now() + Duration::from_millis(100),
+            first_user: 0,
+            trace: None,
         });
         for (core, driver) in pair.load.drivers().into_iter().enumerate() {
             let driver = FaultyDriver::new(driver, faults.clone(), sim.prng());

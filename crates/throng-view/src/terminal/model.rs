@@ -125,6 +125,10 @@ impl TerminalModel {
         for event in &interval.events {
             self.note(&event.to_string());
         }
+        // What a pause delays ends later.
+        if interval.load.as_ref().is_some_and(|load| load.paused) {
+            self.planned_ms = self.planned_ms.map(|ms| ms.saturating_add(interval.span_ms));
+        }
         self.now_ms = interval.at_ms;
         self.previous = Some(interval.clone());
     }

@@ -1,8 +1,11 @@
 //! The view of a made-up run, at sizes of every kind.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use throng_base::units::show_duration;
 use throng_lab::RunContent;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 use throng_report::{
@@ -225,4 +228,20 @@ proptest! {
         let look = Look { colors: is_full, unicode: is_full };
         let _ = shown(&model, width, height, look);
     }
+}
+
+#[test]
+fn a_pause_delays_the_end() {
+    let mut model = model(60);
+    let first_line = |model: &TerminalModel| {
+        shown(model, 80, 24, Look::FULL).lines().next().unwrap_or_default().to_owned()
+    };
+    let of = |seconds| format!(" of {}", show_duration(Duration::from_secs(seconds)));
+    assert!(first_line(&model).ends_with(&of(120)), "{}", first_line(&model));
+    for second in 61..=90 {
+        let mut paused = interval(second);
+        paused.load.as_mut().unwrap().paused = true;
+        model.add(&paused);
+    }
+    assert!(first_line(&model).ends_with(&of(150)), "{}", first_line(&model));
 }

@@ -133,8 +133,9 @@ impl Flags {
         let mut all: Vec<SocketAddr> = Vec::new();
         for target in &self.target {
             let found = (target.host.as_str(), target.port).to_socket_addrs();
-            let found =
-                found.map_err(|error| Failure::new(format!("{target} has no address: {error}")))?;
+            let found = found.map_err(|error| {
+                Failure::new(format!("the name {} has no address: {error}", target.host))
+            })?;
             all.extend(found);
         }
         all.sort();

@@ -35,9 +35,9 @@ impl RunDisplays {
         observing(metrics, self.page.before(self.progress.callback()))
     }
 
-    /// Lets the view and the page steer the run.
-    pub(super) fn steer(&self, control: &Arc<dyn ControlTarget>) {
-        self.page.steer(control);
-        self.progress.steer(Arc::clone(control));
+    /// Lets the keys of the view and the buttons of the page steer the run.
+    pub(super) fn steer(&self, keys: Arc<dyn ControlTarget>, buttons: &Arc<dyn ControlTarget>) {
+        self.page.steer(buttons);
+        self.progress.steer(keys);
     }
 }

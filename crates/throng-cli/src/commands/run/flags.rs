@@ -8,6 +8,7 @@ use clap::Args;
 use throng_load::scenario::Target;
 
 use super::sources;
+use super::trace::TraceFlags;
 use crate::dashboard::UiFlags;
 use crate::exit::exit_codes;
 use crate::metrics::MetricsFlag;
@@ -83,6 +84,8 @@ pub(crate) struct Run {
     /// Print lines of progress on a terminal too, and take no keys
     #[arg(long)]
     pub(super) no_tui: bool,
+    #[command(flatten)]
+    pub(super) trace: TraceFlags,
     /// Show the plan and its requirements, and connect to nothing
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -104,6 +107,7 @@ Examples:
   throng run scenario.yaml --calibrate 5s
   throng run scenario.yaml --open
   throng run scenario.yaml --metrics 9464
+  throng run scenario.yaml --trace-user 3
 
 While it runs: throng ctl start 100 | stop 50 | count | pause | resume | shutdown.
 On a terminal it shows a live view, whose keys do the same; ? lists them.

@@ -16,6 +16,8 @@ pub(super) struct LoadControl {
     load: Arc<Mutex<RunningLoad>>,
     recording: RecordingHandle,
     interrupt: Interrupt,
+    /// What ends the run at a request to do so.
+    by: By,
 }
 
 impl LoadControl {
@@ -23,8 +25,9 @@ impl LoadControl {
         load: Arc<Mutex<RunningLoad>>,
         recording: RecordingHandle,
         interrupt: Interrupt,
+        by: By,
     ) -> Self {
-        Self { load, recording, interrupt }
+        Self { load, recording, interrupt, by }
     }
 
     /// Executes the request, and returns users and connections once the users have reached their
@@ -57,7 +60,7 @@ impl LoadControl {
             Verb::Pause => load.pause(),
             Verb::Resume => load.resume(),
             Verb::Drain => self.recording.stop("throng ctl drain"),
-            Verb::Shutdown => self.interrupt.request(By::Control),
+            Verb::Shutdown => self.interrupt.request(self.by),
             Verb::Count | Verb::Snapshot | Verb::Inspect | Verb::Who => {}
         }
         before

@@ -3,15 +3,14 @@
 use std::net::SocketAddr;
 
 use throng_doctor::preflight::Preflight;
-use throng_driver::netlink;
 use throng_lab::header::run_header;
 use throng_load::run::{LoadOptions, LoadPlan};
-use throng_load::scenario::{Diagnostics, Reach, Scenario, Target, needs_no_permission};
+use throng_load::scenario::{Diagnostics, Reach, Scenario, Target};
 use throng_report::Threshold;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
 use super::flags::Run;
-use super::{preflight, sources};
+use super::{permission, preflight, sources};
 use crate::{Failure, output};
 
 /// Everything that is decided before the first connect.
@@ -48,7 +47,7 @@ impl RunPlan {
         let load = LoadPlan::new(&scenario, &options)
             .map_err(|error| Failure::new(error.to_string().replace('\n', "\n  ")))?;
         let target = load.target.clone();
-        permit(&target, &load.targets, typed.i_am_allowed)?;
+        permission::check(&target, &load.targets, typed.i_am_allowed)?;
         check_sources(&options, &load.targets)?;
         let preflight = preflight::check(&load, typed.cores);
         // A dry run shows the plan, whether it can run or not.
@@ -61,26 +60,6 @@ impl RunPlan {
             .map(|capacity| preflight.holds().map_or(capacity, |holds| holds.min(capacity)));
         Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight })
     }
-}
-
-/// Refuses a target outside this machine's networks, unless `allowed`.
-fn permit(target: &Target, addresses: &[SocketAddr], allowed: bool) -> Result<(), Failure> {
-    // If the kernel does not list the subnets, no address counts as this machine's own.
-    let own = netlink::subnets().unwrap_or_default();
-    let is_foreign = |address: &&SocketAddr| !needs_no_permission(address.ip(), &own);
-    let Some(foreign) = addresses.iter().find(is_foreign).filter(|_| !allowed) else {
-        return Ok(());
-    };
-    let ip = foreign.ip();
-    let what = match Reach::of(ip) {
-        Reach::Private => format!("the private address {ip}, in none of this machine's networks"),
-        Reach::LinkLocal => format!("the link-local address {ip}, where clouds keep credentials"),
-        _ => format!("the public address {ip}"),
-    };
-    Err(Failure::new(format!(
-        "{target} is {what}: refusing to load it; pass --i-am-allowed if you have its owner's \
-         permission"
-    )))
 }
 
 fn check_sources(options: &LoadOptions, targets: &[SocketAddr]) -> Result<(), Failure> {

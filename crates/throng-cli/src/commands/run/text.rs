@@ -42,10 +42,9 @@ pub(super) fn plan(plan: &RunPlan) -> String {
     let targets: Vec<_> = load.targets.iter().map(ToString::to_string).collect();
     table.row(["target".to_owned(), format!("{} ({})", plan.target, targets.join(", "))]);
     table.row(["protocol".to_owned(), protocol(plan)]);
-    let phases = load.phase_names();
     table.row([
         "load".to_owned(),
-        format!("{}; {} in total", phases.join(", "), show_duration(load.length)),
+        format!("{}; {} in total", load.load_outline(), show_duration(load.length)),
     ]);
     if let Some(probe) = load.program().probe() {
         table.row(["probe".to_owned(), describe_probe(probe)]);
@@ -94,13 +93,13 @@ pub(super) fn unreached(summary: &Summary) -> Option<String> {
             )
         }
         (0, _) => format!("is {target} the right address, and can this machine reach it?"),
-        (_, is_websocket) => {
-            let server = if is_websocket { "channels" } else { "ok" };
-            format!(
-                "no process listens at {target}; start the server first, for instance with \
-                 `throng serve {server}`"
-            )
+        (_, true) => {
+            format!("no process listens at {target}; start the server first, or correct --target")
         }
+        (_, false) => format!(
+            "no process listens at {target}; start the server first (to try throng: `throng serve \
+             ok`), or correct --target"
+        ),
     };
     let failed = match connect.failed.total() {
         0 => format!("{} still waiting at the end", connect.intended),

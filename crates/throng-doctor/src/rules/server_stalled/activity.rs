@@ -89,7 +89,9 @@ impl ServerActivity {
                 "It was paused, or all users waited for the same thing: a lock, a database, a \
                  disk, a sleep."
             }
-            ActivityKind::Busy => "One long task delays all users of the same thread.",
+            ActivityKind::Busy => {
+                "One long task blocks the thread, such as an event loop, and with it all its users."
+            }
             ActivityKind::Unclear => {
                 "It computed, or it waited for something that all users need: the measurements do \
                  not show which."

@@ -106,7 +106,7 @@ error: unknown key `taget` in a scenario
 1 | taget: tcp://h:1
   | ^^^^^ did you mean `target`?
   |
-  = help: expected one of: `target`, `protocol`, `load`, `user`, `users`, `on_error`, `probe`, `thresholds`, `params`, `lab`
+  = help: expected one of: `target`, `protocol`, `data`, `load`, `user`, `users`, `on_error`, `probe`, `thresholds`, `params`, `lab`
 "#);
 }
 

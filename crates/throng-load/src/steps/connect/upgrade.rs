@@ -7,7 +7,7 @@ use throng_proto::phoenix::Vsn;
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::values::positive_duration;
-use crate::scenario::{Protocol, Segment, Template};
+use crate::scenario::{Escape, Protocol, Segment, Template};
 
 /// Default interval of Phoenix heartbeats, as in phoenix.js.
 const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(30);
@@ -107,7 +107,7 @@ fn read_path(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
         reader.error(node.span.clone(), "`path` must be a path such as /socket/websocket", label);
         return None;
     }
-    Some(template)
+    Some(template.with_escape(Escape::Percent))
 }
 
 fn read_headers(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<(String, Template)>> {
@@ -132,7 +132,8 @@ fn read_headers(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<(String, Tem
             return None;
         }
     }
-    Some(headers)
+    let escaped = |(name, value): (_, Template)| (name, value.with_escape(Escape::Header));
+    Some(headers.into_iter().map(escaped).collect())
 }
 
 fn read_subprotocols(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
@@ -177,22 +178,14 @@ fn read_pairs(
 fn percent_encoded(segment: &Segment) -> Segment {
     match segment {
         Segment::Literal(bytes) => Segment::Literal(percent_encode(bytes).into_bytes().into()),
-        other => other.clone(),
+        Segment::Variable(variable, _) => Segment::Variable(variable.clone(), Escape::Percent),
     }
 }
 
-/// Encodes all bytes except those that never need it (RFC 3986 section 2.3).
 fn percent_encode(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for &byte in bytes {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                text.push(byte.into())
-            }
-            _ => text += &format!("%{byte:02X}"),
-        }
-    }
-    text
+    let mut encoded = bytes.to_vec();
+    Escape::Percent.apply(&mut encoded, 0);
+    encoded.into_iter().map(char::from).collect()
 }
 
 /// Reports whether a byte may occur in a token (RFC 9110 section 5.6.2).

@@ -190,3 +190,44 @@ fn a_message_of_another_protocol_ends_the_connection() {
         ],
     );
 }
+
+#[test]
+fn a_response_is_compared_and_captured() {
+    check(
+        PHOENIX,
+        "[connect, join: {topic: a, capture: {id: /id}}, push: {topic: a, event: e, payload: {n: \
+         \"${id}\"}, expect: {n: {$gt: 5}, of: \"${sent.n}\"}}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+                 joins_started +1",
+            ),
+            (
+                "5 reply 1 ok {\"id\":\"seven\"}",
+                "replied 3, joined, no deadline, time-out 10005, sent a frame, pushes_sent +1",
+            ),
+            ("7 reply 2 ok {\"n\":6,\"of\":\"seven\"}", "replied 2, pushed, no deadline"),
+        ],
+    );
+}
+
+#[test]
+fn another_response_is_a_mismatch() {
+    check(
+        PHOENIX,
+        "[connect, join: {topic: a, expect: {id: 7}}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+                 joins_started +1",
+            ),
+            (
+                "5 reply 1 ok {\"id\":8}",
+                "replied 3, sample, error expect_mismatch, no deadline, close, sent a close frame, \
+                 joins_failed +1",
+            ),
+        ],
+    );
+}

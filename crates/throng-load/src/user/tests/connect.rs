@@ -81,7 +81,10 @@ fn a_refused_upgrade_fails_with_its_status() {
         &[
             ("0 begin", "begin, connect, time-out 5000, connects_started +1"),
             ("1 opened", "TCP connected 1, sent the upgrade, upgrades_started +1"),
-            ("2 refused 503", "connect failed http_503, no deadline, close, upgrades_failed +1"),
+            (
+                "2 refused 503",
+                "sample, connect failed http_503, no deadline, close, upgrades_failed +1",
+            ),
             ("3 closed requested", "end failed, rest, until 1092"),
         ],
     );

@@ -3,6 +3,7 @@
 use throng_base::Instant;
 use throng_driver::Errno;
 use throng_engine::{Arrival, CloseReason, Deadline};
+use throng_proto::http::{Headers, Response};
 use throng_proto::phoenix::PhoenixPayload;
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::{
@@ -11,11 +12,12 @@ use throng_proto::websocket::{
 use throng_proto::{Input as Bytes, Session};
 use throng_report::LoadCounters;
 
+use crate::generator::trace_format::{TraceFormat, TraceState};
 use crate::program::{IncomingMessage, Program};
 use crate::scenario::Scenario;
 use crate::user::{
-    ClassTraits, Encoder, ErrorKind, Input, IterationEnd, Progress, Record, Rules, SocketStatus,
-    User, UserAction, UserContext, UserEvent, UserSession, handle,
+    ClassTraits, Encoder, ErrorKind, Input, IterationEnd, Payload, Progress, Record, Rules,
+    SocketStatus, TraceEvent, User, UserAction, UserContext, UserEvent, UserSession, handle,
 };
 
 /// A user of a program, and what is around it.
@@ -31,6 +33,15 @@ pub(super) struct Play {
     schedule_over_at: Instant,
     is_closed_model: bool,
     port_tries_max: u8,
+    /// Lines of a user that is watched.
+    trace: Option<Trace>,
+}
+
+/// The lines about a user, and what they depend on.
+#[derive(Default)]
+struct Trace {
+    state: TraceState,
+    lines: Vec<String>,
 }
 
 /// Checks each row of a table: inputs, each after its moment in milliseconds, and the actions that
@@ -51,6 +62,16 @@ pub(super) fn check(head: &str, user: &str, rows: &[(&str, &str)]) {
         shown(&expected),
         shown(&played)
     );
+}
+
+/// Plays inputs to a user that is watched, and checks its lines.
+#[track_caller]
+pub(super) fn check_trace(head: &str, user: &str, inputs: &[&str], expected: &[&str]) {
+    let mut play = Play::new(head, user);
+    play.trace = Some(Trace::default());
+    inputs.iter().for_each(|input| _ = play.row(input));
+    let lines = play.trace.take().unwrap_or_default().lines;
+    assert!(lines == expected, "{user}\nexpected:\n{expected:#?}\nshown:\n{lines:#?}");
 }
 
 pub(super) const TCP: &str = "target: tcp://h:1";
@@ -75,6 +96,7 @@ impl Play {
             schedule_over_at: Instant::FAR,
             is_closed_model: true,
             port_tries_max: 0,
+            trace: None,
         }
     }
 
@@ -103,7 +125,9 @@ impl Play {
                 Input::SelfConnected
             }
             "upgraded" => Input::Upgraded,
-            "refused" => Input::Refused(number() as u16),
+            "refused" => {
+                Input::Refused(Response { status: number() as u16, headers: Headers::new("") }, &[])
+            }
             "violated" => Input::Violated(Violation::ResponseInvalid, Some(rest.as_bytes())),
             "bytes" => Input::Bytes(rest.as_bytes()),
             "text" => Input::Message(IncomingMessage::Text(rest)),
@@ -147,17 +171,31 @@ impl Play {
     }
 
     fn input(&mut self, now: Instant, mut input: Input<'_>) -> String {
+        let received = match input {
+            Input::Bytes(bytes) => Some(Payload::Bytes(bytes)),
+            Input::Message(message) => Some(Payload::Message(message)),
+            _ => None,
+        };
+        if let (Some(payload), Some(trace)) = (received, &mut self.trace) {
+            let event = TraceEvent::Received(payload);
+            trace.note(&self.program, now, &UserAction::Trace(self.user.pc(), event));
+        }
         let mut notes = Vec::new();
         loop {
             let mut out = Vec::new();
             let before = self.counters.clone();
             let mut actions = Vec::new();
             let counters = &mut self.counters;
+            let (program, is_traced) = (&self.program, self.trace.is_some());
+            let trace = &mut self.trace;
             let mut act = |action: UserAction<'_>| {
+                if let Some(trace) = trace {
+                    trace.note(program, now, &action);
+                }
                 if let UserAction::Count(count) = action {
                     count(counters);
-                } else {
-                    if let UserAction::Record(Record::Connected { .. }) = action {
+                } else if !matches!(action, UserAction::Trace(..)) {
+                    if let UserAction::Record(_, Record::Connected { .. }) = action {
                         counters.connected += 1;
                     }
                     actions.push(shown(&action, now));
@@ -180,6 +218,7 @@ impl Play {
                     port_tries_max: self.port_tries_max,
                 },
                 encoder: &mut self.encoder,
+                is_traced,
                 actions: &mut act,
             };
             let progress = handle(&mut cx, input);
@@ -224,6 +263,14 @@ impl Play {
     }
 }
 
+impl Trace {
+    fn note(&mut self, program: &Program, now: Instant, action: &UserAction<'_>) {
+        let began = Instant::ZERO;
+        let format = TraceFormat { program, began, is_full: false, class: 0, user: 0 };
+        self.lines.extend(format.lines(&mut self.state, now, action));
+    }
+}
+
 /// Returns the answer of a server that accepts an upgrade.
 fn accept(request: &[u8]) -> Vec<u8> {
     let mut server = WebSocketServer::new(Instant::ZERO, &WebSocketLimits::default());
@@ -238,13 +285,15 @@ fn accept(request: &[u8]) -> Vec<u8> {
 }
 
 fn reply_to(rest: &str) -> PushReply<'_> {
-    let status = rest.split(' ').nth(1).unwrap_or("ok");
+    let mut words = rest.splitn(3, ' ').skip(1);
+    let status = words.next().unwrap_or("ok");
+    let response = words.next().unwrap_or("{}");
     PushReply {
         join_ref: None,
         r#ref: None,
         topic: "a".into(),
         status: status.into(),
-        response: PhoenixPayload::Json("{}"),
+        response: PhoenixPayload::Json(response),
     }
 }
 
@@ -276,14 +325,15 @@ fn shown(action: &UserAction<'_>, now: Instant) -> String {
         UserAction::WaitUntil(Deadline::Exact(at)) => format!("until {}", ms(*at)),
         UserAction::Remove => "remove".to_owned(),
         UserAction::Count(_) => String::new(),
-        UserAction::Record(record) => match record {
+        UserAction::Trace(..) => String::new(),
+        UserAction::Record(_, record) => match record {
             Record::Begin => "begin".to_owned(),
             Record::End(IterationEnd::Finished) => "end finished".to_owned(),
             Record::End(IterationEnd::Failed) => "end failed".to_owned(),
             Record::End(IterationEnd::Cut) => "end cut".to_owned(),
             Record::TcpConnected { from, .. } => format!("TCP connected {}", since(*from)),
             Record::Connected { from, .. } => format!("connected {}", since(*from)),
-            Record::ConnectFailed(why) => format!("connect failed {why}"),
+            Record::ConnectFailed { why, .. } => format!("connect failed {why}"),
             Record::ConnectRefused => "refused".to_owned(),
             Record::ConnectionLost => "lost".to_owned(),
             Record::PeerClosed { code, .. } => format!("peer closed {}", code.unwrap()),
@@ -295,6 +345,7 @@ fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::Pushed { .. } => "pushed".to_owned(),
             Record::Unasked(_) => "unasked".to_owned(),
             Record::Skipped(_) => "skipped".to_owned(),
+            Record::SkippedKept(_) => "skipped kept".to_owned(),
             Record::Error(kind) => format!("error {}", kind.name()),
             Record::Sample(_) => "sample".to_owned(),
             Record::Unanswered { from, .. } => format!("unanswered {}", since(*from)),

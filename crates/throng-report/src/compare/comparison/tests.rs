@@ -88,6 +88,7 @@ impl MadeUp {
             header,
             summary: fold.finish(Some(RunEndReason::Finished), 0),
             sample,
+            steered: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -207,6 +208,14 @@ fn intervals_cover_the_truth_about_as_often_as_they_say() {
 }
 
 #[test]
+fn no_difference_says_so_where_most_figures_cannot_be_told_from_chance() {
+    assert_eq!(no_difference(9, 18), "no difference that these runs can show");
+    let few = no_difference(2, 18);
+    assert!(few.contains("only 2 of 18 figures"), "{few}");
+    assert!(no_difference(0, 18).contains("too short"));
+}
+
+#[test]
 fn what_differs_besides_is_said_first() {
     let (one, mut other) = (MadeUp::new(1).run("a.jsonl"), MadeUp::new(1).run("b.jsonl"));
     other.header.scenario.source = "target: tcp://127.0.0.1:5555\nload: [x]\n".to_owned();
@@ -216,6 +225,8 @@ fn what_differs_besides_is_said_first() {
     other.header.users_planned = 7_000;
     other.header.machine.insert("cpus".to_owned(), "8".to_owned());
     other.summary.paused_s = 3.0;
+    other.steered =
+        ["start 10", "pause", "start 10", "stop 5", "start 9"].map(str::to_owned).into();
     other.summary.duration_s = 80.0;
     other.summary.validity.grade = Grade::Invalid;
     other.summary.validity.reasons.push("the generator was late".to_owned());
@@ -226,6 +237,7 @@ fn what_differs_besides_is_said_first() {
         [
             "B is invalid: the generator was late",
             "B was paused for 3 s",
+            "B was steered while it ran: start 10, start 10, stop 5, …",
             "the scenario of B is another text, first in line 2: `load: []` against `load: [x]`",
             "the targets differ: A tcp://127.0.0.1:5555; B tcp://10.0.0.1:5555",
             "the machine of B differs: cpus 4 against 8",

@@ -31,6 +31,8 @@ pub(super) struct LoadFold {
     pub(super) unanswered: UnansweredWaits,
     /// The latest report of each probe.
     pub(super) probes: BTreeMap<u64, ProbeReport>,
+    /// The probes that were due one interval before the last.
+    pub(super) probes_due_before: u64,
     pub(super) joined_most: u64,
     pub(super) active_most: u64,
     pub(super) memory: MemoryFold,
@@ -41,6 +43,12 @@ pub(super) struct LoadFold {
 }
 
 impl LoadFold {
+    /// Returns the probes that were due and had subscribers.
+    pub(super) fn probes_due(&self) -> u64 {
+        let probe = &self.last.probe;
+        probe.intended.saturating_sub(probe.skipped)
+    }
+
     pub(super) fn add(&mut self, load: &LoadInterval, at_ms: u64, step: &mut Step) {
         let (before, now) = (&self.last.counters, &load.counters);
         let grown = now.since(before);
@@ -91,6 +99,7 @@ impl LoadFold {
         if !load.is_leaving() {
             self.missing_before_leaving = missing(now);
         }
+        self.probes_due_before = self.probes_due();
         self.last = load.without_measured();
     }
 
@@ -132,4 +141,30 @@ fn missing(counters: &crate::LoadCounters) -> u64 {
 /// Returns the number of turns that have not begun, except turns lost to an error.
 fn backlog(counters: &crate::LoadCounters) -> u64 {
     counters.turns_intended.saturating_sub(counters.turns_started + counters.turns_failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runfile::{RunEndReason, RunHeader};
+    use crate::{Interval, Summary, SummaryFold};
+
+    #[test]
+    fn a_probe_that_was_just_due_is_missing_only_an_interval_later() {
+        let mut fold = SummaryFold::new(&RunHeader::default());
+        let mut add = |second: u64| {
+            let mut load = LoadInterval::default();
+            load.probe.intended = 1;
+            let span_ms = 1_000;
+            let load = Some(load);
+            fold.add(&Interval { at_ms: second * 1_000, span_ms, load, ..Interval::default() });
+            let is_missing = |summary: Summary| {
+                summary.validity.reasons.iter().any(|reason| reason.contains("1 of 1 probes"))
+            };
+            let over = is_missing(fold.finish(Some(RunEndReason::Finished), 0));
+            (is_missing(fold.finish(None, 0)), over)
+        };
+        assert_eq!(add(1), (false, true));
+        assert_eq!(add(2), (true, true));
+    }
 }

@@ -32,7 +32,7 @@ error: `every` has no `do`
 7 |   - every: {rate: 1/s}
   |            ^^^^^^^^^^^ `do` is missing, for example `do: [send: ping]`
 
-error: `repeat` needs `times` or `for`
+error: `repeat` needs `times`, `for` or `while`
  --> test.yaml:8:5
   |
 8 |   - repeat: {do: []}
@@ -162,5 +162,136 @@ error: already connected
   |           ^^^^^^^ add a `close` before it
   |
   = help: this happens from the second turn of the loop
+"#);
+}
+
+#[test]
+fn branches_and_their_conditions() {
+    let shown = user(
+        "  - connect
+  - if: {condition: '${user.id} <', do: [wait: 1s]}
+  - if: {condition: '', do: [wait: 1s]}
+  - if: {condition: '${usr.id} < 5 < 6', do: [wait: 1s]}
+  - if: {do: [wait: 1s], otherwise: []}
+  - if: {condition: '${user.id} < 5', do: [close]}
+  - choose: [{do: [wait: 1s]}]
+  - choose: {do: [wait: 1s]}
+  - choose: [{weight: 0, do: [wait: 1s]}, {do: []}]
+  - foreach: {name: user, in: [], do: [wait: 1s]}
+  - foreach: {name: room, in: a, do: [send: '${rom}']}
+  - repeat: {times: 2, while: '1', do: [wait: 1s]}
+  - repeat: {do: [wait: 1s]}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `<` stands between two values
+ --> test.yaml:5:33
+  |
+5 |   - if: {condition: '${user.id} <', do: [wait: 1s]}
+  |                                 ^ for example ${count} < 10
+
+error: the condition is empty
+ --> test.yaml:6:21
+  |
+6 |   - if: {condition: '', do: [wait: 1s]}
+  |                     ^^ for example ${count} < 10
+
+error: `<` stands between two values
+ --> test.yaml:7:32
+  |
+7 |   - if: {condition: '${usr.id} < 5 < 6', do: [wait: 1s]}
+  |                                ^ for example ${count} < 10
+
+error: `if` has no `condition`
+ --> test.yaml:8:9
+  |
+8 |   - if: {do: [wait: 1s], otherwise: []}
+  |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ `condition` is missing, for example `condition: "${user.id} < 10"`
+
+error: unknown key `otherwise` in `if`
+ --> test.yaml:8:26
+  |
+8 |   - if: {do: [wait: 1s], otherwise: []}
+  |                          ^^^^^^^^^ not known here
+  |
+  = help: expected one of: `condition`, `do`, `else`
+
+error: `choose` needs at least two lists of steps
+  --> test.yaml:10:13
+   |
+10 |   - choose: [{do: [wait: 1s]}]
+   |             ^^^^^^^^^^^^^^^^^^ add another one
+
+error: `choose` must be a list such as [{weight: 9, do: [...]}, {do: [...]}]
+  --> test.yaml:11:13
+   |
+11 |   - choose: {do: [wait: 1s]}
+   |             ^^^^^^^^^^^^^^^^ found a mapping
+
+error: this weight cannot be used
+  --> test.yaml:12:23
+   |
+12 |   - choose: [{weight: 0, do: [wait: 1s]}, {do: []}]
+   |                       ^ at least 1, at most 1000000
+
+error: `do` has no steps
+  --> test.yaml:12:48
+   |
+12 |   - choose: [{weight: 0, do: [wait: 1s]}, {do: []}]
+   |                                                ^^ add at least one
+
+error: `user` cannot name a value
+  --> test.yaml:13:21
+   |
+13 |   - foreach: {name: user, in: [], do: [wait: 1s]}
+   |                     ^^^^ a letter, then letters, digits and _; not user, env, sent, counter or probe
+
+error: `in` has 0 values
+  --> test.yaml:13:31
+   |
+13 |   - foreach: {name: user, in: [], do: [wait: 1s]}
+   |                               ^^ at least 1, at most 100
+
+error: `in` must be a list such as [a, b]
+  --> test.yaml:14:31
+   |
+14 |   - foreach: {name: room, in: a, do: [send: '${rom}']}
+   |                               ^ found a single value
+
+error: unknown variable `rom`
+  --> test.yaml:14:48
+   |
+14 |   - foreach: {name: room, in: a, do: [send: '${rom}']}
+   |                                                ^^^ did you mean `room`?
+
+error: `repeat` has two ends
+  --> test.yaml:15:24
+   |
+15 |   - repeat: {times: 2, while: '1', do: [wait: 1s]}
+   |                        ^^^^^ use only one of `times`, `for` and `while`
+
+error: `repeat` needs `times`, `for` or `while`
+  --> test.yaml:16:5
+   |
+16 |   - repeat: {do: [wait: 1s]}
+   |     ^^^^^^ for example `times: 10`
+"#);
+}
+
+#[test]
+fn lists_that_end_differently() {
+    let shown = user(
+        "  - connect
+  - if: {condition: '${user.id} < 5', do: [close]}
+  - choose: [{do: [close, connect]}, {do: [stay]}]
+  - send: a
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: its lists of steps end differently
+ --> test.yaml:5:5
+  |
+5 |   - if: {condition: '${user.id} < 5', do: [close]}
+  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ after each the user must have the same connection and the same topics
 "#);
 }

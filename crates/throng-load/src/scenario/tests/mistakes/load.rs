@@ -48,7 +48,7 @@ error: unknown key `rmap` in a load phase
 4 |   - rmap: {to: 1, over: 1s}
   |     ^^^^ did you mean `ramp`?
   |
-  = help: expected one of: `ramp`, `hold`, `arrivals`
+  = help: expected one of: `ramp`, `hold`, `arrivals`, `steps`, `spike`, `loop`
 
 error: unknown key `form` in `hold`
  --> test.yaml:5:12
@@ -198,5 +198,227 @@ error: each phase needs its own list item
   |
 5 |     hold: {for: 1m}
   |     ^^^^ start this one with `- `
+"#);
+}
+
+#[test]
+fn ramps_that_are_impossible() {
+    let shown = load(
+        "  - ramp: {to: 100, over: 1m, curve: exponental}
+  - arrivals: {rate: {from: 0/s, to: 10/s, curve: exponential}, for: 1m}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: unknown `curve` `exponental`
+ --> test.yaml:4:38
+  |
+4 |   - ramp: {to: 100, over: 1m, curve: exponental}
+  |                                      ^^^^^^^^^^ did you mean `exponential`?
+  |
+  = help: expected one of: `linear`, `exponential`
+
+error: an exponential rate never reaches zero
+ --> test.yaml:5:29
+  |
+5 |   - arrivals: {rate: {from: 0/s, to: 10/s, curve: exponential}, for: 1m}
+  |                             ^^^ more than 0, such as 1/s
+  |
+  = help: it grows by the same factor in equal times
+"#);
+}
+
+#[test]
+fn stairs_that_are_impossible() {
+    let shown = load(
+        "  - steps: {from: 100, to: 1k, each: 30s}
+  - steps: {from: 100, to: 1k, by: 100, count: 10, each: 30s}
+  - steps: {from: 100, to: 1k/s, by: 100, each: 30s}
+  - steps: {from: 0, to: 1k, by: 100, each: 30s}
+  - steps: {from: 100, to: 1k, by: 10/s, each: 30s}
+  - steps: {from: 100, to: 1M, by: 1, each: 30s}
+  - steps: {from: 100, to: 1k, count: 1, each: 0s, spacing: even}
+  - steps: {from: 10/s, to: 10/s, by: 0/s}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `steps` needs `by` or `count`
+ --> test.yaml:4:12
+  |
+4 |   - steps: {from: 100, to: 1k, each: 30s}
+  |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ for example `by: 100`
+
+error: `steps` has both `by` and `count`
+ --> test.yaml:5:41
+  |
+5 |   - steps: {from: 100, to: 1k, by: 100, count: 10, each: 30s}
+  |                                         ^^^^^ use only one of them
+
+error: `steps` go from a number of users to a rate, or back
+ --> test.yaml:6:28
+  |
+6 |   - steps: {from: 100, to: 1k/s, by: 100, each: 30s}
+  |                            ^^^^ write both as users (`100`), or both as arrivals (`100/s`)
+
+error: the first step has no users
+ --> test.yaml:7:19
+  |
+7 |   - steps: {from: 0, to: 1k, by: 100, each: 30s}
+  |                   ^ begin with the first that has
+
+error: `by` is a rate
+ --> test.yaml:8:36
+  |
+8 |   - steps: {from: 100, to: 1k, by: 10/s, each: 30s}
+  |                                    ^^^^ a number of users, such as 100
+
+error: `by: 1` makes more than 10k steps
+ --> test.yaml:9:36
+  |
+9 |   - steps: {from: 100, to: 1M, by: 1, each: 30s}
+  |                                    ^ make each step higher
+
+error: `each` is zero
+  --> test.yaml:10:48
+   |
+10 |   - steps: {from: 100, to: 1k, count: 1, each: 0s, spacing: even}
+   |                                                ^^ must be more than 0s
+
+error: `spacing` is for arrivals
+  --> test.yaml:10:52
+   |
+10 |   - steps: {from: 100, to: 1k, count: 1, each: 0s, spacing: even}
+   |                                                    ^^^^^^^ remove it, or write rates
+
+error: `steps` has no `each`
+  --> test.yaml:11:12
+   |
+11 |   - steps: {from: 10/s, to: 10/s, by: 0/s}
+   |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ `each` is missing, for example `each: 30s`
+
+error: all steps have the same height
+  --> test.yaml:11:29
+   |
+11 |   - steps: {from: 10/s, to: 10/s, by: 0/s}
+   |                             ^^^^ that is `hold`, or one `arrivals`
+"#);
+}
+
+#[test]
+fn spikes_that_are_impossible() {
+    let shown = load(
+        "  - ramp: {to: 100, over: 1m}
+  - spike: {to: 100, for: 10s}
+  - spike: {to: 1k/s, for: 10s}
+  - steps: {from: 100, to: 200, by: 50, each: 10s}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: there are 100 users already
+ --> test.yaml:5:5
+  |
+5 |   - spike: {to: 100, for: 10s}
+  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^ a spike must change the number of users
+
+error: `arrivals` cannot follow `ramp` or `hold`
+ --> test.yaml:6:5
+  |
+6 |   - spike: {to: 1k/s, for: 10s}
+  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^ a load has one model
+  |
+  = help: a load is either closed (`ramp`: a fixed number of users that repeat their steps) or open (`arrivals`: users arrive by the clock and run once); `hold` works with both
+
+error: there are 100 users already
+ --> test.yaml:7:5
+  |
+7 |   - steps: {from: 100, to: 200, by: 50, each: 10s}
+  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the first step must change the number of users; begin with the next one
+"#);
+    let shown = load(
+        "  - spike: {to: 100, over: 0s, spacing: even}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `spike` has no `for`
+ --> test.yaml:4:12
+  |
+4 |   - spike: {to: 100, over: 0s, spacing: even}
+  |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ `for` is missing, for example `for: 30s`
+
+error: `over` is zero
+ --> test.yaml:4:28
+  |
+4 |   - spike: {to: 100, over: 0s, spacing: even}
+  |                            ^^ must be more than 0s
+
+error: `spacing` is for arrivals
+ --> test.yaml:4:32
+  |
+4 |   - spike: {to: 100, over: 0s, spacing: even}
+  |                                ^^^^^^^ remove it, or write `to` as a rate
+"#);
+}
+
+#[test]
+fn loops_that_are_impossible() {
+    let shown = load(
+        "  - loop: {times: 0, do: [hold: {for: 1m}]}
+  - loop: {times: 3, do: []}
+  - loop: {do: [hold: {four: 1m}]}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `times` is zero
+ --> test.yaml:4:19
+  |
+4 |   - loop: {times: 0, do: [hold: {for: 1m}]}
+  |                   ^ at least 1
+
+error: `do` has no phase
+ --> test.yaml:5:26
+  |
+5 |   - loop: {times: 3, do: []}
+  |                          ^^ add at least one
+
+error: `loop` has no `times`
+ --> test.yaml:6:11
+  |
+6 |   - loop: {do: [hold: {four: 1m}]}
+  |           ^^^^^^^^^^^^^^^^^^^^^^^^ `times` is missing, for example `times: 3`
+
+error: unknown key `four` in `hold`
+ --> test.yaml:6:24
+  |
+6 |   - loop: {do: [hold: {four: 1m}]}
+  |                        ^^^^ did you mean `for`?
+  |
+  = help: expected one of: `for`
+"#);
+    let shown = load(
+        "  - loop:
+      times: 3
+      do:
+        - ramp: {to: 100, over: 1m}
+        - hold: {for: 1m}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: there are 100 users already
+ --> test.yaml:7:11
+  |
+7 |         - ramp: {to: 100, over: 1m}
+  |           ^^^^^^^^^^^^^^^^^^^^^^^^^ a ramp must change the number of users; did you mean `hold`?
+  |
+  = help: this is turn 2 of `loop`, which begins where turn 1 ended
+"#);
+    let shown = load(
+        "  - loop: {times: 1G, do: [steps: {from: 1, to: 9, by: 1, each: 1s}]}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: more than 10k phases
+ --> test.yaml:4:28
+  |
+4 |   - loop: {times: 1G, do: [steps: {from: 1, to: 9, by: 1, each: 1s}]}
+  |                            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ each turn of a loop counts; repeat it less often
 "#);
 }

@@ -1,5 +1,7 @@
 //! Mistakes in probes.
 
+use crate::scenario::Scenario;
+
 use super::whole;
 
 fn probe(protocol: &str, probe: &str) -> String {
@@ -19,7 +21,7 @@ error: unknown key `brodcast` in a probe
 7 |     brodcast: {topic: lobby}
   |     ^^^^^^^^ did you mean `broadcast`?
   |
-  = help: expected one of: `every`, `broadcast`, `timeout`, `to_sender`
+  = help: expected one of: `every`, `broadcast`, `timeout`, `to_sender`, `members`
 "#);
     let shown = probe(
         "phoenix",
@@ -118,5 +120,39 @@ error: a probe needs messages, and plain TCP has none
   |
 4 | probe: [{every: 10s, broadcast: {text: hi}}]
   |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ use a `ws://` target
+"#);
+}
+
+#[test]
+fn members_and_marks_that_cannot_be() {
+    let shown = Scenario::parse(
+        "target: ws://h:1/
+load: [ramp: {to: 1, over: 1s}]
+user: [connect, send: 'a ${probe}']
+probe:
+  - every: 1s
+    members: '${random(1,2)} == 1'
+    broadcast: {text: 'a ${room}'}
+",
+        "test.yaml",
+    );
+    insta::assert_snapshot!(shown.expect_err("mistakes").render(false), @r#"
+error: `probe` is the mark of a probe
+ --> test.yaml:3:28
+  |
+3 | user: [connect, send: 'a ${probe}']
+  |                            ^^^^^ it belongs in the `broadcast` of a probe
+
+error: a user must stay a member
+ --> test.yaml:6:14
+  |
+6 |     members: '${random(1,2)} == 1'
+  |              ^^^^^^^^^^^^^^^^^^^^^ random, choice, uuid, time and counter change
+
+error: unknown variable `room`
+ --> test.yaml:7:28
+  |
+7 |     broadcast: {text: 'a ${room}'}
+  |                            ^^^^ use user.id, counter, env.NAME or random(a,b); a plain `${` is written `$${`
 "#);
 }

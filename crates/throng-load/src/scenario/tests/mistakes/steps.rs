@@ -17,7 +17,7 @@ error: unknown step `conect`
 4 |   - conect
   |     ^^^^^^ did you mean `connect`?
   |
-  = help: expected one of: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `transaction`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `every`, `repeat`, `foreach`, `if`, `choose`, `stay`, `close`
 
 error: unknown step `wiat`
  --> test.yaml:5:5
@@ -25,7 +25,7 @@ error: unknown step `wiat`
 5 |   - wiat: 1s
   |     ^^^^ did you mean `wait`?
   |
-  = help: expected one of: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `transaction`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `every`, `repeat`, `foreach`, `if`, `choose`, `stay`, `close`
 
 error: unknown step `subscribe`
  --> test.yaml:6:5
@@ -33,7 +33,7 @@ error: unknown step `subscribe`
 6 |   - subscribe: news
   |     ^^^^^^^^^ not known here
   |
-  = help: expected one of: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `transaction`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `every`, `repeat`, `foreach`, `if`, `choose`, `stay`, `close`
 "#);
 }
 
@@ -162,14 +162,6 @@ error: a variable is not closed
   |
 5 |   - send: "hello ${counter\n"
   |           ^^^^^^^^^^^^^^^^^^^ `}` is missing; a plain `${` is written `$${`
-
-error: `expect` cannot contain variables
- --> test.yaml:6:13
-  |
-6 |   - expect: ${counter}
-  |             ^^^^^^^^^^ a plain `${` is written `$${`
-  |
-  = help: where the answer varies, wait for `{bytes: n}` or `{until: text}`
 "#);
 }
 
@@ -250,5 +242,94 @@ error: `wait` must be a duration with an optional spread, such as 1s or 1s ±10%
   |
 5 |   - wait: 1s ±10
   |               ^^ the unit is missing
+"#);
+}
+
+#[test]
+fn laws_of_think_times_that_are_impossible() {
+    let shown = user(
+        "  - wait: exponentail(2s)
+  - wait: exponential(2)
+  - wait: exponential(2s, 30s)
+  - wait: exponential(2s, max 1s)
+  - wait: exponential(0s)
+  - wait: \"uniform(3s, 1s)\"
+  - wait: lognormal(median 2s, p95 2s)
+  - wait: lognormal(median 2s
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: unknown think time `exponentail`
+ --> test.yaml:4:11
+  |
+4 |   - wait: exponentail(2s)
+  |           ^^^^^^^^^^^ did you mean `exponential`?
+  |
+  = help: expected one of: `uniform`, `exponential`, `lognormal`
+
+error: a value of `wait` must be a duration such as 250ms, 15m or 1h30m
+ --> test.yaml:5:23
+  |
+5 |   - wait: exponential(2)
+  |                       ^ the unit is missing
+
+error: `exponential` takes other values
+ --> test.yaml:6:23
+  |
+6 |   - wait: exponential(2s, 30s)
+  |                       ^^^^^^^ such as `exponential(2s, max 30s)`
+
+error: `max` is too short
+ --> test.yaml:7:27
+  |
+7 |   - wait: exponential(2s, max 1s)
+  |                           ^^^^^^ must be at least the first value
+
+error: this think time is zero
+ --> test.yaml:8:23
+  |
+8 |   - wait: exponential(0s)
+  |                       ^^ must be more than 0s
+
+error: `uniform` goes down
+ --> test.yaml:9:20
+  |
+9 |   - wait: "uniform(3s, 1s)"
+  |                    ^^ the shorter one comes first
+
+error: `p95` is not above the median
+  --> test.yaml:10:32
+   |
+10 |   - wait: lognormal(median 2s, p95 2s)
+   |                                ^^^^^^ must be more than the median
+
+error: `lognormal` has no closing `)`
+  --> test.yaml:11:11
+   |
+11 |   - wait: lognormal(median 2s
+   |           ^^^^^^^^^^^^^^^^^^^ such as `lognormal(median 2s, p95 10s, max 30s)`
+"#);
+}
+
+#[test]
+fn a_period_that_is_impossible() {
+    let shown = user(
+        "  - connect
+  - every: {period: 5s ±51%, for: 1m, do: [send: a]}
+  - every: {period: 0s ±10%, for: 1m, do: [send: a]}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `period` varies by more than 50%
+ --> test.yaml:5:21
+  |
+5 |   - every: {period: 5s ±51%, for: 1m, do: [send: a]}
+  |                     ^^^^^^^ at most ±50%: beyond it, turns would change places
+
+error: `period` is zero
+ --> test.yaml:6:21
+  |
+6 |   - every: {period: 0s ±10%, for: 1m, do: [send: a]}
+  |                     ^^^^^^^ must be more than 0s
 "#);
 }

@@ -25,7 +25,7 @@ error: unknown step `jion`
 7 |   - jion: {topic: lobby}
   |     ^^^^ not known here
   |
-  = help: expected one of: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `transaction`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `every`, `repeat`, `foreach`, `if`, `choose`, `stay`, `close`
 
 error: a WebSocket cannot be half-closed
  --> test.yaml:8:12
@@ -196,7 +196,12 @@ fn messages_that_cannot_be_sent_or_expected() {
   - send: {json: '{\"a\": }'}
   - send: {json: {a: 0x1F}}
   - expect: {until: x}
-  - expect: {json: {id: \"${user.id}\"}}
+  - expect: {json: {id: \"${uuid()}\"}}
+  - expect: {json: '{\"n\": ${counter}}'}
+  - expect: {json: {n: {$gt: many, $ltt: 5}, name: {$regex: '(a'}, kind: {$in: open}}}
+  - expect: {one_of: [ok], capture: {id: $.user.id}}
+  - expect: {text: ok, capture: {user: /id, the name: name}}
+  - send: {json: {id: \"${id}\", last: \"${sent.id}\"}}
   - expect: {skip_others: true}
   - expect: {text: a, skip_others: maybe}
 ",
@@ -214,7 +219,7 @@ error: unknown key `hex` in `send`
 6 |   - send: {hex: de ad}
   |            ^^^ not known here
   |
-  = help: expected one of: `text`, `json`, `binary`, `random`
+  = help: expected one of: `text`, `json`, `binary`, `random`, `reply`
 
 error: `binary` must be bytes in hexadecimal such as de ad be ef
  --> test.yaml:7:20
@@ -246,7 +251,7 @@ error: `expect` needs exactly one pattern
   --> test.yaml:11:13
    |
 11 |   - expect: {until: x}
-   |             ^^^^^^^^^^ one of `text`, `json`, `binary`, `bytes` and `contains`
+   |             ^^^^^^^^^^ one of `text`, `json`, `binary`, `bytes`, `contains`, `regex` and `one_of`
 
 error: unknown key `until` in `expect`
   --> test.yaml:11:14
@@ -254,26 +259,84 @@ error: unknown key `until` in `expect`
 11 |   - expect: {until: x}
    |              ^^^^^ not known here
    |
-   = help: expected one of: `text`, `json`, `binary`, `bytes`, `contains`, `skip_others`, `timeout`, `name`
+   = help: expected one of: `text`, `json`, `binary`, `bytes`, `contains`, `regex`, `one_of`, `capture`, `skip_others`, `timeout`
 
-error: `expect` cannot contain variables
-  --> test.yaml:12:20
+error: `uuid` cannot be expected: each use has another value
+  --> test.yaml:12:26
    |
-12 |   - expect: {json: {id: "${user.id}"}}
-   |                    ^^^^^^^^^^^^^^^^^^ leave out what varies
+12 |   - expect: {json: {id: "${uuid()}"}}
+   |                          ^^^^^^^^^ use `${sent}` or `${sent.member}`, the message that was sent
    |
-   = help: a message may contain more than what is expected
+   = help: `set: {name: ...}` before the `send` keeps a value for both
 
-error: `expect` needs exactly one pattern
-  --> test.yaml:13:13
+error: JSON that is written as one text has no variables in an `expect`
+  --> test.yaml:13:20
    |
-13 |   - expect: {skip_others: true}
-   |             ^^^^^^^^^^^^^^^^^^^ one of `text`, `json`, `binary`, `bytes` and `contains`
+13 |   - expect: {json: '{"n": ${counter}}'}
+   |                    ^^^^^^^^^^^^^^^^^^^ write it as YAML: {id: "${user.id}"}
+   |
+   = help: there, a text that is one variable also matches a number
 
-error: unknown `skip_others` `maybe`
+error: `$gt` compares with a number
+  --> test.yaml:14:30
+   |
+14 |   - expect: {json: {n: {$gt: many, $ltt: 5}, name: {$regex: '(a'}, kind: {$in: open}}}
+   |                              ^^^^ for example {n: {$gt: 5}}
+
+error: unknown comparison `$ltt`
   --> test.yaml:14:36
    |
-14 |   - expect: {text: a, skip_others: maybe}
+14 |   - expect: {json: {n: {$gt: many, $ltt: 5}, name: {$regex: '(a'}, kind: {$in: open}}}
+   |                                    ^^^^ did you mean `$lt`?
+   |
+   = help: expected one of: `$exists`, `$lt`, `$lte`, `$gt`, `$gte`, `$ne`, `$regex`, `$in`
+
+error: this regular expression cannot be used
+  --> test.yaml:14:61
+   |
+14 |   - expect: {json: {n: {$gt: many, $ltt: 5}, name: {$regex: '(a'}, kind: {$in: open}}}
+   |                                                             ^^^^ unclosed group
+
+error: `$in` must be a list such as [open, closed]
+  --> test.yaml:14:80
+   |
+14 |   - expect: {json: {n: {$gt: many, $ltt: 5}, name: {$regex: '(a'}, kind: {$in: open}}}
+   |                                                                                ^^^^ found a single value
+
+error: `one_of` needs at least two patterns
+  --> test.yaml:15:22
+   |
+15 |   - expect: {one_of: [ok], capture: {id: $.user.id}}
+   |                      ^^^^ add another one
+
+error: a place in JSON is a JSON pointer such as /user/id
+  --> test.yaml:15:42
+   |
+15 |   - expect: {one_of: [ok], capture: {id: $.user.id}}
+   |                                          ^^^^^^^^^ write /user/id
+
+error: `user` cannot name a value
+  --> test.yaml:16:34
+   |
+16 |   - expect: {text: ok, capture: {user: /id, the name: name}}
+   |                                  ^^^^ a letter, then letters, digits and _; not user, env, sent, counter or probe
+
+error: `the name` cannot name a value
+  --> test.yaml:16:45
+   |
+16 |   - expect: {text: ok, capture: {user: /id, the name: name}}
+   |                                             ^^^^^^^^ a letter, then letters, digits and _; not user, env, sent, counter or probe
+
+error: `expect` needs exactly one pattern
+  --> test.yaml:18:13
+   |
+18 |   - expect: {skip_others: true}
+   |             ^^^^^^^^^^^^^^^^^^^ one of `text`, `json`, `binary`, `bytes`, `contains`, `regex` and `one_of`
+
+error: unknown `skip_others` `maybe`
+  --> test.yaml:19:36
+   |
+19 |   - expect: {text: a, skip_others: maybe}
    |                                    ^^^^^ not known here
    |
    = help: expected one of: `true`, `false`

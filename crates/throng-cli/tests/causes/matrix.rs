@@ -1,72 +1,76 @@
-//! The results of all walls, and the document that keeps them.
+//! The results of all causes of a kind, and the part of the document that keeps them.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::thread;
 
 use super::machine::Others;
-use super::{Provoked, Wall};
+use super::{Cause, Kind, Provoked};
 
-/// The rows of all walls.
-#[derive(Default)]
+/// The rows of all causes of a kind.
 pub(crate) struct Matrix {
+    kind: &'static Kind,
     rows: Vec<Row>,
 }
 
-/// One wall, and its diagnosis.
+/// One cause, and its diagnosis.
 pub(crate) struct Row {
-    wall: &'static Wall,
+    cause: &'static Cause,
     found: Result<Found, Unprovoked>,
 }
 
-/// The diagnosis of a wall.
+/// The diagnosis of a cause.
 #[derive(Debug)]
 struct Found {
     ids: Vec<String>,
+    /// The verdict and the first finding.
+    text: String,
     verdict: String,
 }
 
 /// The reason why there is no diagnosis.
 #[derive(Debug)]
 enum Unprovoked {
-    /// This machine lacks something for the wall.
+    /// This machine lacks something for the cause.
     Skipped(String),
-    /// The wall failed unexpectedly.
+    /// The cause failed unexpectedly.
     Broken,
 }
 
 impl Row {
-    /// Provokes the wall. If the doctor missed it while other programs used much of the CPUs,
-    /// provokes it once more, because the result then includes the other programs. A wall of the
-    /// CPUs is skipped, with a message, if they use the CPUs again. A wall that is missed on a
-    /// quiet machine counts as missed.
-    pub(crate) fn of(wall: &'static Wall) -> Self {
-        let (row, share) = Self::once(wall);
+    /// Provokes the cause. If the doctor missed it while other programs used much of the CPUs,
+    /// provokes it once more, because the result then includes the other programs. A cause of the
+    /// CPUs, or of a kind that needs quiet, is skipped, with a message, if they use the CPUs again.
+    /// A cause that is missed on a quiet machine counts as missed.
+    pub(crate) fn of(kind: &Kind, cause: &'static Cause) -> Self {
+        let (row, share) = Self::once(cause);
         if row.is_met() || row.is_skipped() || share <= OTHERS_DISTURB {
             return row;
         }
         let had = |share: f64| format!("other programs used {:.0} % of the CPUs", share * 100.0);
         println!("{row}\n  once more: {}", had(share));
-        let (row, share) = Self::once(wall);
-        if row.is_met() || !wall.is_of_cpus || share <= OTHERS_DISTURB {
+        let (row, share) = Self::once(cause);
+        let needs_quiet = cause.is_of_cpus || kind.needs_quiet;
+        if row.is_met() || !needs_quiet || share <= OTHERS_DISTURB {
             row
         } else {
             Self { found: Err(Unprovoked::Skipped(had(share))), ..row }
         }
     }
 
-    /// Provokes the wall once. Returns the share of the CPUs that other programs used meanwhile,
+    /// Provokes the cause once. Returns the share of the CPUs that other programs used meanwhile,
     /// too.
-    fn once(wall: &'static Wall) -> (Self, f64) {
+    fn once(cause: &'static Cause) -> (Self, f64) {
         let others = Others::watch();
-        let row = Self { wall, found: diagnosed(wall) };
+        let row = Self { cause, found: diagnosed(cause) };
         (row, others.share())
     }
 
     fn is_met(&self) -> bool {
-        self.found
-            .as_ref()
-            .is_ok_and(|found| found.ids.first().map(String::as_str) == self.wall.expected)
+        self.found.as_ref().is_ok_and(|found| {
+            found.ids.first().map(String::as_str) == self.cause.expected
+                && self.cause.says.iter().all(|words| found.text.contains(words))
+        })
     }
 
     fn is_skipped(&self) -> bool {
@@ -75,7 +79,7 @@ impl Row {
 
     /// Returns the row of the document.
     fn markdown(&self) -> String {
-        let expected = self.wall.expected.map_or_else(|| "none".to_owned(), code);
+        let expected = self.cause.expected.map_or_else(|| "none".to_owned(), code);
         let (first, also) = match &self.found {
             Ok(found) => {
                 let mut ids = found.ids.iter().map(|id| code(id));
@@ -84,47 +88,56 @@ impl Row {
             }
             Err(_) => ("not provoked".to_owned(), String::new()),
         };
-        let mark = if self.is_met() { "" } else { " **(missed)**" };
-        format!("| {} | {} | {expected} | {first}{mark} | {also} |", self.wall.name, self.wall.what)
+        let mark = if self.is_met() || self.is_skipped() { "" } else { " **(missed)**" };
+        format!(
+            "| {} | {} | {expected} | {first}{mark} | {also} |",
+            self.cause.name, self.cause.what
+        )
     }
 }
 
 impl Matrix {
+    pub(crate) fn new(kind: &'static Kind) -> Self {
+        Self { kind, rows: Vec::new() }
+    }
+
     pub(crate) fn add(&mut self, row: Row) {
         self.rows.push(row);
     }
 
-    /// Sorts the rows in this order.
-    pub(crate) fn in_order_of(mut self, walls: impl Iterator<Item = &'static Wall>) -> Self {
-        let names: Vec<_> = walls.map(|wall| wall.name).collect();
-        self.rows.sort_by_key(|row| names.iter().position(|name| *name == row.wall.name));
+    /// Sorts the rows in the order of the causes.
+    pub(crate) fn in_order(mut self) -> Self {
+        let names: Vec<_> = self.kind.causes().map(|cause| cause.name).collect();
+        self.rows.sort_by_key(|row| names.iter().position(|name| *name == row.cause.name));
         self
     }
 
-    /// Asserts that every wall was found first, and nothing on a clean run.
+    /// Asserts that every cause was found first, and nothing on a clean run.
     pub(crate) fn check(&self) {
         let ran = self.rows.iter().filter(|row| !row.is_skipped());
-        let missed: Vec<_> = ran.filter(|row| !row.is_met()).map(|row| row.wall.name).collect();
+        let missed: Vec<_> = ran.filter(|row| !row.is_met()).map(|row| row.cause.name).collect();
         assert!(missed.is_empty(), "not named, see above: {}", missed.join(", "));
     }
 
     /// Writes the matrix into its document.
     pub(crate) fn write(&self) {
         let text = std::fs::read_to_string(document()).unwrap();
+        let [begin, end] = self.kind.marks();
         let (before, rest) =
-            text.split_once(BEGIN).expect("the document contains the start mark of the matrix");
+            text.split_once(&begin).expect("the document contains the start mark of the matrix");
         let (_, after) =
-            rest.split_once(END).expect("the document contains the end mark of the matrix");
+            rest.split_once(&end).expect("the document contains the end mark of the matrix");
         let rows: Vec<_> = self.rows.iter().map(Row::markdown).collect();
         let verdicts = self.rows.iter().filter_map(|row| {
             let found = row.found.as_ref().ok()?;
-            Some(format!("- *{}*: {}", row.wall.name, without_paths(&found.verdict)))
+            Some(format!("- *{}*: {}", row.cause.name, without_paths(&found.verdict)))
         });
         let verdicts: Vec<_> = verdicts.collect();
         let made = format!(
-            "{before}{BEGIN}\n| wall | what is done | must come first | came first | also |\n\
+            "{before}{begin}\n| {} | what is done | must come first | came first | also |\n\
              |---|---|---|---|---|\n{}\n\n\
-             What the first line of each report said:\n\n{}\n{END}{after}",
+             What the first line of each report said:\n\n{}\n{end}{after}",
+            self.kind.singular,
             rows.join("\n"),
             verdicts.join("\n"),
         );
@@ -134,26 +147,35 @@ impl Matrix {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.wall.name;
+        let name = self.cause.name;
         match &self.found {
             Err(Unprovoked::Skipped(reason)) => write!(f, "skipped: {name}: {reason}"),
             Err(Unprovoked::Broken) => write!(f, "BROKEN {name}: see above"),
             Ok(found) => {
                 let mark = if self.is_met() { "ok    " } else { "MISSED" };
-                let expected = self.wall.expected.unwrap_or("nothing");
+                let expected = self.cause.expected.unwrap_or("nothing");
                 write!(f, "{mark} {name}: expected {expected}, found [{}]", found.ids.join(", "))?;
-                write!(f, "\n         {}", found.verdict)
+                if self.is_met() {
+                    write!(f, "\n         {}", found.verdict)
+                } else {
+                    let says = self.cause.says;
+                    write!(f, "\n         wanted words: {says:?}\n         {}", found.text)
+                }
             }
         }
     }
 }
 
-/// Prints the walls with their first findings, then the number of found walls.
+/// Prints the causes with their first findings, then the number of found causes.
 impl fmt::Display for Matrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<28} {:<26} {:<26} also", "wall", "must come first", "came first")?;
+        writeln!(
+            f,
+            "{:<28} {:<26} {:<26} also",
+            self.kind.singular, "must come first", "came first"
+        )?;
         for row in &self.rows {
-            let expected = row.wall.expected.unwrap_or("-");
+            let expected = row.cause.expected.unwrap_or("-");
             let (first, also) = match &row.found {
                 Ok(found) => {
                     let first = found.ids.first().map_or("-", String::as_str);
@@ -163,7 +185,7 @@ impl fmt::Display for Matrix {
                 Err(Unprovoked::Broken) => ("(broken)", String::new()),
             };
             let mark = if !row.is_skipped() && !row.is_met() { " <- missed" } else { "" };
-            writeln!(f, "{:<28} {expected:<26} {first:<26} {also}{mark}", row.wall.name)?;
+            writeln!(f, "{:<28} {expected:<26} {first:<26} {also}{mark}", row.cause.name)?;
         }
         let ran = self.rows.iter().filter(|row| !row.is_skipped()).count();
         let met = self.rows.iter().filter(|row| row.is_met()).count();
@@ -171,41 +193,45 @@ impl fmt::Display for Matrix {
     }
 }
 
-/// Checks that the document has a row for each wall, with its expected finding, and no other row.
-pub(crate) fn check_document<'a>(walls: impl Iterator<Item = &'a Wall>) {
+/// Checks that the document has a row for each cause, with its expected finding, and no other row.
+pub(crate) fn check_document(kind: &Kind) {
     let text = std::fs::read_to_string(document()).unwrap();
+    let [begin, end] = kind.marks();
     let matrix =
-        text.split_once(BEGIN).and_then(|(_, rest)| rest.split_once(END)).expect("a matrix").0;
+        text.split_once(&begin).and_then(|(_, rest)| rest.split_once(&end)).expect("a matrix").0;
     let cells =
         |row: &str| row.split(" | ").map(|cell| cell.trim_matches(['|', ' ']).to_owned()).collect();
     let rows: Vec<Vec<String>> =
         matrix.lines().filter(|line| line.starts_with('|')).skip(2).map(cells).collect();
     let documented: Vec<_> = rows.iter().map(|row| (row[0].clone(), row[2].clone())).collect();
-    let there: Vec<_> = walls
-        .map(|wall| (wall.name.to_owned(), wall.expected.map_or_else(|| "none".to_owned(), code)))
+    let there: Vec<_> = kind
+        .causes()
+        .map(|cause| {
+            (cause.name.to_owned(), cause.expected.map_or_else(|| "none".to_owned(), code))
+        })
         .collect();
     assert_eq!(
         documented, there,
-        "write it anew: THRONG_WRITE_MATRIX=1 cargo test -p throng-cli --test walls"
+        "write it anew: THRONG_WRITE_MATRIX=1 cargo test -p throng-cli --test {}",
+        kind.plural
     );
 }
 
-/// Runs a wall on its own thread, which enters the namespaces that the wall needs.
-fn diagnosed(wall: &'static Wall) -> Result<Found, Unprovoked> {
+/// Runs a cause on its own thread, which enters the namespaces that the cause needs.
+fn diagnosed(cause: &'static Cause) -> Result<Found, Unprovoked> {
     let provoke = || -> Provoked {
-        let mut stage = (wall.stage)()?;
-        stage.is_of(wall.name);
-        (wall.provoke)(&mut stage)
+        let mut stage = (cause.stage)()?;
+        stage.is_of(cause.name);
+        (cause.provoke)(&mut stage)
     };
     let summary = thread::scope(|scope| scope.spawn(provoke).join());
     let summary = summary.map_err(|_| Unprovoked::Broken)?.map_err(Unprovoked::Skipped)?;
     let diagnosis = &summary["diagnosis"];
     let findings = diagnosis["findings"].as_array().expect("a diagnosis has findings");
     let ids = findings.iter().map(|finding| finding["id"].as_str().expect("an id").to_owned());
-    Ok(Found {
-        ids: ids.collect(),
-        verdict: diagnosis["verdict"].as_str().expect("a verdict").to_owned(),
-    })
+    let verdict = diagnosis["verdict"].as_str().expect("a verdict").to_owned();
+    let first = findings.first().and_then(|finding| finding["text"].as_str()).unwrap_or_default();
+    Ok(Found { ids: ids.collect(), text: format!("{verdict} {first}"), verdict })
 }
 
 /// Removes the parts in brackets that name files of the test, which no longer exist.
@@ -231,9 +257,6 @@ fn code(id: &str) -> String {
 fn document() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/confusion-matrix.md"))
 }
-
-const BEGIN: &str = "<!-- begin of the matrix -->";
-const END: &str = "<!-- end of the matrix -->";
 
 /// The share of the CPUs from which other programs may cause the finding.
 const OTHERS_DISTURB: f64 = 0.2;

@@ -1,4 +1,4 @@
-//! The stage of a wall: network namespaces that disappear afterwards, the server, and the run
+//! The stage of a cause: network namespaces that disappear afterwards, the server, and the run
 //! against it.
 
 use std::any::Any;
@@ -22,12 +22,12 @@ use super::Provoked;
 /// The server and the generator of a run. All processes end with the stage.
 pub(crate) struct Stage {
     dir: TempDir,
-    wall: &'static str,
+    cause: &'static str,
     /// The fields are dropped in this order: the processes first, then their environment.
     started: Vec<Process>,
     kept: Vec<Box<dyn Any>>,
     link: Option<Isolation>,
-    /// The lock that prevents other walls from changing limits of the whole machine.
+    /// The lock that prevents other causes from changing limits of the whole machine.
     unchanged: Option<File>,
 }
 
@@ -51,12 +51,12 @@ impl Stage {
     fn new(link: Option<Isolation>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let unchanged = hold_unchanged();
-        Self { dir, wall: "", started: Vec::new(), kept: Vec::new(), link, unchanged }
+        Self { dir, cause: "", started: Vec::new(), kept: Vec::new(), link, unchanged }
     }
 
-    /// Sets the name of the wall, from which run files take their name.
-    pub(crate) fn is_of(&mut self, wall: &'static str) {
-        self.wall = wall;
+    /// Sets the name of the cause, from which run files take their name.
+    pub(crate) fn is_of(&mut self, cause: &'static str) {
+        self.cause = cause;
     }
 
     /// Runs lines of shell in the server's namespace.
@@ -73,7 +73,7 @@ impl Stage {
     }
 
     /// Sets sysctls of the whole machine, `(file below /proc/sys, value)`, until the returned value
-    /// is dropped. No other wall runs meanwhile.
+    /// is dropped. No other cause runs meanwhile.
     ///
     /// # Errors
     /// One of them cannot be set.
@@ -109,6 +109,20 @@ impl Stage {
             .unwrap_or_else(|error| panic!("{error}: {line:?} {}", server.stderr()));
         self.started.push(server);
         hello["addr"].as_str().expect("an address").parse().expect("of the usual form")
+    }
+
+    /// Starts a foreign server in the server's namespace, and returns the first line that it
+    /// writes.
+    pub(crate) fn start_server(&mut self, mut command: Command) -> String {
+        piped(command.current_dir(self.dir.path()));
+        let mut server = Process::of(self.spawn_server(command).expect("it starts"));
+        let mut line = String::new();
+        BufReader::new(server.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        if line.is_empty() {
+            panic!("the server wrote nothing: {}", server.stderr());
+        }
+        self.started.push(server);
+        line
     }
 
     /// Starts lines of shell in the generator's namespace, in the background.
@@ -170,13 +184,13 @@ impl Stage {
     /// Starts a run, so that the test can act during it.
     pub(crate) fn start_run(&self, prefix: &[&str], scenario: &str, flags: &[&str]) -> Run {
         std::fs::write(self.path("scenario.yaml"), scenario).unwrap();
-        let record = kept(self.wall);
+        let record = kept(self.cause);
         let mut all = vec!["run", "scenario.yaml", "--json", "-", "--exit-with-parent", "--record"];
         all.push(record.to_str().expect("a plain path"));
         all.extend(USUAL_FLAGS);
         all.extend(flags);
         let command = self.throng(prefix, &all);
-        // An earlier run of the wall left its own.
+        // An earlier run of the cause left its own.
         let _ = std::fs::remove_file(&record);
         Run { process: Process::of(self.spawn_load(command).expect("it starts")), record }
     }
@@ -406,11 +420,11 @@ pub(crate) fn established(port: u16) -> usize {
     text.lines().filter(is_one).count()
 }
 
-/// Returns the path of the run file of a wall.
-fn kept(wall: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("walls");
+/// Returns the path of the run file of a cause.
+fn kept(cause: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME"));
     std::fs::create_dir_all(&folder).unwrap();
-    folder.join(format!("{}.jsonl", wall.replace(' ', "-")))
+    folder.join(format!("{}.jsonl", cause.replace(' ', "-")))
 }
 
 /// Waits until no test changes sysctls of the machine, and prevents changes while the file is open.

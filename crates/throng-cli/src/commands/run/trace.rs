@@ -1,0 +1,127 @@
+//! The lines of the users that `--trace-user` names: on standard error, or in a file.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use clap::Args;
+use throng_load::generator::{TraceMessage, TraceOptions};
+
+use crate::Failure;
+
+/// Flags of the trace.
+#[derive(Debug, Args)]
+pub(super) struct TraceFlags {
+    /// Show every step and message of this user on standard error; `3`, or a list `3,17`;
+    /// repeatable
+    #[arg(long = "trace-user", value_name = "N", value_delimiter = ',')]
+    users: Vec<u64>,
+    /// File for the lines of --trace-user [default: standard error; on a terminal with a live view,
+    /// the run file's name with .trace.txt]
+    #[arg(long = "trace-file", value_name = "FILE", requires = "users")]
+    file: Option<PathBuf>,
+}
+
+/// The thread that writes the lines.
+#[derive(Debug)]
+pub(super) struct TraceWriter {
+    thread: Option<JoinHandle<()>>,
+    /// The file that it writes, if it does not write to standard error.
+    pub(super) file: Option<PathBuf>,
+}
+
+impl TraceFlags {
+    /// Starts to write. Returns what the generator needs, and `None` if no user is watched.
+    /// `is_covered` if a live view covers standard error.
+    pub(super) fn start(
+        &self,
+        record: &Path,
+        is_covered: bool,
+    ) -> Result<Option<(TraceOptions, TraceWriter)>, Failure> {
+        if self.users.is_empty() {
+            return Ok(None);
+        }
+        let beside = || is_covered.then(|| record.with_extension("trace.txt"));
+        let file = self.file.clone().or_else(beside);
+        let out: Box<dyn Write + Send> = match &file {
+            None => Box::new(io::stderr()),
+            Some(path) => {
+                let file = File::create(path).map_err(|error| {
+                    Failure::new(format!("cannot write {}: {error}", path.display()))
+                })?;
+                Box::new(BufWriter::new(file))
+            }
+        };
+        let (sink, lines) = mpsc::sync_channel(LINES_WAITING_MAX);
+        let thread = std::thread::Builder::new()
+            .name("trace".to_owned())
+            .spawn(move || write(&lines, out, TRACE_BYTES_MAX))?;
+        let options = TraceOptions { users: self.users.clone(), is_full: false, sink };
+        Ok(Some((options, TraceWriter { thread: Some(thread), file })))
+    }
+}
+
+impl Drop for TraceWriter {
+    /// Waits until the last line is written. The generator's cores have ended.
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Writes lines until the last sender is gone, and at most `bytes_max` bytes.
+fn write(lines: &Receiver<TraceMessage>, mut out: impl Write, bytes_max: usize) {
+    let mut written = 0;
+    loop {
+        let message = match lines.recv_timeout(FLUSH_AFTER) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => {
+                let _ = out.flush();
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        let TraceMessage::Line { user, text } = message else { continue };
+        if written > bytes_max {
+            continue;
+        }
+        let line = format!("user {user:<4} {text}\n");
+        written += line.len();
+        // A full disk, or a reader that has gone, does not end the run.
+        let _ = out.write_all(line.as_bytes());
+        if written > bytes_max {
+            let _ = writeln!(out, "the trace ends here: it has {bytes_max} bytes");
+        }
+    }
+    let _ = out.flush();
+}
+
+/// Bytes of a trace at most.
+const TRACE_BYTES_MAX: usize = 16 << 20;
+/// Lines that wait to be written.
+const LINES_WAITING_MAX: usize = 1 << 14;
+/// Time without a line after which the lines so far are handed to the file.
+const FLUSH_AFTER: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_has_a_bound_and_says_where_it_ends() {
+        let (sink, lines) = mpsc::sync_channel(10);
+        for text in ["one", "two", "three"] {
+            sink.send(TraceMessage::Line { user: 3, text: text.to_owned() }).unwrap();
+        }
+        sink.send(TraceMessage::Removed { user: 3 }).unwrap();
+        drop(sink);
+        let mut out = Vec::new();
+        write(&lines, &mut out, 20);
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "user 3    one\nuser 3    two\nthe trace ends here: it has 20 bytes\n");
+    }
+}

@@ -1,0 +1,142 @@
+"""A TCP server that answers each message with `ok`, and has one disease.
+
+Usage: answers.py DISEASE [PORT]. It writes its port as the first line, and ends with its standard
+input. Each disease is a function of `DISEASES`: it is awaited before each answer.
+"""
+
+import asyncio
+import os
+import sys
+import threading
+import time
+
+
+class Server:
+    """What all connections share."""
+
+    def __init__(self, disease):
+        self.ail = disease
+        self.began = None
+        self.answers = 0
+        self.connections = 0
+        self.kept = []
+        self.next_pause = None
+        self.lock = asyncio.Semaphore(1)
+        self.pool = asyncio.Semaphore(4)
+
+    def age(self):
+        """Returns the seconds since the first connection."""
+        return time.monotonic() - self.began
+
+    async def serve(self, reader, writer):
+        self.began = self.began or time.monotonic()
+        number = self.connections
+        self.connections += 1
+        try:
+            while await reader.read(4096):
+                self.answers += 1
+                await self.ail(self, number)
+                writer.write(b"ok")
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+
+async def nothing(server, number):
+    pass
+
+
+async def steady(server, number):
+    """Each answer takes the same time: slow, but no disease."""
+    await asyncio.sleep(0.03)
+
+
+async def stall(server, number):
+    """Sleeps for 2 s once, with its only thread."""
+    if server.age() > 3 and not server.kept:
+        server.kept.append(True)
+        time.sleep(2)
+
+
+async def pauses(server, number):
+    """Sleeps for 0.3 s about every second, as a collector that stops the world."""
+    pausing(server, 1.2, lambda: time.sleep(0.3))
+
+
+async def blocks(server, number):
+    """Computes for 0.3 s about every second, in the thread of its event loop."""
+    pausing(server, 1.2, lambda: compute(0.3))
+
+
+def pausing(server, each_s, pause):
+    server.next_pause = server.next_pause or server.age() + each_s
+    if server.age() >= server.next_pause:
+        server.next_pause += each_s
+        pause()
+
+
+async def slower(server, number):
+    """Takes longer for each answer than for the one before: a table that it scans grows."""
+    await asyncio.sleep(server.answers * 0.00025)
+
+
+async def searches(server, number):
+    """Searches all messages so far, in the thread of its event loop."""
+    compute(server.answers * 0.000003)
+    await asyncio.sleep(server.answers * 0.0003)
+
+
+async def leak(server, number):
+    """Keeps 32 KiB of each message."""
+    server.kept.append(os.urandom(32 * 1024))
+
+
+async def lock(server, number):
+    """Holds a lock for 20 ms."""
+    async with server.lock:
+        await asyncio.sleep(0.02)
+
+
+async def pool(server, number):
+    """Needs one of four connections to a database for 100 ms."""
+    async with server.pool:
+        await asyncio.sleep(0.1)
+
+
+async def slow_instance(server, number):
+    """Is slow itself, whatever is asked."""
+    await asyncio.sleep(0.4)
+
+
+def compute(seconds):
+    """Keeps a CPU busy for this much CPU time."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        sum(range(1000))
+
+
+DISEASES = [
+    nothing, steady, stall, pauses, blocks, slower, searches, leak, lock, pool, slow_instance,
+]
+
+
+async def main():
+    disease = {each.__name__: each for each in DISEASES}[sys.argv[1]]
+    port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    server = Server(disease)
+    listener = await asyncio.start_server(server.serve, "127.0.0.1", port, backlog=1024)
+    print(listener.sockets[0].getsockname()[1], flush=True)
+    threading.Thread(target=end_with_stdin, daemon=True).start()
+    await listener.serve_forever()
+
+
+def end_with_stdin():
+    while os.read(0, 4096):
+        pass
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

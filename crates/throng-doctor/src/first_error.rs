@@ -1,0 +1,83 @@
+//! The first error of a kind: what was expected and what came.
+
+use throng_report::RunEventKind;
+
+use crate::outages::events;
+use crate::run_view::RunView;
+
+/// The first error of a kind, as the generator saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FirstError<'a> {
+    /// What a step expected, for people.
+    pub(crate) expected: &'a str,
+    /// What came, for people: quoted between backticks and escaped, or in hexadecimal.
+    pub(crate) got: &'a str,
+}
+
+impl<'a> FirstError<'a> {
+    /// Returns the first error of this kind, if the run file has one.
+    pub(crate) fn of(run: &RunView<'a>, name: &str) -> Option<Self> {
+        events(run).find_map(|(_, event)| match event {
+            RunEventKind::FirstError(first) if first.kind == name => {
+                Some(Self { expected: &first.expected, got: &first.got })
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns a field of an HTTP answer: `location`.
+    pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
+        let head = self.got.strip_prefix('`')?;
+        let head = head.rsplit_once('`').map_or(head, |(head, _)| head);
+        let mut lines = head.split(LINE_END).skip(1);
+        lines.find_map(|line| {
+            let (own, value) = line.split_once(": ")?;
+            own.eq_ignore_ascii_case(name).then_some(value.trim())
+        })
+    }
+}
+
+/// Cuts a text so that it fits into a sentence.
+pub(crate) fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        None => text.to_owned(),
+        // What follows a quotation explains it, and has no room here.
+        Some((end, _)) if quoted(text).len() <= end => quoted(text).to_owned(),
+        // A quotation stays a quotation.
+        Some((at, _)) if text.starts_with('`') => format!("{}…`", &text[..at]),
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}
+
+/// Returns the quotation at the beginning of a text, or all of it.
+pub(crate) fn quoted(text: &str) -> &str {
+    let is_quotation = text.starts_with('`');
+    text.find("`: ").filter(|_| is_quotation).map_or(text, |end| &text[..=end])
+}
+
+/// The end of a line in an escaped text.
+const LINE_END: &str = "\\r\\n";
+
+/// The most characters of an answer in a sentence.
+const SHOWN_CHARS_MAX: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_of_an_answer_are_found_by_name() {
+        let got = "`HTTP/1.1 302\\r\\nlocation: /login\\r\\nServer: a: b`";
+        let first = FirstError { expected: "", got };
+        assert_eq!(
+            (first.field("location"), first.field("server")),
+            (Some("/login"), Some("a: b"))
+        );
+        assert_eq!(first.field("http/1.1 302"), None);
+        for (at, _) in got.char_indices() {
+            FirstError { expected: "", got: &got[..at] }.field("location");
+        }
+        let cut = "`HTTP/1.1 302\\r\\nlocation: /log`… (300 bytes)";
+        assert_eq!(FirstError { expected: "", got: cut }.field("location"), Some("/log"));
+    }
+}

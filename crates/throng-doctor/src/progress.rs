@@ -1,0 +1,64 @@
+//! Whether a run went on in spite of errors.
+
+use crate::diagnosis::RuleFinding;
+use crate::history::Sample;
+use crate::rules::RuleTrait;
+use crate::run_view::RunView;
+
+/// Reports whether the run went on after what the first finding says. A fault of single users is
+/// judged by what the others still did: those that it befalls may be missing to the end.
+pub(crate) fn failed_in_part(run: &RunView<'_>, (rule, first): &RuleFinding) -> bool {
+    if rule.has(RuleTrait::GoesOn) {
+        return went_on(run);
+    }
+    run.went_on_after(first.began_ms())
+}
+
+/// Reports whether the run went on in spite of what failed: less than half of what was attempted
+/// failed, and in its last third it still did at least half as much a second as in the third
+/// before, which is no longer its ramp.
+fn went_on(run: &RunView<'_>) -> bool {
+    let done = |sample: &Sample| {
+        sample.load().map_or(0, |load| {
+            let done = &load.counters;
+            let messages = done.messages_sent + done.pushes_sent + load.probe.sent;
+            done.connects_ok + messages + done.joins_ok
+        })
+    };
+    let samples = run.samples();
+    let third = |n: usize| samples.get(samples.len() * n / 3);
+    let (Some(first), Some(second), Some(last)) = (third(1), third(2), samples.last()) else {
+        return false;
+    };
+    let per_ms = |from: &Sample, to: &Sample| {
+        let ms = to.interval.at_ms.saturating_sub(from.interval.at_ms).max(1);
+        done(to).saturating_sub(done(from)) as f64 / ms as f64
+    };
+    let failed = run.summary.errors.total();
+    failed * 2 < run.summary.attempts() && per_ms(second, last) * 2.0 >= per_ms(first, second)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::diagnose;
+    use crate::rules::fixture::Run;
+
+    fn verdict_of(run: &Run) -> String {
+        let (history, summary) = run.whole();
+        diagnose(&history, &summary, &[]).verdict
+    }
+
+    #[test]
+    fn a_run_that_goes_on_in_spite_of_errors_has_not_stopped() {
+        let closing =
+            Run::quiet().loaded(|load, second| load.errors.add("ws_close_1011", 40 * second));
+        let verdict = verdict_of(&closing);
+        let begin = "Failed in part on the server side at 200 connections, 200/s connects and 1k/s \
+                     messages: the server closed 400 of 1k connections early with code 1011";
+        assert!(verdict.starts_with(begin), "{verdict}");
+        let ended = closing.loaded(|load, second| {
+            load.counters.messages_sent = 1_000 * second.min(5);
+        });
+        assert!(verdict_of(&ended).starts_with("Stopped on the server side"));
+    }
+}

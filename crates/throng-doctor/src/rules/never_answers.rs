@@ -1,0 +1,85 @@
+//! The server's program accepts connections, and never answers anything.
+
+use throng_report::render::count;
+use throng_report::{Endpoint, Finding, Metric, Side};
+
+use super::never_accepts::{gave_up, only_grows};
+use super::{Rule, RuleTrait};
+use crate::run_view::RunView;
+
+pub(super) const RULE: Rule = Rule::new("never_answers", find)
+    .with(&[RuleTrait::ServerFault])
+    .explains(&["server_slow", "server_stalled"]);
+
+/// A server that was never heard of is not slow: it waits for something else, or it speaks another
+/// protocol.
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let gave_up = gave_up(run)?;
+    // Where the accept queue is not known, the other rule has said so.
+    run.peak(Endpoint::Server, Metric::LISTENER_ACCEPT_QUEUE)?;
+    if only_grows(run) {
+        return None;
+    }
+    let is_upgrade = gave_up.counter.starts_with("connect_failed");
+    let (what, remedy) = if is_upgrade {
+        (
+            "an upgrade",
+            "check that a WebSocket server listens there, and not a server of another protocol \
+             that waits for its client's first word; look in its log",
+        )
+    } else {
+        (
+            "a message",
+            "check what the server waits for (the end of a line, a login, a length before the \
+             message), and whether an answer is due at all",
+        )
+    };
+    let text = format!(
+        "The server accepts connections and never answers: all {} waits for an answer to {what} \
+         were given up, and not one answer came.",
+        count(gave_up.by() as f64)
+    );
+    let finding = Finding::new(RULE.id, Side::Server, text).with_confidence(CONFIDENCE);
+    Some(finding.with_evidence([gave_up]).remedied_by(remedy))
+}
+
+/// The confidence: a server whose threads all wait looks the same from outside.
+const CONFIDENCE: f64 = 0.8;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// A run in which no message is answered.
+    fn silent() -> Run {
+        let mut run = Run::quiet().loaded(|load, second| {
+            load.counters.messages_answered = 0;
+            load.message.clear();
+            load.errors.add("expect_timeout", 10 * second);
+        });
+        run.header.target_is_here = true;
+        run
+    }
+
+    #[test]
+    fn a_server_that_was_never_heard_of_is_not_slow() {
+        let run = silent().with(Metric::LISTENER_ACCEPT_QUEUE, 0);
+        assert_eq!(
+            run.speaks(&RULE).first_sentence(),
+            "The server accepts connections and never answers: all 100 waits for an answer to a \
+             message were given up, and not one answer came"
+        );
+        let (history, summary) = run.whole();
+        let first = crate::diagnose(&history, &summary, &[]).findings.remove(0);
+        assert_eq!(first.id, "never_answers");
+    }
+
+    #[test]
+    fn one_answer_or_a_queue_that_only_grows_is_another_case() {
+        silent().growing(Metric::LISTENER_ACCEPT_QUEUE, 0, 10, 0).is_silent(&RULE);
+        silent().is_silent(&RULE);
+        let one = silent().loaded(|load, second| load.counters.messages_answered = second.min(1));
+        one.with(Metric::LISTENER_ACCEPT_QUEUE, 0).is_silent(&RULE);
+    }
+}

@@ -1,0 +1,201 @@
+//! The server takes so much a second, and refuses or drops the rest.
+
+use throng_report::render::{count, percent, rate};
+use throng_report::{Evidence, Finding, Side};
+
+use super::lost_answers::{IntervalAnswers, LostAnswers};
+use super::{Rule, RuleTrait};
+use crate::first_error::{FirstError, cut};
+use crate::history::Sample;
+use crate::run_view::RunView;
+
+pub(super) const RULE: Rule = Rule::new("rate_limited", find)
+    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn])
+    .explains(&["server_slow", "handshakes_refused", "server_closes_early"]);
+
+/// A limit may be told (429) or silent: then only the rate of the answers shows it. It stays the
+/// same however much is asked, and below it nothing is lost.
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    refused(run).or_else(|| dropped(run))
+}
+
+/// Returns the finding for handshakes that were refused with 429.
+fn refused(run: &RunView<'_>) -> Option<Finding> {
+    let growth = run.connect_failures(KIND)?;
+    let attempts = growth.by() + run.summary.connect.ok;
+    if (growth.by() as f64) < attempts as f64 * SHARE_MIN {
+        return None;
+    }
+    let after = FirstError::of(run, KIND).and_then(|first| first.field("retry-after"));
+    // Either seconds or a date (RFC 9110 section 10.2.3).
+    let unit = after.map_or("", |after| if after.parse::<u64>().is_ok() { " s" } else { "" });
+    let after_words = after.map(|after| format!(" (Retry-After: {}{unit})", cut(after)));
+    let let_in = let_in(run);
+    let text = format!(
+        "The server limits connects: it refused {} of {} handshakes with 429 Too Many \
+         Requests{}{}. They were {} of all.",
+        count(growth.by() as f64),
+        count(attempts as f64),
+        after_words.unwrap_or_default(),
+        match let_in {
+            Some(per_second) => format!(" and let in about {}", rate(per_second)),
+            None => " and let in none".to_owned(),
+        },
+        percent(growth.by() as f64 / attempts as f64)
+    );
+    let slower = match let_in {
+        Some(per_second) => format!("connect at most {}", rate(per_second)),
+        None => "connect more slowly".to_owned(),
+    };
+    let remedy = format!(
+        "raise the limit for this address, {slower} (a longer ramp), or connect from more \
+         addresses (--source), if it counts by address"
+    );
+    let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([growth.evidence()]);
+    Some(finding.remedied_by(remedy))
+}
+
+/// Returns the median rate of the connects that succeeded in the intervals with refusals.
+fn let_in(run: &RunView<'_>) -> Option<f64> {
+    let refused = |sample: &Sample| sample.load().map_or(0, |load| load.connect_failed.get(KIND));
+    let ok = |sample: &Sample| sample.load().map_or(0, |load| load.counters.connects_ok);
+    let limited = run.steps().filter(|(before, now)| refused(now) > refused(before));
+    let rates = limited.map(|(before, now)| {
+        ok(now).saturating_sub(ok(before)) as f64 * 1000.0 / now.interval.span_ms.max(1) as f64
+    });
+    let mut rates: Vec<_> = rates.filter(|rate| *rate > 0.0).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied()
+}
+
+/// Returns the finding for messages that were dropped above a rate.
+fn dropped(run: &RunView<'_>) -> Option<Finding> {
+    let lost = LostAnswers::of(run)?;
+    let per_second = answered_at_most(&lost.intervals)?;
+    let text = format!(
+        "The server answers {} messages at most and drops the rest without a word: {} of {} got \
+         no answer ({}), however many were asked. Below that rate it answered all of them.",
+        rate(per_second),
+        count(lost.lost() as f64),
+        count(lost.asked as f64),
+        percent(lost.lost() as f64 / lost.asked.max(1) as f64)
+    );
+    let finding = Finding::new(RULE.id, Side::Server, text).with_confidence(0.8);
+    let evidence: Evidence = lost.evidence();
+    Some(finding.with_evidence([evidence]).remedied_by(format!(
+        "raise the server's rate limit, or send less than {} in all; ask its author whether it \
+         should refuse what it does not answer",
+        rate(per_second)
+    )))
+}
+
+/// Returns the rate of answers above which the rest was lost: it is the same in all intervals with
+/// losses, and intervals with fewer questions have none.
+fn answered_at_most(intervals: &[IntervalAnswers]) -> Option<f64> {
+    let limited = intervals.iter().filter(|interval| interval.lost_share() > LOSS_SHARE);
+    let mut rates: Vec<_> = limited.map(IntervalAnswers::answered_rate).collect();
+    rates.sort_by(f64::total_cmp);
+    let median = *rates.get(rates.len() / 2).filter(|_| rates.len() >= INTERVALS_MIN)?;
+    let near = rates.iter().filter(|rate| (**rate - median).abs() <= median * SPREAD).count();
+    let below = intervals.iter().filter(|interval| {
+        let asked = interval.asked_rate();
+        asked > median * BELOW_FROM && asked < median * BELOW_TO
+    });
+    let below: Vec<_> = below.collect();
+    let is_all_answered = below.iter().all(|interval| interval.lost_share() <= LOSS_SHARE);
+    let is_steady = near * 5 >= rates.len() * 4;
+    (is_steady && !below.is_empty() && is_all_answered && median > 0.0).then_some(median)
+}
+
+/// The kind of a refusal with 429.
+pub(super) const KIND: &str = "http_429";
+
+/// The smallest share of refusals that matters.
+const SHARE_MIN: f64 = 0.01;
+
+/// The share of questions without an answer above which an interval has losses.
+const LOSS_SHARE: f64 = 0.05;
+
+/// The fewest intervals with losses that show a rate.
+const INTERVALS_MIN: usize = 3;
+
+/// How far from their median most of the rates may be.
+const SPREAD: f64 = 0.15;
+
+/// The rates of questions, in shares of the limit, at which nothing may be lost.
+const BELOW_FROM: f64 = 0.1;
+const BELOW_TO: f64 = 0.9;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
+
+    use super::super::fixture::Run;
+    use super::*;
+
+    #[test]
+    fn a_limit_that_is_told_is_reported_with_its_rate() {
+        let run = Run::quiet()
+            .loaded(|load, second| {
+                load.counters.connects_ok = 20 * second;
+                load.connect_failed.add(KIND, 180 * second);
+            })
+            .changed(|interval, second| {
+                if second == 1 {
+                    let event = RunEventKind::FirstError(ErrorExchange {
+                        kind: KIND.to_owned(),
+                        expected: "101 Switching Protocols".to_owned(),
+                        got: "`HTTP/1.1 429\\r\\nretry-after: 30`".to_owned(),
+                        ..ErrorExchange::default()
+                    });
+                    interval.events.push(RunEvent::new(1_000, event));
+                }
+            });
+        assert_eq!(
+            run.speaks(&RULE).first_sentence(),
+            "The server limits connects: it refused 1.8k of 2k handshakes with 429 Too Many \
+             Requests (Retry-After: 30 s) and let in about 20/s"
+        );
+        run.check_all(&["rate_limited"]);
+        let all = run.loaded(|load, _| load.counters.connects_ok = 0);
+        assert!(all.speaks(&RULE).text.contains("and let in none"), "{}", all.speaks(&RULE));
+    }
+
+    /// A run in which more is asked each second, and at most `most` is answered.
+    fn dropping(most: u64) -> Run {
+        Run::quiet().loaded(move |load, second| {
+            let asked = |second: u64| 100 * second;
+            load.counters.messages_sent = (1..=second).map(asked).sum();
+            let answered: u64 = (1..=second).map(|second| asked(second).min(most)).sum();
+            load.counters.messages_answered = answered;
+            load.counters.messages_expected = load.counters.messages_sent;
+            let lost = load.counters.messages_sent - answered;
+            load.errors.add("expect_timeout", lost);
+            load.unanswered.message.record_n(1_000_000, 100);
+        })
+    }
+
+    #[test]
+    fn a_silent_limit_shows_in_the_rate_of_the_answers() {
+        let run = dropping(400);
+        assert_eq!(
+            run.speaks(&RULE).first_sentence(),
+            "The server answers 400/s messages at most and drops the rest without a word: 2.1k of \
+             5.5k got no answer (38.2 %), however many were asked"
+        );
+        run.check_all(&["rate_limited", "server_slow"]);
+    }
+
+    #[test]
+    fn what_is_lost_at_any_rate_is_no_limit() {
+        let run = Run::quiet().loaded(|load, second| {
+            let asked: u64 = (1..=second).map(|second| 100 * second).sum();
+            load.counters.messages_sent = asked;
+            load.counters.messages_answered = asked * 9 / 10;
+            load.errors.add("expect_timeout", asked / 10);
+            load.unanswered.message.record_n(1_000_000, 100);
+        });
+        run.is_silent(&RULE);
+        run.check_all(&["answers_missing", "server_slow"]);
+    }
+}

@@ -1,0 +1,253 @@
+//! The server answered a constant number of messages a second, however many waited.
+
+use throng_report::render::{count, micros, rate};
+use throng_report::{Evidence, Finding, Severity, Side};
+
+use super::{Rule, RuleTrait, server_slow};
+use crate::history::Sample;
+use crate::run_view::RunView;
+use crate::steady_load::answers;
+
+pub(super) const RULE: Rule = Rule::new("server_at_capacity", find)
+    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu])
+    .explains(&["server_slow"]);
+
+/// Looks for intervals with the same number of answers while users waited for many times as long
+/// as the fastest answer takes. By Little's law the number that the server serves at a time is
+/// the product of both: one for a lock, N for a pool. A server that is slow for each user alone
+/// serves all its users at a time.
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let service_us = run.samples().iter().map(|sample| answers(sample).1.min_us);
+    let service_us = service_us.filter(|us| *us > 0).min()?;
+    let waits = |sample: &Sample| {
+        let p50_us = answers(sample).1.p50_us;
+        p50_us >= WAIT_MIN_US && p50_us >= service_us.saturating_mul(WAIT_TIMES)
+    };
+    let full: Vec<Step> = run
+        .steps()
+        .filter(|(_, now)| waits(now))
+        .filter_map(|(before, now)| Step::of(before, now))
+        .filter(|step| step.in_flight >= IN_FLIGHT_MIN)
+        .collect();
+    let first = full.first()?;
+    // Users that stop asking, or leave, drain the queue afterwards.
+    let last = full.iter().max_by_key(|step| step.in_flight)?;
+    let (least, most) = full.iter().fold((f64::MAX, 0.0_f64), |(least, most), step| {
+        (least.min(step.per_s), most.max(step.per_s))
+    });
+    if full.len() < INTERVALS_MIN || least < PER_S_MIN || most > least * FLAT_TIMES {
+        return None;
+    }
+    let per_s = full.iter().map(|step| step.per_s).sum::<f64>() / full.len() as f64;
+    let at_a_time = at_a_time(per_s, service_us);
+    let is_below = |n: u64| n as f64 <= last.users as f64 * OF_USERS_MAX;
+    let grew = last.users as f64 >= first.users as f64 * USERS_TIMES;
+    if !(at_a_time.is_some_and(is_below) || grew) || server_slow::is_explained(run) {
+        return None;
+    }
+    let (what, remedy) = describe(at_a_time.filter(|n| is_below(*n)), service_us);
+    let p50 = |step: &Step| micros(step.p50_us);
+    let text = format!(
+        "The server answered {} messages, however many waited: {what}. {} waited at {} s, for {} \
+         (p50), and {} at {} s, for {}.{}",
+        rate(per_s),
+        count(first.in_flight as f64),
+        count(first.at_ms as f64 / 1000.0),
+        p50(first),
+        count(last.in_flight as f64),
+        count(last.at_ms as f64 / 1000.0),
+        p50(last),
+        queue(first, last, per_s)
+    );
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(Severity::Slowed)
+        .with_confidence(if at_a_time.is_some() { 0.8 } else { 0.65 })
+        .with_evidence([
+            evidence("load.message_us.p50", service_us as f64, last.p50_us as f64, first.at_ms),
+            evidence("load.messages_answered_per_s", first.per_s, last.per_s, first.at_ms),
+        ])
+        .remedied_by(remedy);
+    Some(finding)
+}
+
+/// An interval in which users waited.
+struct Step {
+    at_ms: u64,
+    per_s: f64,
+    /// Messages that were not answered yet at the end.
+    in_flight: u64,
+    users: u64,
+    p50_us: u64,
+}
+
+impl Step {
+    fn of(before: &Sample, now: &Sample) -> Option<Self> {
+        let (from, to) = (&before.load()?.counters, &now.load()?.counters);
+        let answered = to.since(from);
+        let answered = answered.messages_answered + answered.pushes_ok;
+        let done = to.messages_answered + to.pushes_ok;
+        Some(Self {
+            at_ms: now.interval.at_ms,
+            per_s: answered as f64 * 1000.0 / now.interval.span_ms as f64,
+            in_flight: (to.messages_sent + to.pushes_sent).saturating_sub(done).min(to.connected),
+            users: to.connected,
+            p50_us: answers(now).1.p50_us,
+        })
+    }
+}
+
+/// Returns the number of messages that the server serves at a time, if it is a whole number as far
+/// as that can be measured.
+fn at_a_time(per_s: f64, service_us: u64) -> Option<u64> {
+    let product = per_s * service_us as f64 / 1e6;
+    let whole = product.round();
+    let is_whole = (product - whole).abs() <= (whole * NEAR_SHARE).min(NEAR_MOST);
+    (service_us >= SERVICE_MIN_US && is_whole && (1.0..=AT_A_TIME_MOST).contains(&whole))
+        .then_some(whole as u64)
+}
+
+/// Returns what the server does, and the remedy.
+fn describe(at_a_time: Option<u64>, service_us: u64) -> (String, String) {
+    let each = micros(service_us);
+    match at_a_time {
+        Some(1) => (
+            format!("it serves one at a time, {each} each"),
+            format!(
+                "find what all answers need for {each} (a lock, a transaction, a single worker or \
+                 connection), and hold it for less time, or have more than one"
+            ),
+        ),
+        Some(n) => (
+            format!("it serves {n} at a time, {each} each"),
+            format!(
+                "raise the limit of {n} (a pool of connections, workers, threads, a semaphore), or \
+                 hold each of them for less than {each}"
+            ),
+        ),
+        None => (
+            "something that all answers need allows no more".to_owned(),
+            "find what all answers need: a lock, a pool, a queue with few workers, a limit of \
+             another service"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Returns a sentence about a queue that grows, or an empty one.
+fn queue(first: &Step, last: &Step, per_s: f64) -> String {
+    let seconds = last.at_ms.saturating_sub(first.at_ms) as f64 / 1000.0;
+    let more = last.in_flight.saturating_sub(first.in_flight) as f64 / seconds.max(1.0);
+    if more < per_s * QUEUE_GROWS_SHARE {
+        return String::new();
+    }
+    format!(
+        " Its queue fills: about {more:.0} more wait each second, so the wait grows by {} a \
+         second, until something gives up or the memory is full.",
+        micros((more / per_s * 1e6) as u64)
+    )
+}
+
+fn evidence(counter: &str, from: f64, to: f64, at_ms: u64) -> Evidence {
+    Evidence { counter: counter.to_owned(), from, to, at_ms }
+}
+
+/// The shortest median wait, and how many times as long as the fastest answer it is.
+const WAIT_MIN_US: u64 = 100_000;
+const WAIT_TIMES: u64 = 3;
+
+/// The fewest messages that wait.
+const IN_FLIGHT_MIN: u64 = 4;
+
+/// The fewest intervals, and the fewest answers a second, that show a limit.
+const INTERVALS_MIN: usize = 4;
+const PER_S_MIN: f64 = 5.0;
+
+/// The largest number of answers a second, in times the smallest.
+const FLAT_TIMES: f64 = 1.25;
+
+/// The growth of the users that shows the limit by itself.
+const USERS_TIMES: f64 = 1.5;
+
+/// The largest share of the users that the server serves at a time if it has a limit.
+const OF_USERS_MAX: f64 = 0.5;
+
+/// The shortest time of service that tells how many are served at a time.
+const SERVICE_MIN_US: u64 = 2_000;
+
+/// The farthest distance from a whole number, as a share and at most.
+const NEAR_SHARE: f64 = 0.15;
+const NEAR_MOST: f64 = 0.35;
+
+/// The largest number that can be told from its neighbours.
+const AT_A_TIME_MOST: f64 = 64.0;
+
+/// The growth of the queue in a second, as a share of the answers, from which it fills.
+const QUEUE_GROWS_SHARE: f64 = 0.1;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// A run whose thousand users wait for this many answers a second.
+    fn limited(per_s: u64, service_us: u64) -> Run {
+        Run::quiet().growing(throng_report::ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
+            move |load, second| {
+                load.counters.connected = 200 * second.min(5);
+                load.counters.messages_answered = per_s * second;
+                load.counters.messages_sent = per_s * second + load.counters.connected;
+                load.message.clear();
+                if second > 0 {
+                    load.message.record_n(if second == 1 { service_us } else { 700_000 }, 40);
+                }
+            },
+        )
+    }
+
+    #[test]
+    fn a_lock_and_a_pool_are_named_with_their_number() {
+        let found = limited(50, 20_000).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server answered 50/s messages, however many waited: it serves one at a time, \
+             20.0 ms each"
+        );
+        let pool = limited(39, 101_000);
+        let found = pool.speaks(&RULE);
+        assert!(found.text.contains("it serves 4 at a time, 10"), "{found}");
+        assert!(found.remedy.starts_with("raise the limit of 4"), "{found}");
+        pool.check_all(&["server_at_capacity", "server_slow"]);
+    }
+
+    #[test]
+    fn a_queue_that_fills_is_told_with_its_pace() {
+        let run = limited(50, 20_000).loaded(|load, second| {
+            load.counters.connected = 25 * second;
+            load.counters.messages_sent = 75 * second;
+        });
+        let found = run.speaks(&RULE);
+        assert!(found.text.contains("about 25 more wait each second"), "{found}");
+        assert!(found.text.contains("the wait grows by 500 ms a second"), "{found}");
+    }
+
+    #[test]
+    fn a_server_that_is_slow_for_each_user_alone_has_no_limit() {
+        // A thousand users, each of which waits for 800 ms.
+        let run = limited(1_250, 800_000).loaded(|load, second| {
+            load.counters.connected = 1_000;
+            load.message.clear();
+            load.message.record_n(800_000 + 300_000 * second, 400);
+        });
+        run.is_silent(&RULE);
+    }
+
+    #[test]
+    fn answers_that_vary_and_a_busy_server_are_none() {
+        let uneven = limited(50, 20_000).loaded(|load, second| {
+            load.counters.messages_answered = 50 * second + 60 * (second / 3);
+        });
+        uneven.is_silent(&RULE);
+        let busy = throng_report::ProcessMetric::BUSIEST_THREAD_PERMILLE.server;
+        limited(50, 20_000).with(busy, 970).is_silent(&RULE);
+    }
+}

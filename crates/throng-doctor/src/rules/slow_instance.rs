@@ -1,0 +1,136 @@
+//! A constant share of the answers was slow, and all others were fast.
+
+use throng_report::render::micros;
+use throng_report::{Evidence, Finding, Severity, Side};
+
+use super::{
+    Rule, RuleTrait, latency_grows, proxy_saturated, server_at_capacity, server_slow,
+    server_stalled,
+};
+use crate::cpus::whole_percent;
+use crate::history::Sample;
+use crate::run_view::RunView;
+use crate::two_modes::TwoModes;
+
+pub(super) const RULE: Rule = Rule::new("slow_instance", find)
+    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu])
+    .explains(&["server_slow"]);
+
+/// Looks for two kinds of answers with nothing between them, in the same shares in each interval:
+/// as from several instances, one of which is slow. Load, pauses and queues delay answers by
+/// anything between nothing and much, and not in all intervals alike.
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let asked: Vec<_> =
+        run.samples().iter().filter(|sample| sample.message.count >= ANSWERS_MIN).collect();
+    let split: Vec<(&Sample, TwoModes)> =
+        asked.iter().filter_map(|sample| Some((*sample, sample.message_modes?))).collect();
+    if split.len() < INTERVALS_MIN || split.len() * 4 < asked.len() * 3 {
+        return None;
+    }
+    let shares = || split.iter().map(|(_, modes)| modes.share());
+    let spread = shares().fold(0.0, f64::max) - shares().fold(1.0, f64::min);
+    let others = [&server_stalled::RULE, &server_at_capacity::RULE, &latency_grows::RULE];
+    let is_other = || others.iter().any(|rule| rule.find(run).is_some());
+    if spread > SPREAD_MOST || is_other() || server_slow::is_explained(run) {
+        return None;
+    }
+    let (first, _) = split.first()?;
+    let share = split.iter().map(|(_, modes)| modes.slow).sum::<u64>() as f64
+        / split.iter().map(|(_, modes)| modes.all).sum::<u64>() as f64;
+    let [fast_us, slow_us] = [|modes: &TwoModes| modes.fast_us, |modes: &TwoModes| modes.slow_us]
+        .map(|of| middle(split.iter().map(|(_, modes)| of(modes))));
+    let whose = if proxy_saturated::passes_on(run) {
+        "The program that listens opens one more connection for each of a user, as a balancer does."
+    } else {
+        "The balancer, if there is one, cannot be seen from here."
+    };
+    let text = format!(
+        "{} answers took {}, in each second alike, and the others {} (p50 of each): one of several \
+         instances is slow, or one kind of request. Nothing lay between them. {whose}",
+        show_share(share),
+        micros(slow_us),
+        micros(fast_us)
+    );
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(Severity::Slowed)
+        .with_confidence(0.75)
+        .with_evidence([Evidence {
+            counter: "load.message_us".to_owned(),
+            from: fast_us as f64,
+            to: slow_us as f64,
+            at_ms: first.interval.at_ms,
+        }])
+        .remedied_by(
+            "compare the instances behind the address, each by itself (--target), and take the \
+             slow one out of the balancer; if all are alike, give each kind of request a class of \
+             its own in the scenario",
+        );
+    Some(finding)
+}
+
+/// Formats a share as one in a small number if it is near to that.
+fn show_share(share: f64) -> String {
+    let parts = (1.0 / share).round();
+    let is_near = (1.0 / parts - share).abs() <= NEAR && (2.0..=12.0).contains(&parts);
+    if is_near { format!("One in {parts:.0}") } else { format!("{} of the", whole_percent(share)) }
+}
+
+/// Returns the median of some values.
+fn middle(values: impl Iterator<Item = u64>) -> u64 {
+    let mut all: Vec<u64> = values.collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or(0)
+}
+
+/// The fewest answers in an interval that tell two kinds apart.
+const ANSWERS_MIN: u64 = 20;
+
+/// The fewest intervals with two kinds.
+const INTERVALS_MIN: usize = 4;
+
+/// The largest difference between the shares of two intervals.
+const SPREAD_MOST: f64 = 0.2;
+
+/// The farthest distance from one in a whole number.
+const NEAR: f64 = 0.03;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// A run with so many slow answers of a thousand in each second.
+    fn slow(of_thousand: impl Fn(u64) -> u32) -> Run {
+        Run::quiet().growing(throng_report::ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
+            move |load, second| {
+                load.message.clear();
+                if second > 0 {
+                    let slow = of_thousand(second);
+                    load.message.record_n(400_000, slow);
+                    load.message.record_n(900, 1_000 - slow);
+                }
+            },
+        )
+    }
+
+    #[test]
+    fn a_constant_share_of_slow_answers_is_one_instance_of_several() {
+        let found = slow(|second| 320 + 5 * (second as u32 % 5)).speaks(&RULE);
+        assert!(
+            found.text.starts_with("One in 3 answers took 401 ms, in each second alike")
+                || found.text.starts_with("One in 3 answers took 400 ms, in each second alike"),
+            "{found}"
+        );
+        slow(|_| 330).check_all(&["slow_instance", "server_slow"]);
+        let found = slow(|_| 400).speaks(&RULE);
+        assert!(found.text.starts_with("40 % of the answers took"), "{found}");
+    }
+
+    #[test]
+    fn a_share_that_changes_and_answers_of_one_kind_are_none() {
+        slow(|second| if second % 2 == 0 { 500 } else { 100 }).is_silent(&RULE);
+        slow(|_| 1_000).is_silent(&RULE);
+        slow(|_| 20).is_silent(&RULE);
+        slow(|second| if second > 7 { 300 } else { 0 }).is_silent(&RULE);
+    }
+}

@@ -1,0 +1,121 @@
+//! The stretch of a run in which its load did not change.
+
+use crate::history::{Quantiles, Sample};
+use crate::run_view::{LoadLevel, RunView};
+
+/// The last intervals of a run, with the same number of connections and no more messages.
+#[derive(Clone, Debug)]
+pub(crate) struct SteadyLoad<'a> {
+    pub(crate) samples: &'a [Sample],
+    /// Its load.
+    pub(crate) level: LoadLevel,
+}
+
+impl<'a> SteadyLoad<'a> {
+    /// Returns the longest stretch at the end of the load, or `None` if it is too short to show a
+    /// trend, or if the users send more and more in it.
+    pub(crate) fn of(run: &RunView<'a>) -> Option<Self> {
+        let all = run.samples();
+        let held = connected(all.last()?);
+        let is_held = |sample: &Sample| {
+            connected(sample).abs_diff(held).saturating_mul(CHANGE_ONE_IN) <= held
+        };
+        let from = all.iter().rposition(|sample| !is_held(sample)).map_or(0, |at| at + 1);
+        let samples = all.get(from..)?;
+        let (first, last) = (samples.first()?, samples.last()?);
+        let is_long = samples.len() > INTERVALS_MIN
+            && last.interval.at_ms >= first.interval.at_ms + STEADY_MIN_MS;
+        if held == 0 || !is_long {
+            return None;
+        }
+        let half = samples.len() / 2;
+        let [before, after] = [&samples[..=half], &samples[half..]].map(sent_per_s);
+        let sends_more = after > before * RATE_TIMES_MOST;
+        let level = LoadLevel { connections: held, connects_per_s: 0.0, messages_per_s: before };
+        (!sends_more).then_some(Self { samples, level })
+    }
+
+    /// Returns the part of it in which the users got on with their turns: a turn that is late
+    /// counts from when it was due, so its time grows though the server's does not.
+    pub(crate) fn in_time(&self) -> &'a [Sample] {
+        let behind = |sample: &Sample| {
+            let counters = sample.load().map(|load| load.counters.clone()).unwrap_or_default();
+            counters.turns_intended.saturating_sub(counters.turns_started)
+        };
+        let Some(first) = self.samples.first() else { return self.samples };
+        let most = (self.level.messages_per_s * BEHIND_MOST_S) as u64;
+        let end = self.samples.iter().position(|now| behind(now) > behind(first) + most);
+        &self.samples[..end.unwrap_or(self.samples.len())]
+    }
+}
+
+/// Returns the answers of the most frequent kind, with its name.
+pub(crate) fn answers(sample: &Sample) -> (&'static str, Quantiles) {
+    let kinds = [("message", sample.message), ("push", sample.push), ("join", sample.join)];
+    kinds.into_iter().max_by_key(|(_, quantiles)| quantiles.count).unwrap_or_default()
+}
+
+fn connected(sample: &Sample) -> u64 {
+    sample.load().map_or(0, |load| load.counters.connected)
+}
+
+/// Returns the messages and pushes that users sent a second.
+fn sent_per_s(samples: &[Sample]) -> f64 {
+    let sent = |sample: &Sample| {
+        sample.load().map_or(0, |load| load.counters.messages_sent + load.counters.pushes_sent)
+    };
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return 0.0 };
+    let ms = last.interval.at_ms.saturating_sub(first.interval.at_ms).max(1);
+    sent(last).saturating_sub(sent(first)) as f64 * 1000.0 / ms as f64
+}
+
+/// The part of the connections, one in so many, that may come or go.
+const CHANGE_ONE_IN: u64 = 20;
+
+/// How many times as many messages a second the second half may have.
+const RATE_TIMES_MOST: f64 = 1.15;
+
+/// The fewest intervals of a steady load.
+const INTERVALS_MIN: usize = 4;
+
+/// The shortest steady load.
+const STEADY_MIN_MS: u64 = 4_000;
+
+/// The turns that may be late, in seconds of the usual rate.
+const BEHIND_MOST_S: f64 = 0.1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::Run;
+
+    /// Returns the beginning of the steady load in seconds, if there is one.
+    fn begins(run: &Run) -> Option<u64> {
+        let (history, summary) = run.whole();
+        let steady = SteadyLoad::of(&RunView::new(&history, &summary))?;
+        Some(steady.samples.first()?.interval.at_ms / 1_000)
+    }
+
+    #[test]
+    fn the_ramp_is_no_part_of_it() {
+        assert_eq!(begins(&Run::quiet()), Some(5));
+        let grows = Run::quiet().loaded(|load, second| load.counters.connected = 100 * second);
+        assert_eq!(begins(&grows), None);
+        let busier = Run::quiet().loaded(|load, second| {
+            load.counters.messages_sent = 100 * second * second;
+        });
+        assert_eq!(begins(&busier), None);
+    }
+
+    #[test]
+    fn turns_that_begin_late_end_the_time_in_which_users_get_on() {
+        let late = Run::quiet().loaded(|load, second| {
+            load.counters.turns_intended = 1_000 * second;
+            load.counters.turns_started = 1_000 * second.min(8);
+        });
+        let (history, summary) = late.whole();
+        let steady = SteadyLoad::of(&RunView::new(&history, &summary)).unwrap();
+        assert_eq!(steady.samples.len(), 6);
+        assert_eq!(steady.in_time().last().unwrap().interval.at_ms, 8_000);
+    }
+}

@@ -1,0 +1,104 @@
+//! Masking of secrets: `***` in place of a value.
+
+use std::borrow::Cow;
+
+/// Returns at most `bytes_max` bytes, in which `***` stands for each secret, and whether more bytes
+/// follow. A secret at the cut is masked as a whole.
+pub(super) fn without_secrets<'a>(
+    bytes: &'a [u8],
+    bytes_max: usize,
+    secrets: &[String],
+) -> (Cow<'a, [u8]>, bool) {
+    let is_cut = bytes.len() > bytes_max;
+    let end = bytes.len().min(bytes_max);
+    if secrets.iter().all(String::is_empty) {
+        return (Cow::Borrowed(&bytes[..end]), is_cut);
+    }
+    let mut masked = Vec::with_capacity(end);
+    let mut at = 0;
+    while at < end {
+        let begins = |secret: &&String| bytes[at..].starts_with(secret.as_bytes());
+        let secrets = secrets.iter().filter(|secret| !secret.is_empty());
+        match secrets.filter(begins).map(String::len).max() {
+            Some(length) => {
+                masked.extend_from_slice(MASK.as_bytes());
+                at += length;
+            }
+            None => {
+                masked.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    (Cow::Owned(masked), is_cut)
+}
+
+/// Masks a line of the head of an HTTP message.
+pub(super) fn head_line(line: &str) -> String {
+    match line.split_once(':') {
+        // A field's name has no blanks; the first line of a request has.
+        Some((name, _)) if is_secret(name) && !name.contains(' ') => format!("{name}: {MASK}"),
+        _ => query(line),
+    }
+}
+
+/// Masks the values of secret query parameters in all URLs of a line.
+fn query(line: &str) -> String {
+    let mut masked = String::new();
+    let mut rest = line;
+    while let Some(mark) = rest.find(['?', '&']) {
+        let (before, after) = rest.split_at(mark + 1);
+        masked += before;
+        rest = after;
+        let end = rest.find(['&', ' ', '#', '"', '\r']).unwrap_or(rest.len());
+        if let Some((name, _)) = rest[..end].split_once('=').filter(|(name, _)| is_secret(name)) {
+            masked += &format!("{name}={MASK}");
+            rest = &rest[end..];
+        }
+    }
+    masked + rest
+}
+
+/// Reports whether a header field or a query parameter of this name carries a secret: one of its
+/// words is known, or it ends with one.
+fn is_secret(name: &str) -> bool {
+    let name = name.trim().to_ascii_lowercase();
+    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| WORDS.contains(&word)) || ENDINGS.iter().any(|end| name.ends_with(end))
+}
+
+const MASK: &str = "***";
+
+const WORDS: [&str; 15] = [
+    "token",
+    "key",
+    "secret",
+    "password",
+    "passwd",
+    "pwd",
+    "auth",
+    "authorization",
+    "cookie",
+    "jwt",
+    "apikey",
+    "credential",
+    "credentials",
+    "signature",
+    "sig",
+];
+
+/// Endings of names that are written as one word: `accessToken`.
+const ENDINGS: [&str; 4] = ["token", "secret", "password", "apikey"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_secret_by_one_of_its_words() {
+        let secret = ["token", "access_token", "accessToken", "X-Api-Key", "Set-Cookie", "KEY"];
+        let public = ["monkey", "keyboard", "room", "author", "sec-websocket-accept", "tokens_max"];
+        assert!(secret.iter().all(|name| is_secret(name)), "{secret:?}");
+        assert!(!public.iter().any(|name| is_secret(name)), "{public:?}");
+    }
+}

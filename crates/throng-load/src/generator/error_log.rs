@@ -1,0 +1,71 @@
+//! The first and the last moment of each kind of error in an interval.
+
+use std::collections::BTreeMap;
+
+use throng_base::Instant;
+use throng_report::ErrorTimes;
+
+use super::error_name::ErrorName;
+
+/// Moments of the errors of one core since the previous hand-over.
+#[derive(Clone, Debug, Default)]
+pub struct ErrorLog(Vec<ErrorMoments>);
+
+#[derive(Clone, Copy, Debug)]
+struct ErrorMoments {
+    name: ErrorName,
+    first: Instant,
+    last: Instant,
+}
+
+impl ErrorLog {
+    /// Notes an error.
+    pub(super) fn note(&mut self, name: ErrorName, now: Instant) {
+        if let Some(moments) = self.0.iter_mut().find(|moments| moments.name == name) {
+            moments.last = now;
+        } else if self.0.len() < KINDS_MAX {
+            self.0.push(ErrorMoments { name, first: now, last: now });
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Adds the moments to `times`, in milliseconds of the cores' clock.
+    pub(crate) fn add_to(&self, times: &mut BTreeMap<String, ErrorTimes>) {
+        for ErrorMoments { name, first, last } in &self.0 {
+            let [first_ms, last_ms] =
+                [first, last].map(|at| at.micros_since(Instant::ZERO) / 1_000);
+            let own = ErrorTimes { first_ms, last_ms };
+            let entry = times.entry(name.to_string()).or_insert(own);
+            *entry = entry.joined(own);
+        }
+    }
+}
+
+/// An upper bound of the number of kinds.
+pub(super) const KINDS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::user::{ConnectFailure, ErrorKind};
+
+    #[test]
+    fn the_cores_of_a_generator_have_one_first_and_one_last_error() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let (mut one, mut other) = (ErrorLog::default(), ErrorLog::default());
+        let mismatch = ErrorName::Kind(ErrorKind::ExpectMismatch);
+        [3_000, 4_000].into_iter().for_each(|ms| one.note(mismatch, at(ms)));
+        [2_500, 3_500].into_iter().for_each(|ms| other.note(mismatch, at(ms)));
+        other.note(ErrorName::Connect(ConnectFailure::Http(401)), at(100));
+        let mut times = BTreeMap::new();
+        [one, other].iter().for_each(|log| log.add_to(&mut times));
+        let shown: Vec<_> =
+            times.iter().map(|(kind, at)| (kind.as_str(), at.first_ms, at.last_ms)).collect();
+        assert_eq!(shown, [("expect_mismatch", 2_500, 4_000), ("http_401", 100, 100)]);
+    }
+}

@@ -1,0 +1,267 @@
+//! The lines that show a user: its steps, what it sends and receives, and what becomes of it.
+
+use throng_base::Instant;
+use throng_base::units::brief_micros;
+use throng_engine::Deadline;
+
+use super::error_name::ErrorName;
+use super::error_samples::{ErrorPlace, describe_connect_failure, describe_error};
+use crate::excerpt::Excerpt;
+use crate::program::{IncomingMessage, Op, Program};
+use crate::user::{
+    ConnectFailure, ErrorKind, IterationEnd, Payload, Record, Sample, TraceEvent, UserAction,
+};
+
+/// Formatter of one user's lines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TraceFormat<'a> {
+    pub(crate) program: &'a Program,
+    /// Moment from which the times count.
+    pub(crate) began: Instant,
+    /// True to show whole messages.
+    pub(crate) is_full: bool,
+    /// Class of the user, and its number.
+    pub(crate) class: u16,
+    pub(crate) user: u64,
+}
+
+/// What the lines of a user depend on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TraceState {
+    /// Op of the last line about a step: an op that begins twice is shown once.
+    last_op: Option<u32>,
+}
+
+impl TraceFormat<'_> {
+    /// Returns the lines about an action, each with its time; almost all actions have at most one.
+    pub(crate) fn lines(
+        &self,
+        state: &mut TraceState,
+        now: Instant,
+        action: &UserAction<'_>,
+    ) -> Vec<String> {
+        let lines = match action {
+            UserAction::Record(pc, record) => self.record(*pc, record, now),
+            UserAction::Trace(pc, TraceEvent::OpBegun) => self.op(state, *pc),
+            UserAction::Trace(_, event) => self.event(event),
+            UserAction::WaitUntil(Deadline::Exact(at)) if *at > now => {
+                one(format!("  waits {}", micros(now, *at)))
+            }
+            UserAction::Close => one("  closes the connection"),
+            UserAction::CloseFinished => one("  < the end of the connection (FIN)"),
+            UserAction::Reset => one("  resets the connection (RST)"),
+            UserAction::HalfClose => one("  ends what it sends (FIN)"),
+            UserAction::Remove => one("leaves"),
+            UserAction::Connect { .. } | UserAction::WaitUntil(_) | UserAction::Count(_) => {
+                Vec::new()
+            }
+        };
+        let seconds = now.micros_since(self.began) as f64 / 1e6;
+        lines.into_iter().map(|line| format!("{seconds:11.6}  {line}")).collect()
+    }
+
+    fn excerpt(&self) -> Excerpt<'_> {
+        let secrets = self.program.secrets();
+        if self.is_full { Excerpt::full(secrets) } else { Excerpt::short(secrets) }
+    }
+
+    fn place(&self, pc: u32) -> ErrorPlace<'_> {
+        ErrorPlace { program: self.program, class: self.class, pc, user: self.user }
+    }
+
+    fn op(&self, state: &mut TraceState, pc: u32) -> Vec<String> {
+        if state.last_op.replace(pc) == Some(pc) {
+            return Vec::new();
+        }
+        match self.program.op(pc) {
+            Op::End => return one("end of the steps"),
+            Op::LoopEnd { .. } => return Vec::new(),
+            _ => {}
+        }
+        let origin = self.program.origin(pc);
+        let what = match self.program.describe_op(pc, self.excerpt()).as_str() {
+            "" => String::new(),
+            what => format!(": {what}"),
+        };
+        one(format!("step {} {} (line {}){what}", origin.number, origin.kind, origin.line))
+    }
+
+    fn event(&self, event: &TraceEvent<'_>) -> Vec<String> {
+        match event {
+            TraceEvent::OpBegun => Vec::new(),
+            TraceEvent::Sent(payload) => self.payload('>', payload),
+            TraceEvent::Received(payload) => self.payload('<', payload),
+            TraceEvent::Kept => one("  kept for the next expect: no step waits for it yet"),
+            TraceEvent::Discarded => one("  discarded: it answers nothing"),
+            TraceEvent::TakenFromKept(message) => {
+                one(format!("  kept before: {}", self.message(*message)))
+            }
+            TraceEvent::SetAside => {
+                one("  set aside: it may be the late answer to an earlier message")
+            }
+        }
+    }
+
+    fn payload(&self, direction: char, payload: &Payload<'_>) -> Vec<String> {
+        let text = match payload {
+            Payload::Bytes(bytes) => {
+                format!("{} bytes: {}", bytes.len(), self.excerpt().bytes(bytes))
+            }
+            Payload::Message(message) => self.message(*message),
+            Payload::Head(head) => {
+                let lines = self.excerpt().head_lines(head);
+                return lines.iter().map(|line| format!("  {direction} {line}")).collect();
+            }
+            Payload::Control(what) => (*what).to_owned(),
+            Payload::CloseFrame => "close frame with 1000".to_owned(),
+        };
+        one(format!("  {direction} {text}"))
+    }
+
+    fn message(&self, message: IncomingMessage<'_>) -> String {
+        let kind = match message {
+            IncomingMessage::Text(_) => "text",
+            IncomingMessage::Binary(_) => "binary",
+        };
+        let bytes = message.bytes();
+        format!("{kind}, {} bytes: {}", bytes.len(), self.excerpt().bytes(bytes))
+    }
+
+    fn record(&self, pc: u32, record: &Record<'_>, now: Instant) -> Vec<String> {
+        match record {
+            Record::Begin => one("begins"),
+            Record::End(IterationEnd::Finished) => one("finished: no step failed"),
+            Record::End(IterationEnd::Failed) => one("failed"),
+            Record::End(IterationEnd::Cut) => one("cut off before its last step"),
+            Record::TcpConnected { from, .. } => {
+                one(format!("  TCP is established, after {}", micros(*from, now)))
+            }
+            Record::Connected { from, .. } => {
+                one(format!("  ok: connected, after {}", micros(*from, now)))
+            }
+            Record::ConnectFailed { why, is_upgrade } => {
+                one(self.connect_failure(pc, *why, *is_upgrade))
+            }
+            Record::PeerClosed { code, reason } => {
+                let code = code.map_or_else(|| "no code".to_owned(), |code| code.to_string());
+                let reason = match *reason {
+                    "" => String::new(),
+                    reason => format!(": {}", self.excerpt().bytes(reason.as_bytes())),
+                };
+                one(format!("  < close frame with {code}{reason}"))
+            }
+            Record::Answered { from: Some(from), .. } => {
+                one(format!("  ok: matches, after {}", micros(*from, now)))
+            }
+            Record::Answered { from: None, .. } => one("  ok: matches"),
+            Record::Replied { from, .. } => {
+                one(format!("  reply to its request, after {}", micros(*from, now)))
+            }
+            Record::Joined { .. } => one("  ok: joined"),
+            Record::Pushed { .. } => one("  ok: pushed"),
+            Record::Skipped(message) | Record::SkippedKept(message) => {
+                one(format!("  skipped: {}", self.difference(pc, *message)))
+            }
+            Record::Error(kind) => one(self.error(pc, *kind)),
+            Record::Sample(sample) => self.sample(pc, sample),
+            Record::RestBegun => one("rests, and begins again"),
+            Record::ConnectRefused
+            | Record::ConnectionLost
+            | Record::ChannelsLost(_)
+            | Record::Unasked(_)
+            | Record::Unanswered { .. }
+            | Record::StepDone { .. }
+            | Record::StepFailed(_)
+            | Record::StepCut(_)
+            | Record::StepUnanswered { .. }
+            | Record::MissedTurns(_)
+            | Record::TurnsDue(_)
+            | Record::Late(_)
+            | Record::RestOver => Vec::new(),
+        }
+    }
+
+    fn error(&self, pc: u32, kind: ErrorKind) -> String {
+        let name = ErrorName::Kind(kind);
+        match kind {
+            // A line before it says more.
+            ErrorKind::ExpectMismatch
+            | ErrorKind::ExpectTimeout
+            | ErrorKind::WebSocketViolation
+            | ErrorKind::BadMessage
+            | ErrorKind::JoinRefused
+            | ErrorKind::PushRefused
+            | ErrorKind::LeaveRefused => format!("  error {name}"),
+            _ => {
+                let (expected, got) = describe_error(self.place(pc), kind);
+                format!("  error {name}: expected {expected}, received {got}")
+            }
+        }
+    }
+
+    fn connect_failure(&self, pc: u32, why: ConnectFailure, is_upgrade: bool) -> String {
+        let name = ErrorName::Connect(why);
+        match why {
+            ConnectFailure::Violation => format!("  error {name}"),
+            _ => {
+                let (expected, got) = describe_connect_failure(self.place(pc), why, is_upgrade);
+                format!("  error {name}: expected {expected}, received {got}")
+            }
+        }
+    }
+
+    fn difference(&self, pc: u32, message: IncomingMessage<'_>) -> String {
+        match self.program.op(pc) {
+            Op::ExpectMessage { pattern, .. } => {
+                self.program.pattern(pattern).difference(message, self.excerpt())
+            }
+            _ => format!(
+                "expected {}, received {}",
+                self.program.describe_expected(pc, self.excerpt()),
+                self.excerpt().bytes(message.bytes())
+            ),
+        }
+    }
+
+    fn sample(&self, pc: u32, sample: &Sample<'_>) -> Vec<String> {
+        match sample {
+            Sample::Mismatch { got } => one(format!("  no match: {}", self.difference(pc, *got))),
+            Sample::Timeout { matched } => {
+                let part = match matched {
+                    0 => String::new(),
+                    bytes => format!(", only its first {bytes} bytes"),
+                };
+                let expected = self.program.describe_awaited(pc, self.excerpt());
+                one(format!("  time-out: no match came{part}; expected {expected}"))
+            }
+            Sample::Violation(violation) => {
+                one(format!("  violation of the WebSocket protocol: {}", violation.description()))
+            }
+            Sample::UpgradeViolation(violation, head) => {
+                let is_http = head.starts_with(b"HTTP/");
+                let mut lines = match is_http {
+                    true => self.payload('<', &Payload::Head(head)),
+                    false => self.payload('<', &Payload::Bytes(head)),
+                };
+                let what = if is_http { "not an upgrade" } else { "not HTTP" };
+                lines.push(format!("  no match: {what}: {}", violation.description()));
+                lines
+            }
+            Sample::UpgradeRefused(answer, _) => {
+                self.payload('<', &Payload::Head(answer.head().as_bytes()))
+            }
+            Sample::BadMessage(_) => one("  no match: this is no message of Phoenix Channels"),
+            Sample::Refusal(_, reply) => {
+                one(format!("  no match: the status is {}, expected ok", reply.status))
+            }
+        }
+    }
+}
+
+fn one(line: impl Into<String>) -> Vec<String> {
+    vec![line.into()]
+}
+
+fn micros(from: Instant, to: Instant) -> String {
+    brief_micros(to.micros_since(from))
+}

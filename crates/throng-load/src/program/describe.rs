@@ -1,0 +1,98 @@
+//! Sentences about ops, for people.
+
+use std::time::Duration;
+
+use throng_base::units::show_duration;
+
+use super::{ChannelRequestKind, Op, Program, Protocol, Turns};
+use crate::excerpt::Excerpt;
+
+impl Program {
+    /// Describes what a user at `pc` expects of the server.
+    pub(crate) fn describe_expected(&self, pc: u32, excerpt: Excerpt<'_>) -> String {
+        let shown = |bytes: &[u8]| excerpt.bytes(bytes);
+        match self.op(pc) {
+            Op::ExpectBytes { matcher, .. } => self.matcher(matcher).describe(shown),
+            Op::ExpectMessage { pattern, .. } => self.pattern(pattern).describe(shown),
+            Op::Connect { .. } => match self.protocol() {
+                Protocol::Tcp => "a TCP connection".to_owned(),
+                Protocol::Ws | Protocol::Phoenix => "101 Switching Protocols".to_owned(),
+            },
+            Op::Request { request } => match self.request(request).awaits_reply {
+                true => match &self.request(request).response {
+                    Some(rule) => format!("a reply with status ok and {}", rule.describe(shown)),
+                    None => "a reply with status ok".to_owned(),
+                },
+                false => "an open channel".to_owned(),
+            },
+            _ => "an open connection".to_owned(),
+        }
+    }
+
+    /// Describes what a user at `pc` expects of the server, and the time that the server has.
+    pub(crate) fn describe_awaited(&self, pc: u32, excerpt: Excerpt<'_>) -> String {
+        self.describe_expected(pc, excerpt) + &self.describe_timeout(pc)
+    }
+
+    /// Returns the time-out of the op at `pc` in words after a sentence: ` within 5s`.
+    pub(crate) fn describe_timeout(&self, pc: u32) -> String {
+        let timeout = match self.op(pc) {
+            Op::ExpectBytes { timeout_ns, .. }
+            | Op::ExpectMessage { timeout_ns, .. }
+            | Op::Connect { timeout_ns, .. } => Duration::from_nanos(timeout_ns),
+            Op::Request { request } if self.request(request).awaits_reply => {
+                self.request(request).timeout
+            }
+            _ => return String::new(),
+        };
+        format!(" within {}", show_duration(timeout))
+    }
+
+    /// Describes what the op at `pc` does, in a few words after the name of its step; empty if the
+    /// name says it.
+    pub(crate) fn describe_op(&self, pc: u32, excerpt: Excerpt<'_>) -> String {
+        match self.op(pc) {
+            Op::Connect { .. } => self.describe_timeout(pc).trim_start().to_owned(),
+            Op::ExpectBytes { .. } => self.describe_awaited(pc, excerpt),
+            Op::ExpectMessage { pattern, .. } => {
+                let others = match self.pattern(pattern).skips_others() {
+                    true => ", other messages may come before it",
+                    false => "",
+                };
+                self.describe_awaited(pc, excerpt) + others
+            }
+            Op::SendRandom { bytes } => format!("{bytes} random bytes"),
+            Op::Request { request } => {
+                let request = self.request(request);
+                match request.kind {
+                    ChannelRequestKind::Push if !request.awaits_reply => String::new(),
+                    _ => self.describe_awaited(pc, excerpt),
+                }
+            }
+            Op::LoopBegin { index } => match self.loop_at(index).turns {
+                Turns::Every { turns: u64::MAX, .. } => "without an end".to_owned(),
+                Turns::Every { turns, .. } | Turns::Times(turns) => match turns {
+                    1 => "one turn".to_owned(),
+                    turns => format!("{turns} turns"),
+                },
+                Turns::For { span_ns } => {
+                    format!("for {}", show_duration(Duration::from_nanos(span_ns)))
+                }
+                Turns::While { condition } => format!("while {}", self.condition(condition)),
+            },
+            Op::Branch { condition, .. } => self.condition(condition).to_string(),
+            Op::Send { .. }
+            | Op::Set { .. }
+            | Op::Choose { .. }
+            | Op::Jump { .. }
+            | Op::Think { .. }
+            | Op::TransactionBegin { .. }
+            | Op::TransactionEnd { .. }
+            | Op::Wait { .. }
+            | Op::LoopEnd { .. }
+            | Op::Stay
+            | Op::Close { .. }
+            | Op::End => String::new(),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Reading a data file: CSV with a header, or JSON, one object a line.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::table::{DataTable, TableBuilder};
+
+/// The reason why a data file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataFileError {
+    /// The problem, with the line of the file.
+    pub problem: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// Reads a file into a table called `name`.
+pub(super) fn read(path: &Path, name: &str) -> Result<DataTable, DataFileError> {
+    let format = Format::of(path)?;
+    let file = File::open(path).map_err(|error| {
+        let place = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let remedy = match place {
+            Some(folder) => format!("the path counts from {}", folder.display()),
+            None => "the path counts from the folder of the scenario".to_owned(),
+        };
+        wrong(error.to_string(), &remedy)
+    })?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(wrong("it is a folder", "name a file in it"));
+    }
+    let input = BufReader::new(file.take(FILE_BYTES_MAX + 1));
+    let shown = path.display().to_string();
+    let table = match format {
+        Format::Csv => read_csv(input, name, &shown)?,
+        Format::JsonLines => read_json_lines(input, name, &shown)?,
+    };
+    table.ok_or_else(|| wrong("it has no rows", "one row for each user, below the header"))
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Csv,
+    JsonLines,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Self, DataFileError> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        match extension.map(str::to_ascii_lowercase).as_deref() {
+            Some("csv") => Ok(Self::Csv),
+            Some("jsonl" | "ndjson") => Ok(Self::JsonLines),
+            _ => Err(wrong(
+                "the end of its name is not that of a data file",
+                "name.csv: values between commas, below a header; name.jsonl: an object a line",
+            )),
+        }
+    }
+}
+
+fn read_csv(input: impl Read, name: &str, path: &str) -> Result<Option<DataTable>, DataFileError> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::Headers).from_reader(input);
+    let header = reader.headers().map_err(|error| csv_error(&error))?;
+    let columns: Vec<_> = header
+        .iter()
+        .enumerate()
+        .map(
+            |(index, column)| {
+                if index == 0 { column.trim_start_matches('\u{feff}') } else { column }
+            },
+        )
+        .map(str::to_owned)
+        .collect();
+    let mut table = TableBuilder::new(name, path, check_columns(columns, 1)?);
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record).map_err(|error| csv_error(&error))? {
+        let line = record.position().map_or(0, csv::Position::line);
+        for cell in &record {
+            push(&mut table, cell.as_bytes(), line)?;
+        }
+        check_size(record.position().map_or(0, csv::Position::byte))?;
+    }
+    Ok(table.build())
+}
+
+fn csv_error(error: &csv::Error) -> DataFileError {
+    let line = error.position().map_or(1, csv::Position::line);
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => wrong(
+            format!("line {line} has {len} values, the header has {expected_len}"),
+            "each row has a value for each column; one with a comma in it stands in double quotes",
+        ),
+        csv::ErrorKind::Utf8 { .. } => {
+            wrong(format!("line {line} is not UTF-8"), "convert the file, for example with iconv")
+        }
+        csv::ErrorKind::Io(error) => wrong(error.to_string(), "is it readable?"),
+        _ => wrong(format!("line {line}: {error}"), "is it CSV?"),
+    }
+}
+
+fn read_json_lines(
+    input: impl BufRead,
+    name: &str,
+    path: &str,
+) -> Result<Option<DataTable>, DataFileError> {
+    let mut table: Option<TableBuilder> = None;
+    let mut bytes = 0;
+    for (index, line) in input.lines().enumerate() {
+        let number = index as u64 + 1;
+        let line = line.map_err(|error| match error.kind() {
+            std::io::ErrorKind::InvalidData => {
+                let remedy = "convert the file, for example with iconv";
+                wrong(format!("line {number} is not UTF-8"), remedy)
+            }
+            _ => wrong(error.to_string(), "is it readable?"),
+        })?;
+        bytes += line.len() as u64 + 1;
+        check_size(bytes)?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let object = match serde_json::from_str(&line) {
+            Ok(Value::Object(object)) => object,
+            Ok(_) => {
+                let problem = format!("line {number} is not an object");
+                return Err(wrong(problem, "each line is an object such as {\"token\": \"a\"}"));
+            }
+            Err(error) => {
+                let problem = format!("line {number}, column {}: not JSON", error.column());
+                return Err(wrong(problem, "each line is an object such as {\"token\": \"a\"}"));
+            }
+        };
+        let table = match &mut table {
+            Some(table) => table,
+            None => {
+                let columns = object.keys().cloned().collect();
+                let columns = check_columns(columns, number)?;
+                table.insert(TableBuilder::new(name, path, columns))
+            }
+        };
+        for column in table.columns().to_vec() {
+            let cell = match object.get(&column) {
+                Some(Value::String(text)) => text.clone(),
+                Some(value) => value.to_string(),
+                None => {
+                    let problem = format!("line {number} has no `{column}`");
+                    return Err(wrong(problem, "each row has the members of the first"));
+                }
+            };
+            push(table, cell.as_bytes(), number)?;
+        }
+    }
+    Ok(table.and_then(TableBuilder::build))
+}
+
+/// Checks that columns have names, each another one.
+fn check_columns(columns: Vec<String>, line: u64) -> Result<Vec<String>, DataFileError> {
+    for (index, column) in columns.iter().enumerate() {
+        if column.is_empty() {
+            let problem = format!("column {} of line {line} has no name", index + 1);
+            return Err(wrong(problem, "the first line names the columns: user,token"));
+        }
+        if columns[..index].contains(column) {
+            let problem = format!("line {line} names the column `{column}` twice");
+            return Err(wrong(problem, "give each column a name of its own"));
+        }
+    }
+    if columns.is_empty() {
+        return Err(wrong("it names no columns", "the first line names the columns: user,token"));
+    }
+    Ok(columns)
+}
+
+fn push(table: &mut TableBuilder, cell: &[u8], line: u64) -> Result<(), DataFileError> {
+    if cell.len() > CELL_BYTES_MAX {
+        let problem = format!("a value in line {line} has {} bytes", cell.len());
+        return Err(wrong(problem, &format!("at most {CELL_BYTES_MAX}")));
+    }
+    if table.push(cell) { Ok(()) } else { Err(too_large()) }
+}
+
+fn check_size(bytes: u64) -> Result<(), DataFileError> {
+    if bytes > FILE_BYTES_MAX { Err(too_large()) } else { Ok(()) }
+}
+
+fn too_large() -> DataFileError {
+    wrong("it has more than 1 GiB", "a data file is kept in memory; leave out what is not used")
+}
+
+fn wrong(problem: impl Into<String>, remedy: &str) -> DataFileError {
+    DataFileError { problem: problem.into(), remedy: remedy.to_owned() }
+}
+
+/// Longest value of a data file.
+const CELL_BYTES_MAX: usize = 64 << 10;
+
+/// Largest data file.
+const FILE_BYTES_MAX: u64 = 1 << 30;

@@ -1,0 +1,72 @@
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::scenario::Scenario;
+
+/// Parses a scenario with this `data`, beside a file of this name and content.
+fn parse(file: &str, content: &[u8], data: &str, text: &str) -> Result<Scenario, String> {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join(file), content).unwrap();
+    let path = folder.path().join("scenario.yaml").display().to_string();
+    let source = format!(
+        "target: tcp://h:1\ndata: {data}\nload: [ramp: {{to: 3, over: 1s}}]\n\
+         user: [connect, send: \"{text}\"]\n"
+    );
+    Scenario::parse(&source, &path).map_err(|mistakes| mistakes.render(false))
+}
+
+#[test]
+fn a_user_gets_the_cells_of_its_row() {
+    let csv = b"\xef\xbb\xbfname, token\nann,t1\n\"bob, jr\",\"t\"\"2\"\n";
+    let scenario = parse("u.csv", csv, "u.csv", "${row.name}").unwrap();
+    let [table] = &scenario.tables[..] else { panic!("one table") };
+    assert_eq!((table.rows(), table.columns()), (2, &["name".to_owned(), "token".to_owned()][..]));
+    let cells =
+        |user| [0, 1].map(|column| String::from_utf8_lossy(table.cell(user, column)).into_owned());
+    assert_eq!(cells(0), ["ann", "t1"]);
+    assert_eq!(cells(1), ["bob, jr", "t\"2"]);
+    assert_eq!(cells(2), ["ann", "t1"], "after the last row the first follows");
+    assert_eq!(table.bytes_max(0), 7);
+}
+
+#[test]
+fn json_lines_have_the_columns_of_the_first() {
+    let lines = "{\"id\": 7, \"tags\": [1, 2]}\n\n{\"tags\": null, \"id\": \"8\", \"more\": 1}\n";
+    let data = "{people: {file: p.jsonl, order: random}}";
+    let scenario = parse("p.jsonl", lines.as_bytes(), data, "${people.id}").unwrap();
+    let table = &scenario.tables[0];
+    let rows: Vec<_> = (0..20).map(|user| table.cell(user, 0).to_vec()).collect();
+    assert!(rows.contains(&b"7".to_vec()) && rows.contains(&b"8".to_vec()), "at random");
+    let again: Vec<_> = (0..20).map(|user| table.cell(user, 0).to_vec()).collect();
+    assert_eq!(rows, again, "a user keeps its row");
+}
+
+#[test]
+fn a_file_that_cannot_be_used_names_its_line() {
+    let rows: &[(&str, &[u8], &str, &str, &str)] = &[
+        ("a.csv", b"a,b\n1,2\n3\n", "a.csv", "x", "line 3 has 1 values, the header has 2"),
+        ("a.csv", b"a,b\n1,\xff\n", "a.csv", "x", "line 2 is not UTF-8"),
+        ("a.csv", b"a,a\n1,2\n", "a.csv", "x", "names the column `a` twice"),
+        ("a.csv", b"a,\n1,2\n", "a.csv", "x", "column 2 of line 1 has no name"),
+        ("a.csv", b"a,b\n", "a.csv", "x", "it has no rows"),
+        ("a.csv", b"", "a.csv", "x", "it names no columns"),
+        ("a.txt", b"a\n1\n", "a.txt", "x", "the end of its name"),
+        ("a.csv", b"a\n1\n", "b.csv", "x", "No such file"),
+        ("a.jsonl", b"{\"a\":1}\n{\"a\":\n", "a.jsonl", "x", "line 2, column 5: not JSON"),
+        ("a.jsonl", b"[1]\n", "a.jsonl", "x", "line 1 is not an object"),
+        ("a.jsonl", b"{\"a\":1}\n{\"b\":1}\n", "a.jsonl", "x", "line 2 has no `a`"),
+        ("a.csv", b"a\n1\n", "a.csv", "${row.b}", "has no column `b`"),
+        ("a.csv", b"token\n1\n", "a.csv", "${row.tokn.x}", "its columns are token"),
+        ("a.csv", b"token\n1\n", "a.csv", "${rows.token}", "did you mean `row.token`?"),
+        ("a.csv", b"a\n1\n2\n", "{file: a.csv, order: unique}", "x", "2 rows for up to 3 users"),
+        ("a.csv", b"a\n1\n", "{file: a.csv, order: rndom}", "x", "did you mean `random`?"),
+        ("a.csv", b"a\n1\n", "{user: a.csv}", "x", "`user` cannot name a data file"),
+        ("a.csv", b"a\n1\n", "{a b: a.csv}", "x", "`a b` cannot name a data file"),
+        ("a.csv", b"a\n1\n", "[a.csv]", "x", "`data` must be the path of a file"),
+    ];
+    for (file, content, data, text, says) in rows {
+        let error = parse(file, content, data, text).expect_err(says);
+        assert!(error.contains(says), "{data}: {error}");
+    }
+}

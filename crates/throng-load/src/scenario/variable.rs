@@ -1,0 +1,368 @@
+//! Variables: what may stand between `${` and `}`.
+//!
+//! A variable is a small expression: the number of the user, a value that a step has stored, a cell
+//! of a data file, a function. It means the same wherever a text may have variables. Computing one
+//! appends to the caller's buffer and allocates nothing else.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+use throng_base::Prng;
+
+use super::data::DataTable;
+
+/// A parsed variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Variable {
+    /// `user.id`: the number of the user over all cores, from 0.
+    UserId,
+    /// `counter`: the number of earlier messages of this user with a counter, from 0.
+    Counter,
+    /// A whole number.
+    Number(u64),
+    /// A text in quotes, or the value of an environment variable.
+    Text(Box<str>),
+    /// A value that a step has stored.
+    Stored {
+        /// Its place among the user's values.
+        slot: u16,
+        /// Its name.
+        name: Box<str>,
+    },
+    /// `probe`: the mark of the probe that is sent.
+    Probe,
+    /// A cell of the user's row of a data file.
+    Cell {
+        /// Index of the data file.
+        table: u16,
+        /// Index of the column.
+        column: u16,
+        /// Longest cell of the column, in bytes.
+        bytes_max: usize,
+        /// Name of the file and of the column.
+        name: Box<str>,
+    },
+    /// `random(a,b)`: a random integer from a to b, both included.
+    Random(u64, u64),
+    /// `choice(a, b, ...)`: one of these, at random.
+    Choice(Box<[Self]>),
+    /// `uuid()`: a random UUID (RFC 9562, version 4).
+    Uuid,
+    /// `time()`: the time since 1970, in this many nanoseconds.
+    Time(u64),
+    /// `base64(x)`: x in Base64 (RFC 4648 section 4).
+    Base64(Box<Self>),
+    /// `json(x)`: x as a string of JSON, in its quotes.
+    Json(Box<Self>),
+    /// `sha256(x)`: the SHA-256 of x, in hexadecimal.
+    Sha256(Box<Self>),
+    /// `a + b` and the like.
+    Arithmetic(Box<Arithmetic>),
+}
+
+/// A sum, difference, product, quotient or remainder of whole numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arithmetic {
+    pub(super) left: Variable,
+    pub(super) operator: Operator,
+    pub(super) right: Variable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Plus,
+    Minus,
+    Times,
+    /// The right side is a number of at least 1.
+    Over,
+    /// The right side is a number of at least 1.
+    Modulo,
+}
+
+/// The values from which a user's variables are computed.
+#[derive(Clone, Copy, Debug)]
+pub struct VariableScope<'a> {
+    /// Number of the user.
+    pub user_id: u64,
+    /// Messages with a counter so far.
+    pub counter: u64,
+    /// Random numbers of the user.
+    pub prng: Prng,
+    /// Values that steps have stored.
+    pub stored: &'a [Vec<u8>],
+    /// Data files of the scenario.
+    pub tables: &'a [DataTable],
+    /// Mark of the probe that is sent; empty for all other messages.
+    pub probe: &'a [u8],
+}
+
+impl<'a> VariableScope<'a> {
+    /// Creates the scope of a user that has stored nothing, without data files.
+    pub fn new(user_id: u64, prng: Prng) -> Self {
+        Self { user_id, counter: 0, prng, stored: &[], tables: &[], probe: &[] }
+    }
+}
+
+impl Variable {
+    /// Appends the value.
+    pub(super) fn write(&self, scope: &mut VariableScope<'_>, out: &mut Vec<u8>) {
+        match self {
+            Self::Text(text) => out.extend_from_slice(text.as_bytes()),
+            Self::Stored { slot, .. } => {
+                if let Some(value) = scope.stored.get(usize::from(*slot)) {
+                    out.extend_from_slice(value);
+                }
+            }
+            Self::Probe => out.extend_from_slice(scope.probe),
+            Self::Cell { table, column, .. } => {
+                if let Some(table) = scope.tables.get(usize::from(*table)) {
+                    out.extend_from_slice(table.cell(scope.user_id, usize::from(*column)));
+                }
+            }
+            Self::Choice(values) => {
+                let index = scope.prng.below(values.len() as u64) as usize;
+                values[index].write(scope, out);
+            }
+            Self::Uuid => write_uuid(&mut scope.prng, out),
+            Self::Base64(inner) => transform(inner, scope, out, |bytes, out| {
+                let begin = out.len();
+                out.resize(begin + base64_bytes(bytes.len()), 0);
+                let written = STANDARD.encode_slice(bytes, &mut out[begin..]);
+                out.truncate(begin + written.unwrap_or_default());
+            }),
+            Self::Sha256(inner) => transform(inner, scope, out, |bytes, out| {
+                Sha256::digest(bytes).iter().for_each(|byte| {
+                    out.extend([byte >> 4, byte & 15].map(|digit| HEX[usize::from(digit)]));
+                });
+            }),
+            Self::Json(inner) => {
+                out.push(b'"');
+                let begin = out.len();
+                inner.write(scope, out);
+                super::escape::Escape::Json.apply(out, begin);
+                out.push(b'"');
+            }
+            Self::UserId
+            | Self::Counter
+            | Self::Number(_)
+            | Self::Random(..)
+            | Self::Time(_)
+            | Self::Arithmetic(_) => write_number(self.number(scope), out),
+        }
+    }
+
+    /// Computes a whole number; 0 for a text.
+    fn number(&self, scope: &mut VariableScope<'_>) -> i128 {
+        match self {
+            Self::UserId => scope.user_id.into(),
+            Self::Counter => scope.counter.into(),
+            Self::Number(number) => (*number).into(),
+            Self::Random(low, high) => scope.prng.between(*low, *high).into(),
+            Self::Time(unit_ns) => {
+                let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+                (since.unwrap_or_default().as_nanos() / u128::from(*unit_ns)) as i128
+            }
+            Self::Arithmetic(arithmetic) => arithmetic.number(scope),
+            _ => 0,
+        }
+    }
+
+    /// Reports whether the value is always a whole number.
+    pub(super) fn is_number(&self) -> bool {
+        matches!(
+            self,
+            Self::UserId
+                | Self::Counter
+                | Self::Number(_)
+                | Self::Random(..)
+                | Self::Time(_)
+                | Self::Arithmetic(_)
+        )
+    }
+
+    /// Returns an upper bound of the value's length, in bytes.
+    pub(super) fn bytes_max(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Stored { .. } => STORED_BYTES_MAX,
+            Self::Probe => PROBE_BYTES_MAX,
+            Self::Cell { bytes_max, .. } => *bytes_max,
+            Self::Choice(values) => values.iter().map(Self::bytes_max).max().unwrap_or(0),
+            Self::Uuid => UUID_BYTES,
+            Self::Base64(inner) => base64_bytes(inner.bytes_max()),
+            Self::Json(inner) => 2 + super::escape::Escape::Json.bytes_max(inner.bytes_max()),
+            Self::Sha256(_) => 64,
+            _ => DIGITS_MAX,
+        }
+    }
+
+    /// Reports whether one of the variables that it consists of fits.
+    pub(crate) fn any(&self, is: &impl Fn(&Self) -> bool) -> bool {
+        is(self)
+            || match self {
+                Self::Choice(values) => values.iter().any(|value| value.any(is)),
+                Self::Base64(inner) | Self::Json(inner) | Self::Sha256(inner) => inner.any(is),
+                Self::Arithmetic(arithmetic) => arithmetic.left.any(is) || arithmetic.right.any(is),
+                _ => false,
+            }
+    }
+
+    /// Returns the name of the first part whose value is drawn anew each time.
+    pub(crate) fn drawn(&self) -> Option<&'static str> {
+        let names = [
+            ("random", Self::Random(0, 0)),
+            ("choice", Self::Choice(Box::default())),
+            ("uuid", Self::Uuid),
+            ("time", Self::Time(1)),
+        ];
+        let same_kind = |a: &Self, b: &Self| std::mem::discriminant(a) == std::mem::discriminant(b);
+        let found = names.iter().find(|(_, kind)| self.any(&|part| same_kind(part, kind)));
+        found.map(|(name, _)| *name)
+    }
+}
+
+impl fmt::Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UserId => f.write_str("user.id"),
+            Self::Counter => f.write_str("counter"),
+            Self::Probe => f.write_str("probe"),
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => write!(f, "'{text}'"),
+            Self::Stored { name, .. } | Self::Cell { name, .. } => f.write_str(name),
+            Self::Random(low, high) => write!(f, "random({low},{high})"),
+            Self::Choice(values) => {
+                let values: Vec<_> = values.iter().map(Self::to_string).collect();
+                write!(f, "choice({})", values.join(", "))
+            }
+            Self::Uuid => f.write_str("uuid()"),
+            Self::Time(_) => f.write_str("time()"),
+            Self::Base64(inner) => write!(f, "base64({inner})"),
+            Self::Json(inner) => write!(f, "json({inner})"),
+            Self::Sha256(inner) => write!(f, "sha256({inner})"),
+            Self::Arithmetic(arithmetic) => {
+                let Arithmetic { left, operator, right } = &**arithmetic;
+                let sign = match operator {
+                    Operator::Plus => '+',
+                    Operator::Minus => '-',
+                    Operator::Times => '*',
+                    Operator::Over => '/',
+                    Operator::Modulo => '%',
+                };
+                write!(f, "{left} {sign} {right}")
+            }
+        }
+    }
+}
+
+impl Arithmetic {
+    fn number(&self, scope: &mut VariableScope<'_>) -> i128 {
+        let (left, right) = (self.left.number(scope), self.right.number(scope));
+        match self.operator {
+            Operator::Plus => left.saturating_add(right),
+            Operator::Minus => left.saturating_sub(right),
+            Operator::Times => left.saturating_mul(right),
+            Operator::Over => left.checked_div(right).unwrap_or(0),
+            Operator::Modulo => left.checked_rem_euclid(right).unwrap_or(0),
+        }
+    }
+}
+
+/// Appends `inner`, and replaces it by what `write` makes of it.
+fn transform(
+    inner: &Variable,
+    scope: &mut VariableScope<'_>,
+    out: &mut Vec<u8>,
+    write: impl Fn(&[u8], &mut Vec<u8>),
+) {
+    let begin = out.len();
+    inner.write(scope, out);
+    let mut written = Vec::new();
+    write(&out[begin..], &mut written);
+    out.truncate(begin);
+    out.extend_from_slice(&written);
+}
+
+fn write_uuid(prng: &mut Prng, out: &mut Vec<u8>) {
+    let mut bytes = [0; 16];
+    prng.fill(&mut bytes);
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    for (index, byte) in bytes.into_iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            out.push(b'-');
+        }
+        out.extend([byte >> 4, byte & 15].map(|digit| HEX[usize::from(digit)]));
+    }
+}
+
+/// Appends a number in decimal.
+fn write_number(number: i128, out: &mut Vec<u8>) {
+    if number < 0 {
+        out.push(b'-');
+    }
+    let mut number = number.unsigned_abs();
+    let mut buffer = [0u8; DIGITS_MAX];
+    let mut at = buffer.len();
+    loop {
+        at -= 1;
+        // Most numbers fit into 64 bits, whose division is far cheaper.
+        number = match u64::try_from(number) {
+            Ok(small) => {
+                buffer[at] = b'0' + (small % 10) as u8;
+                u128::from(small / 10)
+            }
+            Err(_) => {
+                buffer[at] = b'0' + (number % 10) as u8;
+                number / 10
+            }
+        };
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&buffer[at..]);
+}
+
+const fn base64_bytes(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
+}
+
+/// Most digits of a number, with its sign.
+const DIGITS_MAX: usize = 40;
+const UUID_BYTES: usize = 36;
+/// Longest mark of a probe.
+const PROBE_BYTES_MAX: usize = 40;
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// Longest value that a step stores.
+pub(crate) const STORED_BYTES_MAX: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn numbers_are_written_as_usual(number: i64) {
+            let mut out = Vec::new();
+            write_number(number.into(), &mut out);
+            prop_assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
+        }
+    }
+
+    #[test]
+    fn a_uuid_has_its_version_and_variant() {
+        let mut out = Vec::new();
+        write_uuid(&mut Prng::new(7), &mut out);
+        let text = String::from_utf8(out).unwrap();
+        let lengths: Vec<_> = text.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12], "{text}");
+        assert_eq!(text.as_bytes()[14], b'4', "{text}");
+        assert!(b"89ab".contains(&text.as_bytes()[19]), "{text}");
+    }
+}

@@ -1,0 +1,310 @@
+//! Parsing a variable: `user.id % 50`, `row.token`, `base64(env.TOKEN)`.
+
+use std::ops::Range;
+
+use throng_base::units::nearest;
+
+use super::template_error::TemplateError;
+use super::variable::{Arithmetic, Operator, Variable};
+use super::variable_names::{NameError, VariableNames};
+
+/// Parses the variable that begins at byte `at` of `text`, after its `${`. Returns it and the index
+/// of its `}`; `None` if there is no `}`.
+pub(super) fn parse(
+    text: &str,
+    at: usize,
+    names: &mut VariableNames,
+) -> Option<Result<(Variable, usize), TemplateError>> {
+    text[at..].find('}')?;
+    let mut parser = Parser { text, at, depth: 0, names };
+    let parsed = parser.sum().and_then(|variable| match parser.rest().chars().next() {
+        Some('}') => Ok((variable, parser.at)),
+        _ => Err(parser.error_to_end("this does not belong here", "expected `}`")),
+    });
+    Some(parsed)
+}
+
+struct Parser<'a, 'n> {
+    text: &'a str,
+    at: usize,
+    /// Parentheses that are open here.
+    depth: usize,
+    names: &'n mut VariableNames,
+}
+
+type Parsed = Result<Variable, TemplateError>;
+
+impl<'a> Parser<'a, '_> {
+    fn sum(&mut self) -> Parsed {
+        self.chain(&[('+', Operator::Plus), ('-', Operator::Minus)], Self::product)
+    }
+
+    fn product(&mut self) -> Parsed {
+        let operators = [('*', Operator::Times), ('/', Operator::Over), ('%', Operator::Modulo)];
+        self.chain(&operators, Self::atom)
+    }
+
+    /// Parses operands between operators of one rank, from left to right.
+    fn chain(
+        &mut self,
+        operators: &[(char, Operator)],
+        operand: fn(&mut Self) -> Parsed,
+    ) -> Parsed {
+        let begin = self.skip_space();
+        let mut left = operand(self)?;
+        loop {
+            self.skip_space();
+            let next = self.rest().chars().next();
+            let Some((sign, operator)) = operators.iter().find(|(sign, _)| next == Some(*sign))
+            else {
+                return Ok(left);
+            };
+            self.check_number(&left, begin)?;
+            self.at += sign.len_utf8();
+            let right_begin = self.skip_space();
+            let right = operand(self)?;
+            self.check_number(&right, right_begin)?;
+            if matches!(operator, Operator::Over | Operator::Modulo)
+                && !matches!(right, Variable::Number(1..))
+            {
+                let label = format!("as in ${{user.id {sign} 1000}}");
+                let title = "the right side must be a whole number of at least 1";
+                return Err(self.error(right_begin..self.at, title, label));
+            }
+            left = Variable::Arithmetic(Box::new(Arithmetic { left, operator: *operator, right }));
+        }
+    }
+
+    fn check_number(&self, operand: &Variable, begin: usize) -> Result<(), TemplateError> {
+        if operand.is_number() {
+            return Ok(());
+        }
+        let span = begin..begin + self.text[begin..self.at].trim_end().len();
+        let label =
+            "this is a text; user.id, counter, random(a,b) and numbers can be computed with";
+        Err(self.error(span, "arithmetic needs whole numbers", label.to_owned()))
+    }
+
+    fn atom(&mut self) -> Parsed {
+        let begin = self.skip_space();
+        match self.rest().chars().next() {
+            Some('(') => {
+                self.at += 1;
+                let inner = self.nested()?;
+                self.close(begin)?;
+                Ok(inner)
+            }
+            Some('0'..='9') => self.number(),
+            Some(quote @ ('\'' | '"')) => self.quoted(quote),
+            Some(first) if first.is_alphabetic() || first == '_' => self.named(),
+            Some('}') | None => {
+                let label = self.names.list();
+                Err(self.error(begin..begin, "a variable is missing", label))
+            }
+            Some(_) => Err(self.error_to_end("this is no variable", &self.names.list())),
+        }
+    }
+
+    fn nested(&mut self) -> Parsed {
+        if self.depth == DEPTH_MAX {
+            return Err(self.error_to_end("too many parentheses", "write it simpler"));
+        }
+        self.depth += 1;
+        let inner = self.sum();
+        self.depth -= 1;
+        inner
+    }
+
+    fn number(&mut self) -> Parsed {
+        let begin = self.at;
+        let rest = self.rest();
+        self.at += rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let digits = &self.text[begin..self.at];
+        digits.parse().map(Variable::Number).map_err(|_| {
+            self.error(begin..self.at, "this number is too large", "at most 2^64 - 1".to_owned())
+        })
+    }
+
+    fn quoted(&mut self, quote: char) -> Parsed {
+        let begin = self.at + 1;
+        let Some(length) = self.text[begin..].find(quote) else {
+            return Err(self.error_to_end("a text is not closed", "its second quote is missing"));
+        };
+        self.at = begin + length + 1;
+        Ok(Variable::Text(self.text[begin..begin + length].into()))
+    }
+
+    /// Parses a name, and its arguments if it is a function.
+    fn named(&mut self) -> Parsed {
+        let begin = self.at;
+        self.at += name_bytes(self.rest());
+        let span = begin..self.at;
+        let name = &self.text[span.clone()];
+        self.skip_space();
+        if !self.rest().starts_with('(') {
+            return self.plain(name, span);
+        }
+        if matches!(name, "user.id" | "counter") {
+            let label = format!("write ${{{name}}}");
+            return Err(self.error(span, "this variable takes no arguments", label));
+        }
+        if !FUNCTIONS.contains(&name) {
+            return Err(self.unknown(name, span));
+        }
+        self.at += 1;
+        let arguments = self.arguments(begin)?;
+        self.function(name, begin..self.at, arguments)
+    }
+
+    fn plain(&mut self, name: &str, span: Range<usize>) -> Parsed {
+        match name {
+            "user.id" => return Ok(Variable::UserId),
+            "counter" => return Ok(Variable::Counter),
+            _ => {}
+        }
+        if let Some(example) = example(name) {
+            let title = format!("`{name}` is a function");
+            return Err(self.error(span, &title, format!("as in ${{{example}}}")));
+        }
+        match self.names.find(name) {
+            Ok(variable) => Ok(variable),
+            Err(NameError::Unknown) => Err(self.unknown(name, span)),
+            Err(NameError::Other { title, label }) => Err(self.error(span, &title, label)),
+        }
+    }
+
+    fn unknown(&self, name: &str, span: Range<usize>) -> TemplateError {
+        let known = self.names.known();
+        let known = known.iter().map(String::as_str).chain(FUNCTIONS.iter().copied());
+        let label = match nearest(name, known) {
+            Some(near) => format!("did you mean `{}`?", usage(near)),
+            None => self.names.list(),
+        };
+        self.error(span, &format!("unknown variable `{name}`"), label)
+    }
+
+    fn arguments(&mut self, begin: usize) -> Result<Vec<Variable>, TemplateError> {
+        let mut arguments = Vec::new();
+        self.skip_space();
+        while !self.rest().starts_with([')', '}']) {
+            arguments.push(self.nested()?);
+            self.skip_space();
+            if !self.rest().starts_with(',') {
+                break;
+            }
+            self.at += 1;
+            self.skip_space();
+        }
+        self.close(begin)?;
+        Ok(arguments)
+    }
+
+    fn close(&mut self, begin: usize) -> Result<(), TemplateError> {
+        self.skip_space();
+        if !self.rest().starts_with(')') {
+            let title = "a parenthesis is not closed";
+            let end = self.at;
+            return Err(self.error(begin..end, title, "`)` is missing".to_owned()));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn function(&self, name: &str, span: Range<usize>, mut arguments: Vec<Variable>) -> Parsed {
+        let count = arguments.len();
+        let one = |arguments: &mut Vec<Variable>| arguments.pop().map(Box::new);
+        let made = match (name, &arguments[..]) {
+            ("random", [Variable::Number(low), Variable::Number(high)]) if low <= high => {
+                Some(Variable::Random(*low, *high))
+            }
+            ("random", [Variable::Number(low), Variable::Number(high)]) => {
+                let label = format!("{low} is more than {high}: random({high},{low})");
+                return Err(self.error(span, "the range of a random number is empty", label));
+            }
+            ("choice", [_, ..]) => Some(Variable::Choice(std::mem::take(&mut arguments).into())),
+            ("uuid", []) => Some(Variable::Uuid),
+            ("time", []) => Some(Variable::Time(1_000_000)),
+            ("time", [Variable::Text(unit)]) => match &**unit {
+                "s" => Some(Variable::Time(1_000_000_000)),
+                "ms" => Some(Variable::Time(1_000_000)),
+                "us" => Some(Variable::Time(1_000)),
+                _ => None,
+            },
+            ("base64", [_]) => one(&mut arguments).map(Variable::Base64),
+            ("json", [_]) => one(&mut arguments).map(Variable::Json),
+            ("sha256", [_]) => one(&mut arguments).map(Variable::Sha256),
+            _ => None,
+        };
+        made.ok_or_else(|| {
+            let needs = match name {
+                "random" => "two whole numbers",
+                "choice" => "at least one value",
+                "uuid" => "no arguments",
+                "time" => "no arguments, or 's', 'ms' or 'us'",
+                _ => "one value",
+            };
+            let title = format!("`{name}` takes {needs}");
+            let example = example(name).unwrap_or_default();
+            let label = format!("{count} given; as in ${{{example}}}");
+            self.error(span, &title, label)
+        })
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Skips spaces. Returns the index of what follows.
+    fn skip_space(&mut self) -> usize {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+        self.at
+    }
+
+    fn error(&self, span: Range<usize>, title: &str, label: String) -> TemplateError {
+        TemplateError { span, title: title.to_owned(), label }
+    }
+
+    /// Returns an error about everything from here to the end of the variable.
+    fn error_to_end(&self, title: &str, label: &str) -> TemplateError {
+        let end = self.rest().find('}').map_or(self.text.len(), |length| self.at + length);
+        self.error(self.at..end, title, label.to_owned())
+    }
+}
+
+/// Returns the length of the name that `text` begins with. After a dot, as in the name of a column,
+/// it may have hyphens and further dots.
+fn name_bytes(text: &str) -> usize {
+    let mut has_dot = false;
+    let end = text.find(|c: char| {
+        has_dot |= c == '.';
+        !(c.is_alphanumeric() || c == '_' || c == '.' || c == '-' && has_dot)
+    });
+    text[..end.unwrap_or(text.len())].trim_end_matches('-').len()
+}
+
+/// Returns a name as it is used: a function with its arguments.
+fn usage(name: &str) -> &str {
+    match name {
+        "random" => "random(a,b)",
+        name => example(name).unwrap_or(name),
+    }
+}
+
+fn example(function: &str) -> Option<&'static str> {
+    Some(match function {
+        "random" => "random(1,6)",
+        "choice" => "choice('red', 'green')",
+        "uuid" => "uuid()",
+        "time" => "time()",
+        "base64" => "base64('user:password')",
+        "json" => "json('say \"hi\"')",
+        "sha256" => "sha256('text')",
+        _ => return None,
+    })
+}
+
+const FUNCTIONS: [&str; 7] = ["random", "choice", "uuid", "time", "base64", "json", "sha256"];
+
+/// Deepest nesting of parentheses.
+const DEPTH_MAX: usize = 16;

@@ -1,0 +1,30 @@
+//! `receive`: waits for what comes unasked: what the server says first, other users' messages.
+
+use super::expect::{Expect, read_step};
+use super::prelude::*;
+
+pub(super) const KIND: StepKind = StepKind {
+    name: "receive",
+    example: "receive: welcome",
+    protocols: &[Protocol::Tcp, Protocol::Ws],
+    form: StepForm::Value(read),
+};
+
+/// An `expect` that answers nothing.
+#[derive(Debug)]
+struct Receive(Expect);
+
+impl Action for Receive {
+    fn check(&self, flow: &mut Flow<'_, '_>) {
+        self.0.check(flow);
+    }
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        let (op, skips_others) = self.0.op(compiler);
+        compiler.push(op, OpFacts::of_role(OpRole::Receives { skips_others }));
+    }
+}
+
+fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
+    Some(Box::new(Receive(read_step(reader, node, "`receive`")?)))
+}

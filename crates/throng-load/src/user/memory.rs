@@ -1,0 +1,76 @@
+//! What few users need: inner loops, transactions, and the values that steps have stored.
+
+use throng_base::Instant;
+
+use super::loop_counter::LoopCounter;
+use super::nested::Nested;
+use crate::scenario::STORED_BYTES_MAX;
+
+/// Memory of a user beside its fields. A user without any of them owns none.
+#[derive(Debug, Default)]
+pub(crate) struct UserMemory(Option<Box<MemoryParts>>);
+
+#[derive(Debug, Default)]
+struct MemoryParts {
+    nested: Nested,
+    stored: Vec<Vec<u8>>,
+}
+
+impl UserMemory {
+    /// Returns the counter of the inner loop with this index.
+    pub(crate) fn inner_loop(&mut self, index: usize) -> &mut LoopCounter {
+        &mut self.0.get_or_insert_default().nested.loops[index]
+    }
+
+    /// Returns the beginning of the transaction at this depth.
+    pub(crate) fn transaction_begun(&mut self, depth: usize) -> &mut Instant {
+        &mut self.0.get_or_insert_default().nested.transactions[depth]
+    }
+
+    /// Returns the stored values. Places behind the last one are empty.
+    pub(crate) fn stored(&self) -> &[Vec<u8>] {
+        self.0.as_ref().map_or(&[], |parts| &parts.stored)
+    }
+
+    /// Replaces the stored value at `slot`. A value that is too long is empty.
+    pub(crate) fn store(&mut self, slot: u16, value: &[u8]) {
+        let stored = &mut self.0.get_or_insert_default().stored;
+        let slot = usize::from(slot);
+        if stored.len() <= slot {
+            stored.reserve_exact(slot + 1 - stored.len());
+            stored.resize_with(slot + 1, Vec::new);
+        }
+        let place = &mut stored[slot];
+        place.clear();
+        if value.len() <= STORED_BYTES_MAX {
+            // An exact size: most values are stored once and stay.
+            place.reserve_exact(value.len());
+            place.extend_from_slice(value);
+        }
+    }
+
+    /// Forgets the stored values.
+    pub(crate) fn clear_stored(&mut self) {
+        if let Some(parts) = &mut self.0 {
+            parts.stored = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_stays_until_another_replaces_it() {
+        let mut memory = UserMemory::default();
+        assert!(memory.stored().is_empty());
+        memory.store(2, b"abc");
+        memory.store(0, b"");
+        assert_eq!(memory.stored(), [&b""[..], b"", b"abc"]);
+        memory.store(2, &vec![0; STORED_BYTES_MAX + 1]);
+        assert_eq!(memory.stored()[2], b"", "too long");
+        memory.clear_stored();
+        assert!(memory.stored().is_empty());
+    }
+}

@@ -1,0 +1,37 @@
+//! What a user that is watched does and sees, beside its [records](super::record::Record).
+
+use crate::program::IncomingMessage;
+
+/// Event of a user that is watched. Other users give none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TraceEvent<'a> {
+    /// The user begins its present op.
+    OpBegun,
+    /// It sends this, which is in the output already.
+    Sent(Payload<'a>),
+    /// This arrived.
+    Received(Payload<'a>),
+    /// A message arrived that is kept for the next `expect`.
+    Kept,
+    /// A message arrived that answers nothing.
+    Discarded,
+    /// An `expect` takes a message that was kept.
+    TakenFromKept(IncomingMessage<'a>),
+    /// An answer to a request that timed out, as it seems.
+    SetAside,
+}
+
+/// Unit of what a connection carries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Payload<'a> {
+    /// Bytes of a stream.
+    Bytes(&'a [u8]),
+    /// A message of a WebSocket.
+    Message(IncomingMessage<'a>),
+    /// The head of an HTTP request or response, or what a server sends in its place.
+    Head(&'a [u8]),
+    /// A ping or pong of a WebSocket.
+    Control(&'static str),
+    /// The close frame of a user.
+    CloseFrame,
+}

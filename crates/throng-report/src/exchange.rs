@@ -1,0 +1,152 @@
+//! One real exchange for each kind of error: the step, what it expected and what came.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One error: where it occurred, what was expected and what came. Texts from outside are shortened
+/// and escaped, and secrets in them are masked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ErrorExchange {
+    /// The kind, as in `errors` and `connect_failed`.
+    pub kind: String,
+    /// The class of the user.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub class: String,
+    /// The number of the step within its class: `3`, or `5.2` for the second step in the loop that
+    /// is step 5. Absent if the error belongs to no step.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub step: String,
+    /// The kind of the step: `expect`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub step_kind: String,
+    /// The line of the step in the scenario file; 0 if unknown.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub line: u64,
+    /// The number of the user; absent if no user had the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<u64>,
+    /// The expected data.
+    pub expected: String,
+    /// The received data.
+    pub got: String,
+}
+
+impl ErrorExchange {
+    /// Returns the step and the user in words: ``step 3 `expect` (line 12), user 7``; empty if
+    /// neither is known.
+    pub fn place(&self) -> String {
+        let mut parts = Vec::new();
+        if !self.step.is_empty() {
+            let line = match self.line {
+                0 => String::new(),
+                line => format!(" (line {line})"),
+            };
+            let class = match self.class.as_str() {
+                "" | "user" => String::new(),
+                class => format!(" of class {class}"),
+            };
+            parts.push(format!("step {} `{}`{class}{line}", self.step, self.step_kind));
+        }
+        parts.extend(self.user.map(|user| format!("user {user}")));
+        parts.join(", ")
+    }
+}
+
+impl fmt::Display for ErrorExchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, expected, got, .. } = self;
+        write!(f, "first {kind}: expected {expected}, received {got}")?;
+        match self.place().as_str() {
+            "" => Ok(()),
+            place => write!(f, "; {place}"),
+        }
+    }
+}
+
+/// The first and the last error of a kind in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ErrorTimes {
+    /// The first one, in milliseconds since the run began.
+    pub first_ms: u64,
+    /// The last one, in milliseconds since the run began.
+    pub last_ms: u64,
+}
+
+impl ErrorTimes {
+    /// Returns the times of two intervals as one.
+    #[must_use]
+    pub fn joined(self, other: Self) -> Self {
+        Self {
+            first_ms: self.first_ms.min(other.first_ms),
+            last_ms: self.last_ms.max(other.last_ms),
+        }
+    }
+}
+
+/// The exchange of one kind of error, with the first and the last time of that kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExchangeSummary {
+    /// The first error of the kind.
+    #[serde(flatten)]
+    pub exchange: ErrorExchange,
+    /// The first time, in milliseconds since the run began.
+    pub first_ms: u64,
+    /// The last time, in milliseconds since the run began.
+    pub last_ms: u64,
+}
+
+impl ExchangeSummary {
+    /// Returns when errors of the kind occurred: `at 2.1 s`, or `from 2.1 s to 28.0 s`.
+    pub fn when(&self) -> String {
+        let seconds = |ms: u64| format!("{}.{} s", ms / 1000, ms % 1000 / 100);
+        let (first, last) = (seconds(self.first_ms), seconds(self.last_ms));
+        if first == last { format!("at {first}") } else { format!("from {first} to {last}") }
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mismatch() -> ErrorExchange {
+        ErrorExchange {
+            kind: "expect_mismatch".into(),
+            class: "chat".into(),
+            step: "5.2".into(),
+            step_kind: "expect".into(),
+            line: 12,
+            user: Some(7),
+            expected: "`ok`".into(),
+            got: "`no`".into(),
+        }
+    }
+
+    #[test]
+    fn an_exchange_is_a_sentence() {
+        assert_eq!(
+            mismatch().to_string(),
+            "first expect_mismatch: expected `ok`, received `no`; step 5.2 `expect` of class chat \
+             (line 12), user 7"
+        );
+        let old = ErrorExchange { kind: "a".into(), got: "b".into(), ..Default::default() };
+        assert_eq!(old.to_string(), "first a: expected , received b");
+    }
+
+    #[test]
+    fn a_kind_has_one_time_or_two() {
+        let times = |first_ms, last_ms| ExchangeSummary { first_ms, last_ms, ..Default::default() };
+        assert_eq!(times(2_120, 2_180).when(), "at 2.1 s");
+        assert_eq!(times(2_120, 28_000).when(), "from 2.1 s to 28.0 s");
+        let joined =
+            ErrorTimes { first_ms: 5, last_ms: 9 }.joined(ErrorTimes { first_ms: 3, last_ms: 4 });
+        assert_eq!(joined, ErrorTimes { first_ms: 3, last_ms: 9 });
+    }
+}
