@@ -31,7 +31,10 @@ fn the_costs_of_a_plan_come_from_a_run_file() {
     let server = place.serve(&["ok"]);
     let load = "[{arrivals: {rate: 50/s, for: 3s}}]";
     place.write("few.yaml", &server.scenario(load, "[connect, {send: a}, {expect: ok}, close]"));
-    let run = place.throng(&["run", "few.yaml", "--json", "-"]).exits_with(0).json();
+    let run = place.throng(&["run", "few.yaml", "--json", "-"]);
+    // On a busy machine the run is invalid; its costs are those of the run all the same.
+    assert!(matches!(run.code, Some(0 | 3)), "{run:#?}");
+    let run = run.json();
     let args = ["plan", "--connections", "1M", "--from", "run.jsonl"];
     let json = place.throng(&[&args[..], &["--json"]].concat()).exits_with(0).json();
     for end in ["server", "generator"] {

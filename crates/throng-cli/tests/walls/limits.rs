@@ -78,6 +78,8 @@ fn narrow_port_range(stage: &mut Stage) -> Provoked {
 }
 
 fn port_conflict(stage: &mut Stage) -> Provoked {
+    // The server gets a port that is none of the listeners'.
+    stage.at_load("echo 45000 60999 > /proc/sys/net/ipv4/ip_local_port_range")?;
     let addr = stage.serve(&["hold"]);
     let listeners: Vec<_> =
         (40_050..40_150).map(|port| TcpListener::bind(("127.0.0.1", port)).unwrap()).collect();

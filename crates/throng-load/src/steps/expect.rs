@@ -298,7 +298,6 @@ fn answered(cx: &mut UserContext<'_>, timing: AnswerTiming) -> StepOutcome {
 
 /// Completes a `receive`: what came answers nothing, and has no latency.
 fn received(cx: &mut UserContext<'_>) -> StepOutcome {
-    unasked::note_asked_at(cx.user);
     cx.user.intended = cx.now;
     cx.user.set_wait(UserWait::Yield);
     cx.wait_until(Deadline::Never);

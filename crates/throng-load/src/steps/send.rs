@@ -162,8 +162,10 @@ fn complete(cx: &mut UserContext<'_>) -> StepOutcome {
     if begins_anew && is_ahead {
         unasked::push_to_window(cx);
     } else if begins_anew {
-        // A `receive` takes what has come before, too.
-        if !cx.rules.program.next_answer(cx.user.pc()).is_receive {
+        if cx.rules.program.next_answer(cx.user.pc()).is_receive {
+            // It takes what has come before, too.
+            unasked::note_asked_at(cx);
+        } else {
             unasked::discard_all(cx);
         }
         cx.user.message_from = cx.user.intended;

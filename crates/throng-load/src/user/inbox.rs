@@ -25,7 +25,7 @@ pub(crate) struct Inbox {
     /// Intended moments of the unanswered messages, for a user that sends the next ones before
     /// their answers.
     pub(crate) window: VecDeque<Instant>,
-    /// Moment of the last message, where a `receive` stands between it and its answer.
+    /// Moment of the last message, where a `receive` follows it.
     pub(crate) asked_at: Option<Instant>,
 }
 

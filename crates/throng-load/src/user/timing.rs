@@ -24,6 +24,11 @@ impl AnswerTiming {
         }
     }
 
+    /// Reports whether it arrived before `at`, whatever the difference between the two clocks.
+    pub(crate) fn is_before(self, at: Instant) -> bool {
+        self.arrived_at() + CLOCK_ERROR_MAX < at
+    }
+
     /// Records the latency from `from`: in `seen` by this core's clock, in `arrived` by the
     /// kernel's. If the kernel reports no time, both use this core's clock.
     pub(crate) fn record(self, from: Instant, seen: &mut Histogram, arrived: &mut Histogram) {

@@ -152,12 +152,13 @@ pub(crate) fn take_kept_answer(
     let pattern = program.pattern(pattern);
     let (pc, is_traced) = (cx.user.step_pc(), cx.is_traced);
     while let Some(mut inbox) = cx.user.inbox.take() {
+        let asked_at = inbox.asked_at;
         let popped = inbox.pop(|message, timing| {
             if is_traced {
                 (cx.actions)(UserAction::Trace(pc, TraceEvent::TakenFromKept(message)));
             }
             // For the sake of a `receive` it may have been kept although it is no answer.
-            let is_old = !is_receive && cx.user.has_asked_after(timing.arrived_at());
+            let is_old = !is_receive && asked_at.is_some_and(|at| timing.is_before(at));
             let scope = cx.user.scope_of_answer(program);
             let matches = !is_old && pattern.matches(message, scope, &mut cx.encoder.comparison);
             let is_late = !is_old && !matches && take_late_answer(cx.user, timing.arrived_at());
@@ -232,16 +233,12 @@ pub(crate) fn take_late_answer(user: &mut User, arrived_at: Instant) -> bool {
     owes
 }
 
-/// Keeps the moment of the last message, whose answer is still outstanding when a `receive` ends:
-/// what arrived before that moment is not the answer.
-pub(crate) fn note_asked_at(user: &mut User) {
-    if user.unanswered == 0 || user.flags.is_answering() {
-        return;
-    }
-    let asked_at = user.intended;
-    let timing = AnswerTiming { seen_at: asked_at, arrival: Arrival::UNKNOWN };
-    let inbox = user.inbox.get_or_insert_with(|| Box::new(Inbox::new(timing)));
-    inbox.asked_at.get_or_insert(asked_at);
+/// Keeps the moment of a message that a `receive` follows: what came before it is kept for the
+/// `receive`, and is no answer.
+pub(crate) fn note_asked_at(cx: &mut UserContext<'_>) {
+    let timing = AnswerTiming { seen_at: cx.now, arrival: Arrival::UNKNOWN };
+    let inbox = cx.user.inbox.get_or_insert_with(|| Box::new(Inbox::new(timing)));
+    inbox.asked_at = Some(cx.now);
 }
 
 /// Adds the message that is about to be sent to the window, behind the unanswered ones.

@@ -25,11 +25,11 @@ impl ExchangeFold {
     }
 
     pub(super) fn add_event(&mut self, event: &RunEvent) {
-        if let RunEventKind::FirstError(exchange) = &event.kind {
-            if self.first.len() < KINDS_MAX {
-                let entry = self.first.entry(exchange.kind.clone());
-                entry.or_insert_with(|| (event.at_ms, exchange.clone()));
-            }
+        if let RunEventKind::FirstError(exchange) = &event.kind
+            && self.first.len() < KINDS_MAX
+        {
+            let entry = self.first.entry(exchange.kind.clone());
+            entry.or_insert_with(|| (event.at_ms, exchange.clone()));
         }
     }
 

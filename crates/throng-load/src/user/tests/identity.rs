@@ -226,3 +226,19 @@ fn a_probe_of_bytes_takes_a_late_answer_for_none() {
         ],
     );
 }
+
+#[test]
+fn an_answer_that_comes_while_its_user_thinks_is_kept() {
+    check(
+        WS,
+        "[connect, send: hi, wait: 100ms, expect: ho, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, until 102, sent a frame, connected +1, messages_sent +1",
+            ),
+            ("20 text ho", "unasked"),
+            ("102 deadline", "late 0, answered 100, no deadline, messages_expected +1"),
+        ],
+    );
+}
