@@ -61,8 +61,12 @@ impl MissedThreshold {
         })
     }
 
-    /// Reports whether the threshold is on errors, failed connects or failed users.
+    /// Reports whether the threshold is on errors, failed connects, failed users or the errors of
+    /// a step with a name.
     pub(crate) fn is_about_errors(&self) -> bool {
+        if self.name.starts_with("step.") && self.name.ends_with(".errors") {
+            return true;
+        }
         let counts = ["errors", "connect.failed", "users.failed", "join.failed", "push.failed"];
         counts.iter().any(|count| {
             let rest = self.name.strip_prefix(count);
@@ -123,6 +127,8 @@ mod tests {
         check("errors.closed_by_peer", true);
         check("connect.failed.ECONNREFUSED", true);
         check("users.failed", true);
+        check("step.login.errors", true);
         check("users.waiting", false);
+        check("step.errors.p99", false);
     }
 }

@@ -19,9 +19,9 @@ mod matcher;
 mod message;
 mod op;
 mod step_index;
-mod transaction;
 mod step_origin;
 mod think_time;
+mod transaction;
 mod trial;
 
 pub use crate::scenario::{
@@ -40,9 +40,9 @@ pub use message::{IncomingMessage, MessagePart, MessagePattern, Pattern};
 pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
 pub(crate) use op::{OpFacts, OpRole, OpSum};
 pub use step_index::StepIndex;
-pub use transaction::{TRANSACTIONS_MAX, Transaction};
 pub use step_origin::StepOrigin;
 pub use think_time::{ThinkLaw, ThinkTime};
+pub use transaction::{TRANSACTIONS_MAX, Transaction};
 pub use trial::STAY_SPAN;
 
 use std::time::Duration;

@@ -21,9 +21,9 @@ pub(crate) mod iteration;
 mod loop_counter;
 mod loops;
 pub(crate) mod machine;
+mod memory;
 pub(crate) mod named;
 mod nested;
-mod memory;
 pub(crate) mod outcomes;
 pub(crate) mod receipts;
 pub(crate) mod record;
@@ -31,8 +31,8 @@ mod request;
 pub(crate) mod session;
 pub(crate) mod state;
 pub(crate) mod timing;
-mod transactions;
 pub(crate) mod trace;
+mod transactions;
 pub(crate) mod unasked;
 
 #[cfg(test)]

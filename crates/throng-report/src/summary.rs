@@ -56,8 +56,8 @@ pub use step_summary::StepSummary;
 
 use crate::runfile::{ReadError, RunEndReason, RunFile, RunFileReader};
 use crate::{
-    ClassCounters, ExchangeSummary, Grade, LatencySummary, LatencyTotal, ProbeCounters, ProbeReport,
-    ServerCounters, Tally, Validity,
+    ClassCounters, ExchangeSummary, Grade, LatencySummary, LatencyTotal, ProbeCounters,
+    ProbeReport, ServerCounters, Tally, Validity,
 };
 
 /// The schema of [`Summary`] in JSON.

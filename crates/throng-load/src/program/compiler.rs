@@ -36,7 +36,7 @@ impl<'a> Compiler<'a> {
         Self { program, target, entry, depth, transactions, step, origin, sum }
     }
 
-    /// Begins a step: its name belongs to the first of its ops that has a latency.
+    /// Begins a step: its name belongs to the first of its ops that waits for the server.
     pub(crate) fn begin_step(&mut self, name: Option<&str>) {
         self.step = name.map(|name| self.step_index(name));
     }
@@ -48,7 +48,8 @@ impl<'a> Compiler<'a> {
 
     /// Appends an op.
     pub(crate) fn push(&mut self, op: Op, facts: OpFacts) {
-        let step = if facts.latency.is_some() { self.step.take() } else { None };
+        let receives = matches!(facts.role, OpRole::Receives { .. });
+        let step = if facts.latency.is_some() || receives { self.step.take() } else { None };
         let facts = OpFacts { step, ..facts };
         self.program.ops.push(op);
         self.program.facts.push(facts);

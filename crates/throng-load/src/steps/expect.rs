@@ -281,7 +281,7 @@ fn mismatched(cx: &mut UserContext<'_>, got: IncomingMessage<'_>) -> StepOutcome
 /// Completes the present step: its answer is whole now, or was before the step began.
 fn answered(cx: &mut UserContext<'_>, timing: AnswerTiming) -> StepOutcome {
     if cx.rules.program.is_receive(cx.user.pc()) {
-        return received(cx);
+        return received(cx, timing);
     }
     let from = cx.user.answer_counts_from();
     let is_out_of_step = timing.arrived_at() + CLOCK_ERROR_MAX < from;
@@ -296,8 +296,11 @@ fn answered(cx: &mut UserContext<'_>, timing: AnswerTiming) -> StepOutcome {
     complete(cx, timing, Some(from).filter(|_| !is_out_of_step))
 }
 
-/// Completes a `receive`: what came answers nothing, and has no latency.
-fn received(cx: &mut UserContext<'_>) -> StepOutcome {
+/// Completes a `receive`: what came answers nothing, and is no latency of the server. A name has
+/// the time from the step's beginning, unless the message was there before.
+fn received(cx: &mut UserContext<'_>, timing: AnswerTiming) -> StepOutcome {
+    let from = cx.user.intended;
+    named::succeed(cx, Some(from).filter(|from| timing.arrived_at() >= *from), timing);
     cx.user.intended = cx.now;
     cx.user.set_wait(UserWait::Yield);
     cx.wait_until(Deadline::Never);

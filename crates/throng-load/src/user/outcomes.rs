@@ -24,6 +24,8 @@ enum ServerWait {
     Upgrade,
     /// The answer that its `expect` describes.
     Answer,
+    /// What its `receive` describes. It is no response, and counts for the step's name only.
+    Unasked,
     /// The reply to its join.
     Join,
     /// The reply to its push.
@@ -38,8 +40,7 @@ impl ServerWait {
         Some(match user.wait()? {
             UserWait::Connect { .. } => Self::Connect,
             UserWait::Upgrade => Self::Upgrade,
-            // What comes unasked is no response.
-            UserWait::Answer { .. } if program.is_receive(user.pc()) => return None,
+            UserWait::Answer { .. } if program.is_receive(user.pc()) => Self::Unasked,
             UserWait::Answer { .. } => Self::Answer,
             UserWait::Reply { .. } => match program.latency_kind_at(user.pc())? {
                 LatencyKind::Join => Self::Join,
@@ -69,7 +70,7 @@ pub(crate) fn fail_wait(cx: &mut UserContext<'_>, timed_out: bool) {
     transactions::fail(cx, timed_out);
     let Some(wait) = ServerWait::of(cx.user, cx.rules.program) else { return };
     match wait {
-        ServerWait::Connect => {}
+        ServerWait::Connect | ServerWait::Unasked => {}
         ServerWait::Upgrade => cx.count(|c| c.upgrades_failed += 1),
         ServerWait::Answer => cx.count(|c| c.messages_failed += 1),
         ServerWait::Join => cx.count(|c| c.joins_failed += 1),
@@ -92,6 +93,7 @@ fn cut_off_wait(cx: &mut UserContext<'_>) {
             c.upgrades_waiting += 1;
         }),
         ServerWait::Answer => cx.count(|c| c.messages_waiting += 1),
+        ServerWait::Unasked => {}
         ServerWait::Join => cx.count(|c| c.joins_waiting += 1),
         ServerWait::Push => cx.count(|c| c.pushes_waiting += 1),
         ServerWait::SendSpace => cx.count(|c| c.sends_waiting += 1),
@@ -106,9 +108,12 @@ fn record_unanswered(cx: &mut UserContext<'_>, wait: ServerWait) {
         ServerWait::Answer => cx.user.answer_counts_from(),
         _ => cx.user.intended,
     };
-    let is_tcp_part = wait == ServerWait::Connect && cx.rules.program.protocol() != Protocol::Tcp;
-    let kind = cx.rules.program.latency_kind_at(cx.user.pc());
-    cx.record(Record::Unanswered { kind, is_tcp_part, from });
+    if wait != ServerWait::Unasked {
+        let program = cx.rules.program;
+        let is_tcp_part = wait == ServerWait::Connect && program.protocol() != Protocol::Tcp;
+        let kind = program.latency_kind_at(cx.user.pc());
+        cx.record(Record::Unanswered { kind, is_tcp_part, from });
+    }
     named::record_unanswered(cx, from);
 }
 

@@ -113,6 +113,36 @@ fn messages_and_requests_have_names_too() {
 }
 
 #[test]
+fn a_receive_with_a_name_has_the_time_that_it_waited() {
+    let user = "[connect, receive: {text: hi, timeout: 1s, name: hello}, wait: 10ms, \
+                receive: {text: ho, name: more}, stay]";
+    let begun =
+        ("0 begin; 2 opened; 5 upgraded", "connected 5, no deadline, time-out 1005, connected +1");
+    check(
+        WS,
+        user,
+        &[
+            begun,
+            ("9 text hi", "step 0 4, no deadline, until 19"),
+            ("12 text ho; 19 deadline", "late 0, step 1 unmeasured, no deadline"),
+        ],
+    );
+    check(
+        WS,
+        user,
+        &[
+            begun,
+            (
+                "1005 deadline",
+                "sample, error expect_timeout, step 0 failed, step 0 unanswered 1000, \
+                 no deadline, close, sent a close frame",
+            ),
+        ],
+    );
+    check(WS, user, &[begun, ("705 stop", "step 0 cut, step 0 unanswered 700, end cut")]);
+}
+
+#[test]
 fn a_transaction_lasts_from_its_first_intended_moment_to_the_end_of_its_last_step() {
     check(
         TCP,

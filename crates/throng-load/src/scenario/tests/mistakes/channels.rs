@@ -28,7 +28,7 @@ error: unknown key `topc` in `join`
 7 |   - join: {topc: lobby}
   |            ^^^^ did you mean `topic`?
   |
-  = help: expected one of: `topic`, `payload`, `timeout`, `expect`, `capture`
+  = help: expected one of: `topic`, `payload`, `timeout`, `expect`, `capture`, `name`
 
 error: the topic is empty
  --> test.yaml:8:19

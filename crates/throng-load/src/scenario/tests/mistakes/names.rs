@@ -27,7 +27,7 @@ error: unknown key `name` in `send`
 5 |   - send: {text: a, name: b}
   |                     ^^^^ not known here
   |
-  = help: expected one of: `text`, `hex`, `random`
+  = help: expected one of: `text`, `hex`, `random`, `reply`
 
 error: `läuft` cannot be the name of a step
  --> test.yaml:6:29

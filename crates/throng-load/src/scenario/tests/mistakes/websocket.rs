@@ -25,7 +25,7 @@ error: unknown step `jion`
 7 |   - jion: {topic: lobby}
   |     ^^^^ not known here
   |
-  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `every`, `repeat`, `foreach`, `if`, `choose`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `every`, `repeat`, `transaction`, `foreach`, `if`, `choose`, `stay`, `close`
 
 error: a WebSocket cannot be half-closed
  --> test.yaml:8:12
@@ -259,7 +259,7 @@ error: unknown key `until` in `expect`
 11 |   - expect: {until: x}
    |              ^^^^^ not known here
    |
-   = help: expected one of: `text`, `json`, `binary`, `bytes`, `contains`, `regex`, `one_of`, `capture`, `skip_others`, `timeout`
+   = help: expected one of: `text`, `json`, `binary`, `bytes`, `contains`, `regex`, `one_of`, `capture`, `skip_others`, `timeout`, `name`
 
 error: `uuid` cannot be expected: each use has another value
   --> test.yaml:12:26
