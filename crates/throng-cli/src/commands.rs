@@ -9,6 +9,7 @@ pub(crate) mod man;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod top;
 pub(crate) mod trial;

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{compare, completions, ctl, doctor, lab, man, plan, report, run, serve, top, trial};
+use commands::{compare, completions, ctl, doctor, lab, man, plan, report, run, schema, serve, top, trial};
 use exit::{Exit, Failure, exit_codes};
 
 /// How many connections can a server hold, how fast can it accept them, and what stops it?
@@ -43,6 +43,7 @@ enum Command {
     Compare(compare::Compare),
     Doctor(doctor::Doctor),
     Plan(plan::Plan),
+    Schema(schema::Schema),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -84,6 +85,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Compare(compare) => compare.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Plan(plan) => plan.run(),
+        Command::Schema(schema) => schema.run(),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(),
     }

@@ -99,6 +99,10 @@ pub struct Class {
 }
 
 impl Scenario {
+    /// JSON Schema (draft 7) of scenarios, for editors. It knows the keys and the forms of values;
+    /// [`parse`](Self::parse) knows the rest.
+    pub const SCHEMA: &str = include_str!("../schema/scenario.json");
+
     /// Parses the YAML text `source`. Diagnostics refer to it as `name`, its path; the paths of its
     /// data files count from the folder of `name`.
     pub fn parse(source: &str, name: &str) -> Result<Self, Diagnostics> {

@@ -17,5 +17,6 @@ mod python_client;
 #[path = "../cli/process.rs"]
 mod process;
 mod prometheus;
+mod schema;
 mod tools;
 mod tsung;

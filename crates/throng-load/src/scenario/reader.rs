@@ -29,6 +29,9 @@ pub(crate) struct Reader<'s> {
     named: Option<(&'static str, Option<String>)>,
     /// Names that variables may use here.
     pub(crate) names: VariableNames,
+    /// Mappings that were read, each with its known keys.
+    #[cfg(test)]
+    pub(super) mappings: std::collections::BTreeMap<String, std::collections::BTreeSet<String>>,
 }
 
 /// Entries of a mapping whose keys are all known.
@@ -66,6 +69,8 @@ impl<'s> Reader<'s> {
             knows_steps: true,
             named: None,
             names: VariableNames::default(),
+            #[cfg(test)]
+            mappings: Default::default(),
         }
     }
 
@@ -113,6 +118,11 @@ impl<'s> Reader<'s> {
         let of_step = of_step.filter(|kind| what == format!("`{kind}`"));
         let known: Vec<&str> = known.iter().copied().chain(of_step.map(|_| NAME)).collect();
         let known = known.as_slice();
+        #[cfg(test)]
+        {
+            let keys = self.mappings.entry(what.to_owned()).or_default();
+            keys.extend(known.iter().map(|key| (*key).to_owned()));
+        }
         for (key, value) in pairs {
             if let (Some(NAME), Some(kind)) = (key.scalar(), of_step) {
                 self.named = Some((kind, step_name::read(self, value, kind)));

@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::*;
 
 mod mistakes;
+mod schema;
 
 fn parse(source: &str) -> Scenario {
     Scenario::parse(source, "test.yaml").unwrap_or_else(|mistakes| panic!("{mistakes}"))

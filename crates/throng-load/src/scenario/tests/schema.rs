@@ -1,0 +1,110 @@
+//! The JSON Schema for editors, which names the keys that the reader knows. That all examples are
+//! valid by it, and misspelled ones are not, is tested with a validator among the clients of
+//! `throng-cli`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::*;
+
+/// The keys of each mapping of the scenarios that the documentation, the examples and the suite of
+/// broken scenarios have.
+fn mappings() -> BTreeMap<String, BTreeSet<String>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = fs::read_to_string(root.join("docs/scenario.md")).expect("it can be read");
+    let examples = docs.split("```yaml\n").skip(1);
+    let mut sources: Vec<String> =
+        examples.map(|rest| rest.split("```").next().unwrap_or_default().to_owned()).collect();
+    for folder in ["examples", "crates/throng-load/tests/broken"] {
+        for file in fs::read_dir(root.join(folder)).expect("the folder exists") {
+            let path = file.expect("it can be read").path();
+            if path.extension().is_some_and(|extension| extension == "yaml") {
+                sources.push(fs::read_to_string(path).expect("it can be read"));
+            }
+        }
+    }
+    sources.extend(OTHERS.map(str::to_owned));
+    let mut all = BTreeMap::<_, BTreeSet<_>>::new();
+    for source in &sources {
+        let _ = parse_with(source, "test.yaml", |reader, root| {
+            let scenario = read(reader, root, Path::new(""));
+            for (what, keys) in std::mem::take(&mut reader.mappings) {
+                all.entry(what).or_default().extend(keys);
+            }
+            scenario
+        });
+    }
+    all
+}
+
+/// Mappings that no example has.
+const OTHERS: [&str; 3] = [
+    "
+target: ws://h:1/
+protocol: phoenix
+load: [arrivals: {rate: {from: 1/s, to: 2/s}, for: 1s}]
+data: {users: {file: a.csv}}
+users:
+  people:
+    user:
+      - connect
+      - join: {topic: a}
+      - every: {rate: {from: 1/s, to: 2/s, over: 1s}, do: [push: {topic: a, event: b}]}
+      - leave: {topic: a}
+",
+    "
+target: tcp://h:1
+load: [ramp: {to: 1, over: 1s}]
+user: [connect, receive: {until: a}, send: {hex: aa}]
+",
+    "
+target: ws://h:1/
+load: [ramp: {to: 1, over: 1s}]
+user: [connect, expect: {one_of: [text: a], capture: {b: {regex: c}}}]
+",
+];
+
+/// Returns the definition of a mapping. There are two of the name `rate`, one of a name of its own
+/// for each class.
+fn definition(what: &str, keys: &BTreeSet<String>) -> String {
+    match what.replace('`', "").as_str() {
+        "steps" => "stairs".to_owned(),
+        "rate" if keys.contains("over") => "turn-rate".to_owned(),
+        "a list of choose" => "a-choice".to_owned(),
+        class if class.starts_with("the class ") => "a-class".to_owned(),
+        what => what.replace(' ', "-"),
+    }
+}
+
+#[test]
+fn the_schema_has_the_keys_of_the_reader_and_no_others() {
+    let schema: Value = serde_json::from_str(Scenario::SCHEMA).expect("it is JSON");
+    let definitions = schema["definitions"].as_object().expect("it has definitions");
+    let mut seen = BTreeSet::new();
+    for (what, keys) in mappings() {
+        let name = definition(&what, &keys);
+        let Some(known) = definitions.get(&name).and_then(|it| it["properties"].as_object()) else {
+            panic!("the schema has no definition `{name}` for {what}, with the keys {keys:?}");
+        };
+        // A `when` is taken out before a mapping is read.
+        let known: BTreeSet<_> = known.keys().filter(|key| *key != "when").cloned().collect();
+        assert_eq!(known, keys, "{what}");
+        seen.insert(name);
+    }
+    let mappings = definitions.iter().filter(|(_, it)| it.get("properties").is_some());
+    let unseen: Vec<_> = mappings.filter(|(name, _)| !seen.contains(*name)).collect();
+    assert!(unseen.is_empty(), "no scenario has {unseen:#?}");
+}
+
+#[test]
+fn the_schema_has_all_steps_and_no_others() {
+    let schema: Value = serde_json::from_str(Scenario::SCHEMA).expect("it is JSON");
+    let step = &schema["definitions"]["step"]["oneOf"][1]["properties"];
+    let known: BTreeSet<_> = step.as_object().expect("it has properties").keys().cloned().collect();
+    let kinds: BTreeSet<_> =
+        STEPS.iter().map(|kind| kind.name.to_owned()).chain(["when".to_owned()]).collect();
+    assert_eq!(known, kinds);
+}
