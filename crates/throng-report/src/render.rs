@@ -5,6 +5,7 @@
 
 mod compare;
 mod latency_table;
+mod markdown;
 mod notes;
 mod outcome;
 mod progress;
@@ -14,6 +15,7 @@ mod wrap;
 
 pub use compare::{compare_markdown, compare_text};
 pub(crate) use latency_table::{latencies, steps};
+pub(crate) use markdown::escaped;
 pub(crate) use outcome::outcome;
 pub use progress::{broadcast_progress, paused, progress_line};
 pub(crate) use report::{by_name, costs, probes};
