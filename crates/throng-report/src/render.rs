@@ -3,6 +3,7 @@
 //! The data modules of this crate do not import this one. Numbers become text in
 //! [`throng_base::units`]; the short names here are for the crates that fill tables.
 
+mod check;
 mod compare;
 mod latency_table;
 mod markdown;
@@ -13,6 +14,7 @@ mod report;
 mod table;
 mod wrap;
 
+pub use check::check_text;
 pub use compare::{compare_markdown, compare_text};
 pub(crate) use latency_table::{latencies, steps};
 pub(crate) use markdown::escaped;
