@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 use throng_lab::{RunContent, RunResult};
 use throng_report::RunExit;
 use throng_report::export::{CsvExport, ReportFormat};
+use throng_report::render::check_text;
 use throng_report::runfile::{HEAD_BYTES, is_run_file};
 
 use crate::Failure;
@@ -220,6 +221,8 @@ impl OpenReport {
                     ReportFormat::Markdown => out.write_all(export.markdown().as_bytes()),
                     ReportFormat::Junit => out.write_all(export.junit().as_bytes()),
                     ReportFormat::Github => writeln!(out, "{}", export.github()),
+                    ReportFormat::Annotations => out.write_all(export.annotations().as_bytes()),
+                    ReportFormat::CodeQuality => writeln!(out, "{:#}", export.code_quality()),
                     ReportFormat::Text | ReportFormat::Csv => {
                         out.write_all(text(content, result).as_bytes())
                     }
@@ -268,6 +271,8 @@ pub(crate) struct RunReader<'a> {
 pub(crate) struct RunReading {
     pub(crate) exit: RunExit,
     pub(crate) warnings: Vec<String>,
+    /// The outcome in a few lines.
+    pub(crate) outcome: String,
 }
 
 impl<'a> RunReader<'a> {
@@ -315,7 +320,8 @@ impl<'a> RunReader<'a> {
             report.finish(&content, &result)?;
         }
         let warnings = content.warnings().to_vec();
-        Ok(RunReading { exit: result.exit(), warnings })
+        let outcome = check_text(&result.summary, &result.judgements);
+        Ok(RunReading { exit: result.exit(), warnings, outcome })
     }
 }
 

@@ -15,7 +15,8 @@ use throng_report::{
     Diagnosis, Interval, Judgement, RunExit, Summary, SummaryFold, Threshold, Validity,
 };
 
-/// The content of a run that is being recorded, or of a run file. It stores no interval.
+/// The content of a run that is being recorded, or of a run file. It keeps sums, and of single
+/// intervals only the series of the diagnosis and of a page.
 #[derive(Debug)]
 pub struct RunContent {
     header: RunHeader,

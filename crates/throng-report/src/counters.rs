@@ -68,9 +68,6 @@ macro_rules! counters {
     (@since $now:expr, $earlier:expr) => { $now.saturating_sub($earlier) };
     (@since $now:expr, $earlier:expr, gauge) => { $now };
     (@since $now:expr, $earlier:expr, max) => { $now };
-    (@kind) => { MetricKind::Counter };
-    (@kind gauge) => { MetricKind::Gauge };
-    (@kind max) => { MetricKind::Maximum };
     (@merge $one:expr, $other:expr) => { $one = $one.saturating_add($other) };
     (@merge $one:expr, $other:expr, gauge) => { $one = $one.saturating_add($other) };
     (@merge $one:expr, $other:expr, max) => { $one = $one.max($other) };

@@ -1,14 +1,17 @@
-//! A run as a file for other programs: JSON, CSV, Markdown, JUnit XML, and a step of GitHub
-//! Actions. The page is in [`page`](crate::page), the text in [`render`](crate::render).
+//! A run as a file for other programs: JSON, CSV, Markdown, JUnit XML, the summary and the
+//! annotations of a step of GitHub Actions, and GitLab's code quality report. The page is in [`page`](crate::page), the text in [`render`](crate::render).
 //!
 //! Each function is pure: it takes what was measured, and returns or writes text.
 
+mod annotations;
+mod code_quality;
 mod csv;
 mod format;
 mod github;
 mod json;
 mod junit;
 mod markdown;
+mod problem;
 mod run_export;
 
 pub use csv::CsvExport;

@@ -7,6 +7,7 @@ use std::ops::Index;
 use serde::{Deserialize, Serialize};
 
 use crate::Metric;
+use crate::metric::MetricKind;
 
 /// Values of a machine's metrics at one moment. An absent one is unknown, never zero.
 ///
@@ -51,7 +52,9 @@ impl KernelCounters {
     pub(crate) fn bound(&mut self, max: i64) -> bool {
         let mut any = false;
         for (name, value) in &mut self.0 {
-            let is_limit = name.contains("max") || name.contains("limit");
+            // A counter of a limit's hits is no limit.
+            let is_gauge = Metric::named(name).is_none_or(|it| it.kind() == MetricKind::Gauge);
+            let is_limit = is_gauge && (name.contains("max") || name.contains("limit"));
             let bounded = (*value).clamp(0, if is_limit { i64::MAX } else { max });
             any |= bounded != *value;
             *value = bounded;
@@ -85,5 +88,21 @@ impl FromIterator<(Metric, i64)> for KernelCounters {
 impl<const N: usize> From<[(Metric, i64); N]> for KernelCounters {
     fn from(values: [(Metric, i64); N]) -> Self {
         values.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_may_be_larger_than_any_counter() {
+        let names = [("files.max", i64::MAX), ("cgroup.memory.limit_hits", 9), ("a.newer_max", 77)];
+        for (name, kept) in names {
+            let mut counters = KernelCounters::default();
+            let value = if kept == 9 { i64::MAX } else { kept };
+            counters.0.insert(Cow::Borrowed(name), value);
+            assert_eq!((counters.bound(9), counters.0[name]), (kept == 9, kept), "{name}");
+        }
     }
 }

@@ -3,8 +3,10 @@
 //! The data modules of this crate do not import this one. Numbers become text in
 //! [`throng_base::units`]; the short names here are for the crates that fill tables.
 
+mod check;
 mod compare;
 mod latency_table;
+mod markdown;
 mod notes;
 mod outcome;
 mod progress;
@@ -12,8 +14,10 @@ mod report;
 mod table;
 mod wrap;
 
+pub use check::check_text;
 pub use compare::{compare_markdown, compare_text};
 pub(crate) use latency_table::{latencies, steps};
+pub(crate) use markdown::escaped;
 pub(crate) use outcome::outcome;
 pub use progress::{broadcast_progress, paused, progress_line};
 pub(crate) use report::{by_name, costs, probes};

@@ -38,6 +38,7 @@ mod clocks;
 mod exchanges;
 mod fold;
 mod foreign;
+mod growth;
 mod memory;
 mod rates;
 mod server;
@@ -51,7 +52,9 @@ use throng_base::units::{brief_count, brief_micros};
 
 pub use fold::SummaryFold;
 pub use foreign::ServerCosts;
+pub(crate) use growth::GrowthFold;
 pub use memory::MEMORY_CONNECTIONS_MIN;
+pub(crate) use rates::Step;
 pub use step_summary::StepSummary;
 
 use crate::runfile::{ReadError, RunEndReason, RunFile, RunFileReader};

@@ -19,8 +19,8 @@ pub(crate) struct Report {
     /// Print the summary as JSON: the same as `--format json`
     #[arg(long, conflicts_with_all = ["format", "output"])]
     json: bool,
-    /// Format: text, html, json, csv, markdown, junit or github [default: by the extension of -o,
-    /// else text]
+    /// Format: text, html, json, csv, markdown, junit, github, annotations or codequality [default:
+    /// by the extension of -o, else text]
     #[arg(long, value_name = "FORMAT", value_parser = ReportFormat::named)]
     format: Option<ReportFormat>,
     /// Write the report to a file; its extension says the format: .html, .json, .csv, .md, .xml or
@@ -31,6 +31,9 @@ pub(crate) struct Report {
     /// $GITHUB_STEP_SUMMARY names
     #[arg(long)]
     step_summary: bool,
+    /// Print the outcome and its reasons alone: a line or a few. Files are written as without it
+    #[arg(long, conflicts_with = "json")]
+    check: bool,
 }
 
 const EXAMPLES: &str = concat!(
@@ -40,6 +43,9 @@ Examples:
   throng report monday.jsonl
   throng report run.jsonl -o report.html
   throng report run.jsonl -o tests.xml -o rows.csv --step-summary
+  throng report run.jsonl --check && ./deploy.sh
+  throng report run.jsonl --format annotations
+  throng report run.jsonl --format codequality -o gl-code-quality-report.json
   throng report run.jsonl --format markdown | gh pr comment --body-file -
   throng report run.jsonl --json | jq .connect.latency_us.p99
 
@@ -61,7 +67,7 @@ impl Report {
             files.push(ReportFile::step_summary()?);
         }
         // What was asked for is in files: the screen would say it twice.
-        if files.is_empty() {
+        if files.is_empty() && !self.check {
             files.push(ReportFile::stdout(format.unwrap_or(ReportFormat::Text)));
         }
         let run = RunReader::new(&self.file).write(&files)?;
@@ -73,6 +79,9 @@ impl Report {
         let shows_warnings = |file: &ReportFile| file.format().shows_warnings();
         if !files.iter().any(shows_warnings) {
             run.warnings.iter().for_each(output::print_error);
+        }
+        if self.check {
+            output::say(&run.outcome);
         }
         Ok(run.exit.into())
     }

@@ -154,6 +154,7 @@ impl Run {
             run_file: (!self.no_record).then(|| self.record.clone()),
             header: plan.header.clone(),
             interval: self.interval,
+            pause_max: self.pause_max,
             thresholds: plan.thresholds.clone(),
             ..RecorderOptions::default()
         }
@@ -230,6 +231,10 @@ impl Run {
                 text += &format!("\ninterrupted by {by}: the report covers the part that ran");
             }
             (Some(by), _) => text += &format!("\n{by} arrived after the plan was over"),
+            (None, RunExit::Incomplete) => {
+                let by = outcome.end.detail.as_deref().unwrap_or("a request");
+                text += &format!("\nended by {by}: the report covers the part that ran");
+            }
             (None, _) => {}
         }
         if let Some(error) = &outcome.run_file_error {

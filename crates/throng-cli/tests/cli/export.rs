@@ -93,6 +93,8 @@ fn a_format_is_printed_and_a_step_summary_is_appended() {
         ("markdown", "### throng"),
         ("junit", "<?xml"),
         ("github", "## "),
+        ("annotations", "::error file=a|b.yaml,line=4,title=throng threshold::missed"),
+        ("codequality", "[\n"),
     ] {
         let said = place.throng(&["report", "--format", format]).exits_with(1);
         assert!(said.stdout.starts_with(beginning), "{format}: {}", said.stdout);
@@ -140,4 +142,126 @@ fn a_run_ends_with_its_reports() {
     assert!(said.stdout.ends_with("report: run.html\nreport: tests.xml\n"), "{said:#?}");
     let page = std::fs::read_to_string(place.path("run.html")).unwrap();
     assert!(page.contains("<html") && place.path("tests.xml").exists());
+}
+
+/// Returns a run file of a run of ten connects, changed by `change`, with one threshold.
+fn made_up(change: &str, threshold: &str) -> String {
+    let mut lines = vec![
+        json!({"scenario": {"path": "a.yaml", "source": format!(
+            "target: tcp://127.0.0.1:1\nload: [{{ramp: {{to: 10, over: 1s}}}}]\n\
+             user: [connect, close]\n{threshold}"
+        )}}),
+        json!({"at_ms": 1000, "span_ms": 1000, "load": {"phase": "ramp", "counters": {
+            "users_intended": 10, "users_started": 10, "users_finished": 10,
+            "connects_started": 10, "connects_ok": 10, "connected": 10,
+        }}}),
+        json!({"end": {"reason": "finished"}}),
+    ];
+    match change {
+        "none" => {}
+        "unreached" => lines[1]["load"]["counters"]["connects_ok"] = 0.into(),
+        "unserved" => {
+            lines[1]["load"]["counters"]["users_finished"] = 0.into();
+            lines[1]["load"]["counters"]["users_failed"] = 10.into();
+        }
+        "lost" => lines[2]["end"]["reason"] = "target_lost".into(),
+        "failed" => lines[2]["end"]["reason"] = "failed".into(),
+        "interrupted" => lines[2]["end"]["reason"] = "interrupted".into(),
+        "late" => lines[1]["load"]["counters"]["users_started"] = 4.into(),
+        "killed" => _ = lines.pop(),
+        _ => panic!("{change}"),
+    }
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    format!("{{\"schema\":\"throng.run/1\",{}", &text[1..])
+}
+
+#[test]
+fn a_check_exits_as_the_run_did_and_says_why() {
+    let place = TestDir::new();
+    let missed = "thresholds: [connected_most >= 11]\n";
+    let met = "thresholds: [connected_most <= 11]\n";
+    for (change, threshold, code, says) in [
+        ("none", "", 0, "met: "),
+        ("none", met, 0, "met: "),
+        ("none", missed, 1, "missed\n  connected_most >= 11: measured 10\n"),
+        ("unserved", "", 1, "missed\n  no user finished: all 10 iterations failed\n"),
+        ("lost", met, 1, "missed\n  the target had stopped answering"),
+        ("unreached", "", 2, "unreached: no connection was ever established\n"),
+        ("failed", met, 3, "invalid: "),
+        ("late", missed, 3, "invalid: "),
+        ("interrupted", missed, 4, "incomplete\n  a request ended it after 1.0 s\n"),
+        ("killed", "", 4, "incomplete\n  its file has no last line"),
+    ] {
+        place.write("run.jsonl", &made_up(change, threshold));
+        let check = place.throng(&["report", "--check"]);
+        assert!(check.stdout.starts_with(says), "{change}: {check:#?}");
+        check.exits_with(code);
+        place.throng(&["report"]).exits_with(code);
+        let files = ["report", "--check", "-o", "a.xml"];
+        place.throng(&files).exits_with(code);
+        assert!(place.path("a.xml").exists());
+    }
+    place.write("run.jsonl", "no run file");
+    place.throng(&["report", "--check"]).exits_with(2).stderr_contains(&["not a run file"]);
+}
+
+#[test]
+fn a_check_exits_as_a_real_run_did() {
+    let place = TestDir::new();
+    let server = place.serve(&["ok"]);
+    let load = "[{ramp: {to: 3, over: 300ms}}]";
+    for (threshold, code) in [("connected_most <= 3", 0), ("connected_most >= 4", 1)] {
+        let scenario = server.scenario(load, "[connect, close]");
+        place.write("few.yaml", &format!("{scenario}\nthresholds: [{threshold}]\n"));
+        let run = place.throng(&["run", "few.yaml", "--no-calibrate"]);
+        let check = place.throng(&["report", "--check"]);
+        assert_eq!(check.code, run.code, "{run:#?} {check:#?}");
+        // A machine that stalls makes the run invalid.
+        assert!([code, 3].contains(&run.code.unwrap()), "{run:#?}");
+    }
+}
+
+#[test]
+fn gitlab_reads_a_code_quality_report() {
+    let place = TestDir::new();
+    place.write("run.jsonl", &run_file());
+    let args = ["report", "--format", "codequality", "-o", "gl-code-quality-report.json"];
+    place.throng(&args).exits_with(1);
+    let issues = place.json("gl-code-quality-report.json");
+    let issue = &issues[0];
+    for member in ["description", "check_name", "fingerprint", "severity"] {
+        assert!(issue[member].as_str().is_some_and(|text| !text.is_empty()), "{issues}");
+    }
+    assert_eq!(issue["location"], json!({"path": "a|b.yaml", "lines": {"begin": 4}}));
+}
+
+#[test]
+fn a_diagnosis_is_what_its_schema_says() {
+    let place = TestDir::new();
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/diagnosis.json");
+    std::fs::copy(schema, place.path("schema.json")).unwrap();
+    let missed = "thresholds: [connected_most >= 11]\n";
+    let mut findings = 0;
+    for change in ["none", "unreached", "unserved", "lost", "failed", "late", "killed"] {
+        place.write("run.jsonl", &made_up(change, missed));
+        let summary = place.throng(&["report", "--json"]).json();
+        findings += summary["diagnosis"]["findings"].as_array().unwrap().len();
+        place.write("diagnosis.json", &summary["diagnosis"].to_string());
+        let program = "import json\n\
+            try: from jsonschema import Draft202012Validator as V\n\
+            except ImportError: V = None\n\
+            read = lambda name: json.load(open(name))\n\
+            schema = read('schema.json')\n\
+            V and V.check_schema(schema)\n\
+            found = [e.message for e in V(schema).iter_errors(read('diagnosis.json'))] if V else []\n\
+            wrong = V and V(schema).is_valid({'verdict': 1, 'findings': [], 'unseen': []})\n\
+            print(json.dumps([bool(V), found, bool(wrong)]))";
+        let Some(said) = python(&place, program) else { return };
+        if said[0] == false {
+            println!("skipped: Python has no jsonschema");
+            return;
+        }
+        assert_eq!((&said[1], &said[2]), (&json!([]), &json!(false)), "{change}: {summary}");
+    }
+    assert!(findings > 0, "a diagnosis without findings shows little");
 }

@@ -57,6 +57,25 @@ fn a_paused_run_says_so_in_each_line_and_in_its_report() {
 }
 
 #[test]
+fn a_run_that_stays_paused_ends_by_itself() {
+    let place = TestDir::new();
+    let server = place.serve(&["hold"]);
+    let load = "[{ramp: {to: 10, over: 100ms}}, {hold: {for: 1h}}]";
+    place.write("stay.yaml", &server.scenario(load, "[connect, stay]"));
+    let mut run = place.start(&["run", "stay.yaml", "--interval", "100ms", "--pause-max", "300ms"]);
+    run.line_with("connected 10 ");
+    place.throng(&["ctl", "pause", "--pid", &run.pid().to_string()]).exits_with(0);
+    run.line_with("[interrupted by a pause of 300ms (--pause-max), ramping down]");
+    let finished = run.finish();
+    finished.exits_with(4);
+    let check = place.throng(&["report", "--check"]).exits_with(4).stdout;
+    assert!(check.starts_with("incomplete\n  a pause of 300ms (--pause-max) ended it"), "{check}");
+    let lines = crate::process::run_file(&place.path("run.jsonl"));
+    let end = &lines.last().unwrap()["end"];
+    assert_eq!(end["detail"], "a pause of 300ms (--pause-max)");
+}
+
+#[test]
 fn a_server_pauses_and_resumes() {
     let place = TestDir::new();
     let server = place.serve(&["hold"]);

@@ -24,6 +24,9 @@ pub struct RecorderOptions {
     /// The time that the generator may take to ramp down after
     /// [`RecordingHandle::stop`](super::RecordingHandle::stop). Default 30 s.
     pub ramp_down_timeout: Duration,
+    /// The time after which a run that is paused ends, found out at the end of an interval. Default
+    /// 1 h.
+    pub pause_max: Duration,
 }
 
 impl Default for RecorderOptions {
@@ -35,6 +38,7 @@ impl Default for RecorderOptions {
             thresholds: Vec::new(),
             server_lost_after: Duration::from_secs(3),
             ramp_down_timeout: Duration::from_secs(30),
+            pause_max: Duration::from_secs(3_600),
         }
     }
 }

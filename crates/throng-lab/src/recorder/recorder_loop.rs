@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use throng_base::units::show_duration;
 use throng_driver::Clock;
 use throng_report::runfile::{AppendOutcome, RunEnd, RunEndReason, RunFileWriter, Truncate};
 use throng_report::validity::LAG_DEGRADED_US;
@@ -43,6 +44,8 @@ pub(super) struct RecorderLoop<W> {
     unwritten: Vec<RunEvent>,
     /// The request to stop the run, once there is one.
     stopping: Option<StopRequest>,
+    /// The end of the first interval of a pause, while the load is paused.
+    paused_since: Option<Instant>,
     /// The users' successes when the server was lost; none while it is not lost.
     successes_when_lost: Option<u64>,
 }
@@ -89,6 +92,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             events: Vec::new(),
             unwritten: Vec::new(),
             stopping: None,
+            paused_since: None,
             successes_when_lost: None,
         }
     }
@@ -243,6 +247,21 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         (self.progress)(&interval, self.previous.as_ref());
         *lock(&self.latest) = Some(interval.clone());
         self.previous = Some(interval);
+        self.end_long_pause(now);
+    }
+
+    /// Ends a run that has been paused for too long: users hold connections that nothing watches.
+    fn end_long_pause(&mut self, now: Instant) {
+        let load = self.previous.as_ref().and_then(|interval| interval.load.as_ref());
+        if !load.is_some_and(|load| load.paused) {
+            self.paused_since = None;
+            return;
+        }
+        let since = *self.paused_since.get_or_insert(now);
+        let pause_max = self.options.pause_max;
+        if now.duration_since(since) >= pause_max && self.stopping.is_none() {
+            self.stop(format!("a pause of {} (--pause-max)", show_duration(pause_max)));
+        }
     }
 
     fn poll_server(&mut self, at_ms: u64) -> Option<ServerSnapshot> {

@@ -19,6 +19,7 @@ struct FakeState {
     is_refused: AtomicBool,
     /// True while all users leave.
     is_leaving: AtomicBool,
+    is_paused: AtomicBool,
     is_finished: AtomicBool,
     has_ramped_down: AtomicBool,
     /// True when a ramp-down finishes the load at once.
@@ -33,6 +34,7 @@ impl GeneratorProbe for Fake {
         let more = if self.0.is_refused.load(Ordering::Relaxed) { 0 } else { 10 };
         load.counters.connects_ok = self.0.connects.fetch_add(more, Ordering::Relaxed) + more;
         load.connect.record_us(500);
+        load.paused = self.0.is_paused.load(Ordering::Relaxed);
         load
     }
 
@@ -363,6 +365,25 @@ fn stop_ramps_down_and_a_second_stop_does_not_wait_for_it() {
     assert_eq!(outcome.end.reason, RunEndReason::Interrupted);
     assert_eq!(outcome.end.detail.as_deref(), Some("SIGINT; some users had not ended"));
     assert_eq!(names(&disk.read()), ["interrupted", "steered"]);
+}
+
+#[test]
+fn a_run_that_is_paused_for_too_long_ends_and_says_why() {
+    let (fake, disk) = (Fake::default(), Disk::new());
+    fake.0.ends_on_ramp_down.store(true, Ordering::Relaxed);
+    let options = RecorderOptions { pause_max: Duration::from_millis(1), ..options(20) };
+    let recording =
+        Recorder::to(disk.clone(), options).unwrap().start(probes(&fake, None), |_, _| {});
+    until(|| fake.0.connects.load(Ordering::Relaxed) >= 50);
+    assert!(!fake.0.has_ramped_down.load(Ordering::Relaxed), "it is not paused");
+    fake.0.is_paused.store(true, Ordering::Relaxed);
+    let outcome = recording.wait();
+    assert_eq!(outcome.end.reason, RunEndReason::Interrupted);
+    assert_eq!(outcome.end.detail.as_deref(), Some("a pause of 1ms (--pause-max)"));
+    assert_eq!(names(&disk.read()), ["interrupted"]);
+    let why = outcome.result.summary.run.incomplete.unwrap();
+    assert!(why.starts_with("a pause of 1ms (--pause-max) ended it after "), "{why}");
+    assert_eq!(RunExit::of(&Summary::of(&disk.read()), &[]), RunExit::Incomplete);
 }
 
 #[test]

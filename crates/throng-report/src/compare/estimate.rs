@@ -23,9 +23,33 @@ pub(super) struct Difference {
 /// The confidence of all intervals.
 pub(super) const CONFIDENCE: f64 = 0.95;
 
-/// Compares two values. `precision` is the share by which each of them may be wrong because it was
-/// recorded with few digits.
-pub(super) fn compare(before: &Estimate, after: &Estimate, precision: f64) -> Difference {
+/// The digits in which a value was recorded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Precision {
+    /// All digits.
+    Exact,
+    /// A latency in microseconds, in the cells of a histogram: 1 µs wide, and from 2 ms on 0.1 % of
+    /// their value.
+    Cells,
+}
+
+impl Precision {
+    /// Returns the width of the cell that a value is in.
+    fn width(self, value: f64) -> f64 {
+        match self {
+            Self::Exact => 0.0,
+            Self::Cells => f64::max(CELL_SHARE * value, CELL_LEAST_US),
+        }
+    }
+}
+
+/// The width of a wide cell, as a share of its value.
+const CELL_SHARE: f64 = 0.001;
+/// The width of the narrowest cell, in microseconds.
+const CELL_LEAST_US: f64 = 1.0;
+
+/// Compares two values. An interval is wider by the cell that each of them was recorded in.
+pub(super) fn compare(before: &Estimate, after: &Estimate, precision: Precision) -> Difference {
     let Some((a, b)) = before.value.zip(after.value) else { return Difference::default() };
     let difference = b - a;
     let ratio = match (a == b, a > 0.0) {
@@ -36,12 +60,14 @@ pub(super) fn compare(before: &Estimate, after: &Estimate, precision: f64) -> Di
     let mut compared = Difference { difference: Some(difference), ratio, ..Difference::default() };
     let Some((one, other)) = before.spread.zip(after.spread) else { return compared };
     let half = half_width((one.error, one.freedom), (other.error, other.freedom));
-    let half = half + precision * (a + b) / 2.0;
+    let half = half + (precision.width(a) + precision.width(b)) / 2.0;
     compared.difference_interval = Some((brief(difference - half), brief(difference + half)));
     if let (Some(log_one), Some(log_other), true) =
         (one.log_error, other.log_error, a > 0.0 && b > 0.0)
     {
-        let half = half_width((log_one, one.freedom), (log_other, other.freedom)) + precision;
+        let least = a.min(b);
+        let half = half_width((log_one, one.freedom), (log_other, other.freedom));
+        let half = half + precision.width(least) / least;
         let log = (b / a).ln();
         compared.ratio_interval = Some((brief((log - half).exp()), brief((log + half).exp())));
     }
@@ -105,7 +131,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_around_the_difference_and_around_the_ratio() {
-        let compared = compare(&estimate(100.0, 3.0), &estimate(120.0, 4.0), 0.0);
+        let compared = compare(&estimate(100.0, 3.0), &estimate(120.0, 4.0), Precision::Exact);
         let (low, high) = compared.difference_interval.unwrap();
         assert!((low - 10.2).abs() < 0.01 && (high - 29.8).abs() < 0.01, "{low} {high}");
         assert_eq!(compared.ratio, Some(1.2));
@@ -116,22 +142,32 @@ mod tests {
 
     #[test]
     fn nothing_is_divided_by_zero() {
-        let compared = compare(&estimate(0.0, 0.0), &estimate(3.0, 1.0), 0.0);
+        let compared = compare(&estimate(0.0, 0.0), &estimate(3.0, 1.0), Precision::Exact);
         assert_eq!((compared.ratio, compared.ratio_interval), (None, None));
         assert_eq!(compared.difference, Some(3.0));
-        let same = compare(&estimate(0.0, 0.0), &estimate(0.0, 0.0), 0.0);
+        let same = compare(&estimate(0.0, 0.0), &estimate(0.0, 0.0), Precision::Exact);
         assert_eq!((same.ratio, same.excludes_zero()), (Some(1.0), Some(false)));
     }
 
     #[test]
     fn a_cell_of_the_histogram_is_no_difference() {
-        let compared = compare(&estimate(2_000.0, 0.0), &estimate(2_001.0, 0.0), 0.001);
-        assert_eq!(compared.excludes_zero(), Some(false));
+        let excludes = |a: f64, b: f64| {
+            let compared = compare(&estimate(a, 0.0), &estimate(b, 0.0), Precision::Cells);
+            let (low, high) = compared.difference_interval.unwrap();
+            assert_eq!(compared.excludes_zero(), Some(low > 0.0 || high < 0.0), "{a} {b}");
+            compared.excludes_zero().unwrap()
+        };
+        for (a, b) in [(2_000.0, 2_001.0), (64.0, 65.0), (65.0, 64.0), (1.0, 2.0), (0.0, 1.0)] {
+            assert!(!excludes(a, b), "{a} {b}");
+        }
+        for (a, b) in [(2_000.0, 2_010.0), (64.0, 66.0), (66.0, 64.0), (500_000.0, 501_000.0)] {
+            assert!(excludes(a, b), "{a} {b}");
+        }
     }
 
     #[test]
     fn what_was_not_measured_has_no_difference() {
-        let compared = compare(&Estimate::default(), &estimate(3.0, 1.0), 0.0);
+        let compared = compare(&Estimate::default(), &estimate(3.0, 1.0), Precision::Exact);
         assert_eq!((compared, compared.excludes_zero()), (Difference::default(), None));
     }
 }

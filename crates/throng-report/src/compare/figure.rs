@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::bootstrap::{Uncertainty, jackknife, latency_spreads, spreads, union};
-use super::estimate::Estimate;
-use super::sample::{IntervalGroup, IntervalWork, LatencyCells};
+use super::estimate::{Estimate, Precision};
+use super::sample::{GroupWork, IntervalGroup, LatencyCells};
 use super::side::CompareRun;
 use crate::threshold::{Measurand, Statistic, ThresholdError};
 use crate::{LatencyTotal, Summary};
@@ -110,57 +110,64 @@ impl FigureReader {
         Ok(Self { name: whole, quantity })
     }
 
-    /// Returns the share by which a value may be wrong because it was recorded in few digits.
-    pub(super) fn precision(&self) -> f64 {
-        if self.quantity.latency().is_some() { 0.001 } else { 0.0 }
+    /// Returns the digits in which its values were recorded.
+    pub(super) fn precision(&self) -> Precision {
+        if self.quantity.latency().is_some() { Precision::Cells } else { Precision::Exact }
     }
+}
 
-    fn measured(&self, summary: &Summary) -> Option<f64> {
-        self.quantity.measured(summary).or_else(|| {
-            let costs = summary.server_costs()?;
-            match self.name.as_str() {
-                "server.cpu_us_per_connection" => costs.cpu_us_per_connection,
-                "server.cpu_us_per_message" => costs.cpu_us_per_message,
-                "server.rss_bytes_per_connection" => costs.rss_bytes_per_connection,
-                _ => None,
-            }
-        })
-    }
-
+impl SideReader<'_> {
     /// Returns the value of a side, with the error of what was measured with repeats.
-    fn of_runs(&self, runs: &[CompareRun]) -> Estimate {
-        let values: Vec<_> = runs.iter().filter_map(|run| self.measured(&run.summary)).collect();
+    fn of_runs(&mut self, reader: &FigureReader) -> Estimate {
+        let (runs, quantity) = (self.runs, &reader.quantity);
+        let values = runs.iter().filter_map(|run| quantity.measured(&run.summary));
+        let values: Vec<f64> = values.collect();
         if let [value] = values[..] {
             return Estimate { value: Some(value), spread: None };
         }
         if values.is_empty() {
             return Estimate::default();
         }
-        let is_whole = values.len() == runs.len();
-        let Some((latency, statistic)) = self.quantity.latency() else {
+        let is_whole = self.from_repeats && values.len() == runs.len();
+        let Some((latency, statistic)) = quantity.latency() else {
             let mean = |without: Option<usize>| {
                 let kept = values.iter().enumerate().filter(|(at, _)| Some(*at) != without);
                 let (n, sum) = kept.fold((0.0, 0.0), |(n, sum), (_, value)| (n + 1.0, sum + value));
                 sum / f64::max(n, 1.0)
             };
-            let spread = jackknife(values.len(), mean).filter(|_| is_whole);
+            let spread = is_whole.then(|| jackknife(values.len(), mean)).flatten();
             return Estimate { value: Some(mean(None)), spread };
         };
         if statistic == Statistic::Max {
             return Estimate { value: values.into_iter().reduce(f64::max), spread: None };
         }
-        let merged = |without: Option<usize>| {
+        let unions = self.unions(&latency);
+        let judged = |total: &LatencyTotal| statistic.judged(total) as f64;
+        let merged = |without: Option<usize>| match without {
+            Some(run) => unions.without.get(run).map_or(0.0, judged),
+            None => judged(&unions.all),
+        };
+        let spread = is_whole.then(|| jackknife(runs.len(), merged)).flatten();
+        Estimate { value: Some(merged(None)), spread }
+    }
+
+    /// Returns the histograms of all runs together, merged once for all statistics of a latency.
+    fn unions(&mut self, latency: &str) -> &LatencyUnions {
+        let (runs, from_repeats) = (self.runs, self.from_repeats);
+        let of = |without: Option<usize>| {
             let kept = runs.iter().enumerate().filter(|(at, _)| Some(*at) != without);
             let totals: Vec<&LatencyTotal> =
-                kept.filter_map(|(_, run)| run.sample.total(&latency)).collect();
-            let total = LatencyTotal {
+                kept.filter_map(|(_, run)| run.summary.latencies.get(latency)).collect();
+            LatencyTotal {
                 answered: union(totals.iter().map(|total| &total.answered)),
                 unanswered: union(totals.iter().map(|total| &total.unanswered)),
-            };
-            statistic.judged(&total) as f64
+            }
         };
-        let spread = jackknife(runs.len(), merged).filter(|_| is_whole);
-        Estimate { value: Some(merged(None)), spread }
+        let left_out = if from_repeats { runs.len() } else { 0 };
+        self.unions.entry(latency.to_owned()).or_insert_with(|| LatencyUnions {
+            all: of(None),
+            without: (0..left_out).map(|run| of(Some(run))).collect(),
+        })
     }
 }
 
@@ -202,16 +209,25 @@ pub(super) struct SideReader<'a> {
     /// Whether the error of a value is that from run to run.
     from_repeats: bool,
     latencies: BTreeMap<String, [Option<Uncertainty>; USUAL.len()]>,
+    unions: BTreeMap<String, LatencyUnions>,
+}
+
+/// The histograms of a latency of all runs of a side, and of all but each one.
+#[derive(Debug)]
+struct LatencyUnions {
+    all: LatencyTotal,
+    /// Empty if the error is not that from run to run.
+    without: Vec<LatencyTotal>,
 }
 
 impl<'a> SideReader<'a> {
     pub(super) fn new(runs: &'a [CompareRun], from_repeats: bool) -> Self {
-        Self { runs, from_repeats, latencies: BTreeMap::new() }
+        Self { runs, from_repeats, latencies: BTreeMap::new(), unions: BTreeMap::new() }
     }
 
     /// Returns the value of a figure with its error, if there is one.
     pub(super) fn estimate(&mut self, reader: &FigureReader) -> Estimate {
-        let estimate = reader.of_runs(self.runs);
+        let estimate = self.of_runs(reader);
         if self.from_repeats || estimate.value.is_none() {
             return estimate;
         }
@@ -227,19 +243,28 @@ impl<'a> SideReader<'a> {
             return self.latency_spread(&latency, statistic);
         }
         let is_answered = self.groups().any(|group| group.work.answered > 0);
-        let plain = move |work: &IntervalWork| if is_answered { work.answered } else { work.sent };
-        let all = move |work: &IntervalWork| plain(work).saturating_add(work.pushes);
+        let plain = move |work: &GroupWork| if is_answered { work.answered } else { work.sent };
+        let is_foreign = self.runs.iter().all(|run| run.summary.server.is_none());
+        let all = move |work: &GroupWork| plain(work).saturating_add(work.pushes);
         match reader.name.as_str() {
             "connect.rate_mean" => self.rate(|work| work.connects),
             "join.rate_mean" => self.rate(|work| work.joins),
             "push.rate_mean" => self.rate(|work| work.pushes),
             "message.rate_mean" => self.rate(plain),
-            "errors" => self.spread(|_| true, |work| (work.errors, 0)),
+            // Its value is the mean of the runs, and this their sum.
+            "errors" => self.spread(|_| true, |work| (work.errors, 0)).map(|of_sum| {
+                let error = of_sum.error / self.runs.len().max(1) as f64;
+                Uncertainty { error, ..of_sum }
+            }),
             "errors.share" => self.spread(|_| true, |work| (work.errors, work.attempts)),
             "generator.cpu_us_per_connect" => self.cost(|w| w.connects, |w| w.generator_cpu_us),
             "generator.cpu_us_per_message" => self.cost(all, |work| work.generator_cpu_us),
             "machine.cpu_us_per_connect" => self.cost(|w| w.connects, |w| w.machine_cpu_us),
             "machine.cpu_us_per_message" => self.cost(all, |work| work.machine_cpu_us),
+            "server.cpu_us_per_connection" if is_foreign => {
+                self.cost(|w| w.connects, |w| w.foreign_cpu_us)
+            }
+            "server.cpu_us_per_message" if is_foreign => self.cost(all, |w| w.foreign_cpu_us),
             "server.cpu_us_per_connection" => self.cost(|w| w.accepted, |w| w.server_cpu_us),
             "server.cpu_us_per_message" => self.cost(|w| w.server_received, |w| w.server_cpu_us),
             _ => None,
@@ -255,8 +280,8 @@ impl<'a> SideReader<'a> {
         if let Some((known, at)) = self.latencies.get(latency).zip(usual) {
             return known[at];
         }
-        let cells = self.groups().filter_map(|group| group.cells(latency));
-        let cells: Vec<&LatencyCells> = cells.filter(|cells| !cells.is_empty()).collect();
+        let cells = self.runs.iter().flat_map(|run| run.sample.latency(latency));
+        let cells: Vec<LatencyCells> = cells.filter(|cells| !cells.is_empty()).collect();
         let Some(at) = usual else { return latency_spreads(&cells, [statistic])[0] };
         let statistics = USUAL.map(|name| Statistic::named(name).unwrap_or(Statistic::Mean));
         let spreads = latency_spreads(&cells, statistics);
@@ -266,7 +291,7 @@ impl<'a> SideReader<'a> {
 
     /// Returns the spread of a mean rate: over the groups with any activity, without the first and
     /// the last, which the run and not the clock begins and ends.
-    fn rate(&self, n: impl Fn(&IntervalWork) -> u64) -> Option<Uncertainty> {
+    fn rate(&self, n: impl Fn(&GroupWork) -> u64) -> Option<Uncertainty> {
         let mut during = Vec::new();
         for run in self.runs {
             let groups = run.sample.groups();
@@ -282,11 +307,11 @@ impl<'a> SideReader<'a> {
     /// Returns the spread of a cost, over the groups in which much was done.
     fn cost(
         &self,
-        n: impl Fn(&IntervalWork) -> u64,
-        cpu_us: impl Fn(&IntervalWork) -> u64,
+        n: impl Fn(&GroupWork) -> u64,
+        cpu_us: impl Fn(&GroupWork) -> u64,
     ) -> Option<Uncertainty> {
-        let rate = |work: &IntervalWork| n(work) as f64 / work.grown_us.max(1) as f64;
-        let is_known = |work: &IntervalWork| n(work) > 0 && cpu_us(work) > 0;
+        let rate = |work: &GroupWork| n(work) as f64 / work.grown_us.max(1) as f64;
+        let is_known = |work: &GroupWork| n(work) > 0 && cpu_us(work) > 0;
         let known = self.groups().filter(|group| is_known(&group.work));
         let most = known.map(|group| rate(&group.work)).fold(0.0, f64::max);
         self.spread(
@@ -297,8 +322,8 @@ impl<'a> SideReader<'a> {
 
     fn spread(
         &self,
-        counts: impl Fn(&IntervalWork) -> bool,
-        ratio: impl Fn(&IntervalWork) -> (u64, u64),
+        counts: impl Fn(&GroupWork) -> bool,
+        ratio: impl Fn(&GroupWork) -> (u64, u64),
     ) -> Option<Uncertainty> {
         let groups: Vec<_> = self.groups().filter(|group| counts(&group.work)).collect();
         spread_of_ratio(&groups, ratio)
@@ -308,7 +333,7 @@ impl<'a> SideReader<'a> {
 /// Returns the spread of one sum divided by another; of the first alone if the other is always 0.
 fn spread_of_ratio(
     groups: &[&IntervalGroup],
-    ratio: impl Fn(&IntervalWork) -> (u64, u64),
+    ratio: impl Fn(&GroupWork) -> (u64, u64),
 ) -> Option<Uncertainty> {
     let parts: Vec<(f64, f64)> = groups
         .iter()

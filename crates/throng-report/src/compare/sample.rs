@@ -1,53 +1,56 @@
 //! What a comparison keeps of a run: groups of intervals, to resample them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 
-use crate::{
-    Histogram, Interval, LatencyTotal, LoadInterval, STEP_NAMES_MAX, ServerSnapshot, StepInterval,
-};
+use crate::summary::{GrowthFold, Step};
+use crate::{Histogram, Interval, LoadInterval, STEP_NAMES_MAX};
 
 /// The most groups of intervals that are kept of a run. In a longer run, a group is of several
 /// intervals.
 pub const GROUPS_MAX: usize = 256;
 
-/// The latencies of a sample, by the names of thresholds.
-const LATENCIES: [&str; 7] =
-    ["connect", "tcp", "message", "join", "push", "broadcast", "generator.lag"];
-
-/// A run as groups of intervals in their order, and its latencies.
+/// A run as groups of intervals in their order.
 #[derive(Clone, Debug)]
 pub struct RunSample {
+    growth: GrowthFold,
     groups: Vec<IntervalGroup>,
     intervals: u64,
     intervals_per_group: u64,
     in_last_group: u64,
-    totals: [LatencyTotal; LATENCIES.len()],
-    step_totals: BTreeMap<String, LatencyTotal>,
-    last_load: LoadInterval,
-    last_server: Option<ServerSnapshot>,
-    last_machine_us: Option<u64>,
+    /// The names of steps that are kept.
+    steps: BTreeSet<String>,
 }
 
 /// What happened in a group of intervals.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IntervalGroup {
-    pub(super) work: IntervalWork,
-    latencies: [LatencyCells; LATENCIES.len()],
-    /// The latencies of the steps with a name.
-    steps: BTreeMap<String, LatencyCells>,
+    pub(super) work: GroupWork,
+    /// Latencies by their names in thresholds.
+    latencies: BTreeMap<String, ClockCells>,
 }
 
-/// The latencies of a group, as pairs of a value in microseconds and its count, in order.
+/// A list of values in microseconds with their counts, in order.
+type Cells = Vec<(u32, u32)>;
+
+/// The values of a latency in a group, by each clock. The whole run decides which clock counts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LatencyCells {
-    pub(super) answered: Vec<(u32, u32)>,
-    pub(super) unanswered: Vec<(u32, u32)>,
+struct ClockCells {
+    seen: Cells,
+    arrived: Cells,
+    unanswered: Cells,
+}
+
+/// The values of a latency in a group, by the better clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LatencyCells<'a> {
+    pub(super) answered: &'a [(u32, u32)],
+    pub(super) unanswered: &'a [(u32, u32)],
 }
 
 /// The work of a group, and what it cost. CPU times are in microseconds, 0 where unknown.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct IntervalWork {
+pub(super) struct GroupWork {
     /// The time in which the generator's counters grew.
     pub(super) grown_us: u64,
     pub(super) connects: u64,
@@ -55,7 +58,6 @@ pub(super) struct IntervalWork {
     pub(super) answered: u64,
     pub(super) joins: u64,
     pub(super) pushes: u64,
-    pub(super) received: u64,
     pub(super) errors: u64,
     pub(super) attempts: u64,
     pub(super) accepted: u64,
@@ -63,20 +65,19 @@ pub(super) struct IntervalWork {
     pub(super) generator_cpu_us: u64,
     pub(super) machine_cpu_us: u64,
     pub(super) server_cpu_us: u64,
+    /// CPU time of a server that is not throng's.
+    pub(super) foreign_cpu_us: u64,
 }
 
 impl Default for RunSample {
     fn default() -> Self {
         Self {
+            growth: GrowthFold::default(),
             groups: Vec::new(),
             intervals: 0,
             intervals_per_group: 1,
             in_last_group: 1,
-            totals: Default::default(),
-            step_totals: BTreeMap::new(),
-            last_load: LoadInterval::default(),
-            last_server: None,
-            last_machine_us: None,
+            steps: BTreeSet::new(),
         }
     }
 }
@@ -89,7 +90,7 @@ impl RunSample {
 
     /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
-        let work = self.work(interval);
+        let work = GroupWork::from(&self.growth.add(interval));
         let Some(load) = &interval.load else { return };
         self.intervals += u64::from(interval.span_ms > 0);
         if self.in_last_group == self.intervals_per_group {
@@ -102,23 +103,16 @@ impl RunSample {
         self.in_last_group += 1;
         let Some(group) = self.groups.last_mut() else { return };
         group.work += work;
-        let all = group.latencies.iter_mut().zip(&mut self.totals).zip(histograms(load));
-        for ((cells, total), (answered, unanswered)) in all {
-            cells.answered = merge(&cells.answered, answered);
-            total.answered.merge(answered);
-            if let Some(unanswered) = unanswered {
-                cells.unanswered = merge(&cells.unanswered, unanswered);
-                total.unanswered.merge(unanswered);
-            }
+        for (name, histograms) in kinds(load) {
+            group.record(name, histograms);
         }
         for step in load.steps.iter().take(STEP_NAMES_MAX) {
             let name = format!("step.{}", step.name);
-            let is_known = self.step_totals.contains_key(&name);
-            if is_known || self.step_totals.len() < STEP_NAMES_MAX {
-                group.steps.entry(name.clone()).or_default().merge(step);
-                let total = self.step_totals.entry(name).or_default();
-                total.answered.merge(step.best());
-                total.unanswered.merge(&step.unanswered);
+            if self.steps.len() < STEP_NAMES_MAX && !self.steps.contains(&name) {
+                self.steps.insert(name.clone());
+            }
+            if self.steps.contains(&name) {
+                group.record(&name, [&step.latency, &step.arrival, &step.unanswered].map(Some));
             }
         }
     }
@@ -132,15 +126,19 @@ impl RunSample {
         &self.groups
     }
 
-    /// Returns a latency over the run, by its name in thresholds.
-    pub(super) fn total(&self, latency: &str) -> Option<&LatencyTotal> {
-        match LATENCIES.iter().position(|name| *name == latency) {
-            Some(at) => self.totals.get(at),
-            None => self.step_totals.get(latency),
-        }
+    /// Returns a latency of the groups in which it was measured, by its name in thresholds. Like
+    /// the summary, it takes the kernel's clock for all of them or for none.
+    pub(super) fn latency(&self, name: &str) -> impl Iterator<Item = LatencyCells<'_>> {
+        let groups = self.groups.iter();
+        let cells: Vec<_> = groups.filter_map(|group| group.latencies.get(name)).collect();
+        let has_arrived = cells.iter().any(|cells| !cells.arrived.is_empty());
+        cells.into_iter().map(move |cells| LatencyCells {
+            answered: if has_arrived { &cells.arrived } else { &cells.seen },
+            unanswered: &cells.unanswered,
+        })
     }
 
-    /// Merges every two groups, and begins a new one.
+    /// Merges every two groups.
     fn halve(&mut self) {
         self.intervals_per_group *= 2;
         let mut groups = std::mem::take(&mut self.groups).into_iter();
@@ -151,95 +149,72 @@ impl RunSample {
             self.groups.push(group);
         }
     }
-
-    /// Returns the growth since the interval before. While all users leave, only errors count.
-    fn work(&mut self, interval: &Interval) -> IntervalWork {
-        let mut work = IntervalWork::default();
-        if let Some(server) = &interval.server {
-            if let Some(last) = self.last_server.take() {
-                let is_new = last.process.pid != server.process.pid;
-                let last = if is_new { ServerSnapshot::default() } else { last };
-                let grown = server.counters.since(&last.counters);
-                work.accepted = grown.accepted;
-                work.server_received = grown.messages_received;
-                work.server_cpu_us = server.process.cpu_us().saturating_sub(last.process.cpu_us());
-            }
-            self.last_server = Some(server.clone());
-        }
-        if let Some(machine) = &interval.machine {
-            let last = self.last_machine_us.replace(machine.cpu_busy_us);
-            work.machine_cpu_us = last.map_or(0, |last| machine.cpu_busy_us.saturating_sub(last));
-        }
-        let Some(load) = &interval.load else { return IntervalWork::default() };
-        let last = std::mem::replace(&mut self.last_load, load.without_measured());
-        let grown = load.counters.since(&last.counters);
-        let errors =
-            |load: &LoadInterval| load.errors.total().saturating_add(load.counters.connects_failed);
-        work.errors = errors(load).saturating_sub(errors(&last));
-        let messages = grown.messages_sent.max(grown.messages_expected);
-        let attempts = [grown.connects_ok, grown.connects_failed, grown.joins_started];
-        work.attempts = attempts.into_iter().fold(messages, u64::saturating_add);
-        work.attempts = work.attempts.saturating_add(grown.pushes_sent);
-        if load.is_leaving() {
-            return IntervalWork {
-                errors: work.errors,
-                attempts: work.attempts,
-                ..IntervalWork::default()
-            };
-        }
-        work.grown_us =
-            if load.grown_us > 0 { load.grown_us } else { interval.span_ms.saturating_mul(1_000) };
-        work.connects = grown.connects_ok;
-        work.sent = grown.messages_sent;
-        work.answered = grown.messages_answered;
-        work.joins = grown.joins_ok;
-        work.pushes = grown.pushes_ok;
-        work.received = grown.messages_received;
-        // The first interval of a file says what was used before the load began.
-        let is_first = interval.span_ms == 0;
-        let cpu_us = load.process.cpu_us().saturating_sub(last.process.cpu_us());
-        work.generator_cpu_us = if is_first { 0 } else { cpu_us };
-        work
-    }
 }
 
 impl IntervalGroup {
-    /// Returns a latency of the group, by its name in thresholds.
-    pub(super) fn cells(&self, latency: &str) -> Option<&LatencyCells> {
-        match LATENCIES.iter().position(|name| *name == latency) {
-            Some(at) => self.latencies.get(at),
-            None => self.steps.get(latency),
+    /// Adds the values of a latency: seen, arrived, and the waits that no answer ended.
+    fn record(&mut self, name: &str, [seen, arrived, unanswered]: [Option<&Histogram>; 3]) {
+        let histograms = [seen, arrived, unanswered].map(|it| it.filter(|it| !it.is_empty()));
+        if histograms.iter().all(Option::is_none) {
+            return;
+        }
+        let cells = self.latencies.entry(name.to_owned()).or_default();
+        let lists = [&mut cells.seen, &mut cells.arrived, &mut cells.unanswered];
+        for (list, histogram) in lists.into_iter().zip(histograms) {
+            if let Some(histogram) = histogram {
+                *list = merge(list, histogram);
+            }
         }
     }
 
     fn add(&mut self, next: &Self) {
         self.work += next.work;
-        for (cells, added) in self.latencies.iter_mut().zip(&next.latencies) {
-            cells.add(added);
-        }
-        for (name, added) in &next.steps {
-            self.steps.entry(name.clone()).or_default().add(added);
+        for (name, added) in &next.latencies {
+            let cells = self.latencies.entry(name.clone()).or_default();
+            for (list, added) in [
+                (&mut cells.seen, &added.seen),
+                (&mut cells.arrived, &added.arrived),
+                (&mut cells.unanswered, &added.unanswered),
+            ] {
+                *list = merge_cells(list, added.iter().copied());
+            }
         }
     }
 }
 
-impl LatencyCells {
-    fn add(&mut self, next: &Self) {
-        self.answered = merge_cells(&self.answered, next.answered.iter().copied());
-        self.unanswered = merge_cells(&self.unanswered, next.unanswered.iter().copied());
-    }
-
-    fn merge(&mut self, step: &StepInterval) {
-        self.answered = merge(&self.answered, step.best());
-        self.unanswered = merge(&self.unanswered, &step.unanswered);
-    }
-
+impl LatencyCells<'_> {
     pub(super) fn is_empty(&self) -> bool {
         self.answered.is_empty() && self.unanswered.is_empty()
     }
 }
 
-impl AddAssign for IntervalWork {
+/// Takes the work of an interval. While all users leave, only errors count.
+impl From<&Step> for GroupWork {
+    fn from(step: &Step) -> Self {
+        let (errors, attempts) = (step.errors, step.attempts);
+        if step.leaving {
+            return Self { errors, attempts, ..Self::default() };
+        }
+        Self {
+            grown_us: step.grown_us,
+            connects: step.connects,
+            sent: step.sent,
+            answered: step.answered,
+            joins: step.joins,
+            pushes: step.pushes,
+            errors,
+            attempts,
+            accepted: step.accepted,
+            server_received: step.received,
+            generator_cpu_us: step.load_cpu_us.unwrap_or(0),
+            machine_cpu_us: step.machine_cpu.map_or(0, |cpu| cpu.busy_us),
+            server_cpu_us: step.server_cpu.map_or(0, |cpu| cpu.us),
+            foreign_cpu_us: step.foreign_cpu.map_or(0, |cpu| cpu.us),
+        }
+    }
+}
+
+impl AddAssign for GroupWork {
     fn add_assign(&mut self, next: Self) {
         // A run file may be anything.
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
@@ -249,7 +224,6 @@ impl AddAssign for IntervalWork {
         add(&mut self.answered, next.answered);
         add(&mut self.joins, next.joins);
         add(&mut self.pushes, next.pushes);
-        add(&mut self.received, next.received);
         add(&mut self.errors, next.errors);
         add(&mut self.attempts, next.attempts);
         add(&mut self.accepted, next.accepted);
@@ -257,31 +231,32 @@ impl AddAssign for IntervalWork {
         add(&mut self.generator_cpu_us, next.generator_cpu_us);
         add(&mut self.machine_cpu_us, next.machine_cpu_us);
         add(&mut self.server_cpu_us, next.server_cpu_us);
+        add(&mut self.foreign_cpu_us, next.foreign_cpu_us);
     }
 }
 
-/// Returns the histograms of an interval in the order of [`LATENCIES`], each with its waits that no
-/// answer ended.
-fn histograms(load: &LoadInterval) -> [(&Histogram, Option<&Histogram>); LATENCIES.len()] {
-    let (best, waits) = (load.latencies(), &load.unanswered);
+/// Returns the latencies of each kind by their names in thresholds: seen, arrived, and the waits
+/// that no answer ended.
+fn kinds(load: &LoadInterval) -> [(&'static str, [Option<&Histogram>; 3]); 7] {
+    let (arrival, waits) = (&load.arrival, &load.unanswered);
     [
-        (best.connect, Some(&waits.connect)),
-        (best.tcp, Some(&waits.tcp)),
-        (best.message, Some(&waits.message)),
-        (best.join, Some(&waits.join)),
-        (best.push, Some(&waits.push)),
-        (best.broadcast, None),
-        (&load.lag, None),
+        ("connect", [&load.connect, &arrival.connect, &waits.connect].map(Some)),
+        ("tcp", [&load.tcp, &arrival.tcp, &waits.tcp].map(Some)),
+        ("message", [&load.message, &arrival.message, &waits.message].map(Some)),
+        ("join", [&load.join, &arrival.join, &waits.join].map(Some)),
+        ("push", [&load.push, &arrival.push, &waits.push].map(Some)),
+        ("broadcast", [Some(&load.broadcast), Some(&arrival.broadcast), None]),
+        ("generator.lag", [Some(&load.lag), None, None]),
     ]
 }
 
-fn merge(cells: &[(u32, u32)], histogram: &Histogram) -> Vec<(u32, u32)> {
+fn merge(cells: &[(u32, u32)], histogram: &Histogram) -> Cells {
     let cell = |(us, n): (u64, u32)| (u32::try_from(us).unwrap_or(u32::MAX), n);
     merge_cells(cells, histogram.iter().map(cell))
 }
 
 /// Merges two ordered lists of cells.
-fn merge_cells(cells: &[(u32, u32)], added: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
+fn merge_cells(cells: &[(u32, u32)], added: impl Iterator<Item = (u32, u32)>) -> Cells {
     let mut added = added.peekable();
     let mut merged = Vec::with_capacity(cells.len());
     for &(us, n) in cells {
@@ -298,6 +273,7 @@ fn merge_cells(cells: &[(u32, u32)], added: impl Iterator<Item = (u32, u32)>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ProcessMetric;
 
     fn interval(second: u64, us: u64) -> Interval {
         let mut load = LoadInterval::default();
@@ -314,12 +290,48 @@ mod tests {
             assert!(sample.groups.len() <= GROUPS_MAX, "{}", sample.groups.len());
             assert!(seconds < 300 || sample.groups.len() >= GROUPS_MAX / 2);
             let connects: u64 = sample.groups.iter().map(|group| group.work.connects).sum();
-            let cells = sample.groups.iter().flat_map(|group| &group.latencies[0].answered);
+            let cells = sample.latency("connect").flat_map(|cells| cells.answered);
             let answers: u64 = cells.map(|cell| u64::from(cell.1)).sum();
             assert_eq!((connects, answers), (seconds, 3 * seconds));
-            assert_eq!(sample.total("connect").unwrap().answered.count(), answers);
             assert_eq!(sample.intervals(), seconds);
         }
+    }
+
+    #[test]
+    fn a_gap_of_missing_lines_took_its_time() {
+        let mut sample = RunSample::new();
+        for second in [1, 2, 7] {
+            let mut interval = interval(second, 5);
+            interval.load.as_mut().unwrap().grown_us = 1_000_000;
+            sample.add(&interval);
+        }
+        let grown: Vec<u64> = sample.groups.iter().map(|group| group.work.grown_us).collect();
+        assert_eq!(grown, [1_000_000, 1_000_000, 5_000_000]);
+    }
+
+    #[test]
+    fn one_clock_counts_for_a_whole_run() {
+        let mut sample = RunSample::new();
+        sample.add(&interval(1, 900));
+        let mut timed = interval(2, 900);
+        timed.load.as_mut().unwrap().arrival.connect.record_n(700, 2);
+        sample.add(&timed);
+        sample.add(&interval(3, 900));
+        let cells: Vec<_> = sample.latency("connect").map(|cells| cells.answered).collect();
+        let none: &[(u32, u32)] = &[];
+        assert_eq!(cells, [none, &[(700, 2)], none]);
+    }
+
+    #[test]
+    fn a_server_of_others_has_its_cpu_from_the_kernel() {
+        let mut sample = RunSample::new();
+        for second in 1..=3 {
+            let mut interval = interval(second, 5);
+            interval.kernel.set(ProcessMetric::CPU_US.server, 1_000 * second as i64);
+            sample.add(&interval);
+        }
+        let cpu: Vec<u64> = sample.groups.iter().map(|group| group.work.foreign_cpu_us).collect();
+        assert_eq!(cpu, [0, 1_000, 1_000]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! CSV: a row for each interval and metric, for spreadsheets and data frames.
 //!
-//! A metric has the name that it has in the run file and on the page: `load.connects_ok`,
-//! `server.open`, `kernel.TcpExt.ListenDrops`. A latency has one row for each of its statistics:
-//! `message.p99`. What was not measured has no row.
+//! A metric has the name of its part of the run file before its own: `load.connects_ok`,
+//! `server.open`, `kernel.TcpExt.ListenDrops`. What each core has gets the core's number after it:
+//! `server.open_per_core.0`. A latency has one row for each of its statistics, and no part before
+//! it: `message.p99`. What was not measured has no row.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -67,6 +68,7 @@ impl<W: Write> CsvExport<W> {
         self.row("load.cores_silent", "gauge", "", load.cores_silent)?;
         self.row("load.paused", "gauge", "", u64::from(load.paused))?;
         self.process("load.process", &load.process)?;
+        self.per_core("load.cpu_us_per_core", "counter", "us", &load.cpu_us_per_core)?;
         self.tally("load.connect_failed", &load.connect_failed)?;
         self.tally("load.errors", &load.errors)?;
         if load.probe != Default::default() {
@@ -111,10 +113,17 @@ impl<W: Write> CsvExport<W> {
         self.row("server.cores", "gauge", "", server.cores)?;
         self.row("server.cores_silent", "gauge", "", server.cores_silent)?;
         self.tally("server.accept_errors", &server.accept_errors)?;
-        for (core, open) in server.open_per_core.iter().enumerate() {
-            self.row(&format!("server.open_per_core.{core}"), "gauge", "", *open)?;
-        }
+        self.per_core("server.open_per_core", "gauge", "", &server.open_per_core)?;
+        self.per_core("server.mailbox_per_core", "gauge", "", &server.mailbox_per_core)?;
+        self.per_core("server.cpu_us_per_core", "counter", "us", &server.cpu_us_per_core)?;
         self.process("server.process", &server.process)
+    }
+
+    fn per_core(&mut self, name: &str, kind: &str, unit: &str, of: &[u64]) -> io::Result<()> {
+        for (core, value) in of.iter().enumerate() {
+            self.row(&format!("{name}.{core}"), kind, unit, *value)?;
+        }
+        Ok(())
     }
 
     fn machine(&mut self, side: &str, machine: &MachineUse) -> io::Result<()> {
@@ -238,6 +247,7 @@ mod tests {
         (load.counters.connects_ok, load.counters.connected) = (7, 5);
         load.message.record_n(300, 10);
         load.errors.add("ECONNRESET", 2);
+        load.cpu_us_per_core = vec![40, 70];
         let interval = Interval {
             at_ms: 61_050,
             span_ms: 1000,
@@ -251,6 +261,7 @@ mod tests {
             "61.050,span_ms,gauge,ms,1000",
             "61.050,load.connects_ok,counter,,7",
             "61.050,load.connected,gauge,,5",
+            "61.050,load.cpu_us_per_core.1,counter,us,70",
             "61.050,load.core.turn_us_most,maximum,us,0",
             "61.050,load.core.pending_bytes,gauge,bytes,0",
             "61.050,load.errors.ECONNRESET,counter,,2",
@@ -262,6 +273,24 @@ mod tests {
             assert!(text.lines().any(|line| line == row), "{row:?} is not in\n{text}");
         }
         assert!(!text.contains(",server.") && !text.contains(",join."), "nothing is not zero");
+    }
+
+    #[test]
+    fn each_core_of_a_server_has_its_rows() {
+        let server = ServerSnapshot {
+            open_per_core: vec![5],
+            mailbox_per_core: vec![1, 8],
+            cpu_us_per_core: vec![9, 700],
+            ..ServerSnapshot::default()
+        };
+        let text = rows(&Interval { server: Some(server), ..Interval::default() });
+        for row in [
+            "0.000,server.open_per_core.0,gauge,,5",
+            "0.000,server.mailbox_per_core.1,gauge,,8",
+            "0.000,server.cpu_us_per_core.1,counter,us,700",
+        ] {
+            assert!(text.lines().any(|line| line == row), "{row:?} is not in\n{text}");
+        }
     }
 
     #[test]

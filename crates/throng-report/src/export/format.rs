@@ -20,6 +20,10 @@ pub enum ReportFormat {
     Junit,
     /// The summary of a step of GitHub Actions.
     Github,
+    /// Annotations of GitHub Actions, beside the scenario's lines.
+    Annotations,
+    /// GitLab's code quality report.
+    CodeQuality,
 }
 
 /// A format, its name, and the extensions of its files.
@@ -33,6 +37,8 @@ const FORMATS: &[Row] = &[
     (ReportFormat::Markdown, "markdown", &["md", "markdown"]),
     (ReportFormat::Junit, "junit", &["xml"]),
     (ReportFormat::Github, "github", &[]),
+    (ReportFormat::Annotations, "annotations", &[]),
+    (ReportFormat::CodeQuality, "codequality", &[]),
 ];
 
 impl ReportFormat {
@@ -50,7 +56,7 @@ impl ReportFormat {
 
     /// Reports whether a report of this format has the warnings about its run file.
     pub fn shows_warnings(self) -> bool {
-        !matches!(self, Self::Json | Self::Csv)
+        !matches!(self, Self::Json | Self::Csv | Self::Annotations | Self::CodeQuality)
     }
 
     /// Returns the format that a file's extension stands for.

@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::markdown::escaped;
 use super::run_export::RunExport;
 use crate::Grade;
-use crate::render::render_text;
+use crate::render::{escaped, render_text};
 
 impl RunExport<'_> {
     /// Returns the report for `$GITHUB_STEP_SUMMARY`, at most [`STEP_SUMMARY_BYTES_MAX`] long.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::run_export::RunExport;
-use crate::render::{Table, by_name, costs, latencies, outcome, probes, steps};
+use crate::render::{Table, by_name, costs, escaped, latencies, outcome, probes, steps};
 use crate::{ErrorExchange, Evidence, Finding, Grade, Summary, Tally};
 
 impl RunExport<'_> {
@@ -150,76 +150,4 @@ fn table(table: &Table) -> String {
 /// Returns text for the cell of a table.
 fn cell(text: &str) -> String {
     escaped(text.trim_start())
-}
-
-/// Returns text that Markdown shows as it is. What stands between two backticks becomes code, as
-/// our own sentences mean it. Names of users and numbers of issues become no links.
-pub(super) fn escaped(text: &str) -> String {
-    let parts: Vec<&str> = text.split('`').collect();
-    let mut escaped = String::new();
-    for (n, part) in parts.iter().enumerate() {
-        let is_between = n % 2 == 1 && n + 1 < parts.len();
-        if is_between && !part.trim().is_empty() {
-            let code: String = part.chars().map(visible).collect();
-            _ = write!(escaped, "`{}`", code.replace('|', "\\|"));
-        } else if n % 2 == 1 {
-            escaped += "\\`";
-            escaped += &escaped_words(part);
-            escaped += if is_between { "\\`" } else { "" };
-        } else {
-            escaped += &escaped_words(part);
-        }
-    }
-    escaped
-}
-
-fn escaped_words(text: &str) -> String {
-    let mut escaped = String::new();
-    let mut chars = text.chars().map(visible).peekable();
-    while let Some(c) = chars.next() {
-        if MARKS.contains(c) {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-        let is_word = |next: &char| next.is_alphanumeric();
-        if matches!(c, '@' | '#') && chars.peek().is_some_and(is_word) {
-            escaped += "<!-- -->";
-        }
-    }
-    escaped
-}
-
-/// Returns the character, or a stand-in for one that breaks a line, or that no reader sees.
-fn visible(c: char) -> char {
-    match c {
-        '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
-        // Marks of the direction of text show a name as another one.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
-        c if c.is_control() => char::REPLACEMENT_CHARACTER,
-        c => c,
-    }
-}
-
-/// The characters that mean something to Markdown in the middle of a line.
-const MARKS: &str = "\\*_[]<>#|~&$!";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hostile_name_is_text() {
-        for (name, shown) in [
-            ("<img src=x onerror=alert(1)>", "\\<img src=x onerror=alert(1)\\>"),
-            ("[a](javascript:b)", "\\[a\\](javascript:b)"),
-            ("| cell\nline", "\\| cell line"),
-            ("@octocat #12", "@<!-- -->octocat \\#<!-- -->12"),
-            ("do `a|b` now", "do `a\\|b` now"),
-            ("`<b>", "\\`\\<b\\>"),
-            ("``<b>", "\\`\\`\\<b\\>"),
-            ("\u{1b}[31m\u{202e}x", "\u{fffd}\\[31m\u{fffd}x"),
-        ] {
-            assert_eq!(escaped(name), shown);
-        }
-    }
 }

@@ -4,8 +4,8 @@ use super::*;
 use crate::runfile::RunHeader;
 use crate::runfile::{RunEndReason, ScenarioSource};
 use crate::{
-    Diagnosis, Finding, Grade, Histogram, Judgement, LatencySummary, Metric, RunExit, Side,
-    Summary, Validity,
+    Diagnosis, Finding, Grade, Histogram, Judgement, LatencySummary, Metric, RunExit, Severity,
+    Side, Summary, Validity,
 };
 
 /// A run and what follows from it.
@@ -147,6 +147,10 @@ fn a_suite_passes_exactly_if_the_exit_code_is_zero() {
         let xml = run.export().junit();
         let is_green = xml.contains("failures=\"0\" errors=\"0\"");
         assert_eq!(is_green, exit == RunExit::Met, "{exit:?}\n{xml}");
+        let annotations = run.export().annotations();
+        assert_eq!(annotations.contains("::error "), !is_green, "{exit:?}\n{annotations}");
+        let check = crate::render::check_text(&run.summary, &run.judgements);
+        assert_eq!(check.starts_with("met: "), is_green, "{exit:?}\n{check}");
     }
 }
 
@@ -168,4 +172,75 @@ fn json_has_what_follows_from_the_summary() {
     assert_eq!(json["connect"]["latency_us"]["p50"], 400);
     assert_eq!(json["thresholds"][1]["met"], false);
     assert_eq!(json["diagnosis"]["findings"][0]["id"], "accept_queue_overflow");
+}
+
+#[test]
+fn annotations_are_commands_beside_the_lines_of_the_scenario() {
+    let mut run = run("orders");
+    run.header.scenario.source = "target: tcp://127.0.0.1:1\nload: []\nthresholds:\n  \
+        - connect.p50 < 1ms\n  - errors.orders < 1\n"
+        .to_owned();
+    let text = run.export().annotations();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[0],
+        "::error file=orders.yaml,line=5,title=throng threshold::missed the threshold \
+         errors.orders < 1: measured 400 µs"
+    );
+    let finding = "::warning file=orders.yaml,line=1,title=throng accept_queue_overflow::Full: ";
+    assert!(lines[1].starts_with(finding), "{text}");
+    assert!(lines[2].starts_with("::notice file=orders.yaml,line=1,title=throng::The accept"));
+    assert_eq!(lines.len(), 3);
+    let hostile = self::run("a\n::error::x,b:%").export().annotations();
+    assert_eq!(hostile.lines().count(), 3, "{hostile}");
+    assert!(hostile.contains("file=a%0A%3A%3Aerror%3A%3Ax%2Cb%3A%25.yaml,line=1,"), "{hostile}");
+}
+
+#[test]
+fn a_fingerprint_stays_when_the_measured_value_changes() {
+    let of = |run: &Run| run.export().code_quality();
+    let mut run = run("orders");
+    let before = of(&run);
+    run.judgements[1].measured = "7".to_owned();
+    let after = of(&run);
+    assert_ne!(before[0]["description"], after[0]["description"]);
+    assert_eq!(before[0]["fingerprint"], after[0]["fingerprint"]);
+    assert_ne!(before[0]["fingerprint"], before[1]["fingerprint"]);
+    assert_eq!(
+        (&before[0]["severity"], &before[1]["severity"]),
+        (&"critical".into(), &"minor".into())
+    );
+    assert_eq!(before[0]["location"]["path"], "orders.yaml");
+    run.judgements[0].met = false;
+    let two = of(&run);
+    assert_ne!(two[0]["fingerprint"], two[1]["fingerprint"], "two thresholds are two problems");
+}
+
+#[test]
+fn the_schema_knows_each_member_of_a_diagnosis() {
+    let schema = include_str!("../../../../docs/schema/diagnosis.json");
+    let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+    let mut diagnosis = run("orders").diagnosis;
+    diagnosis.findings[0].follows_from = Some("x".to_owned());
+    let real = serde_json::to_value(&diagnosis).unwrap();
+    let finding = &schema["$defs"]["finding"];
+    let evidence = &schema["$defs"]["evidence"];
+    for (known, real) in [
+        (&schema, &real),
+        (finding, &real["findings"][0]),
+        (evidence, &real["findings"][0]["evidence"][0]),
+    ] {
+        let names = |value: &serde_json::Value| -> Vec<String> {
+            value.as_object().unwrap().keys().cloned().collect()
+        };
+        let (mut known, mut real) = (names(&known["properties"]), names(real));
+        known.sort();
+        real.sort();
+        assert_eq!(known, real);
+    }
+    let words = |name: &str| finding["properties"][name]["enum"].clone();
+    let sides = [Side::Server, Side::Client, Side::Kernel, Side::Network];
+    assert_eq!(words("side"), serde_json::to_value(sides).unwrap());
+    let severities = [Severity::Noted, Severity::Slowed, Severity::Stopped];
+    assert_eq!(words("severity"), serde_json::to_value(severities).unwrap());
 }

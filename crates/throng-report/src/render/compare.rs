@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::markdown::escaped;
 use super::table::{Align, Table};
 use super::wrap;
 use crate::Grade;
@@ -45,24 +46,24 @@ pub fn compare_text(comparison: &Comparison) -> String {
 pub fn compare_markdown(comparison: &Comparison) -> String {
     let mut text = String::new();
     for run in comparison.sides.iter().flat_map(|side| &side.runs) {
-        let _ = writeln!(text, "- **{}** {}", run.name, escape(&described(run)));
+        let _ = writeln!(text, "- **{}** {}", run.name, escaped(&described(run)));
     }
     if !comparison.mismatches.is_empty() {
         let _ = writeln!(text, "\n**Before you compare:**\n");
         for mismatch in &comparison.mismatches {
-            let _ = writeln!(text, "- {}", escape(&mismatch.text));
+            let _ = writeln!(text, "- {}", escaped(&mismatch.text));
         }
     }
     for (at, conclusion) in comparison.conclusions.iter().enumerate() {
         let side = &conclusion.side;
         let _ = writeln!(text, "\n**{side} against A:**\n");
         for sentence in sentences_of(conclusion) {
-            let _ = writeln!(text, "- {}", escape(&sentence));
+            let _ = writeln!(text, "- {}", escaped(&sentence));
         }
         let _ = writeln!(text, "\n| | A | {side} | change | 95 % interval | |");
         let _ = writeln!(text, "|---|--:|--:|--:|--:|---|");
         for row in &comparison.figures {
-            let cells = cells(row, at).map(|cell| escape(&cell));
+            let cells = cells(row, at).map(|cell| escaped(&cell));
             let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
     }
@@ -70,12 +71,12 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
         text += "\n| regression | side | | |\n|---|---|---|---|\n";
         for result in &comparison.regressions {
             let verdict = if result.beyond { "**beyond**" } else { "within" };
-            let [of, what] = [&result.regression, &result.text].map(|text| escape(text));
+            let [of, what] = [&result.regression, &result.text].map(|text| escaped(text));
             let _ = writeln!(text, "| {of} | {} | {verdict} | {what} |", result.side);
         }
     }
-    let _ = write!(text, "\n{}", escape(&comparison.method.note));
-    visible(&text)
+    let _ = write!(text, "\n{}", escaped(&comparison.method.note));
+    text
 }
 
 /// Describes a run in one line.
@@ -120,25 +121,6 @@ fn item(sentence: &str) -> String {
     let sentence = visible(&sentence.replace('\n', " "));
     let lines = wrap(&format!("  {sentence}"), WIDTH - 2);
     format!("  - {}\n", lines.trim_start().replace("\n  ", "\n    "))
-}
-
-/// Escapes what Markdown and HTML would take for markup.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '&' => escaped += "&amp;",
-            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' | '#' | '!' | '@' => {
-                escaped.push('\\');
-                escaped.push(c);
-            }
-            '\n' | '\r' => escaped.push(' '),
-            _ => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 /// Makes the control characters of a text visible, line breaks aside.

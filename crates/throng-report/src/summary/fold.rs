@@ -7,6 +7,7 @@ use load::LoadFold;
 use super::clocks::Clocks;
 use super::exchanges::ExchangeFold;
 use super::foreign::ForeignFold;
+use super::growth::GrowthFold;
 use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
 use super::server::ServerFold;
 use super::step_summary::StepFolds;
@@ -18,10 +19,7 @@ use super::{
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::validity::{Grade, ShownLatency, ValidityFacts};
-use crate::{
-    Histogram, Interval, LatencySummary, LatencyTotal, MachineUse, RunEventKind, Threshold,
-    Validity,
-};
+use crate::{Histogram, Interval, LatencySummary, LatencyTotal, RunEventKind, Threshold, Validity};
 
 /// A summary under construction. The generator feeds it while it writes the run file; a reader
 /// while it reads one.
@@ -29,11 +27,10 @@ use crate::{
 pub struct SummaryFold {
     run: RunSummary,
     ceiling: Option<Ceiling>,
-    end_ms: u64,
+    growth: GrowthFold,
     steps: Steps,
     named: StepFolds,
     load: LoadFold,
-    machine: Option<MachineUse>,
     server: Option<ServerFold>,
     foreign: ForeignFold,
     exchanges: ExchangeFold,
@@ -69,44 +66,22 @@ impl SummaryFold {
 
     /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
-        // Counters are totals since the start: after missing lines, their growth covers the whole
-        // gap.
-        let gap_ms = interval.at_ms.saturating_sub(self.end_ms);
-        let span_ms = interval.span_ms.max(gap_ms);
-        let mut step = Step { span_ms, ..Step::default() };
-        self.end_ms = self.end_ms.max(interval.at_ms);
-        step.grown_us = span_ms.saturating_mul(1_000);
+        let step = self.growth.add(interval);
         if let Some(load) = &interval.load {
-            if load.grown_us > 0 {
-                // The values of missing lines are not included.
-                step.grown_us = load.grown_us + (span_ms - interval.span_ms) * 1_000;
-            }
-            self.load.add(load, interval.at_ms, &mut step);
+            self.load.add(load, interval.at_ms, step.span_ms);
             self.named.add(load, step.grown_us);
             self.exchanges.add_load(load);
         }
-        step.leaving = self.load.last.is_leaving();
         if self.load.last.paused {
-            self.paused_ms = self.paused_ms.saturating_add(span_ms);
-        }
-        if let Some(machine) = &interval.machine {
-            if let Some(last) = self.machine.as_ref().filter(|last| span_ms > 0 && *last != machine)
-            {
-                step.machine_cpu = Some(MachineCpu {
-                    busy_us: machine.cpu_busy_us.saturating_sub(last.cpu_busy_us),
-                    idle_us: machine.cpu_idle_us.saturating_sub(last.cpu_idle_us),
-                    stolen_us: machine.cpu_stolen_us.saturating_sub(last.cpu_stolen_us),
-                });
-            }
-            self.machine = Some(machine.clone());
+            self.paused_ms = self.paused_ms.saturating_add(step.span_ms);
         }
         if let Some(server) = &interval.server {
             match &mut self.server {
-                Some(seen) => seen.add(interval.at_ms, server, &mut step),
-                None => self.server = Some(ServerFold::first(interval.at_ms, server)),
+                Some(seen) => seen.add(server),
+                None => self.server = Some(ServerFold::first(server)),
             }
         }
-        step.foreign_cpu = self.foreign.add(interval, self.load.last.counters.connected);
+        self.foreign.add(interval, self.load.last.counters.connected);
         for event in &interval.events {
             self.exchanges.add_event(event);
             match event.kind {
@@ -198,7 +173,7 @@ impl SummaryFold {
                 incomplete: self.incomplete(end, end_missing),
                 ..self.run.clone()
             },
-            duration_s: self.end_ms as f64 / 1000.0,
+            duration_s: self.growth.end_ms() as f64 / 1000.0,
             paused_s: self.paused_ms as f64 / 1000.0,
             validity: Validity::of(&facts),
             users: self.users(intended),
@@ -257,7 +232,7 @@ impl SummaryFold {
             Some(RunEndReason::Interrupted) => {
                 let (by, at_ms) = match &self.interrupted {
                     Some((by, at_ms)) => (by.as_str(), *at_ms),
-                    None => ("a request", self.end_ms),
+                    None => ("a request", self.growth.end_ms()),
                 };
                 let of = self.planned_ms.map(|ms| format!(" of its {}", seconds(ms)));
                 Some(format!("{by} ended it after {}{}", seconds(at_ms), of.unwrap_or_default()))
@@ -453,7 +428,7 @@ impl SummaryFold {
     }
 
     fn machine(&self) -> MachineSummary {
-        let Some(last) = &self.machine else { return MachineSummary::default() };
+        let Some(last) = self.growth.machine() else { return MachineSummary::default() };
         let MachineCpu { busy_us, idle_us, stolen_us } =
             MachineCpu::of(&self.steps).unwrap_or_default();
         let cpu = Step::machine_busy;

@@ -1,7 +1,8 @@
 //! The costs of a server that is not throng's, as its machine's kernel counts them.
 
+use super::growth::of_server;
 use super::memory::MemoryFold;
-use super::rates::{Cpu, Step, cores_used, cost};
+use super::rates::{Step, cores_used, cost};
 use crate::{Interval, ProcessMetric, ProcessUse};
 
 /// The resources that a server used.
@@ -20,32 +21,23 @@ pub struct ServerCosts {
 /// The server's process so far; it may have restarted in between.
 #[derive(Debug, Default)]
 pub(super) struct ForeignFold {
-    /// CPU time of the last interval that had it, and that interval's end.
-    last: Option<(u64, u64)>,
+    /// Whether any interval had its CPU time.
+    is_known: bool,
     rss_bytes_at_start: u64,
     memory: MemoryFold,
 }
 
 impl ForeignFold {
-    /// Adds an interval, in which users had so many connections. Returns the CPU time since the
-    /// last one.
-    pub(super) fn add(&mut self, interval: &Interval, connected: u64) -> Option<Cpu> {
-        let value = |metric: ProcessMetric| {
-            let counters = [&interval.server_kernel, &interval.kernel];
-            let value = counters.into_iter().find_map(|counters| counters.get(metric.server))?;
-            u64::try_from(value).ok()
-        };
-        let rss_bytes = value(ProcessMetric::RSS_BYTES).unwrap_or(0);
+    /// Adds an interval, in which users had so many connections.
+    pub(super) fn add(&mut self, interval: &Interval, connected: u64) {
+        let rss_bytes = of_server(interval, ProcessMetric::RSS_BYTES).unwrap_or(0);
         if self.rss_bytes_at_start == 0 {
             self.rss_bytes_at_start = rss_bytes;
         }
         let rss_bytes_at_start = self.rss_bytes_at_start;
         let process = ProcessUse { rss_bytes, rss_bytes_at_start, ..ProcessUse::default() };
         self.memory.add(connected, &process);
-        let (at_ms, now_us) = (interval.at_ms, value(ProcessMetric::CPU_US)?);
-        let (before_ms, before_us) = self.last.replace((at_ms, now_us))?;
-        let us = now_us.checked_sub(before_us)?;
-        (at_ms > before_ms).then_some(Cpu { span_ms: at_ms - before_ms, us })
+        self.is_known |= of_server(interval, ProcessMetric::CPU_US).is_some();
     }
 
     /// Returns the costs, or `None` if nothing of the process is known.
@@ -55,7 +47,7 @@ impl ForeignFold {
         messages: impl Fn(&Step) -> u64,
     ) -> Option<ServerCosts> {
         let cpu = |step: &Step| step.foreign_cpu;
-        self.last.is_some().then(|| ServerCosts {
+        self.is_known.then(|| ServerCosts {
             cpu_us_per_connection: cost(steps, |step| step.connects, cpu),
             cpu_us_per_message: cost(steps, messages, cpu),
             rss_bytes_per_connection: self.memory.bytes_each(),

@@ -2,7 +2,7 @@
 
 /// The work of one interval, as growth of counters.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Step {
+pub(crate) struct Step {
     pub span_ms: u64,
     /// The time in which the generator's counters grew.
     pub grown_us: u64,
@@ -14,6 +14,9 @@ pub(super) struct Step {
     /// Messages received over WebSockets.
     pub received_by_users: u64,
     pub turns_intended: u64,
+    pub errors: u64,
+    /// Connects, joins, pushes and messages that began.
+    pub attempts: u64,
     pub accepted: u64,
     pub received: u64,
     /// CPU time in microseconds; `None` in an interval where it is unknown.
@@ -29,7 +32,7 @@ pub(super) struct Step {
 
 /// CPU time, and the time span in which it was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cpu {
+pub(crate) struct Cpu {
     pub span_ms: u64,
     pub us: u64,
 }
@@ -51,6 +54,8 @@ impl Step {
             (&mut self.pushes, next.pushes),
             (&mut self.received_by_users, next.received_by_users),
             (&mut self.turns_intended, next.turns_intended),
+            (&mut self.errors, next.errors),
+            (&mut self.attempts, next.attempts),
             (&mut self.accepted, next.accepted),
             (&mut self.received, next.received),
         ] {
@@ -92,7 +97,7 @@ fn either<T>(one: Option<T>, two: Option<T>, sum: fn(T, T) -> T) -> Option<T> {
 
 /// The CPU time of all CPUs of a machine in one interval, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct MachineCpu {
+pub(crate) struct MachineCpu {
     pub busy_us: u64,
     pub idle_us: u64,
     pub stolen_us: u64,

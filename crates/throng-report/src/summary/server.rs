@@ -2,7 +2,7 @@
 
 use super::ServerSummary;
 use super::memory::MemoryFold;
-use super::rates::{Cpu, Step, cores_used, cost};
+use super::rates::{Step, cores_used, cost};
 use crate::{Merge, ServerSnapshot};
 
 /// The server's snapshots so far; it may have restarted in between.
@@ -11,8 +11,6 @@ pub(super) struct ServerFold {
     /// The first snapshot of the current process.
     first: ServerSnapshot,
     last: ServerSnapshot,
-    /// The time of the last snapshot.
-    last_ms: u64,
     /// The counters of the previous processes in this run.
     before: crate::ServerCounters,
     errors_before: crate::Tally,
@@ -21,13 +19,12 @@ pub(super) struct ServerFold {
 }
 
 impl ServerFold {
-    pub(super) fn first(at_ms: u64, server: &ServerSnapshot) -> Self {
+    pub(super) fn first(server: &ServerSnapshot) -> Self {
         let mut memory = MemoryFold::default();
         memory.add(server.counters.open, &server.process);
         Self {
             first: server.clone(),
             last: server.clone(),
-            last_ms: at_ms,
             before: Default::default(),
             errors_before: Default::default(),
             memory,
@@ -35,7 +32,7 @@ impl ServerFold {
         }
     }
 
-    pub(super) fn add(&mut self, at_ms: u64, server: &ServerSnapshot, step: &mut Step) {
+    pub(super) fn add(&mut self, server: &ServerSnapshot) {
         if server.process.pid != self.last.process.pid {
             self.before = self.counters();
             self.errors_before = self.accept_errors();
@@ -43,13 +40,6 @@ impl ServerFold {
             self.first = ServerSnapshot::default();
             self.last = ServerSnapshot::default();
         }
-        let grown = server.counters.since(&self.last.counters);
-        step.accepted = grown.accepted;
-        step.received = grown.messages_received;
-        let cpu_us = server.process.cpu_us().saturating_sub(self.last.process.cpu_us());
-        let span_ms = at_ms.saturating_sub(self.last_ms);
-        step.server_cpu = (span_ms > 0).then_some(Cpu { span_ms, us: cpu_us });
-        self.last_ms = at_ms;
         self.memory.add(server.counters.open, &server.process);
         self.registry_mailbox_most =
             self.registry_mailbox_most.max(server.counters.registry_mailbox_most);

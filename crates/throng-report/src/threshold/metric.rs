@@ -330,9 +330,9 @@ const FIXED: [(&str, Unit, ValueOf); 70] = [
     ("machine.cpu_us_per_connect", Unit::Micros, |s| s.machine.cpu_us_per_connect),
     ("machine.cpu_us_per_message", Unit::Micros, |s| s.machine.cpu_us_per_message),
     ("server.open_most", Unit::Count, |s| Some(s.server.as_ref()?.open_most as f64)),
-    ("server.cpu_us_per_connection", Unit::Micros, |s| s.server.as_ref()?.cpu_us_per_connection),
-    ("server.cpu_us_per_message", Unit::Micros, |s| s.server.as_ref()?.cpu_us_per_message),
+    ("server.cpu_us_per_connection", Unit::Micros, |s| s.server_costs()?.cpu_us_per_connection),
+    ("server.cpu_us_per_message", Unit::Micros, |s| s.server_costs()?.cpu_us_per_message),
     ("server.rss_bytes_per_connection", Unit::Bytes, |s| {
-        s.server.as_ref()?.rss_bytes_per_connection
+        s.server_costs()?.rss_bytes_per_connection
     }),
 ];

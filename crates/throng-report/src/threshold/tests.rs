@@ -146,3 +146,23 @@ fn every_listed_name_is_a_threshold() {
         assert!(parsed.count() >= 1, "{name}");
     }
 }
+
+#[test]
+fn the_costs_of_a_server_of_others_are_compared_too() {
+    let mut summary = measured();
+    summary.foreign_server = Some(crate::summary::ServerCosts {
+        cpu_us_per_connection: Some(21.0),
+        cpu_us_per_message: Some(4.0),
+        rss_bytes_per_connection: Some(2_048.0),
+        cpu_cores_used: None,
+    });
+    for (text, met) in [
+        ("server.cpu_us_per_connection < 22us", true),
+        ("server.cpu_us_per_message < 3us", false),
+        ("server.rss_bytes_per_connection <= 2KiB", true),
+    ] {
+        let judgement = text.parse::<Threshold>().unwrap().judge(&summary);
+        assert_eq!(judgement.met, met, "{judgement:?}");
+        assert!(judgement.value.is_some(), "{judgement:?}");
+    }
+}

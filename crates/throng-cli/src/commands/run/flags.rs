@@ -81,6 +81,9 @@ pub(crate) struct Run {
     /// Run although a limit of this machine is insufficient
     #[arg(long)]
     pub(super) force: bool,
+    /// Time after which a run that is paused ends by itself
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = quantity::duration)]
+    pub(super) pause_max: Duration,
     /// Print lines of progress on a terminal too, and take no keys
     #[arg(long)]
     pub(super) no_tui: bool,

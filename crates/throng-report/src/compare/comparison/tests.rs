@@ -172,7 +172,7 @@ fn repeats_show_a_difference_from_run_to_run() {
     let mut merged = crate::Histogram::new();
     side(0..3, 2_000.0)
         .iter()
-        .for_each(|run| merged.merge(&run.sample.total("message").unwrap().answered));
+        .for_each(|run| merged.merge(&run.summary.latencies["message"].answered));
     assert_eq!(row.values[0], Some(merged.percentile(99.0) as f64), "it is no mean");
     let same = Comparison::of(&[side(0..3, 2_000.0), side(0..3, 2_000.0)], &[]);
     assert_eq!(change(&same, "message.p99").excludes_zero, Some(false));
@@ -180,30 +180,62 @@ fn repeats_show_a_difference_from_run_to_run() {
 
 #[test]
 fn a_single_run_of_many_has_intervals_of_the_bootstrap() {
-    let run = |seed| MadeUp::new(seed).run("r.jsonl");
+    let run = |seed| MadeUp { errors_a_second: 2, ..MadeUp::new(seed) }.run("r.jsonl");
     let comparison = Comparison::of(&[vec![run(1), run(2)], vec![run(3)]], &[]);
     assert_eq!(comparison.method.name, "intervals");
     assert!(change(&comparison, "message.p99").excludes_zero.is_some());
 }
 
+#[test]
+fn a_repeat_makes_the_interval_of_a_count_no_wider() {
+    let run = || {
+        let mut run = MadeUp::new(1).run("r.jsonl");
+        let mut load = LoadInterval::default();
+        run.sample = RunSample::new();
+        for second in 1..=60_u64 {
+            load.errors.add("expect_timeout", second % 7);
+            let (at_ms, load) = (second * 1_000, Some(load.clone()));
+            run.sample.add(&Interval { at_ms, span_ms: 1_000, load, ..Interval::default() });
+        }
+        run
+    };
+    let width = |sides: &[Vec<CompareRun>]| {
+        let comparison = Comparison::of(sides, &[]);
+        let (low, high) = change(&comparison, "errors").difference_interval.unwrap();
+        high - low
+    };
+    let one = width(&[vec![run()], vec![run()]]);
+    let two = width(&[vec![run(), run()], vec![run()]]);
+    assert!(two < one && two > 0.7 * one, "{one} {two}");
+}
+
 /// Compares two runs of the same server many times, and counts the intervals that say so.
 #[test]
 fn intervals_cover_the_truth_about_as_often_as_they_say() {
-    let (mut covered, mut of) = ([0; 3], 0);
+    let (mut covered, mut of, mut differences) = ([0; 3], 0, [const { Vec::new() }; 3]);
+    let mut widths = [0.0; 3];
     for round in 0..60 {
         // Short runs: what is hard for a bootstrap.
         let run = |seed| MadeUp { seconds: 40, ..MadeUp::new(seed) }.run("r.jsonl");
         let sides = [vec![run(1_000 + 2 * round)], vec![run(1_001 + 2 * round)]];
         let comparison = Comparison::of(&sides, &[]);
         of += 1;
-        for (covered, name) in covered.iter_mut().zip(["message.p50", "message.p99", "connect.p90"])
-        {
-            *covered += u32::from(change(&comparison, name).excludes_zero == Some(false));
+        for (at, name) in ["message.p50", "message.p99", "connect.p90"].into_iter().enumerate() {
+            let change = change(&comparison, name);
+            covered[at] += u32::from(change.excludes_zero == Some(false));
+            differences[at].push(change.difference.unwrap());
+            let (low, high) = change.difference_interval.unwrap();
+            widths[at] += (high - low) / 60.0;
         }
     }
-    for covered in covered {
+    for (at, covered) in covered.into_iter().enumerate() {
         // 95 % of 60 is 57. With the seeds above it is always the same number.
         assert!((52..=60).contains(&covered), "{covered} of {of}");
+        // The true interval reaches 1.96 standard deviations to either side.
+        let squares: f64 = differences[at].iter().map(|difference: &f64| difference.powi(2)).sum();
+        let truth = 2.0 * 1.96 * (squares / 60.0).sqrt();
+        let width = widths[at] / truth;
+        assert!((0.75..1.6).contains(&width), "{width} times the true width");
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::super::memory::MemoryFold;
-use super::super::rates::Step;
 use crate::validity::LAG_DEGRADED_US;
 use crate::{ArrivalLatencies, Histogram, LoadInterval, ProbeReport, UnansweredWaits};
 
@@ -49,20 +48,8 @@ impl LoadFold {
         probe.intended.saturating_sub(probe.skipped)
     }
 
-    pub(super) fn add(&mut self, load: &LoadInterval, at_ms: u64, step: &mut Step) {
+    pub(super) fn add(&mut self, load: &LoadInterval, at_ms: u64, span_ms: u64) {
         let (before, now) = (&self.last.counters, &load.counters);
-        let grown = now.since(before);
-        step.connects = grown.connects_ok;
-        step.sent = grown.messages_sent;
-        step.answered = grown.messages_answered;
-        step.joins = grown.joins_ok;
-        step.pushes = grown.pushes_ok;
-        step.received_by_users = grown.messages_received;
-        step.turns_intended = grown.turns_intended;
-        // The process lives as long as the run: its use before the first line does not matter.
-        let cpu_us = load.process.cpu_us().saturating_sub(self.last.process.cpu_us());
-        step.load_cpu_us = (load.process.pid != 0 && step.span_ms > 0).then_some(cpu_us);
-
         // When all users leave, the counters include turns that came due while their users waited
         // for the target.
         if load.lag.percentile(99.0) > LAG_DEGRADED_US && !load.is_leaving() {
@@ -95,7 +82,7 @@ impl LoadFold {
         if now.connects_failed > 0 {
             self.errors.0.insert("connect".to_owned(), now.connects_failed);
         }
-        self.intervals += u64::from(step.span_ms > 0);
+        self.intervals += u64::from(span_ms > 0);
         if !load.is_leaving() {
             self.missing_before_leaving = missing(now);
         }

@@ -3,8 +3,8 @@ use crate::runfile::RunFile;
 use crate::summary::MEMORY_CONNECTIONS_MIN;
 use crate::validity::Grade;
 use crate::{
-    CoreCounters, LoadCounters, LoadInterval, ProcessMetric, ProcessUse, RunEvent, ServerCounters,
-    ServerSnapshot,
+    CoreCounters, LoadCounters, LoadInterval, MachineUse, ProcessMetric, ProcessUse, RunEvent,
+    ServerCounters, ServerSnapshot,
 };
 
 fn load(counters: LoadCounters, cpu_us: u64, rss_bytes: u64) -> LoadInterval {
