@@ -20,7 +20,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{compare, completions, ctl, doctor, lab, man, plan, report, run, schema, serve, top, trial};
+use commands::{
+    compare, completions, ctl, doctor, lab, man, plan, report, run, schema, serve, top, trial,
+};
 use exit::{Exit, Failure, exit_codes};
 
 /// How many connections can a server hold, how fast can it accept them, and what stops it?
