@@ -4,6 +4,7 @@
 //! [`throng_base::units`]; the short names here are for the crates that fill tables.
 
 mod compare;
+mod escape;
 mod latency_table;
 mod notes;
 mod outcome;
@@ -13,6 +14,7 @@ mod table;
 mod wrap;
 
 pub use compare::{compare_markdown, compare_text};
+pub use escape::escape;
 pub(crate) use latency_table::{latencies, steps};
 pub(crate) use outcome::outcome;
 pub use progress::{broadcast_progress, paused, progress_line};

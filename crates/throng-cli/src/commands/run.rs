@@ -244,10 +244,11 @@ impl Run {
         } else {
             output::say(format!("\n{text}"));
         }
-        reported?;
+        // An error of a report costs no result.
         if let Some(json) = &self.json {
             json.write(&outcome.result.json())?;
         }
+        reported?;
         if outcome.end.reason == RunEndReason::Failed {
             let why = outcome.end.detail.as_deref().unwrap_or("one of its cores ended");
             output::print_error(format!("the generator failed: {why}"));
