@@ -5,6 +5,7 @@
 //! file and replays every input of `corpus/` on each run of `make test`.
 
 pub mod control;
+pub mod data;
 pub mod deflate;
 pub mod http_head;
 pub mod longpoll_body;
@@ -32,8 +33,9 @@ pub const ELSEWHERE: [&str; 1] = ["longpoll_session"];
 pub type Check = fn(&[u8]);
 
 /// The targets by name. The folders of `corpus/` have the same names.
-pub const TARGETS: [(&str, Check); 16] = [
+pub const TARGETS: [(&str, Check); 17] = [
     ("control", control::check),
+    ("data", data::check),
     ("deflate", deflate::check),
     ("http_head", http_head::check),
     ("longpoll_body", longpoll_body::check),

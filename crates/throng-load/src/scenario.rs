@@ -31,6 +31,7 @@ pub(crate) mod values;
 mod variable;
 mod variable_names;
 mod variable_parser;
+mod yaml_error;
 
 pub use data::{DataFileError, DataTable, RowOrder};
 pub(crate) use data::{is_name, is_reserved};

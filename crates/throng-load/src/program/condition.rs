@@ -55,10 +55,18 @@ impl Condition {
 
     /// Reports whether its variables have one value until a step stores another.
     pub(crate) fn is_steady(&self) -> bool {
-        let right = self.comparison.as_ref().map(|(_, right)| right);
-        let mut variables = self.left.variables().chain(right.iter().flat_map(|it| it.variables()));
         let changes = |part: &Variable| matches!(part, Variable::Counter | Variable::Probe);
-        variables.all(|variable| variable.drawn().is_none() && !variable.any(&changes))
+        self.variables().all(|variable| variable.drawn().is_none() && !variable.any(&changes))
+    }
+
+    /// Reports whether a variable is in it.
+    pub(crate) fn has_variables(&self) -> bool {
+        self.variables().next().is_some()
+    }
+
+    fn variables(&self) -> impl Iterator<Item = &Variable> {
+        let right = self.comparison.as_ref().map(|(_, right)| right);
+        self.left.variables().chain(right.into_iter().flat_map(Template::variables))
     }
 
     /// Reports whether it holds. Two numbers are compared by their values, everything else as

@@ -58,6 +58,9 @@ fn read_phase<'n>(reader: &mut Reader<'_>, node: &'n Node, folder: &Path) -> Opt
             Some(name) if !PHASES.contains(&name) => {
                 reader.unknown(node.span.clone(), &format!("load phase `{name}`"), name, &PHASES);
             }
+            Some("hold") => {
+                reader.wrong_kind(node, "`hold`", "a mapping such as `hold: {for: 1m}`")
+            }
             _ => reader.wrong_kind(node, what, "a mapping such as `ramp: {to: 100, over: 10s}`"),
         }
         return None;

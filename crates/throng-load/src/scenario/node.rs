@@ -7,9 +7,9 @@ use std::fmt;
 use std::ops::Range;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::{Location, MessageFormatter, Spanned};
+use serde_saphyr::Spanned;
 
-use super::Diagnostic;
+use super::{Diagnostic, yaml_error};
 
 /// A node and the bytes of the source that it covers.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Node {
             non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
         };
         let tree: Spanned<YamlValue> = serde_saphyr::from_str_with_options(source, options)
-            .map_err(|error| not_yaml(source, &error))?;
+            .map_err(|error| yaml_error::describe(source, &error))?;
         Ok(Self::from_tree(source, tree))
     }
 
@@ -73,7 +73,7 @@ impl Node {
     }
 
     fn from_tree(source: &str, tree: Spanned<YamlValue>) -> Self {
-        let span = bytes_of(source, &tree.defined);
+        let span = yaml_error::bytes_of(source, &tree.defined);
         let is_typed = matches!(tree.value, YamlValue::Typed);
         let node = |span, kind| Self { span, kind, is_typed };
         match tree.value {
@@ -194,60 +194,4 @@ impl<'de> Visitor<'de> for TreeVisitor {
         }
         Ok(YamlValue::Map(map))
     }
-}
-
-/// Converts a location to bytes, never beyond the source and never inside a character.
-fn bytes_of(source: &str, location: &Location) -> Range<usize> {
-    let span = location.span();
-    let start = usize::try_from(span.byte_offset().unwrap_or(0)).unwrap_or(0).min(source.len());
-    let length = usize::try_from(span.byte_len().unwrap_or(0)).unwrap_or(0);
-    let start = boundary_before(source, start);
-    let end = boundary_after(source, start.saturating_add(length));
-    let length = source[start..end].trim_end().len();
-    start..start + length
-}
-
-/// Returns the last character boundary at or before `at`.
-fn boundary_before(source: &str, at: usize) -> usize {
-    (0..=at.min(source.len())).rev().find(|&at| source.is_char_boundary(at)).unwrap_or(0)
-}
-
-/// Returns the first character boundary at or after `at`.
-fn boundary_after(source: &str, at: usize) -> usize {
-    (at..source.len()).find(|&at| source.is_char_boundary(at)).unwrap_or(source.len())
-}
-
-/// Converts a parser error to a diagnostic. The error has the line and the column, not always the
-/// byte.
-fn not_yaml(source: &str, error: &serde_saphyr::Error) -> Diagnostic {
-    let error = error.without_snippet();
-    let span = error.location().map_or(0..0, |location| match location.span().byte_offset() {
-        Some(_) => bytes_of(source, &location),
-        None => place_of(source, &location),
-    });
-    match error {
-        serde_saphyr::Error::DuplicateMappingKey { key, .. } => {
-            let key = key.as_deref().unwrap_or("this key");
-            Diagnostic::new(span, format!("`{key}` is written twice"), "the second one")
-                .help("each key may appear once in a mapping")
-        }
-        serde_saphyr::Error::MultipleDocuments { .. } => {
-            Diagnostic::new(span, "a second document begins", "one file holds one scenario")
-        }
-        other => {
-            let message = serde_saphyr::UserMessageFormatter.format_message(other).into_owned();
-            Diagnostic::new(span, "this is not YAML", message)
-        }
-    }
-}
-
-/// Returns the span of the character at a line and column, both counted from one.
-fn place_of(source: &str, location: &Location) -> Range<usize> {
-    let line = usize::try_from(location.line()).unwrap_or(1).saturating_sub(1);
-    let column = usize::try_from(location.column()).unwrap_or(1).saturating_sub(1);
-    let begin: usize = source.split_inclusive('\n').take(line).map(str::len).sum();
-    let line = source[begin..].lines().next().unwrap_or("");
-    let start = begin + line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
-    let end = boundary_after(source, start + 1);
-    start..if source[start..end].trim().is_empty() { start } else { end }
 }

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use throng_base::units::nearest;
+
 use super::expression::{ExpressionError, evaluate};
 use super::node::{Kind, Node};
 use super::quantity::Quantity;
@@ -117,9 +119,17 @@ fn value_of(
         Ok(value) => return Some(value),
         Err(error) => error,
     };
-    let span = from + problem.span.start..from + problem.span.end;
-    let span = reader.inner_span(node, span);
-    reader.mistakes.push(Diagnostic::new(span, "this expression has no value", problem.problem));
+    let place = problem.span;
+    let help = match text.get(place.clone()).unwrap_or_default() {
+        "" if text[place.start..].starts_with("$(") => {
+            Some("a parameter in `params` names others without `$()`: `users * 2`".to_owned())
+        }
+        name => nearest(name, params.iter().map(|(known, _)| known.as_str()))
+            .map(|near| format!("did you mean `{near}`?")),
+    };
+    let span = reader.inner_span(node, from + place.start..from + place.end);
+    let mistake = Diagnostic::new(span, "this expression has no value", problem.problem);
+    reader.mistakes.push(Diagnostic { help, ..mistake });
     None
 }
 

@@ -92,9 +92,27 @@ pub(super) fn read(
     node: &Node,
     kinds: &'static [StepKind],
 ) -> Option<Vec<Step>> {
+    reader.names.announce(stored_names(node));
     let steps = read_list(reader, node, "`user`", kinds, Nesting::default())?;
     check_steps(&steps, &mut Flow::new(reader));
     Some(steps)
+}
+
+/// Returns the names under which the steps below `node` store values.
+fn stored_names(node: &Node) -> Vec<String> {
+    match &node.kind {
+        Kind::List(items) => items.iter().flat_map(stored_names).collect(),
+        Kind::Map(entries) => {
+            let of_entry = |(key, value): &(Node, Node)| match (key.scalar(), &value.kind) {
+                (Some("capture" | "set"), Kind::Map(stored)) => {
+                    stored.iter().filter_map(|(name, _)| name.scalar().map(str::to_owned)).collect()
+                }
+                _ => stored_names(value),
+            };
+            entries.iter().flat_map(of_entry).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn read_list(
@@ -129,6 +147,7 @@ fn read_step(
         return None;
     };
     reader.begin_step(kind.name);
+    let mistakes_before = reader.mistakes.len();
     let action = match (&kind.form, value) {
         (StepForm::Value(read), Some(value)) => read(reader, value),
         (StepForm::OptionalValue(read), value) => read(reader, value),
@@ -141,6 +160,12 @@ fn read_step(
             None
         }
     };
+    if let Some(Node { kind: Kind::Scalar(_), .. }) = value
+        && let [mistake] = &mut reader.mistakes[mistakes_before..]
+        && mistake.label.starts_with("found ")
+    {
+        mistake.help = Some(format!("for example `{}`", kind.example));
+    }
     let own_name = reader.end_step();
     let action = action?.into();
     let (line, span) = (reader.line_number(item.span.start), reader.first_line(&item.span));

@@ -13,6 +13,8 @@ pub(crate) struct VariableNames {
     unreadable: Vec<String>,
     /// Names of the values that a step stores; the index is the place among a user's values.
     stored: Vec<String>,
+    /// Names that some step of the present class stores.
+    announced: Vec<String>,
     /// Names that a step before this place stores.
     defined: Vec<String>,
     /// True where a message has been sent before.
@@ -39,6 +41,7 @@ impl Default for VariableNames {
             tables: Vec::new(),
             unreadable: Vec::new(),
             stored: Vec::new(),
+            announced: Vec::new(),
             defined: Vec::new(),
             has_sent: false,
             has_probe: false,
@@ -86,7 +89,7 @@ impl VariableNames {
         {
             return Ok(Variable::Text("".into()));
         }
-        if self.stored.iter().any(|stored| stored == name) {
+        if self.stored.iter().chain(&self.announced).any(|stored| stored == name) {
             return Err(NameError::Other {
                 title: format!("`{name}` has no value here"),
                 label: "a later step stores it".to_owned(),
@@ -129,6 +132,11 @@ impl VariableNames {
         known.truncate(LIST_MAX);
         let known = known.join(", ");
         format!("use {known}, env.NAME or random(a,b); a plain `${{` is written `$${{`")
+    }
+
+    /// Sets the names that the steps of a class store, before they are read.
+    pub(super) fn announce(&mut self, names: Vec<String>) {
+        self.announced = names;
     }
 
     /// Adds a name under which a later step may use a value. Returns its place among the values of

@@ -60,6 +60,17 @@ impl Action for Repeat {
     }
 }
 
+/// Reads the condition of a `while`. One without a variable would hold for ever, or never.
+fn read_while(reader: &mut Reader<'_>, node: &Node) -> Option<Until> {
+    let condition = read_condition(reader, node)?;
+    if !condition.has_variables() {
+        let label = "no variable is in it; for example ${count} < 10";
+        reader.error(node.span.clone(), "the condition of this `while` never changes", label);
+        return None;
+    }
+    Some(Until::While(condition))
+}
+
 fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<dyn Action>> {
     let fields = reader.fields(node, "`repeat`", &["times", "for", "while", "do"])?;
     let given = ["times", "for", "while"].map(|key| fields.get(key));
@@ -72,7 +83,7 @@ fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<d
             times => times.map(Until::Times),
         },
         [None, Some(span), None] => positive_duration(reader, span, "`for`").map(Until::For),
-        [None, None, Some(node)] => read_condition(reader, node).map(Until::While),
+        [None, None, Some(node)] => read_while(reader, node),
         [None, None, None] => {
             let title = "`repeat` needs `times`, `for` or `while`";
             place.error(reader, title, "for example `times: 10`");

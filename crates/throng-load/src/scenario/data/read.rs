@@ -89,7 +89,7 @@ fn csv_error(error: &csv::Error) -> DataFileError {
     let line = error.position().map_or(1, csv::Position::line);
     match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => wrong(
-            format!("line {line} has {len} values, the header has {expected_len}"),
+            format!("line {line} has not as many values as the header: {len}, not {expected_len}"),
             "each row has a value for each column; one with a comma in it stands in double quotes",
         ),
         csv::ErrorKind::Utf8 { .. } => {

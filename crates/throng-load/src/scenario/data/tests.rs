@@ -45,7 +45,13 @@ fn json_lines_have_the_columns_of_the_first() {
 #[test]
 fn a_file_that_cannot_be_used_names_its_line() {
     let rows: &[(&str, &[u8], &str, &str, &str)] = &[
-        ("a.csv", b"a,b\n1,2\n3\n", "a.csv", "x", "line 3 has 1 values, the header has 2"),
+        (
+            "a.csv",
+            b"a,b\n1,2\n3\n",
+            "a.csv",
+            "x",
+            "line 3 has not as many values as the header: 1, not 2",
+        ),
         ("a.csv", b"a,b\n1,\xff\n", "a.csv", "x", "line 2 is not UTF-8"),
         ("a.csv", b"a,a\n1,2\n", "a.csv", "x", "names the column `a` twice"),
         ("a.csv", b"a,\n1,2\n", "a.csv", "x", "column 2 of line 1 has no name"),

@@ -54,22 +54,22 @@ user: [connect]
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: this is not YAML
- --> test.yaml:3:1
+error: `[` is not closed
+ --> test.yaml:2:7
   |
-3 | user: [connect]
-  | ^ while parsing a flow mapping, did not find expected ',' or '}'
+2 | load: [ramp: {to: 1, over: 1s}
+  |       ^ a `]` is missing
 "#);
     let shown = whole(
         "target: \"tcp://h:1
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: this is not YAML
- --> test.yaml:1:20
+error: a quote is not closed
+ --> test.yaml:1:9
   |
 1 | target: "tcp://h:1
-  |                   ^ invalid indentation in multiline quoted scalar
+  |         ^ " is missing at the end of the text
 "#);
 }
 

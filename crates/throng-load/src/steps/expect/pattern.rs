@@ -302,7 +302,7 @@ fn read_place(reader: &mut Reader<'_>, node: &Node) -> Option<CapturePlace> {
         }
         let label = match text.strip_prefix("$.").or_else(|| text.strip_prefix('$')) {
             Some(rest) => format!("write /{}", rest.replace(['.', '['], "/").replace(']', "")),
-            None => format!("begin with /, as in /{text}"),
+            None => format!("begin with /, as in /{}", text.replace('.', "/")),
         };
         let title = "a place in JSON is a JSON pointer such as /user/id";
         reader.error(node.span.clone(), title, label);

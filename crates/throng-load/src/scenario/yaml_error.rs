@@ -1,0 +1,182 @@
+//! What is wrong with a file that is not YAML, and the way out. The parser names the place where it
+//! could not go on; the mistake is often before it.
+
+use std::ops::Range;
+
+use serde_saphyr::{Error, Location, MessageFormatter};
+
+use super::Diagnostic;
+
+/// Describes an error of the parser.
+pub(super) fn describe(source: &str, error: &Error) -> Diagnostic {
+    let error = error.without_snippet();
+    let span = error.location().map_or(0..0, |location| match location.span().byte_offset() {
+        Some(_) => bytes_of(source, &location),
+        None => place_of(source, &location),
+    });
+    match error {
+        Error::DuplicateMappingKey { key, .. } => {
+            let key = key.as_deref().unwrap_or("this key");
+            Diagnostic::new(span, format!("`{key}` is written twice"), "the second one")
+                .help("each key may appear once in a mapping")
+        }
+        Error::MultipleDocuments { .. } => {
+            Diagnostic::new(span, "a second document begins", "one file holds one scenario")
+        }
+        Error::RecursiveReferencesRequireWeakTypes { .. } => {
+            let title = "an alias stands for a list or mapping that it is in";
+            Diagnostic::new(span, title, "this would have no end")
+                .help("write the steps out here, or use `loop` or `repeat`")
+        }
+        other => {
+            let message = serde_saphyr::UserMessageFormatter.format_message(other).into_owned();
+            let known = too_large(&span, &message)
+                .or_else(|| tab(source, &span))
+                .or_else(|| open_quote(source, &span, &message))
+                .or_else(|| colon_in_text(source, &span, &message))
+                .or_else(|| open_bracket(source, &span, &message));
+            known.unwrap_or_else(|| Diagnostic::new(span, "this is not YAML", message))
+        }
+    }
+}
+
+/// Describes a file that is too large. A few aliases of aliases are enough.
+fn too_large(span: &Range<usize>, message: &str) -> Option<Diagnostic> {
+    let is_too_large = message.contains("too large or too complex");
+    let title = "the scenario is too large once its aliases are filled in";
+    let help =
+        "a scenario has at most 250000 values; data belongs in a file of its own: see `data`";
+    is_too_large.then(|| Diagnostic::new(span.clone(), title, "too much by here").help(help))
+}
+
+/// Describes a tab in the indentation of the line at `span`.
+fn tab(source: &str, span: &Range<usize>) -> Option<Diagnostic> {
+    let line = line_at(source, span.start);
+    let indentation = source[line.clone()].len() - source[line.clone()].trim_start().len();
+    let indentation = line.start..line.start + indentation;
+    let at = indentation.start + source[indentation].find('\t')?;
+    let label = "put blanks in its place, two for each level";
+    Some(Diagnostic::new(at..at + 1, "a tab in the indentation", label))
+}
+
+/// Describes a quote that is not closed, and shows where it is opened.
+fn open_quote(source: &str, span: &Range<usize>, message: &str) -> Option<Diagnostic> {
+    if !message.contains("quoted scalar") {
+        return None;
+    }
+    let at = OpenSigns::before(source, source.len().min(span.end)).quote?;
+    let quote = &source[at..at + 1];
+    let label = format!("{quote} is missing at the end of the text");
+    Some(Diagnostic::new(at..at + 1, "a quote is not closed", label))
+}
+
+/// Describes a colon in a text without quotes.
+fn colon_in_text(source: &str, span: &Range<usize>, message: &str) -> Option<Diagnostic> {
+    if !message.contains("mapping values are not allowed") {
+        return None;
+    }
+    let line = line_at(source, span.start);
+    let (before, text) = source[line.clone()].split_once(": ")?;
+    let begin = line.start + before.len() + ": ".len();
+    let text = text.trim_end();
+    if !(begin..begin + text.len()).contains(&span.start) {
+        return None;
+    }
+    let label = "a colon and a blank in a text begin a mapping";
+    let help =
+        format!("put the text in quotes: {}: {text:?}", before.trim_start_matches([' ', '-']));
+    Some(Diagnostic::new(span.clone(), "a colon in a text without quotes", label).help(help))
+}
+
+/// Describes a bracket or a brace that is not closed, and shows where it is opened.
+fn open_bracket(source: &str, span: &Range<usize>, message: &str) -> Option<Diagnostic> {
+    if !message.contains("flow") && !message.contains("',' or") {
+        return None;
+    }
+    let (at, closing) = OpenSigns::before(source, span.start).bracket?;
+    let title = format!("`{}` is not closed", &source[at..at + 1]);
+    Some(Diagnostic::new(at..at + 1, title, format!("a `{closing}` is missing")))
+}
+
+/// The signs that are open at some place of a file: a quote, and the innermost bracket.
+#[derive(Debug, Default)]
+struct OpenSigns {
+    /// Where the quote is opened.
+    quote: Option<usize>,
+    /// Where the bracket is opened, and what closes it.
+    bracket: Option<(usize, char)>,
+}
+
+impl OpenSigns {
+    /// Reads the file up to `end`.
+    fn before(source: &str, end: usize) -> Self {
+        let mut brackets: Vec<(usize, char)> = Vec::new();
+        let mut quote: Option<(usize, char)> = None;
+        let mut before = '\n';
+        let mut signs = source.char_indices().take_while(|(at, _)| *at < end).peekable();
+        while let Some((at, sign)) = signs.next() {
+            match (quote, sign) {
+                (Some((_, '"')), '\\') => drop(signs.next()),
+                (Some((_, open)), _) if open == sign => quote = None,
+                (Some(_), _) => {}
+                // A quote in a word is an apostrophe, a # in it is no comment.
+                (None, '"' | '\'') if is_begin(before) => quote = Some((at, sign)),
+                (None, '#') if before.is_whitespace() => {
+                    while signs.next_if(|(_, sign)| *sign != '\n').is_some() {}
+                }
+                (None, '{') if before != '$' => brackets.push((at, '}')),
+                (None, '[') => brackets.push((at, ']')),
+                (None, '}' | ']') if brackets.last().is_some_and(|(_, close)| *close == sign) => {
+                    brackets.pop();
+                }
+                _ => {}
+            }
+            before = sign;
+        }
+        Self { quote: quote.map(|(at, _)| at), bracket: brackets.pop() }
+    }
+}
+
+/// Reports whether a value may begin after this sign.
+fn is_begin(before: char) -> bool {
+    before.is_whitespace() || matches!(before, '[' | '{' | ',' | ':' | '-')
+}
+
+/// Returns the line with the byte `at`, without its end.
+fn line_at(source: &str, at: usize) -> Range<usize> {
+    let begin = source[..at].rfind('\n').map_or(0, |end| end + 1);
+    let end = source[at..].find('\n').map_or(source.len(), |length| at + length);
+    begin..end
+}
+
+/// Converts a location to bytes, never beyond the source and never inside a character.
+pub(super) fn bytes_of(source: &str, location: &Location) -> Range<usize> {
+    let span = location.span();
+    let start = usize::try_from(span.byte_offset().unwrap_or(0)).unwrap_or(0).min(source.len());
+    let length = usize::try_from(span.byte_len().unwrap_or(0)).unwrap_or(0);
+    let start = boundary_before(source, start);
+    let end = boundary_after(source, start.saturating_add(length));
+    let length = source[start..end].trim_end().len();
+    start..start + length
+}
+
+/// Returns the last character boundary at or before `at`.
+fn boundary_before(source: &str, at: usize) -> usize {
+    (0..=at.min(source.len())).rev().find(|&at| source.is_char_boundary(at)).unwrap_or(0)
+}
+
+/// Returns the first character boundary at or after `at`.
+fn boundary_after(source: &str, at: usize) -> usize {
+    (at..source.len()).find(|&at| source.is_char_boundary(at)).unwrap_or(source.len())
+}
+
+/// Returns the span of the character at a line and column, both counted from one.
+fn place_of(source: &str, location: &Location) -> Range<usize> {
+    let line = usize::try_from(location.line()).unwrap_or(1).saturating_sub(1);
+    let column = usize::try_from(location.column()).unwrap_or(1).saturating_sub(1);
+    let begin: usize = source.split_inclusive('\n').take(line).map(str::len).sum();
+    let line = source[begin..].lines().next().unwrap_or("");
+    let start = begin + line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+    let end = boundary_after(source, start + 1);
+    start..if source[start..end].trim().is_empty() { start } else { end }
+}
