@@ -119,10 +119,10 @@ impl LivePage {
 /// Returns the sentence with the link. A server at all addresses has no address of its own.
 fn live_page(dashboard: &Dashboard) -> String {
     let (url, ip) = (dashboard.url(), dashboard.addr().ip());
-    match ip.is_unspecified() {
-        true => format!("live page: {url} (put an IP address of this machine in place of {ip})"),
-        false => format!("live page: {url}"),
+    if ip.is_unspecified() {
+        return format!("live page: {url} (put an IP address of this machine in place of {ip})");
     }
+    format!("live page: {url}")
 }
 
 /// Returns the address by which this machine reaches a server at `ip`.

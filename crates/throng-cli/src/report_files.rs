@@ -16,7 +16,7 @@ use throng_report::export::{CsvExport, ReportFormat};
 use throng_report::render::escape;
 use throng_report::runfile::{HEAD_BYTES, is_run_file};
 
-use crate::Failure;
+use crate::{Failure, output};
 
 /// The value of `throng run --report`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -254,7 +254,12 @@ impl OpenReport {
                     ReportFormat::Junit => out.write_all(export.junit().as_bytes()),
                     ReportFormat::Github => writeln!(out, "{}", export.github()),
                     ReportFormat::Text | ReportFormat::Csv => {
-                        out.write_all(text(content, result).as_bytes())
+                        let text = text(content, result);
+                        let text = match file.place {
+                            Place::Stdout => output::for_terminal(text),
+                            Place::File(_) | Place::EndOf(_) => text,
+                        };
+                        out.write_all(text.as_bytes())
                     }
                 }
                 .and_then(|()| finish(out))

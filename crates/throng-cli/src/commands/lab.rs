@@ -118,7 +118,7 @@ impl Lab {
         if quiet {
             output::print_error(text);
         } else {
-            output::say(format!("\n{}", colored(text)));
+            output::say(format!("\n{}", colored(output::for_terminal(text))));
         }
         // An error of a page costs no result.
         if let Some(json) = &self.json {

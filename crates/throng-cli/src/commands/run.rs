@@ -242,7 +242,7 @@ impl Run {
         if quiet {
             output::print_error(text);
         } else {
-            output::say(format!("\n{text}"));
+            output::say(output::for_terminal(format!("\n{text}")));
         }
         // An error of a report costs no result.
         if let Some(json) = &self.json {

@@ -153,6 +153,12 @@ pub fn restore() {
     }
 }
 
+/// Returns the columns of the terminal that standard output is, if it is one.
+pub fn output_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 fn enter() -> io::Result<()> {
     enable_raw_mode()?;
     IS_OPEN.store(true, Ordering::SeqCst);
