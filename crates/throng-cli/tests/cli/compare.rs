@@ -47,9 +47,12 @@ fn a_run_compared_with_itself_has_no_difference() {
     let connected = rows(&comparison).iter().find(|row| row["name"] == "users.connected_most");
     let most = summary["users"]["connected_most"].as_f64();
     assert_eq!(connected.unwrap()["values"][0].as_f64(), most);
-    for (file, beginning) in
-        [("page.html", "<!doctype html>"), ("all.json", "{"), ("pr.md", "#"), ("text.txt", "")]
-    {
+    for (file, beginning) in [
+        ("page.html", "<!doctype html>"),
+        ("all.json", "{"),
+        ("pr.md", "- **A**"),
+        ("text.txt", ""),
+    ] {
         compare(&["-o", file]);
         let content = std::fs::read_to_string(place.path(file)).unwrap();
         assert!(content.starts_with(beginning) && content.contains("message"), "{content}");

@@ -113,7 +113,10 @@ fn a_report_that_cannot_be_written_says_why_and_harms_nothing() {
     place.write("other.jsonl", &run_file());
     place.write("kept.csv", "precious");
     place.write("broken.jsonl", "no run file");
-    place.write("few.yaml", "target: tcp://127.0.0.1:1\nload: []\nuser: [connect]\n");
+    place.write(
+        "few.yaml",
+        "target: tcp://127.0.0.1:1\nload: [{ramp: {to: 1, over: 1s}}]\nuser: [connect]\n",
+    );
     for (args, why) in [
         (&["report", "-o", "a.pdf"][..], ".html, .htm, .json, .csv, .md"),
         (&["report", "-o", "run.jsonl", "--format", "csv"], "it is a run file"),
