@@ -2,7 +2,7 @@
 // their intervals, and the plans and machines side by side.
 
 import type uPlot from "uplot"
-import { Chart, shownRange, swatch } from "./chart"
+import { Chart, nearest, shownRange, swatch } from "./chart"
 import { percentilePlot, percentilePoints } from "./curve"
 import { Run, type PageData, type Value } from "./data"
 import { h, recolour, table } from "./dom"
@@ -173,7 +173,7 @@ class ComparisonParts {
       label: name, unit, colour, dash, id,
       values: axis => {
         const own = values(run)
-        return axis.time.map(seconds => own[rowAt(run, seconds) ?? -1] ?? NaN)
+        return axis.time.map((seconds, row) => largestSince(run, own, row > 0 ? axis.time[row - 1]! : -Infinity, seconds))
       },
     }))
     return { id, title, lines, ...more }
@@ -184,12 +184,18 @@ class ComparisonParts {
   }
 }
 
-/** Returns the row of a run nearest to a moment; null before its beginning and after its end. */
-function rowAt(run: Run, seconds: number): number | null {
+/** Returns the largest value of a run after `since` and until `seconds`, so that no peak is lost where
+ * the axis has longer intervals; that of the nearest row where it has none; NaN after the run's end. */
+function largestSince(run: Run, own: Float64Array, since: number, seconds: number): number {
   const last = run.end - (run.time[run.rows - 2] ?? 0)
-  if (run.rows === 0 || seconds > run.end + Math.max(last, 0.1) / 2) return null
-  const row = Math.min(lowerBound(run.time, seconds), run.rows - 1)
-  return row > 0 && seconds - run.time[row - 1]! < run.time[row]! - seconds ? row - 1 : row
+  if (run.rows === 0 || seconds > run.end + Math.max(last, 0.1) / 2) return NaN
+  let most = NaN
+  // Two moments of the same second differ by a little.
+  const slack = 0.05 * (Number.isFinite(since) ? seconds - since : 0)
+  for (let row = lowerBound(run.time, since + slack); row < run.rows && run.time[row]! <= seconds + slack; row++) {
+    if (!(own[row]! <= most) && !Number.isNaN(own[row]!)) most = own[row]!
+  }
+  return Number.isNaN(most) ? own[nearest(run, seconds)] ?? NaN : most
 }
 
 function head(comparison: Comparison, members: Member[]): HTMLElement {

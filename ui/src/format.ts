@@ -10,7 +10,7 @@ export function show(value: Value | undefined, unit: Unit): string {
     case "us": return micros(value)
     case "bytes": return bytes(value)
     case "rate": return `${count(value)}/s`
-    case "cpus": return value.toFixed(2)
+    case "cpus": return value > 0 && value < 0.1 ? String(Number(value.toPrecision(2))) : value.toFixed(2)
     case "share": return `${(value * 100).toFixed(value < 0.1 ? 1 : 0)} %`
     case "permille": return (value / 1000).toFixed(2)
     default: return count(value)

@@ -134,10 +134,19 @@ export class Live {
     this.progress.textContent = !run ? waiting ?? ""
       : goesOn ? [run.title, phase?.name, times(run)].filter(Boolean).join(" · ")
       : this.over && run.title ? "The lab is over. --keep DIR keeps the run files, for throng report."
-      : this.over ? `The run took ${moment(run.end)}. Its run file keeps this page: throng report RUN.jsonl -o report.html`
+      : this.over ? `The run took ${moment(run.end)}. ${kept(run)}`
       : `${run.title} took ${moment(run.end)}; the next run follows.`
     this.controls.enable(goesOn, phase?.paused ?? false)
   }
+}
+
+/** Returns how to see the page later: by the run file that the command named, or the usual one. */
+function kept(run: Run): string {
+  const { command } = run.header
+  if (command.includes("--no-record")) return "There is no run file (--no-record)."
+  const at = command.findIndex(word => word === "--record" || word.startsWith("--record="))
+  const file = at < 0 ? "run.jsonl" : command[at]!.includes("=") ? command[at]!.slice("--record=".length) : command[at + 1] ?? "run.jsonl"
+  return `Its run file keeps this page: throng report ${file} -o report.html`
 }
 
 /** Returns `0:23 of about 1:00, 37 s left`. */

@@ -97,7 +97,7 @@ function messages(run: Run): ChartSpec {
       ...some(run, "load.turns_intended", rate("turns begun", "load.turns_started", "purple", true)),
       ...some(run, "load.messages_sent", rate("sent", "load.messages_sent", "sky")),
       ...some(run, "load.messages_answered", { ...rate("answered", "load.messages_answered", "blue"), fill: true }),
-      ...some(run, "load.pushes_sent", rate("pushes", "load.pushes_sent", "orange")),
+      ...some(run, "load.pushes_sent", rate("pushes", "load.pushes_sent", "red")),
       ...some(run, "load.pushes_ok", rate("pushes answered", "load.pushes_ok", "green")),
       ...some(run, "load.messages_received", rate("received", "load.messages_received", "yellow")),
     ],

@@ -1,7 +1,7 @@
 //! `--ui` and `--open`: the live page of a run.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
@@ -13,7 +13,7 @@ use throng_report::Interval;
 use throng_report::runfile::RunEnd;
 use throng_view::dashboard::{Dashboard, DashboardFeed};
 
-use crate::{Failure, output};
+use crate::{Failure, output, quantity};
 
 /// The flags of the live page.
 #[derive(Clone, Debug, Args)]
@@ -26,7 +26,7 @@ pub(crate) struct UiFlags {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "127.0.0.1:0",
-        value_parser = parse_addr,
+        value_parser = quantity::local_listen,
     )]
     ui: Option<SocketAddr>,
     /// Open the live page in a browser, too; implies --ui
@@ -56,7 +56,7 @@ impl UiFlags {
             ))
         })?;
         let url = dashboard.url();
-        output::say_beside(quiet, format!("live page: {url}"));
+        output::say_beside(quiet, live_page(&dashboard));
         if !addr.ip().is_loopback() {
             output::print_error(format!(
                 "--ui={addr}: the link is all that it takes to see and to stop this run, and it is \
@@ -64,7 +64,8 @@ impl UiFlags {
             ));
         }
         if self.open {
-            open(url);
+            // The browser is on this machine.
+            open(&url.replace(&addr.ip().to_string(), &reachable(addr.ip()).to_string()));
         }
         let feed = dashboard.feed();
         Ok(LivePage(Some((dashboard, feed))))
@@ -74,7 +75,7 @@ impl UiFlags {
 impl LivePage {
     /// Returns the sentence with its link.
     pub(crate) fn link(&self) -> Option<String> {
-        self.0.as_ref().map(|(dashboard, _)| format!("live page: {}", dashboard.url()))
+        self.0.as_ref().map(|(dashboard, _)| live_page(dashboard))
     }
 
     /// Begins a run.
@@ -92,16 +93,9 @@ impl LivePage {
         self.feed().inspect(|feed| feed.interval(interval));
     }
 
-    /// Returns a callback for the recorder that adds each interval, and then calls `next`.
-    pub(crate) fn before(
-        &self,
-        mut next: impl FnMut(&Interval, Option<&Interval>) + Send + 'static,
-    ) -> impl FnMut(&Interval, Option<&Interval>) + Send + 'static {
-        let feed = self.feed().cloned();
-        move |interval, previous| {
-            feed.iter().for_each(|feed| feed.interval(interval));
-            next(interval, previous);
-        }
+    /// Returns the feed of the page, if there is one.
+    pub(crate) fn feed(&self) -> Option<&DashboardFeed> {
+        self.0.as_ref().map(|(_, feed)| feed)
     }
 
     /// Ends the run.
@@ -120,9 +114,23 @@ impl LivePage {
             dashboard.close();
         }
     }
+}
 
-    fn feed(&self) -> Option<&DashboardFeed> {
-        self.0.as_ref().map(|(_, feed)| feed)
+/// Returns the sentence with the link. A server at all addresses has no address of its own.
+fn live_page(dashboard: &Dashboard) -> String {
+    let (url, ip) = (dashboard.url(), dashboard.addr().ip());
+    if ip.is_unspecified() {
+        return format!("live page: {url} (put an IP address of this machine in place of {ip})");
+    }
+    format!("live page: {url}")
+}
+
+/// Returns the address by which this machine reaches a server at `ip`.
+fn reachable(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
     }
 }
 
@@ -145,44 +153,6 @@ fn open(url: &str) {
     let _ = thread::Builder::new().name("open".into()).spawn(wait);
 }
 
-/// Parses an address, or a port on this machine.
-fn parse_addr(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(addr) = text.parse() {
-        return Ok(addr);
-    }
-    if let Ok(port) = text.trim_start_matches(':').parse() {
-        return Ok(SocketAddr::new(HERE, port));
-    }
-    match text.strip_prefix("localhost:").and_then(|port| port.parse().ok()) {
-        Some(port) => Ok(SocketAddr::new(HERE, port)),
-        None => Err("write an address and a port, such as 127.0.0.1:8080; port 0 is any free one"
-            .to_owned()),
-    }
-}
-
 /// The program that opens links on a desktop.
 const OPENER: &str = "xdg-open";
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_may_be_a_port() {
-        for (text, addr) in [
-            ("127.0.0.1:0", Some("127.0.0.1:0")),
-            ("[::1]:8080", Some("[::1]:8080")),
-            ("0.0.0.0:80", Some("0.0.0.0:80")),
-            ("8080", Some("127.0.0.1:8080")),
-            (":8080", Some("127.0.0.1:8080")),
-            ("localhost:8080", Some("127.0.0.1:8080")),
-            ("localhost", None),
-            ("scenario.yaml", None),
-            ("70000", None),
-        ] {
-            let expected = addr.map(|addr| addr.parse().unwrap());
-            assert_eq!(parse_addr(text).ok(), expected, "{text}");
-        }
-    }
-}

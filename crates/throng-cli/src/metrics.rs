@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
-use throng_report::Interval;
 use throng_view::metrics::{MetricsCollector, MetricsEndpoint, RunMetrics};
 
 use crate::{Failure, quantity};
@@ -56,18 +55,5 @@ impl RunEndpoint {
     /// Returns a sentence with the URL.
     pub(crate) fn note(&self) -> String {
         format!("metrics: {}", self.endpoint.url())
-    }
-}
-
-/// Returns a recorder's callback that gives each interval to `metrics` before `show`.
-pub(crate) fn observing(
-    metrics: Option<Arc<RunMetrics>>,
-    mut show: impl FnMut(&Interval, Option<&Interval>) + Send + 'static,
-) -> impl FnMut(&Interval, Option<&Interval>) + Send + 'static {
-    move |interval, previous| {
-        if let Some(metrics) = &metrics {
-            metrics.add(interval);
-        }
-        show(interval, previous);
     }
 }

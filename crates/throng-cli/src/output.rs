@@ -7,6 +7,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use serde::Serialize;
+use throng_report::render::wrap;
+use throng_view::terminal::screen;
 
 use crate::Failure;
 
@@ -14,6 +16,26 @@ use crate::Failure;
 pub(crate) fn say(text: impl AsRef<str>) {
     let _ = writeln!(io::stdout().lock(), "{}", text.as_ref().trim_end_matches('\n'));
 }
+
+/// Returns a report as a terminal shows it best: no sentence breaks inside a word. What is aligned,
+/// and what is for a file or a pipe, stays as it is.
+pub(crate) fn for_terminal(text: String) -> String {
+    match screen::output_width() {
+        Some(width) if width >= WIDTH_LEAST => wrapped(&text, width),
+        _ => text,
+    }
+}
+
+fn wrapped(text: &str, width: usize) -> String {
+    let line = |line: &str| match line.trim_start().contains("  ") {
+        true => format!("{line}\n"),
+        false => wrap(line, width) + "\n",
+    };
+    text.lines().map(line).collect()
+}
+
+/// The columns below which a terminal breaks lines better itself.
+const WIDTH_LEAST: usize = 30;
 
 /// Prints one or more lines on standard error.
 pub(crate) fn print_error(text: impl AsRef<str>) {
@@ -92,4 +114,18 @@ pub(crate) fn stderr_has_colors() -> bool {
 /// Reports whether `NO_COLOR` is set and not empty.
 pub(crate) fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_wrapped_and_tables_are_not() {
+        let table = "connects  1.03k  104/s\n";
+        assert_eq!(
+            wrapped(&format!("one two three\n  four five\n{table}"), 9),
+            format!("one two\nthree\n  four\n  five\n{table}")
+        );
+    }
 }

@@ -54,14 +54,16 @@ pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Parses an address to listen on; a port alone is on this machine only.
+/// Parses an address to listen on; a port alone (`8080`, `:8080`, `localhost:8080`) is on this
+/// machine only.
 pub(crate) fn local_listen(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(port) = text.parse::<u16>() {
+    let port = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')).unwrap_or(text);
+    if let Ok(port) = port.parse::<u16>() {
         return Ok((Ipv4Addr::LOCALHOST, port).into());
     }
     text.parse().map_err(|_| {
         "expected a port of this machine, such as 9464, or an IP address and a port, such as \
-         10.0.0.7:9464"
+         10.0.0.7:9464; port 0 is any free one"
             .to_owned()
     })
 }
@@ -163,6 +165,21 @@ mod tests {
         assert!(
             listen("[::1]:80").is_ok() && listen("5555").unwrap_err().contains("127.0.0.1:5555")
         );
+        for (text, addr) in [
+            ("127.0.0.1:0", Some("127.0.0.1:0")),
+            ("[::1]:8080", Some("[::1]:8080")),
+            ("0.0.0.0:80", Some("0.0.0.0:80")),
+            ("8080", Some("127.0.0.1:8080")),
+            (":8080", Some("127.0.0.1:8080")),
+            ("localhost:8080", Some("127.0.0.1:8080")),
+            ("localhost", None),
+            ("localhost::8080", None),
+            ("scenario.yaml", None),
+            ("70000", None),
+        ] {
+            let expected = addr.map(|addr| addr.parse().unwrap());
+            assert_eq!(local_listen(text).ok(), expected, "{text}");
+        }
         assert_eq!(seconds("5"), Ok(5));
         assert!(seconds("0").is_err() && seconds("5s").unwrap_err().contains("without a unit"));
         assert!(count("0").is_err() && cores("2k").is_err() && backlog("4G").is_err());

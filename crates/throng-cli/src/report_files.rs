@@ -3,19 +3,20 @@
 //! A file is written beside its place and then moved there, so that an error leaves no half of it,
 //! and an earlier report stays until the new one is whole. A run file is never overwritten.
 
+use std::fmt::Display;
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufReader, BufWriter, Read as _, Write};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 use tempfile::NamedTempFile;
 use throng_lab::{RunContent, RunResult};
 use throng_report::RunExit;
 use throng_report::export::{CsvExport, ReportFormat};
-use throng_report::render::check_text;
+use throng_report::render::{check_text, escape};
 use throng_report::runfile::{HEAD_BYTES, is_run_file};
 
-use crate::Failure;
+use crate::{Failure, output};
 
 /// The value of `throng run --report`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,9 +39,16 @@ impl ReportPlace {
     /// Returns the files of the flag's values, after a check that they can be written: the run may
     /// take hours.
     pub(crate) fn files(places: &[Self], run_file: &Path) -> Result<Vec<ReportFile>, Failure> {
-        let file = |place: &Self| match place {
-            Self::BesideRunFile => ReportFile::new(&run_file.with_extension("html"), None),
-            Self::File(path) => ReportFile::new(path, None),
+        let file = |place: &Self| {
+            let path = match place {
+                Self::BesideRunFile => &run_file.with_extension("html"),
+                Self::File(path) => path,
+            };
+            // The run has not made it yet.
+            if path::absolute(path).ok() == path::absolute(run_file).ok() {
+                return Err(unwritable(path, IS_RUN_FILE));
+            }
+            ReportFile::new(path, None)
         };
         places.iter().map(file).collect()
     }
@@ -68,23 +76,20 @@ impl ReportFile {
         if path == Path::new("-") {
             return Ok(Self::stdout(format.unwrap_or(ReportFormat::Text)));
         }
-        let unwritable =
-            |why: String| Failure::new(format!("cannot write {}: {why}", path.display()));
         if is_run_file_at(path) {
-            let why = "it is a run file; name another file for the report";
-            return Err(unwritable(why.to_owned()));
+            return Err(unwritable(path, IS_RUN_FILE));
         }
         let format = match format {
             Some(format) => format,
             None => ReportFormat::of_path(path)
-                .map_err(|why| unwritable(format!("{why}, or name one with --format")))?,
+                .map_err(|why| unwritable(path, format!("{why}, or name one with --format")))?,
         };
         if path.is_dir() {
-            return Err(unwritable("it is a folder".to_owned()));
+            return Err(unwritable(path, "it is a folder"));
         }
         let folder = folder_of(path);
         if !folder.is_dir() {
-            return Err(unwritable(format!("there is no folder {}", folder.display())));
+            return Err(unwritable(path, format!("there is no folder {}", folder.display())));
         }
         Ok(Self { place: Place::File(path.to_owned()), format })
     }
@@ -119,6 +124,17 @@ impl ReportFile {
         }
     }
 
+    /// Writes what `write` makes, at once.
+    pub(crate) fn write_with(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let out = self.open().map_err(|error| self.unwritable(&error))?;
+        let mut out = BufWriter::new(out);
+        let written = write(&mut out).and_then(|()| finish(out));
+        self.ended(written)
+    }
+
     fn begin(&self) -> Result<OpenReport, Failure> {
         let out = self.open().map_err(|error| self.unwritable(&error))?;
         let out = BufWriter::new(out);
@@ -141,6 +157,10 @@ impl ReportFile {
             }
             Place::File(path) => path,
         };
+        // The run may have made it since the first check.
+        if is_run_file_at(path) {
+            return Err(io::Error::other(IS_RUN_FILE));
+        }
         // A link stays a link. A pipe or a device stays what it is.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         if fs::metadata(&place).is_ok_and(|known| !known.is_file()) {
@@ -160,6 +180,18 @@ impl ReportFile {
         };
         Failure::new(format!("cannot write {place}: {error}"))
     }
+
+    fn ended(&self, written: io::Result<()>) -> Result<(), Failure> {
+        match written {
+            // A reader may stop reading: `throng report | head`.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(|error| self.unwritable(&error)),
+        }
+    }
+}
+
+fn unwritable(path: &Path, why: impl Display) -> Failure {
+    Failure::new(format!("cannot write {}: {why}", path.display()))
 }
 
 /// The output of a report.
@@ -224,17 +256,18 @@ impl OpenReport {
                     ReportFormat::Annotations => out.write_all(export.annotations().as_bytes()),
                     ReportFormat::CodeQuality => writeln!(out, "{:#}", export.code_quality()),
                     ReportFormat::Text | ReportFormat::Csv => {
-                        out.write_all(text(content, result).as_bytes())
+                        let text = text(content, result);
+                        let text = match file.place {
+                            Place::Stdout => output::for_terminal(text),
+                            Place::File(_) | Place::EndOf(_) => text,
+                        };
+                        out.write_all(text.as_bytes())
                     }
                 }
                 .and_then(|()| finish(out))
             }
         };
-        match written {
-            // A reader may stop reading: `throng report | head`.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(|error| file.unwritable(&error)),
-        }
+        file.ended(written)
     }
 }
 
@@ -258,8 +291,7 @@ fn text(content: &RunContent, result: &RunResult) -> String {
     let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
     text += &format!("\n{}\n", what.join(", "));
     // Names of a file that another program wrote must not steer the terminal.
-    let is_harmless = |c: char| !c.is_control() || c == '\n';
-    text.replace(|c| !is_harmless(c), "\u{fffd}")
+    text.lines().map(|line| escape(line) + "\n").collect()
 }
 
 /// A run file whose reports are written.
@@ -324,6 +356,8 @@ impl<'a> RunReader<'a> {
         Ok(RunReading { exit: result.exit(), warnings, outcome })
     }
 }
+
+const IS_RUN_FILE: &str = "it is a run file; name another file for the report";
 
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {

@@ -209,11 +209,12 @@ fn slow(run: &RunView<'_>, kind: &LatencyKind) -> Option<Impact> {
     let (first, last) = (slow.first()?, slow.last()?);
     let worst = slow.iter().map(|sample| (kind.of)(sample).p99_us).max()?;
     let before = run.samples().iter().find(|sample| (kind.of)(sample).count > 0)?;
+    let plural = if kind.name == "push" { "pushes" } else { &format!("{}s", kind.name) };
     Some(Impact {
         severity: Severity::Slowed,
         first_ms: first.interval.at_ms,
         last_ms: last.interval.at_ms,
-        what: format!("{}s took up to {} (p99 of an interval)", kind.name, micros(worst)),
+        what: format!("{plural} took up to {} (p99 of an interval)", micros(worst)),
         evidence: Evidence {
             counter: format!("load.{}_us.p99", kind.name),
             from: (kind.of)(before).p99_us as f64,

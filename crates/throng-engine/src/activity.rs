@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use throng_base::{Instant, Key};
+use throng_base::Key;
 
 use crate::budget::EVENT_WORK_BYTES;
 
@@ -14,8 +14,6 @@ use crate::budget::EVENT_WORK_BYTES;
 /// connection may have had beside what it counts.
 #[derive(Debug)]
 pub struct Activity {
-    /// When the observation began.
-    pub began: Instant,
     /// Turns that have ended since.
     pub turns: u64,
     /// Time inside these turns, in microseconds. The rest the core has waited.
@@ -53,9 +51,8 @@ impl ConnectionActivity {
 }
 
 impl Activity {
-    pub(crate) fn new(began: Instant) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            began,
             turns: 0,
             busy_us: 0,
             turn_us_most: 0,
@@ -119,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_busiest_connections_come_first_with_exact_counts_while_few_are_active() {
-        let mut activity = Activity::new(Instant::ZERO);
+        let mut activity = Activity::new();
         for index in 0..100 {
             activity.received(Key::new(index, 0), 10 * index as usize);
             activity.decoded(Key::new(index, 0), 1);
@@ -135,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_connection_in_a_full_table_needs_no_room() {
-        let mut activity = Activity::new(Instant::ZERO);
+        let mut activity = Activity::new();
         for index in 0..CONNECTIONS_MAX as u32 {
             activity.received(Key::new(index, 0), 100);
         }
@@ -145,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_busiest_of_a_crowd_is_found_and_what_is_missed_is_bounded() {
-        let mut activity = Activity::new(Instant::ZERO);
+        let mut activity = Activity::new();
         let busy = Key::new(u32::MAX - 1, 7);
         for round in 0..4 {
             for index in 0..50_000 {

@@ -27,7 +27,7 @@ pub struct BlockedConnection {
 impl<D: Driver, A: App<D>> CoreContext<D, A> {
     /// Begins to count the core's [`Activity`], from zero.
     pub fn observe(&mut self) {
-        self.io.activity = Some(Box::new(Activity::new(self.io.now)));
+        self.io.activity = Some(Box::new(Activity::new()));
     }
 
     /// Ends the observation and returns what was counted.

@@ -1,5 +1,6 @@
 //! A run as a file for other programs: JSON, CSV, Markdown, JUnit XML, the summary and the
-//! annotations of a step of GitHub Actions, and GitLab's code quality report. The page is in [`page`](crate::page), the text in [`render`](crate::render).
+//! annotations of a step of GitHub Actions, and GitLab's code quality report. The page is in
+//! [`page`](crate::page), the text in [`render`](crate::render).
 //!
 //! Each function is pure: it takes what was measured, and returns or writes text.
 

@@ -97,7 +97,11 @@ mod tests {
 
     #[test]
     fn a_limit_may_be_larger_than_any_counter() {
-        let names = [("files.max", i64::MAX), ("cgroup.memory.limit_hits", 9), ("a.newer_max", 77)];
+        let names = [
+            (Metric::FILES_MAX.name(), i64::MAX),
+            (Metric::CGROUP_MEMORY_LIMIT_HITS.name(), 9),
+            ("a.newer_max", 77),
+        ];
         for (name, kept) in names {
             let mut counters = KernelCounters::default();
             let value = if kept == 9 { i64::MAX } else { kept };

@@ -5,6 +5,7 @@
 
 mod check;
 mod compare;
+mod escape;
 mod latency_table;
 mod markdown;
 mod notes;
@@ -16,6 +17,7 @@ mod wrap;
 
 pub use check::check_text;
 pub use compare::{compare_markdown, compare_text};
+pub use escape::escape;
 pub(crate) use latency_table::{latencies, steps};
 pub(crate) use markdown::escaped;
 pub(crate) use outcome::outcome;

@@ -22,7 +22,7 @@ mod access;
 mod feed;
 mod live_run;
 mod routes;
-mod shared;
+mod store;
 mod stream;
 
 use std::io;
@@ -34,14 +34,14 @@ use std::time::{Duration, Instant};
 use crate::http::HttpServer;
 use access::Access;
 pub use feed::DashboardFeed;
-use shared::Shared;
+use store::DashboardStore;
 
 /// A running dashboard. Dropping it closes the connections of its readers.
 #[derive(Debug)]
 pub struct Dashboard {
     server: HttpServer,
     feed: DashboardFeed,
-    shared: Arc<Shared>,
+    shared: Arc<DashboardStore>,
     url: String,
 }
 
@@ -54,7 +54,7 @@ impl Dashboard {
         let mut random = [0; TOKEN_BYTES];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let shared = Arc::new(Shared::new(waiting));
+        let shared = Arc::new(DashboardStore::new(waiting));
         let feed = feed::start(Arc::clone(&shared))?;
         let routes = |addr| routes::router(Arc::clone(&shared), Access::new(addr, token.clone()));
         let server = HttpServer::start_with(addr, routes)?;

@@ -3,6 +3,7 @@
 //! Everything here shows a [`RunContent`], which takes the intervals of a run while they are
 //! recorded, or from a run file.
 
+mod clip;
 pub mod dashboard;
 pub mod http;
 pub mod metrics;

@@ -10,13 +10,15 @@ mod cut;
 mod draw;
 mod figures;
 pub mod key;
-pub mod look;
 mod model;
 mod operation;
 mod panels;
+mod pen;
+mod queue;
 mod rows;
 pub mod screen;
 mod steering;
+pub mod style;
 mod view;
 
 pub use controls::ViewCommand;

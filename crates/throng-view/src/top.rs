@@ -4,24 +4,26 @@
 //! command.
 
 mod draw;
-mod escape;
 mod help;
 mod list;
 mod lists;
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ratatui::Frame;
 use throng_report::ServerInspection;
+use throng_report::render::escape;
 
-use crate::terminal::key::Key;
+use crate::terminal::key::TerminalKey as Key;
 
 /// What `throng top` shows: the last look into a server, and its growth since the one before.
 #[derive(Debug, Default)]
 pub struct TopView {
     look: Option<ServerInspection>,
+    /// The moment at which the look arrived.
+    looked: Option<Instant>,
     /// Publications a second of each topic since the look before; none for a new topic.
     publications_per_s: HashMap<String, f64>,
     order: TopOrder,
@@ -53,16 +55,16 @@ pub enum TopAction {
 }
 
 impl TopView {
-    /// Takes a look, `after` the one before. While the view is frozen, it shows the old one.
-    pub fn add(&mut self, look: ServerInspection, after: Option<Duration>) {
+    /// Takes a look that arrived at `now`. While the view is frozen, it shows the old one.
+    pub fn add(&mut self, look: ServerInspection, now: Instant) {
         self.problem = None;
         if self.is_frozen {
             return;
         }
-        self.publications_per_s = match (&self.look, after) {
-            (Some(before), Some(after)) => growth(before, &look, after),
-            _ => HashMap::new(),
-        };
+        let before = self.look.as_ref().zip(self.looked.replace(now));
+        self.publications_per_s = before.map_or_else(HashMap::new, |(before, then)| {
+            growth(before, &look, now.saturating_duration_since(then))
+        });
         self.look = Some(look);
     }
 
@@ -98,7 +100,7 @@ impl TopView {
     /// Returns the look as plain text, with every row and every column.
     pub fn text(&self) -> String {
         let Some(look) = &self.look else { return String::new() };
-        let mut text = format!("{}\n", lists::summary(look));
+        let mut text = format!("{}\n", escape(&lists::summary(look)));
         for list in lists::all(look, &self.publications_per_s, self.order) {
             let _ = write!(text, "\n{}", list.text());
         }

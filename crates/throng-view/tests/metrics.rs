@@ -251,14 +251,17 @@ fn scrapes_at_once_are_all_answered_and_read_the_server_one_at_a_time() {
 #[test]
 fn a_scrape_that_waits_does_not_hold_up_another_request() {
     let (release, held) = std::sync::mpsc::channel::<()>();
+    let (enter, entered) = std::sync::mpsc::channel();
     let held = std::sync::Mutex::new(held);
     let snapshot = move || {
+        enter.send(()).unwrap();
         let _ = held.lock().unwrap().recv();
         ServerSnapshot::default()
     };
     let endpoint = MetricsEndpoint::start(any_port(), ServerMetrics::new(snapshot)).unwrap();
     let addr = endpoint.addr();
     let waiting = thread::spawn(move || get(addr, "/metrics").status());
+    entered.recv().unwrap();
     assert_eq!(get(addr, "/other").status(), 404);
     drop(release);
     assert_eq!(waiting.join().unwrap(), 200);

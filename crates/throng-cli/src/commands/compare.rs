@@ -1,7 +1,7 @@
 //! `throng compare`: shows what changed between runs, and how far chance can explain it.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read as _, Write as _};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -9,9 +9,10 @@ use throng_lab::{RunContent, RunResult};
 use throng_load::scenario::{Diagnostic, Diagnostics};
 use throng_report::RunEventKind;
 use throng_report::compare::{CompareRun, Comparison, Regression, RunSample};
+use throng_report::export::ReportFormat;
 use throng_report::render::{compare_markdown, compare_text};
-use throng_report::runfile::{HEAD_BYTES, is_run_file};
 
+use crate::report_files::ReportFile;
 use crate::{Exit, Failure, output};
 
 /// Compare runs by their files: what changed, and what may be chance
@@ -34,8 +35,9 @@ pub(crate) struct Compare {
     /// Print JSON
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Write a page, too: one HTML file that needs no network
-    #[arg(long, short, value_name = "FILE.html")]
+    /// Write a file, too; its extension says the format: .html (a page that needs no network), .md,
+    /// .json or .txt
+    #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
@@ -68,24 +70,24 @@ impl Compare {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let regressions = self.regressions()?;
         let sides = self.sides()?;
+        let file = self.output_file()?;
+        let with_page = file.as_ref().is_some_and(|file| file.format() == ReportFormat::Html);
         let mut runs = Vec::new();
         let mut known: Vec<Vec<CompareRun>> = Vec::new();
         for files in sides {
             let mut side = Vec::new();
             for file in files {
-                let (run, content, result) = read(file, self.output.is_some())?;
+                let (run, content, result) = read(file, with_page)?;
                 side.push(run);
-                if self.output.is_some() {
+                if with_page {
                     runs.push((content, result));
                 }
             }
             known.push(side);
         }
         let comparison = Comparison::of(&known, &regressions);
-        if let Some(path) = &self.output {
-            write_page(&comparison, &runs, path).map_err(|error| {
-                Failure::new(format!("cannot write {}: {error}", path.display()))
-            })?;
+        if let Some(file) = &file {
+            write(&comparison, &runs, file)?;
         }
         match if self.json { CompareFormat::Json } else { self.format } {
             CompareFormat::Json => output::say_json(&comparison),
@@ -94,13 +96,32 @@ impl Compare {
         }
         if let Some(path) = &self.output {
             let is_text = !self.json && self.format == CompareFormat::Text;
-            output::say_beside(!is_text, format!("page: {}", path.display()));
+            let what = if with_page { "page" } else { "comparison" };
+            output::say_beside(!is_text, format!("{what}: {}", path.display()));
         }
         Ok(match (comparison.is_invalid(), comparison.has_regressed()) {
             (true, _) => Exit::Invalid,
             (false, true) => Exit::Missed,
             (false, false) => Exit::Met,
         })
+    }
+
+    /// Returns the file of `--output`, after a check that it can be written: the run files may be
+    /// large.
+    fn output_file(&self) -> Result<Option<ReportFile>, Failure> {
+        let Some(path) = &self.output else { return Ok(None) };
+        let unwritable =
+            |why: &str| Err(Failure::new(format!("cannot write {}: {why}", path.display())));
+        if path == Path::new("-") {
+            return unwritable("name a file; --format says what standard output gets");
+        }
+        let format = ReportFormat::of_path(path).ok();
+        let file = ReportFile::new(path, format.or(Some(ReportFormat::Html)))?;
+        use ReportFormat::{Html, Json, Markdown, Text};
+        match format {
+            Some(Html | Json | Markdown | Text) => Ok(Some(file)),
+            _ => unwritable("a comparison is written as .html, .md, .json or .txt"),
+        }
     }
 
     /// Returns the files of each side.
@@ -157,27 +178,18 @@ fn read(path: &Path, with_page: bool) -> Result<(CompareRun, RunContent, RunResu
     Ok((run, content, result))
 }
 
-fn write_page(
+fn write(
     comparison: &Comparison,
     runs: &[(RunContent, RunResult)],
-    path: &Path,
-) -> io::Result<()> {
-    if is_run_file_at(path) {
-        return Err(io::Error::other("it is a run file; name another file for the page"));
-    }
-    let mut file = BufWriter::new(File::create(path)?);
-    throng_view::write_compare_page(comparison, runs, &mut file)?;
-    file.flush()
-}
-
-/// Reports whether a run file is at `path`: a page would destroy it.
-fn is_run_file_at(path: &Path) -> bool {
-    let mut head = Vec::new();
-    // Only a file: to open a pipe would wait for its writer.
-    if !path.is_file() {
-        return false;
-    }
-    let file = File::open(path).map(|file| file.take(HEAD_BYTES as u64));
-    file.is_ok_and(|mut file| file.read_to_end(&mut head).is_ok_and(|read| read > 0))
-        && is_run_file(&head)
+    file: &ReportFile,
+) -> Result<(), Failure> {
+    file.write_with(|mut out| match file.format() {
+        ReportFormat::Html => throng_view::write_compare_page(comparison, runs, &mut out),
+        ReportFormat::Json => {
+            serde_json::to_writer_pretty(&mut out, comparison)?;
+            writeln!(out)
+        }
+        ReportFormat::Markdown => writeln!(out, "{}", compare_markdown(comparison)),
+        _ => writeln!(out, "{}", compare_text(comparison)),
+    })
 }

@@ -1,27 +1,25 @@
 //! `throng lab`: the bundled experiments, with server and generator on this machine.
 
 mod control;
-mod live;
+mod displays;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use clap::Args;
-use throng_control::RemoteTarget;
-use throng_lab::{LabOptions, LabProgress, LabReport, labs};
+use throng_lab::{LabOptions, LabReport, labs};
 use throng_report::render::{Align, Table};
 use throng_view::terminal::TerminalModel;
 
 use crate::dashboard::UiFlags;
 use crate::interrupt::Interrupt;
-use crate::metrics::{MetricsFlag, RunEndpoint};
+use crate::metrics::MetricsFlag;
 use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::report_files::{ReportPlace, RunReader};
 use crate::{Exit, Failure, output, quantity};
-use control::LabControl;
-use live::LabPage;
+use displays::LabDisplays;
 
 /// List the bundled experiments, or run one with server and generator on this machine
 #[derive(Debug, Args)]
@@ -104,8 +102,6 @@ impl Lab {
         let interrupt = Interrupt::install(false)?;
         interrupt.also_set(&Arc::clone(&options.stop))?;
         let page = self.ui.start("The lab prepares its first run.", quiet)?;
-        let link = page.link();
-        let mut live = LabPage::new(page, Arc::clone(&options.stop));
         let view = || {
             let stop = Arc::clone(&options.stop);
             let first = move || stop.store(true, Ordering::Relaxed);
@@ -113,32 +109,23 @@ impl Lab {
         };
         let view = (!self.no_tui && !quiet).then(view).flatten();
         let progress = view.unwrap_or_else(|| Progress::lines_of_lab(quiet));
-        progress.keep(link.as_deref());
-        let display = LabDisplay { progress, stop: Arc::clone(&options.stop) };
-        if let Some(served) = &served {
-            display.progress.note(&served.note());
-        }
-        let report = throng_lab::run(name, &options, &mut |event| {
-            live.show(&event);
-            if let Some(served) = &served {
-                show_metrics(served, name, &event);
-            }
-            display.show(&event);
-        });
-        display.progress.finish();
+        let mut displays = LabDisplays::new(name, progress, page, served, &options.stop);
+        let report = throng_lab::run(name, &options, &mut |event| displays.show(&event));
+        displays.finish();
         let report = report.map_err(|error| Failure::new(error.to_string()))?;
         let mut text = report.text(&program_name());
         let reported = self.write_pages(&report, &mut text);
         if quiet {
             output::print_error(text);
         } else {
-            output::say(format!("\n{}", colored(text)));
+            output::say(format!("\n{}", colored(output::for_terminal(text))));
         }
-        reported?;
+        // An error of a page costs no result.
         if let Some(json) = &self.json {
             json.write(&report)?;
         }
-        live.close();
+        reported?;
+        displays.close();
         Ok(match (report.interrupted, report.is_trustworthy()) {
             (true, _) => Exit::Incomplete,
             (false, true) => Exit::Met,
@@ -174,17 +161,6 @@ impl Lab {
     }
 }
 
-/// Gives a lab's intervals to its metrics; each row of the lab is a run of its own.
-fn show_metrics(served: &RunEndpoint, lab: &str, event: &LabProgress<'_>) {
-    match event {
-        LabProgress::Note(_) | LabProgress::RunBegin { .. } | LabProgress::RunEnd { .. } => {}
-        LabProgress::Row { name, .. } => {
-            served.metrics.begin("throng serve", &format!("{lab} {name}"));
-        }
-        LabProgress::Interval { interval, .. } => served.metrics.add(interval),
-    }
-}
-
 /// Colors the report for a terminal: emphasizes the first line and the grades.
 fn colored(text: String) -> String {
     if !output::stdout_has_colors() {
@@ -206,30 +182,4 @@ fn colored(text: String) -> String {
 fn program_name() -> String {
     let name = std::env::args().next().unwrap_or_default();
     if name.is_empty() { "throng".to_owned() } else { name }
-}
-
-/// The display of a lab's progress.
-struct LabDisplay {
-    progress: Progress,
-    stop: Arc<AtomicBool>,
-}
-
-impl LabDisplay {
-    fn show(&self, event: &LabProgress<'_>) {
-        let Self { progress, stop } = self;
-        match event {
-            LabProgress::Note(note) => progress.note(note),
-            LabProgress::Row { name, number, of, seconds } => {
-                progress.begin_row(name, *number, *of, *seconds);
-                progress.steer(Arc::new(LabControl { generator: None, stop: Arc::clone(stop) }));
-            }
-            LabProgress::RunEnd { .. } => {}
-            LabProgress::RunBegin { header, control } => {
-                progress.begin_load(header);
-                let generator = Some(RemoteTarget { path: control.to_path_buf() });
-                progress.steer(Arc::new(LabControl { generator, stop: Arc::clone(stop) }));
-            }
-            LabProgress::Interval { interval, previous, .. } => progress.show(interval, *previous),
-        }
-    }
 }

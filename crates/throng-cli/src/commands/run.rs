@@ -247,12 +247,13 @@ impl Run {
         if quiet {
             output::print_error(text);
         } else {
-            output::say(format!("\n{text}"));
+            output::say(output::for_terminal(format!("\n{text}")));
         }
-        reported?;
+        // An error of a report costs no result.
         if let Some(json) = &self.json {
             json.write(&outcome.result.json())?;
         }
+        reported?;
         if outcome.end.reason == RunEndReason::Failed {
             let why = outcome.end.detail.as_deref().unwrap_or("one of its cores ended");
             output::print_error(format!("the generator failed: {why}"));

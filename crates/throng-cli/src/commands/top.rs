@@ -59,7 +59,7 @@ impl Top {
             output::say_json(&look.take()?);
         } else if self.once || !Screen::is_possible() {
             let mut view = TopView::default();
-            view.add(look.take()?, None);
+            view.add(look.take()?, Instant::now());
             output::say(view.text());
         } else {
             self.show(look)?;
@@ -74,7 +74,6 @@ impl Top {
         let looks = look.repeat(self.interval, Arc::clone(&is_frozen));
         let mut screen = Screen::open().map_err(|e| Failure::new(e.to_string()))?;
         let mut view = TopView::default();
-        let mut latest = None;
         while interrupt.requested().is_none() {
             screen.draw(|frame| view.draw(frame)).map_err(|e| Failure::new(e.to_string()))?;
             if let Some(key) = screen.key(KEYS_EVERY) {
@@ -86,10 +85,7 @@ impl Top {
                 is_frozen.store(view.is_frozen(), Relaxed);
             }
             match looks.try_recv() {
-                Ok(Ok((look, at))) => {
-                    let after = latest.replace(at).map(|before| at - before);
-                    view.add(look, after);
-                }
+                Ok(Ok((look, at))) => view.add(look, at),
                 // A server that is too busy may answer later.
                 Ok(Err(error @ ControlError::TimedOut(..))) => view.fail(error.to_string()),
                 Ok(Err(error)) => return Err(error.into()),

@@ -108,7 +108,7 @@ fn a_run_continues_if_its_calibration_fails() {
     let output = run.output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(matches!(output.status.code(), Some(0 | 3)), "{said}");
-    assert!(said.contains("connections at most, 500ms"), "{said}");
+    assert!(said.contains("connections at most by the plan, 500ms"), "{said}");
     assert!(said.contains("calibration failed: "), "{said}");
     assert!(!said.contains("of this generator's capacity"), "{said}");
     assert_eq!(ceiling(&place), Value::Null);

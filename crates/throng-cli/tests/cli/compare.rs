@@ -47,7 +47,18 @@ fn a_run_compared_with_itself_has_no_difference() {
     let connected = rows(&comparison).iter().find(|row| row["name"] == "users.connected_most");
     let most = summary["users"]["connected_most"].as_f64();
     assert_eq!(connected.unwrap()["values"][0].as_f64(), most);
-    assert!(place.path("page.html").exists());
+    for (file, beginning) in [
+        ("page.html", "<!doctype html>"),
+        ("all.json", "{"),
+        ("pr.md", "- **A**"),
+        ("text.txt", ""),
+    ] {
+        compare(&["-o", file]);
+        let content = std::fs::read_to_string(place.path(file)).unwrap();
+        assert!(content.starts_with(beginning) && content.contains("message"), "{content}");
+    }
+    let written = std::fs::read(place.path("all.json")).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&written).unwrap(), comparison);
     let text = compare(&[]).stdout;
     assert!(text.contains("no difference that these runs can show"), "{text}");
     assert!(text.contains("within  errors > +0 in B"), "{text}");
@@ -88,6 +99,16 @@ fn a_mistake_is_exit_code_2_and_named() {
     place.write("no-run.jsonl", "hello\n");
     refused(&["a.jsonl", "no-run.jsonl"], &["cannot read no-run.jsonl", "not a run file"]);
     refused(&["a.jsonl", "a.jsonl", "-o", "a.jsonl"], &["it is a run file"]);
+    // The file is checked before the runs are read.
+    for (file, why) in [
+        ("a.pdf", "is written as .html, .md, .json or .txt"),
+        ("a.csv", "is written as .html, .md, .json or .txt"),
+        ("nowhere/a.html", "there is no folder nowhere"),
+        ("-", "name a file; --format says"),
+    ] {
+        refused(&["no-run.jsonl", "no-run.jsonl", "-o", file], &[why]);
+        assert!(!place.path(file).is_file(), "{file}");
+    }
 }
 
 #[test]

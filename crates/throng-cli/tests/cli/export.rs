@@ -115,6 +115,10 @@ fn a_report_that_cannot_be_written_says_why_and_harms_nothing() {
     place.write("other.jsonl", &run_file());
     place.write("kept.csv", "precious");
     place.write("broken.jsonl", "no run file");
+    place.write(
+        "few.yaml",
+        "target: tcp://127.0.0.1:1\nload: [{ramp: {to: 1, over: 1s}}]\nuser: [connect]\n",
+    );
     for (args, why) in [
         (&["report", "-o", "a.pdf"][..], ".html, .htm, .json, .csv, .md"),
         (&["report", "-o", "run.jsonl", "--format", "csv"], "it is a run file"),
@@ -122,13 +126,30 @@ fn a_report_that_cannot_be_written_says_why_and_harms_nothing() {
         (&["report", "-o", "nowhere/a.csv"], "there is no folder nowhere"),
         (&["report", "--format", "pdf"], "text, html, json, csv, markdown"),
         (&["report", "broken.jsonl", "-o", "kept.csv"], "not a run file"),
+        (&["run", "few.yaml", "--record", "a.json", "--report", "./a.json"], "it is a run file"),
+        (&["run", "few.yaml", "--record", "a.html", "--report"], "it is a run file"),
         (&["run", "no.yaml", "--report", "a.pdf"], ".html, .htm, .json, .csv, .md"),
     ] {
         place.throng(args).exits_with(2).stderr_contains(&[why]);
     }
     assert_eq!(std::fs::read_to_string(place.path("other.jsonl")).unwrap(), run_file());
     assert_eq!(std::fs::read_to_string(place.path("kept.csv")).unwrap(), "precious");
-    assert_eq!(std::fs::read_dir(place.path(".")).unwrap().count(), 4, "nothing is left behind");
+    assert_eq!(std::fs::read_dir(place.path(".")).unwrap().count(), 5, "nothing is left behind");
+}
+
+#[test]
+fn a_report_through_a_link_does_not_replace_the_run_file_and_costs_no_result() {
+    let place = TestDir::new();
+    let server = place.serve(&["ok"]);
+    place.write("few.yaml", &server.scenario("[{ramp: {to: 3, over: 300ms}}]", "[connect, close]"));
+    std::os::unix::fs::symlink("a.json", place.path("link.json")).unwrap();
+    let run = ["run", "few.yaml", "--record", "a.json", "--report", "link.json"];
+    let said = place.throng(&[&run[..], &["--json", "result.json"]].concat()).exits_with(2);
+    said.stderr_contains(&["cannot write link.json: it is a run file"]);
+    let run_file = std::fs::read_to_string(place.path("a.json")).unwrap();
+    assert!(run_file.starts_with("{\"schema\"") && run_file.lines().count() > 2, "{run_file}");
+    let result = std::fs::read_to_string(place.path("result.json")).unwrap();
+    assert!(result.contains("\"validity\""), "{result}");
 }
 
 #[test]
@@ -253,7 +274,8 @@ fn a_diagnosis_is_what_its_schema_says() {
             read = lambda name: json.load(open(name))\n\
             schema = read('schema.json')\n\
             V and V.check_schema(schema)\n\
-            found = [e.message for e in V(schema).iter_errors(read('diagnosis.json'))] if V else []\n\
+            given = read('diagnosis.json')\n\
+            found = [e.message for e in V(schema).iter_errors(given)] if V else []\n\
             wrong = V and V(schema).is_valid({'verdict': 1, 'findings': [], 'unseen': []})\n\
             print(json.dumps([bool(V), found, bool(wrong)]))";
         let Some(said) = python(&place, program) else { return };

@@ -154,9 +154,22 @@ fn the_reference_of_commands_names_every_flag() {
     let path = format!("{}{DOCUMENT}", env!("CARGO_MANIFEST_DIR"));
     let document = std::fs::read_to_string(path).unwrap();
     let place = TestDir::new();
-    for command in
-        ["serve", "run", "report", "compare", "doctor", "ctl", "lab", "plan", "completions", "man"]
-    {
+    for command in [
+        "serve",
+        "run",
+        "try",
+        "report",
+        "compare",
+        "doctor",
+        "ctl",
+        "top",
+        "lab",
+        "plan",
+        "completions",
+        "man",
+    ] {
+        let row = |line: &str| line.starts_with("| [`") && line.contains(&format!("`{command}`"));
+        assert!(document.lines().any(row), "docs/reference/commands.md has no row of {command}");
         let help = place.throng(&[command, "--help"]).exits_with(0).stdout;
         let flags = help.lines().map(str::trim_start).filter(|line| line.starts_with("--"));
         for flag in flags {

@@ -1,7 +1,8 @@
 //! `throng top`.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -49,4 +50,46 @@ fn what_cannot_be_inspected_is_refused_with_a_reason() {
     let pid = run.pid().to_string();
     let refused = place.throng(&["top", "--once", "--pid", &pid]).exits_with(2);
     refused.stderr_contains(&["does not support `inspect`"]);
+}
+
+#[test]
+fn the_server_of_a_calibration_does_not_hide_the_only_other_one() {
+    let place = TestDir::new();
+    let server = place.serve(&["ok"]);
+    place.write(
+        "stay.yaml",
+        &server.scenario("[{hold: {users: 1, for: 1s}}]", "[connect, {send: a}, {expect: ok}]"),
+    );
+    let run = place.start(&["run", "stay.yaml", "--calibrate", "1m"]);
+    eventually("the calibration's server runs", || {
+        let text = place.throng(&["ctl", "list"]).stdout;
+        text.lines().filter(|line| line.contains(" server ")).count() == 2
+    });
+    let text = place.throng(&["top", "--once"]).exits_with(0).stdout;
+    assert!(text.contains(&server.addr), "{text}");
+    run.signal(rustix::process::Signal::INT);
+    run.finish();
+}
+
+#[test]
+fn a_terminal_shows_looks_until_a_key_ends_it() {
+    let place = TestDir::new();
+    let server = place.serve(&["echo"]);
+    let throng = env!("CARGO_BIN_EXE_throng");
+    let command = format!("stty rows 24 cols 80; exec {throng} top");
+    let mut script = Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).current_dir(place.path("."));
+    script.env("TERM", "xterm").env("LC_ALL", "C.UTF-8").env("XDG_RUNTIME_DIR", place.path("."));
+    let mut top = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut keys, mut screen) = (top.stdin.take().unwrap(), top.stdout.take().unwrap());
+    let mut shown = String::new();
+    let mut bytes = [0; 4096];
+    while !shown.contains("CORE") {
+        let read = screen.read(&mut bytes).unwrap();
+        assert!(read > 0, "it ended: {shown:?}");
+        shown += &String::from_utf8_lossy(&bytes[..read]);
+    }
+    assert!(shown.contains(&server.addr) && shown.contains("q quit"), "{shown:?}");
+    keys.write_all(b"q").unwrap();
+    assert!(top.wait().unwrap().success(), "{shown:?}");
 }

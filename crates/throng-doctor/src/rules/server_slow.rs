@@ -42,7 +42,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let late: u64 = timeouts.iter().map(Growth::by).sum();
     let what = match (&slow, late) {
         (Some(slow), 0) => {
-            format!("{}s took {} (p99 of the worst interval)", slow.name, micros(slow.worst_us))
+            let plural = if slow.name == "push" { "pushes" } else { &format!("{}s", slow.name) };
+            format!("{plural} took {} (p99 of the worst interval)", micros(slow.worst_us))
         }
         (None, 0) => overdue.unwrap_or_default(),
         (_, late) => format!("{} waits for an answer timed out", count(late as f64)),

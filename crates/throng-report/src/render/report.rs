@@ -11,7 +11,7 @@ use super::outcome::outcome;
 use super::{Table, bytes, count, micros, or_dash};
 use crate::summary::{BroadcastSummary, Summary};
 use crate::threshold::Judgement;
-use crate::{Diagnosis, ErrorExchange, Tally};
+use crate::{Diagnosis, ErrorExchange, ProbeCounters, Tally};
 
 /// Returns the final report. The first line is the verdict of the diagnosis, if there is one, the
 /// next line the outcome in numbers. `judgements` are those of the scenario's thresholds.
@@ -38,7 +38,8 @@ pub fn render_text(
     }
     _ = write!(text, "\n{}", costs(summary));
     if let Some(broadcast) = &summary.broadcast {
-        _ = write!(text, "\n{}", probes(broadcast));
+        let left_out_first = probes_left_out_first(broadcast);
+        _ = write!(text, "\n{}", probes(broadcast).fitted(WIDTH, &left_out_first));
     }
     notes(summary).iter().for_each(|note| _ = writeln!(text, "{note}"));
     for (title, tally) in
@@ -133,6 +134,21 @@ pub(crate) fn probes(broadcast: &BroadcastSummary) -> Table {
         table.row(cells);
     }
     table
+}
+
+/// Returns the columns of the table of probes that are left out where it is too wide: those that
+/// are 0 in every row, then the median.
+fn probes_left_out_first(broadcast: &BroadcastSummary) -> Vec<&'static str> {
+    let sum = |of: fn(&ProbeCounters) -> u64| -> u64 {
+        broadcast.probes.iter().map(|probe| of(&probe.counters)).sum()
+    };
+    let zeros = [
+        ("unordered", sum(|c| c.out_of_order)),
+        ("twice", sum(|c| c.duplicates)),
+        ("left", sum(|c| c.left)),
+    ];
+    let zeros = zeros.into_iter().filter(|(_, sum)| *sum == 0).map(|(name, _)| name);
+    zeros.chain(["p50"]).collect()
 }
 
 /// The width of a terminal that shows all of a table of latencies, …

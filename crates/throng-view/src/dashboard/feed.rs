@@ -10,7 +10,7 @@ use throng_lab::{RunContent, RunResult};
 use throng_report::Interval;
 use throng_report::runfile::RunEnd;
 
-use super::shared::Shared;
+use super::store::DashboardStore;
 
 /// Takes what is measured to the dashboard. No call waits for a reader.
 #[derive(Clone, Debug)]
@@ -67,14 +67,14 @@ impl DashboardFeed {
 }
 
 /// Starts the thread that applies updates.
-pub(super) fn start(shared: Arc<Shared>) -> io::Result<DashboardFeed> {
+pub(super) fn start(shared: Arc<DashboardStore>) -> io::Result<DashboardFeed> {
     let (updates, received) = mpsc::channel();
     let run = move || apply(&shared, &received);
     thread::Builder::new().name("dashboard".into()).spawn(run)?;
     Ok(DashboardFeed { updates })
 }
 
-fn apply(shared: &Shared, updates: &Receiver<Update>) {
+fn apply(shared: &DashboardStore, updates: &Receiver<Update>) {
     for update in updates {
         match update {
             Update::Begin { title, content } => shared.begin(title, *content),

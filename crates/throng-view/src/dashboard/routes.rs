@@ -22,20 +22,20 @@ use tokio::task::spawn_blocking;
 
 use super::access::Access;
 use super::live_run::steering_verbs;
-use super::shared::{READERS_MAX, Shared};
+use super::store::{DashboardStore, READERS_MAX};
 use super::stream::ReaderPlace;
 use crate::PAGE;
 
 /// What the handlers need.
 #[derive(Clone)]
 struct Handlers {
-    shared: Arc<Shared>,
+    shared: Arc<DashboardStore>,
     /// Room for requests that steer. Each takes a thread, for up to some seconds.
     steering: Arc<Semaphore>,
 }
 
 /// Returns the routes of the dashboard. Each request is checked first, whatever it asks for.
-pub(super) fn router(shared: Arc<Shared>, access: Access) -> Router {
+pub(super) fn router(shared: Arc<DashboardStore>, access: Access) -> Router {
     let handlers = Handlers { shared, steering: Arc::new(Semaphore::new(STEERING_MAX)) };
     Router::new()
         .route("/", get(page))

@@ -9,12 +9,12 @@ use futures_util::stream::unfold;
 use throng_report::page::PageCursor;
 use tokio::sync::watch;
 
-use super::shared::Shared;
+use super::store::DashboardStore;
 
 /// The place of a reader in what the dashboard shows. It is all that is stored for a reader: each
 /// event is made when the reader's connection has room for it.
 pub(super) struct ReaderPlace {
-    shared: Arc<Shared>,
+    shared: Arc<DashboardStore>,
     changes: watch::Receiver<u64>,
     run: u64,
     /// None if the reader's place cannot be read: then it must fetch the data anew.
@@ -31,7 +31,7 @@ impl ReaderPlace {
     /// Returns the place of a reader that has the data of `run` up to `cursor`, and a summary with
     /// this number. `None` means that there are too many readers.
     pub(super) fn enter(
-        shared: Arc<Shared>,
+        shared: Arc<DashboardStore>,
         run: u64,
         cursor: Option<PageCursor>,
         summary: u64,

@@ -12,7 +12,7 @@ use throng_report::runfile::{RunEndReason, RunHeader};
 use throng_report::{Interval, LoadInterval};
 
 use super::Dashboard;
-use super::shared::READERS_MAX;
+use super::store::READERS_MAX;
 
 fn started() -> Dashboard {
     Dashboard::start("127.0.0.1:0".parse().unwrap(), "It waits.").unwrap()

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Color, Stylize};
+use ratatui::style::Stylize;
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
-use ratatui::widgets::canvas::{Canvas, Context, Line as CanvasLine, Points};
+use ratatui::widgets::canvas::{Canvas, Context};
 use throng_base::units::{brief_count, show_duration};
 
-use super::look::FAINT;
+use super::cut::{bottom, top};
+use super::pen::{Pen, Trace};
+use super::style::FAINT;
 
 /// A chart of curves over time.
 #[derive(Debug)]
@@ -32,15 +34,13 @@ pub(crate) struct Legend {
     pub(crate) name: &'static str,
     /// The last value, as text.
     pub(crate) value: String,
-    pub(crate) color: Color,
+    pub(crate) pen: Pen,
 }
 
 /// A curve of a chart.
 #[derive(Debug)]
 pub(crate) struct Curve {
-    pub(crate) color: Color,
-    /// Whether it is dotted, as what was intended is.
-    pub(crate) is_dotted: bool,
+    pub(crate) pen: Pen,
     /// Milliseconds, and the value; an unknown value is a gap.
     pub(crate) points: Vec<(u64, Option<f64>)>,
 }
@@ -112,56 +112,59 @@ fn decade(power: i32) -> String {
 }
 
 impl Chart {
-    /// Returns the line above the curves: as much of the legend as there is room for.
-    fn title(&self, width: u16) -> Line<'_> {
+    /// Returns the lines above the curves: a legend with its values, in two lines if it may be and
+    /// one is too short, or without values.
+    fn title(&self, width: u16, may_wrap: bool) -> Vec<Line<'_>> {
         let [long, short] = &self.names;
-        let lines = [(long, true), (long, false), (short, true), (short, false)];
-        let mut lines =
-            lines.map(|(name, has_values)| self.title_with(name, has_values)).into_iter();
         let fits = |line: &Line<'_>| line.width() <= usize::from(width);
-        lines.find(fits).unwrap_or_else(|| self.title_with(short, false))
+        let first = |has_values| {
+            [long, short].into_iter().map(move |name| self.legend(name, has_values)).find(fits)
+        };
+        if let Some(line) = first(true) {
+            return vec![line];
+        }
+        let names = first(false).unwrap_or_else(|| self.legend(short, false));
+        let values =
+            || [true, false].map(|has_marks| self.values(has_marks)).into_iter().find(fits);
+        [names].into_iter().chain(may_wrap.then(values).flatten()).collect()
     }
 
-    fn title_with<'a>(&'a self, name: &'a str, has_values: bool) -> Line<'a> {
+    fn legend<'a>(&'a self, name: &'a str, has_values: bool) -> Line<'a> {
         let mut spans = Vec::new();
         if !name.is_empty() {
             spans.push(Span::from(name).bold());
         }
-        for Legend { name, value, color } in &self.legends {
+        for Legend { name, value, pen } in &self.legends {
             let gap = match (spans.is_empty(), has_values) {
                 (true, _) => "",
                 (false, true) => "  ",
                 (false, false) => " ",
             };
-            let text =
-                if has_values { format!("{gap}{name} {value}") } else { format!("{gap}{name}") };
-            spans.push(Span::from(text).fg(*color));
+            let mark = pen.style.mark();
+            let value = if has_values { format!(" {value}") } else { String::new() };
+            spans.push(Span::from(format!("{gap}{mark}{name}{value}")).fg(pen.color));
         }
         Line::from(spans)
+    }
+
+    /// Returns the values of the legend, in its order.
+    fn values(&self, has_marks: bool) -> Line<'_> {
+        let value = |(at, Legend { value, pen, .. }): (usize, &Legend)| {
+            let mark = if has_marks { pen.style.mark() } else { ' ' };
+            let text = format!(" {mark}{value}");
+            Span::from(if at == 0 { text.trim_start().to_owned() } else { text }).fg(pen.color)
+        };
+        Line::from_iter(self.legends.iter().enumerate().map(value))
     }
 
     /// Draws the curves into `plot`.
     fn draw_curves(&self, plot: Rect, buffer: &mut Buffer) {
         let until = self.until_ms.max(1) as f64;
-        let columns = usize::from(plot.width) * DOTS_ACROSS;
         let paint = |context: &mut Context<'_>| {
             for curve in &self.curves {
                 let at = |ms: u64, value: f64| (ms as f64 / until, self.scale.height(value));
-                if curve.is_dotted {
-                    let coords = curve.dots(self.until_ms, columns);
-                    let coords: Vec<_> = coords.map(|(ms, value)| at(ms, value)).collect();
-                    context.draw(&Points::new(&coords, curve.color));
-                    continue;
-                }
-                let known = curve.points.iter().filter_map(|(ms, value)| Some(at(*ms, (*value)?)));
-                let coords: Vec<_> = known.collect();
-                context.draw(&Points::new(&coords, curve.color));
-                for pair in curve.points.windows(2) {
-                    if let [(ms1, Some(one)), (ms2, Some(two))] = pair {
-                        let ((x1, y1), (x2, y2)) = (at(*ms1, *one), at(*ms2, *two));
-                        context.draw(&CanvasLine::new(x1, y1, x2, y2, curve.color));
-                    }
-                }
+                let points = curve.points.iter().map(|(ms, value)| Some(at(*ms, (*value)?)));
+                context.draw(&Trace { pen: curve.pen, points: points.collect() });
             }
         };
         let canvas = Canvas::default().marker(Marker::Braille).x_bounds([0.0, 1.0]);
@@ -198,40 +201,21 @@ impl Chart {
     }
 }
 
-impl Curve {
-    /// Returns dots along the curve, a few columns apart, however many values it has.
-    fn dots(&self, until_ms: u64, columns: usize) -> impl Iterator<Item = (u64, f64)> {
-        (0..columns).step_by(DOTS_APART).filter_map(move |column| {
-            let ms = until_ms.saturating_mul(column as u64) / columns.max(1) as u64;
-            let after = self.points.partition_point(|(at_ms, _)| *at_ms < ms);
-            let (at_ms, value) = *self.points.get(after)?;
-            let value = value?;
-            let Some((before_ms, Some(before))) = after.checked_sub(1).map(|i| self.points[i])
-            else {
-                return (at_ms == ms).then_some((ms, value));
-            };
-            let part = (ms - before_ms) as f64 / (at_ms - before_ms).max(1) as f64;
-            Some((ms, before + (value - before) * part))
-        })
-    }
-}
-
 impl Widget for Chart {
     fn render(self, area: Rect, buffer: &mut Buffer) {
         let area = area.intersection(buffer.area);
         if area.is_empty() {
             return;
         }
-        self.title(area.width).render(Rect { height: 1, ..area }, buffer);
+        let mut rest = area;
+        for line in self.title(area.width, area.height > CHART_HEIGHT_MIN) {
+            line.render(top(&mut rest, 1), buffer);
+        }
         if area.width < GUTTER + PLOT_WIDTH_MIN || area.height < CHART_HEIGHT_MIN {
             return;
         }
-        let plot = Rect {
-            x: area.x + GUTTER,
-            y: area.y + 1,
-            width: area.width - GUTTER,
-            height: area.height - 2,
-        };
+        bottom(&mut rest, 1);
+        let plot = Rect { x: rest.x + GUTTER, width: rest.width - GUTTER, ..rest };
         self.draw_curves(plot, buffer);
         self.draw_values(plot, buffer);
         self.draw_time(plot, buffer);
@@ -255,10 +239,6 @@ const GUTTER: u16 = 8;
 const PLOT_WIDTH_MIN: u16 = 8;
 /// The least height of a chart: a title, two lines, an axis.
 pub(crate) const CHART_HEIGHT_MIN: u16 = 4;
-/// The dots of braille in a cell's width.
-const DOTS_ACROSS: usize = 2;
-/// The dots from one dot of a dotted curve to the next.
-const DOTS_APART: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -286,13 +266,5 @@ mod tests {
         assert_eq!(round_time(95_000, Some(90_000)), 120_000, "users leave after the plan");
         assert_eq!(round_time(13 * 3_600_000, None), 24 * 3_600_000);
         assert_eq!(round_time(0, Some(0)), 1);
-    }
-
-    #[test]
-    fn a_dotted_curve_has_gaps_where_it_is_unknown() {
-        let points = vec![(10, Some(1.0)), (20, Some(3.0)), (30, None), (40, Some(5.0))];
-        let curve = Curve { color: Color::Gray, is_dotted: true, points };
-        let dots: Vec<_> = curve.dots(40, 24).collect();
-        assert_eq!(dots, [(10, 1.0), (15, 2.0), (20, 3.0)]);
     }
 }

@@ -6,6 +6,7 @@ use throng_base::units::{brief_count, brief_micros};
 use super::chart::{Chart, Curve, Legend, Scale, round_time};
 use super::model::TerminalModel;
 use super::operation::Operation;
+use super::pen::{Pen, PenStyle};
 use super::rows::{Row, RowLatency};
 
 /// Returns the charts, the first one first.
@@ -21,8 +22,8 @@ fn users(model: &TerminalModel) -> Chart {
         legend("connected", last.map(|row| count(row.connected)), FIRST),
     ];
     let curves = vec![
-        curve(model, INTENDED, true, of(|row| row.users)),
-        curve(model, FIRST, false, of(|row| row.connected)),
+        curve(model, INTENDED, of(|row| row.users)),
+        curve(model, FIRST, of(|row| row.connected)),
     ];
     chart(model, ["", ""], legends, curves, |most| Scale::linear(most.1))
 }
@@ -31,16 +32,16 @@ fn rates(model: &TerminalModel) -> Chart {
     let shown = model.operation();
     let mut legends = Vec::new();
     let mut curves = Vec::new();
-    let mut add = |operation: Operation, color: Color| {
+    let mut add = |operation: Operation, pen: Pen| {
         let of = move |row: &Row| rate(row, operation.done(&row.work));
         let due = move |row: &Row| rate(row, operation.due(&row.work)?);
         let last = model.last();
         let text = last.and_then(of).map(brief_count);
         let due_now = last.and_then(due).map(|due| format!(" of {}", brief_count(due)));
         let text = text.map(|text| text + &due_now.unwrap_or_default());
-        legends.push(legend(operation.plural(), text, color));
-        curves.push(curve(model, INTENDED, true, due));
-        curves.push(curve(model, color, false, of));
+        legends.push(legend(operation.plural(), text, pen));
+        curves.push(curve(model, INTENDED, due));
+        curves.push(curve(model, pen, of));
     };
     if shown != Operation::Connect {
         add(Operation::Connect, SECOND);
@@ -59,16 +60,16 @@ fn latency(model: &TerminalModel) -> Chart {
     };
     // A second without an answer has no latency: the last known one stays in the legend.
     let last = model.course.all().iter().rev().find_map(|row| row.latency(operation));
-    let parts: [(&str, LatencyValue, Color); 3] = [
+    let parts: [(&str, LatencyValue, Pen); 3] = [
         ("max", |latency| latency.max, THIRD),
         ("p99", |latency| latency.p99, SECOND),
         ("p50", |latency| latency.p50, FIRST),
     ];
     let mut legends = Vec::new();
-    for (name, value, color) in parts.iter().rev() {
-        legends.push(legend(name, last.map(|latency| brief_micros(value(latency))), *color));
+    for (name, value, pen) in parts.iter().rev() {
+        legends.push(legend(name, last.map(|latency| brief_micros(value(latency))), *pen));
     }
-    let curves = parts.map(|(_, value, color)| curve(model, color, false, of(value)));
+    let curves = parts.map(|(_, value, pen)| curve(model, pen, of(value)));
     let name = operation.name();
     let names = [&*format!("{name} latency"), name];
     chart(model, names, legends, curves.into(), |(least, most)| Scale::log(least, most))
@@ -90,14 +91,9 @@ fn chart(
     Chart { names: names.map(str::to_owned), legends, curves, until_ms, scale }
 }
 
-fn curve(
-    model: &TerminalModel,
-    color: Color,
-    is_dotted: bool,
-    value: impl Fn(&Row) -> Option<f64>,
-) -> Curve {
+fn curve(model: &TerminalModel, pen: Pen, value: impl Fn(&Row) -> Option<f64>) -> Curve {
     let points = model.course.all().iter().map(|row| (row.at_ms, value(row))).collect();
-    Curve { color, is_dotted, points }
+    Curve { pen, points }
 }
 
 /// Returns a rate of the row, unless the users were leaving.
@@ -105,8 +101,8 @@ fn rate(row: &Row, n: u64) -> Option<f64> {
     row.work.per_second(n).filter(|_| !row.is_leaving)
 }
 
-fn legend(name: &'static str, value: Option<String>, color: Color) -> Legend {
-    Legend { name, value: value.unwrap_or_else(|| "-".to_owned()), color }
+fn legend(name: &'static str, value: Option<String>, pen: Pen) -> Legend {
+    Legend { name, value: value.unwrap_or_else(|| "-".to_owned()), pen }
 }
 
 fn count(n: u64) -> String {
@@ -114,7 +110,7 @@ fn count(n: u64) -> String {
 }
 
 /// Colours that differ for the colour-blind too, on a dark and on a light ground.
-const FIRST: Color = Color::Cyan;
-const SECOND: Color = Color::Yellow;
-const THIRD: Color = Color::Magenta;
-const INTENDED: Color = Color::Gray;
+const FIRST: Pen = Pen { color: Color::Cyan, style: PenStyle::Solid };
+const SECOND: Pen = Pen { color: Color::Yellow, style: PenStyle::Dashed };
+const THIRD: Pen = Pen { color: Color::Magenta, style: PenStyle::Dotted };
+const INTENDED: Pen = Pen { color: Color::Gray, style: PenStyle::Dotted };

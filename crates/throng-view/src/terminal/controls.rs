@@ -2,7 +2,7 @@
 
 use throng_control::{ControlRequest, Verb};
 
-use super::key::Key;
+use super::key::TerminalKey as Key;
 use super::model::{Dialog, TerminalModel};
 
 /// What a key asks for, beyond another view of the same run.
@@ -18,7 +18,7 @@ pub enum ViewCommand {
 
 /// The keys, for the help: the key, and what it does.
 pub(crate) const KEYS: &[(&str, &str)] = &[
-    ("p", "pause: no user begins"),
+    ("p", "pause: the plan starts no user"),
     ("r", "resume"),
     ("+ -", "1 % more or fewer users"),
     ("↑ ↓", "10 % more or fewer users"),

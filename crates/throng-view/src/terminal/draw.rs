@@ -15,11 +15,12 @@ use super::charts::charts;
 use super::controls::CHARTS;
 use super::cut::{bottom, top};
 use super::figures::draw_figures;
-use super::look::FAINT;
 use super::model::{Dialog, TerminalModel};
 use super::panels::{
     draw_confirmation, draw_errors, draw_events, draw_help, draw_verdict, grade_color,
 };
+use super::style::FAINT;
+use crate::clip::cut;
 
 /// Draws the view.
 pub fn draw(frame: &mut Frame<'_>, model: &TerminalModel) {
@@ -183,8 +184,7 @@ fn at_both_ends(
     for span in &mut left {
         let width = span.width();
         if used + width > room {
-            let text: String = span.content.chars().take(room.saturating_sub(used)).collect();
-            span.content = text.into();
+            span.content = cut(&span.content, room.saturating_sub(used)).into();
         }
         used += span.width();
     }

@@ -8,9 +8,9 @@ use ratatui::widgets::Widget;
 use throng_base::units::{brief_count, brief_micros};
 
 use super::cut::top;
-use super::look::FAINT;
 use super::model::TerminalModel;
 use super::operation::Operation;
+use super::style::FAINT;
 
 /// A figure and its name.
 struct Figure {

@@ -1,8 +1,5 @@
 //! The keys of a terminal.
 
-/// The name of a key within views.
-pub use TerminalKey as Key;
-
 /// A key that was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalKey {
@@ -27,15 +24,15 @@ pub enum TerminalKey {
 }
 
 /// Returns the keys in what a terminal sent. Sequences of other keys are left out.
-pub(crate) fn keys(bytes: &[u8]) -> Vec<Key> {
+pub(crate) fn keys(bytes: &[u8]) -> Vec<TerminalKey> {
     let mut keys = Vec::new();
     let mut rest = bytes;
     while let Some((&first, after)) = rest.split_first() {
         let (key, after) = match first {
             ESCAPE => sequence(after),
-            b'\r' | b'\n' => (Some(Key::Enter), after),
-            b'\t' => (Some(Key::Tab), after),
-            1..=26 => (Some(Key::Control(char::from(first + b'a' - 1))), after),
+            b'\r' | b'\n' => (Some(TerminalKey::Enter), after),
+            b'\t' => (Some(TerminalKey::Tab), after),
+            1..=26 => (Some(TerminalKey::Control(char::from(first + b'a' - 1))), after),
             0..32 | 127 => (None, after),
             _ => character(rest),
         };
@@ -46,25 +43,25 @@ pub(crate) fn keys(bytes: &[u8]) -> Vec<Key> {
 }
 
 /// Returns the key of a sequence after its escape character, and the bytes after it.
-fn sequence(bytes: &[u8]) -> (Option<Key>, &[u8]) {
+fn sequence(bytes: &[u8]) -> (Option<TerminalKey>, &[u8]) {
     let Some((b'[' | b'O', after)) = bytes.split_first() else {
-        return (Some(Key::Escape), bytes);
+        return (Some(TerminalKey::Escape), bytes);
     };
     let Some(end) = after.iter().position(|byte| (0x40..=0x7e).contains(byte)) else {
         return (None, &[]);
     };
     let key = match after[end] {
-        b'A' => Some(Key::Up),
-        b'B' => Some(Key::Down),
-        b'C' => Some(Key::Right),
-        b'D' => Some(Key::Left),
+        b'A' => Some(TerminalKey::Up),
+        b'B' => Some(TerminalKey::Down),
+        b'C' => Some(TerminalKey::Right),
+        b'D' => Some(TerminalKey::Left),
         _ => None,
     };
     (key, &after[end + 1..])
 }
 
 /// Returns the first character of `bytes`, and the bytes after it.
-fn character(bytes: &[u8]) -> (Option<Key>, &[u8]) {
+fn character(bytes: &[u8]) -> (Option<TerminalKey>, &[u8]) {
     let length = match bytes[0] {
         0..0x80 => 1,
         0xc0..0xe0 => 2,
@@ -74,7 +71,7 @@ fn character(bytes: &[u8]) -> (Option<Key>, &[u8]) {
     };
     let (first, after) = bytes.split_at(length.min(bytes.len()));
     let text = std::str::from_utf8(first).unwrap_or_default();
-    (text.chars().next().map(Key::Char), after)
+    (text.chars().next().map(TerminalKey::Char), after)
 }
 
 const ESCAPE: u8 = 0x1b;
@@ -89,19 +86,19 @@ mod tests {
     fn letters_arrows_and_control_keys_are_read() {
         let read = keys(b"p+\x1b[A\x1bOB\x1b[1;5C\x1b[3~\x03\x1a\r\t\x7f\xc3\xa4");
         let expected = [
-            Key::Char('p'),
-            Key::Char('+'),
-            Key::Up,
-            Key::Down,
-            Key::Right,
-            Key::Control('c'),
-            Key::Control('z'),
-            Key::Enter,
-            Key::Tab,
-            Key::Char('ä'),
+            TerminalKey::Char('p'),
+            TerminalKey::Char('+'),
+            TerminalKey::Up,
+            TerminalKey::Down,
+            TerminalKey::Right,
+            TerminalKey::Control('c'),
+            TerminalKey::Control('z'),
+            TerminalKey::Enter,
+            TerminalKey::Tab,
+            TerminalKey::Char('ä'),
         ];
         assert_eq!(read, expected);
-        assert_eq!(keys(b"\x1b"), [Key::Escape]);
+        assert_eq!(keys(b"\x1b"), [TerminalKey::Escape]);
         assert_eq!(keys(b"\x1b["), [], "half a sequence");
     }
 

@@ -9,8 +9,8 @@ use throng_base::units::brief_count;
 use throng_report::Grade;
 
 use super::controls::KEYS;
-use super::look::FAINT;
 use super::model::TerminalModel;
+use super::style::FAINT;
 
 /// Draws how many errors of each kind there were, the most frequent first.
 pub(crate) fn draw_errors(model: &TerminalModel, area: Rect, buffer: &mut Buffer) {

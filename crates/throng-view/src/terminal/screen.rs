@@ -25,15 +25,15 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGCONT, SIGTSTP};
 use signal_hook::{flag, low_level};
 
-use super::key::{self, Key};
-use super::look::Look;
+use super::key::{self, TerminalKey as Key};
+use super::style::TerminalStyle;
 
 /// The alternate screen of this process's terminal. There is one at a time. Dropping it gives the
 /// terminal back, and so does a panic.
 #[derive(Debug)]
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
-    look: Look,
+    look: TerminalStyle,
     keys: VecDeque<Key>,
     /// Set after the process was stopped: meanwhile a shell used the terminal.
     is_continued: Arc<AtomicBool>,
@@ -60,7 +60,7 @@ impl Screen {
         flag::register(SIGCONT, Arc::clone(&is_continued))?;
         let out = BufWriter::with_capacity(FRAME_BYTES, io::stdout());
         let terminal = Terminal::new(CrosstermBackend::new(out))?;
-        let look = Look::of_environment();
+        let look = TerminalStyle::of_environment();
         enter()?;
         Ok(Self { terminal, look, keys: VecDeque::new(), is_continued, has_keys: true })
     }
@@ -151,6 +151,12 @@ pub fn restore() {
         let _ = execute!(io::stdout(), EndSynchronizedUpdate, LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
+}
+
+/// Returns the columns of the terminal that standard output is, if it is one.
+pub fn output_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 fn enter() -> io::Result<()> {

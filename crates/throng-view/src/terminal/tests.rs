@@ -13,12 +13,12 @@ use throng_report::{
     ServerSnapshot, Threshold,
 };
 
-use super::key::Key;
-use super::look::Look;
+use super::key::TerminalKey as Key;
+use super::style::TerminalStyle;
 use super::{TerminalModel, draw};
 
 /// Returns what a terminal of this size shows.
-fn shown(model: &TerminalModel, width: u16, height: u16, look: Look) -> String {
+fn shown(model: &TerminalModel, width: u16, height: u16, look: TerminalStyle) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let drawn = terminal.draw(|frame| {
         draw(frame, model);
@@ -112,14 +112,14 @@ fn a_run_at_the_sizes_of_terminals() {
     for (width, height) in [(80, 24), (120, 40), (200, 60), (40, 12), (60, 16)] {
         insta::assert_snapshot!(
             format!("run_{width}x{height}"),
-            shown(&model, width, height, Look::FULL)
+            shown(&model, width, height, TerminalStyle::FULL)
         );
     }
 }
 
 #[test]
 fn a_run_without_colors_and_unicode_is_ascii() {
-    let plain = Look { colors: false, unicode: false };
+    let plain = TerminalStyle { colors: false, unicode: false };
     let text = shown(&model(75), 120, 40, plain);
     assert!(text.is_ascii(), "{text}");
     insta::assert_snapshot!("run_120x40_ascii", text);
@@ -127,29 +127,29 @@ fn a_run_without_colors_and_unicode_is_ascii() {
 
 #[test]
 fn a_lab_shows_its_rows() {
-    insta::assert_snapshot!("lab_100x30", shown(&lab(), 100, 30, Look::FULL));
+    insta::assert_snapshot!("lab_100x30", shown(&lab(), 100, 30, TerminalStyle::FULL));
 }
 
 #[test]
 fn boxes_are_above_the_view() {
     let mut model = model(5);
     model.press(Key::Char('?'));
-    insta::assert_snapshot!("help_80x24", shown(&model, 80, 24, Look::FULL));
+    insta::assert_snapshot!("help_80x24", shown(&model, 80, 24, TerminalStyle::FULL));
     model.press(Key::Escape);
     model.press(Key::Char('s'));
-    assert!(shown(&model, 80, 24, Look::FULL).contains("Ramp down and report now?"));
+    assert!(shown(&model, 80, 24, TerminalStyle::FULL).contains("Ramp down and report now?"));
 }
 
 #[test]
 fn a_run_before_its_first_interval_and_one_that_ends_are_shown() {
-    let text = shown(&model(0), 80, 24, Look::FULL);
+    let text = shown(&model(0), 80, 24, TerminalStyle::FULL);
     assert!(text.contains("starting") && text.contains("2m left"), "{text}");
     let mut ending = model(75);
     let mut last = interval(76);
     let load = last.load.as_mut().unwrap();
     (load.phase, load.counters.connected) = (LEAVING.to_owned(), 3);
     ending.add(&last);
-    let text = shown(&ending, 80, 24, Look::FULL);
+    let text = shown(&ending, 80, 24, TerminalStyle::FULL);
     assert!(text.contains(LEAVING) && !text.contains(" left"), "{text}");
 }
 
@@ -159,14 +159,14 @@ fn a_paused_load_says_so() {
     let mut paused = interval(6);
     paused.load.as_mut().unwrap().paused = true;
     model.add(&paused);
-    assert!(shown(&model, 80, 24, Look::FULL).contains("paused, r resumes"));
+    assert!(shown(&model, 80, 24, TerminalStyle::FULL).contains("paused, r resumes"));
 }
 
 #[test]
 fn hostile_text_stays_text() {
     let mut model = model(1);
     model.note("\x1b[2J\x1b]0;title\x07 red");
-    let text = shown(&model, 120, 40, Look::FULL);
+    let text = shown(&model, 120, 40, TerminalStyle::FULL);
     assert!(!text.contains('\x1b') && text.contains(" red"), "{text}");
 }
 
@@ -174,13 +174,13 @@ fn hostile_text_stays_text() {
 fn the_operation_and_the_first_chart_can_be_chosen() {
     let mut model = model(5);
     for operation in ["message", "connect", "message"] {
-        let text = shown(&model, 120, 40, Look::FULL);
+        let text = shown(&model, 120, 40, TerminalStyle::FULL);
         assert!(text.contains(&format!("{operation} latency")), "{text}");
         model.press(Key::Char('o'));
     }
-    assert!(shown(&model, 40, 14, Look::FULL).contains("connected 821"));
+    assert!(shown(&model, 40, 14, TerminalStyle::FULL).contains("connected 821"));
     model.press(Key::Tab);
-    assert!(shown(&model, 40, 14, Look::FULL).contains("per second "));
+    assert!(shown(&model, 40, 14, TerminalStyle::FULL).contains("per second "));
 }
 
 fn any_interval() -> impl Strategy<Value = Interval> {
@@ -225,7 +225,7 @@ proptest! {
         for key in keys.chars() {
             model.press(if key == '\t' { Key::Tab } else { Key::Char(key) });
         }
-        let look = Look { colors: is_full, unicode: is_full };
+        let look = TerminalStyle { colors: is_full, unicode: is_full };
         let _ = shown(&model, width, height, look);
     }
 }
@@ -234,7 +234,7 @@ proptest! {
 fn a_pause_delays_the_end() {
     let mut model = model(60);
     let first_line = |model: &TerminalModel| {
-        shown(model, 80, 24, Look::FULL).lines().next().unwrap_or_default().to_owned()
+        shown(model, 80, 24, TerminalStyle::FULL).lines().next().unwrap_or_default().to_owned()
     };
     let of = |seconds| format!(" of {}", show_duration(Duration::from_secs(seconds)));
     assert!(first_line(&model).ends_with(&of(120)), "{}", first_line(&model));

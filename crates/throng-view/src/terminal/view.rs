@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError};
+use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -14,28 +14,21 @@ use throng_report::Interval;
 use super::controls::ViewCommand;
 use super::draw::draw;
 use super::model::TerminalModel;
+use super::queue::{ViewInput, ViewReceiver, ViewSender, view_queue};
 use super::screen::Screen;
 use super::steering::Steering;
 
 /// A live view. Closing it gives the terminal back, and so does dropping it.
 ///
-/// Its thread is never waited for by those that feed it: what does not fit into its queue is left
-/// out, and later intervals, whose counters are totals, make up for it.
+/// Those that feed it never wait for its thread. When a terminal takes nothing for a while, the
+/// view leaves out intervals: their latencies and events are then missing in its charts and in its
+/// verdict so far, but in no rate, because counters are totals. The run file has all of them.
 #[derive(Debug)]
 pub struct TerminalView {
     /// Absent when the view has ended.
-    input: Mutex<Option<SyncSender<ViewInput>>>,
+    input: Mutex<Option<ViewSender>>,
     kept: Mutex<KeptLines>,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// What a view shows next.
-enum ViewInput {
-    Interval(Box<Interval>),
-    Note(String),
-    Row { name: String, number: usize, of: usize, seconds: u64 },
-    Load(Box<RunContent>),
-    Control(Arc<dyn ControlTarget>),
 }
 
 /// The events and notes that are printed when the view is over.
@@ -51,7 +44,7 @@ impl TerminalView {
     /// # Errors
     /// The terminal cannot be set up, or the thread not be started.
     pub fn open(model: TerminalModel, interrupt: impl Fn() + Send + 'static) -> io::Result<Self> {
-        let (input, received) = mpsc::sync_channel(INPUTS_MAX);
+        let (input, received) = view_queue();
         let mut screen = Screen::open()?;
         let steering = Steering::start()?;
         let view = ViewLoop { model, received, steering, clock: RunClock::start() };
@@ -113,7 +106,7 @@ impl TerminalView {
 
     fn send(&self, input: ViewInput) {
         if let Some(sender) = &*lock(&self.input) {
-            let _ = sender.try_send(input);
+            sender.send(input);
         }
     }
 
@@ -140,7 +133,7 @@ impl Drop for TerminalView {
 /// The state of the view's thread.
 struct ViewLoop {
     model: TerminalModel,
-    received: Receiver<ViewInput>,
+    received: ViewReceiver,
     steering: Steering,
     clock: RunClock,
 }
@@ -237,7 +230,5 @@ const DRAW_EVERY: Duration = Duration::from_millis(200);
 const VERDICT_EVERY: Duration = Duration::from_secs(3);
 /// … which is also at least this multiple of what one takes.
 const VERDICT_COST_PART: u32 = 50;
-/// The most intervals and notes that wait for the view's thread.
-const INPUTS_MAX: usize = 64;
 /// The most events that are printed when the view is over.
 const LINES_MAX: usize = 1_000;

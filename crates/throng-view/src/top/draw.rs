@@ -5,10 +5,11 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
+use throng_report::render::escape;
 
-use super::escape::escape;
-use super::list::{TopList, cut};
+use super::list::TopList;
 use super::{TopView, help, lists};
+use crate::clip::cut;
 
 pub(super) fn draw(view: &TopView, frame: &mut Frame<'_>) {
     let parts = [Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)];

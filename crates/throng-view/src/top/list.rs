@@ -1,10 +1,10 @@
 //! A list of a view: columns, of which a narrow terminal shows the most important ones.
 
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use throng_report::render::{Align, Table};
+use ratatui::text::Line;
+use throng_report::render::{Align, Table, escape};
 
-use super::escape::escape;
+use crate::clip::{cut, width_of};
 
 /// A list with a head. Its cells are safe for a terminal.
 #[derive(Debug)]
@@ -141,31 +141,6 @@ impl TopList {
 fn total(columns: &[(usize, usize)]) -> usize {
     let gaps = columns.len().saturating_sub(1) * GAP.len();
     columns.iter().map(|(_, width)| width).sum::<usize>() + gaps
-}
-
-/// Returns how many columns of a terminal `text` takes.
-fn width_of(text: &str) -> usize {
-    Span::raw(text).width()
-}
-
-/// Cuts `text` to `width` columns.
-pub(super) fn cut(text: &str, width: usize) -> String {
-    if width_of(text) <= width {
-        return text.to_owned();
-    }
-    let mut short = String::new();
-    let mut used = 1;
-    for c in text.chars() {
-        used += width_of(c.encode_utf8(&mut [0; 4]));
-        if used > width {
-            break;
-        }
-        short.push(c);
-    }
-    if width > 0 {
-        short.push('…');
-    }
-    short
 }
 
 /// The space between two columns.

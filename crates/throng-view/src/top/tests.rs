@@ -93,8 +93,9 @@ fn view() -> TopView {
     let mut before = look();
     before.topics[0].publications = 9_000;
     before.topics.pop();
-    view.add(before, None);
-    view.add(look(), Some(Duration::from_secs(1)));
+    let began = Instant::now();
+    view.add(before, began);
+    view.add(look(), began + Duration::from_secs(1));
     view
 }
 
@@ -131,7 +132,7 @@ fn a_silent_core_and_an_incomplete_look_say_so() {
     (look.topics_are_largest, look.busy_missed_bytes_max) = (false, 40_960);
     look.slow.clear();
     let mut view = TopView::default();
-    view.add(look, None);
+    view.add(look, Instant::now());
     insta::assert_snapshot!("silent", shown(&view, 100, 30));
 }
 
@@ -149,7 +150,7 @@ fn hostile_names_reach_no_terminal() {
 fn keys_freeze_sort_explain_and_quit() {
     let mut view = view();
     assert_eq!(view.press(Key::Char(' ')), TopAction::Continue);
-    view.add(ServerInspection::default(), Some(Duration::from_secs(1)));
+    view.add(ServerInspection::default(), Instant::now());
     let frozen = shown(&view, 100, 30);
     assert!(frozen.contains("FROZEN") && frozen.contains("rooms:lobby"), "{frozen}");
     view.press(Key::Char('p'));
@@ -169,6 +170,25 @@ fn keys_freeze_sort_explain_and_quit() {
     assert!(shown(&view, 100, 24).contains("did not answer"));
     assert_eq!(view.press(Key::Char('q')), TopAction::Quit);
     assert_eq!(view.press(Key::Control('c')), TopAction::Quit);
+}
+
+#[test]
+fn rates_after_a_freeze_are_those_since_the_look_that_is_shown() {
+    let began = Instant::now();
+    let at = |seconds, publications| {
+        let mut look = look();
+        look.topics[0].publications = publications;
+        (look, began + Duration::from_secs(seconds))
+    };
+    let mut view = TopView::default();
+    let add = |view: &mut TopView, (look, now)| view.add(look, now);
+    add(&mut view, at(0, 1_000));
+    view.press(Key::Char(' '));
+    // This one was on its way.
+    add(&mut view, at(1, 1_100));
+    view.press(Key::Char(' '));
+    add(&mut view, at(10, 2_000));
+    assert_eq!(view.publications_per_s.get("rooms:lobby"), Some(&100.0));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use throng_report::Interval;
 
 use super::plan::RunPlan;
 use crate::dashboard::LivePage;
-use crate::metrics::{RunEndpoint, observing};
+use crate::metrics::RunEndpoint;
 use crate::progress::Progress;
 
 /// The displays of a run: a view or lines, the live page, and metrics.
@@ -32,7 +32,12 @@ impl RunDisplays {
     /// Returns the recorder's callback, which shows each interval.
     pub(super) fn callback(&self) -> impl FnMut(&Interval, Option<&Interval>) + Send + 'static {
         let metrics = self.metrics.as_ref().map(|served| Arc::clone(&served.metrics));
-        observing(metrics, self.page.before(self.progress.callback()))
+        let (feed, progress) = (self.page.feed().cloned(), self.progress.clone());
+        move |interval, previous| {
+            metrics.iter().for_each(|metrics| metrics.add(interval));
+            feed.iter().for_each(|feed| feed.interval(interval));
+            progress.show(interval, previous);
+        }
     }
 
     /// Lets the keys of the view and the buttons of the page steer the run.

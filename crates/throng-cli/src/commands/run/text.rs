@@ -13,7 +13,7 @@ use super::{calibrate, preflight};
 pub(super) fn beginning(plan: &RunPlan, server: Option<&ObservedServer>) -> String {
     let capacity = &plan.load.capacity;
     let mut text = format!(
-        "{}: {} connections at most, {}; room for {}",
+        "{}: {} connections at most by the plan, {}; room for {}",
         plan.target,
         show_count(capacity.demand.connections),
         show_duration(plan.load.length),

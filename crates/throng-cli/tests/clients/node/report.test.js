@@ -54,12 +54,12 @@ thresholds:
   - errors < 1
 `)
   const file = runFile = join(place, "run.jsonl")
-  // The run misses a threshold, so it does not exit with 0.
-  await run(THRONG, ["run", scenario, "--record", file]).catch(error => assert.equal(error.code, 1, error.stderr))
+  // The run misses a threshold, so it does not exit with 0; on a busy machine it may be invalid.
+  await run(THRONG, ["run", scenario, "--record", file]).catch(error => assert.ok([1, 3].includes(error.code), error.stderr))
   await server.stop()
   summary = JSON.parse((await run(THRONG, ["report", file, "--json"]).catch(error => error)).stdout)
   report = join(place, "report.html")
-  await run(THRONG, ["report", file, "-o", report]).catch(error => assert.equal(error.code, 1, error.stderr))
+  await run(THRONG, ["report", file, "-o", report]).catch(error => assert.ok([1, 3].includes(error.code), error.stderr))
   browser = await chromium.launch({
     executablePath: CHROMIUM,
     args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",

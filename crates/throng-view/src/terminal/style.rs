@@ -8,17 +8,17 @@ use ratatui::style::{Color, Style};
 /// The style of what is there to be looked up, and not to be seen first.
 pub const FAINT: Style = Style::new().fg(Color::DarkGray);
 
-/// The look of a terminal. Views draw with colours and in Unicode, and [`Look::apply`] takes away
-/// what the terminal lacks.
+/// The look of a terminal. Views draw with colours and in Unicode, and [`TerminalStyle::apply`]
+/// takes away what the terminal lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct TerminalStyle {
     /// Whether to use colours: there is no `NO_COLOR` (<https://no-color.org>).
     pub colors: bool,
     /// Whether the terminal shows Unicode.
     pub unicode: bool,
 }
 
-impl Look {
+impl TerminalStyle {
     /// The look of most terminals.
     pub const FULL: Self = Self { colors: true, unicode: true };
 
@@ -59,6 +59,8 @@ fn to_ascii(cell: &mut Cell) {
     cell.set_char(match symbol {
         BRAILLE_FIRST..=BRAILLE_LAST => dots(symbol),
         '─' => '-',
+        '╌' => '~',
+        '┈' => ':',
         '━' | '╸' => '=',
         '│' | '┤' | '├' => '|',
         '└' | '┌' | '┐' | '┘' | '╭' | '╮' | '╰' | '╯' => '+',
@@ -98,16 +100,16 @@ const BRAILLE_LAST: char = '\u{28ff}';
 mod tests {
     use super::*;
 
-    fn of(variables: &[(&str, &str)]) -> Look {
-        Look::of(|name| {
+    fn of(variables: &[(&str, &str)]) -> TerminalStyle {
+        TerminalStyle::of(|name| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         })
     }
 
     #[test]
     fn the_first_of_the_locales_variables_decides() {
-        assert_eq!(of(&[("LANG", "en_US.UTF-8")]), Look::FULL);
-        assert_eq!(of(&[("LC_CTYPE", "C.utf8"), ("LANG", "C")]), Look::FULL);
+        assert_eq!(of(&[("LANG", "en_US.UTF-8")]), TerminalStyle::FULL);
+        assert_eq!(of(&[("LC_CTYPE", "C.utf8"), ("LANG", "C")]), TerminalStyle::FULL);
         assert!(!of(&[("LC_ALL", "C"), ("LANG", "en_US.UTF-8")]).unicode);
         assert!(!of(&[]).unicode);
         assert!(!of(&[("LANG", "C.UTF-8"), ("TERM", "linux")]).unicode);
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn every_character_becomes_ascii() {
-        let plain = Look { colors: false, unicode: false };
+        let plain = TerminalStyle { colors: false, unicode: false };
         let braille: String = (0x2800..=0x28ff).filter_map(char::from_u32).collect();
         let mut buffer = Buffer::with_lines([format!("12 µs → ━╸ │ ä {braille}")]);
         buffer.content.iter_mut().for_each(|cell| cell.fg = Color::Cyan);

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::live_run::LiveRun;
 
 /// The present run, and the number of its readers.
-pub(super) struct Shared {
+pub(super) struct DashboardStore {
     state: Mutex<DashboardState>,
     /// Changes with each update, and wakes the readers' streams.
     changes: watch::Sender<u64>,
@@ -29,7 +29,7 @@ pub(super) struct DashboardState {
     readers: usize,
 }
 
-impl Shared {
+impl DashboardStore {
     pub(super) fn new(waiting: &str) -> Self {
         let waiting = waiting.to_owned();
         let state = DashboardState { run: None, waiting, is_over: false, readers: 0 };
@@ -107,9 +107,9 @@ impl DashboardState {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for DashboardStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
+        f.debug_struct("DashboardStore").finish_non_exhaustive()
     }
 }
 

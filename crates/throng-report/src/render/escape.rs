@@ -1,8 +1,8 @@
-//! Text of clients, made safe for a terminal.
+//! Text from outside, made safe for a terminal.
 
 /// Returns `text` with escapes in place of what a terminal would obey or not show: control
 /// characters, and those that change the direction of text or have no width.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || is_invisible(c) {
