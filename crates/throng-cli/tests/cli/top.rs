@@ -56,10 +56,8 @@ fn what_cannot_be_inspected_is_refused_with_a_reason() {
 fn the_server_of_a_calibration_does_not_hide_the_only_other_one() {
     let place = TestDir::new();
     let server = place.serve(&["ok"]);
-    place.write(
-        "stay.yaml",
-        &server.scenario("[{hold: {users: 1, for: 1s}}]", "[connect, {send: a}, {expect: ok}]"),
-    );
+    place
+        .write("stay.yaml", &server.scenario("[{ramp: {to: 1, over: 100ms}}]", "[connect, close]"));
     let run = place.start(&["run", "stay.yaml", "--calibrate", "1m"]);
     eventually("the calibration's server runs", || {
         let text = place.throng(&["ctl", "list"]).stdout;

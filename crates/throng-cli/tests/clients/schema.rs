@@ -1,8 +1,8 @@
-//! `throng schema`, checked by ajv, a validator of JSON Schema in Node.
+//! `throng schema` and the schema of the diagnosis, checked by ajv, a validator of JSON Schema in Node.
 
 use crate::tools::{Tool, node_test};
 
 #[test]
-fn editors_find_examples_good_and_mistakes_bad() {
+fn editors_and_programs_find_what_the_schemas_say() {
     node_test("schema.test.js", &Tool::packages());
 }

@@ -1,11 +1,13 @@
-// The schema of `throng schema`, as an editor uses it.
+// The schemas of scenarios, as an editor uses it, and of the diagnosis, as a program reads it.
 
 import assert from "node:assert/strict"
-import { execFileSync } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
+import { execFileSync, spawnSync } from "node:child_process"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { test } from "node:test"
 import Ajv from "ajv"
+import Ajv2020 from "ajv/dist/2020.js"
 import { parse } from "yaml"
 
 const ROOT = new URL("../../../../../", import.meta.url).pathname
@@ -43,5 +45,25 @@ test("what an editor can see is marked", () => {
     "rate-without-unit", "hold-without-time", "transaction-without-name", "user-and-users",
     "every-with-period-and-rate", "on-error-unknown", "join-without-topic", "probe-not-a-list"]) {
     assert.ok(marked.has(name), `${name} is not marked; these are: ${[...marked].join(", ")}`)
+  }
+})
+
+test("a diagnosis is what its schema says", () => {
+  const folder = mkdtempSync(join(tmpdir(), "throng-schema-"))
+  try {
+    const file = join(ROOT, "docs/schema/diagnosis.json")
+    const valid = new Ajv2020({ allErrors: true }).compile(JSON.parse(readFileSync(file, "utf8")))
+    // Nothing listens there, which is a finding.
+    const scenario = join(folder, "closed.yaml")
+    writeFileSync(scenario, "target: tcp://127.0.0.1:1\nload: [ramp: {to: 10, over: 300ms}]\nuser: [connect, close]\n")
+    const args = ["run", scenario, "--no-calibrate", "--no-record", "--json", "-"]
+    const run = spawnSync(process.env.THRONG, args, { encoding: "utf8" })
+    const { diagnosis } = JSON.parse(run.stdout)
+    assert.equal(diagnosis.findings[0]?.id, "server_lost")
+    assert.ok(valid(diagnosis), JSON.stringify(valid.errors, null, 1))
+    assert.ok(!valid({ ...diagnosis, verdict: 1 }))
+    assert.ok(!valid({ ...diagnosis, findings: [{ ...diagnosis.findings[0], side: "elsewhere" }] }))
+  } finally {
+    rmSync(folder, { recursive: true })
   }
 })
