@@ -1,4 +1,4 @@
-//! `throng schema` and the schema of the diagnosis, checked by ajv, a validator of JSON Schema in Node.
+//! `throng schema` and the schema of the diagnosis, checked by ajv, a validator in Node.
 
 use crate::tools::{Tool, node_test};
 
