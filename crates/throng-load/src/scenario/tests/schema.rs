@@ -63,7 +63,7 @@ user: [connect, receive: {until: a}, send: {hex: aa}]
     "
 target: ws://h:1/
 load: [ramp: {to: 1, over: 1s}]
-user: [connect, expect: {one_of: [text: a], capture: {b: {regex: c}}}]
+user: [connect, expect: {one_of: [text: a, text: b], capture: {b: {regex: c}}}]
 ",
 ];
 
@@ -94,6 +94,12 @@ fn the_schema_has_the_keys_of_the_reader_and_no_others() {
         assert_eq!(known, keys, "{what}");
         seen.insert(name);
     }
+    // The `rate` of arrivals has the keys of that of turns, but lasts as long as its phase.
+    let arrivals = definitions["arrival-rate"]["properties"].as_object().expect("it has keys");
+    let turns = definitions["turn-rate"]["properties"].as_object().expect("it has keys");
+    let shared = turns.keys().filter(|key| *key != "over");
+    assert!(arrivals.keys().eq(shared), "{arrivals:?}");
+    seen.insert("arrival-rate".to_owned());
     let mappings = definitions.iter().filter(|(_, it)| it.get("properties").is_some());
     let unseen: Vec<_> = mappings.filter(|(name, _)| !seen.contains(*name)).collect();
     assert!(unseen.is_empty(), "no scenario has {unseen:#?}");
