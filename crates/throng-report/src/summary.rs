@@ -55,12 +55,13 @@ pub use foreign::ServerCosts;
 pub(crate) use growth::GrowthFold;
 pub use memory::MEMORY_CONNECTIONS_MIN;
 pub(crate) use rates::Step;
+pub use server::ServerSummary;
 pub use step_summary::StepSummary;
 
 use crate::runfile::{ReadError, RunEndReason, RunFile, RunFileReader};
 use crate::{
     ClassCounters, ExchangeSummary, Grade, LatencySummary, LatencyTotal, ProbeCounters,
-    ProbeReport, ServerCounters, Tally, Validity,
+    ProbeReport, Tally, Validity,
 };
 
 /// The schema of [`Summary`] in JSON.
@@ -410,33 +411,6 @@ pub struct MachineSummary {
     pub cpu_us_per_connect: Option<f64>,
     /// CPU time of all programs per message, in microseconds.
     pub cpu_us_per_message: Option<f64>,
-}
-
-/// The server's counters, and the resources that it used.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ServerSummary {
-    /// The accept topology.
-    pub accept: String,
-    /// The name of the handler.
-    pub handler: String,
-    /// The number of event loops.
-    pub cores: u64,
-    /// The counters of this run; gauges as of the end, maxima of the whole run.
-    #[serde(flatten)]
-    pub counters: ServerCounters,
-    /// The most connections open at the end of an interval.
-    pub open_most: u64,
-    /// Failed accepts by errno.
-    pub accept_errors: Tally,
-    /// CPU per accepted connection, in microseconds.
-    pub cpu_us_per_connection: Option<f64>,
-    /// CPU per message received, in microseconds.
-    pub cpu_us_per_message: Option<f64>,
-    /// Resident memory per open connection.
-    pub rss_bytes_per_connection: Option<f64>,
-    /// CPUs that it kept busy on average.
-    pub cpu_cores_used: Option<f64>,
 }
 
 /// The shortest wait that counts as overdue, in microseconds; …

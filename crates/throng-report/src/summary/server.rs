@@ -1,9 +1,37 @@
 //! The server's part of a summary.
 
-use super::ServerSummary;
+use serde::{Deserialize, Serialize};
+
 use super::memory::MemoryFold;
 use super::rates::{Step, cores_used, cost};
-use crate::{Merge, ServerSnapshot};
+use crate::{Merge, ServerCounters, ServerSnapshot, Tally};
+
+/// The server's counters, and the resources that it used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerSummary {
+    /// The accept topology.
+    pub accept: String,
+    /// The name of the handler.
+    pub handler: String,
+    /// The number of event loops.
+    pub cores: u64,
+    /// The counters of this run; gauges as of the end, maxima of the whole run.
+    #[serde(flatten)]
+    pub counters: ServerCounters,
+    /// The most connections open at the end of an interval.
+    pub open_most: u64,
+    /// Failed accepts by errno.
+    pub accept_errors: Tally,
+    /// CPU per accepted connection, in microseconds.
+    pub cpu_us_per_connection: Option<f64>,
+    /// CPU per message received, in microseconds.
+    pub cpu_us_per_message: Option<f64>,
+    /// Resident memory per open connection.
+    pub rss_bytes_per_connection: Option<f64>,
+    /// CPUs that it kept busy on average.
+    pub cpu_cores_used: Option<f64>,
+}
 
 /// The server's snapshots so far; it may have restarted in between.
 #[derive(Debug)]
@@ -12,8 +40,8 @@ pub(super) struct ServerFold {
     first: ServerSnapshot,
     last: ServerSnapshot,
     /// The counters of the previous processes in this run.
-    before: crate::ServerCounters,
-    errors_before: crate::Tally,
+    before: ServerCounters,
+    errors_before: Tally,
     memory: MemoryFold,
     registry_mailbox_most: u64,
 }
@@ -46,7 +74,7 @@ impl ServerFold {
         self.last = server.clone();
     }
 
-    fn counters(&self) -> crate::ServerCounters {
+    fn counters(&self) -> ServerCounters {
         let mut counters = self.before.clone();
         counters.merge(&self.last.counters.since(&self.first.counters));
         counters.open = self.last.counters.open;
@@ -55,7 +83,7 @@ impl ServerFold {
         counters
     }
 
-    fn accept_errors(&self) -> crate::Tally {
+    fn accept_errors(&self) -> Tally {
         let mut errors = self.errors_before.clone();
         for (errno, n) in &self.last.accept_errors.0 {
             errors.add(errno, n.saturating_sub(self.first.accept_errors.get(errno)));
