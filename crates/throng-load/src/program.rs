@@ -343,6 +343,11 @@ impl Program {
         &self.tables
     }
 
+    /// Replaces the data files by others with the same names and columns.
+    pub(crate) fn set_tables(&mut self, tables: Vec<DataTable>) {
+        self.tables = tables;
+    }
+
     /// Returns the parts of a sent message that its user stores.
     pub fn sent_parts(&self) -> &[SentPart] {
         &self.sent_parts

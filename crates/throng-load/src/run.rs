@@ -2,8 +2,10 @@
 
 mod collect;
 mod first_errors;
+mod once;
 mod probes;
 mod shortages;
+mod solo;
 mod trial;
 
 use std::fmt;
@@ -28,7 +30,9 @@ use crate::scenario::{Phase, Reach, Scenario, Target, outline, phase_name};
 use crate::source::SourcePlan;
 use crate::steps::send::SEND_BYTES_MAX;
 pub use collect::Collector;
+pub use once::{OnceError, set_up, tear_down};
 use shortages::Shortages;
+pub use solo::{SoloEnd, SoloRun};
 pub use trial::Trial;
 
 /// Options of a run that the command line may set.

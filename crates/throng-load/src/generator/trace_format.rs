@@ -88,7 +88,7 @@ impl TraceFormat<'_> {
 
     fn event(&self, event: &TraceEvent<'_>) -> Vec<String> {
         match event {
-            TraceEvent::OpBegun => Vec::new(),
+            TraceEvent::OpBegun | TraceEvent::Stored(_) => Vec::new(),
             TraceEvent::Sent(payload) => self.payload('>', payload),
             TraceEvent::Received(payload) => self.payload('<', payload),
             TraceEvent::Kept => one("  kept for the next expect: no step waits for it yet"),

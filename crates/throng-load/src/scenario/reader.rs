@@ -25,6 +25,8 @@ pub(crate) struct Reader<'s> {
     pub(super) step_names: StepNames,
     /// False if only a part of the scenario is read: a threshold may have the name of any step.
     pub(super) knows_steps: bool,
+    /// Key of the list of steps that is read, if one user takes them once.
+    pub(super) once: Option<&'static str>,
     /// Kind of the step that is read, if such steps may have a name; and the name.
     named: Option<(&'static str, Option<String>)>,
     /// Names that variables may use here.
@@ -67,6 +69,7 @@ impl<'s> Reader<'s> {
             protocol: Protocol::Tcp,
             step_names: StepNames::default(),
             knows_steps: true,
+            once: None,
             named: None,
             names: VariableNames::default(),
             #[cfg(test)]

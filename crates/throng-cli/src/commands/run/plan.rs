@@ -6,7 +6,6 @@ use throng_doctor::preflight::Preflight;
 use throng_lab::header::run_header;
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Diagnostics, Reach, Scenario, Target};
-use throng_report::Threshold;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
 use super::flags::Run;
@@ -18,7 +17,9 @@ use crate::{Failure, output};
 pub(super) struct RunPlan {
     pub(super) target: Target,
     pub(super) load: LoadPlan,
-    pub(super) thresholds: Vec<Threshold>,
+    pub(super) scenario: Scenario,
+    /// Options from which `load` was made.
+    pub(super) options: LoadOptions,
     pub(super) header: RunHeader,
     /// The check of this machine's limits.
     pub(super) preflight: Preflight,
@@ -58,7 +59,7 @@ impl RunPlan {
         header.capacity = header
             .capacity
             .map(|capacity| preflight.holds().map_or(capacity, |holds| holds.min(capacity)));
-        Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight })
+        Ok(Self { target, load, scenario, options, header, preflight })
     }
 }
 

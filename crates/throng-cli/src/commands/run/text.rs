@@ -49,7 +49,7 @@ pub(super) fn plan(plan: &RunPlan) -> String {
     if let Some(probe) = load.program().probe() {
         table.row(["probe".to_owned(), describe_probe(probe)]);
     }
-    for threshold in &plan.thresholds {
+    for threshold in &plan.scenario.thresholds {
         table.row(["threshold", threshold.text()]);
     }
     table.row(["cores".to_owned(), capacity.cores.to_string()]);

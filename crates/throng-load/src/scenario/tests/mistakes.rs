@@ -6,6 +6,7 @@ mod channels;
 mod flow;
 mod load;
 mod names;
+mod once;
 mod probe;
 mod steps;
 mod websocket;
@@ -106,7 +107,7 @@ error: unknown key `taget` in a scenario
 1 | taget: tcp://h:1
   | ^^^^^ did you mean `target`?
   |
-  = help: expected one of: `target`, `protocol`, `data`, `load`, `user`, `users`, `on_error`, `probe`, `thresholds`, `params`, `lab`
+  = help: expected one of: `target`, `protocol`, `data`, `load`, `setup`, `user`, `users`, `on_error`, `teardown`, `probe`, `thresholds`, `params`, `lab`
 "#);
 }
 
