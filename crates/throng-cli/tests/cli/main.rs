@@ -14,6 +14,7 @@ mod help;
 mod hostile;
 mod metrics;
 mod named;
+mod once;
 mod plan;
 mod process;
 mod refuse;

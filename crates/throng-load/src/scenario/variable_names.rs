@@ -113,7 +113,8 @@ impl VariableNames {
         {
             return Ok(Variable::Text("".into()));
         }
-        if self.steps != StepOwner::Setup && self.set_up.iter().flatten().any(|known| known == name) {
+        if self.steps != StepOwner::Setup && self.set_up.iter().flatten().any(|known| known == name)
+        {
             return Err(NameError::Other {
                 title: format!("`{name}` has no value here"),
                 label: format!("`setup` stores it: write ${{setup.{name}}}"),
