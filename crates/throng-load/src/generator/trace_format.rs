@@ -215,11 +215,15 @@ impl TraceFormat<'_> {
             Op::ExpectMessage { pattern, .. } => {
                 self.program.pattern(pattern).difference(message, self.excerpt())
             }
-            _ => format!(
-                "expected {}, received {}",
-                self.program.describe_expected(pc, self.excerpt()),
-                self.excerpt().bytes(message.bytes())
-            ),
+            _ => {
+                let missing = self.program.missing_capture(pc, message.bytes());
+                format!(
+                    "expected {}, received {}{}",
+                    self.program.describe_expected(pc, self.excerpt()),
+                    self.excerpt().bytes(message.bytes()),
+                    missing.map(|missing| format!(": {missing}")).unwrap_or_default()
+                )
+            }
         }
     }
 
