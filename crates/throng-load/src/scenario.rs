@@ -78,7 +78,7 @@ pub struct Scenario {
     /// Steps that one user takes before the load begins.
     pub setup: Option<Setup>,
     /// Steps that one user takes after the load.
-    pub teardown: Option<Class>,
+    pub teardown: Option<Vec<Step>>,
     /// Probe that is sent to all subscribers at regular intervals.
     pub probe: Option<Probe>,
     /// Thresholds that the run must meet.
@@ -174,7 +174,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     let load = load.and_then(|node| load::read(reader, node, folder));
     let setup = match fields.get("setup") {
         None => Some(None),
-        Some(node) => once::read_setup(reader, node).map(Some),
+        Some(node) => once::read_setup(reader, node, STEPS).map(Some),
     };
     let on_error = fields.get("on_error");
     let classes = match (fields.get("user"), fields.get("users")) {
@@ -220,7 +220,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     };
     let teardown = match fields.get("teardown") {
         None => Some(None),
-        Some(node) => once::read_teardown(reader, node).map(Some),
+        Some(node) => once::read_teardown(reader, node, STEPS).map(Some),
     };
     let load = load?;
     if let Some(node) = fields.get("data") {

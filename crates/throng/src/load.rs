@@ -103,7 +103,8 @@ impl Load {
     /// Runs the load to its end, and returns its summary, its thresholds and its diagnosis.
     ///
     /// # Errors
-    /// The load did not start, or the scenario's `setup` or `teardown` failed. What goes wrong later stands in the summary.
+    /// The load did not start, or the scenario's `setup` or `teardown` failed. What goes wrong in
+    /// the load stands in the summary.
     pub fn run(self) -> Result<Outcome> {
         let (source, name) = self.source.read()?;
         let mut scenario = Scenario::parse(&source, &name)

@@ -199,5 +199,5 @@ Examples:
 Exit codes:
   0  no step failed
   1  a step failed
-  2  the scenario has mistakes, or the trial could not start
+  2  the scenario has mistakes, the trial could not start, or `setup` or `teardown` failed
   4  --for, Ctrl-C or SIGTERM ended it before the last step";

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::plan::{LoadError, LoadOptions, LoadPlan};
 use super::solo::{self, SoloEnd, SoloRun};
-use super::{LoadError, LoadOptions, LoadPlan};
-use crate::scenario::{Class, Scenario};
+use crate::scenario::{Class, OnError, Scenario, Step};
 
 /// Reason why `setup` or `teardown` did not take all its steps.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub enum OnceError {
     /// It did not end well.
     Ended {
         /// Key of the steps.
-        key: String,
+        key: &'static str,
         /// The way in which it ended; not [`SoloEnd::Finished`].
         end: SoloEnd,
         /// What its user did and saw.
@@ -33,8 +33,8 @@ pub fn set_up(
     options: &LoadOptions,
     is_interrupted: impl FnMut() -> bool,
 ) -> Result<(), OnceError> {
-    let Some(setup) = scenario.setup.clone() else { return Ok(()) };
-    let stored = take_steps(scenario, &setup.class, options, is_interrupted)?;
+    let Some(setup) = &scenario.setup else { return Ok(()) };
+    let stored = take_steps("setup", scenario, &setup.steps, options, is_interrupted)?;
     scenario.fill_setup(&stored);
     Ok(())
 }
@@ -48,8 +48,8 @@ pub fn tear_down(
     options: &LoadOptions,
     is_interrupted: impl FnMut() -> bool,
 ) -> Result<(), OnceError> {
-    let Some(class) = &scenario.teardown else { return Ok(()) };
-    take_steps(scenario, class, options, is_interrupted).map(drop)
+    let Some(steps) = &scenario.teardown else { return Ok(()) };
+    take_steps("teardown", scenario, steps, options, is_interrupted).map(drop)
 }
 
 impl LoadPlan {
@@ -60,19 +60,22 @@ impl LoadPlan {
     }
 }
 
-/// Takes one user through the steps of a class. Returns the values that it has stored.
+/// Takes one user through these steps. Returns the values that it has stored.
 fn take_steps(
+    key: &'static str,
     scenario: &Scenario,
-    class: &Class,
+    steps: &[Step],
     options: &LoadOptions,
     is_interrupted: impl FnMut() -> bool,
 ) -> Result<Vec<Vec<u8>>, OnceError> {
-    let plan = solo::plan(scenario, class.clone(), 0, SPAN_MAX, options)?;
+    let (name, steps) = (key.to_owned(), steps.to_vec());
+    let class = Class { name, weight: 1, steps, on_error: OnError::Stop };
+    let plan = solo::plan(scenario, class, 0, SPAN_MAX, options)?;
     let solo = SoloRun::start(plan, 0, SPAN_MAX, false)?;
     let mut lines = Vec::new();
     match solo.wait(|line| lines.push(line), is_interrupted) {
         (SoloEnd::Finished, stored) => Ok(stored),
-        (end, _) => Err(OnceError::Ended { key: class.name.clone(), end, lines }),
+        (end, _) => Err(OnceError::Ended { key, end, lines }),
     }
 }
 

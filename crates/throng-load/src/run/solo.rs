@@ -3,7 +3,8 @@
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::{LoadError, LoadOptions, LoadPlan, RunningLoad};
+use super::plan::{LoadError, LoadOptions, LoadPlan};
+use super::running::RunningLoad;
 use crate::generator::{TraceMessage, TraceOptions};
 use crate::scenario::{Class, Curve, Phase, Scenario, Spacing};
 use crate::user::IterationEnd;

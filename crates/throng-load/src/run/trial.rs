@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{LoadError, LoadOptions, LoadPlan, solo};
+use super::plan::{LoadError, LoadOptions, LoadPlan};
+use super::solo;
 use crate::program::Program;
 use crate::scenario::Scenario;
 

@@ -5,53 +5,63 @@
 
 use super::data::DataTable;
 use super::node::Node;
-use super::on_error::OnError;
 use super::reader::Reader;
-use super::{Class, STORED_BYTES_MAX, step_list};
-use crate::steps::STEPS;
+use super::step::{Step, StepKind};
+use super::step_list;
+use super::variable::STORED_BYTES_MAX;
+use super::variable_names::SETUP;
 
 /// The steps that run once before the load, and where they leave their values.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The class of its only user.
-    pub class: Class,
+    /// Steps of its only user.
+    pub steps: Vec<Step>,
     /// Places of its values among those of a user, in the order of the table's columns.
-    pub(super) slots: Vec<u16>,
+    slots: Vec<u16>,
 }
 
 /// Reads `setup`, and makes its values known to all steps that follow.
-pub(super) fn read_setup(reader: &mut Reader<'_>, node: &Node) -> Option<Setup> {
+pub(super) fn read_setup(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    kinds: &'static [StepKind],
+) -> Option<Setup> {
     reader.names.begin_setup();
-    let class = read_class(reader, node, SETUP);
+    let steps = read_steps(reader, node, SETUP, kinds);
     let (columns, slots) = reader.names.end_setup();
     let empty = vec![Vec::new(); columns.len()];
     reader.names.tables.extend(table(columns, &empty));
-    Some(Setup { class: class?, slots })
+    Some(Setup { steps: steps?, slots })
 }
 
 /// Reads `teardown`.
-pub(super) fn read_teardown(reader: &mut Reader<'_>, node: &Node) -> Option<Class> {
+pub(super) fn read_teardown(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    kinds: &'static [StepKind],
+) -> Option<Vec<Step>> {
     reader.names.begin_teardown();
-    read_class(reader, node, TEARDOWN)
+    read_steps(reader, node, "teardown", kinds)
 }
 
-fn read_class(reader: &mut Reader<'_>, node: &Node, name: &'static str) -> Option<Class> {
-    reader.once = Some(name);
-    let list = step_list::read(reader, node, &format!("`{name}`"), STEPS);
+fn read_steps(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    key: &'static str,
+    kinds: &'static [StepKind],
+) -> Option<Vec<Step>> {
+    reader.once = Some(key);
+    let list = step_list::read(reader, node, &format!("`{key}`"), kinds);
     reader.once = None;
     let list = list?;
-    if !list.ends {
-        let title = format!("`{name}` never ends");
-        let label = match name {
-            SETUP => "the load begins after its last step: no `stay`, no loop without an end",
-            _ => "the run ends after its last step: no `stay`, no loop without an end",
-        };
-        let span = reader.first_line(&node.span);
-        reader.error(span, title, label);
-        return None;
+    if list.ends {
+        return Some(list.steps);
     }
-    let on_error = OnError::Stop;
-    Some(Class { name: name.to_owned(), weight: 1, steps: list.steps, on_error })
+    let what = if key == SETUP { "load begins" } else { "run ends" };
+    let label = format!("the {what} after its last step: no `stay`, no loop without an end");
+    let span = reader.first_line(&node.span);
+    reader.error(span, format!("`{key}` never ends"), label);
+    None
 }
 
 impl Setup {
@@ -70,7 +80,3 @@ impl Setup {
 fn table(columns: Vec<String>, values: &[Vec<u8>]) -> Option<DataTable> {
     DataTable::of_one_row(SETUP, columns, values, STORED_BYTES_MAX)
 }
-
-/// Key of the steps, and first part of the names of their values.
-pub(super) const SETUP: &str = "setup";
-const TEARDOWN: &str = "teardown";

@@ -1,7 +1,6 @@
 //! The names that variables may use at some place of a scenario.
 
 use super::data::DataTable;
-use super::once::SETUP;
 use super::variable::Variable;
 
 /// The names that are known to the reader: data files, stored values, the environment.
@@ -273,6 +272,9 @@ impl VariableNames {
 fn is_sent(name: &str) -> bool {
     name == "sent" || name.starts_with("sent.")
 }
+
+/// Key of the steps that are taken before the load, and first part of the names of their values.
+pub(super) const SETUP: &str = "setup";
 
 /// Names that an error message lists.
 const LIST_MAX: usize = 12;

@@ -66,7 +66,7 @@ teardown:
 
 #[test]
 fn a_setup_that_fails_shows_what_its_user_saw() {
-    let target = server(|stream| drop(stream));
+    let target = server(drop);
     let text = format!(
         "target: tcp://{target}
 load: [{{arrivals: {{rate: 1/s, for: 1s}}}}]

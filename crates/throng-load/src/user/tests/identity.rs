@@ -248,8 +248,8 @@ fn a_part_of_an_answer_on_a_stream_is_kept() {
     let connected = "connected 1, no deadline, time-out 5001, sent join, connected +1, \
                      messages_expected +1, messages_sent +1";
     let steps = "[connect, send: join, expect: {until: \"\\n\", capture: {room: {regex: \
-                 'room (\\d+)'}}}, send: \"in ${room} \", expect: {until: \"\\n\", capture: {n: /n}}, \
-                 send: \"${n} \", stay]";
+                 'room (\\d+)'}}}, send: \"in ${room} \", expect: {until: \"\\n\", \
+                 capture: {n: /n}}, send: \"${n} \", stay]";
     // In one piece, in several, and with the next answer behind it.
     for pieces in [&["ok room 17\n"][..], &["ok ro", "om 1", "7\n"]] {
         let (last, first) = pieces.split_last().unwrap();
