@@ -82,6 +82,7 @@ fn no_run_starts_when_setup_fails() {
     for part in ["`setup` failed", "expect (line 7)", "`no\\n`", "the run was not started"] {
         assert!(finished.stderr.contains(part), "{part:?} is not in {finished:#?}");
     }
-    assert!(!place.path("second.jsonl").exists(), "{finished:#?}");
+    let written = std::fs::read_to_string(place.path("second.jsonl")).unwrap();
+    assert!(written.is_empty(), "{written}");
     place.throng(&["try", "s.yaml"]).exits_with(2).stderr_contains(&["`setup` failed"]);
 }
