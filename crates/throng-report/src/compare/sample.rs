@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 
-use crate::summary::{GrowthFold, Step};
+use crate::summary::{GrowthFold, IntervalGrowth};
 use crate::{Histogram, Interval, LoadInterval, STEP_NAMES_MAX};
 
 /// The most groups of intervals that are kept of a run. In a longer run, a group is of several
@@ -189,27 +189,27 @@ impl LatencyCells<'_> {
 }
 
 /// Takes the work of an interval. While all users leave, only errors count.
-impl From<&Step> for GroupWork {
-    fn from(step: &Step) -> Self {
-        let (errors, attempts) = (step.errors, step.attempts);
-        if step.leaving {
+impl From<&IntervalGrowth> for GroupWork {
+    fn from(growth: &IntervalGrowth) -> Self {
+        let (errors, attempts) = (growth.errors, growth.attempts);
+        if growth.leaving {
             return Self { errors, attempts, ..Self::default() };
         }
         Self {
-            grown_us: step.grown_us,
-            connects: step.connects,
-            sent: step.sent,
-            answered: step.answered,
-            joins: step.joins,
-            pushes: step.pushes,
+            grown_us: growth.grown_us,
+            connects: growth.connects,
+            sent: growth.sent,
+            answered: growth.answered,
+            joins: growth.joins,
+            pushes: growth.pushes,
             errors,
             attempts,
-            accepted: step.accepted,
-            server_received: step.received,
-            generator_cpu_us: step.load_cpu_us.unwrap_or(0),
-            machine_cpu_us: step.machine_cpu.map_or(0, |cpu| cpu.busy_us),
-            server_cpu_us: step.server_cpu.map_or(0, |cpu| cpu.us),
-            foreign_cpu_us: step.foreign_cpu.map_or(0, |cpu| cpu.us),
+            accepted: growth.accepted,
+            server_received: growth.received,
+            generator_cpu_us: growth.load_cpu_us.unwrap_or(0),
+            machine_cpu_us: growth.machine_cpu.map_or(0, |cpu| cpu.busy_us),
+            server_cpu_us: growth.server_cpu.map_or(0, |cpu| cpu.us),
+            foreign_cpu_us: growth.foreign_cpu.map_or(0, |cpu| cpu.us),
         }
     }
 }
