@@ -12,6 +12,7 @@ mod interrupt;
 mod metrics;
 mod orphan;
 mod output;
+mod output_place;
 mod progress;
 mod quantity;
 mod report_files;

@@ -53,7 +53,7 @@ pub use template_error::TemplateError;
 pub(crate) use variable::STORED_BYTES_MAX;
 pub use variable::{Variable, VariableScope};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use throng_report::Threshold;
 
@@ -79,6 +79,8 @@ pub struct Scenario {
     pub thresholds: Vec<Threshold>,
     /// Data files, whose rows the users get.
     pub tables: Vec<DataTable>,
+    /// Files that it reads beside its own text.
+    pub files: Vec<PathBuf>,
     /// Texts that no report and no trace shows: values of the environment.
     pub secrets: Vec<String>,
     /// Parts of a sent message that its user keeps.
@@ -217,6 +219,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
         thresholds: thresholds?,
         sent_parts: sent_parts.collect(),
         tables: std::mem::take(&mut reader.names.tables),
+        files: std::mem::take(&mut reader.files),
         secrets: std::mem::take(&mut reader.names.secrets),
     })
 }

@@ -9,6 +9,7 @@ mod displays;
 mod flags;
 mod live;
 mod observer;
+mod outputs;
 pub(crate) mod permission;
 mod plan;
 mod preflight;
@@ -52,6 +53,7 @@ impl Run {
             json.check()?;
         }
         let reports = ReportPlace::files(&self.report, &self.record)?;
+        self.trace.check()?;
         let observer = observer::ServerObserver::find(self, &plan.load.targets)?;
         plan.header.target_is_here |= observer.is_on_this_machine();
         if let Some(facts) = observer.facts(&plan.load.targets) {

@@ -10,7 +10,7 @@ use throng_report::Threshold;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
 use super::flags::Run;
-use super::{permission, preflight, sources};
+use super::{outputs, permission, preflight, sources};
 use crate::{Failure, output};
 
 /// Everything that is decided before the first connect.
@@ -28,14 +28,15 @@ impl RunPlan {
     /// Reads the scenario and the machine.
     ///
     /// # Errors
-    /// The scenario has mistakes, the target needs permission, or a limit of this machine is
-    /// insufficient.
+    /// The scenario has mistakes, a flag names a file that the run reads, the target needs
+    /// permission, or a limit of this machine is insufficient.
     pub(super) fn new(typed: &Run) -> Result<Self, Failure> {
         let path = &typed.scenario;
         let source = std::fs::read_to_string(path)
             .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
         let name = path.display().to_string();
         let scenario = Scenario::parse(&source, &name).map_err(|error| rendered(&error))?;
+        outputs::check(typed, &scenario)?;
         let options = LoadOptions {
             target: typed.target.clone(),
             cores: typed.cores,
