@@ -35,8 +35,9 @@ pub(crate) struct Run {
     /// Write no run file
     #[arg(long, conflicts_with = "record")]
     pub(super) no_record: bool,
-    /// Write a report when the run is over; its extension says the format: .html, .json, .csv, .md,
-    /// .xml or .txt; repeatable [default FILE: the run file's name with .html]
+    /// Write a report when the run is over; its extension says the format: .html, .htm, .json,
+    /// .csv, .md, .markdown, .xml or .txt; repeatable [default FILE: the run file's name with
+    /// .html]
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "",
         value_parser = ReportPlace::parse, conflicts_with = "no_record")]
     pub(super) report: Vec<ReportPlace>,
