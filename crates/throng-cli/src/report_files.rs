@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 use throng_lab::{RunContent, RunResult};
 use throng_report::RunExit;
 use throng_report::export::{CsvExport, ReportFormat};
-use throng_report::render::{check_text, escape};
+use throng_report::render::{check_text, escape_lines};
 
 use crate::output_place::{self, IS_RUN_FILE, folder_of, is_run_file_at, unwritable};
 use crate::{Failure, output};
@@ -274,7 +274,7 @@ fn text(content: &RunContent, result: &RunResult) -> String {
     let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
     text += &format!("\n{}\n", what.join(", "));
     // Names of a file that another program wrote must not steer the terminal.
-    text.lines().map(|line| escape(line) + "\n").collect()
+    escape_lines(&text)
 }
 
 /// A run file whose reports are written.
