@@ -195,12 +195,12 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     // Thresholds may name steps.
     let thresholds =
         fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
-    // It uses the values that the steps store.
+    // It uses the values that the steps store, and a topic that they join.
     let probe = match fields.get("probe") {
         None => Some(None),
         Some(node) => {
             reader.names.begin_probe();
-            probe::read(reader, node).map(Some)
+            probe::read(reader, node, classes.is_some()).map(Some)
         }
     };
     let load = load?;

@@ -24,6 +24,8 @@ pub(crate) struct Reader<'s> {
     pub(crate) protocol: Protocol,
     /// Files that the scenario reads.
     pub(super) files: Vec<PathBuf>,
+    /// Topics that the users of any class join.
+    pub(super) joined: Vec<Template>,
     /// Names of steps so far.
     pub(super) step_names: StepNames,
     /// False if only a part of the scenario is read: a threshold may have the name of any step.
@@ -69,6 +71,7 @@ impl<'s> Reader<'s> {
             mistakes: Vec::new(),
             protocol: Protocol::Tcp,
             files: Vec::new(),
+            joined: Vec::new(),
             step_names: StepNames::default(),
             knows_steps: true,
             named: None,
