@@ -10,7 +10,6 @@ mod flags;
 mod live;
 mod observer;
 mod outputs;
-pub(crate) mod permission;
 mod plan;
 mod preflight;
 pub(crate) mod sources;

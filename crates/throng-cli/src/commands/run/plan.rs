@@ -10,8 +10,8 @@ use throng_report::Threshold;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
 use super::flags::Run;
-use super::{outputs, permission, preflight, sources};
-use crate::{Failure, output};
+use super::{outputs, preflight, sources};
+use crate::{Failure, output, permission};
 
 /// Everything that is decided before the first connect.
 #[derive(Debug)]
