@@ -4,6 +4,7 @@
 mod broadcast;
 mod calibrate;
 mod compare;
+mod displays;
 mod end;
 mod export;
 // The tests of the endpoint use the rest.
