@@ -20,6 +20,26 @@ fn a_typo_is_shown_where_it_stands_with_the_nearest_name() {
 }
 
 #[test]
+fn mistakes_of_a_scenario_can_be_annotations() {
+    let place = TestDir::new();
+    let text = STAY.replace("connect,", "conect,") + "thresholds:\n  - conect.p99 < 1s\n";
+    place.write("typo.yaml", &text);
+    let finished = place.throng(&["run", "./typo.yaml", "--annotations"]).exits_with(2);
+    let lines: Vec<_> = finished.stderr.lines().filter(|line| line.starts_with("::")).collect();
+    assert_eq!(
+        lines,
+        [
+            "::error file=typo.yaml,line=3,title=throng scenario::unknown step `conect`: did you \
+             mean `connect`?",
+            "::error file=typo.yaml,line=5,title=throng scenario::invalid threshold: unknown \
+             measurement `conect.p99`: did you mean `connect.p99`?",
+        ]
+    );
+    let finished = place.throng(&["run", "typo.yaml"]).exits_with(2);
+    assert!(!finished.stderr.contains("::error"), "{finished:#?}");
+}
+
+#[test]
 fn a_threshold_with_a_typo_is_shown_where_it_stands() {
     let place = TestDir::new();
     place.write("typo.yaml", &format!("{STAY}thresholds:\n  - conect.p99 < 1s\n"));

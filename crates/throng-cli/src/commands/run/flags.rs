@@ -90,6 +90,9 @@ pub(crate) struct Run {
     pub(super) no_tui: bool,
     #[command(flatten)]
     pub(super) trace: TraceFlags,
+    /// Print mistakes of the scenario for GitHub Actions, too, which shows them beside their lines
+    #[arg(long)]
+    pub(super) annotations: bool,
     /// Show the plan and its requirements, and connect to nothing
     #[arg(long)]
     pub(super) dry_run: bool,
