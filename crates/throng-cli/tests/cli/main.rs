@@ -17,6 +17,7 @@ mod metrics;
 mod named;
 mod plan;
 mod process;
+mod recipes;
 mod refuse;
 mod run;
 mod serve;
