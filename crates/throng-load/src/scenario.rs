@@ -55,7 +55,7 @@ pub use template_error::TemplateError;
 pub(crate) use variable::STORED_BYTES_MAX;
 pub use variable::{Variable, VariableScope};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use throng_report::Threshold;
 
@@ -85,6 +85,8 @@ pub struct Scenario {
     pub thresholds: Vec<Threshold>,
     /// Data files, whose rows the users get.
     pub tables: Vec<DataTable>,
+    /// Files that it reads beside its own text.
+    pub files: Vec<PathBuf>,
     /// Texts that no report and no trace shows: values of the environment.
     pub secrets: Vec<String>,
     /// Parts of a sent message that its user keeps.
@@ -210,12 +212,12 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     // Thresholds may name steps.
     let thresholds =
         fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
-    // It uses the values that the steps store.
+    // It uses the values that the steps store, and a topic that they join.
     let probe = match fields.get("probe") {
         None => Some(None),
         Some(node) => {
             reader.names.begin_probe();
-            probe::read(reader, node).map(Some)
+            probe::read(reader, node, classes.is_some()).map(Some)
         }
     };
     let teardown = match fields.get("teardown") {
@@ -240,6 +242,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
         thresholds: thresholds?,
         sent_parts: sent_parts.collect(),
         tables: std::mem::take(&mut reader.names.tables),
+        files: std::mem::take(&mut reader.files),
         secrets: std::mem::take(&mut reader.names.secrets),
     })
 }

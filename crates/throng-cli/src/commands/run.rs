@@ -9,7 +9,7 @@ mod displays;
 mod flags;
 mod live;
 mod observer;
-pub(crate) mod permission;
+mod outputs;
 mod plan;
 mod preflight;
 pub(crate) mod sources;
@@ -52,6 +52,7 @@ impl Run {
             json.check()?;
         }
         let reports = ReportPlace::files(&self.report, &self.record)?;
+        self.trace.check()?;
         let observer = observer::ServerObserver::find(self, &plan.load.targets)?;
         plan.header.target_is_here |= observer.is_on_this_machine();
         if let Some(facts) = observer.facts(&plan.load.targets) {
@@ -256,16 +257,8 @@ impl Run {
         } else if let Some(sentence) = outcome.result.summary.shortcoming() {
             text += &format!("\n{sentence}");
         }
-        match (interrupt.requested(), exit) {
-            (Some(by), RunExit::Incomplete) => {
-                text += &format!("\ninterrupted by {by}: the report covers the part that ran");
-            }
-            (Some(by), _) => text += &format!("\n{by} arrived after the plan was over"),
-            (None, RunExit::Incomplete) => {
-                let by = outcome.end.detail.as_deref().unwrap_or("a request");
-                text += &format!("\nended by {by}: the report covers the part that ran");
-            }
-            (None, _) => {}
+        if let Some(sentence) = text::early_end(&outcome.end, interrupt.requested()) {
+            text += &format!("\n{sentence}");
         }
         if let Some(error) = &outcome.run_file_error {
             text += &format!("\nthe run file is incomplete: {error}");

@@ -9,9 +9,8 @@ use throng_load::program::STAY_SPAN;
 use throng_load::run::{LoadOptions, LoadPlan, SoloEnd, SoloRun, Trial, set_up, tear_down};
 use throng_load::scenario::{Scenario, Target};
 
-use super::run::permission;
 use crate::interrupt::{By, Interrupt};
-use crate::{Exit, Failure, output, quantity};
+use crate::{Exit, Failure, output, permission, quantity};
 
 /// Take one user once through a scenario's steps, and show every message
 #[derive(Debug, Args)]

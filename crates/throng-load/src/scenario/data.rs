@@ -74,7 +74,10 @@ fn read_file(reader: &mut Reader<'_>, node: &Node, name: &str, folder: &Path) ->
     let text = reader.text(node, "`data`", "the path of a file such as users.csv")?;
     let path: PathBuf = folder.join(text);
     match read::read(&path, name) {
-        Ok(table) => Some(table),
+        Ok(table) => {
+            reader.files.push(path);
+            Some(table)
+        }
         Err(error) => {
             reader.names.add_unreadable(name);
             let span = node.span.clone();
