@@ -29,6 +29,7 @@ pub(crate) mod leave;
 mod prelude;
 pub(crate) mod push;
 pub(crate) mod receive;
+mod receive_event;
 mod repeat;
 pub(crate) mod send;
 pub(crate) mod set;
@@ -44,6 +45,7 @@ pub(crate) const STEPS: &[StepKind] = &[
     send::KIND,
     expect::KIND,
     receive::KIND,
+    receive_event::KIND,
     set::KIND,
     join::KIND,
     push::KIND,

@@ -152,8 +152,9 @@ fn read_step(
     nesting: Nesting,
 ) -> Option<Step> {
     let (name, span, value) = name_and_value(reader, item, kinds)?;
-    let kind = kinds.iter().find(|kind| kind.name == name);
-    let Some(kind) = kind.filter(|kind| kind.protocols.contains(&reader.protocol)) else {
+    let is_meant =
+        |kind: &&StepKind| kind.name == name && kind.protocols.contains(&reader.protocol);
+    let Some(kind) = kinds.iter().find(is_meant) else {
         unknown_step(reader, span, name, kinds);
         return None;
     };

@@ -16,7 +16,8 @@ use crate::user::state::Packed;
 use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
 use crate::user::unasked;
 
-use pattern::{BYTES_KEYS, keys, read_captures, read_matcher, read_pattern, read_text};
+use pattern::{BYTES_KEYS, keys, read_matcher, read_pattern, read_text};
+pub(super) use pattern::{read_captures, read_payload};
 pub(crate) use pattern::{read_response, read_value_name};
 
 pub(super) const KIND: StepKind = StepKind {
@@ -218,7 +219,7 @@ pub(crate) fn message_received(
         unasked::discard_message(cx, message, timing.arrived_at());
         return StepOutcome::Wait;
     }
-    let scope = cx.user.scope_of_answer(program);
+    let scope = cx.user.scope_of_answer(program, cx.rules.seed);
     if pattern.matches(message, scope, &mut cx.encoder.comparison) {
         let knows = is_receive || pattern.identifies;
         if knows || !unasked::set_aside_if_late(cx, timing) {
@@ -262,7 +263,7 @@ fn feed(
     let Some(UserWait::Answer { matched }) = cx.user.wait() else { return None };
     let mut matched = matched.get();
     while !bytes.is_empty() {
-        let scope = cx.user.scope_of_answer(program);
+        let scope = cx.user.scope_of_answer(program, cx.rules.seed);
         match rule.matcher.feed(&mut matched, bytes, scope, &mut cx.encoder.comparison) {
             MatchProgress::NeedMore => {
                 if rule.has_captures() {

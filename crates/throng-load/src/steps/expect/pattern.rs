@@ -246,7 +246,10 @@ fn read_scalar(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<JsonP
 }
 
 /// Reads `capture`, a mapping from names to places in the message.
-pub(super) fn read_captures(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Capture>> {
+pub(in crate::steps) fn read_captures(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+) -> Option<Vec<Capture>> {
     let Some(node) = fields.get("capture") else { return Some(Vec::new()) };
     let Kind::Map(entries) = &node.kind else {
         reader.wrong_kind(node, "`capture`", "a mapping such as {id: /user/id}");
@@ -277,6 +280,17 @@ pub(crate) fn read_response(
     let is_given = fields.get("expect").is_some() || !captures.is_empty();
     let pattern = Pattern::Json(pattern?);
     Some(is_given.then(|| MessagePattern::new(pattern, captures, false)))
+}
+
+/// Reads `payload` of an event that is awaited: what it must contain.
+pub(in crate::steps) fn read_payload(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+) -> Option<Option<JsonPattern>> {
+    match fields.get("payload") {
+        None => Some(None),
+        Some(node) => read_json(reader, node).map(Some),
+    }
 }
 
 /// Reads the name of a value that a step stores.
