@@ -78,7 +78,7 @@ fn a_server_that_is_not_throngs_has_costs_of_its_own() {
     place.write(
         "s.yaml",
         &format!(
-            "target: tcp://{addr}\nload: [{{ramp: {{to: 3, over: 300ms}}}}, {{hold: {{for: 2s}}}}]\n\
+            "target: tcp://{addr}\nload:\n- ramp: {{to: 3, over: 300ms}}\n- hold: {{for: 2s}}\n\
              user: [connect, {{every: {{period: 20ms, do: [{{send: a}}, {{expect: k}}]}}}}]\n"
         ),
     );
