@@ -113,7 +113,9 @@ fn each_step_has_an_example_that_all_its_protocols_read() {
         for protocol in kind.protocols {
             let before = match kind.name {
                 "connect" => "",
-                "push" | "leave" => "  - connect\n  - join: {topic: \"rooms:lobby\"}\n",
+                name if name != "join" && kind.example.contains("topic") => {
+                    "  - connect\n  - join: {topic: \"rooms:lobby\"}\n"
+                }
                 _ => "  - connect\n",
             };
             let example = match protocol {
