@@ -44,6 +44,7 @@ pub use probe_tally::ProbeTally;
 pub use probes::ProbeMessage;
 pub use tracer::{TraceMessage, TraceOptions};
 
+use crate::cues::{CueWaiters, OpenedGroup};
 use crate::scenario::Model;
 use crate::user::{Encoder, Input, Payload, TraceEvent, is_done};
 use config::{RunPhase, RunState};
@@ -76,6 +77,8 @@ pub enum GeneratorMessage {
     Stop,
     /// A message about probes from another core.
     Probe(ProbeMessage),
+    /// Groups of waiting users that a user of another core has let go.
+    CuesOpened(Arc<[OpenedGroup]>),
 }
 
 /// Driver of a generator's core.
@@ -92,6 +95,7 @@ pub struct Generator {
     cores: usize,
     sources: crate::source::SourceAddresses,
     encoder: Encoder,
+    cues: CueWaiters,
     probes: Option<Probes>,
     /// True when the schedule is over and the last probes are still being delivered.
     awaits_probes: bool,
@@ -116,6 +120,7 @@ impl Generator {
             cores,
             sources: config.sources.of_core(core, cores),
             encoder: Encoder::new(),
+            cues: CueWaiters::new(Arc::clone(&config.cues)),
             probes: Probes::new(&config, core, cores),
             awaits_probes: false,
             samples: ErrorSamples::default(),
@@ -365,6 +370,9 @@ impl<D: GeneratorDriver> App<D> for Generator {
                 }
                 self.send_probe_messages(cx);
             }
+            GeneratorMessage::CuesOpened(opened) => {
+                opened.iter().for_each(|group| self.cues.open(*group));
+            }
         }
     }
 
@@ -377,7 +385,7 @@ impl<D: GeneratorDriver> App<D> for Generator {
             RunPhase::Leaving => Instant::FAR,
         };
         let probes_due = self.probes.as_ref().map_or(Instant::FAR, Probes::due);
-        phase_due.min(self.departures.due()).min(probes_due)
+        phase_due.min(self.departures.due()).min(probes_due).min(self.cues.due())
     }
 
     fn run_due(&mut self, cx: &mut CoreContext<D, Self>) {
@@ -392,6 +400,7 @@ impl<D: GeneratorDriver> App<D> for Generator {
                 None => break,
             }
         }
+        self.run_cues(cx);
         self.run_probes(cx);
         match self.run.phase {
             RunPhase::Running if self.awaits_probes || self.starts.is_over(now) => {

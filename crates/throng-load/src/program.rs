@@ -9,6 +9,7 @@ mod choice;
 mod compile;
 pub(crate) mod compiler;
 mod condition;
+mod cue;
 mod describe;
 mod dialogue;
 mod difference;
@@ -31,6 +32,7 @@ pub use capture::{Capture, CapturePlace, SentPart};
 pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
 pub use choice::Choice;
 pub use condition::{Condition, Relation};
+pub use cue::{Cue, CueKind};
 pub use dialogue::NextAnswer;
 pub use handshake::Handshake;
 pub use json_pattern::{JsonOrder, JsonPattern, JsonTest};
@@ -68,6 +70,7 @@ pub struct Program {
     think_times: Vec<ThinkTime>,
     conditions: Vec<Condition>,
     choices: Vec<Choice>,
+    cues: Vec<Cue>,
     protocol: Protocol,
     handshakes: Vec<Handshake>,
     patterns: Vec<MessagePattern>,
@@ -392,6 +395,20 @@ impl Program {
     /// Returns an upper bound of the message size over all classes, in bytes.
     pub fn message_bytes_max(&self) -> usize {
         self.facts.iter().map(|facts| facts.bytes_max).max().unwrap_or(0)
+    }
+
+    /// Returns the barriers and signals, in the order of their indexes.
+    pub fn cues(&self) -> &[Cue] {
+        &self.cues
+    }
+
+    /// Returns how many of the first `users` users are of one of these classes.
+    pub(crate) fn users_of_classes(&self, classes: &[usize], users: u64) -> u64 {
+        let (blocks, rest) = (users / self.weight_total, users % self.weight_total);
+        let is_own = |user: &u64| classes.contains(&self.class_of(*user));
+        let count = |users: std::ops::Range<u64>| users.filter(is_own).count() as u64;
+        let in_block = if blocks > 0 { count(0..self.weight_total) } else { 0 };
+        blocks * in_block + count(users - rest..users)
     }
 
     /// Returns the index of the class of user `user`. In every block of as many users as the sum of

@@ -22,6 +22,7 @@ use throng_engine::{Core, CoreLimits};
 use throng_report::{Limit, LoadInterval, RunEventKind};
 
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
+use crate::cues::Cues;
 use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage, TraceOptions};
 use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target, outline, phase_name};
@@ -213,6 +214,7 @@ impl RunningLoad {
         let addresses = plan.targets.clone();
         let shortages = Shortages::new(&plan.sources, &plan.targets, cores);
         let config = Arc::new(GeneratorConfig {
+            cues: Cues::new(plan.program.cues()).into(),
             program: plan.program,
             phases: plan.phases,
             targets: plan.targets,

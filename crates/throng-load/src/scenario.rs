@@ -5,8 +5,11 @@
 //! compiled into a [`Program`](crate::program::Program). `docs/scenario.md` is the reference of the
 //! language.
 
+mod barrier_users;
 pub(crate) mod channel;
 pub(crate) mod condition;
+pub(crate) mod cue_names;
+pub(crate) mod cue_use;
 mod data;
 mod diagnostics;
 mod escape;
@@ -57,7 +60,7 @@ use std::path::Path;
 
 use throng_report::Threshold;
 
-use crate::program::SentPart;
+use crate::program::{Cue, SentPart};
 use crate::steps::STEPS;
 use node::{Kind, Node};
 use reader::Reader;
@@ -81,6 +84,8 @@ pub struct Scenario {
     pub tables: Vec<DataTable>,
     /// Texts that no report and no trace shows: values of the environment.
     pub secrets: Vec<String>,
+    /// Barriers and signals, by which users wait for one another.
+    pub(crate) cues: Vec<Cue>,
     /// Parts of a sent message that its user keeps.
     pub(crate) sent_parts: Vec<SentPart>,
 }
@@ -190,6 +195,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
             None
         }
     };
+    let cues = cue_names::check(reader);
     // Thresholds may name steps.
     let thresholds =
         fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
@@ -208,17 +214,20 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     data?;
     let stored = reader.names.stored().iter().enumerate();
     let sent_parts = stored.filter_map(|(slot, name)| SentPart::of_variable(name, slot as u16));
-    Some(Scenario {
+    let mut scenario = Scenario {
         target: target?,
         protocol,
         load,
         classes: classes?,
         probe: probe?,
         thresholds: thresholds?,
+        cues: cues?,
         sent_parts: sent_parts.collect(),
         tables: std::mem::take(&mut reader.names.tables),
         secrets: std::mem::take(&mut reader.names.secrets),
-    })
+    };
+    barrier_users::set(reader, &mut scenario);
+    Some(scenario)
 }
 
 fn read_target(reader: &mut Reader<'_>, node: &Node) -> Option<Target> {
@@ -259,6 +268,7 @@ fn read_class(reader: &mut Reader<'_>, name: &Node, node: &Node) -> Option<Class
     };
     let steps = reader.require(&fields, "user", &what, "user: [connect, wait: 1s, close]");
     reader.names.begin_class();
+    reader.cues.begin_class();
     let steps = steps.and_then(|node| step_list::read(reader, node, STEPS));
     Some(Class { name, weight: weight?, steps: steps?, on_error: on_error? })
 }

@@ -11,6 +11,7 @@
 
 pub(crate) mod channels;
 pub(crate) mod context;
+pub(crate) mod cues;
 pub(crate) mod encoder;
 pub(crate) mod ending;
 pub(crate) mod error;

@@ -35,6 +35,7 @@
 //! - A number without a measurement is `null`, never 0.
 
 mod clocks;
+mod cues;
 mod exchanges;
 mod fold;
 mod foreign;
@@ -50,6 +51,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use throng_base::units::{brief_count, brief_micros};
 
+pub use cues::CueSummary;
 pub use fold::SummaryFold;
 pub use foreign::ServerCosts;
 pub(crate) use growth::GrowthFold;
@@ -111,6 +113,9 @@ pub struct Summary {
     /// Turns of `every`, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnsSummary>,
+    /// Waits of users for one another, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cues: Option<CueSummary>,
     /// The generator's process.
     pub generator: GeneratorSummary,
     /// The generator's machine. Loopback charges the kernel's receive work to the sending process.

@@ -218,6 +218,7 @@ fn every_field_of_the_summary_is_documented() {
         exchanges: vec![any_exchange()],
         arrivals: Default::default(),
         turns: Some(Default::default()),
+        cues: Some(Default::default()),
         generator: Default::default(),
         machine: Default::default(),
         server: Some(Default::default()),

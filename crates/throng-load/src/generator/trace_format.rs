@@ -177,6 +177,7 @@ impl TraceFormat<'_> {
             | Record::MissedTurns(_)
             | Record::TurnsDue(_)
             | Record::Late(_)
+            | Record::CueWaitEnded { .. }
             | Record::RestOver => Vec::new(),
         }
     }

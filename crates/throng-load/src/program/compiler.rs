@@ -186,6 +186,12 @@ impl<'a> Compiler<'a> {
         index_of(&mut self.program.think_times, think_time)
     }
 
+    /// Returns the index of a barrier or cue, which the scenario has.
+    pub(crate) fn cue(&self, name: &str) -> u16 {
+        let found = self.program.cues.iter().position(|cue| cue.name == name);
+        found.expect("the reader has all names of cues") as u16
+    }
+
     /// Returns the index of a rule for a message.
     pub(crate) fn pattern(&mut self, pattern: MessagePattern) -> u32 {
         self.program.patterns.push(pattern);

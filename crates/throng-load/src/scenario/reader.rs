@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use throng_base::units::{Problem, UnitError, nearest};
 
+use super::cue_use::CueNames;
 use super::node::{Kind, Node};
 use super::step_name::{self, StepNames};
 use super::template::Template;
@@ -23,6 +24,8 @@ pub(crate) struct Reader<'s> {
     pub(crate) protocol: Protocol,
     /// Names of steps so far.
     pub(super) step_names: StepNames,
+    /// Names of barriers and cues so far.
+    pub(super) cues: CueNames,
     /// False if only a part of the scenario is read: a threshold may have the name of any step.
     pub(super) knows_steps: bool,
     /// Kind of the step that is read, if such steps may have a name; and the name.
@@ -66,6 +69,7 @@ impl<'s> Reader<'s> {
             mistakes: Vec::new(),
             protocol: Protocol::Tcp,
             step_names: StepNames::default(),
+            cues: CueNames::default(),
             knows_steps: true,
             named: None,
             names: VariableNames::default(),

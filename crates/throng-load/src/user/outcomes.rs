@@ -53,6 +53,7 @@ impl ServerWait {
                 _ => Self::SendSpace,
             },
             UserWait::Pause
+            | UserWait::Cue { .. }
             | UserWait::Turn { .. }
             | UserWait::RunEnd
             | UserWait::Yield

@@ -4,6 +4,7 @@ mod branches;
 mod channels;
 mod close;
 mod connect;
+mod cues;
 mod ending;
 mod expect;
 mod identity;

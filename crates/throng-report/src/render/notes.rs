@@ -2,7 +2,7 @@
 
 use super::{count, micros, percent};
 use crate::LatencySummary;
-use crate::summary::{MessageSummary, Summary};
+use crate::summary::{CueSummary, MessageSummary, Summary};
 use crate::validity::is_owned;
 
 /// Returns the notes about the report's latencies and costs.
@@ -12,6 +12,7 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(clocks_note(summary));
     notes.extend(unrequested_note(summary));
     notes.extend(lateness_note(summary));
+    notes.extend(cues_note(summary));
     if m.cpu_busy_share.is_some() {
         notes.push(if others_used_more(summary) {
             "Whole machine: everything that ran on it. More than half of that was not this run's, \
@@ -119,6 +120,21 @@ fn lateness_note(summary: &Summary) -> Option<String> {
     Some(format!(
         "The slowest {what} may be the generator's own: it was late by {} at {at_s:.0} s.",
         micros(lag_us)
+    ))
+}
+
+/// Says how long users waited for one another.
+fn cues_note(summary: &Summary) -> Option<String> {
+    let CueSummary { waits, waiting, mean_us } = summary.cues.as_ref()?;
+    let mean = mean_us
+        .map_or_else(String::new, |us| format!(", {} on average", micros(us.round() as u64)));
+    let left = match waiting {
+        0 => String::new(),
+        n => format!(" {} of these waits had not ended.", count(*n as f64)),
+    };
+    Some(format!(
+        "Users waited {} times for other users{mean}. No latency has this time in it.{left}",
+        count(*waits as f64)
     ))
 }
 

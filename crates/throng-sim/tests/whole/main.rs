@@ -1,6 +1,7 @@
 //! The real server and the real generator, on virtual time.
 
 mod accounts;
+mod cues;
 mod latency;
 mod limits;
 mod pair;

@@ -3,6 +3,7 @@
 use crate::scenario::Scenario;
 
 mod channels;
+mod cues;
 mod flow;
 mod load;
 mod names;
