@@ -36,7 +36,7 @@ pub use crate::user::{
     ConnectFailure, ErrorKind, IterationEnd, RESTART_PAUSE, User, UserEvent, UserSession, WebSocket,
 };
 pub use config::GeneratorConfig;
-pub use core_stats::{AddressTally, CoreStats};
+pub use core_stats::{AddressTally, CoreStats, LimitTally};
 pub use error_log::ErrorLog;
 pub use incidents::Incidents;
 pub(crate) use incidents::{gap_of_all, outage_of_all};
@@ -45,7 +45,9 @@ pub use probes::ProbeMessage;
 pub use tracer::{TraceMessage, TraceOptions};
 
 use crate::cues::{CueWaiters, OpenedGroup};
+use crate::program::{LimitScope, RateLimit};
 use crate::scenario::Model;
+use crate::schedule::RateClock;
 use crate::user::{Encoder, Input, Payload, TraceEvent, is_done};
 use config::{RunPhase, RunState};
 use departures::Departures;
@@ -96,6 +98,8 @@ pub struct Generator {
     sources: crate::source::SourceAddresses,
     encoder: Encoder,
     cues: CueWaiters,
+    /// Clocks of the scenario's limits.
+    clocks: Vec<RateClock>,
     probes: Option<Probes>,
     /// True when the schedule is over and the last probes are still being delivered.
     awaits_probes: bool,
@@ -111,6 +115,12 @@ impl Generator {
     pub fn new(config: Arc<GeneratorConfig>, core: CoreId, cores: usize) -> Self {
         let mut stats = CoreStats::new(core, config.program.classes().len());
         stats.steps.resize_with(config.program.step_names().len(), Default::default);
+        let limits = config.program.limits();
+        stats.limits.resize(limits.len(), LimitTally::default());
+        let clock = |limit: &RateLimit| match limit.scope {
+            LimitScope::All => RateClock::of_core(limit.per_second, core, cores, config.start_at),
+            LimitScope::User => RateClock::new(limit.per_second, config.start_at),
+        };
         if config.targets.len() > 1 {
             stats.addresses = vec![AddressTally::default(); config.targets.len()];
         }
@@ -121,6 +131,7 @@ impl Generator {
             sources: config.sources.of_core(core, cores),
             encoder: Encoder::new(),
             cues: CueWaiters::new(Arc::clone(&config.cues)),
+            clocks: limits.iter().map(clock).collect(),
             probes: Probes::new(&config, core, cores),
             awaits_probes: false,
             samples: ErrorSamples::default(),

@@ -16,6 +16,7 @@ mod difference;
 mod handshake;
 mod json_pattern;
 mod json_place;
+mod limit;
 mod matcher;
 mod message;
 mod op;
@@ -37,6 +38,7 @@ pub use dialogue::NextAnswer;
 pub use handshake::Handshake;
 pub use json_pattern::{JsonOrder, JsonPattern, JsonTest};
 pub use json_place::JsonPlace;
+pub use limit::{LimitScope, LimitedAction, RateLimit};
 pub use matcher::{MatchProgress, Matcher};
 pub use message::{IncomingMessage, MessagePart, MessagePattern, Pattern};
 pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
@@ -71,6 +73,7 @@ pub struct Program {
     conditions: Vec<Condition>,
     choices: Vec<Choice>,
     cues: Vec<Cue>,
+    limits: Vec<RateLimit>,
     protocol: Protocol,
     handshakes: Vec<Handshake>,
     patterns: Vec<MessagePattern>,
@@ -395,6 +398,11 @@ impl Program {
     /// Returns an upper bound of the message size over all classes, in bytes.
     pub fn message_bytes_max(&self) -> usize {
         self.facts.iter().map(|facts| facts.bytes_max).max().unwrap_or(0)
+    }
+
+    /// Returns the limits that the scenario sets, in the order of their indexes.
+    pub fn limits(&self) -> &[RateLimit] {
+        &self.limits
     }
 
     /// Returns the barriers and signals, in the order of their indexes.

@@ -207,6 +207,7 @@ impl RunningLoad {
         phases.push(throng_report::LEAVING.to_owned());
         let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
         let steps = plan.program.step_names().to_vec();
+        let limited = plan.program.limits().to_vec();
         let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
         let limits = limits(&plan.program);
         let self_connect_possible = plan.self_connect_possible();
@@ -239,7 +240,7 @@ impl RunningLoad {
         let (reply, replies) = mpsc::channel();
         let post = cores.sender();
         let collector = Collector::new(post.cores(), phases, classes, addresses, probe.as_ref());
-        let collector = collector.with_steps(&steps);
+        let collector = collector.with_steps(&steps).with_limits(&limited);
         let rss_bytes_at_start = process::rss_bytes();
         Ok(Self {
             cores,

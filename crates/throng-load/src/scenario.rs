@@ -16,6 +16,7 @@ mod escape;
 mod expression;
 pub(crate) mod flow;
 pub(crate) mod json;
+mod limits;
 mod load;
 pub(crate) mod node;
 mod on_error;
@@ -60,7 +61,7 @@ use std::path::Path;
 
 use throng_report::Threshold;
 
-use crate::program::{Cue, SentPart};
+use crate::program::{Cue, RateLimit, SentPart};
 use crate::steps::STEPS;
 use node::{Kind, Node};
 use reader::Reader;
@@ -86,6 +87,8 @@ pub struct Scenario {
     pub secrets: Vec<String>,
     /// Barriers and signals, by which users wait for one another.
     pub(crate) cues: Vec<Cue>,
+    /// Rates that users keep to.
+    pub(crate) limits: Vec<RateLimit>,
     /// Parts of a sent message that its user keeps.
     pub(crate) sent_parts: Vec<SentPart>,
 }
@@ -164,6 +167,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     let load =
         reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
     let load = load.and_then(|node| load::read(reader, node, folder));
+    let limits = fields.get("limits").map_or(Some(Vec::new()), |node| limits::read(reader, node));
     let on_error = fields.get("on_error");
     let classes = match (fields.get("user"), fields.get("users")) {
         (Some(user), None) => {
@@ -222,6 +226,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
         probe: probe?,
         thresholds: thresholds?,
         cues: cues?,
+        limits: limits?,
         sent_parts: sent_parts.collect(),
         tables: std::mem::take(&mut reader.names.tables),
         secrets: std::mem::take(&mut reader.names.secrets),
@@ -316,11 +321,12 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     read.ok()
 }
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "target",
     "protocol",
     "data",
     "load",
+    "limits",
     "user",
     "users",
     "on_error",

@@ -19,6 +19,7 @@ pub(crate) mod failure;
 mod heartbeat;
 mod inbox;
 pub(crate) mod iteration;
+pub(crate) mod limits;
 mod loop_counter;
 mod loops;
 pub(crate) mod machine;

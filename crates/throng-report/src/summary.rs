@@ -40,6 +40,7 @@ mod exchanges;
 mod fold;
 mod foreign;
 mod growth;
+mod limits;
 mod memory;
 mod rates;
 mod server;
@@ -55,6 +56,7 @@ pub use cues::CueSummary;
 pub use fold::SummaryFold;
 pub use foreign::ServerCosts;
 pub(crate) use growth::GrowthFold;
+pub use limits::LimitSummary;
 pub use memory::MEMORY_CONNECTIONS_MIN;
 pub(crate) use rates::Step;
 pub use server::ServerSummary;
@@ -116,6 +118,9 @@ pub struct Summary {
     /// Waits of users for one another, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cues: Option<CueSummary>,
+    /// The scenario's own limits, if it has any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitSummary>,
     /// The generator's process.
     pub generator: GeneratorSummary,
     /// The generator's machine. Loopback charges the kernel's receive work to the sending process.

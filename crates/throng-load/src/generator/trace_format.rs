@@ -178,6 +178,7 @@ impl TraceFormat<'_> {
             | Record::TurnsDue(_)
             | Record::Late(_)
             | Record::CueWaitEnded { .. }
+            | Record::TurnGiven { .. }
             | Record::RestOver => Vec::new(),
         }
     }

@@ -93,8 +93,19 @@ impl Generator {
         input: Input<'_>,
         requests: &mut Requests,
     ) -> Progress {
-        let Self { run, sources, encoder, samples, stats, probes, followed, tracer, cues, .. } =
-            self;
+        let Self {
+            run,
+            sources,
+            encoder,
+            samples,
+            stats,
+            probes,
+            followed,
+            tracer,
+            cues,
+            clocks,
+            ..
+        } = self;
         let UserParts { user, session, out, socket, now, arrival, index } = parts;
         let (id, class, config) = (user.id(), user.class, &run.config);
         let program = &config.program;
@@ -148,6 +159,7 @@ impl Generator {
             out,
             rules: run.rules(),
             encoder,
+            clocks,
             cues,
             index,
             is_traced,

@@ -24,6 +24,7 @@ impl Program {
             conditions: Vec::new(),
             choices: Vec::new(),
             cues: scenario.cues.clone(),
+            limits: scenario.limits.clone(),
             protocol: scenario.protocol,
             handshakes: Vec::new(),
             patterns: Vec::new(),

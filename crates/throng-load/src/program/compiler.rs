@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::handshake::Handshake;
 use super::{
-    ChannelRequest, Choice, Condition, LatencyKind, Loop, Matcher, MessagePattern, Op, OpFacts,
-    OpRole, OpSum, Program, StepIndex, StepOrigin, Template, ThinkTime, TopicTemplate, Transaction,
-    Turns,
+    ChannelRequest, Choice, Condition, LatencyKind, LimitedAction, Loop, Matcher, MessagePattern,
+    Op, OpFacts, OpRole, OpSum, Program, StepIndex, StepOrigin, Template, ThinkTime, TopicTemplate,
+    Transaction, Turns,
 };
 use crate::scenario::Target;
 use crate::steps::connect::upgrade::UpgradeOptions;
@@ -184,6 +184,17 @@ impl<'a> Compiler<'a> {
     /// Returns the index of a think time.
     pub(crate) fn think_time(&mut self, think_time: ThinkTime) -> u32 {
         index_of(&mut self.program.think_times, think_time)
+    }
+
+    /// Appends the waits for the turns that limits give to a step that does this. In a scenario
+    /// without limits there are none.
+    pub(crate) fn limit(&mut self, action: LimitedAction) {
+        for (index, limit) in self.program.limits.clone().iter().enumerate() {
+            if limit.action == action {
+                let op = Op::AwaitTurn { limit: index as u16 };
+                self.push(op, OpFacts::of_role(OpRole::Neutral));
+            }
+        }
     }
 
     /// Returns the index of a barrier or cue, which the scenario has.

@@ -87,6 +87,9 @@ impl Program {
                 Turns::While { condition } => format!("while {}", self.condition(condition)),
             },
             Op::Branch { condition, .. } => self.condition(condition).to_string(),
+            Op::AwaitTurn { limit } => {
+                format!("its turn by the limit `{}`", self.limits()[usize::from(limit)])
+            }
             Op::Send { .. }
             | Op::Set { .. }
             | Op::Choose { .. }

@@ -65,6 +65,11 @@ pub enum Op {
         /// Index of the [`Program::think_time`](super::Program::think_time).
         index: u32,
     },
+    /// Waits for the turn that a limit gives.
+    AwaitTurn {
+        /// Index among the [`Program::limits`](super::Program::limits).
+        limit: u16,
+    },
     /// Waits at a barrier, or for a signal.
     AwaitCue {
         /// Index among the [`Program::cues`](super::Program::cues).

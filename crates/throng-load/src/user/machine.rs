@@ -11,7 +11,9 @@ use super::error::{ConnectFailure, ErrorKind};
 use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
 use super::trace::TraceEvent;
-use super::{cues, ending, failure, heartbeat, iteration, loops, outcomes, request, transactions};
+use super::{
+    cues, ending, failure, heartbeat, iteration, limits, loops, outcomes, request, transactions,
+};
 use crate::program::{IncomingMessage, Op};
 use crate::steps::{
     barrier, branch, choose, close, connect, expect, send, set, signal, stay, wait,
@@ -192,6 +194,7 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::Jump { to } => StepOutcome::Go(to),
         Op::Wait { span_ns, jitter } => wait::begin(cx, span_ns, jitter),
         Op::Think { index } => wait::begin_drawn(cx, index),
+        Op::AwaitTurn { limit } => limits::begin(cx, limit),
         Op::AwaitCue { cue, .. } => barrier::begin(cx, cue),
         Op::Signal { cue } => signal::begin(cx, cue),
         Op::LoopBegin { index } => loops::begin(cx, index),

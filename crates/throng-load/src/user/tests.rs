@@ -8,6 +8,7 @@ mod cues;
 mod ending;
 mod expect;
 mod identity;
+mod limits;
 mod named;
 mod play;
 mod send;

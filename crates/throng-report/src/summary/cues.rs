@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::LoadCounters;
 
-/// Waits of users for one another, at `barrier` and in `wait_for`. No latency contains them.
+/// Waits of users for one another, at `barrier` and in `wait_for`. A latency counts from the end of
+/// such a wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CueSummary {

@@ -14,8 +14,8 @@ use super::step_summary::StepFolds;
 use super::steps::Steps;
 use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, CueSummary, GeneratorSummary,
-    HeartbeatSummary, JoinSummary, MachineSummary, MessageSummary, PushSummary, RunSummary, SCHEMA,
-    StepSummary, Summary, TurnsSummary, UsersSummary,
+    HeartbeatSummary, JoinSummary, LimitSummary, MachineSummary, MessageSummary, PushSummary,
+    RunSummary, SCHEMA, StepSummary, Summary, TurnsSummary, UsersSummary,
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::validity::{Grade, ShownLatency, ValidityFacts};
@@ -189,6 +189,7 @@ impl SummaryFold {
             arrivals,
             turns: self.turns(),
             cues: CueSummary::of(counters),
+            limits: last.limits.iter().map(LimitSummary::from).collect(),
             generator: self.generator(lag_us, lag_grade),
             machine: self.machine(),
             server: self.server.as_ref().map(|server| server.summary(&self.steps)),

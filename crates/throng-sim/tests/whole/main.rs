@@ -5,3 +5,4 @@ mod cues;
 mod latency;
 mod limits;
 mod pair;
+mod rates;

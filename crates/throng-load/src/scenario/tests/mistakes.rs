@@ -5,6 +5,7 @@ use crate::scenario::Scenario;
 mod channels;
 mod cues;
 mod flow;
+mod limits;
 mod load;
 mod names;
 mod probe;
@@ -107,7 +108,7 @@ error: unknown key `taget` in a scenario
 1 | taget: tcp://h:1
   | ^^^^^ did you mean `target`?
   |
-  = help: expected one of: `target`, `protocol`, `data`, `load`, `user`, `users`, `on_error`, `probe`, `thresholds`, `params`, `lab`
+  = help: expected one of: `target`, `protocol`, `data`, `load`, `limits`, `user`, `users`, `on_error`, `probe`, `thresholds`, `params`, `lab`
 "#);
 }
 

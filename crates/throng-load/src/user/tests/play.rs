@@ -16,8 +16,9 @@ use throng_report::LoadCounters;
 
 use crate::cues::{CueWaiters, Cues, OpenedGroup, ReadyUser};
 use crate::generator::trace_format::{TraceFormat, TraceState};
-use crate::program::{IncomingMessage, Program};
+use crate::program::{IncomingMessage, Program, RateLimit};
 use crate::scenario::Scenario;
+use crate::schedule::RateClock;
 use crate::user::{
     ClassTraits, Encoder, ErrorKind, Input, IterationEnd, Payload, Progress, Record, Rules,
     SocketStatus, TraceEvent, User, UserAction, UserContext, UserEvent, UserSession, handle,
@@ -32,6 +33,7 @@ pub(super) struct Play {
     encoder: Encoder,
     cues: Arc<Cues>,
     waiters: CueWaiters,
+    clocks: Vec<RateClock>,
     /// Groups that a user of another core has let go.
     opened: Option<Arc<[OpenedGroup]>>,
     socket: SocketStatus,
@@ -92,9 +94,12 @@ impl Play {
         let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
         let program = Program::compile(&scenario);
         let cues = Arc::new(Cues::new(program.cues()));
+        let clock = |limit: &RateLimit| RateClock::new(limit.per_second, Instant::ZERO);
+        let clocks = program.limits().iter().map(clock).collect();
         Self {
             classes: ClassTraits::of(&program),
             waiters: CueWaiters::new(Arc::clone(&cues)),
+            clocks,
             cues,
             opened: None,
             program,
@@ -257,6 +262,7 @@ impl Play {
                     port_tries_max: self.port_tries_max,
                 },
                 encoder: &mut self.encoder,
+                clocks: &mut self.clocks,
                 cues: &mut self.waiters,
                 index: OWN_INDEX,
                 is_traced,
@@ -404,6 +410,7 @@ fn shown(action: &UserAction<'_>, now: Instant) -> String {
             }
             Record::TurnsDue(count) => format!("turns due {count}"),
             Record::MissedTurns(missed) => format!("missed {}", missed.end - missed.first),
+            Record::TurnGiven { turn, .. } => format!("turn {}", ms(*turn)),
             Record::CueWaitEnded { from } => format!("waited {}", since(*from)),
             Record::Late(due) => format!("late {}", since(*due)),
             Record::RestBegun => "rest".to_owned(),
