@@ -40,12 +40,12 @@ mod exchanges;
 mod fold;
 mod foreign;
 mod growth;
+mod interval_growths;
 mod limits;
 mod memory;
 mod rates;
 mod server;
 mod step_summary;
-mod steps;
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ pub use foreign::ServerCosts;
 pub(crate) use growth::GrowthFold;
 pub use limits::LimitSummary;
 pub use memory::MEMORY_CONNECTIONS_MIN;
-pub(crate) use rates::Step;
+pub(crate) use rates::IntervalGrowth;
 pub use server::ServerSummary;
 pub use step_summary::StepSummary;
 

@@ -17,6 +17,12 @@ pub(crate) fn read(reader: &mut Reader<'_>, node: &Node, does: CueUse) -> Option
         reader.error(node.span.clone(), format!("`{name}` cannot be {what}"), label);
         return None;
     }
+    if let Some(key) = reader.once {
+        let title = format!("`{key}` has one user, which no other one waits for");
+        let label = "take this step out: barriers and signals are for the users of the load";
+        reader.error(node.span.clone(), title, label);
+        return None;
+    }
     let class = reader.cues.classes.saturating_sub(1);
     let (name, span) = (name.to_owned(), node.span.clone());
     reader.cues.uses.push(NamedUse { name: name.clone(), span, class, does });

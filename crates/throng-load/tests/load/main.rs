@@ -2,6 +2,7 @@
 
 mod control;
 mod measured;
+mod once;
 mod run;
 mod steps;
 mod websocket;

@@ -218,3 +218,36 @@ error: `timeout` must be a duration such as 250ms, 15m or 1h30m
    |                                    ^ the unit is missing
 "#);
 }
+
+#[test]
+fn a_wait_for_other_users_in_a_setup() {
+    let shown = whole(
+        "target: tcp://h:1
+load: [ramp: {to: 1, over: 1s}]
+setup: [connect, signal: ready, close]
+user: [wait_for: ready, connect]
+teardown: [barrier: {name: a, users: 1}, connect]
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `setup` has one user, which no other one waits for
+ --> test.yaml:3:26
+  |
+3 | setup: [connect, signal: ready, close]
+  |                          ^^^^^ take this step out: barriers and signals are for the users of the load
+
+error: no step gives the signal `ready`
+ --> test.yaml:4:18
+  |
+4 | user: [wait_for: ready, connect]
+  |                  ^^^^^ users would wait here until the run ends
+  |
+  = help: add `signal: ready` to the steps of the users that they wait for
+
+error: `teardown` has one user, which no other one waits for
+ --> test.yaml:5:28
+  |
+5 | teardown: [barrier: {name: a, users: 1}, connect]
+  |                            ^ take this step out: barriers and signals are for the users of the load
+"#);
+}
