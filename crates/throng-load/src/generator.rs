@@ -36,7 +36,7 @@ pub use crate::user::{
     ConnectFailure, ErrorKind, IterationEnd, RESTART_PAUSE, User, UserEvent, UserSession, WebSocket,
 };
 pub use config::GeneratorConfig;
-pub use core_stats::{AddressTally, CoreStats};
+pub use core_stats::{AddressTally, CoreStats, LimitTally};
 pub use error_log::ErrorLog;
 pub use incidents::Incidents;
 pub(crate) use incidents::{gap_of_all, outage_of_all};
@@ -44,7 +44,10 @@ pub use probe_tally::ProbeTally;
 pub use probes::ProbeMessage;
 pub use tracer::{TraceMessage, TraceOptions};
 
+use crate::cues::{CueWaiters, OpenedGroup};
+use crate::program::{LimitScope, RateLimit};
 use crate::scenario::Model;
+use crate::schedule::RateClock;
 use crate::user::{Encoder, Input, Payload, TraceEvent, is_done};
 use config::{RunPhase, RunState};
 use departures::Departures;
@@ -76,6 +79,8 @@ pub enum GeneratorMessage {
     Stop,
     /// A message about probes from another core.
     Probe(ProbeMessage),
+    /// Groups of waiting users that a user of another core has let go.
+    CuesOpened(Arc<[OpenedGroup]>),
 }
 
 /// Driver of a generator's core.
@@ -92,6 +97,9 @@ pub struct Generator {
     cores: usize,
     sources: crate::source::SourceAddresses,
     encoder: Encoder,
+    cues: CueWaiters,
+    /// Clocks of the scenario's limits.
+    clocks: Vec<RateClock>,
     probes: Option<Probes>,
     /// True when the schedule is over and the last probes are still being delivered.
     awaits_probes: bool,
@@ -107,6 +115,12 @@ impl Generator {
     pub fn new(config: Arc<GeneratorConfig>, core: CoreId, cores: usize) -> Self {
         let mut stats = CoreStats::new(core, config.program.classes().len());
         stats.steps.resize_with(config.program.step_names().len(), Default::default);
+        let limits = config.program.limits();
+        stats.limits.resize(limits.len(), LimitTally::default());
+        let clock = |limit: &RateLimit| match limit.scope {
+            LimitScope::All => RateClock::of_core(limit.per_second, core, cores, config.start_at),
+            LimitScope::User => RateClock::new(limit.per_second, config.start_at),
+        };
         if config.targets.len() > 1 {
             stats.addresses = vec![AddressTally::default(); config.targets.len()];
         }
@@ -116,6 +130,8 @@ impl Generator {
             cores,
             sources: config.sources.of_core(core, cores),
             encoder: Encoder::new(),
+            cues: CueWaiters::new(Arc::clone(&config.cues)),
+            clocks: limits.iter().map(clock).collect(),
             probes: Probes::new(&config, core, cores),
             awaits_probes: false,
             samples: ErrorSamples::default(),
@@ -365,6 +381,9 @@ impl<D: GeneratorDriver> App<D> for Generator {
                 }
                 self.send_probe_messages(cx);
             }
+            GeneratorMessage::CuesOpened(opened) => {
+                opened.iter().for_each(|group| self.cues.open(*group));
+            }
         }
     }
 
@@ -377,7 +396,7 @@ impl<D: GeneratorDriver> App<D> for Generator {
             RunPhase::Leaving => Instant::FAR,
         };
         let probes_due = self.probes.as_ref().map_or(Instant::FAR, Probes::due);
-        phase_due.min(self.departures.due()).min(probes_due)
+        phase_due.min(self.departures.due()).min(probes_due).min(self.cues.due())
     }
 
     fn run_due(&mut self, cx: &mut CoreContext<D, Self>) {
@@ -392,6 +411,7 @@ impl<D: GeneratorDriver> App<D> for Generator {
                 None => break,
             }
         }
+        self.run_cues(cx);
         self.run_probes(cx);
         match self.run.phase {
             RunPhase::Running if self.awaits_probes || self.starts.is_over(now) => {

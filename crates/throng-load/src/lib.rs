@@ -7,6 +7,7 @@
 //! the [`schedule`] and takes them through the program.
 
 pub mod capacity;
+pub mod cues;
 mod excerpt;
 pub mod generator;
 pub mod program;

@@ -10,6 +10,7 @@ mod choice;
 mod compile;
 pub(crate) mod compiler;
 mod condition;
+mod cue;
 mod describe;
 mod dialogue;
 mod difference;
@@ -17,6 +18,7 @@ mod event_pattern;
 mod handshake;
 mod json_pattern;
 mod json_place;
+mod limit;
 mod matcher;
 mod message;
 mod op;
@@ -34,11 +36,13 @@ pub use capture::{Capture, CapturePlace, SentPart};
 pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
 pub use choice::Choice;
 pub use condition::{Condition, Relation};
+pub use cue::{Cue, CueKind};
 pub use dialogue::NextAnswer;
 pub use event_pattern::EventPattern;
 pub use handshake::Handshake;
 pub use json_pattern::{JsonOrder, JsonPattern, JsonTest};
 pub use json_place::JsonPlace;
+pub use limit::{LimitScope, LimitedAction, RateLimit};
 pub use matcher::{MatchProgress, Matcher};
 pub use message::{IncomingMessage, MessagePart, MessagePattern, Pattern};
 pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
@@ -72,6 +76,8 @@ pub struct Program {
     think_times: Vec<ThinkTime>,
     conditions: Vec<Condition>,
     choices: Vec<Choice>,
+    cues: Vec<Cue>,
+    limits: Vec<RateLimit>,
     protocol: Protocol,
     handshakes: Vec<Handshake>,
     patterns: Vec<MessagePattern>,
@@ -408,6 +414,25 @@ impl Program {
     /// Returns an upper bound of the message size over all classes, in bytes.
     pub fn message_bytes_max(&self) -> usize {
         self.facts.iter().map(|facts| facts.bytes_max).max().unwrap_or(0)
+    }
+
+    /// Returns the limits that the scenario sets, in the order of their indexes.
+    pub fn limits(&self) -> &[RateLimit] {
+        &self.limits
+    }
+
+    /// Returns the barriers and signals, in the order of their indexes.
+    pub fn cues(&self) -> &[Cue] {
+        &self.cues
+    }
+
+    /// Returns how many of the first `users` users are of one of these classes.
+    pub(crate) fn users_of_classes(&self, classes: &[usize], users: u64) -> u64 {
+        let (blocks, rest) = (users / self.weight_total, users % self.weight_total);
+        let is_own = |user: &u64| classes.contains(&self.class_of(*user));
+        let count = |users: std::ops::Range<u64>| users.filter(is_own).count() as u64;
+        let in_block = if blocks > 0 { count(0..self.weight_total) } else { 0 };
+        blocks * in_block + count(users - rest..users)
     }
 
     /// Returns the index of the class of user `user`. In every block of as many users as the sum of

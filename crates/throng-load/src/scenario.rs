@@ -5,14 +5,18 @@
 //! compiled into a [`Program`](crate::program::Program). `docs/scenario.md` is the reference of the
 //! language.
 
+mod barrier_users;
 pub(crate) mod channel;
 pub(crate) mod condition;
+pub(crate) mod cue_names;
+pub(crate) mod cue_use;
 mod data;
 mod diagnostics;
 mod escape;
 mod expression;
 pub(crate) mod flow;
 pub(crate) mod json;
+mod limits;
 mod load;
 pub(crate) mod node;
 mod on_error;
@@ -59,7 +63,7 @@ use std::path::{Path, PathBuf};
 
 use throng_report::Threshold;
 
-use crate::program::SentPart;
+use crate::program::{Cue, RateLimit, SentPart};
 use crate::steps::STEPS;
 use node::{Kind, Node};
 use reader::Reader;
@@ -89,6 +93,10 @@ pub struct Scenario {
     pub files: Vec<PathBuf>,
     /// Texts that no report and no trace shows: values of the environment.
     pub secrets: Vec<String>,
+    /// Barriers and signals, by which users wait for one another.
+    pub(crate) cues: Vec<Cue>,
+    /// Rates that users keep to.
+    pub(crate) limits: Vec<RateLimit>,
     /// Parts of a sent message that its user keeps.
     pub(crate) sent_parts: Vec<SentPart>,
 }
@@ -174,6 +182,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     let load =
         reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
     let load = load.and_then(|node| load::read(reader, node, folder));
+    let limits = fields.get("limits").map_or(Some(Vec::new()), |node| limits::read(reader, node));
     let setup = match fields.get("setup") {
         None => Some(None),
         Some(node) => once::read_setup(reader, node, STEPS).map(Some),
@@ -209,6 +218,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
             None
         }
     };
+    let cues = cue_names::check(reader);
     // Thresholds may name steps.
     let thresholds =
         fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
@@ -231,7 +241,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     data?;
     let stored = reader.names.stored().iter().enumerate();
     let sent_parts = stored.filter_map(|(slot, name)| SentPart::of_variable(name, slot as u16));
-    Some(Scenario {
+    let mut scenario = Scenario {
         target: target?,
         protocol,
         load,
@@ -240,11 +250,15 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
         teardown: teardown?,
         probe: probe?,
         thresholds: thresholds?,
+        cues: cues?,
+        limits: limits?,
         sent_parts: sent_parts.collect(),
         tables: std::mem::take(&mut reader.names.tables),
         files: std::mem::take(&mut reader.files),
         secrets: std::mem::take(&mut reader.names.secrets),
-    })
+    };
+    barrier_users::set(reader, &mut scenario);
+    Some(scenario)
 }
 
 fn read_target(reader: &mut Reader<'_>, node: &Node) -> Option<Target> {
@@ -285,6 +299,7 @@ fn read_class(reader: &mut Reader<'_>, name: &Node, node: &Node) -> Option<Class
     };
     let steps = reader.require(&fields, "user", &what, "user: [connect, wait: 1s, close]");
     reader.names.begin_class();
+    reader.cues.begin_class();
     let list = steps.and_then(|node| step_list::read(reader, node, "`user`", STEPS));
     Some(Class { name, weight: weight?, steps: list?.steps, on_error: on_error? })
 }
@@ -332,11 +347,12 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     read.ok()
 }
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "target",
     "protocol",
     "data",
     "load",
+    "limits",
     "setup",
     "user",
     "users",

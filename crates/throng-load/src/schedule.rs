@@ -9,6 +9,7 @@ mod closed;
 mod curve;
 mod open;
 mod paced;
+mod rate_clock;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use std::time::Duration;
 pub use closed::{ClosedSchedule, ScheduleEvent, UserChange};
 pub use open::Arrivals;
 pub use paced::{Pace, PacedTurns};
+pub use rate_clock::RateClock;
 
 use crate::scenario::Phase;
 use curve::RateCurve;

@@ -15,8 +15,9 @@
 //! The facts of an op are all that the dialogue, the latencies, the capacity and the calibration
 //! know of a step. `stay.rs` is the smallest file, `wait.rs` the smallest with a value. The turns
 //! of `every` and `repeat` are in `user/loops.rs`, the requests of `join`, `push` and `leave` in
-//! `user/request.rs`.
+//! `user/request.rs`, the waits of `barrier` and `wait_for` in `user/cues.rs`.
 
+pub(crate) mod barrier;
 pub(crate) mod branch;
 pub(crate) mod choose;
 pub(crate) mod close;
@@ -33,9 +34,11 @@ mod receive_event;
 mod repeat;
 pub(crate) mod send;
 pub(crate) mod set;
+pub(crate) mod signal;
 pub(crate) mod stay;
 mod transaction;
 pub(crate) mod wait;
+mod wait_for;
 
 use crate::scenario::step::StepKind;
 
@@ -51,6 +54,9 @@ pub(crate) const STEPS: &[StepKind] = &[
     push::KIND,
     leave::KIND,
     wait::KIND,
+    barrier::KIND,
+    signal::KIND,
+    wait_for::KIND,
     every::KIND,
     repeat::KIND,
     transaction::KIND,

@@ -11,6 +11,7 @@
 
 pub(crate) mod channels;
 pub(crate) mod context;
+pub(crate) mod cues;
 pub(crate) mod encoder;
 pub(crate) mod ending;
 pub(crate) mod error;
@@ -18,6 +19,7 @@ pub(crate) mod failure;
 mod heartbeat;
 mod inbox;
 pub(crate) mod iteration;
+pub(crate) mod limits;
 mod loop_counter;
 mod loops;
 pub(crate) mod machine;

@@ -323,6 +323,12 @@ counters! {
         users_waiting,
         /// The longest wait of one of these users, from the intended moment, in microseconds.
         users_waiting_us_most: max,
+        /// Waits for other users (`barrier`, `wait_for`) that have begun.
+        cue_waits,
+        /// Time of those that have ended, in microseconds.
+        cue_waits_us,
+        /// Gauge: users that wait for other users.
+        cue_waiting: gauge,
     }
 }
 

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::arrival::better_clock;
 use crate::{
     AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose,
-    ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LoadCounters, MachineUse,
-    Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent, ServerSnapshot,
-    StepInterval, Tally, UnansweredWaits,
+    ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LimitUse, LoadCounters,
+    MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
+    ServerSnapshot, StepInterval, Tally, UnansweredWaits,
 };
 
 /// The phase of a run whose schedule is over or was ended: no user begins anything, connected users
@@ -156,6 +156,9 @@ pub struct LoadInterval {
     /// Connects to each address of the target, if its name has several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<AddressConnects>,
+    /// The scenario's own limits, if it has any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitUse>,
     /// The first and the last error of each kind in the interval, failed connects included.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub error_times: BTreeMap<String, ErrorTimes>,
@@ -226,6 +229,7 @@ impl LoadInterval {
             probe: self.probe.clone(),
             followed: self.followed,
             addresses: self.addresses.clone(),
+            limits: self.limits.clone(),
             process: self.process.clone(),
             cpu_us_per_core: self.cpu_us_per_core.clone(),
             classes: self.classes.clone(),

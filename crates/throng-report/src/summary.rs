@@ -35,11 +35,13 @@
 //! - A number without a measurement is `null`, never 0.
 
 mod clocks;
+mod cues;
 mod exchanges;
 mod fold;
 mod foreign;
 mod growth;
 mod interval_growths;
+mod limits;
 mod memory;
 mod rates;
 mod server;
@@ -50,9 +52,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use throng_base::units::{brief_count, brief_micros};
 
+pub use cues::CueSummary;
 pub use fold::SummaryFold;
 pub use foreign::ServerCosts;
 pub(crate) use growth::GrowthFold;
+pub use limits::LimitSummary;
 pub use memory::MEMORY_CONNECTIONS_MIN;
 pub(crate) use rates::IntervalGrowth;
 pub use server::ServerSummary;
@@ -111,6 +115,12 @@ pub struct Summary {
     /// Turns of `every`, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnsSummary>,
+    /// Waits of users for one another, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cues: Option<CueSummary>,
+    /// The scenario's own limits, if it has any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitSummary>,
     /// The generator's process.
     pub generator: GeneratorSummary,
     /// The generator's machine. Loopback charges the kernel's receive work to the sending process.

@@ -6,6 +6,7 @@ use throng_base::Instant;
 use throng_driver::SocketOptions;
 
 use super::tracer::TraceOptions;
+use crate::cues::Cues;
 use crate::program::Program;
 use crate::scenario::{Model, Phase};
 use crate::source::SourcePlan;
@@ -16,6 +17,9 @@ use crate::user::{ClassTraits, Rules};
 pub struct GeneratorConfig {
     /// Steps of the users.
     pub program: Program,
+    /// Barriers and signals, by which users of all cores wait for one another: the only thing here
+    /// that changes.
+    pub cues: Arc<Cues>,
     /// Phases of the load.
     pub phases: Vec<Phase>,
     /// Addresses to connect to: user `k` connects to target `k mod n`.

@@ -67,6 +67,8 @@ pub struct CoreStats {
     pub followed: FollowedAnswers,
     /// Connects to each address of the target; empty if it has only one.
     pub addresses: Vec<AddressTally>,
+    /// The scenario's own limits, in the order of the program's; without the names.
+    pub limits: Vec<LimitTally>,
     /// Gauge: users that rest after an error.
     pub(super) resting: u64,
 }
@@ -78,6 +80,28 @@ pub struct AddressTally {
     pub ok: u64,
     /// Failed connects by reason.
     pub failed: Vec<(ConnectFailure, u64)>,
+}
+
+/// What one core counts of one of the scenario's own limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitTally {
+    /// Steps that the limit counted.
+    pub steps: u64,
+    /// Steps that it held back.
+    pub held: u64,
+    /// Time until the turns of these, in microseconds.
+    pub held_us: u64,
+}
+
+impl LimitTally {
+    /// Counts a step that comes now and gets this turn.
+    pub(super) fn count(&mut self, turn: Instant, now: Instant) {
+        self.steps += 1;
+        if turn > now {
+            self.held += 1;
+            self.held_us += turn.micros_since(now);
+        }
+    }
 }
 
 impl AddressTally {
@@ -116,6 +140,7 @@ impl CoreStats {
         }
         self.followed = other.followed;
         self.addresses.clone_from(&other.addresses);
+        self.limits.clone_from(&other.limits);
     }
 
     /// Clears the measurements and frees their memory. Counters stay.

@@ -172,7 +172,7 @@ fn other_expect(program: &Program, pc: u32, got: IncomingMessage<'_>) -> bool {
 pub(super) fn describe_error(place: ErrorPlace<'_>, kind: ErrorKind) -> (String, String) {
     let ErrorPlace { program, pc, .. } = place;
     let excerpt = Excerpt::short(program.secrets());
-    let expected = match kind.is_timeout() {
+    let expected = match kind.is_timeout() || kind == ErrorKind::CueTimeout {
         true => program.describe_awaited(pc, excerpt),
         false => program.describe_expected(pc, excerpt),
     };
@@ -184,6 +184,7 @@ pub(super) fn describe_error(place: ErrorPlace<'_>, kind: ErrorKind) -> (String,
         | ErrorKind::PushTimeout
         | ErrorKind::LeaveTimeout
         | ErrorKind::HeartbeatTimeout => "nothing",
+        ErrorKind::CueTimeout => "too few other users, or no signal",
         ErrorKind::SendFailed => "EPIPE: the connection is closed",
         ErrorKind::SendOverflow => "no acceptance of what was sent: the send queue is full",
         ErrorKind::InboxOverflow => "more messages than the user keeps while no step waits",

@@ -246,6 +246,7 @@ mod tests {
     use throng_report::ProbeCounters;
 
     use super::*;
+    use crate::cues::Cues;
     use crate::program::Program;
     use crate::scenario::Scenario;
     use crate::source::SourcePlan;
@@ -257,6 +258,7 @@ mod tests {
         let scenario = Scenario::parse(source, "test").unwrap();
         let config = GeneratorConfig {
             program: Program::compile(&scenario),
+            cues: Cues::new(&[]).into(),
             phases: scenario.load,
             targets: Vec::new(),
             sources: SourcePlan::Any,

@@ -90,6 +90,11 @@ impl Recorder<'_> {
             Record::TurnsDue(count) => counters.turns_intended += count,
             Record::MissedTurns(missed) => self.missed_turns(&missed),
             Record::Late(due) => stats.lag.record_us(now.micros_since(due)),
+            Record::TurnGiven { limit, turn } => stats.limits[usize::from(limit)].count(turn, now),
+            Record::CueWaitEnded { from } => {
+                counters.cue_waiting -= 1;
+                counters.cue_waits_us += now.micros_since(from);
+            }
             Record::RestBegun => stats.resting += 1,
             Record::RestOver => stats.resting -= 1,
         }

@@ -251,6 +251,7 @@ const OVERTIME: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cues::Cues;
     use crate::generator::GeneratorConfig;
     use crate::program::Program;
     use crate::scenario::Scenario;
@@ -261,6 +262,7 @@ mod tests {
         let scenario = Scenario::parse(&source, "test").unwrap();
         let config = GeneratorConfig {
             program: Program::compile(&scenario),
+            cues: Cues::new(&[]).into(),
             phases: scenario.load,
             targets: Vec::new(),
             sources: SourcePlan::Any,

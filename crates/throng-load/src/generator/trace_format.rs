@@ -177,6 +177,8 @@ impl TraceFormat<'_> {
             | Record::MissedTurns(_)
             | Record::TurnsDue(_)
             | Record::Late(_)
+            | Record::CueWaitEnded { .. }
+            | Record::TurnGiven { .. }
             | Record::RestOver => Vec::new(),
         }
     }

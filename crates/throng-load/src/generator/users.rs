@@ -1,7 +1,9 @@
 //! The users of one core: gives their inputs to the machine, and carries out its actions.
 
+use std::sync::Arc;
+
 use throng_base::Instant;
-use throng_driver::{ConnectSpec, SocketOptions};
+use throng_driver::{ConnectSpec, MessagePriority, SocketOptions};
 use throng_engine::{Arrival, CloseReason, Conn, CoreContext, Deadline};
 use throng_proto::phoenix::client::{self, PhoenixClientEvent, PushReply};
 use throng_proto::phoenix::{PhoenixPayload, names};
@@ -12,7 +14,8 @@ use super::error_name::ErrorName;
 use super::error_samples::{ErrorPlace, describe_sample};
 use super::followed::{AnswerCounts, ConnectionChange};
 use super::recorder::Recorder;
-use super::{Generator, GeneratorDriver};
+use super::{Generator, GeneratorDriver, GeneratorMessage};
+use crate::cues::ReadyUser;
 use crate::program::{IncomingMessage, Protocol};
 use crate::user::{
     AnswerTiming, ErrorKind, Input, Payload, Progress, Sample, SocketStatus, TraceEvent, User,
@@ -90,7 +93,19 @@ impl Generator {
         input: Input<'_>,
         requests: &mut Requests,
     ) -> Progress {
-        let Self { run, sources, encoder, samples, stats, probes, followed, tracer, .. } = self;
+        let Self {
+            run,
+            sources,
+            encoder,
+            samples,
+            stats,
+            probes,
+            followed,
+            tracer,
+            cues,
+            clocks,
+            ..
+        } = self;
         let UserParts { user, session, out, socket, now, arrival, index } = parts;
         let (id, class, config) = (user.id(), user.class, &run.config);
         let program = &config.program;
@@ -144,6 +159,9 @@ impl Generator {
             out,
             rules: run.rules(),
             encoder,
+            clocks,
+            cues,
+            index,
             is_traced,
             actions: &mut actions,
         };
@@ -322,6 +340,24 @@ impl Generator {
         probes.on_delivery(message, &mut conn.state().receipts, timing, &mut self.stats)
     }
 
+    /// Lets users go on whose barrier has opened or whose signal was given, a few at a time. Tells
+    /// the other cores what users of this core have opened.
+    pub(super) fn run_cues<D: GeneratorDriver>(&mut self, cx: &mut CoreContext<D, Self>) {
+        if let Some(opened) = self.cues.take_opened() {
+            for core in (0..self.cores).filter(|core| *core != self.stats.core_id) {
+                let message = GeneratorMessage::CuesOpened(Arc::clone(&opened));
+                // Control messages are never refused.
+                let _ = cx.send_message(core, message, MessagePriority::Control);
+            }
+        }
+        for _ in 0..GOING_ON_PER_TURN_MAX {
+            let Some(ReadyUser { index, ticket, at }) = self.cues.next_ready() else { break };
+            if let Some(key) = cx.key_at(index) {
+                cx.with(key, |conn| self.step(conn, Input::CueOpened { ticket, at }));
+            }
+        }
+    }
+
     /// Counts all users as stopped, when all users begin to leave.
     pub(super) fn stop_all<D: GeneratorDriver>(&mut self, cx: &mut CoreContext<D, Self>) {
         let now = cx.now();
@@ -382,6 +418,9 @@ fn status<D: GeneratorDriver>(conn: &Conn<'_, D, Generator>) -> SocketStatus {
         SocketStatus::Busy
     }
 }
+
+/// Users that a core lets go on per turn, so that input which arrives meanwhile does not wait long.
+const GOING_ON_PER_TURN_MAX: usize = 64;
 
 /// Returns the number of a ref; 0 for none, and for a ref that no user sends.
 fn parse_ref(r#ref: Option<&str>) -> u32 {

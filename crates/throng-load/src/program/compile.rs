@@ -23,6 +23,8 @@ impl Program {
             think_times: Vec::new(),
             conditions: Vec::new(),
             choices: Vec::new(),
+            cues: scenario.cues.clone(),
+            limits: scenario.limits.clone(),
             protocol: scenario.protocol,
             handshakes: Vec::new(),
             patterns: Vec::new(),

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::handshake::Handshake;
 use super::{
-    BytesPattern, ChannelRequest, Choice, Condition, LatencyKind, Loop, MessagePattern, Op,
-    OpFacts, OpRole, OpSum, Program, StepIndex, StepOrigin, Template, ThinkTime, TopicTemplate,
-    Transaction, Turns,
+    BytesPattern, ChannelRequest, Choice, Condition, LatencyKind, LimitedAction, Loop,
+    MessagePattern, Op, OpFacts, OpRole, OpSum, Program, StepIndex, StepOrigin, Template,
+    ThinkTime, TopicTemplate, Transaction, Turns,
 };
 use crate::scenario::Target;
 use crate::steps::connect::upgrade::UpgradeOptions;
@@ -185,6 +185,23 @@ impl<'a> Compiler<'a> {
     /// Returns the index of a think time.
     pub(crate) fn think_time(&mut self, think_time: ThinkTime) -> u32 {
         index_of(&mut self.program.think_times, think_time)
+    }
+
+    /// Appends the waits for the turns that limits give to a step that does this. In a scenario
+    /// without limits there are none.
+    pub(crate) fn limit(&mut self, action: LimitedAction) {
+        for (index, limit) in self.program.limits.clone().iter().enumerate() {
+            if limit.action == action {
+                let op = Op::AwaitTurn { limit: index as u16 };
+                self.push(op, OpFacts::of_role(OpRole::Neutral));
+            }
+        }
+    }
+
+    /// Returns the index of a barrier or cue, which the scenario has.
+    pub(crate) fn cue(&self, name: &str) -> u16 {
+        let found = self.program.cues.iter().position(|cue| cue.name == name);
+        found.expect("the reader has all names of cues") as u16
     }
 
     /// Returns the index of a rule for a message.

@@ -25,6 +25,7 @@ impl Program {
                 },
                 false => "an open channel".to_owned(),
             },
+            Op::AwaitCue { cue, .. } => self.cues()[usize::from(cue)].describe(),
             _ => "an open connection".to_owned(),
         }
     }
@@ -40,6 +41,9 @@ impl Program {
             Op::ExpectBytes { timeout_ns, .. }
             | Op::ExpectMessage { timeout_ns, .. }
             | Op::Connect { timeout_ns, .. } => Duration::from_nanos(timeout_ns),
+            Op::AwaitCue { timeout_ns, .. } if timeout_ns < u64::MAX => {
+                Duration::from_nanos(timeout_ns)
+            }
             Op::Request { request } if self.request(request).awaits_reply => {
                 self.request(request).timeout
             }
@@ -61,6 +65,8 @@ impl Program {
                 };
                 self.describe_awaited(pc, excerpt) + others
             }
+            Op::AwaitCue { .. } => self.describe_awaited(pc, excerpt),
+            Op::Signal { cue } => self.cues()[usize::from(cue)].name.clone(),
             Op::SendRandom { bytes } => format!("{bytes} random bytes"),
             Op::Request { request } => {
                 let request = self.request(request);
@@ -81,6 +87,9 @@ impl Program {
                 Turns::While { condition } => format!("while {}", self.condition(condition)),
             },
             Op::Branch { condition, .. } => self.condition(condition).to_string(),
+            Op::AwaitTurn { limit } => {
+                format!("its turn by the limit `{}`", self.limits()[usize::from(limit)])
+            }
             Op::Send { .. }
             | Op::Set { .. }
             | Op::Choose { .. }

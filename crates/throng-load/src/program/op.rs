@@ -65,6 +65,23 @@ pub enum Op {
         /// Index of the [`Program::think_time`](super::Program::think_time).
         index: u32,
     },
+    /// Waits for the turn that a limit gives.
+    AwaitTurn {
+        /// Index among the [`Program::limits`](super::Program::limits).
+        limit: u16,
+    },
+    /// Waits at a barrier, or for a signal.
+    AwaitCue {
+        /// Index among the [`Program::cues`](super::Program::cues).
+        cue: u16,
+        /// Time-out of the wait; `u64::MAX` for none.
+        timeout_ns: u64,
+    },
+    /// Gives a signal.
+    Signal {
+        /// Index among the [`Program::cues`](super::Program::cues).
+        cue: u16,
+    },
     /// Goes on with the next op where a condition holds, else elsewhere.
     Branch {
         /// Index of the [`Program::condition`](super::Program::condition).

@@ -6,8 +6,8 @@ use super::{OnError, Op, Program, Turns, nanos};
 
 impl Program {
     /// Cuts the program so that each user comes to its end: loops end after `turns` turns, `stay`
-    /// lasts for [`STAY_SPAN`], and no user begins again after an error. Without `waits`, a `wait`
-    /// takes no time, and turns follow one another.
+    /// lasts for [`STAY_SPAN`], a wait for other users takes no time, and no user begins again
+    /// after an error. Without `waits`, a `wait` takes no time, and turns follow one another.
     pub(crate) fn cut_to_trial(&mut self, turns: u64, waits: bool) {
         for looping in &mut self.loops {
             looping.turns = match looping.turns {
@@ -24,6 +24,8 @@ impl Program {
         for op in &mut self.ops {
             match op {
                 Op::Stay => *op = Op::Wait { span_ns: nanos(STAY_SPAN), jitter: 0.0 },
+                // There are no others.
+                Op::AwaitCue { .. } => *op = Op::Wait { span_ns: 0, jitter: 0.0 },
                 Op::Wait { span_ns, .. } if !waits => *span_ns = 0,
                 Op::Think { .. } if !waits => *op = Op::Wait { span_ns: 0, jitter: 0.0 },
                 _ => {}

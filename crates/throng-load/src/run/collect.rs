@@ -9,13 +9,13 @@ use std::net::SocketAddr;
 use throng_base::Instant;
 use throng_driver::CoreId;
 use throng_report::{
-    AddressConnects, LoadCounters, LoadInterval, Merge, RunEventKind, StepInterval, Tally,
+    AddressConnects, LimitUse, LoadCounters, LoadInterval, Merge, RunEventKind, StepInterval, Tally,
 };
 
 use super::first_errors::FirstErrors;
 use super::probes::Probes;
 use crate::generator::{AddressTally, CoreStats, ErrorKind, Incidents, gap_of_all, outage_of_all};
-use crate::program::Probe;
+use crate::program::{Probe, RateLimit};
 use crate::user::close_code_name;
 
 /// Adds up the stats of all cores.
@@ -29,6 +29,8 @@ pub struct Collector {
     steps: Vec<String>,
     /// Addresses of the target.
     addresses: Vec<SocketAddr>,
+    /// The scenario's own limits, without their counters.
+    limits: Vec<LimitUse>,
     probes: Probes,
     first_errors: FirstErrors,
     /// Incidents of the cores that have answered since the last interval.
@@ -74,6 +76,7 @@ impl Collector {
             classes,
             steps: Vec::new(),
             addresses,
+            limits: Vec::new(),
             probes: Probes::new(probe),
             first_errors: FirstErrors::default(),
             incidents: Vec::new(),
@@ -86,6 +89,18 @@ impl Collector {
     #[must_use]
     pub fn with_steps(mut self, names: &[String]) -> Self {
         self.steps = names.to_vec();
+        self
+    }
+
+    /// Sets the limits of the scenario, in the order of their indexes.
+    #[must_use]
+    pub fn with_limits(mut self, limits: &[RateLimit]) -> Self {
+        let unused = |limit: &RateLimit| LimitUse {
+            name: limit.to_string(),
+            per_second: limit.per_second,
+            ..LimitUse::default()
+        };
+        self.limits = limits.iter().map(unused).collect();
         self
     }
 
@@ -188,6 +203,7 @@ impl Collector {
             }
         }
         self.count_steps(&mut interval);
+        self.count_limits(&mut interval);
         self.probes.report(&mut interval);
         interval.answer_gap = gap_of_all(&self.incidents, Instant::ZERO);
         interval.outage = outage_of_all(&self.incidents, Instant::ZERO);
@@ -197,6 +213,18 @@ impl Collector {
 }
 
 impl Collector {
+    /// Sets the scenario's limits and their counters.
+    fn count_limits(&self, interval: &mut LoadInterval) {
+        interval.limits.clone_from(&self.limits);
+        for (at, sum) in interval.limits.iter_mut().enumerate() {
+            for tally in self.views.iter().filter_map(|view| view.last.limits.get(at)) {
+                sum.steps += tally.steps;
+                sum.held += tally.held;
+                sum.held_us += tally.held_us;
+            }
+        }
+    }
+
     /// Sets the names and the counters of steps and transactions.
     fn count_steps(&self, interval: &mut LoadInterval) {
         interval.steps.resize_with(self.steps.len(), StepInterval::default);

@@ -12,6 +12,7 @@ use throng_report::{LoadInterval, RunEventKind};
 use super::collect::Collector;
 use super::plan::{LoadError, LoadPlan};
 use super::shortages::Shortages;
+use crate::cues::Cues;
 use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage};
 use crate::program::Program;
 use crate::steps::send::SEND_BYTES_MAX;
@@ -40,6 +41,7 @@ impl RunningLoad {
         phases.push(throng_report::LEAVING.to_owned());
         let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
         let steps = plan.program.step_names().to_vec();
+        let limited = plan.program.limits().to_vec();
         let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
         let limits = limits(&plan.program);
         let self_connect_possible = plan.self_connect_possible();
@@ -47,6 +49,7 @@ impl RunningLoad {
         let addresses = plan.targets.clone();
         let shortages = Shortages::new(&plan.sources, &plan.targets, cores);
         let config = Arc::new(GeneratorConfig {
+            cues: Cues::new(plan.program.cues()).into(),
             program: plan.program,
             phases: plan.phases,
             targets: plan.targets,
@@ -71,7 +74,7 @@ impl RunningLoad {
         let (reply, replies) = mpsc::channel();
         let post = cores.sender();
         let collector = Collector::new(post.cores(), phases, classes, addresses, probe.as_ref());
-        let collector = collector.with_steps(&steps);
+        let collector = collector.with_steps(&steps).with_limits(&limited);
         let rss_bytes_at_start = process::rss_bytes();
         Ok(Self {
             cores,

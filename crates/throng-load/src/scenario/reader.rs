@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use throng_base::units::{Problem, UnitError, nearest};
 
+use super::cue_use::CueNames;
 use super::node::{Kind, Node};
 use super::step_name::{self, StepNames};
 use super::template::Template;
@@ -28,6 +29,8 @@ pub(crate) struct Reader<'s> {
     pub(super) joined: Vec<Template>,
     /// Names of steps so far.
     pub(super) step_names: StepNames,
+    /// Names of barriers and cues so far.
+    pub(super) cues: CueNames,
     /// False if only a part of the scenario is read: a threshold may have the name of any step.
     pub(super) knows_steps: bool,
     /// Key of the list of steps that is read, if one user takes them once.
@@ -75,6 +78,7 @@ impl<'s> Reader<'s> {
             files: Vec::new(),
             joined: Vec::new(),
             step_names: StepNames::default(),
+            cues: CueNames::default(),
             knows_steps: true,
             once: None,
             named: None,

@@ -55,7 +55,8 @@ pub(crate) fn read(reader: &mut Reader<'_>, node: &Node, kind: &'static str) -> 
     }
 }
 
-fn check(name: &str) -> Result<(), String> {
+/// Checks the letters of a name.
+pub(super) fn check(name: &str) -> Result<(), String> {
     let belongs = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
     match name {

@@ -4,6 +4,7 @@ use throng_driver::Errno;
 use throng_proto::websocket::{ClientHandshake, Violation};
 
 use super::prelude::*;
+use crate::program::LimitedAction;
 use crate::user::Payload;
 use crate::user::context::{SocketStatus, UserAction};
 use crate::user::encoder::as_text;
@@ -40,6 +41,7 @@ impl Action for Connect {
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
+        compiler.limit(LimitedAction::Connect);
         let handshake = self.upgrade.as_ref().map_or(0, |upgrade| compiler.handshake(upgrade));
         let op = Op::Connect { timeout_ns: nanos(self.timeout), handshake };
         let latency = Some(LatencyKind::Connect);

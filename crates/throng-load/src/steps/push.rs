@@ -4,7 +4,7 @@ use throng_base::Instant;
 
 use super::expect::read_response;
 use super::prelude::*;
-use crate::program::{ChannelRequest, ChannelRequestKind, MessagePattern};
+use crate::program::{ChannelRequest, ChannelRequestKind, LimitedAction, MessagePattern};
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
 use crate::user::named;
 
@@ -35,6 +35,7 @@ impl Action for Push {
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
+        compiler.limit(LimitedAction::Send);
         let request = ChannelRequest {
             kind: ChannelRequestKind::Push,
             topic: compiler.topic(&self.topic),

@@ -3,7 +3,7 @@
 use throng_base::Instant;
 
 use super::prelude::*;
-use crate::program::Frame;
+use crate::program::{Frame, LimitedAction};
 use crate::scenario::reader::Form;
 use crate::scenario::values::{read_hex, read_length, read_message_text};
 use crate::user::{Payload, unasked};
@@ -39,6 +39,7 @@ impl Action for Send {
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
+        compiler.limit(LimitedAction::Send);
         let (op, bytes_max) = match &self.payload {
             SendPayload::Template(template, frame) => {
                 let op = Op::Send { template: compiler.template(template), frame: *frame };

@@ -12,7 +12,7 @@ use crate::scenario::{Protocol, Scenario, Step, Template};
 fn steps(protocol: Protocol, user: &str) -> Vec<Step> {
     let scheme = protocol.scheme().as_str();
     let source = format!(
-        "target: {scheme}://h:1\nprotocol: {}\nload: [ramp: {{to: 1, over: 1s}}]\nuser:\n{user}",
+        "target: {scheme}://h:1\nprotocol: {}\nload: [ramp: {{to: 100, over: 1s}}]\nuser:\n{user}",
         protocol.name()
     );
     let scenario = Scenario::parse(&source, "test.yaml").unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -113,6 +113,8 @@ fn each_step_has_an_example_that_all_its_protocols_read() {
         for protocol in kind.protocols {
             let before = match kind.name {
                 "connect" => "",
+                "signal" => "  - connect\n  - wait_for: ready\n",
+                "wait_for" => "  - connect\n  - signal: ready\n",
                 name if name != "join" && kind.example.contains("topic") => {
                     "  - connect\n  - join: {topic: \"rooms:lobby\"}\n"
                 }

@@ -12,7 +12,9 @@ use super::session::UserSession;
 use super::state::User;
 use super::timing::AnswerTiming;
 use super::trace::{Payload, TraceEvent};
+use crate::cues::CueWaiters;
 use crate::program::{Handshake, IncomingMessage, OnError, Op, Program, Protocol};
+use crate::schedule::RateClock;
 
 /// Everything that the machine is lent for one input.
 pub(crate) struct UserContext<'a> {
@@ -26,6 +28,12 @@ pub(crate) struct UserContext<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) rules: Rules<'a>,
     pub(crate) encoder: &'a mut Encoder,
+    /// Clocks of the scenario's limits.
+    pub(crate) clocks: &'a mut [RateClock],
+    /// Users that wait for one another.
+    pub(crate) cues: &'a mut CueWaiters,
+    /// The user's index in the core's table, by which these know it.
+    pub(crate) index: u32,
     /// True if the user is watched: it gives [`UserAction::Trace`].
     pub(crate) is_traced: bool,
     /// Receives each action in its order.

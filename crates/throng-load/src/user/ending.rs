@@ -19,7 +19,7 @@
 //!
 //! | the user waits for | continue | restart | stop |
 //! |---|---|---|---|
-//! | a pause, a turn of a loop | goes on waiting | rests | is removed |
+//! | a pause, a turn of a loop, others | goes on waiting | rests | is removed |
 //! | its next turn among the users | runs its op | rests | is removed |
 //! | anything else | runs the next op | rests | is removed |
 
@@ -29,6 +29,7 @@ use throng_driver::Errno;
 use throng_engine::{CloseReason, Deadline};
 
 use super::context::{StepOutcome, UserAction, UserContext};
+use super::cues;
 use super::error::{ConnectFailure, ErrorKind};
 use super::loops;
 use super::outcomes;
@@ -133,7 +134,7 @@ fn clear_connection_state(cx: &mut UserContext<'_>) {
 
 /// Applies `on_error` to a user whose connection is gone after an error: continues with the next
 /// step, rests before a restart, or removes the user.
-fn apply_on_error(cx: &mut UserContext<'_>, wait: UserWait) -> StepOutcome {
+pub(crate) fn apply_on_error(cx: &mut UserContext<'_>, wait: UserWait) -> StepOutcome {
     outcomes::fail_wait(cx, false);
     cx.user.set_erred();
     let on_error = cx.on_error();
@@ -159,6 +160,10 @@ fn go_on(cx: &mut UserContext<'_>, wait: UserWait, flow: StepOutcome) -> StepOut
     if let UserWait::Pause | UserWait::Turn { .. } = wait {
         // Closing the socket has cleared the deadline.
         cx.wait_until(Deadline::Exact(cx.user.intended));
+        return StepOutcome::Wait;
+    }
+    if let UserWait::Cue { .. } = wait {
+        cues::set_deadline(cx);
         return StepOutcome::Wait;
     }
     cx.user.set_wait(UserWait::Yield);

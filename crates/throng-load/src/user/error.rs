@@ -99,11 +99,13 @@ pub enum ErrorKind {
     ChannelClosed,
     /// The push of a probe was answered with another status than ok.
     ProbeRefused,
+    /// The other users that a user waited for did not come in time.
+    CueTimeout,
 }
 
 impl ErrorKind {
     /// All kinds, in the order of [`CoreStats::errors`](crate::generator::CoreStats::errors).
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::ClosedByPeer,
         Self::ResetByPeer,
         Self::ExpectTimeout,
@@ -127,6 +129,7 @@ impl ErrorKind {
         Self::ChannelError,
         Self::ChannelClosed,
         Self::ProbeRefused,
+        Self::CueTimeout,
     ];
 
     /// Returns the name of the kind in reports.
@@ -155,6 +158,7 @@ impl ErrorKind {
             Self::ChannelError => "channel_error",
             Self::ChannelClosed => "channel_closed",
             Self::ProbeRefused => "probe_refused",
+            Self::CueTimeout => "cue_timeout",
         }
     }
 

@@ -1,5 +1,6 @@
 //! The machine: one input of a user, then op after op until the user has to wait.
 
+use throng_base::Instant;
 use throng_engine::{CloseReason, Deadline};
 use throng_proto::http::Response;
 use throng_proto::phoenix::client::PushReply;
@@ -10,9 +11,13 @@ use super::error::{ConnectFailure, ErrorKind};
 use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
 use super::trace::TraceEvent;
-use super::{ending, failure, heartbeat, iteration, loops, outcomes, request, transactions};
+use super::{
+    cues, ending, failure, heartbeat, iteration, limits, loops, outcomes, request, transactions,
+};
 use crate::program::{IncomingMessage, Op};
-use crate::steps::{branch, choose, close, connect, expect, send, set, stay, wait};
+use crate::steps::{
+    barrier, branch, choose, close, connect, expect, send, set, signal, stay, wait,
+};
 
 /// Input of a user.
 #[derive(Clone, Debug)]
@@ -54,6 +59,8 @@ pub(crate) enum Input<'a> {
     Flushed { ops_left: u32 },
     /// The moment of [`UserAction::WaitUntil`] has come.
     Deadline,
+    /// What a user waits for with this ticket, a barrier or a signal, has happened at `at`.
+    CueOpened { ticket: u32, at: Instant },
     /// The connection is closed, or could not be opened.
     Closed(CloseReason),
     /// The user is stopped: its iteration is counted. Its connection stays until [`Self::Leave`].
@@ -97,6 +104,15 @@ pub(crate) enum Progress {
 /// Handles an input. The actions that follow from it have been given to the caller when this
 /// returns.
 pub(crate) fn handle(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
+    let wait = cues::present(cx);
+    let progress = handle_input(cx, input);
+    if let Some(wait) = wait {
+        cues::settle(cx, wait);
+    }
+    progress
+}
+
+fn handle_input(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
     let flow = match input {
         Input::Flushed { ops_left } => return run(cx, StepOutcome::Again, ops_left),
         Input::PeerFinished => return peer_finished(cx),
@@ -111,6 +127,7 @@ pub(crate) fn handle(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
             _ => StepOutcome::Wait,
         },
         Input::Deadline => deadline(cx),
+        Input::CueOpened { ticket, at } => cues::opened(cx, ticket, at),
         Input::Closed(reason) => ending::closed(cx, reason),
         Input::Stop => {
             outcomes::stop(cx);
@@ -177,6 +194,9 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::Jump { to } => StepOutcome::Go(to),
         Op::Wait { span_ns, jitter } => wait::begin(cx, span_ns, jitter),
         Op::Think { index } => wait::begin_drawn(cx, index),
+        Op::AwaitTurn { limit } => limits::begin(cx, limit),
+        Op::AwaitCue { cue, .. } => barrier::begin(cx, cue),
+        Op::Signal { cue } => signal::begin(cx, cue),
         Op::LoopBegin { index } => loops::begin(cx, index),
         Op::LoopEnd { index } => loops::end_turn(cx, index),
         Op::TransactionBegin { index } => transactions::begin(cx, index),
@@ -207,6 +227,7 @@ fn deadline(cx: &mut UserContext<'_>) -> StepOutcome {
             cx.user.set_wait(UserWait::Yield);
             StepOutcome::Again
         }
+        UserWait::Cue { ticket } => cues::timed_out(cx, ticket.get()),
         UserWait::Turn { index } => {
             cx.record(Record::Late(cx.user.intended));
             cx.user.set_wait(UserWait::Yield);

@@ -4,6 +4,7 @@ use throng_base::Instant;
 
 use super::loop_counter::LoopCounter;
 use super::nested::Nested;
+use crate::program::LimitedAction;
 use crate::scenario::STORED_BYTES_MAX;
 
 /// Memory of a user beside its fields. A user without any of them owns none.
@@ -14,6 +15,8 @@ pub(crate) struct UserMemory(Option<Box<MemoryParts>>);
 struct MemoryParts {
     nested: Nested,
     stored: Vec<Vec<u8>>,
+    /// The next turns that the limits of each user allow this one, by their action.
+    turns: [Instant; LimitedAction::ALL.len()],
     /// Pieces of an answer on a stream, of which the user will keep a part.
     answer: Vec<u8>,
 }
@@ -27,6 +30,11 @@ impl UserMemory {
     /// Returns the beginning of the transaction at this depth.
     pub(crate) fn transaction_begun(&mut self, depth: usize) -> &mut Instant {
         &mut self.0.get_or_insert_default().nested.transactions[depth]
+    }
+
+    /// Returns the user's next turn by the limit of each user for this action.
+    pub(crate) fn next_turn(&mut self, action: LimitedAction) -> &mut Instant {
+        &mut self.0.get_or_insert_default().turns[action as usize]
     }
 
     /// Returns the stored values. Places behind the last one are empty.

@@ -54,6 +54,7 @@ impl ServerWait {
                 _ => Self::SendSpace,
             },
             UserWait::Pause
+            | UserWait::Cue { .. }
             | UserWait::Turn { .. }
             | UserWait::RunEnd
             | UserWait::Yield

@@ -67,6 +67,10 @@ pub(crate) enum Record<'a> {
     TurnsDue(u64),
     /// The user acts after this due moment, and only this generator delayed it.
     Late(Instant),
+    /// A limit gives the user this turn.
+    TurnGiven { limit: u16, turn: Instant },
+    /// A wait for other users since `from` has ended.
+    CueWaitEnded { from: Instant },
     /// The user begins to rest after an error.
     RestBegun,
     /// It rests no more.

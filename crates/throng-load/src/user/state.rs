@@ -17,7 +17,7 @@ pub struct User {
     pub(crate) id: u64,
     pub(crate) prng: Prng,
     /// Intended moment of the present step, from which its latency counts. During a wait, the
-    /// moment at which the wait ends.
+    /// moment at which the wait ends; during a wait for other users, at which it began.
     pub(crate) intended: Instant,
     /// Intended moment of the oldest unanswered message; [`Instant::FAR`] if there is none. During
     /// a connect, the moment at which it began.
@@ -77,6 +77,8 @@ pub(crate) enum UserWait {
     Reply { number: Packed },
     /// The end of a `wait`.
     Pause,
+    /// Other users: its core knows it by this ticket.
+    Cue { ticket: Packed },
     /// The next turn of the loop with this index.
     Turn { index: Packed },
     /// The server, to accept what was sent before.

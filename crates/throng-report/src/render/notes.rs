@@ -1,8 +1,10 @@
 //! Notes about the numbers of a report, one sentence each.
 
+use throng_base::units::brief_rate;
+
 use super::{count, micros, percent};
 use crate::LatencySummary;
-use crate::summary::{MessageSummary, Summary};
+use crate::summary::{CueSummary, LimitSummary, MessageSummary, Summary};
 use crate::validity::is_owned;
 
 /// Returns the notes about the report's latencies and costs.
@@ -12,6 +14,8 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(clocks_note(summary));
     notes.extend(unrequested_note(summary));
     notes.extend(lateness_note(summary));
+    notes.extend(cues_note(summary));
+    notes.extend(summary.limits.iter().filter_map(limit_note));
     if m.cpu_busy_share.is_some() {
         notes.push(if others_used_more(summary) {
             "Whole machine: everything that ran on it. More than half of that was not this run's, \
@@ -122,6 +126,39 @@ fn lateness_note(summary: &Summary) -> Option<String> {
     ))
 }
 
+/// Says how long users waited for one another.
+fn cues_note(summary: &Summary) -> Option<String> {
+    let CueSummary { waits, waiting, mean_us } = summary.cues.as_ref()?;
+    let mean = mean_us
+        .map_or_else(String::new, |us| format!(", {} on average", micros(us.round() as u64)));
+    let left = match waiting {
+        0 => String::new(),
+        n => format!(" {} of these waits had not ended.", count(*n as f64)),
+    };
+    Some(format!(
+        "Users waited {} times for other users{mean}. Latencies count from the end of such a \
+         wait.{left}",
+        count(*waits as f64)
+    ))
+}
+
+/// Says how far one of the scenario's own limits was felt: it is not to be taken for the server's.
+fn limit_note(limit: &LimitSummary) -> Option<String> {
+    let (share, mean_us) = limit.held_share.zip(limit.held_mean_us)?;
+    let what = match limit.name.rsplit('.').next() {
+        Some("connect") => "connects",
+        _ => "messages",
+    };
+    Some(format!(
+        "The scenario's own limit of {} (`{}`) held back {} of the {what}, {} on average. It is no \
+         limit of the server. Latencies count from each step's turn.",
+        brief_rate(limit.per_second),
+        limit.name,
+        percent(share),
+        micros(mean_us.round() as u64)
+    ))
+}
+
 /// Reports whether generator and server together used less than half of the busy CPU time. Then the
 /// machine's use is no cost of the run's connects and messages.
 pub(super) fn others_used_more(summary: &Summary) -> bool {
@@ -149,4 +186,45 @@ const CLOCKS_DIFFER_US: u64 = 500;
 /// Returns the columns of a latency.
 pub(super) fn shown(l: &LatencySummary) -> [u64; 6] {
     [l.p50, l.p90, l.p95, l.p99, l.p999, l.max]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_for_other_users_are_named_with_their_mean() {
+        let cues = CueSummary { waits: 1_200, waiting: 3, mean_us: Some(2_500_000.0) };
+        let summary = Summary { cues: Some(cues), ..Summary::default() };
+        assert_eq!(
+            cues_note(&summary).as_deref(),
+            Some(
+                "Users waited 1.2k times for other users, 2.50 s on average. Latencies count from \
+                 the end of such a wait. 3 of these waits had not ended."
+            )
+        );
+        assert_eq!(cues_note(&Summary::default()), None);
+    }
+
+    #[test]
+    fn a_limit_is_named_only_if_it_was_felt() {
+        let limit = LimitSummary {
+            name: "all.send".into(),
+            per_second: 5_000.0,
+            steps: 1_000,
+            held: 310,
+            held_share: Some(0.31),
+            held_mean_us: Some(1_200.0),
+        };
+        assert_eq!(
+            limit_note(&limit).as_deref(),
+            Some(
+                "The scenario's own limit of 5k/s (`all.send`) held back 31.0 % of the messages, \
+                 1.20 ms on average. It is no limit of the server. Latencies count from each \
+                 step's turn."
+            )
+        );
+        let unfelt = LimitSummary { held: 0, held_share: Some(0.0), held_mean_us: None, ..limit };
+        assert_eq!(limit_note(&unfelt), None);
+    }
 }

@@ -13,9 +13,9 @@ use super::rates::{IntervalGrowth, MachineCpu, cores_used, cost, rate_mean, rate
 use super::server::ServerFold;
 use super::step_summary::StepFolds;
 use super::{
-    ArrivalsSummary, BroadcastSummary, ConnectSummary, GeneratorSummary, HeartbeatSummary,
-    JoinSummary, MachineSummary, MessageSummary, PushSummary, RunSummary, SCHEMA, StepSummary,
-    Summary, TurnsSummary, UsersSummary,
+    ArrivalsSummary, BroadcastSummary, ConnectSummary, CueSummary, GeneratorSummary,
+    HeartbeatSummary, JoinSummary, LimitSummary, MachineSummary, MessageSummary, PushSummary,
+    RunSummary, SCHEMA, StepSummary, Summary, TurnsSummary, UsersSummary,
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::validity::{Grade, ShownLatency, ValidityFacts};
@@ -188,6 +188,8 @@ impl SummaryFold {
             exchanges: self.exchanges.summary(errors, &last.connect_failed),
             arrivals,
             turns: self.turns(),
+            cues: CueSummary::of(counters),
+            limits: last.limits.iter().map(LimitSummary::from).collect(),
             generator: self.generator(lag_us, lag_grade),
             machine: self.machine(),
             server: self.server.as_ref().map(|server| server.summary(&self.growths)),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_engine::{Core, CoreLimits};
+use throng_load::cues::Cues;
 use throng_load::generator::{CoreStats, Generator, GeneratorConfig};
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
@@ -19,8 +20,10 @@ pub(crate) fn play(sim: &mut Sim, room: Room, turn_max: Duration, scenario: &str
     sim.spawn(Core::new(driver, room, CoreLimits::default()));
     let text = format!("target: ws://{}/\n{scenario}", room_addr());
     let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let program = Program::compile(&scenario);
     let config = Arc::new(GeneratorConfig {
-        program: Program::compile(&scenario),
+        cues: Cues::new(program.cues()).into(),
+        program,
         phases: scenario.load.clone(),
         targets: vec![room_addr()],
         sources: SourcePlan::Any,

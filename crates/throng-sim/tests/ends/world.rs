@@ -8,6 +8,7 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_driver::MessagePriority;
 use throng_engine::{Core, CoreLimits};
+use throng_load::cues::Cues;
 use throng_load::generator::{CoreStats, ErrorKind, Generator, GeneratorConfig, GeneratorMessage};
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
@@ -62,8 +63,10 @@ impl World {
         let scenario =
             Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}\n{text}"));
         let start_at = sim.now() + Duration::from_millis(100);
+        let program = Program::compile(&scenario);
         let config = Arc::new(GeneratorConfig {
-            program: Program::compile(&scenario),
+            cues: Cues::new(program.cues()).into(),
+            program,
             phases: scenario.load.clone(),
             targets: vec![server_addr()],
             sources: SourcePlan::Any,

@@ -1,6 +1,8 @@
 //! The real server and the real generator, on virtual time.
 
 mod accounts;
+mod cues;
 mod latency;
 mod limits;
 mod pair;
+mod rates;

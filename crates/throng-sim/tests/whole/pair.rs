@@ -9,6 +9,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use throng_engine::{Core, CoreLimits};
+use throng_load::cues::Cues;
 use throng_load::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage as LoadMail};
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
@@ -92,8 +93,10 @@ impl Pair {
 
         let text = format!("target: tcp://{}\n{scenario}", server_addr());
         let scenario = Scenario::parse(&text, "test").unwrap();
+        let program = Program::compile(&scenario);
         let config = Arc::new(GeneratorConfig {
-            program: Program::compile(&scenario),
+            cues: Cues::new(program.cues()).into(),
+            program,
             phases: scenario.load.clone(),
             targets: vec![server_addr()],
             sources: SourcePlan::Any,

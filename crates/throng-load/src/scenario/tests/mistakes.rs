@@ -3,7 +3,9 @@
 use crate::scenario::Scenario;
 
 mod channels;
+mod cues;
 mod flow;
+mod limits;
 mod load;
 mod names;
 mod once;
@@ -107,7 +109,7 @@ error: unknown key `taget` in a scenario
 1 | taget: tcp://h:1
   | ^^^^^ did you mean `target`?
   |
-  = help: expected one of: `target`, `protocol`, `data`, `load`, `setup`, `user`, `users`, `on_error`, `teardown`, `probe`, `thresholds`, `params`, `lab`
+  = help: expected one of: `target`, `protocol`, `data`, `load`, `limits`, `setup`, `user`, `users`, `on_error`, `teardown`, `probe`, `thresholds`, `params`, `lab`
 "#);
 }
 

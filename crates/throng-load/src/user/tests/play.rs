@@ -1,5 +1,7 @@
 //! Plays inputs to a user, and writes down its actions.
 
+use std::sync::Arc;
+
 use throng_base::Instant;
 use throng_driver::Errno;
 use throng_engine::{Arrival, CloseReason, Deadline};
@@ -12,9 +14,11 @@ use throng_proto::websocket::{
 use throng_proto::{Input as Bytes, Session};
 use throng_report::LoadCounters;
 
+use crate::cues::{CueWaiters, Cues, OpenedGroup, ReadyUser};
 use crate::generator::trace_format::{TraceFormat, TraceState};
-use crate::program::{IncomingMessage, Program};
+use crate::program::{IncomingMessage, Program, RateLimit};
 use crate::scenario::Scenario;
+use crate::schedule::RateClock;
 use crate::user::{
     ClassTraits, Encoder, ErrorKind, Input, IterationEnd, Payload, Progress, Record, Rules,
     SocketStatus, TraceEvent, User, UserAction, UserContext, UserEvent, UserSession, handle,
@@ -27,6 +31,11 @@ pub(super) struct Play {
     user: User,
     session: UserSession,
     encoder: Encoder,
+    cues: Arc<Cues>,
+    waiters: CueWaiters,
+    clocks: Vec<RateClock>,
+    /// Groups that a user of another core has let go.
+    opened: Option<Arc<[OpenedGroup]>>,
     socket: SocketStatus,
     counters: LoadCounters,
     is_scheduled: bool,
@@ -80,12 +89,19 @@ pub(super) const PHOENIX: &str = "target: ws://h:1/\nprotocol: phoenix";
 
 impl Play {
     fn new(head: &str, user: &str) -> Self {
-        let load = "load: [{ramp: {to: 1, over: 1s}}]";
+        let load = "load: [{ramp: {to: 9, over: 1s}}]";
         let text = format!("{head}\n{load}\nuser: {user}\n");
         let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
         let program = Program::compile(&scenario);
+        let cues = Arc::new(Cues::new(program.cues()));
+        let clock = |limit: &RateLimit| RateClock::new(limit.per_second, Instant::ZERO);
+        let clocks = program.limits().iter().map(clock).collect();
         Self {
             classes: ClassTraits::of(&program),
+            waiters: CueWaiters::new(Arc::clone(&cues)),
+            clocks,
+            cues,
+            opened: None,
             program,
             user: User::new(0, 0, 1, Instant::ZERO),
             session: UserSession::Raw,
@@ -151,6 +167,25 @@ impl Play {
                 self.socket = SocketStatus::Absent;
                 Input::Closed(close_reason(rest))
             }
+            "another-comes" => {
+                self.waiters.arrive(0, OWN_INDEX + 1, now);
+                return self.go_on(now);
+            }
+            "another-core-opens" => {
+                let mut other = CueWaiters::new(Arc::clone(&self.cues));
+                other.arrive(0, OWN_INDEX, now);
+                self.opened = other.take_opened();
+                return String::new();
+            }
+            "another-core-tells" => {
+                let opened = self.opened.take().unwrap_or_else(|| [].into());
+                opened.iter().for_each(|group| self.waiters.open(*group));
+                return self.go_on(now);
+            }
+            "signal" => {
+                self.waiters.raise(0, now);
+                return self.go_on(now);
+            }
             "stop" => Input::Stop,
             "leave" => Input::Leave,
             "schedule-over" => {
@@ -168,6 +203,15 @@ impl Play {
             other => panic!("no input is called {other}"),
         };
         self.input(now, input)
+    }
+
+    /// Lets the user go on, if what it waits for has happened.
+    fn go_on(&mut self, now: Instant) -> String {
+        let ready = std::iter::from_fn(|| self.waiters.next_ready());
+        let own = ready.filter(|ready| ready.index == OWN_INDEX).last();
+        own.map_or_else(String::new, |ReadyUser { ticket, at, .. }| {
+            self.input(now, Input::CueOpened { ticket, at })
+        })
     }
 
     fn input(&mut self, now: Instant, mut input: Input<'_>) -> String {
@@ -218,6 +262,9 @@ impl Play {
                     port_tries_max: self.port_tries_max,
                 },
                 encoder: &mut self.encoder,
+                clocks: &mut self.clocks,
+                cues: &mut self.waiters,
+                index: OWN_INDEX,
                 is_traced,
                 actions: &mut act,
             };
@@ -270,6 +317,9 @@ impl Trace {
         self.lines.extend(format.lines(&mut self.state, now, action));
     }
 }
+
+/// The user's index among those that wait for others.
+const OWN_INDEX: u32 = 0;
 
 /// Returns the answer of a server that accepts an upgrade.
 fn accept(request: &[u8]) -> Vec<u8> {
@@ -360,6 +410,8 @@ fn shown(action: &UserAction<'_>, now: Instant) -> String {
             }
             Record::TurnsDue(count) => format!("turns due {count}"),
             Record::MissedTurns(missed) => format!("missed {}", missed.end - missed.first),
+            Record::TurnGiven { turn, .. } => format!("turn {}", ms(*turn)),
+            Record::CueWaitEnded { from } => format!("waited {}", since(*from)),
             Record::Late(due) => format!("late {}", since(*due)),
             Record::RestBegun => "rest".to_owned(),
             Record::RestOver => "rest over".to_owned(),

@@ -17,7 +17,7 @@ error: unknown step `conect`
 4 |   - conect
   |     ^^^^^^ did you mean `connect`?
   |
-  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `every`, `repeat`, `transaction`, `foreach`, `if`, `choose`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `barrier`, `signal`, `wait_for`, `every`, `repeat`, `transaction`, `foreach`, `if`, `choose`, `stay`, `close`
 
 error: unknown step `wiat`
  --> test.yaml:5:5
@@ -25,7 +25,7 @@ error: unknown step `wiat`
 5 |   - wiat: 1s
   |     ^^^^ did you mean `wait`?
   |
-  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `every`, `repeat`, `transaction`, `foreach`, `if`, `choose`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `barrier`, `signal`, `wait_for`, `every`, `repeat`, `transaction`, `foreach`, `if`, `choose`, `stay`, `close`
 
 error: unknown step `subscribe`
  --> test.yaml:6:5
@@ -33,7 +33,7 @@ error: unknown step `subscribe`
 6 |   - subscribe: news
   |     ^^^^^^^^^ not known here
   |
-  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `every`, `repeat`, `transaction`, `foreach`, `if`, `choose`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `barrier`, `signal`, `wait_for`, `every`, `repeat`, `transaction`, `foreach`, `if`, `choose`, `stay`, `close`
 "#);
 }
 

@@ -1,0 +1,66 @@
+//! `limits`: how often users may send and connect, all together and each of them.
+
+use super::node::{Kind, Node};
+use super::reader::Reader;
+use super::values::bounded_rate;
+use crate::program::{LimitScope, LimitedAction, RateLimit};
+
+/// Reads the limits of a scenario: those of a user first, in the order in which a step obeys them.
+pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<RateLimit>> {
+    let fields = reader.fields(node, "`limits`", &SCOPES.map(|(_, key, _)| key))?;
+    let mut limits = Some(Vec::new());
+    for (scope, key, what) in SCOPES {
+        let Some(node) = fields.get(key) else { continue };
+        let own = read_scope(reader, node, scope, what);
+        limits = limits.zip(own).map(|(mut all, own)| {
+            all.extend(own);
+            all
+        });
+    }
+    if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
+        let label = "for example `all: {send: 5000/s}`";
+        reader.error(node.span.clone(), "`limits` has no limit", label);
+    }
+    limits
+}
+
+fn read_scope(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    scope: LimitScope,
+    what: &str,
+) -> Option<Vec<RateLimit>> {
+    if let Some(text) = node.scalar() {
+        let title = format!("{what} must say what they limit");
+        let label = format!("for example `{}: {{send: {text}}}`", scope.name());
+        reader.error(node.span.clone(), title, label);
+        return None;
+    }
+    let fields = reader.fields(node, what, &LimitedAction::ALL.map(LimitedAction::name))?;
+    let mut limits = Some(Vec::new());
+    for action in LimitedAction::ALL {
+        let Some(node) = fields.get(action.name()) else { continue };
+        let rate = read_rate(reader, node, action);
+        limits = limits.zip(rate).map(|(mut limits, per_second)| {
+            limits.push(RateLimit { scope, action, per_second });
+            limits
+        });
+    }
+    limits
+}
+
+fn read_rate(reader: &mut Reader<'_>, node: &Node, action: LimitedAction) -> Option<f64> {
+    let rate = bounded_rate(reader, node, &format!("`{}`", action.name()))?;
+    if rate == 0.0 {
+        let title = "a limit of 0 would stop all users";
+        reader.error(node.span.clone(), title, "must be more than 0");
+        return None;
+    }
+    Some(rate)
+}
+
+/// The scopes, each with its key and its name in mistakes, in the order in which a step obeys them.
+const SCOPES: [(LimitScope, &str, &str); 2] = [
+    (LimitScope::User, "user", "limits of each user"),
+    (LimitScope::All, "all", "limits of all users"),
+];

@@ -1,0 +1,94 @@
+//! Mistakes in the limits of a scenario.
+
+use super::whole;
+
+/// Returns all mistakes of limits, written as YAML.
+fn limits(limits: &str) -> String {
+    whole(&format!(
+        "target: tcp://h:1\nload: [ramp: {{to: 1, over: 1s}}]\nuser: [connect]\nlimits: {limits}\n"
+    ))
+}
+
+#[test]
+fn limits_that_limit_nothing() {
+    insta::assert_snapshot!(limits("{}"), @r#"
+error: `limits` has no limit
+ --> test.yaml:4:9
+  |
+4 | limits: {}
+  |         ^^ for example `all: {send: 5000/s}`
+"#);
+    insta::assert_snapshot!(limits("{all: {send: 0/s}}"), @r#"
+error: a limit of 0 would stop all users
+ --> test.yaml:4:22
+  |
+4 | limits: {all: {send: 0/s}}
+  |                      ^^^ must be more than 0
+"#);
+}
+
+#[test]
+fn rates_that_are_wrong() {
+    let shown = limits("\n  all: {send: 5000, connect: 10G/s}\n  user: {send: 10/min}");
+    insta::assert_snapshot!(shown, @r#"
+error: `send` must be a rate such as 1000/s, 5k/s or 600/m
+ --> test.yaml:5:19
+  |
+5 |   all: {send: 5000, connect: 10G/s}
+  |                   ^ the unit is missing
+
+error: this rate is too high
+ --> test.yaml:5:30
+  |
+5 |   all: {send: 5000, connect: 10G/s}
+  |                              ^^^^^ at most 1G/s
+
+error: `send` must be a rate such as 1000/s, 5k/s or 600/m
+ --> test.yaml:6:19
+  |
+6 |   user: {send: 10/min}
+  |                   ^^^ did you mean `m`?
+"#);
+}
+
+#[test]
+fn keys_that_are_unknown() {
+    let shown = limits("\n  al: {send: 5/s}\n  user: {sent: 5/s}");
+    insta::assert_snapshot!(shown, @r#"
+error: unknown key `al` in `limits`
+ --> test.yaml:5:3
+  |
+5 |   al: {send: 5/s}
+  |   ^^ did you mean `all`?
+  |
+  = help: expected one of: `user`, `all`
+
+error: unknown key `sent` in limits of each user
+ --> test.yaml:6:10
+  |
+6 |   user: {sent: 5/s}
+  |          ^^^^ did you mean `send`?
+  |
+  = help: expected one of: `send`, `connect`
+"#);
+    insta::assert_snapshot!(limits("{all: 5000/s, user: [1/s]}"), @r#"
+error: limits of all users must say what they limit
+ --> test.yaml:4:15
+  |
+4 | limits: {all: 5000/s, user: [1/s]}
+  |               ^^^^^^ for example `all: {send: 5000/s}`
+
+error: limits of each user must be a mapping with `send`, `connect`
+ --> test.yaml:4:29
+  |
+4 | limits: {all: 5000/s, user: [1/s]}
+  |                             ^^^^^ found a list
+"#);
+    insta::assert_snapshot!(limits("5000/s"), @r#"
+error: `limits` must be a mapping with `user`, `all`
+ --> test.yaml:4:9
+  |
+4 | limits: 5000/s
+  |         ^^^^^^ found a single value
+"#);
+}
