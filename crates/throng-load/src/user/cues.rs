@@ -12,7 +12,7 @@ use super::context::{SocketStatus, StepOutcome, UserContext};
 use super::error::ErrorKind;
 use super::record::Record;
 use super::state::{Packed, UserWait};
-use super::{ending, failure, transactions};
+use super::{ending, failure, loops, transactions};
 use crate::cues::CueAnswer;
 use crate::program::{OnError, Op};
 
@@ -95,6 +95,7 @@ pub(crate) fn timed_out(cx: &mut UserContext<'_>, ticket: u32) -> StepOutcome {
 }
 
 fn go_on_at(cx: &mut UserContext<'_>, at: Instant) -> StepOutcome {
+    loops::delay(cx, at.since(cx.user.intended));
     cx.user.set_wait(UserWait::Yield);
     cx.user.intended = at;
     cx.wait_until(Deadline::Never);

@@ -5,6 +5,7 @@
 use throng_engine::Deadline;
 
 use super::context::{StepOutcome, UserContext};
+use super::loops;
 use super::record::Record;
 use super::state::UserWait;
 use crate::program::LimitScope;
@@ -26,6 +27,7 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, limit: u16) -> StepOutcome {
     if turn <= cx.now {
         return StepOutcome::Next;
     }
+    loops::delay(cx, turn - cx.now);
     cx.user.intended = turn;
     cx.user.set_wait(UserWait::Pause);
     cx.wait_until(Deadline::Exact(turn));

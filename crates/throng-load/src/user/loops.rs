@@ -85,6 +85,21 @@ fn count_turn(cx: &mut UserContext<'_>, looping: &Loop) {
     cx.record(Record::TurnsDue(new));
 }
 
+/// Delays the turns of every paced loop around a user: the scenario itself holds the user back for
+/// this time, and no turn that comes due meanwhile is a wait for the server.
+pub(crate) fn delay(cx: &mut UserContext<'_>, by: Duration) {
+    let pc = cx.user.pc();
+    let program = cx.rules.program;
+    for index in program.loops_near(pc) {
+        let looping = program.loop_at(index);
+        if looping.contains(pc) && matches!(looping.turns, Turns::Every { .. }) {
+            let counter = cx.user.loop_counter(looping.slot);
+            let begun = counter.begun;
+            counter.begun = begun + by;
+        }
+    }
+}
+
 /// Counts the turns of every loop around a user that came due by now and never begin, because an
 /// error has ended them (`has_failed`) or the user is stopped.
 pub(crate) fn count_missed_turns(cx: &mut UserContext<'_>, has_failed: bool) {

@@ -127,6 +127,9 @@ pub(crate) fn stop(cx: &mut UserContext<'_>) {
     transactions::cut_off(cx);
     let failed = matches!(wait, UserWait::CloseAfterError | UserWait::CloseAfterFailedConnect);
     let is_done = is_done(cx.user, cx.rules, cx.now);
+    if let UserWait::Cue { .. } = wait {
+        loops::delay(cx, cx.now.since(cx.user.intended));
+    }
     loops::count_missed_turns(cx, failed);
     let is_cut = !has_erred && !is_done;
     end_iteration(cx, is_cut.then_some(IterationEnd::Cut));

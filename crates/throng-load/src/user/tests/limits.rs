@@ -74,3 +74,28 @@ fn a_push_is_a_message_of_a_limit() {
         ],
     );
 }
+
+#[test]
+fn a_limit_slows_the_turns_of_a_paced_loop() {
+    // Turns are due each 10 ms; the limit allows one each 100 ms. None is missed.
+    check(
+        &format!("{TCP}\nlimits: {{user: {{send: 10/s}}}}"),
+        "[connect, every: {period: 10ms, do: [send: a, expect: b]}]",
+        &[
+            (
+                "0 begin; 5 opened",
+                "connected 5, no deadline, turns due 1, turn 5, time-out 5005, sent a, \
+                 connected +1, messages_expected +1, messages_sent +1, turns_started +1",
+            ),
+            ("9 bytes b", "answered 4, no deadline, until 15"),
+            ("15 deadline", "late 0, turns due 1, turn 105, until 105, turns_started +1"),
+            (
+                "105 deadline",
+                "late 0, time-out 5105, sent a, messages_expected +1, messages_sent +1",
+            ),
+            ("109 bytes b", "answered 4, no deadline, until 115"),
+            ("115 deadline", "late 0, turns due 1, turn 205, until 205, turns_started +1"),
+            ("150 stop", "turns due 0, missed 0, end cut"),
+        ],
+    );
+}
