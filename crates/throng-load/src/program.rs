@@ -13,6 +13,7 @@ mod describe;
 mod dialogue;
 mod difference;
 mod handshake;
+mod http_request;
 mod json_pattern;
 mod json_place;
 mod matcher;
@@ -33,6 +34,8 @@ pub use choice::Choice;
 pub use condition::{Condition, Relation};
 pub use dialogue::NextAnswer;
 pub use handshake::Handshake;
+pub use http_request::{FieldCapture, HttpExpectation, HttpRequest, Statuses};
+pub(crate) use http_request::{HttpDifference, message_of};
 pub use json_pattern::{JsonOrder, JsonPattern, JsonTest};
 pub use json_place::JsonPlace;
 pub use matcher::{MatchProgress, Matcher};
@@ -73,6 +76,7 @@ pub struct Program {
     patterns: Vec<MessagePattern>,
     topics: Vec<TopicTemplate>,
     requests: Vec<ChannelRequest>,
+    http_requests: Vec<HttpRequest>,
     probe: Option<Probe>,
     tables: Vec<DataTable>,
     sent_parts: Vec<SentPart>,
@@ -314,6 +318,7 @@ impl Program {
         match self.op(pc) {
             Op::ExpectMessage { pattern, .. } => Some(self.pattern(pattern)),
             Op::Request { request } => self.request(request).response.as_ref(),
+            Op::Http { request } => self.http_request(request).expected.body.as_ref(),
             _ => None,
         }
     }
@@ -321,6 +326,11 @@ impl Program {
     /// Returns the request of an [`Op::Request`].
     pub fn request(&self, index: u32) -> &ChannelRequest {
         &self.requests[index as usize]
+    }
+
+    /// Returns the request of an [`Op::Http`].
+    pub fn http_request(&self, index: u32) -> &HttpRequest {
+        &self.http_requests[index as usize]
     }
 
     /// Returns the topic of a [`ChannelRequest`].

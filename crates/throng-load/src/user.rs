@@ -16,6 +16,7 @@ pub(crate) mod ending;
 pub(crate) mod error;
 pub(crate) mod failure;
 mod heartbeat;
+mod http_memory;
 mod inbox;
 pub(crate) mod iteration;
 mod loop_counter;

@@ -117,6 +117,9 @@ pub struct LoadInterval {
     /// Time from the intended moment of a push until its ok answer.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub push: Histogram,
+    /// Time from the intended moment of an HTTP request until its expected answer was complete.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub http: Histogram,
     /// Waits that no answer ended, until they timed out or the user was stopped.
     #[serde(skip_serializing_if = "UnansweredWaits::is_empty")]
     pub unanswered: UnansweredWaits,
@@ -172,7 +175,7 @@ impl LoadInterval {
     /// Returns the latencies by the best available clock: for each kind, until the answer reached
     /// this machine if the kernel timed it, else until the generator read it.
     pub fn latencies(&self) -> Latencies<'_> {
-        let Self { connect, tcp, message, join, push, broadcast, arrival, .. } = self;
+        let Self { connect, tcp, message, join, push, http, broadcast, arrival, .. } = self;
         fn best<'a>(seen: &'a Histogram, arrived: &'a Histogram) -> &'a Histogram {
             if arrived.is_empty() { seen } else { arrived }
         }
@@ -182,6 +185,7 @@ impl LoadInterval {
             message: best(message, &arrival.message),
             join: best(join, &arrival.join),
             push: best(push, &arrival.push),
+            http: best(http, &arrival.http),
             broadcast: best(broadcast, &arrival.broadcast),
         }
     }

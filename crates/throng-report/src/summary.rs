@@ -93,6 +93,9 @@ pub struct Summary {
     /// Pushes to channels, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push: Option<PushSummary>,
+    /// HTTP requests, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpSummary>,
     /// Heartbeats, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<HeartbeatSummary>,
@@ -309,6 +312,42 @@ pub struct PushSummary {
     pub judged_us: LatencySummary,
 }
 
+/// HTTP requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HttpSummary {
+    /// Requests begun.
+    pub started: u64,
+    /// Requests answered as expected.
+    pub ok: u64,
+    /// Requests answered otherwise, or not answered in time, or that lost their connection.
+    pub failed: u64,
+    /// Requests without an answer when their user was stopped.
+    pub waiting: u64,
+    /// Connections established for requests. The connects of the run include them.
+    pub connects: u64,
+    /// Answers with a status from 200 to 299.
+    pub status_2xx: u64,
+    /// Answers with a status from 300 to 399.
+    pub status_3xx: u64,
+    /// Answers with a status from 400 to 499.
+    pub status_4xx: u64,
+    /// Answers with a status of 500 or more.
+    pub status_5xx: u64,
+    /// Requests answered as expected per second in the best second.
+    pub rate_most: Option<f64>,
+    /// Requests answered as expected per second.
+    pub rate_mean: Option<f64>,
+    /// Time from the intended moment until the answer was complete.
+    pub latency_us: LatencySummary,
+    /// Time from the intended moment until the generator read the answer: larger if it read late.
+    pub seen_us: LatencySummary,
+    /// Waits for an answer that never came.
+    pub unanswered_us: LatencySummary,
+    /// `latency_us` and `unanswered_us` combined, as a threshold compares it.
+    pub judged_us: LatencySummary,
+}
+
 /// Heartbeats.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -453,7 +492,8 @@ impl Summary {
     pub fn overdue(&self) -> Option<String> {
         let join = self.join.as_ref().map_or(0, |join| join.latency_us.max);
         let push = self.push.as_ref().map_or(0, |push| push.latency_us.max);
-        let slowest_us = self.message.latency_us.max.max(join).max(push);
+        let http = self.http.as_ref().map_or(0, |http| http.latency_us.max);
+        let slowest_us = self.message.latency_us.max.max(join).max(push).max(http);
         let UsersSummary { waiting, waiting_us_most: waited_us, .. } = self.users;
         let is_overdue = waited_us > OVERDUE_US && waited_us / OVERDUE_TIMES > slowest_us;
         (waiting > 0 && is_overdue).then(|| {
@@ -469,12 +509,14 @@ impl Summary {
         })
     }
 
-    /// Returns the number of connects, messages, joins and pushes that were attempted.
+    /// Returns the number of connects, messages, joins, pushes and HTTP requests that were
+    /// attempted.
     pub fn attempts(&self) -> u64 {
         let connects = self.connect.ok + self.connect.failed.total() + self.connect.waiting;
         let joins = self.join.as_ref().map_or(0, |join| join.started);
         let pushes = self.push.as_ref().map_or(0, |push| push.sent);
         let messages = self.message.sent.max(self.message.expected).max(self.message.answered);
-        connects + messages + self.message.sends_waiting + joins + pushes
+        let http = self.http.as_ref().map_or(0, |http| http.started);
+        connects + messages + self.message.sends_waiting + joins + pushes + http
     }
 }

@@ -149,7 +149,7 @@ fn work_of_generator(run: &RunFile) -> Vec<Work<3>> {
         let replied = grown.pushes_ok + grown.heartbeats_answered;
         let replies = grown.messages_answered + replied + grown.joins_ok;
         let deliveries = grown.messages_received.saturating_sub(replies);
-        let done = [grown.connects_ok, plain + replied, deliveries];
+        let done = [grown.connects_ok, plain + replied + grown.http_ok, deliveries];
         Work { done, cpu_us: now.process.cpu_us().saturating_sub(before.process.cpu_us()) }
     });
     keep_busy(work.collect())

@@ -43,6 +43,8 @@ pub enum Pattern {
     Regex(Regex),
     /// A message that one of these matches.
     OneOf(Vec<Self>),
+    /// Any message.
+    Any,
 }
 
 /// A part of a message.
@@ -98,6 +100,7 @@ impl Pattern {
             (Self::OneOf(patterns), message) => {
                 patterns.iter().any(|pattern| pattern.matches(message, scope, scratch))
             }
+            (Self::Any, _) => true,
             (Self::Text(_) | Self::Json(_) | Self::Regex(_), IncomingMessage::Binary(_))
             | (Self::Binary(_), IncomingMessage::Text(_)) => false,
         }
@@ -110,7 +113,7 @@ impl Pattern {
             Self::Json(pattern) => pattern.uses(is),
             Self::Contains(part) => part.template.uses(is),
             Self::OneOf(patterns) => patterns.iter().any(|pattern| pattern.uses(is)),
-            Self::Binary(_) | Self::Bytes(_) | Self::Regex(_) => false,
+            Self::Binary(_) | Self::Bytes(_) | Self::Regex(_) | Self::Any => false,
         }
     }
 
@@ -128,6 +131,7 @@ impl Pattern {
             Self::Regex(regex) => {
                 format!("a message that matches {}", shown(regex.as_str().as_bytes()))
             }
+            Self::Any => "any message".to_owned(),
             Self::OneOf(patterns) => {
                 let each: Vec<_> = patterns.iter().map(|pattern| pattern.describe(shown)).collect();
                 each.join(", or ")

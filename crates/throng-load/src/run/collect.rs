@@ -125,6 +125,7 @@ impl Collector {
         interval.message.merge(&stats.message);
         interval.join.merge(&stats.join);
         interval.push.merge(&stats.push);
+        interval.http.merge(&stats.http);
         interval.arrival.merge(&stats.arrival);
         interval.lag.merge(&stats.lag);
         interval.unanswered.merge(&stats.unanswered);
@@ -263,6 +264,7 @@ fn work_done(grown: &LoadCounters) -> u64 {
         + grown.messages_received
         + grown.joins_ok
         + grown.pushes_ok
+        + grown.http_ok
 }
 
 #[cfg(test)]

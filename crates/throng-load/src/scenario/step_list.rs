@@ -207,7 +207,7 @@ fn name_and_value<'n>(
 /// Reports a step that this protocol does not have, and names the protocol that has it.
 fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str, kinds: &[StepKind]) {
     let own = reader.protocol;
-    let others = [Protocol::Phoenix, Protocol::Ws];
+    let others = [Protocol::Http, Protocol::Phoenix, Protocol::Ws];
     let Some(other) = others.iter().find(|other| names(kinds, **other).contains(&name)) else {
         return reader.unknown(span, &format!("step `{name}`"), name, &names(kinds, own));
     };

@@ -111,10 +111,13 @@ fn each_step_has_an_example_that_all_its_protocols_read() {
             let before = match kind.name {
                 "connect" => "",
                 "push" | "leave" => "  - connect\n  - join: {topic: \"rooms:lobby\"}\n",
+                "get" | "post" | "put" | "delete" => "",
+                _ if *protocol == Protocol::Http => "",
                 _ => "  - connect\n",
             };
             let example = match protocol {
                 Protocol::Phoenix => kind.example.replace("send: ping", "wait: 1s"),
+                Protocol::Http => kind.example.replace("send: ping", "get: /"),
                 Protocol::Tcp | Protocol::Ws => kind.example.to_owned(),
             };
             assert!(kind.example.starts_with(kind.name), "{}", kind.name);

@@ -1,7 +1,8 @@
-//! What few users need: inner loops, transactions, and the values that steps have stored.
+//! What few users need: inner loops, transactions, the values that steps have stored, cookies.
 
 use throng_base::Instant;
 
+use super::http_memory::HttpMemory;
 use super::loop_counter::LoopCounter;
 use super::nested::Nested;
 use crate::scenario::STORED_BYTES_MAX;
@@ -14,6 +15,7 @@ pub(crate) struct UserMemory(Option<Box<MemoryParts>>);
 struct MemoryParts {
     nested: Nested,
     stored: Vec<Vec<u8>>,
+    http: Option<Box<HttpMemory>>,
 }
 
 impl UserMemory {
@@ -49,9 +51,27 @@ impl UserMemory {
         }
     }
 
-    /// Forgets the stored values.
+    /// Returns what the user remembers of its HTTP requests.
+    pub(crate) fn http(&mut self) -> &mut HttpMemory {
+        self.0.get_or_insert_default().http.get_or_insert_default()
+    }
+
+    /// Returns what the user remembers of its HTTP requests, if that is anything.
+    pub(crate) fn known_http(&mut self) -> Option<&mut HttpMemory> {
+        self.0.as_mut()?.http.as_deref_mut()
+    }
+
+    /// Appends the value of the `cookie` field for a request to `target`; nothing without a cookie.
+    pub(crate) fn write_cookies(&self, target: &str, now: Instant, out: &mut Vec<u8>) {
+        if let Some(http) = self.0.as_ref().and_then(|parts| parts.http.as_ref()) {
+            http.cookies.write(target, now, out);
+        }
+    }
+
+    /// Forgets the stored values and the cookies.
     pub(crate) fn clear_stored(&mut self) {
         if let Some(parts) = &mut self.0 {
+            parts.http = None;
             parts.stored = Vec::new();
         }
     }

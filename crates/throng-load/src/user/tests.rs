@@ -6,6 +6,7 @@ mod close;
 mod connect;
 mod ending;
 mod expect;
+mod http;
 mod identity;
 mod named;
 mod play;

@@ -144,8 +144,9 @@ impl Cookie {
 
     /// Reports whether the cookie belongs to requests with this path (RFC 6265 section 5.1.4).
     fn matches(&self, path: &str) -> bool {
-        path.strip_prefix(&*self.path)
-            .is_some_and(|rest| rest.is_empty() || self.path.ends_with('/') || rest.starts_with('/'))
+        path.strip_prefix(&*self.path).is_some_and(|rest| {
+            rest.is_empty() || self.path.ends_with('/') || rest.starts_with('/')
+        })
     }
 }
 

@@ -14,8 +14,8 @@ use super::step_summary::StepFolds;
 use super::steps::Steps;
 use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, GeneratorSummary, HeartbeatSummary,
-    JoinSummary, MachineSummary, MessageSummary, PushSummary, RunSummary, SCHEMA, StepSummary,
-    Summary, TurnsSummary, UsersSummary,
+    HttpSummary, JoinSummary, MachineSummary, MessageSummary, PushSummary, RunSummary, SCHEMA,
+    StepSummary, Summary, TurnsSummary, UsersSummary,
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::validity::{Grade, ShownLatency, ValidityFacts};
@@ -121,6 +121,7 @@ impl SummaryFold {
         let failed = |one, other| last.connect_failed.get(one) + last.connect_failed.get(other);
         let (connect, message) = (self.connect(missing), self.message());
         let (join, push, broadcast) = (self.join(), self.push(), self.broadcast());
+        let http = self.http();
         let mut facts = ValidityFacts {
             intervals: self.load.intervals,
             lag_us,
@@ -157,6 +158,7 @@ impl SummaryFold {
             ("message", Some(message.judged_us)),
             ("join", join.as_ref().map(|join| join.judged_us)),
             ("push", push.as_ref().map(|push| push.judged_us)),
+            ("http", http.as_ref().map(|http| http.judged_us)),
             ("broadcast", broadcast.as_ref().map(|broadcast| broadcast.latency_us)),
         ] {
             let Some(us) = latency.filter(|us| us.count > 0) else { continue };
@@ -181,6 +183,7 @@ impl SummaryFold {
             message,
             join,
             push,
+            http,
             heartbeat: self.heartbeat(),
             broadcast,
             steps,
@@ -209,7 +212,7 @@ impl SummaryFold {
 
     /// Returns the histograms of each kind of latency.
     fn kinds(&self) -> impl Iterator<Item = (String, LatencyTotal)> {
-        let LoadFold { connect, tcp, message, join, push, broadcast, arrival, lag, .. } =
+        let LoadFold { connect, tcp, message, join, push, http, broadcast, arrival, lag, .. } =
             &self.load;
         let (waits, none) = (&self.load.unanswered, Histogram::new());
         let total = |seen, arrived, unanswered| self.clocks(seen, arrived).total(unanswered);
@@ -219,6 +222,7 @@ impl SummaryFold {
             ("message", total(message, &arrival.message, &waits.message)),
             ("join", total(join, &arrival.join, &waits.join)),
             ("push", total(push, &arrival.push, &waits.push)),
+            ("http", total(http, &arrival.http, &waits.http)),
             ("broadcast", total(broadcast, &arrival.broadcast, &none)),
             ("generator.lag", total(lag, &none, &none)),
         ]
@@ -363,6 +367,28 @@ impl SummaryFold {
         })
     }
 
+    fn http(&self) -> Option<HttpSummary> {
+        let counters = &self.load.last.counters;
+        let clocks = self.clocks(&self.load.http, &self.load.arrival.http);
+        (counters.http_started > 0).then(|| HttpSummary {
+            started: counters.http_started,
+            ok: counters.http_ok,
+            failed: counters.http_failed,
+            waiting: counters.http_waiting,
+            connects: counters.http_connects,
+            status_2xx: counters.http_2xx,
+            status_3xx: counters.http_3xx,
+            status_4xx: counters.http_4xx,
+            status_5xx: counters.http_5xx,
+            rate_most: rate_most(&self.steps, |step| step.http),
+            rate_mean: rate_mean(&self.steps, |step| step.http),
+            latency_us: clocks.latency_us(),
+            seen_us: clocks.seen.into(),
+            unanswered_us: (&self.load.unanswered.http).into(),
+            judged_us: clocks.judged_us(&self.load.unanswered.http),
+        })
+    }
+
     fn heartbeat(&self) -> Option<HeartbeatSummary> {
         let counters = &self.load.last.counters;
         (counters.heartbeats_sent > 0).then_some(HeartbeatSummary {
@@ -444,7 +470,7 @@ impl SummaryFold {
 
     /// Returns the answers, or the sends in a run without an answer; and the pushes.
     fn messages(&self, step: &Step) -> u64 {
-        step.pushes.saturating_add(self.plain_messages(step))
+        step.pushes.saturating_add(step.http).saturating_add(self.plain_messages(step))
     }
 
     /// Returns the answers, or the sends in a run without an answer.

@@ -81,11 +81,14 @@ impl GrowthFold {
         step.answered = grown.messages_answered;
         step.joins = grown.joins_ok;
         step.pushes = grown.pushes_ok;
+        step.http = grown.http_ok;
         step.received_by_users = grown.messages_received;
         step.turns_intended = grown.turns_intended;
         let messages = grown.messages_sent.max(grown.messages_expected);
-        step.attempts = [grown.connects_failed, grown.joins_started, grown.pushes_sent, messages]
+        let requests = [grown.joins_started, grown.pushes_sent, grown.http_started, messages];
+        step.attempts = requests
             .into_iter()
+            .chain([grown.connects_failed])
             .fold(grown.connects_ok, u64::saturating_add);
         let errors = load.errors.total().saturating_add(load.counters.connects_failed);
         step.errors = errors.saturating_sub(self.errors);

@@ -1,7 +1,7 @@
 //! The kinds of errors that a threshold may name.
 
 /// Kinds of errors: failed connects, and the names that the generator gives to its other errors.
-pub(super) const ERROR_KINDS: [&str; 24] = [
+pub(super) const ERROR_KINDS: [&str; 30] = [
     "connect",
     "closed_by_peer",
     "reset_by_peer",
@@ -26,4 +26,10 @@ pub(super) const ERROR_KINDS: [&str; 24] = [
     "channel_error",
     "channel_closed",
     "probe_refused",
+    "http_status",
+    "http_mismatch",
+    "http_timeout",
+    "http_closed",
+    "http_violation",
+    "http_too_large",
 ];

@@ -69,7 +69,10 @@ fn a_body_ends_where_its_head_says() {
         ("HTTP/1.1 200 OK\r\n\r\nuntil the end", "200 until the end (13) closes"),
         ("HTTP/1.1 204 No\r\n\r\n", "204  (0) keeps"),
         ("HTTP/1.1 304 No\r\ncontent-length: 9\r\n\r\n", "304  (0) keeps"),
-        ("HTTP/1.1 200 OK\r\nconnection: x, Close\r\ncontent-length: 1\r\n\r\na", "200 a (1) closes"),
+        (
+            "HTTP/1.1 200 OK\r\nconnection: x, Close\r\ncontent-length: 1\r\n\r\na",
+            "200 a (1) closes",
+        ),
         ("HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\na", "200 a (1) closes"),
         ("\r\nHTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na", "200 a (1) keeps"),
     ] {
@@ -133,15 +136,17 @@ fn what_is_not_http_is_refused() {
 fn heads_and_bodies_have_limits() {
     let long = "x".repeat(HEAD_BYTES_MAX);
     let fields = "a:\r\n".repeat(65);
-    for head in [format!("HTTP/1.1 200 OK\r\na: {long}"), format!("HTTP/1.1 200 OK\r\n{fields}\r\n")]
+    for head in
+        [format!("HTTP/1.1 200 OK\r\na: {long}"), format!("HTTP/1.1 200 OK\r\n{fields}\r\n")]
     {
         assert_eq!(read("GET", true, &[head.as_bytes()]), "HeadTooLarge");
     }
     let body = "x".repeat(BODY_BYTES_MAX + 1);
     let declared = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
     let size = format!("{:x}", body.len());
-    let chunked =
-        format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{size}\r\n{body}\r\n0\r\n\r\n");
+    let chunked = format!(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{size}\r\n{body}\r\n0\r\n\r\n"
+    );
     let until_close = format!("HTTP/1.1 200 OK\r\n\r\n{body}");
     let whole = format!("{declared}{body}");
     for (bytes, keeps) in [(&whole, "keeps"), (&chunked, "keeps"), (&until_close, "closes")] {
@@ -157,7 +162,9 @@ fn heads_and_bodies_have_limits() {
     let most = &body[1..];
     let bytes = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{most}", most.len());
     assert!(read("GET", true, &[bytes.as_bytes()]).starts_with("200 xxx"));
-    assert!(read("GET", true, &[&bytes.as_bytes()[..9], &bytes.as_bytes()[9..]]).contains("200 xx"));
+    assert!(
+        read("GET", true, &[&bytes.as_bytes()[..9], &bytes.as_bytes()[9..]]).contains("200 xx")
+    );
 }
 
 #[test]
