@@ -214,6 +214,10 @@ fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str, kinds: 
     let title = format!("`protocol: {}` has no step `{name}`", own.name());
     let label = format!("it belongs to `protocol: {}`", other.name());
     let mistake = reader.error(span, title, label);
+    if own == Protocol::Http && name == "connect" {
+        let help = "leave it out: the first request opens the connection";
+        mistake.help = Some(help.to_owned());
+    }
     if own == Protocol::Phoenix {
         mistake.help = Some("use `push` to send to a channel; it waits for the reply".to_owned());
     }

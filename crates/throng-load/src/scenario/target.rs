@@ -58,8 +58,8 @@ pub struct TargetError {
 }
 
 impl Target {
-    /// Parses `tcp://host:port`, `ws://host:port/path?query` or `http://host:port`. The host is a name, an IPv4 address
-    /// or an IPv6 address in brackets.
+    /// Parses `tcp://host:port`, `ws://host:port/path?query` or `http://host:port`. The host is a
+    /// name, an IPv4 address or an IPv6 address in brackets.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(wrong(0..text.len(), "the scheme is missing: tcp://host:port"));

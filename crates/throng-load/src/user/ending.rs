@@ -10,8 +10,7 @@
 //! | a connect, an upgrade | any | any other | a failed connect |
 //! | any | any | a panic | an internal error |
 //! | any | condemned | any | the error, which is counted |
-//! | the answer to an HTTP request | HTTP | before its first byte, on a connection that was used before | the request is sent again, unless it is a `post` |
-//! | the answer to an HTTP request | HTTP | any | lost |
+//! | the answer to an HTTP request | HTTP | any | sent again where it may be, or lost |
 //! | any other | HTTP | any | the program goes on |
 //! | the close of its program | any | requested, or the server's FIN | the program goes on |
 //! | the close of its program | any | any other | lost: what was sent before has not arrived |

@@ -4,6 +4,7 @@ use crate::scenario::Scenario;
 
 mod channels;
 mod flow;
+mod http;
 mod load;
 mod names;
 mod probe;
@@ -172,7 +173,7 @@ error: unknown protocol `phoenx`
 2 | protocol: phoenx
   |           ^^^^^^ did you mean `phoenix`?
   |
-  = help: expected one of: `tcp`, `ws`, `websocket`, `phoenix`
+  = help: expected one of: `tcp`, `ws`, `websocket`, `phoenix`, `http`
 "#);
     let shown = whole(
         "target: tcp://127.0.0.1:4000

@@ -59,7 +59,7 @@ pub(super) const fn keys(protocol: Protocol) -> &'static [&'static str] {
 pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<UpgradeOptions> {
     let mut upgrade = UpgradeOptions::default();
     if let Some(node) = fields.get("path") {
-        upgrade.path = Some(read_path(reader, node)?);
+        upgrade.path = Some(read_path(reader, node, "/socket/websocket")?);
     }
     if let Some(node) = fields.get("query") {
         for (name, value) in read_pairs(reader, node, "`query`", "{room: 1}")? {
@@ -87,27 +87,22 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Upgra
 
 /// Reads a path. It goes into the first line of the request: printable ASCII without spaces (RFC
 /// 9112 section 3.2).
-pub(crate) fn read_path(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
-    let text = reader.text(node, "`path`", "a path such as /socket/websocket")?;
+pub(crate) fn read_path(reader: &mut Reader<'_>, node: &Node, example: &str) -> Option<Template> {
+    let text = reader.text(node, "`path`", &format!("a path such as {example}"))?;
     let template = reader.template(node, text)?;
     let of_literal = |segment: &Segment| match segment {
         Segment::Literal(bytes) => bytes.iter().all(u8::is_ascii_graphic),
         _ => true,
     };
-    if !text.starts_with('/') {
-        reader.error(
-            node.span.clone(),
-            "`path` must be a path such as /socket/websocket",
-            "must begin with /",
-        );
-        return None;
-    }
-    if !template.segments().iter().all(of_literal) {
-        let label = "must be printable ASCII; percent-encode everything else, %20 for a space";
-        reader.error(node.span.clone(), "`path` must be a path such as /socket/websocket", label);
-        return None;
-    }
-    Some(template.with_escape(Escape::Percent))
+    let label = if !text.starts_with('/') {
+        "must begin with /"
+    } else if !template.segments().iter().all(of_literal) {
+        "must be printable ASCII; percent-encode everything else, %20 for a space"
+    } else {
+        return Some(template.with_escape(Escape::Percent));
+    };
+    reader.error(node.span.clone(), format!("`path` must be a path such as {example}"), label);
+    None
 }
 
 /// Reads additional header fields, which are none of `own`.

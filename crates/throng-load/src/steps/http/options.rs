@@ -23,7 +23,7 @@ pub(super) fn read(
     (name, method): (&'static str, &'static str),
 ) -> Option<Http> {
     if node.scalar().is_some() {
-        let path = read_path(reader, node)?;
+        let path = read_path(reader, node, "/login")?;
         let expected =
             HttpExpectation { statuses: Statuses::success(), body: None, fields: Vec::new() };
         let (headers, body, timeout) = (Vec::new(), None, super::TIMEOUT_DEFAULT);
@@ -32,7 +32,7 @@ pub(super) fn read(
     let what = format!("`{name}`");
     let fields = reader.fields(node, &what, &KEYS)?;
     let path = reader.require(&fields, "path", &what, "path: /login");
-    let path = path.and_then(|node| read_path(reader, node));
+    let path = path.and_then(|node| read_path(reader, node, "/login"));
     let mut headers = match fields.get("headers") {
         None => Some(Vec::new()),
         Some(node) => read_headers(reader, node, &OWN_HEADERS),

@@ -78,13 +78,13 @@ fn a_request_that_got_no_answer_on_an_old_connection_is_sent_again() {
             &[
                 (
                     &begin,
-                    "answer 200 2, no deadline, time-out 5002, sent PUT /b/0/8 x, http_started +1",
+                    "answer 200 2, no deadline, time-out 5002, sent PUT /b/0/5 x, http_started +1",
                 ),
                 (end, "connect, time-out 5003, connected -1, connects_started +1, http_retried +1"),
-                ("4 opened", "HTTP connected 2, sent PUT /b/0/8 x, connected +1"),
+                ("4 opened", "HTTP connected 2, sent PUT /b/0/5 x, connected +1"),
                 (
                     "5 closed reset",
-                    "error reset_by_peer, lost, end failed, rest, until 1052, connected -1, http_failed +1",
+                    "error reset_by_peer, lost, end failed, rest, until 962, connected -1, http_failed +1",
                 ),
             ],
         );
@@ -94,22 +94,21 @@ fn a_request_that_got_no_answer_on_an_old_connection_is_sent_again() {
 #[test]
 fn a_post_is_never_sent_again_and_neither_is_a_request_with_a_part_of_its_answer() {
     let begin = format!("0 begin; 1 opened; 2 {OK}");
-    let lost =
-        "error http_closed, lost, end failed, rest, until 1052, connected -1, http_failed +1";
-    for (step, part) in [("post: /b", ""), ("get: /b", "3 http HTTP/1.1 2; ")] {
-        let end = format!("{part}3 fin; 3 closed finished");
+    for (method, part) in [("post", ""), ("get", "3 http HTTP/1.1 2; ")] {
+        let sent = format!("sent {} /b", method.to_uppercase());
         check(
             HTTP,
-            &format!("[get: /a, {step}]"),
+            &format!("[get: /a, {method}: /b]"),
             &[
                 (
                     &begin,
-                    &format!(
-                        "answer 200 2, no deadline, time-out 5002, sent {} /b, http_started +1",
-                        step[..step.len() - 4].to_uppercase()
-                    ),
+                    &format!("answer 200 2, no deadline, time-out 5002, {sent}, http_started +1"),
                 ),
-                (&end, &lost.replace("1052", if part.is_empty() { "1052" } else { "1052" })),
+                (
+                    &format!("{part}3 fin; 3 closed finished"),
+                    "error http_closed, lost, end failed, rest, until 1007, connected -1, \
+                     http_failed +1",
+                ),
             ],
         );
     }
@@ -132,8 +131,6 @@ fn a_body_may_last_until_the_server_closes() {
 fn an_answer_must_be_as_expected() {
     let request = "{path: /a, expect: {status: [200, 3xx], json: {ok: true}}, \
                    capture: {t: /t, h: {header: x-h}}}";
-    let failed = "end failed, rest, until 1002, connected -1";
-    _ = failed;
     for (answer, expected) in [
         ("HTTP/1.1 200 OK|x-h: 1|content-length: 17||{\"ok\":true,\"t\":1}", "answer 200 2"),
         (
@@ -192,7 +189,8 @@ fn a_refused_connect_fails_its_request() {
             ("0 begin", "begin, connect, time-out 5000, connects_started +1, http_started +1"),
             (
                 "1 closed refused",
-                "refused, connect failed ECONNREFUSED, end failed, rest, until 1005, http_failed +1",
+                "refused, connect failed ECONNREFUSED, end failed, rest, until 1005, \
+                 http_failed +1",
             ),
         ],
     );
@@ -239,7 +237,7 @@ fn cookies_are_sent_until_the_program_begins_again() {
                 "0 begin; 1 opened; 2 http HTTP/1.1 200 OK|set-cookie: a=b|content-length: 0||",
                 "answer 200 2, no deadline, time-out 5002, sent GET /b with a=b, http_started +1",
             ),
-            (&format!("3 {OK}"), "answer 200 1, no deadline, close"),
+            (&format!("3 {OK}"), "answer 200 1, no deadline, close, no deadline"),
             (
                 "4 closed requested",
                 "end finished, begin, connect, time-out 5004, connected -1, connects_started +1, \
@@ -260,6 +258,24 @@ fn a_user_that_is_watched_shows_its_requests() {
             "1 opened",
             "2 http HTTP/1.1 302 Found|location: /x|set-cookie: s=1|content-length: 0||",
         ],
-        &["  0.000s begins"],
+        &[
+            "   0.000000  begins",
+            "   0.000000  step 1 post (line 3): status 2xx within 5s",
+            "   0.001000    TCP is established, after 1.00 ms",
+            "   0.001000    > POST /login HTTP/1.1",
+            "   0.001000    > host: h:1",
+            "   0.001000    > content-length: 2",
+            "   0.001000    > user-agent: throng",
+            "   0.001000    > content-type: text/plain; charset=utf-8",
+            "   0.001000    > 2 bytes: `hi`",
+            "   0.002000    < HTTP/1.1 302 Found",
+            "   0.002000    < location: /x",
+            "   0.002000    < set-cookie: ***",
+            "   0.002000    < content-length: 0",
+            "   0.002000    no match: expected status 2xx, received \
+             `HTTP/1.1 302\\r\\nlocation: /x`",
+            "   0.002000    error http_status",
+            "   0.002000    closes the connection",
+        ],
     );
 }
