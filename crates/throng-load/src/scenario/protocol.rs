@@ -51,14 +51,15 @@ impl Protocol {
     }
 }
 
-/// Reads the protocol of a scenario. After a mistake, returns the most likely one, so that steps
+/// Reads the protocol of a scenario. `scheme` is that of a target that may have a mistake. After a mistake, returns the most likely one, so that steps
 /// are not reported as wrong because of it.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     protocol: Option<&Node>,
     target: Option<&Target>,
+    scheme: Option<Scheme>,
 ) -> Protocol {
-    let implied = target.map_or(Protocol::Tcp, |target| Protocol::of(target.scheme));
+    let implied = scheme.map_or(Protocol::Tcp, Protocol::of);
     let Some(node) = protocol else { return implied };
     let known = [
         ("tcp", Protocol::Tcp),

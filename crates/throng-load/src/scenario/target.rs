@@ -123,6 +123,11 @@ impl Scheme {
         Err(TargetError { span: 0..name.len() + 3, problem })
     }
 
+    /// Returns the scheme that a target begins with.
+    pub(super) fn begins(text: &str) -> Option<Self> {
+        Self::parse(text.split_once("://")?.0).ok()
+    }
+
     /// Returns the text before `://`.
     pub const fn as_str(self) -> &'static str {
         match self {

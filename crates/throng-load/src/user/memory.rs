@@ -77,6 +77,11 @@ impl UserMemory {
     }
 }
 
+const _: () = assert!(
+    size_of::<MemoryParts>() + size_of::<HttpMemory>() <= 256,
+    "what users remember is small beside what they have captured"
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -165,12 +165,6 @@ error: `target` must be a URL such as tcp://127.0.0.1:5555 or ws://127.0.0.1:400
   |
 1 | target: http://h:1/login
   |                   ^^^^^^ each step has its own path: `get: /login`; leave this one out
-
-error: `protocol: tcp` has no step `get`
- --> test.yaml:3:8
-  |
-3 | user: [get: /]
-  |        ^^^ it belongs to `protocol: http`
 ");
     let shown = super::user("  - get: /\n");
     insta::assert_snapshot!(shown, @r"
