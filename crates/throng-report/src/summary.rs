@@ -39,6 +39,7 @@ mod exchanges;
 mod fold;
 mod foreign;
 mod growth;
+mod http;
 mod memory;
 mod rates;
 mod server;
@@ -53,6 +54,7 @@ use throng_base::units::{brief_count, brief_micros};
 pub use fold::SummaryFold;
 pub use foreign::ServerCosts;
 pub(crate) use growth::GrowthFold;
+pub use http::HttpSummary;
 pub use memory::MEMORY_CONNECTIONS_MIN;
 pub(crate) use rates::Step;
 pub use server::ServerSummary;
@@ -303,42 +305,6 @@ pub struct PushSummary {
     /// Pushes answered ok per second.
     pub rate_mean: Option<f64>,
     /// Time from the intended moment until the answer arrived.
-    pub latency_us: LatencySummary,
-    /// Time from the intended moment until the generator read the answer: larger if it read late.
-    pub seen_us: LatencySummary,
-    /// Waits for an answer that never came.
-    pub unanswered_us: LatencySummary,
-    /// `latency_us` and `unanswered_us` combined, as a threshold compares it.
-    pub judged_us: LatencySummary,
-}
-
-/// HTTP requests.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct HttpSummary {
-    /// Requests begun.
-    pub started: u64,
-    /// Requests answered as expected.
-    pub ok: u64,
-    /// Requests answered otherwise, or not answered in time, or that lost their connection.
-    pub failed: u64,
-    /// Requests without an answer when their user was stopped.
-    pub waiting: u64,
-    /// Connections established for requests. The connects of the run include them.
-    pub connects: u64,
-    /// Answers with a status from 200 to 299.
-    pub status_2xx: u64,
-    /// Answers with a status from 300 to 399.
-    pub status_3xx: u64,
-    /// Answers with a status from 400 to 499.
-    pub status_4xx: u64,
-    /// Answers with a status of 500 or more.
-    pub status_5xx: u64,
-    /// Requests answered as expected per second in the best second.
-    pub rate_most: Option<f64>,
-    /// Requests answered as expected per second.
-    pub rate_mean: Option<f64>,
-    /// Time from the intended moment until the answer was complete.
     pub latency_us: LatencySummary,
     /// Time from the intended moment until the generator read the answer: larger if it read late.
     pub seen_us: LatencySummary,

@@ -134,7 +134,8 @@ const KINDS: &[WrongAnswerKind] = &[
         what: "The server gave a wrong answer to {n} HTTP requests",
         of: |run| run.summary.http.as_ref().map_or(0, |http| http.started),
         shows_expected: true,
-        remedy: "find why the server answers this, or correct `expect` and `capture` of the request",
+        remedy: "find why the server answers this, or correct `expect` and `capture` of the \
+                 request",
     },
     WrongAnswerKind {
         name: "http_violation",

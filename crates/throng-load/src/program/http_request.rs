@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use regex::Regex;
-use throng_proto::http::HttpAnswer;
+use throng_proto::http::{HttpAnswer, JAR_BYTES_MAX};
 
 use super::{IncomingMessage, MessagePattern, Pattern, Template, Variable, VariableScope};
 use crate::scenario::Segment;
@@ -102,7 +102,7 @@ impl HttpRequest {
         })
     }
 
-    /// Returns an upper bound of its bytes without the cookies.
+    /// Returns an upper bound of its bytes.
     pub(crate) fn bytes_max(&self) -> usize {
         let names: usize = self.headers.iter().map(|(name, _)| name.len() + 4).sum();
         let templates: usize = self.templates().map(Template::bytes_max).sum();
@@ -227,8 +227,9 @@ impl FieldCapture {
     }
 }
 
-/// Bytes of a request beside its templates: the first line, and the fields that every request has.
-const FIXED_BYTES_MAX: usize = 256;
+/// Bytes of a request beside its templates: the first line, the fields that every request has, and
+/// the cookies.
+const FIXED_BYTES_MAX: usize = 256 + JAR_BYTES_MAX;
 
 #[cfg(test)]
 mod tests {

@@ -51,8 +51,8 @@ impl Protocol {
     }
 }
 
-/// Reads the protocol of a scenario. `scheme` is that of a target that may have a mistake. After a mistake, returns the most likely one, so that steps
-/// are not reported as wrong because of it.
+/// Reads the protocol of a scenario. `scheme` is that of a target that may have a mistake. After a
+/// mistake, returns the most likely one, so that steps are not reported as wrong because of it.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     protocol: Option<&Node>,

@@ -1,5 +1,5 @@
-//! What a user remembers of its HTTP requests. Only users with cookies have any, and those that must
-//! be able to send a request again.
+//! What a user remembers of its HTTP requests. Only users with cookies have any, and those that
+//! must be able to send a request again.
 
 use throng_base::Prng;
 use throng_proto::http::CookieJar;

@@ -1,7 +1,7 @@
 //! The decoder of a chunked body (RFC 9112 section 7.1).
 
 use super::ResponseError;
-use super::client::HEAD_BYTES_MAX;
+use super::response_limits::HEAD_BYTES_MAX;
 
 /// The place in a chunked body. Extensions and trailers are read and ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

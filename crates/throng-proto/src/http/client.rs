@@ -4,16 +4,10 @@ use throng_base::Instant;
 
 use super::chunked::Chunked;
 use super::response_head::{BodyFraming, ResponseHead};
+use super::response_limits::{BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX};
 use super::{Response, ResponseError, write_fields};
 use crate::websocket::Scratch;
 use crate::{Input, Session, grow};
-
-/// The longest head of a response, and of all its trailers.
-pub const HEAD_BYTES_MAX: usize = 16 << 10;
-/// The longest body that a client keeps as a whole.
-pub const BODY_BYTES_MAX: usize = 1 << 20;
-/// The bytes that a client keeps of a body that its caller does not need.
-pub const BODY_EXCERPT_BYTES_MAX: usize = 1 << 10;
 
 /// An event from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

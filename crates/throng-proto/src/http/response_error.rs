@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::client::{BODY_BYTES_MAX, HEAD_BYTES_MAX};
 use super::reader::FIELDS_MAX;
+use super::response_limits::{BODY_BYTES_MAX, HEAD_BYTES_MAX};
 
 /// An error that makes a response unreadable: a fault of the server, or a limit of the client. The
 /// start of the next response is then unknown, so the connection must close.

@@ -2,9 +2,9 @@
 
 use std::mem::MaybeUninit;
 
-use super::client::HEAD_BYTES_MAX;
 use super::headers::{has_list_member, list_members};
 use super::reader::FIELDS_MAX;
+use super::response_limits::HEAD_BYTES_MAX;
 use super::{Headers, Response, ResponseError};
 
 /// A complete head.

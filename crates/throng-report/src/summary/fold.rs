@@ -368,25 +368,11 @@ impl SummaryFold {
     }
 
     fn http(&self) -> Option<HttpSummary> {
-        let counters = &self.load.last.counters;
-        let clocks = self.clocks(&self.load.http, &self.load.arrival.http);
-        (counters.http_started > 0).then(|| HttpSummary {
-            started: counters.http_started,
-            ok: counters.http_ok,
-            failed: counters.http_failed,
-            waiting: counters.http_waiting,
-            connects: counters.http_connects,
-            status_2xx: counters.http_2xx,
-            status_3xx: counters.http_3xx,
-            status_4xx: counters.http_4xx,
-            status_5xx: counters.http_5xx,
-            rate_most: rate_most(&self.steps, |step| step.http),
-            rate_mean: rate_mean(&self.steps, |step| step.http),
-            latency_us: clocks.latency_us(),
-            seen_us: clocks.seen.into(),
-            unanswered_us: (&self.load.unanswered.http).into(),
-            judged_us: clocks.judged_us(&self.load.unanswered.http),
-        })
+        let LoadFold { last, http, arrival, unanswered, .. } = &self.load;
+        let clocks = self.clocks(http, &arrival.http);
+        let rates =
+            [rate_most(&self.steps, |step| step.http), rate_mean(&self.steps, |step| step.http)];
+        HttpSummary::of(&last.counters, &clocks, &unanswered.http, rates)
     }
 
     fn heartbeat(&self) -> Option<HeartbeatSummary> {

@@ -81,7 +81,7 @@ fn a_join_and_a_push_without_an_answer_count_separately() {
 #[test]
 fn a_request_without_an_answer_counts_separately() {
     check(3, |sim| {
-        let user = "user: [every: {period: 1s, do: [get: {path: /a, timeout: 30s}]}]";
+        let user = "user: [get: /, every: {period: 1s, do: [get: {path: /a, timeout: 30s}]}]";
         let totals = stalled(sim, Speaks::Http, user);
         let c = &totals.counters;
         assert_eq!((c.http_waiting, c.users_waiting, c.turns_waiting), (20, 20, 60), "{c:?}");

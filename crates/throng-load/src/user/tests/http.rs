@@ -84,7 +84,8 @@ fn a_request_that_got_no_answer_on_an_old_connection_is_sent_again() {
                 ("4 opened", "HTTP connected 2, sent PUT /b/0/5 x, connected +1"),
                 (
                     "5 closed reset",
-                    "error reset_by_peer, lost, end failed, rest, until 962, connected -1, http_failed +1",
+                    "error reset_by_peer, lost, end failed, rest, until 962, connected -1, \
+                     http_failed +1",
                 ),
             ],
         );

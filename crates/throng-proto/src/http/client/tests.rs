@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::super::response_limits::HEAD_BYTES_MAX;
 use super::*;
 
 /// Reads a response that arrives in these pieces, with a FIN after it. Returns `status body
