@@ -21,7 +21,7 @@ use crate::user::close_code_name;
 /// Adds up the stats of all cores.
 pub struct Collector {
     views: Vec<CoreView>,
-    #[expect(clippy::vec_box, reason = "they travel in messages and are not to be moved")]
+    /// Boxed, because they travel in messages and are large.
     spare: Vec<Box<CoreStats>>,
     phases: Vec<String>,
     classes: Vec<String>,
