@@ -323,7 +323,9 @@ pub(crate) fn peer_finished(cx: &mut UserContext<'_>) -> bool {
         return false;
     }
     let finished = cx.session.http().and_then(throng_proto::http::HttpClient::finish);
-    match finished.as_ref().and_then(|finished| finished.answer()) {
+    let waits = matches!(cx.user.wait(), Some(UserWait::Response { .. }));
+    match finished.as_ref().filter(|_| waits).and_then(|finished| finished.answer()) {
+        // It closes the connection, and goes on when that is done.
         Some(answer) => _ = answered(cx, &answer),
         None => cx.act(UserAction::CloseFinished),
     }

@@ -78,6 +78,9 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 512
     daemon_threads = True
 
+    def handle_error(self, *_):
+        """Says nothing of users that left before their answer."""
+
 
 server = Server(("127.0.0.1", 0), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
