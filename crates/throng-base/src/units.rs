@@ -17,8 +17,8 @@ pub use read::{
     parse_bit_rate, parse_bytes, parse_count, parse_duration, parse_jitter, parse_rate, parse_share,
 };
 pub use show::{
-    brief_bytes, brief_count, brief_duration, brief_micros, brief_rate, brief_share, show_bytes,
-    show_count, show_duration, show_rate, show_share,
+    brief_bytes, brief_count, brief_duration, brief_micros, brief_rate, brief_share, plural,
+    show_bytes, show_count, show_duration, show_rate, show_share,
 };
 pub use utc::{parse_utc, show_utc};
 

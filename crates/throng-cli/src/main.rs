@@ -12,6 +12,8 @@ mod interrupt;
 mod metrics;
 mod orphan;
 mod output;
+mod output_place;
+mod permission;
 mod progress;
 mod quantity;
 mod report_files;

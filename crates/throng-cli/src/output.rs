@@ -4,13 +4,13 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 
 use serde::Serialize;
 use throng_report::render::wrap;
 use throng_view::terminal::screen;
 
 use crate::Failure;
+use crate::output_place::{self, unwritable};
 
 /// Prints one or more lines on standard output.
 pub(crate) fn say(text: impl AsRef<str>) {
@@ -77,8 +77,9 @@ impl JsonOut {
         match self {
             Self::Stdout => Ok(()),
             Self::File(path) => {
+                output_place::check(path)?;
                 let opened = File::options().create(true).append(true).open(path);
-                opened.map(drop).map_err(|error| unwritable(path, &error))
+                opened.map(drop).map_err(|error| unwritable(path, error))
             }
         }
     }
@@ -89,15 +90,11 @@ impl JsonOut {
         match self {
             Self::Stdout => say(text),
             Self::File(path) => {
-                std::fs::write(path, text + "\n").map_err(|error| unwritable(path, &error))?;
+                std::fs::write(path, text + "\n").map_err(|error| unwritable(path, error))?;
             }
         }
         Ok(())
     }
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("cannot write {}: {error}", path.display()))
 }
 
 /// Reports whether standard output is a terminal with colours enabled.

@@ -3,19 +3,18 @@
 //! A file is written beside its place and then moved there, so that an error leaves no half of it,
 //! and an earlier report stays until the new one is whole. A run file is never overwritten.
 
-use std::fmt::Display;
 use std::fs::{self, File, Permissions};
-use std::io::{self, BufReader, BufWriter, Read as _, Write};
+use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{self, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 use throng_lab::{RunContent, RunResult};
 use throng_report::RunExit;
 use throng_report::export::{CsvExport, ReportFormat};
-use throng_report::render::{check_text, escape};
-use throng_report::runfile::{HEAD_BYTES, is_run_file};
+use throng_report::render::{check_text, escape_lines};
 
+use crate::output_place::{self, IS_RUN_FILE, folder_of, is_run_file_at, unwritable};
 use crate::{Failure, output};
 
 /// The value of `throng run --report`.
@@ -28,6 +27,14 @@ pub(crate) enum ReportPlace {
 }
 
 impl ReportPlace {
+    /// Returns the path of the report of `run_file`.
+    pub(crate) fn path(&self, run_file: &Path) -> PathBuf {
+        match self {
+            Self::BesideRunFile => run_file.with_extension("html"),
+            Self::File(path) => path.clone(),
+        }
+    }
+
     /// Parses the flag's value, which may be absent.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
@@ -39,18 +46,7 @@ impl ReportPlace {
     /// Returns the files of the flag's values, after a check that they can be written: the run may
     /// take hours.
     pub(crate) fn files(places: &[Self], run_file: &Path) -> Result<Vec<ReportFile>, Failure> {
-        let file = |place: &Self| {
-            let path = match place {
-                Self::BesideRunFile => &run_file.with_extension("html"),
-                Self::File(path) => path,
-            };
-            // The run has not made it yet.
-            if path::absolute(path).ok() == path::absolute(run_file).ok() {
-                return Err(unwritable(path, IS_RUN_FILE));
-            }
-            ReportFile::new(path, None)
-        };
-        places.iter().map(file).collect()
+        places.iter().map(|place| ReportFile::new(&place.path(run_file), None)).collect()
     }
 }
 
@@ -76,21 +72,12 @@ impl ReportFile {
         if path == Path::new("-") {
             return Ok(Self::stdout(format.unwrap_or(ReportFormat::Text)));
         }
-        if is_run_file_at(path) {
-            return Err(unwritable(path, IS_RUN_FILE));
-        }
+        output_place::check(path)?;
         let format = match format {
             Some(format) => format,
             None => ReportFormat::of_path(path)
                 .map_err(|why| unwritable(path, format!("{why}, or name one with --format")))?,
         };
-        if path.is_dir() {
-            return Err(unwritable(path, "it is a folder"));
-        }
-        let folder = folder_of(path);
-        if !folder.is_dir() {
-            return Err(unwritable(path, format!("there is no folder {}", folder.display())));
-        }
         Ok(Self { place: Place::File(path.to_owned()), format })
     }
 
@@ -190,10 +177,6 @@ impl ReportFile {
     }
 }
 
-fn unwritable(path: &Path, why: impl Display) -> Failure {
-    Failure::new(format!("cannot write {}: {why}", path.display()))
-}
-
 /// The output of a report.
 enum Output {
     Open(Box<dyn Write>),
@@ -291,7 +274,7 @@ fn text(content: &RunContent, result: &RunResult) -> String {
     let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
     text += &format!("\n{}\n", what.join(", "));
     // Names of a file that another program wrote must not steer the terminal.
-    text.lines().map(|line| escape(line) + "\n").collect()
+    escape_lines(&text)
 }
 
 /// A run file whose reports are written.
@@ -355,25 +338,4 @@ impl<'a> RunReader<'a> {
         let outcome = check_text(&result.summary, &result.judgements);
         Ok(RunReading { exit: result.exit(), warnings, outcome })
     }
-}
-
-const IS_RUN_FILE: &str = "it is a run file; name another file for the report";
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
-/// Reports whether a run file is at `path`: a report would destroy it.
-fn is_run_file_at(path: &Path) -> bool {
-    let mut head = Vec::new();
-    // Only a file: to open a pipe would wait for its writer.
-    if !fs::metadata(path).is_ok_and(|known| known.is_file()) {
-        return false;
-    }
-    let file = File::open(path).map(|file| file.take(HEAD_BYTES as u64));
-    file.is_ok_and(|mut file| file.read_to_end(&mut head).is_ok_and(|read| read > 0))
-        && is_run_file(&head)
 }

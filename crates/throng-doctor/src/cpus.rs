@@ -238,6 +238,10 @@ fn cpu_us(run: &RunView<'_>, end: Endpoint, sample: &Sample) -> Option<u64> {
 /// The busy share above which no CPU is left: ticks of 10 ms and scheduling leave the rest unused.
 pub(crate) const FULL_SHARE: f64 = 0.92;
 
+/// The share of time for which a thread is ready to run and waits for a CPU, above which its
+/// program lacks CPU time and is late by that.
+pub(crate) const LONG_DELAY_SHARE: f64 = 0.20;
+
 /// The number of intervals that make something lasting: a single second may be another program on
 /// the machine.
 pub(crate) const INTERVALS_MIN: usize = 2;

@@ -40,25 +40,19 @@ fn went_on(run: &RunView<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::diagnose;
     use crate::rules::fixture::Run;
-
-    fn verdict_of(run: &Run) -> String {
-        let (history, summary) = run.whole();
-        diagnose(&history, &summary, &[]).verdict
-    }
 
     #[test]
     fn a_run_that_goes_on_in_spite_of_errors_has_not_stopped() {
         let closing =
             Run::quiet().loaded(|load, second| load.errors.add("ws_close_1011", 40 * second));
-        let verdict = verdict_of(&closing);
+        let verdict = closing.verdict();
         let begin = "Failed in part on the server side at 200 connections, 200/s connects and 1k/s \
                      messages: the server closed 400 of 1k connections early with code 1011";
         assert!(verdict.starts_with(begin), "{verdict}");
         let ended = closing.loaded(|load, second| {
             load.counters.messages_sent = 1_000 * second.min(5);
         });
-        assert!(verdict_of(&ended).starts_with("Stopped on the server side"));
+        assert!(ended.verdict().starts_with("Stopped on the server side"));
     }
 }

@@ -259,18 +259,15 @@ mod tests {
     use crate::diagnose;
     use crate::rules::fixture::Run;
 
-    fn verdict_of(run: &Run) -> String {
-        let (history, summary) = run.whole();
-        diagnose(&history, &summary, &[]).verdict
-    }
-
     #[test]
     fn turns_that_did_not_begin_are_a_plan_that_was_not_met() {
         let turns = |started| {
-            verdict_of(&Run::quiet().loaded(move |load, second| {
-                load.counters.turns_intended = 100 * second;
-                load.counters.turns_started = started * second;
-            }))
+            Run::quiet()
+                .loaded(move |load, second| {
+                    load.counters.turns_intended = 100 * second;
+                    load.counters.turns_started = started * second;
+                })
+                .verdict()
         };
         assert!(turns(99).starts_with("Nothing stopped it: the plan was met"), "{}", turns(99));
         let expected =
@@ -284,19 +281,19 @@ mod tests {
             .with(Metric::LISTENER_BACKLOG, 128)
             .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2)
             .loaded(|load, second| load.connect_failed.add("timeout", u64::from(second > 8)));
-        let verdict = verdict_of(&run);
+        let verdict = run.verdict();
         let begin = "Failed in part on the server side at 600 connections, 200/s connects and 1k/s \
                      messages: the server's accept queue, which holds 129, overflowed 320 times; \
                      do: throng serve --backlog";
         assert!(verdict.starts_with(begin), "{verdict}");
         let stopped = run.loaded(|load, _| load.counters.connected = 600);
-        assert!(verdict_of(&stopped).starts_with("Stopped on the server side"));
+        assert!(stopped.verdict().starts_with("Stopped on the server side"));
     }
 
     #[test]
     fn a_plan_that_was_met_is_told_with_its_headroom() {
         assert_eq!(
-            verdict_of(&Run::quiet()),
+            Run::quiet().verdict(),
             "Nothing stopped it: the plan was met with 85 % headroom (the CPUs of this machine \
              were busy for 15 % at most)."
         );
@@ -310,7 +307,7 @@ mod tests {
                 load.counters.users_waiting = 400 * ends;
                 load.counters.users_waiting_us_most = us * ends;
             });
-            verdict_of(&run)
+            run.verdict()
         };
         let verdict = waiting(4_900_000);
         let begin = "Slowed down on the server side at 1k connections and 1k/s messages: the \
@@ -325,7 +322,7 @@ mod tests {
         let late = Run::quiet().loaded(|load, second| {
             load.counters.users_intended = 260 * second.min(5);
         });
-        let verdict = verdict_of(&late);
+        let verdict = late.verdict();
         assert!(
             verdict.starts_with(
                 "No known cause stopped it, but the run is invalid: the generator did not start"
@@ -336,7 +333,7 @@ mod tests {
             load.errors.add("send_failed", 3 * second);
             load.errors.add("not_joined", second);
         });
-        let verdict = verdict_of(&failed);
+        let verdict = failed.verdict();
         assert!(
             verdict.starts_with(
                 "No cause was found for its 40 errors, 30 of them send_failed (the CPUs"
@@ -368,11 +365,13 @@ mod tests {
     #[test]
     fn unanswered_connects_are_reported() {
         let hanging = |each_second: u64| {
-            verdict_of(&Run::quiet().loaded(|load, second| {
-                let hang = each_second * second.min(5);
-                load.counters.connects_ok -= hang;
-                load.counters.connected -= hang;
-            }))
+            Run::quiet()
+                .loaded(|load, second| {
+                    let hang = each_second * second.min(5);
+                    load.counters.connects_ok -= hang;
+                    load.counters.connected -= hang;
+                })
+                .verdict()
         };
         let met = "Nothing stopped it: the plan was met";
         assert!(hanging(10).starts_with(met), "under way: {}", hanging(10));
@@ -392,11 +391,13 @@ mod tests {
     #[test]
     fn one_error_in_very_many_is_no_reason_to_say_nothing_else() {
         let failing = |errors: u64, messages: u64| {
-            verdict_of(&Run::quiet().loaded(|load, second| {
-                load.counters.messages_sent = messages * second;
-                load.counters.messages_answered = messages * second;
-                load.errors.add("send_failed", if second == 10 { errors } else { 0 });
-            }))
+            Run::quiet()
+                .loaded(|load, second| {
+                    load.counters.messages_sent = messages * second;
+                    load.counters.messages_answered = messages * second;
+                    load.errors.add("send_failed", if second == 10 { errors } else { 0 });
+                })
+                .verdict()
         };
         let verdict = failing(9, 1_000);
         assert!(
@@ -433,7 +434,7 @@ mod tests {
                 load.message.clear();
                 load.message.record_n(51_200, 1_000);
             });
-        assert!(verdict_of(&slow).starts_with("Nothing stopped it"), "below what a person notices");
+        assert!(slow.verdict().starts_with("Nothing stopped it"), "below what a person notices");
         let verdict = judged(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
         let begin = "Missed: message.p99 51.2 ms, asked < 10ms at 200 connections, 200/s connects \
                      and 1k/s messages: the server was slow: messages took 51.2 ms (p99 of \
@@ -467,7 +468,8 @@ mod tests {
         let failing =
             Run::quiet().loaded(|load, second| load.errors.add("not_joined", second / 10));
         assert!(
-            verdict_of(&failing)
+            failing
+                .verdict()
                 .starts_with("The plan was met but for 1 error (not_joined) in 11k attempts")
         );
         let verdict = judged(&failing, &["errors == 0"]);
@@ -486,7 +488,7 @@ mod tests {
                 load.answer_gap = Some(AnswerGap { from_ms: 4_100, to_ms: 5_400 });
             }
         });
-        let verdict = verdict_of(&run);
+        let verdict = run.verdict();
         assert!(
             verdict.starts_with(
                 "No known cause stopped it, but no user got an answer for 1.30 s, from 4.1 s on"

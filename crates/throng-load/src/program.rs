@@ -3,6 +3,7 @@
 //! A user is an index into this list and a few counters. Payloads, patterns and loops are in side
 //! tables that all users of a core share; no op allocates.
 
+mod bytes_pattern;
 mod capture;
 mod channel_request;
 mod choice;
@@ -12,6 +13,7 @@ mod condition;
 mod describe;
 mod dialogue;
 mod difference;
+mod event_pattern;
 mod handshake;
 mod http_request;
 mod json_pattern;
@@ -28,11 +30,13 @@ mod trial;
 pub use crate::scenario::{
     Broadcast, DataTable, OnError, Probe, Protocol, Template, Variable, VariableScope,
 };
+pub use bytes_pattern::BytesPattern;
 pub use capture::{Capture, CapturePlace, SentPart};
 pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
 pub use choice::Choice;
 pub use condition::{Condition, Relation};
 pub use dialogue::NextAnswer;
+pub use event_pattern::EventPattern;
 pub use handshake::Handshake;
 pub use http_request::{FieldCapture, HttpExpectation, HttpRequest, Statuses};
 pub(crate) use http_request::{HttpDifference, message_of};
@@ -64,7 +68,7 @@ pub struct Program {
     /// Step of each op.
     origins: Vec<StepOrigin>,
     templates: Vec<Template>,
-    matchers: Vec<Matcher>,
+    bytes_patterns: Vec<BytesPattern>,
     loops: Vec<Loop>,
     transactions: Vec<Transaction>,
     step_names: Vec<String>,
@@ -214,9 +218,9 @@ impl Program {
         &self.templates[index as usize]
     }
 
-    /// Returns the matcher of an [`Op::ExpectBytes`].
-    pub fn matcher(&self, index: u32) -> &Matcher {
-        &self.matchers[index as usize]
+    /// Returns the rule of an [`Op::ExpectBytes`].
+    pub fn bytes_pattern(&self, index: u32) -> &BytesPattern {
+        &self.bytes_patterns[index as usize]
     }
 
     /// Returns the think time of an [`Op::Think`].
@@ -323,6 +327,13 @@ impl Program {
         }
     }
 
+    /// Describes the first part of an answer on a stream that the op at `pc` keeps and that
+    /// `answer` lacks.
+    pub(crate) fn missing_capture(&self, pc: u32, answer: &[u8]) -> Option<String> {
+        let Op::ExpectBytes { pattern, .. } = self.op(pc) else { return None };
+        self.bytes_pattern(pattern).missing_capture(answer)
+    }
+
     /// Returns the request of an [`Op::Request`].
     pub fn request(&self, index: u32) -> &ChannelRequest {
         &self.requests[index as usize]
@@ -351,6 +362,11 @@ impl Program {
     /// Returns the data files.
     pub fn tables(&self) -> &[DataTable] {
         &self.tables
+    }
+
+    /// Replaces the data files by others with the same names and columns.
+    pub(crate) fn set_tables(&mut self, tables: Vec<DataTable>) {
+        self.tables = tables;
     }
 
     /// Returns the parts of a sent message that its user stores.

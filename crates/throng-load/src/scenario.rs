@@ -16,6 +16,7 @@ pub(crate) mod json;
 mod load;
 pub(crate) mod node;
 mod on_error;
+mod once;
 mod params;
 mod probe;
 mod protocol;
@@ -41,6 +42,7 @@ pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
 pub use load::{Curve, Model, Phase, Spacing};
 pub(crate) use load::{outline, phase_name, read_curve};
 pub use on_error::OnError;
+pub use once::Setup;
 pub use params::{Params, read_params, with_params};
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
 pub use protocol::Protocol;
@@ -53,7 +55,7 @@ pub use template_error::TemplateError;
 pub(crate) use variable::STORED_BYTES_MAX;
 pub use variable::{Variable, VariableScope};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use throng_report::Threshold;
 
@@ -73,12 +75,18 @@ pub struct Scenario {
     pub load: Vec<Phase>,
     /// Classes of users; at least one.
     pub classes: Vec<Class>,
+    /// Steps that one user takes before the load begins.
+    pub setup: Option<Setup>,
+    /// Steps that one user takes after the load.
+    pub teardown: Option<Vec<Step>>,
     /// Probe that is sent to all subscribers at regular intervals.
     pub probe: Option<Probe>,
     /// Thresholds that the run must meet.
     pub thresholds: Vec<Threshold>,
     /// Data files, whose rows the users get.
     pub tables: Vec<DataTable>,
+    /// Files that it reads beside its own text.
+    pub files: Vec<PathBuf>,
     /// Texts that no report and no trace shows: values of the environment.
     pub secrets: Vec<String>,
     /// Parts of a sent message that its user keeps.
@@ -108,6 +116,13 @@ impl Scenario {
     pub fn parse(source: &str, name: &str) -> Result<Self, Diagnostics> {
         let folder = Path::new(name).parent().unwrap_or(Path::new(""));
         parse_with(source, name, |reader, root| read(reader, root, folder))
+    }
+
+    /// Gives all users the values that the user of `setup` has stored.
+    pub(crate) fn fill_setup(&mut self, stored: &[Vec<u8>]) {
+        if let Some(setup) = &self.setup {
+            setup.fill(&mut self.tables, stored);
+        }
     }
 
     /// Parses only the thresholds of the YAML text `source`. It needs neither its data files nor
@@ -160,16 +175,20 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     let load =
         reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
     let load = load.and_then(|node| load::read(reader, node, folder));
+    let setup = match fields.get("setup") {
+        None => Some(None),
+        Some(node) => once::read_setup(reader, node, STEPS).map(Some),
+    };
     let on_error = fields.get("on_error");
     let classes = match (fields.get("user"), fields.get("users")) {
         (Some(user), None) => {
-            let steps = step_list::read(reader, user, STEPS);
+            let list = step_list::read(reader, user, "`user`", STEPS);
             let on_error =
                 on_error.map_or(Some(OnError::default()), |node| on_error::read(reader, node));
-            let one = |(steps, on_error)| {
-                vec![Class { name: "user".to_owned(), weight: 1, steps, on_error }]
-            };
-            steps.zip(on_error).map(one)
+            let name = "user".to_owned();
+            list.zip(on_error).map(|(list, on_error)| {
+                vec![Class { name, weight: 1, steps: list.steps, on_error }]
+            })
         }
         (None, Some(users)) => {
             if on_error.is_some() {
@@ -194,13 +213,17 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     // Thresholds may name steps.
     let thresholds =
         fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
-    // It uses the values that the steps store.
+    // It uses the values that the steps store, and a topic that they join.
     let probe = match fields.get("probe") {
         None => Some(None),
         Some(node) => {
             reader.names.begin_probe();
-            probe::read(reader, node).map(Some)
+            probe::read(reader, node, classes.is_some()).map(Some)
         }
+    };
+    let teardown = match fields.get("teardown") {
+        None => Some(None),
+        Some(node) => once::read_teardown(reader, node, STEPS).map(Some),
     };
     let load = load?;
     if let Some(node) = fields.get("data") {
@@ -214,10 +237,13 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
         protocol,
         load,
         classes: classes?,
+        setup: setup?,
+        teardown: teardown?,
         probe: probe?,
         thresholds: thresholds?,
         sent_parts: sent_parts.collect(),
         tables: std::mem::take(&mut reader.names.tables),
+        files: std::mem::take(&mut reader.files),
         secrets: std::mem::take(&mut reader.names.secrets),
     })
 }
@@ -260,8 +286,8 @@ fn read_class(reader: &mut Reader<'_>, name: &Node, node: &Node) -> Option<Class
     };
     let steps = reader.require(&fields, "user", &what, "user: [connect, wait: 1s, close]");
     reader.names.begin_class();
-    let steps = steps.and_then(|node| step_list::read(reader, node, STEPS));
-    Some(Class { name, weight: weight?, steps: steps?, on_error: on_error? })
+    let list = steps.and_then(|node| step_list::read(reader, node, "`user`", STEPS));
+    Some(Class { name, weight: weight?, steps: list?.steps, on_error: on_error? })
 }
 
 fn read_weight(reader: &mut Reader<'_>, node: &Node) -> Option<u32> {
@@ -307,14 +333,16 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     read.ok()
 }
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 13] = [
     "target",
     "protocol",
     "data",
     "load",
+    "setup",
     "user",
     "users",
     "on_error",
+    "teardown",
     "probe",
     "thresholds",
     "params",

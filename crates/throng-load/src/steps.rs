@@ -30,6 +30,7 @@ pub(crate) mod leave;
 mod prelude;
 pub(crate) mod push;
 pub(crate) mod receive;
+mod receive_event;
 mod repeat;
 pub(crate) mod send;
 pub(crate) mod set;
@@ -45,6 +46,7 @@ pub(crate) const STEPS: &[StepKind] = &[
     send::KIND,
     expect::KIND,
     receive::KIND,
+    receive_event::KIND,
     set::KIND,
     join::KIND,
     push::KIND,

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use throng_base::units::brief_micros;
+use throng_base::units::{brief_micros, plural};
 
 use crate::{ErrorExchange, Limit};
 
@@ -211,12 +211,15 @@ impl fmt::Display for RunEventKind {
             Self::HandlerPanicked { core, message } => {
                 write!(f, "the handler panicked on core {core}, one connection closed: {message}")
             }
-            Self::Draining { open } => write!(f, "draining {open} connections"),
+            Self::Draining { open } => {
+                write!(f, "draining {open} {}", plural(*open, "connection", "connections"))
+            }
             Self::RunFileFailed { error } => {
                 write!(f, "the run file cannot be written: {error}; the run goes on")
             }
             Self::RunFileResumed { lines_lost } => {
-                write!(f, "the run file is written again; {lines_lost} lines are missing")
+                let lines = plural(*lines_lost, "line is", "lines are");
+                write!(f, "the run file is written again; {lines_lost} {lines} missing")
             }
             Self::ServerLost { reason } => write!(f, "the server does not answer: {reason}"),
             Self::ServerBack { pid } => write!(f, "the server answers again (pid {pid})"),

@@ -65,7 +65,7 @@ impl fmt::Display for ErrorExchange {
     }
 }
 
-/// The first and the last error of a kind in an interval.
+/// The first and the last error of a kind, in an interval or in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ErrorTimes {
@@ -93,17 +93,17 @@ pub struct ExchangeSummary {
     /// The first error of the kind.
     #[serde(flatten)]
     pub exchange: ErrorExchange,
-    /// The first time, in milliseconds since the run began.
-    pub first_ms: u64,
-    /// The last time, in milliseconds since the run began.
-    pub last_ms: u64,
+    /// The times of the kind.
+    #[serde(flatten)]
+    pub times: ErrorTimes,
 }
 
 impl ExchangeSummary {
     /// Returns when errors of the kind occurred: `at 2.1 s`, or `from 2.1 s to 28.0 s`.
     pub fn when(&self) -> String {
         let seconds = |ms: u64| format!("{}.{} s", ms / 1000, ms % 1000 / 100);
-        let (first, last) = (seconds(self.first_ms), seconds(self.last_ms));
+        let ErrorTimes { first_ms, last_ms } = self.times;
+        let (first, last) = (seconds(first_ms), seconds(last_ms));
         if first == last { format!("at {first}") } else { format!("from {first} to {last}") }
     }
 }
@@ -142,7 +142,10 @@ mod tests {
 
     #[test]
     fn a_kind_has_one_time_or_two() {
-        let times = |first_ms, last_ms| ExchangeSummary { first_ms, last_ms, ..Default::default() };
+        let times = |first_ms, last_ms| {
+            let times = ErrorTimes { first_ms, last_ms };
+            ExchangeSummary { times, ..Default::default() }
+        };
         assert_eq!(times(2_120, 2_180).when(), "at 2.1 s");
         assert_eq!(times(2_120, 28_000).when(), "from 2.1 s to 28.0 s");
         let joined =

@@ -15,6 +15,7 @@ mod markdown;
 mod problem;
 mod run_export;
 
+pub use annotations::annotation;
 pub use csv::CsvExport;
 pub use format::ReportFormat;
 pub use github::STEP_SUMMARY_BYTES_MAX;

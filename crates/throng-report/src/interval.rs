@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::arrival::better_clock;
 use crate::{
     AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose,
     ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LoadCounters, MachineUse,
@@ -176,17 +177,14 @@ impl LoadInterval {
     /// this machine if the kernel timed it, else until the generator read it.
     pub fn latencies(&self) -> Latencies<'_> {
         let Self { connect, tcp, message, join, push, http, broadcast, arrival, .. } = self;
-        fn best<'a>(seen: &'a Histogram, arrived: &'a Histogram) -> &'a Histogram {
-            if arrived.is_empty() { seen } else { arrived }
-        }
         Latencies {
-            connect: best(connect, &arrival.connect),
-            tcp: best(tcp, &arrival.tcp),
-            message: best(message, &arrival.message),
-            join: best(join, &arrival.join),
-            push: best(push, &arrival.push),
-            http: best(http, &arrival.http),
-            broadcast: best(broadcast, &arrival.broadcast),
+            connect: better_clock(connect, &arrival.connect),
+            tcp: better_clock(tcp, &arrival.tcp),
+            message: better_clock(message, &arrival.message),
+            join: better_clock(join, &arrival.join),
+            push: better_clock(push, &arrival.push),
+            http: better_clock(http, &arrival.http),
+            broadcast: better_clock(broadcast, &arrival.broadcast),
         }
     }
 

@@ -71,7 +71,10 @@ impl KernelCounters {
 impl Index<Metric> for KernelCounters {
     type Output = i64;
 
-    /// Returns a value that is known.
+    /// Returns the value of a metric that the sample has.
+    ///
+    /// # Panics
+    /// The metric is not known: [`get`](KernelCounters::get) asks whether it is.
     fn index(&self, metric: Metric) -> &i64 {
         &self.0[metric.name()]
     }

@@ -17,7 +17,7 @@ mod wrap;
 
 pub use check::check_text;
 pub use compare::{compare_markdown, compare_text};
-pub use escape::escape;
+pub use escape::{escape, escape_lines};
 pub(crate) use latency_table::{latencies, steps};
 pub(crate) use markdown::escaped;
 pub(crate) use outcome::outcome;

@@ -40,11 +40,11 @@ mod fold;
 mod foreign;
 mod growth;
 mod http;
+mod interval_growths;
 mod memory;
 mod rates;
 mod server;
 mod step_summary;
-mod steps;
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ pub use foreign::ServerCosts;
 pub(crate) use growth::GrowthFold;
 pub use http::HttpSummary;
 pub use memory::MEMORY_CONNECTIONS_MIN;
-pub(crate) use rates::Step;
+pub(crate) use rates::IntervalGrowth;
 pub use server::ServerSummary;
 pub use step_summary::StepSummary;
 

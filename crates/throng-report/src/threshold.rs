@@ -6,6 +6,7 @@
 //! measured meets no threshold.
 
 mod error_kinds;
+mod measurand;
 mod metric;
 mod mistake;
 mod statistic;
@@ -17,13 +18,11 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use throng_base::units::{self, UnitError};
 
 use crate::Summary;
-use metric::{LATENCIES, Measurement, Metric};
-use mistake::NameMistake;
-use unit::Unit;
+use metric::Measurement;
 
+pub use measurand::Measurand;
 pub use metric::{names, value};
 pub use statistic::Statistic;
 
@@ -31,87 +30,10 @@ pub use statistic::Statistic;
 #[derive(Clone, Debug)]
 pub struct Threshold {
     text: String,
-    metric: Metric,
-    unit: Unit,
+    measurand: Measurand,
     comparison: Comparison,
     limit: f64,
 }
-
-/// A name that a threshold may begin with, and the unit of its values.
-#[derive(Clone, Debug)]
-pub struct Measurand {
-    metric: Metric,
-    unit: Unit,
-}
-
-impl Measurand {
-    /// Returns the quantity `name`; `errors.share` is the share of the attempts. `span` is the
-    /// place of the name in the text that the error points at.
-    ///
-    /// # Errors
-    /// No threshold may begin with `name`.
-    pub fn named(name: &str, span: &Range<usize>) -> Result<Self, ThresholdError> {
-        if name == SHARE_OF_ERRORS {
-            return Ok(Self { metric: Metric::Errors, unit: Unit::Share });
-        }
-        let metric = named(name, span)?;
-        let unit = metric.unit("");
-        Ok(Self { metric, unit })
-    }
-
-    /// Returns the latency, `message` or `step.greeting`, and the statistic, if it is of a latency.
-    pub fn latency(&self) -> Option<(String, Statistic)> {
-        self.metric.latency()
-    }
-
-    /// Returns the value that a threshold compares: a latency includes the waits that no answer
-    /// ended. `None` for what was not measured.
-    pub fn measured(&self, summary: &Summary) -> Option<f64> {
-        self.metric.measured(self.unit, summary).value()
-    }
-
-    /// Returns the unit of the values: `us`, `count`, `per_second`, `share` (1 is 100 %) or
-    /// `bytes`.
-    pub fn unit(&self) -> &'static str {
-        match self.unit {
-            Unit::Micros => "us",
-            Unit::Count => "count",
-            Unit::Rate => "per_second",
-            Unit::Share => "share",
-            Unit::Bytes => "bytes",
-        }
-    }
-
-    /// Reads an amount in the unit of the values, such as `5ms`.
-    ///
-    /// # Errors
-    /// `text` is no amount, or of another unit.
-    pub fn parse_amount(&self, text: &str) -> Result<f64, UnitError> {
-        self.unit.parse(text)
-    }
-
-    /// Returns a value as text, in three digits.
-    pub fn show(&self, value: f64) -> String {
-        match self.unit {
-            Unit::Count if value >= 0.0 => units::brief_count(value),
-            Unit::Share => units::brief_share(value),
-            unit => unit.show(value),
-        }
-    }
-
-    /// Returns a difference of two values as text, with its sign. That of shares is in points.
-    pub fn show_change(&self, change: f64) -> String {
-        let sign = if change < 0.0 { "-" } else { "+" };
-        let size = self.show(change.abs());
-        match self.unit {
-            Unit::Share => format!("{sign}{} pp", size.trim_end_matches(" %")),
-            _ => format!("{sign}{size}"),
-        }
-    }
-}
-
-/// The name of the errors as a share of the attempts; a threshold writes `errors < 1%`.
-const SHARE_OF_ERRORS: &str = "errors.share";
 
 /// The result of comparing a run with a threshold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -149,12 +71,12 @@ impl Threshold {
     /// Returns the latency, `message` or `step.greeting`, and the statistic that the threshold
     /// compares, if it compares a latency.
     pub fn latency(&self) -> Option<(String, Statistic)> {
-        self.metric.latency()
+        self.measurand.latency()
     }
 
     /// Returns the name of the step or transaction that the threshold is about.
     pub fn step(&self) -> Option<&str> {
-        self.metric.step()
+        self.measurand.step()
     }
 
     /// Returns the name of the compared value, `message.p99`.
@@ -171,7 +93,7 @@ impl Threshold {
     /// microseconds. `None` if the threshold is not an upper limit of a latency.
     pub fn latency_most(&self) -> Option<(&str, u64)> {
         let is_upper = matches!(self.comparison, Comparison::Less | Comparison::AtMost);
-        let (of, _) = self.metric.latency().filter(|_| is_upper)?;
+        let (of, _) = self.measurand.latency().filter(|_| is_upper)?;
         let of = self.name().get(..of.len())?;
         Some((of, self.limit as u64))
     }
@@ -184,31 +106,19 @@ impl Threshold {
 
     /// Compares the threshold with the measurements of a run.
     pub fn judge(&self, summary: &Summary) -> Judgement {
-        let measured = self.metric.measured(self.unit, summary);
+        let measured = self.measurand.measurement(summary);
         let value = measured.value();
         Judgement {
             threshold: self.text.clone(),
             met: value.is_some_and(|value| self.comparison.holds(value, self.limit)),
             value,
-            measured: self.show(&measured),
+            measured: self.measurand.show_measurement(&measured),
         }
     }
 
     /// Reports whether the run has measured nothing that could be compared: no value, and no wait.
     pub fn is_unmeasured(&self, summary: &Summary) -> bool {
-        self.metric.measured(self.unit, summary) == Measurement::Nothing
-    }
-
-    fn show(&self, measured: &Measurement) -> String {
-        match measured {
-            Measurement::Value(value) => self.unit.show(*value),
-            Measurement::AtLeast(value) => format!("at least {}", self.unit.show(*value)),
-            Measurement::Unanswered { count, us_most } => {
-                let most = units::brief_micros(*us_most);
-                format!("none of {count} was answered, the longest wait was {most}")
-            }
-            Measurement::Nothing => "nothing".to_owned(),
-        }
+        self.measurand.measurement(summary) == Measurement::Nothing
     }
 }
 
@@ -221,7 +131,7 @@ impl FromStr for Threshold {
             .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '-')))
             .unwrap_or(text.len() - name_from);
         let name_span = name_from..name_from + name_len;
-        let metric = named(&text[name_span.clone()], &name_span)?;
+        let metric = metric::of_name(&text[name_span.clone()], &name_span)?;
 
         let rest = &text[name_span.end..];
         let sign_from = name_span.end + rest.len() - rest.trim_start().len();
@@ -245,14 +155,14 @@ impl FromStr for Threshold {
         let rest = &text[sign_span.end..];
         let value = rest.trim();
         let value_from = sign_span.end + rest.len() - rest.trim_start().len();
-        let unit = metric.unit(value);
-        let limit = unit.parse(value).map_err(|error| ThresholdError {
+        let measurand = Measurand::of(metric, value);
+        let limit = measurand.parse_amount(value).map_err(|error| ThresholdError {
             span: value_from + error.span.start..value_from + error.span.end,
             problem: error.problem.to_string(),
             expected: error.expected.to_owned(),
             suggestion: None,
         })?;
-        Ok(Self { text: text.trim().to_owned(), metric, unit, comparison, limit })
+        Ok(Self { text: text.trim().to_owned(), measurand, comparison, limit })
     }
 }
 
@@ -280,15 +190,6 @@ impl fmt::Display for ThresholdError {
 }
 
 impl std::error::Error for ThresholdError {}
-
-fn named(name: &str, span: &Range<usize>) -> Result<Metric, ThresholdError> {
-    Metric::named(name).ok_or_else(|| {
-        let latencies = LATENCIES.each_ref().map(|latency| latency.name);
-        let NameMistake { problem, expected, suggestion } =
-            NameMistake::of(name, &names(), &latencies);
-        ThresholdError { span: span.clone(), problem, expected: expected.to_owned(), suggestion }
-    })
-}
 
 /// The characters of a comparison.
 const SIGNS: &str = "<>=!≤≥";
@@ -321,29 +222,6 @@ impl Comparison {
             Self::Equal => value == limit,
             Self::AtLeast => value >= limit,
             Self::Greater => value > limit,
-        }
-    }
-}
-
-impl Unit {
-    fn parse(self, text: &str) -> Result<f64, UnitError> {
-        Ok(match self {
-            Self::Micros => units::parse_duration(text)?.as_nanos() as f64 / 1000.0,
-            Self::Count => units::parse_count(text)? as f64,
-            Self::Rate => units::parse_rate(text)?,
-            Self::Share => units::parse_share(text)?,
-            Self::Bytes => units::parse_bytes(text)? as f64,
-        })
-    }
-
-    fn show(self, value: f64) -> String {
-        match self {
-            Self::Micros if value < 100.0 && value.fract() != 0.0 => format!("{value:.1} µs"),
-            Self::Micros => units::brief_micros(value.round() as u64),
-            Self::Count => format!("{value}"),
-            Self::Rate => units::brief_rate(value),
-            Self::Share => units::show_share((value * 1e6).round() / 1e6),
-            Self::Bytes => units::brief_bytes(value),
         }
     }
 }

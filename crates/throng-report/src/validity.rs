@@ -38,7 +38,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use throng_base::units::brief_micros;
+use throng_base::units::{brief_micros, plural};
 
 use crate::LatencySummary;
 
@@ -160,9 +160,9 @@ impl Validity {
         let unsent = facts.probes_intended.saturating_sub(facts.probes_sent);
         found.extend(shortfall("probes", unsent, facts.probes_intended));
         if facts.deliveries_unaccounted > 0 {
-            let reason =
-                format!("{} probe deliveries are unaccounted for", facts.deliveries_unaccounted);
-            found.push((Grade::Invalid, reason));
+            let n = facts.deliveries_unaccounted;
+            let what = plural(n, "probe delivery is", "probe deliveries are");
+            found.push((Grade::Invalid, format!("{n} {what} unaccounted for")));
         }
         if let Some(share) = facts.ceiling_share.filter(|share| *share > CEILING_SHARE_DEGRADED) {
             let reason = format!(
@@ -173,12 +173,12 @@ impl Validity {
             found.push((Grade::Degraded, reason));
         }
         let degraded = [
-            (facts.lines_lost, "lines of the run file are lost"),
-            (facts.ports_exhausted, "connects found no free port on the generator"),
-            (facts.fds_exhausted, "connects found no free fd in the generator"),
+            (facts.lines_lost, "line", "lines", "of the run file could not be written or read"),
+            (facts.ports_exhausted, "connect", "connects", "found no free port on the generator"),
+            (facts.fds_exhausted, "connect", "connects", "found no free fd in the generator"),
         ];
-        for (n, text) in degraded.into_iter().filter(|(n, _)| *n > 0) {
-            found.push((Grade::Degraded, format!("{n} {text}")));
+        for (n, one, many, text) in degraded.into_iter().filter(|(n, ..)| *n > 0) {
+            found.push((Grade::Degraded, format!("{n} {} {text}", plural(n, one, many))));
         }
         if facts.end_missing {
             let reason =

@@ -343,7 +343,7 @@ fn any_exchange() -> ExchangeSummary {
         expected: any(),
         got: any(),
     };
-    ExchangeSummary { exchange, first_ms: 0, last_ms: 0 }
+    ExchangeSummary { exchange, times: ErrorTimes::default() }
 }
 
 fn any_tally() -> Tally {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use throng_lab::recorder::RecordError;
-use throng_load::run::LoadError;
+use throng_load::run::{LoadError, OnceError};
 use throng_load::scenario::Diagnostics;
 use throng_server::StartError;
 
@@ -44,6 +44,8 @@ pub enum Error {
     Forbidden(String),
     /// The load could not start.
     Load(LoadError),
+    /// `setup` or `teardown` of the scenario failed.
+    Once(OnceError),
     /// The run file could not be written.
     Record(RecordError),
 }
@@ -66,6 +68,7 @@ impl fmt::Display for Error {
                  networks; call `i_am_allowed` if you have its owner's permission"
             ),
             Self::Load(error) => error.fmt(f),
+            Self::Once(error) => error.fmt(f),
             Self::Record(error) => error.fmt(f),
         }
     }
@@ -82,6 +85,12 @@ impl From<StartError> for Error {
 impl From<LoadError> for Error {
     fn from(error: LoadError) -> Self {
         Self::Load(error)
+    }
+}
+
+impl From<OnceError> for Error {
+    fn from(error: OnceError) -> Self {
+        Self::Once(error)
     }
 }
 

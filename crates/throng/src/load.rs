@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use throng_driver::netlink;
 use throng_lab::header::run_header;
 use throng_lab::recorder::{Outcome, Recorder, RecorderOptions, RunProbes};
-use throng_load::run::{LoadOptions, LoadPlan, RunningLoad};
+use throng_load::run::{LoadOptions, LoadPlan, RunningLoad, set_up, tear_down};
 use throng_load::scenario::{Scenario, Target, needs_no_permission};
-use throng_report::Interval;
 use throng_report::runfile::ScenarioSource;
+use throng_report::{Interval, Threshold};
 
 use crate::{Error, Result};
 
@@ -103,31 +103,52 @@ impl Load {
     /// Runs the load to its end, and returns its summary, its thresholds and its diagnosis.
     ///
     /// # Errors
-    /// The load did not start. What goes wrong later stands in the summary.
+    /// The load did not start, or the scenario's `setup` or `teardown` failed. What goes wrong in
+    /// the load stands in the summary.
     pub fn run(self) -> Result<Outcome> {
         let (source, name) = self.source.read()?;
-        let scenario = Scenario::parse(&source, &name)
+        let mut scenario = Scenario::parse(&source, &name)
             .map_err(|mistakes| Error::Scenario(Box::new(mistakes)))?;
         let target = self.target.map(|text| {
             text.parse::<Target>()
                 .map_err(|error| Error::Target(format!("`{text}` is not a target: {error}")))
         });
         let options = LoadOptions { target: target.transpose()?, ..self.options };
-        let plan = LoadPlan::new(&scenario, &options)?;
+        let mut plan = LoadPlan::new(&scenario, &options)?;
         if !self.is_allowed {
             refuse_foreign(&plan)?;
         }
-        let recorder = Recorder::create(RecorderOptions {
-            run_file: self.run_file,
-            header: run_header(&plan, ScenarioSource { path: name, source }),
-            thresholds: scenario.thresholds,
-            ..RecorderOptions::default()
-        })?;
-        let ports = plan.targets.iter().map(|target| target.port()).collect();
-        let probes = RunProbes::new(RunningLoad::start(plan)?).with_ports(ports);
-        let mut on_interval = self.on_interval;
-        Ok(recorder.start(probes, move |interval, _| on_interval(interval)).wait())
+        set_up(&mut scenario, &options, || false)?;
+        plan.take_setup(&scenario);
+        let outcome = record(
+            plan,
+            ScenarioSource { path: name, source },
+            scenario.thresholds.clone(),
+            self.run_file,
+            self.on_interval,
+        );
+        tear_down(&scenario, &options, || false)?;
+        outcome
     }
+}
+
+/// Runs a planned load.
+fn record(
+    plan: LoadPlan,
+    source: ScenarioSource,
+    thresholds: Vec<Threshold>,
+    run_file: Option<PathBuf>,
+    mut on_interval: Box<dyn FnMut(&Interval) + Send>,
+) -> Result<Outcome> {
+    let recorder = Recorder::create(RecorderOptions {
+        run_file,
+        header: run_header(&plan, source),
+        thresholds,
+        ..RecorderOptions::default()
+    })?;
+    let ports = plan.targets.iter().map(|target| target.port()).collect();
+    let probes = RunProbes::new(RunningLoad::start(plan)?).with_ports(ports);
+    Ok(recorder.start(probes, move |interval, _| on_interval(interval)).wait())
 }
 
 impl Source {

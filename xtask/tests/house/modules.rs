@@ -40,6 +40,7 @@ const ALLOWED: &[Circle] = &[
             "summary::fold::load",
             "summary::server",
             "threshold",
+            "threshold::measurand",
             "threshold::metric",
         ],
         reason: "thresholds are judged by a summary, and a summary says where they were missed",

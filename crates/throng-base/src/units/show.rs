@@ -31,6 +31,11 @@ pub fn show_count(count: u64) -> String {
     with_suffix(count, &[("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)])
 }
 
+/// Returns the word in the number of `count`: `line` of one, `lines` of any other number.
+pub fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
+    if count == 1 { one } else { many }
+}
+
 /// Formats the exact number of bytes: `64KiB`, `1.5MiB`, `1MB`, `512`.
 pub fn show_bytes(bytes: u64) -> String {
     if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 9) {

@@ -35,8 +35,8 @@ pub(crate) struct Compare {
     /// Print JSON
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Write a file, too; its extension says the format: .html (a page that needs no network), .md,
-    /// .json or .txt
+    /// Write a file, too; its extension says the format: .html or .htm (a page that needs no
+    /// network), .md, .markdown, .json or .txt
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }

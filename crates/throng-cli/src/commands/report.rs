@@ -23,8 +23,8 @@ pub(crate) struct Report {
     /// by the extension of -o, else text]
     #[arg(long, value_name = "FORMAT", value_parser = ReportFormat::named)]
     format: Option<ReportFormat>,
-    /// Write the report to a file; its extension says the format: .html, .json, .csv, .md, .xml or
-    /// .txt; `-` is standard output; repeatable
+    /// Write the report to a file; its extension says the format: .html, .htm, .json, .csv, .md,
+    /// .markdown, .xml or .txt; `-` is standard output; repeatable
     #[arg(long, short, value_name = "FILE")]
     output: Vec<PathBuf>,
     /// Append the report to the summary of a step of GitHub Actions, the file that
@@ -59,6 +59,12 @@ that of a run that was killed or is still running: it is incomplete.
 impl Report {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let format = if self.json { Some(ReportFormat::Json) } else { self.format };
+        if self.check && self.output.is_empty() && format.is_some() {
+            return Err(Failure::new(
+                "--check prints the outcome alone, so --format says nothing: name a file with -o, \
+                 or leave out one of both",
+            ));
+        }
         let mut files = Vec::new();
         for path in &self.output {
             files.push(ReportFile::new(path, format)?);
@@ -67,8 +73,10 @@ impl Report {
             files.push(ReportFile::step_summary()?);
         }
         // What was asked for is in files: the screen would say it twice.
-        if files.is_empty() && !self.check {
-            files.push(ReportFile::stdout(format.unwrap_or(ReportFormat::Text)));
+        let default = files.is_empty().then_some(ReportFormat::Text);
+        let printed = format.filter(|_| self.output.is_empty()).or(default);
+        if let Some(format) = printed.filter(|_| !self.check) {
+            files.push(ReportFile::stdout(format));
         }
         let run = RunReader::new(&self.file).write(&files)?;
         for file in &files {

@@ -9,7 +9,7 @@ mod displays;
 mod flags;
 mod live;
 mod observer;
-pub(crate) mod permission;
+mod outputs;
 mod plan;
 mod preflight;
 pub(crate) mod sources;
@@ -24,7 +24,7 @@ use throng_lab::RunContent;
 use throng_lab::recorder::{
     Outcome, RecordError, Recorder, RecorderOptions, RunFileLock, RunProbes,
 };
-use throng_load::run::RunningLoad;
+use throng_load::run::{OnceError, RunningLoad, set_up, tear_down};
 use throng_report::RunExit;
 use throng_report::runfile::RunEndReason;
 use throng_view::terminal::TerminalModel;
@@ -52,6 +52,7 @@ impl Run {
             json.check()?;
         }
         let reports = ReportPlace::files(&self.report, &self.record)?;
+        self.trace.check()?;
         let observer = observer::ServerObserver::find(self, &plan.load.targets)?;
         plan.header.target_is_here |= observer.is_on_this_machine();
         if let Some(facts) = observer.facts(&plan.load.targets) {
@@ -76,35 +77,65 @@ impl Run {
                 return Ok(Exit::Incomplete);
             }
         };
-        let recorder = place.begin(self.recorder_options(&plan)).map_err(unwritten)?;
+        if let Err(error) = self.set_up(&mut plan, &interrupt, quiet) {
+            output::print_error(format!("{error}\nthe run was not started"));
+            let by = interrupt.requested();
+            return Ok(by.map_or(Exit::CannotRun, |_| Exit::Incomplete));
+        }
+        let (scenario, options) = (plan.scenario.clone(), plan.options.clone());
         let note = |text: &str| output::say_beside(quiet, text);
-        note(&text::beginning(&plan, observer.server.as_ref()));
-        if let Some(address) = &self.server_facts {
-            note(&format!("server facts: from the watch at {address}"));
-        }
-        if let Some(why) = uncalibrated {
-            note(&format!("calibration failed: {why}"));
-        }
-        let progress = self.progress(&plan, &interrupt, quiet);
-        let trace = self.trace.start(&self.record, progress.is_view())?;
-        let writer = trace.map(|(options, writer)| {
-            plan.load.watch_users(options);
-            writer
-        });
-        let trace_file = writer.as_ref().and_then(|writer| writer.file.clone());
-        let displays = RunDisplays { progress, page, metrics: served };
-        let title = self.scenario.to_string_lossy();
-        displays.begin(&title, &plan);
-        let outcome = self.record(plan, observer, recorder, &interrupt, &displays)?;
-        // The cores have ended, and with them the last sender of lines.
-        drop(writer);
-        displays.page.end(&outcome.result);
+        let load = || {
+            let recorder = place.begin(self.recorder_options(&plan)).map_err(unwritten)?;
+            note(&text::beginning(&plan, observer.server.as_ref()));
+            if let Some(address) = &self.server_facts {
+                note(&format!("server facts: from the watch at {address}"));
+            }
+            if let Some(why) = uncalibrated {
+                note(&format!("calibration failed: {why}"));
+            }
+            let progress = self.progress(&plan, &interrupt, quiet);
+            let trace = self.trace.start(&self.record, progress.is_view())?;
+            let writer = trace.map(|(options, writer)| {
+                plan.load.watch_users(options);
+                writer
+            });
+            let displays = RunDisplays { progress, page, metrics: served };
+            let title = self.scenario.to_string_lossy();
+            displays.begin(&title, &plan);
+            let outcome = self.record(plan, observer, recorder, &interrupt, &displays)?;
+            // The cores have ended, and with them the last sender of lines.
+            Ok((outcome, displays.page, writer.and_then(|writer| writer.file.clone())))
+        };
+        let loaded: Result<_, Failure> = load();
+        let torn_down = tear_down(&scenario, &options, || false);
+        let (outcome, page, trace_file) = loaded?;
+        page.end(&outcome.result);
         if let Some(file) = trace_file {
             note(&format!("trace: {}", file.display()));
         }
         let exit = self.finish(&outcome, &reports, &interrupt, quiet);
-        displays.page.close();
+        if let Err(error) = torn_down {
+            output::print_error(format!("{error}\nthe run itself is whole"));
+        }
+        page.close();
         exit
+    }
+
+    /// Takes the steps of the scenario's `setup`.
+    fn set_up(
+        &self,
+        plan: &mut RunPlan,
+        interrupt: &Interrupt,
+        quiet: bool,
+    ) -> Result<(), OnceError> {
+        if plan.scenario.setup.is_none() {
+            return Ok(());
+        }
+        output::say_beside(quiet, "taking the steps of `setup`");
+        set_up(&mut plan.scenario, &plan.options, || interrupt.requested().is_some())?;
+        plan.load.take_setup(&plan.scenario);
+        plan.header.started = throng_driver::utc_now();
+        Ok(())
     }
 
     /// Measures this generator's capacity, unless that is disabled. Returns the reason if it is
@@ -137,7 +168,7 @@ impl Run {
     /// Returns a live view if there is a terminal for it, else lines.
     fn progress(&self, plan: &RunPlan, interrupt: &Interrupt, quiet: bool) -> Progress {
         let view = || {
-            let content = RunContent::new(plan.header.clone(), plan.thresholds.clone());
+            let content = RunContent::new(plan.header.clone(), plan.scenario.thresholds.clone());
             let first = interrupt.clone();
             let first = move || first.request(By::Sigint);
             Progress::view(TerminalModel::of_run(content), interrupt, first)
@@ -155,7 +186,7 @@ impl Run {
             header: plan.header.clone(),
             interval: self.interval,
             pause_max: self.pause_max,
-            thresholds: plan.thresholds.clone(),
+            thresholds: plan.scenario.thresholds.clone(),
             ..RecorderOptions::default()
         }
     }
@@ -226,16 +257,8 @@ impl Run {
         } else if let Some(sentence) = outcome.result.summary.shortcoming() {
             text += &format!("\n{sentence}");
         }
-        match (interrupt.requested(), exit) {
-            (Some(by), RunExit::Incomplete) => {
-                text += &format!("\ninterrupted by {by}: the report covers the part that ran");
-            }
-            (Some(by), _) => text += &format!("\n{by} arrived after the plan was over"),
-            (None, RunExit::Incomplete) => {
-                let by = outcome.end.detail.as_deref().unwrap_or("a request");
-                text += &format!("\nended by {by}: the report covers the part that ran");
-            }
-            (None, _) => {}
+        if let Some(sentence) = text::early_end(&outcome.end, interrupt.requested()) {
+            text += &format!("\n{sentence}");
         }
         if let Some(error) = &outcome.run_file_error {
             text += &format!("\nthe run file is incomplete: {error}");

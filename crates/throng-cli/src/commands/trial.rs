@@ -1,19 +1,16 @@
 //! `throng try`: takes one user once through its steps, and shows every message both ways.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use throng_base::units::show_duration;
-use throng_load::generator::{IterationEnd, TraceMessage, TraceOptions};
 use throng_load::program::STAY_SPAN;
-use throng_load::run::{LoadOptions, RunningLoad, Trial};
+use throng_load::run::{LoadOptions, LoadPlan, SoloEnd, SoloRun, Trial, set_up, tear_down};
 use throng_load::scenario::{Scenario, Target};
 
-use super::run::permission;
 use crate::interrupt::{By, Interrupt};
-use crate::{Exit, Failure, output, quantity};
+use crate::{Exit, Failure, output, permission, quantity};
 
 /// Take one user once through a scenario's steps, and show every message
 #[derive(Debug, Args)]
@@ -68,18 +65,17 @@ impl Try {
         let path = &self.scenario;
         let source = std::fs::read_to_string(path)
             .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
-        let scenario = Scenario::parse(&source, &path.display().to_string())
+        let mut scenario = Scenario::parse(&source, &path.display().to_string())
             .map_err(|error| Failure::rendered(error.render(output::stderr_has_colors())))?;
         let classes = self.classes(&scenario)?;
         let interrupt = Interrupt::install(false)?;
-        let mut ends = Vec::new();
-        for class in classes {
-            let end = self.run_class(&scenario, class, &interrupt)?;
-            ends.push(end);
-            if let TrialEnd::Interrupted(_) = end {
-                break;
-            }
-        }
+        let options = self.options();
+        self.check_target(&scenario, &options)?;
+        let is_interrupted = || interrupt.requested().is_some();
+        set_up(&mut scenario, &options, is_interrupted)?;
+        let ends = self.run_classes(&scenario, classes, &interrupt);
+        tear_down(&scenario, &options, || false)?;
+        let ends = ends?;
         Ok(if ends.contains(&TrialEnd::Failed) {
             Exit::Missed
         } else if ends.iter().all(|end| *end == TrialEnd::Finished) {
@@ -87,6 +83,34 @@ impl Try {
         } else {
             Exit::Incomplete
         })
+    }
+
+    fn options(&self) -> LoadOptions {
+        LoadOptions { target: self.target.clone(), seed: Some(self.seed), ..LoadOptions::default() }
+    }
+
+    /// Refuses a target that needs permission.
+    fn check_target(&self, scenario: &Scenario, options: &LoadOptions) -> Result<(), Failure> {
+        let plan = LoadPlan::new(scenario, options)?;
+        permission::check(&plan.target, &plan.targets, self.i_am_allowed)
+    }
+
+    /// Takes a user through the steps of each of these classes.
+    fn run_classes(
+        &self,
+        scenario: &Scenario,
+        classes: Vec<usize>,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<TrialEnd>, Failure> {
+        let mut ends = Vec::new();
+        for class in classes {
+            let end = self.run_class(scenario, class, interrupt)?;
+            ends.push(end);
+            if let TrialEnd::Interrupted(_) = end {
+                break;
+            }
+        }
+        Ok(ends)
     }
 
     /// Returns the indexes of the classes to try.
@@ -116,22 +140,20 @@ impl Try {
         let user = self.user.unwrap_or_else(|| Trial::first_user_of(scenario, class));
         let (turns, waits, span) = (self.turns, !self.no_wait, self.span);
         let trial = Trial { class, user, turns, waits, span };
-        let options = LoadOptions {
-            target: self.target.clone(),
-            seed: Some(self.seed),
-            ..LoadOptions::default()
-        };
-        let mut plan = trial.plan(scenario, &options)?;
-        permission::check(&plan.target, &plan.targets, self.i_am_allowed)?;
+        let plan = trial.plan(scenario, &self.options())?;
         let name = &scenario.classes[class].name;
         let (target, address) = (&plan.target, plan.targets[user as usize % plan.targets.len()]);
         let cuts = self.cuts();
         output::say(format!("user {user} of class {name}, {target} ({address}); {cuts}"));
-        let (sink, lines) = mpsc::sync_channel(LINES_WAITING_MAX);
-        plan.watch_users(TraceOptions { users: vec![user], is_full: self.full, sink });
-        let load = RunningLoad::start(plan)?;
-        let end = self.follow(&load, &lines, interrupt);
-        load.join();
+        let solo = SoloRun::start(plan, user, span, self.full)?;
+        let end = match solo.wait(output::say, || interrupt.requested().is_some()) {
+            (SoloEnd::Finished, _) => TrialEnd::Finished,
+            (SoloEnd::Failed, _) => TrialEnd::Failed,
+            (SoloEnd::OutOfTime, _) => TrialEnd::Stopped,
+            (SoloEnd::Interrupted, _) => {
+                interrupt.requested().map_or(TrialEnd::Stopped, TrialEnd::Interrupted)
+            }
+        };
         output::say(format!("user {user} of class {name}: {}\n", self.outcome(end)));
         Ok(end)
     }
@@ -145,43 +167,6 @@ impl Try {
         let waits = if self.no_wait { ", waits take no time" } else { "" };
         let stay = show_duration(STAY_SPAN);
         format!("loops take {turns}, `stay` {stay}{waits}")
-    }
-
-    /// Prints the lines of the user until it is gone.
-    fn follow(
-        &self,
-        load: &RunningLoad,
-        lines: &Receiver<TraceMessage>,
-        interrupt: &Interrupt,
-    ) -> TrialEnd {
-        let mut stop_at = Instant::now() + self.span;
-        let mut end = None;
-        let mut cause = TrialEnd::Stopped;
-        let mut is_stopping = false;
-        loop {
-            match lines.recv_timeout(LOOK_EVERY) {
-                Ok(TraceMessage::Line { text, .. }) => output::say(text),
-                Ok(TraceMessage::Ended { end: how, .. }) => end = Some(how),
-                Ok(TraceMessage::Removed { .. }) | Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            let requested = interrupt.requested();
-            let is_over = Instant::now() >= stop_at;
-            if is_stopping && is_over {
-                break;
-            }
-            if !is_stopping && (is_over || requested.is_some()) {
-                is_stopping = true;
-                cause = requested.map_or(TrialEnd::Stopped, TrialEnd::Interrupted);
-                stop_at = Instant::now() + STOP_TIMEOUT;
-                load.ramp_down();
-            }
-        }
-        match end {
-            Some(IterationEnd::Finished) => TrialEnd::Finished,
-            Some(IterationEnd::Failed) => TrialEnd::Failed,
-            Some(IterationEnd::Cut) | None => cause,
-        }
     }
 
     fn outcome(&self, end: TrialEnd) -> String {
@@ -198,12 +183,6 @@ impl Try {
     }
 }
 
-/// Lines that wait to be printed.
-const LINES_WAITING_MAX: usize = 1 << 16;
-/// Time that a stopped user gets to close its connection.
-const STOP_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time between two looks at the clock and at requests to end.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Names of classes that a message lists.
 const NAMES_MAX: usize = 20;
 
@@ -219,5 +198,5 @@ Examples:
 Exit codes:
   0  no step failed
   1  a step failed
-  2  the scenario has mistakes, or the trial could not start
+  2  the scenario has mistakes, the trial could not start, or `setup` or `teardown` failed
   4  --for, Ctrl-C or SIGTERM ended it before the last step";

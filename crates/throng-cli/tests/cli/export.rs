@@ -1,5 +1,6 @@
 //! Reports for other programs: what they read is what `--json` says.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -109,6 +110,36 @@ fn a_format_is_printed_and_a_step_summary_is_appended() {
 }
 
 #[test]
+fn a_format_that_says_nothing_is_refused() {
+    let place = TestDir::new();
+    place.write("run.jsonl", &run_file());
+    let check = ["report", "--check", "--format", "markdown"];
+    place.throng(&check).exits_with(2).stderr_contains(&["--format says nothing", "-o"]);
+    let said = place.throng(&[&check[..], &["-o", "a"]].concat()).exits_with(1);
+    assert!(said.stdout.starts_with("a\nmissed\n"), "{said:#?}");
+    let line = "GITHUB_STEP_SUMMARY=steps.md throng report --step-summary --format annotations";
+    let said = place.shell(line).exits_with(1);
+    assert!(said.stdout.starts_with("::error file="), "{said:#?}");
+}
+
+#[test]
+fn the_help_names_each_extension_of_a_report() {
+    let place = TestDir::new();
+    let refused = place.throng(&["report", "-o", "a.pdf"]).exits_with(2).stderr;
+    let words = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.'));
+        let extensions = words.filter(|word| word.starts_with('.') && word.len() > 1);
+        extensions.map(|word| word.trim_end_matches('.').to_owned()).collect()
+    };
+    let known = words(refused.split_once("use one of").unwrap().1);
+    assert!(known.contains(".htm"), "{refused}");
+    for command in ["report", "run"] {
+        let help = place.throng(&[command, "--help"]).exits_with(0).stdout;
+        assert!(words(&help).is_superset(&known), "{command}: {known:?}");
+    }
+}
+
+#[test]
 fn a_report_that_cannot_be_written_says_why_and_harms_nothing() {
     let place = TestDir::new();
     place.write("run.jsonl", &run_file());
@@ -126,8 +157,8 @@ fn a_report_that_cannot_be_written_says_why_and_harms_nothing() {
         (&["report", "-o", "nowhere/a.csv"], "there is no folder nowhere"),
         (&["report", "--format", "pdf"], "text, html, json, csv, markdown"),
         (&["report", "broken.jsonl", "-o", "kept.csv"], "not a run file"),
-        (&["run", "few.yaml", "--record", "a.json", "--report", "./a.json"], "it is a run file"),
-        (&["run", "few.yaml", "--record", "a.html", "--report"], "it is a run file"),
+        (&["run", "few.yaml", "--record", "a.json", "--report", "./a.json"], "it is the run file"),
+        (&["run", "few.yaml", "--record", "a.html", "--report"], "it is the run file"),
         (&["run", "no.yaml", "--report", "a.pdf"], ".html, .htm, .json, .csv, .md"),
     ] {
         place.throng(args).exits_with(2).stderr_contains(&[why]);

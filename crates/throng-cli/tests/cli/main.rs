@@ -4,6 +4,7 @@
 mod broadcast;
 mod calibrate;
 mod compare;
+mod displays;
 mod end;
 mod export;
 // The tests of the endpoint use the rest.
@@ -14,8 +15,10 @@ mod help;
 mod hostile;
 mod metrics;
 mod named;
+mod once;
 mod plan;
 mod process;
+mod recipes;
 mod refuse;
 mod run;
 mod serve;

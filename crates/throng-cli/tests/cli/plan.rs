@@ -1,5 +1,9 @@
 //! The fleet that a load needs, as `throng plan` shows it.
 
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
 use crate::process::TestDir;
 
 #[test]
@@ -50,6 +54,45 @@ fn the_costs_of_a_plan_come_from_a_run_file() {
         .throng(&["plan", "--connections", "1M", "--from", "no.jsonl"])
         .exits_with(2)
         .stderr_contains(&["no.jsonl"]);
+}
+
+#[test]
+fn a_server_that_is_not_throngs_has_costs_of_its_own() {
+    let place = TestDir::new();
+    // A foreign server: this test. It works for each message, so that its CPU time shows.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || {
+                let mut byte = [0];
+                while stream.read(&mut byte).is_ok_and(|read| read > 0) {
+                    let sum = (0..2_000_000_u64).fold(0, |sum: u64, n| black_box(sum ^ n));
+                    black_box(sum);
+                    let _ = stream.write_all(b"k");
+                }
+            });
+        }
+    });
+    place.write(
+        "s.yaml",
+        &format!(
+            "target: tcp://{addr}\nload:\n- ramp: {{to: 3, over: 300ms}}\n- hold: {{for: 2s}}\n\
+             user: [connect, {{every: {{period: 20ms, do: [{{send: a}}, {{expect: k}}]}}}}]\n"
+        ),
+    );
+    let run = place.throng(&["run", "s.yaml", "--interval", "200ms"]);
+    assert!(matches!(run.code, Some(0 | 3)), "{run:#?}");
+    let args = ["plan", "--connections", "1M", "--from", "run.jsonl"];
+    let json = place.throng(&[&args[..], &["--json"]].concat()).exits_with(0).json();
+    assert_eq!(json["costs"]["server_is_other"], true, "{json:#}");
+    assert_eq!(json["costs"]["server"]["message_us"]["source"], "run", "{json:#}");
+    assert_eq!(json["costs"]["server"]["bytes"]["source"], "documented", "of too few: {json:#}");
+    let text = place.throng(&args).exits_with(0).stdout;
+    for part in ["222 B  of throng's server", "does not tell the memory", "throng's own costs"] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
 }
 
 #[test]

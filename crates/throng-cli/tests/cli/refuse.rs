@@ -20,6 +20,26 @@ fn a_typo_is_shown_where_it_stands_with_the_nearest_name() {
 }
 
 #[test]
+fn mistakes_of_a_scenario_can_be_annotations() {
+    let place = TestDir::new();
+    let text = STAY.replace("connect,", "conect,") + "thresholds:\n  - conect.p99 < 1s\n";
+    place.write("typo.yaml", &text);
+    let finished = place.throng(&["run", "./typo.yaml", "--annotations"]).exits_with(2);
+    let lines: Vec<_> = finished.stderr.lines().filter(|line| line.starts_with("::")).collect();
+    assert_eq!(
+        lines,
+        [
+            "::error file=typo.yaml,line=3,title=throng scenario::unknown step `conect`: did you \
+             mean `connect`?",
+            "::error file=typo.yaml,line=5,title=throng scenario::invalid threshold: unknown \
+             measurement `conect.p99`: did you mean `connect.p99`?",
+        ]
+    );
+    let finished = place.throng(&["run", "typo.yaml"]).exits_with(2);
+    assert!(!finished.stderr.contains("::error"), "{finished:#?}");
+}
+
+#[test]
 fn a_threshold_with_a_typo_is_shown_where_it_stands() {
     let place = TestDir::new();
     place.write("typo.yaml", &format!("{STAY}thresholds:\n  - conect.p99 < 1s\n"));
@@ -144,4 +164,39 @@ fn a_flag_that_means_nothing_to_a_server_is_refused() {
     refused(&["serve", "echo", "--deflate"], "`--deflate`", "serve chat");
     refused(&["serve", "hold", "--policy", "close"], "`--policy`", "serve chat");
     refused(&["serve", "chat", "--max-channels", "5"], "`--max-channels`", "serve channels");
+}
+
+#[test]
+fn a_run_writes_no_file_that_it_reads_and_none_twice() {
+    let place = TestDir::new();
+    let rows = "name\nann\n";
+    place.write("users.csv", rows);
+    place.write("times.txt", "0\n1\n");
+    let earlier = "{\"schema\":\"throng.run/1\"}\n";
+    place.write("earlier.jsonl", earlier);
+    let stay = STAY.replace("{ramp: {to: 5, over: 1s}}", "{arrivals: {file: times.txt}}");
+    let stay = format!("{stay}data: users.csv\n");
+    place.write("stay.yaml", &stay);
+    let trace = |file| ["--trace-user", "0", "--trace-file", file];
+    for (flags, says) in [
+        (&trace("stay.yaml")[..], "cannot write stay.yaml: it is the scenario; name another file"),
+        (&trace("./users.csv"), "cannot write ./users.csv: the scenario reads it"),
+        (&trace("times.txt"), "cannot write times.txt: the scenario reads it"),
+        (&trace("run.jsonl"), "it is the run file; name another file with --trace-file"),
+        (&trace("earlier.jsonl"), "cannot write earlier.jsonl: it is a run file"),
+        (&trace("nowhere/trace.txt"), "there is no folder nowhere"),
+        (&["--json", "stay.yaml"], "it is the scenario; name another file with --json"),
+        (&["--json", "earlier.jsonl"], "cannot write earlier.jsonl: it is a run file"),
+        (&["--record", "stay.yaml"], "it is the scenario; name another file with --record"),
+        (&["--report", "users.csv"], "the scenario reads it; name another file with --report"),
+        (&["--json", "a.json", "--report", "a.json"], "--json names it, too"),
+    ] {
+        let args = [&["run", "stay.yaml"], flags].concat();
+        place.throng(&args).exits_with(2).stderr_contains(&[says]);
+    }
+    for (name, text) in [("stay.yaml", &*stay), ("users.csv", rows), ("earlier.jsonl", earlier)] {
+        assert_eq!(std::fs::read_to_string(place.path(name)).unwrap(), text);
+    }
+    let left: Vec<_> = std::fs::read_dir(place.path(".")).unwrap().map(Result::unwrap).collect();
+    assert_eq!(left.len(), 4, "nothing else was written: {left:?}");
 }

@@ -19,6 +19,15 @@ pub(super) fn of(spec: &FleetSpec, costs: &Costs, servers: &Fleet) -> Vec<String
                     (measure them with --measure, or take them from a run file with --from)";
         add(40 + decided("memory").max(decided("CPU")) / 2, text.to_owned());
     }
+    let borrowed = costs.borrowed();
+    if !borrowed.is_empty() {
+        let text = format!(
+            "the server of the run is not known to be throng's, and the run does not tell {} of \
+             it: throng's own costs stand there",
+            borrowed.join(", ")
+        );
+        add(60 + decided("memory").max(decided("CPU")), text);
+    }
     if has_work {
         let factor = (spec.machine.cores / costs.cpus as f64).max(1.0);
         let text = format!(

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use throng_report::runfile::RunFile;
-use throng_report::{Interval, LoadInterval, Metric, ServerSnapshot, Summary};
+use throng_report::{Interval, LoadInterval, Metric, ProcessMetric, ServerSnapshot, Summary};
 
 use super::FleetSpec;
 use super::apportion::{Work, apportion};
@@ -55,6 +55,9 @@ pub struct Costs {
     pub generator: EndCosts,
     /// CPUs of the machine on which the costs were measured.
     pub cpus: u64,
+    /// Whether the server of the run is another program than throng, or its program is not known.
+    /// Documented costs of a server are throng's.
+    pub server_is_other: bool,
 }
 
 impl Costs {
@@ -76,6 +79,7 @@ impl Costs {
                 delivery_us: documented(4.2),
             },
             cpus: 2,
+            server_is_other: false,
         }
     }
 
@@ -86,15 +90,33 @@ impl Costs {
         let generator = &summary.generator;
         self.generator.bytes.replace(generator.rss_bytes_per_user, CostSource::Run);
         self.generator.replace_with(&work_of_generator(run));
-        if let Some(server) = &summary.server {
-            self.server.bytes.replace(server.rss_bytes_per_connection, CostSource::Run);
-        }
-        self.server.replace_with(&work_of_server(run));
+        let server_bytes = summary.server_costs().and_then(|costs| costs.rss_bytes_per_connection);
+        self.server.bytes.replace(server_bytes, CostSource::Run);
+        self.server_is_other = summary.server.is_none();
+        self.server.replace_with(&match self.server_is_other {
+            true => work_of_other_server(run),
+            false => work_of_server(run),
+        });
         self.kernel_bytes.replace(kernel_bytes(run, &summary), CostSource::Run);
         if summary.machine.cpus > 0 {
             self.cpus = summary.machine.cpus;
         }
         self
+    }
+
+    /// Returns the costs of another program's server that are throng's, because the run does not
+    /// tell them.
+    pub(super) fn borrowed(&self) -> Vec<&'static str> {
+        let EndCosts { bytes, connect_us, message_us, delivery_us } = self.server;
+        let costs = [
+            ("the memory", bytes),
+            ("a connect", connect_us),
+            ("a message", message_us),
+            ("a delivery", delivery_us),
+        ];
+        let is_borrowed = |(_, cost): &(_, Cost)| cost.source == CostSource::Documented;
+        let borrowed = costs.into_iter().filter(|_| self.server_is_other).filter(is_borrowed);
+        borrowed.map(|(what, _)| what).collect()
     }
 
     /// Returns the least trustworthy source of the costs that the servers of a plan depend on.
@@ -140,19 +162,24 @@ fn work_of_generator(run: &RunFile) -> Vec<Work<3>> {
         before_the_end(run).filter_map(|interval| interval.load.as_ref()).collect();
     let work = all.windows(2).map(|pair| {
         let (before, now) = (pair[0], pair[1]);
-        let grown = now.counters.since(&before.counters);
-        // In a run without answers, the messages it sends are its work.
-        let plain = match now.counters.messages_answered {
-            0 => grown.messages_sent,
-            _ => grown.messages_answered,
-        };
-        let replied = grown.pushes_ok + grown.heartbeats_answered;
-        let replies = grown.messages_answered + replied + grown.joins_ok;
-        let deliveries = grown.messages_received.saturating_sub(replies);
-        let done = [grown.connects_ok, plain + replied + grown.http_ok, deliveries];
-        Work { done, cpu_us: now.process.cpu_us().saturating_sub(before.process.cpu_us()) }
+        let cpu_us = now.process.cpu_us().saturating_sub(before.process.cpu_us());
+        Work { done: done_by_users(before, now), cpu_us }
     });
     keep_busy(work.collect())
+}
+
+/// Returns the connects, messages and deliveries of all users between two intervals.
+fn done_by_users(before: &LoadInterval, now: &LoadInterval) -> [u64; 3] {
+    let grown = now.counters.since(&before.counters);
+    // In a run without answers, the messages it sends are its work.
+    let plain = match now.counters.messages_answered {
+        0 => grown.messages_sent,
+        _ => grown.messages_answered,
+    };
+    let replied = grown.pushes_ok + grown.heartbeats_answered;
+    let replies = grown.messages_answered + replied + grown.joins_ok;
+    let deliveries = grown.messages_received.saturating_sub(replies);
+    [grown.connects_ok, plain + replied + grown.http_ok, deliveries]
 }
 
 /// Returns the server's connects, messages and deliveries in each interval before users left.
@@ -165,6 +192,25 @@ fn work_of_server(run: &RunFile) -> Vec<Work<3>> {
         let messages = grown.messages_received.saturating_sub(grown.joins);
         let done = [grown.accepted, messages, grown.fanned_out];
         Work { done, cpu_us: now.process.cpu_us().saturating_sub(before.process.cpu_us()) }
+    });
+    keep_busy(work.collect())
+}
+
+/// Returns the work of a server that is not throng's: what the users did, and the CPU time that the
+/// kernel of its machine counted. A process that was replaced counts from its beginning.
+fn work_of_other_server(run: &RunFile) -> Vec<Work<3>> {
+    let cpu_us = |interval: &Interval| {
+        let kernels = [&interval.server_kernel, &interval.kernel];
+        let us = kernels.into_iter().find_map(|it| it.get(ProcessMetric::CPU_US.server))?;
+        u64::try_from(us).ok()
+    };
+    let all: Vec<(&LoadInterval, u64)> = before_the_end(run)
+        .filter_map(|interval| Some((interval.load.as_ref()?, cpu_us(interval)?)))
+        .collect();
+    let work = all.windows(2).map(|pair| {
+        let ((before, before_us), (now, now_us)) = (pair[0], pair[1]);
+        let cpu_us = now_us.checked_sub(before_us).unwrap_or(now_us);
+        Work { done: done_by_users(before, now), cpu_us }
     });
     keep_busy(work.collect())
 }
@@ -194,7 +240,7 @@ fn kernel_bytes(run: &RunFile, summary: &Summary) -> Option<f64> {
     let most = run.intervals.iter().filter_map(used).max()?;
     let grew = (most - at_start) as f64 / connections as f64;
     let generator = summary.generator.rss_bytes_per_user?;
-    let server = summary.server.as_ref()?.rss_bytes_per_connection?;
+    let server = summary.server_costs()?.rss_bytes_per_connection?;
     Some((grew - generator - server) / 2.0)
 }
 
@@ -252,6 +298,25 @@ mod tests {
         assert_eq!((costs.generator.connect_us.value, costs.server.connect_us.value), (50.0, 30.0));
         assert_eq!(costs.server.message_us, Costs::documented().server.message_us);
         assert_eq!(costs.kernel_bytes, Cost { value: 4_000.0, source: CostSource::Run });
+    }
+
+    #[test]
+    fn a_server_that_is_not_throngs_has_the_costs_that_its_kernel_counts() {
+        let mut foreign = run(100_000, 1_840_000_000);
+        for (interval, us) in foreign.intervals.iter_mut().zip([70_000, 70_000 + 9_000_000]) {
+            interval.server = None;
+            interval.kernel.set(ProcessMetric::CPU_US.server, us);
+            interval.kernel.set(ProcessMetric::RSS_BYTES.server, 1_000_000 + us * 10);
+        }
+        let costs = Costs::documented().with_run(&foreign);
+        assert_eq!(costs.server.connect_us, Cost { value: 90.0, source: CostSource::Run });
+        assert_eq!(costs.server.bytes, Cost { value: 900.0, source: CostSource::Run });
+        assert!(costs.server_is_other);
+        // The run tells nothing of its server.
+        foreign.intervals.iter_mut().for_each(|interval| interval.kernel = Default::default());
+        let costs = Costs::documented().with_run(&foreign);
+        assert_eq!((costs.server, costs.server_is_other), (Costs::documented().server, true));
+        assert!(!Costs::documented().with_run(&run(100_000, 0)).server_is_other);
     }
 
     #[test]

@@ -91,11 +91,12 @@ impl fmt::Display for Costs {
             Align::Left,
         ]);
         let mut row = |what: &str, show: fn(f64) -> String, one: Cost, other: Cost| {
-            let mut cells = vec![what.to_owned()];
-            for cost in [one, other] {
-                cells.extend([show(cost.value), cost.source.to_string()]);
-            }
-            table.row(cells);
+            let source = match one.source {
+                CostSource::Documented if self.server_is_other => "of throng's server".to_owned(),
+                source => source.to_string(),
+            };
+            let (server, generator) = (show(one.value), show(other.value));
+            table.row([what.to_owned(), server, source, generator, other.source.to_string()]);
         };
         let (server, generator) = (&self.server, &self.generator);
         row("kernel memory of a connection", bytes, self.kernel_bytes, self.kernel_bytes);

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use throng_base::units::{show_count, show_duration};
+use throng_base::units::{plural, show_count, show_duration};
 use throng_report::Limit;
 
 use super::check::{Check, CheckState, LimitValue, Remedy, Sufficiency, both};
@@ -207,11 +207,6 @@ fn show_ranges(ranges: &[(u16, u16)]) -> String {
         if first == last { first.to_string() } else { format!("{first}-{last}") }
     };
     ranges.iter().map(show).collect::<Vec<_>>().join(",")
-}
-
-/// Returns the word in its right number.
-fn plural(number: u64, one: &'static str, many: &'static str) -> &'static str {
-    if number == 1 { one } else { many }
 }
 
 /// The share of ports, one in so many, up to which the search is short: the kernel looks at every

@@ -20,8 +20,8 @@ pub(super) const RULE: Rule = Rule::row(
         // The kernel refuses when the queue is longer than the backlog: one more than it fits.
         limit: |facts| facts.backlog.map(|backlog| backlog + 1),
         gauge: Some(Metric::LISTENER_ACCEPT_QUEUE_MOST),
-        felt_by: symptom,
-        unfelt: Some((Severity::Noted, 0.6)),
+        symptom,
+        without_symptom: Some((Severity::Noted, 0.6)),
         text: "The server's accept queue{room} overflowed {drops} times. Connections arrived \
                faster than the server accepted them: the kernel drops the rest, and each of those \
                clients tries again a second later.",

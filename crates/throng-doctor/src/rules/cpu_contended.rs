@@ -3,7 +3,7 @@
 use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, Severity};
 
 use super::{FindingClass, Rule, RuleTrait};
-use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, ProcessCpus, mean, shares};
+use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, LONG_DELAY_SHARE, ProcessCpus, mean, shares};
 use crate::history::Sample;
 use crate::impact::{Impact, impact_of_waiting};
 use crate::kernels::{Kernel, machines};
@@ -43,7 +43,7 @@ fn cause(run: &RunView<'_>, machine: &Kernel, impact: &Impact) -> Option<Finding
     let is_felt = |used: &CpuUse| {
         // A short wait matters if a threshold was missed, or if answers were faster without the
         // other programs.
-        let least = if is_missed || rose.is_some() { DELAYED_LITTLE } else { DELAYED_MIN };
+        let least = if is_missed || rose.is_some() { DELAYED_LITTLE } else { LONG_DELAY_SHARE };
         used.wanted() < used.cpus * WANTED_MOST && delayed(used) > least
     };
     uses.retain(is_felt);
@@ -73,7 +73,7 @@ fn cause(run: &RunView<'_>, machine: &Kernel, impact: &Impact) -> Option<Finding
 fn caveat(run: &RunView<'_>, machine: &Kernel) -> Option<Finding> {
     let mut uses = CpuUse::of(run, machine.endpoint);
     uses.retain(|used| {
-        let is_full = used.full_share() > FULL_SHARE || delayed(used) > DELAYED_MIN;
+        let is_full = used.full_share() > FULL_SHARE || delayed(used) > LONG_DELAY_SHARE;
         is_full && used.strangers(run).unwrap_or(0.0) > used.cpus * CAVEAT_SHARE_MIN
     });
     let first = mean(&uses).filter(|_| uses.len() >= INTERVALS_MIN)?;
@@ -139,10 +139,6 @@ fn evidence(run: &RunView<'_>, end: Endpoint, at_ms: u64) -> Vec<Evidence> {
 /// The demand above which the run would fill the machine alone, in machines. Two programs with a
 /// thread for each CPU need at most twice the CPUs, however long others keep them waiting.
 const WANTED_MOST: f64 = 2.5;
-
-/// The smallest delay that matters: a thread that waits a fifth of the time for a CPU is late by
-/// that.
-const DELAYED_MIN: f64 = 0.20;
 
 /// The smallest delay that matters when a threshold was missed or answers became slower.
 const DELAYED_LITTLE: f64 = 0.05;
@@ -223,8 +219,7 @@ mod tests {
              processes, pid 4711 first, 80 %), and the run had to wait for them"
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(6_000)));
-        let (history, summary) = run.whole();
-        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
+        let verdict = run.verdict();
         assert!(
             verdict.starts_with("Slowed down on the client side at 1k connections"),
             "{verdict}"
@@ -236,8 +231,7 @@ mod tests {
         let run = beside(30).loaded(|load, _| load.lag.clear());
         let found = run.speaks(&RULE);
         assert_eq!(found.severity, Severity::Noted);
-        let (history, summary) = run.whole();
-        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
+        let verdict = run.verdict();
         assert_eq!(
             verdict,
             "Nothing stopped it: the plan was met, with no headroom: other programs had 86 % of \
@@ -263,9 +257,8 @@ mod tests {
                 (machine.cpu_busy_us, machine.cpu_idle_us) =
                     (1_000_000 * second, 1_000_000 * second);
             });
-        let (history, summary) = run.whole();
         assert_eq!(
-            crate::diagnose(&history, &summary, &[]).verdict,
+            run.verdict(),
             "Nothing stopped it: the plan was met, with no headroom: other programs had 38 % of \
              the 2 CPUs of this machine, 1 of which the run may use, throughout."
         );
@@ -283,8 +276,7 @@ mod tests {
         let run = closing(600);
         assert_eq!(run.speaks(&RULE).severity, Severity::Noted);
         run.check_all(&["server_closes_early", "cpu_contended"]);
-        let (history, summary) = run.whole();
-        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
+        let verdict = run.verdict();
         assert!(verdict.contains("Besides, other programs had 86 % of the 2 CPUs"), "{verdict}");
         // … but another symptom is.
         let late = closing(600)

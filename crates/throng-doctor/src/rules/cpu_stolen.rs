@@ -88,8 +88,8 @@ mod tests {
     #[test]
     fn a_few_per_cent_and_theft_without_a_symptom_are_not() {
         robbed(60_000).is_silent(&RULE);
-        let mut unfelt = robbed(600_000);
-        unfelt = unfelt.loaded(|load, _| load.lag.clear());
-        unfelt.is_silent(&RULE);
+        let mut harmless = robbed(600_000);
+        harmless = harmless.loaded(|load, _| load.lag.clear());
+        harmless.is_silent(&RULE);
     }
 }

@@ -124,6 +124,12 @@ impl Run {
         assert_eq!(ids, expected, "{diagnosis:#?}");
     }
 
+    /// Returns the verdict of the run's diagnosis.
+    pub(crate) fn verdict(&self) -> String {
+        let (history, summary) = self.whole();
+        crate::diagnose(&history, &summary, &[]).verdict
+    }
+
     /// Returns the run's history and summary.
     pub(crate) fn whole(&self) -> (History, Summary) {
         let file = RunFile {

@@ -30,9 +30,9 @@ pub(super) struct KernelRow {
     /// Another counter that shows it.
     pub(super) also: Option<Metric>,
     /// Returns the symptom in the run.
-    pub(super) felt_by: fn(&RunView<'_>) -> Option<Symptom>,
+    pub(super) symptom: fn(&RunView<'_>) -> Option<Symptom>,
     /// The severity and the confidence without a symptom; `None` for no finding.
-    pub(super) unfelt: Option<(Severity, f64)>,
+    pub(super) without_symptom: Option<(Severity, f64)>,
     /// The conclusion. `{whose}` stands for the machine, `{drops}` for their number, `{all}` for
     /// all that might have been dropped, `{closed}` for the connections that the run closed.
     /// `{limit}` is a space and the limit, `{room}` says that so many fit: both are empty if it is
@@ -60,8 +60,8 @@ impl KernelRow {
         gauge: None,
         full: None,
         also: None,
-        felt_by: retransmission::by_anything,
-        unfelt: Some((Severity::Noted, 1.0)),
+        symptom: retransmission::by_anything,
+        without_symptom: Some((Severity::Noted, 1.0)),
         text: "",
         more: |_, _| "",
         remedy: "",
@@ -100,9 +100,9 @@ impl KernelRow {
         if is_few || is_others || !is_full || (self.is_other)(run, kernel) {
             return None;
         }
-        let symptom = (self.felt_by)(run);
+        let symptom = (self.symptom)(run);
         let felt = symptom.as_ref().map(|symptom| (symptom.severity, 1.0));
-        let (severity, confidence) = felt.or(self.unfelt)?;
+        let (severity, confidence) = felt.or(self.without_symptom)?;
         let shown = limit.map(|limit| count(limit as f64));
         let show = |before, after| {
             shown.as_ref().map_or_else(String::new, |limit| format!("{before}{limit}{after}"))

@@ -4,7 +4,7 @@ use throng_report::render::{count, micros, rate};
 use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, Severity, Side};
 
 use super::{Rule, RuleTrait, retransmits};
-use crate::cpus::CpuUse;
+use crate::cpus::{CpuUse, LONG_DELAY_SHARE};
 use crate::history::Sample;
 use crate::run_view::RunView;
 use crate::steady_load::{SteadyLoad, answers};
@@ -77,7 +77,7 @@ fn growth_min_us(run: &RunView<'_>) -> f64 {
 fn is_explained(run: &RunView<'_>) -> bool {
     let waits = CpuUse::of(run, Endpoint::Server).into_iter().filter(|used| {
         let delayed = used.server.and_then(|server| server.most_delayed);
-        delayed.is_some_and(|delayed| delayed > DELAYED_MAX)
+        delayed.is_some_and(|delayed| delayed > LONG_DELAY_SHARE)
     });
     run.summary.generator.lag_grade != throng_report::Grade::Valid
         || retransmits::RULE.find(run).is_some()
@@ -135,9 +135,6 @@ const TIMEOUT_US: f64 = 5_000_000.0;
 
 /// The smallest growth of CPU use, in CPUs.
 const CPUS_MIN: f64 = 0.1;
-
-/// The longest wait of a thread for a CPU: a server that waits longer lacks CPU time.
-const DELAYED_MAX: f64 = 0.2;
 
 #[cfg(test)]
 mod tests {

@@ -128,8 +128,7 @@ mod tests {
         assert!(found.text.contains("It was 140 MiB at 5 s and 180 MiB at 10 s"), "{found}");
         assert_eq!(found.severity, Severity::Noted);
         leak.check_all(&["memory_grows"]);
-        let (history, summary) = leak.whole();
-        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
+        let verdict = leak.verdict();
         assert!(
             verdict.starts_with("Nothing stopped it: the plan was met")
                 && verdict.contains("Next: the server's memory grew by 8.00 MiB a second"),

@@ -24,8 +24,8 @@ pub(super) const RULE: Rule = Rule::row(
         gauge: Some(Metric::SOCKSTAT_TCP_ORPHAN),
         also: Some(Metric::TCP_ESTAB_RESETS),
         // No program sees the loss.
-        felt_by: |_| None,
-        unfelt: Some((Severity::Stopped, 0.8)),
+        symptom: |_| None,
+        without_symptom: Some((Severity::Stopped, 0.8)),
         text: "The kernel of {whose} reset {drops} of {closed} closed connections before their \
                data was delivered: too many orphaned sockets (net.ipv4.tcp_max_orphans{limit}). No \
                program owns such a connection any more, so no program sees the loss.",

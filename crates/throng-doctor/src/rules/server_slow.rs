@@ -5,7 +5,7 @@ use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity
 
 use super::retransmission::MUCH_ONE_IN;
 use super::{Rule, RuleTrait, server_lost, server_stalled};
-use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
+use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, LONG_DELAY_SHARE, mean, whole_percent};
 use crate::history::{Quantiles, Sample};
 use crate::impact::plural_of;
 use crate::run_view::{Growth, RunView};
@@ -206,7 +206,7 @@ pub(super) fn is_explained(run: &RunView<'_>) -> bool {
         let server = used.server.unwrap_or_default();
         // A machine is full for a process that waits for it: other programs may take only what is
         // idle.
-        let waits = server.most_delayed.map(|delayed| delayed > DELAYED_MIN);
+        let waits = server.most_delayed.map(|delayed| delayed > LONG_DELAY_SHARE);
         waits.unwrap_or_else(|| used.taken_share() > FULL_SHARE)
             || server.busiest.unwrap_or(0.0) > BUSY_MIN
             || (server.allowed > 0.0 && server.taken > server.allowed * FULL_SHARE)
@@ -254,10 +254,8 @@ const WAYS_MIN: u64 = 4;
 const TIMEOUTS_MIN: u64 = 3;
 const TIMEOUTS_ONE_IN: u64 = 1_000;
 
-/// The load of a thread, and the longest wait for a CPU, above which the server has another reason
-/// to be slow.
+/// The load of a thread above which the server has another reason to be slow.
 const BUSY_MIN: f64 = 0.85;
-const DELAYED_MIN: f64 = 0.20;
 
 #[cfg(test)]
 mod tests {

@@ -208,8 +208,7 @@ mod tests {
         assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(4_000)));
         assert!(found.remedy.contains("kill -CONT"), "{found}");
         run.check_all(&["server_stalled"]);
-        let (history, summary) = run.whole();
-        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
+        let verdict = run.verdict();
         let begin = "Slowed down on the server side at 800 connections, 200/s connects and 1k/s \
                      messages: the server was stopped";
         assert!(verdict.starts_with(begin), "{verdict}");

@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule::row(
         // Less than one packet in ten thousand changes no percentile.
         share: Some((Metric::SOFTNET_PROCESSED, 10_000)),
         limit: |facts| facts.netdev_max_backlog,
-        unfelt: None,
+        without_symptom: None,
         text: "The packet queue of a CPU on {whose}{room} was full: {drops} packets of {all} were \
                dropped. Their senders wait, and send them again.",
         remedy: "{raise}, and spread the packets over more CPUs (RSS, RPS: rps_cpus of the \

@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule::row(
         of_closed: true,
         limit: |facts| facts.tcp_max_tw_buckets,
         gauge: Some(Metric::SOCKSTAT_TCP_TW),
-        felt_by: symptom,
+        symptom,
         text: "The TIME-WAIT table of {whose}{room} was full: {drops} closed connections were \
                forgotten at once. A late segment of one may reset the next connection with the \
                same ports.",

@@ -71,6 +71,11 @@ impl RunState {
         }
     }
 
+    /// Reports whether users of this class wait for what comes unasked, or for answers.
+    pub(super) fn receives(&self, class: u16) -> bool {
+        self.classes[usize::from(class)].expects
+    }
+
     /// Returns what the users have in common.
     pub(super) fn rules(&self) -> Rules<'_> {
         Rules {

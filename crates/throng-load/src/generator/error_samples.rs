@@ -123,6 +123,9 @@ pub(super) fn describe_sample(
             if let Some(rule) = program.message_rule(pc) {
                 text += &format!(": {}", rule.difference(*got, excerpt));
             }
+            if let Some(missing) = program.missing_capture(pc, got.bytes()) {
+                text += &format!(": {missing}");
+            }
             if other_expect(program, pc, *got) {
                 text += ", which another `expect` waits for";
             }
@@ -197,8 +200,9 @@ fn other_expect(program: &Program, pc: u32, got: IncomingMessage<'_>) -> bool {
             let rule = &program.pattern(pattern).pattern;
             !rule.uses(&|_| true) && rule.matches(got, scope, scratch)
         }
-        (Op::ExpectBytes { matcher, .. }, Op::ExpectBytes { .. }) => {
-            let progress = program.matcher(matcher).feed(&mut 0, got.bytes(), scope, scratch);
+        (Op::ExpectBytes { pattern, .. }, Op::ExpectBytes { .. }) => {
+            let matcher = &program.bytes_pattern(pattern).matcher;
+            let progress = matcher.feed(&mut 0, got.bytes(), scope, scratch);
             matches!(progress, MatchProgress::Matched { .. })
         }
         _ => false,

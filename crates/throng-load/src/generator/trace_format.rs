@@ -88,7 +88,7 @@ impl TraceFormat<'_> {
 
     fn event(&self, event: &TraceEvent<'_>) -> Vec<String> {
         match event {
-            TraceEvent::OpBegun => Vec::new(),
+            TraceEvent::OpBegun | TraceEvent::Stored(_) => Vec::new(),
             TraceEvent::Sent(payload) => self.payload('>', payload),
             TraceEvent::Received(payload) => self.payload('<', payload),
             TraceEvent::Kept => one("  kept for the next expect: no step waits for it yet"),
@@ -226,11 +226,15 @@ impl TraceFormat<'_> {
             Op::ExpectMessage { pattern, .. } => {
                 self.program.pattern(pattern).difference(message, self.excerpt())
             }
-            _ => format!(
-                "expected {}, received {}",
-                self.program.describe_expected(pc, self.excerpt()),
-                self.excerpt().bytes(message.bytes())
-            ),
+            _ => {
+                let missing = self.program.missing_capture(pc, message.bytes());
+                format!(
+                    "expected {}, received {}{}",
+                    self.program.describe_expected(pc, self.excerpt()),
+                    self.excerpt().bytes(message.bytes()),
+                    missing.map(|missing| format!(": {missing}")).unwrap_or_default()
+                )
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use throng_base::Instant;
 use super::config::GeneratorConfig;
 use super::trace_format::{TraceFormat, TraceState};
 use crate::program::Program;
-use crate::user::{IterationEnd, Record, UserAction};
+use crate::user::{IterationEnd, Record, TraceEvent, UserAction};
 
 /// Users to watch, and where their lines go.
 #[derive(Clone, Debug)]
@@ -36,6 +36,13 @@ pub enum TraceMessage {
         user: u64,
         /// The way in which it ended.
         end: IterationEnd,
+    },
+    /// The values that the user has stored, just before its iteration ends.
+    Stored {
+        /// The user.
+        user: u64,
+        /// The values by their places.
+        values: Vec<Vec<u8>>,
     },
     /// The user is gone.
     Removed {
@@ -89,6 +96,9 @@ impl Tracer {
         match action {
             UserAction::Record(_, Record::End(end)) => {
                 self.send(TraceMessage::Ended { user, end: *end });
+            }
+            UserAction::Trace(_, TraceEvent::Stored(values)) => {
+                self.send(TraceMessage::Stored { user, values: values.to_vec() });
             }
             UserAction::Remove => self.send(TraceMessage::Removed { user }),
             _ => {}

@@ -266,15 +266,21 @@ impl Generator {
         };
         self.stats.incidents.unasked_received(conn.now());
         let join_ref = parse_ref(event.r#ref.as_deref());
-        match (&*event.event, event.payload) {
+        let is_probe = match (&*event.event, event.payload) {
             (names::ERROR, _) => {
                 self.step(conn, Input::ChannelEnded(join_ref, ErrorKind::ChannelError));
+                return;
             }
             (names::CLOSE, _) => {
                 self.step(conn, Input::ChannelEnded(join_ref, ErrorKind::ChannelClosed));
+                return;
             }
-            (_, PhoenixPayload::Json(text)) => _ = self.probe_received(conn, text.as_bytes()),
-            (_, PhoenixPayload::Binary(bytes)) => _ = self.probe_received(conn, bytes),
+            (_, PhoenixPayload::Json(text)) => self.probe_received(conn, text.as_bytes()),
+            (_, PhoenixPayload::Binary(bytes)) => self.probe_received(conn, bytes),
+        };
+        // Most users of channels wait for no event: theirs cost no step.
+        if !is_probe && self.run.receives(conn.state().class) {
+            self.step(conn, Input::Message(message));
         }
     }
 

@@ -16,7 +16,7 @@ impl Program {
             facts: Vec::new(),
             origins: Vec::new(),
             templates: Vec::new(),
-            matchers: Vec::new(),
+            bytes_patterns: Vec::new(),
             loops: Vec::new(),
             transactions: Vec::new(),
             step_names: Vec::new(),

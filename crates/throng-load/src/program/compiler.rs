@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::handshake::Handshake;
 use super::http_request::HttpRequest;
 use super::{
-    ChannelRequest, Choice, Condition, LatencyKind, Loop, Matcher, MessagePattern, Op, OpFacts,
-    OpRole, OpSum, Program, Protocol, StepIndex, StepOrigin, Template, ThinkTime, TopicTemplate,
-    Transaction, Turns,
+    BytesPattern, ChannelRequest, Choice, Condition, LatencyKind, Loop, MessagePattern, Op,
+    OpFacts, OpRole, OpSum, Program, Protocol, StepIndex, StepOrigin, Template, ThinkTime,
+    TopicTemplate, Transaction, Turns,
 };
 use crate::scenario::Target;
 use crate::steps::connect::upgrade::UpgradeOptions;
@@ -178,8 +178,9 @@ impl<'a> Compiler<'a> {
     }
 
     /// Returns the index of a rule for bytes.
-    pub(crate) fn matcher(&mut self, matcher: &Matcher) -> u32 {
-        index_of(&mut self.program.matchers, matcher.clone())
+    pub(crate) fn bytes_pattern(&mut self, rule: BytesPattern) -> u32 {
+        self.program.bytes_patterns.push(rule);
+        self.program.bytes_patterns.len() as u32 - 1
     }
 
     /// Returns the index of a think time.

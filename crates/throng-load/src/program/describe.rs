@@ -12,7 +12,7 @@ impl Program {
     pub(crate) fn describe_expected(&self, pc: u32, excerpt: Excerpt<'_>) -> String {
         let shown = |bytes: &[u8]| excerpt.bytes(bytes);
         match self.op(pc) {
-            Op::ExpectBytes { matcher, .. } => self.matcher(matcher).describe(shown),
+            Op::ExpectBytes { pattern, .. } => self.bytes_pattern(pattern).matcher.describe(shown),
             Op::ExpectMessage { pattern, .. } => self.pattern(pattern).describe(shown),
             Op::Connect { .. } => match self.protocol() {
                 Protocol::Tcp | Protocol::Http => "a TCP connection".to_owned(),

@@ -3,7 +3,11 @@
 use serde_json::Value;
 use throng_base::Prng;
 
-use super::{IncomingMessage, JsonPattern, MessagePattern, Pattern, Variable, VariableScope};
+use super::event_pattern;
+use super::{
+    EventPattern, IncomingMessage, JsonPattern, MessagePattern, Pattern, Template, Variable,
+    VariableScope,
+};
 use crate::excerpt::Excerpt;
 
 impl MessagePattern {
@@ -11,8 +15,7 @@ impl MessagePattern {
     pub(crate) fn difference(&self, message: IncomingMessage<'_>, excerpt: Excerpt<'_>) -> String {
         let why = self.pattern.difference(message, excerpt);
         let is_missing = |why: &String| why.is_empty();
-        let capture = self.captures.iter().find(|capture| capture.find(message).is_none());
-        match capture.filter(|_| is_missing(&why)) {
+        match self.missing_capture(message).filter(|_| is_missing(&why)) {
             Some(capture) => format!("it has not {}", capture.describe()),
             None if why.is_empty() => "a value differs".to_owned(),
             None => why,
@@ -50,6 +53,29 @@ impl Pattern {
             (Self::Any, _) => String::new(),
             (Self::Regex(_), _) => "the expression does not match in it".to_owned(),
             (Self::OneOf(_), _) => "none of the patterns fits".to_owned(),
+            (Self::Event(event), message) => event.difference(message, excerpt),
+        }
+    }
+}
+
+impl EventPattern {
+    /// Describes why a frame is not this event; empty if no reason is known.
+    fn difference(&self, frame: IncomingMessage<'_>, excerpt: Excerpt<'_>) -> String {
+        let Some((topic, event, body)) = event_pattern::parts(frame) else {
+            return "it is no event of a channel".to_owned();
+        };
+        let differs = |template: &Template, got: &str| {
+            template.as_literal().is_some_and(|expected| expected != got.as_bytes())
+        };
+        if differs(&self.event, &event) || differs(&self.topic, &topic) {
+            return format!("it is the event {event} of {topic}");
+        }
+        match (&self.payload, body) {
+            (Some(expected), IncomingMessage::Text(text)) => {
+                json_difference(expected, text, excerpt)
+            }
+            (Some(_), IncomingMessage::Binary(_)) => "its payload is binary, not JSON".to_owned(),
+            (None, _) => String::new(),
         }
     }
 }

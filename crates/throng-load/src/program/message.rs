@@ -5,7 +5,8 @@ use std::fmt;
 use memchr::memmem::{self, Finder};
 use regex::Regex;
 
-use super::{Capture, JsonPattern, Template, Variable, VariableScope};
+use super::event_pattern;
+use super::{Capture, EventPattern, JsonPattern, Template, Variable, VariableScope};
 
 /// A WebSocket message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub enum Pattern {
     OneOf(Vec<Self>),
     /// Any message.
     Any,
+    /// An event of a channel.
+    Event(Box<EventPattern>),
 }
 
 /// A part of a message.
@@ -101,6 +104,7 @@ impl Pattern {
                 patterns.iter().any(|pattern| pattern.matches(message, scope, scratch))
             }
             (Self::Any, _) => true,
+            (Self::Event(event), message) => event.matches(message, scope, scratch),
             (Self::Text(_) | Self::Json(_) | Self::Regex(_), IncomingMessage::Binary(_))
             | (Self::Binary(_), IncomingMessage::Text(_)) => false,
         }
@@ -113,6 +117,7 @@ impl Pattern {
             Self::Json(pattern) => pattern.uses(is),
             Self::Contains(part) => part.template.uses(is),
             Self::OneOf(patterns) => patterns.iter().any(|pattern| pattern.uses(is)),
+            Self::Event(event) => event.uses(is),
             Self::Binary(_) | Self::Bytes(_) | Self::Regex(_) | Self::Any => false,
         }
     }
@@ -136,6 +141,7 @@ impl Pattern {
                 let each: Vec<_> = patterns.iter().map(|pattern| pattern.describe(shown)).collect();
                 each.join(", or ")
             }
+            Self::Event(event) => event.describe(shown),
         }
     }
 }
@@ -177,8 +183,24 @@ impl MessagePattern {
         scope: VariableScope<'_>,
         scratch: &mut Vec<u8>,
     ) -> bool {
-        self.pattern.matches(message, scope, scratch)
-            && self.captures.iter().all(|capture| capture.find(message).is_some())
+        self.pattern.matches(message, scope, scratch) && self.missing_capture(message).is_none()
+    }
+
+    /// Returns the first capture that a message lacks.
+    pub(super) fn missing_capture(&self, message: IncomingMessage<'_>) -> Option<&Capture> {
+        let mut captures = self.captures.iter();
+        match self.body(message) {
+            Some(body) => captures.find(|capture| capture.find(body).is_none()),
+            None => captures.next(),
+        }
+    }
+
+    /// Returns the part of a message that captures refer to.
+    fn body<'m>(&self, message: IncomingMessage<'m>) -> Option<IncomingMessage<'m>> {
+        match &self.pattern {
+            Pattern::Event(_) => event_pattern::payload(message),
+            _ => Some(message),
+        }
     }
 
     /// Passes the captures of a message that matches to `store`, each with its place among the
@@ -188,8 +210,9 @@ impl MessagePattern {
         message: IncomingMessage<'_>,
         mut store: impl FnMut(u16, &[u8]),
     ) {
+        let Some(body) = self.body(message) else { return };
         for capture in &self.captures {
-            let found = capture.find(message).unwrap_or_default();
+            let found = capture.find(body).unwrap_or_default();
             store(capture.slot, found.as_bytes());
         }
     }

@@ -29,8 +29,8 @@ pub enum Op {
     },
     /// Waits for bytes of a TCP stream that match.
     ExpectBytes {
-        /// Index of the [`Program::matcher`](super::Program::matcher).
-        matcher: u32,
+        /// Index of the [`Program::bytes_pattern`](super::Program::bytes_pattern).
+        pattern: u32,
         /// Time-out of the answer.
         timeout_ns: u64,
     },

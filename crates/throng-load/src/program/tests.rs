@@ -29,7 +29,7 @@ fn steps_become_ops_in_their_order() {
     let expected = [
         Op::Connect { timeout_ns: 1_000_000_000, handshake: 0 },
         Op::Send { template: 0, frame: Frame::Raw },
-        Op::ExpectBytes { matcher: 0, timeout_ns: 2_000_000_000 },
+        Op::ExpectBytes { pattern: 0, timeout_ns: 2_000_000_000 },
         Op::SendRandom { bytes: 1_024 },
         Op::Wait { span_ns: 1_000_000_000, jitter: 0.1 },
         Op::Close { how: CloseAction::Reset },

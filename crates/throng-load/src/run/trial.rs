@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::{LoadError, LoadOptions, LoadPlan};
+use super::plan::{LoadError, LoadOptions, LoadPlan};
+use super::solo;
 use crate::program::Program;
-use crate::scenario::{Curve, Phase, Scenario, Spacing};
+use crate::scenario::Scenario;
 
 /// The one user of a trial, and how far its steps are cut.
 #[derive(Clone, Debug)]
@@ -34,23 +35,9 @@ impl Trial {
     /// # Errors
     /// Those of [`LoadPlan::new`].
     pub fn plan(&self, scenario: &Scenario, options: &LoadOptions) -> Result<LoadPlan, LoadError> {
-        let mut scenario = scenario.clone();
-        let class = scenario.classes.swap_remove(self.class);
-        scenario.classes = vec![class];
-        scenario.probe = None;
-        let rate = 1.0 / self.span.as_secs_f64();
-        scenario.load = vec![Phase::Arrivals {
-            from: rate,
-            to: rate,
-            curve: Curve::Linear,
-            span: self.span,
-            most: Some(1),
-            spacing: Spacing::Even,
-        }];
-        let options = LoadOptions { cores: Some(1), ..options.clone() };
-        let mut plan = LoadPlan::new(&scenario, &options)?;
+        let class = scenario.classes[self.class].clone();
+        let mut plan = solo::plan(scenario, class, self.user, self.span, options)?;
         plan.program.cut_to_trial(self.turns, self.waits);
-        plan.first_user = self.user;
         Ok(plan)
     }
 }

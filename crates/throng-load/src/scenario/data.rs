@@ -33,7 +33,8 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node, folder: &Path) -> Optio
     for (key, value) in entries {
         let name = reader.text(key, "the key of a data file", "a name")?;
         if !is_name(name) || is_reserved(name) {
-            let label = "a letter, then letters, digits and _; not user, env, sent or counter";
+            let label =
+                "a letter, then letters, digits and _; not user, env, sent, setup or counter";
             reader.error(key.span.clone(), format!("`{name}` cannot name a data file"), label);
             return None;
         }
@@ -73,7 +74,10 @@ fn read_file(reader: &mut Reader<'_>, node: &Node, name: &str, folder: &Path) ->
     let text = reader.text(node, "`data`", "the path of a file such as users.csv")?;
     let path: PathBuf = folder.join(text);
     match read::read(&path, name) {
-        Ok(table) => Some(table),
+        Ok(table) => {
+            reader.files.push(path);
+            Some(table)
+        }
         Err(error) => {
             reader.names.add_unreadable(name);
             let span = node.span.clone();
@@ -128,7 +132,7 @@ pub(crate) fn is_reserved(name: &str) -> bool {
 }
 
 /// Names that mean something else in a variable.
-const RESERVED: [&str; 5] = ["user", "env", "sent", "counter", "probe"];
+const RESERVED: [&str; 6] = ["user", "env", "sent", "setup", "counter", "probe"];
 
 /// Most data files of a scenario.
 const TABLES_MAX: usize = 16;

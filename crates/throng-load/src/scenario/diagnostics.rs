@@ -54,6 +54,12 @@ impl Diagnostics {
         self.list.iter()
     }
 
+    /// Returns the line of a mistake, from 1.
+    pub fn line_of(&self, mistake: &Diagnostic) -> usize {
+        let before = &self.source.as_bytes()[..mistake.span.start.min(self.source.len())];
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
     /// Renders every mistake with its position (`name:line:column`), its line, a caret and the
     /// expected text. `color` adds terminal escape sequences.
     pub fn render(&self, color: bool) -> String {

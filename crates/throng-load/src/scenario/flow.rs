@@ -117,6 +117,9 @@ impl<'r, 's> Flow<'r, 's> {
 
     /// Adds a topic to those that the user has joined.
     pub(crate) fn join(&mut self, topic: &Template) {
+        if !self.reader.joined.contains(topic) {
+            self.reader.joined.push(topic.clone());
+        }
         self.state.joined.push(topic.clone());
     }
 

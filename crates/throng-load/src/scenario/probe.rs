@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use throng_base::units::nearest;
+
 use super::Protocol;
 use super::channel::{read_event, read_fixed_topic};
 use super::condition::read_condition;
@@ -60,8 +62,9 @@ pub enum Broadcast {
     },
 }
 
-/// Reads the probe of a scenario: a list with one item.
-pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Probe> {
+/// Reads the probe of a scenario: a list with one item. If `knows_joins`, the steps of all users
+/// were read, with the topics that they join.
+pub(super) fn read(reader: &mut Reader<'_>, node: &Node, knows_joins: bool) -> Option<Probe> {
     let what = "`probe`";
     let Kind::List(items) = &node.kind else {
         reader.wrong_kind(node, what, "a list such as `- every: 10s`, with a `broadcast` in it");
@@ -83,7 +86,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Probe> {
     let every = reader.require(&fields, "every", "a probe", "every: 10s");
     let every = every.and_then(|node| positive_duration(reader, node, "`every`"));
     let broadcast = reader.require(&fields, "broadcast", "a probe", example(reader.protocol));
-    let broadcast = broadcast.and_then(|node| read_broadcast(reader, node));
+    let broadcast = broadcast.and_then(|node| read_broadcast(reader, node, knows_joins));
     let timeout = read_timeout(reader, fields.get("timeout"), PROBE_TIMEOUT_DEFAULT);
     let to_sender = reader.flag(&fields, "to_sender", true);
     let members = match fields.get("members") {
@@ -117,13 +120,18 @@ fn read_members(reader: &mut Reader<'_>, node: &Node) -> Option<Condition> {
     None
 }
 
-fn read_broadcast(reader: &mut Reader<'_>, node: &Node) -> Option<Broadcast> {
+fn read_broadcast(reader: &mut Reader<'_>, node: &Node, knows_joins: bool) -> Option<Broadcast> {
     let what = "`broadcast`";
     if reader.protocol == Protocol::Phoenix {
         let fields = reader.fields(node, what, &["topic", "event", "payload"])?;
         let topic = read_fixed_topic(reader, &fields, what);
         let event = read_event(reader, &fields, what);
         let payload = json::read_object(reader, fields.get("payload"), "`payload`");
+        if let Some((node, topic)) = fields.get("topic").zip(topic.as_ref())
+            && knows_joins
+        {
+            check_joined(reader, node, topic);
+        }
         return Some(Broadcast::Push { topic: topic?, event: event?, payload: payload? });
     }
     let fields = reader.fields(node, what, &["text", "json"])?;
@@ -135,6 +143,27 @@ fn read_broadcast(reader: &mut Reader<'_>, node: &Node) -> Option<Broadcast> {
     ];
     reader.one_form(&fields, what, "payload", &forms)
 }
+
+/// Reports a topic that no user joins: all its deliveries would be missing.
+fn check_joined(reader: &mut Reader<'_>, node: &Node, topic: &str) {
+    if reader.joined.iter().any(|joined| joined.may_be(topic.as_bytes())) {
+        return;
+    }
+    let joined: Vec<_> = reader.joined.iter().map(ToString::to_string).collect();
+    let label = match nearest(topic, joined.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "add a `join` of this topic to the users' steps".to_owned(),
+    };
+    let mistake = reader.error(node.span.clone(), "no user joins the topic of the probe", label);
+    if !joined.is_empty() {
+        let more = if joined.len() > TOPICS_SHOWN_MAX { ", …" } else { "" };
+        let shown = joined[..joined.len().min(TOPICS_SHOWN_MAX)].join("`, `");
+        mistake.help = Some(format!("the users join `{shown}`{more}"));
+    }
+}
+
+/// Topics that a mistake lists.
+const TOPICS_SHOWN_MAX: usize = 5;
 
 const fn example(protocol: Protocol) -> &'static str {
     match protocol {

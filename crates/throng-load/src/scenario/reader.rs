@@ -4,6 +4,7 @@
 //! continues with the next thing, so that one run shows all mistakes.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use throng_base::units::{Problem, UnitError, nearest};
 
@@ -21,10 +22,16 @@ pub(crate) struct Reader<'s> {
     pub(crate) mistakes: Vec<Diagnostic>,
     /// Protocol of the scenario, which decides the valid steps and their keys.
     pub(crate) protocol: Protocol,
+    /// Files that the scenario reads.
+    pub(super) files: Vec<PathBuf>,
+    /// Topics that the users of any class join.
+    pub(super) joined: Vec<Template>,
     /// Names of steps so far.
     pub(super) step_names: StepNames,
     /// False if only a part of the scenario is read: a threshold may have the name of any step.
     pub(super) knows_steps: bool,
+    /// Key of the list of steps that is read, if one user takes them once.
+    pub(super) once: Option<&'static str>,
     /// Kind of the step that is read, if such steps may have a name; and the name.
     named: Option<(&'static str, Option<String>)>,
     /// Names that variables may use here.
@@ -65,8 +72,11 @@ impl<'s> Reader<'s> {
             lines,
             mistakes: Vec::new(),
             protocol: Protocol::Tcp,
+            files: Vec::new(),
+            joined: Vec::new(),
             step_names: StepNames::default(),
             knows_steps: true,
+            once: None,
             named: None,
             names: VariableNames::default(),
             #[cfg(test)]

@@ -86,16 +86,27 @@ impl StepPlace {
     }
 }
 
-/// Reads the steps of a user, each of one of these kinds, and checks their order.
+/// The steps of a user.
+pub(super) struct StepList {
+    pub(super) steps: Vec<Step>,
+    /// False if a user never comes to the end of the list.
+    pub(super) ends: bool,
+}
+
+/// Reads the steps of a user, each of one of these kinds, and checks their order. `what` is the key
+/// of the list.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     node: &Node,
+    what: &str,
     kinds: &'static [StepKind],
-) -> Option<Vec<Step>> {
+) -> Option<StepList> {
     reader.names.announce(stored_names(node));
-    let steps = read_list(reader, node, "`user`", kinds, Nesting::default())?;
-    check_steps(&steps, &mut Flow::new(reader));
-    Some(steps)
+    let steps = read_list(reader, node, what, kinds, Nesting::default())?;
+    let mut flow = Flow::new(reader);
+    check_steps(&steps, &mut flow);
+    let ends = !flow.is_over();
+    Some(StepList { steps, ends })
 }
 
 /// Returns the names under which the steps below `node` store values.
@@ -141,8 +152,9 @@ fn read_step(
     nesting: Nesting,
 ) -> Option<Step> {
     let (name, span, value) = name_and_value(reader, item, kinds)?;
-    let kind = kinds.iter().find(|kind| kind.name == name);
-    let Some(kind) = kind.filter(|kind| kind.protocols.contains(&reader.protocol)) else {
+    let is_meant =
+        |kind: &&StepKind| kind.name == name && kind.protocols.contains(&reader.protocol);
+    let Some(kind) = kinds.iter().find(is_meant) else {
         unknown_step(reader, span, name, kinds);
         return None;
     };

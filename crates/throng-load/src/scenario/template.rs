@@ -102,6 +102,32 @@ impl Template {
         }
     }
 
+    /// Reports whether the text may be `text`: any value may stand in place of a variable.
+    pub(crate) fn may_be(&self, text: &[u8]) -> bool {
+        let (mut rest, mut after_variable) = (text, false);
+        for (at, segment) in self.segments.iter().enumerate() {
+            let bytes = match segment {
+                Segment::Literal(bytes) => &**bytes,
+                Segment::Variable(..) => {
+                    after_variable = true;
+                    continue;
+                }
+            };
+            if after_variable && at + 1 == self.segments.len() {
+                return rest.ends_with(bytes);
+            }
+            let mut places = rest.windows(bytes.len());
+            let from = match after_variable {
+                true => places.position(|place| place == bytes),
+                false => rest.starts_with(bytes).then_some(0),
+            };
+            let Some(from) = from else { return false };
+            rest = &rest[from + bytes.len()..];
+            after_variable = false;
+        }
+        after_variable || rest.is_empty()
+    }
+
     /// Returns the template with its variables in another form. Literals stay.
     pub(crate) fn with_escape(&self, escape: Escape) -> Self {
         let segments = self.segments.iter().map(|segment| match segment {

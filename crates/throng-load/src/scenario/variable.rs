@@ -96,12 +96,20 @@ pub struct VariableScope<'a> {
     pub tables: &'a [DataTable],
     /// Mark of the probe that is sent; empty for all other messages.
     pub probe: &'a [u8],
+    /// Seed of the run, from which the random numbers of topics follow.
+    pub seed: u64,
 }
 
 impl<'a> VariableScope<'a> {
     /// Creates the scope of a user that has stored nothing, without data files.
     pub fn new(user_id: u64, prng: Prng) -> Self {
-        Self { user_id, counter: 0, prng, stored: &[], tables: &[], probe: &[] }
+        Self { user_id, counter: 0, prng, stored: &[], tables: &[], probe: &[], seed: 0 }
+    }
+
+    /// Returns the values from which topics are rendered: the same ones each time.
+    pub(crate) fn of_topic(self) -> Self {
+        let prng = Prng::derive(self.seed ^ TOPIC_SEED, self.user_id);
+        Self { counter: 0, prng, ..self }
     }
 }
 
@@ -330,6 +338,8 @@ const fn base64_bytes(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
+/// Separates the random numbers of topics from all others of a user.
+const TOPIC_SEED: u64 = 0x746f_7069_6373;
 /// Most digits of a number, with its sign.
 const DIGITS_MAX: usize = 40;
 const UUID_BYTES: usize = 36;

@@ -15,16 +15,30 @@ pub(crate) struct VariableNames {
     stored: Vec<String>,
     /// Names that some step of the present class stores.
     announced: Vec<String>,
+    /// Names that a step of a class of `users` stores.
+    of_users: Vec<String>,
     /// Names that a step before this place stores.
     defined: Vec<String>,
     /// True where a message has been sent before.
     has_sent: bool,
+    /// Names that the steps of `setup` store; `None` before its end.
+    set_up: Option<Vec<String>>,
+    /// The steps that are read.
+    steps: StepOwner,
     /// True in the broadcast of a probe.
     has_probe: bool,
     /// Returns the value of an environment variable.
     env: fn(&str) -> Option<String>,
     /// Values of environment variables that were used. They are masked wherever one can see them.
     pub(super) secrets: Vec<String>,
+}
+
+/// Whose steps they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StepOwner {
+    Setup,
+    Users,
+    Teardown,
 }
 
 /// Why a name is no variable.
@@ -42,8 +56,11 @@ impl Default for VariableNames {
             unreadable: Vec::new(),
             stored: Vec::new(),
             announced: Vec::new(),
+            of_users: Vec::new(),
             defined: Vec::new(),
             has_sent: false,
+            set_up: None,
+            steps: StepOwner::Users,
             has_probe: false,
             env: |name| std::env::var(name).ok(),
             secrets: Vec::new(),
@@ -74,9 +91,12 @@ impl VariableNames {
             && let Some(index) = self.tables.iter().position(|known| known.name() == prefix)
         {
             let table = &self.tables[index];
-            let at = table.column(column).ok_or_else(|| NameError::Other {
-                title: format!("{} has no column `{column}`", table.path()),
-                label: format!("its columns are {}", table.columns().join(", ")),
+            let at = table.column(column).ok_or_else(|| match prefix {
+                SETUP => self.no_setup_value(column),
+                _ => NameError::Other {
+                    title: format!("{} has no column `{column}`", table.path()),
+                    label: format!("its columns are {}", table.columns().join(", ")),
+                },
             })?;
             return Ok(Variable::Cell {
                 table: index as u16,
@@ -85,9 +105,25 @@ impl VariableNames {
                 name: name.into(),
             });
         }
+        if let Some(value) = name.strip_prefix("setup.") {
+            return Err(self.no_setup_value(value));
+        }
         if name.split_once('.').is_some_and(|(file, _)| self.unreadable.iter().any(|it| it == file))
         {
             return Ok(Variable::Text("".into()));
+        }
+        if self.steps != StepOwner::Setup && self.set_up.iter().flatten().any(|known| known == name)
+        {
+            return Err(NameError::Other {
+                title: format!("`{name}` has no value here"),
+                label: format!("`setup` stores it: write ${{setup.{name}}}"),
+            });
+        }
+        if self.steps == StepOwner::Teardown && self.of_users.iter().any(|known| known == name) {
+            return Err(NameError::Other {
+                title: format!("`{name}` has no value here"),
+                label: "it is a user's own; `teardown` knows what `setup` stores".to_owned(),
+            });
         }
         if self.stored.iter().chain(&self.announced).any(|stored| stored == name) {
             return Err(NameError::Other {
@@ -102,6 +138,20 @@ impl VariableNames {
             });
         }
         Err(NameError::Unknown)
+    }
+
+    /// Returns the reason why `setup` has no value of this name.
+    fn no_setup_value(&self, name: &str) -> NameError {
+        let title = format!("`setup.{name}` has no value");
+        let label = match &self.set_up {
+            _ if self.steps == StepOwner::Setup => format!("within `setup` it is ${{{name}}}"),
+            None => "the scenario has no `setup`".to_owned(),
+            Some(known) if known.is_empty() => {
+                "`setup` stores nothing: add `set`, or `capture` to a step".to_owned()
+            }
+            Some(known) => format!("`setup` stores {}", known.join(", ")),
+        };
+        NameError::Other { title, label }
     }
 
     fn find_in_environment(&mut self, name: &str) -> Result<Variable, NameError> {
@@ -146,6 +196,9 @@ impl VariableNames {
         if !self.defined.iter().any(|defined| defined == name) {
             self.defined.push(name.to_owned());
         }
+        if self.steps == StepOwner::Users {
+            self.of_users.push(name.to_owned());
+        }
         slot
     }
 
@@ -158,15 +211,39 @@ impl VariableNames {
         }) as u16
     }
 
+    /// Begins the steps of `setup`.
+    pub(super) fn begin_setup(&mut self) {
+        self.steps = StepOwner::Setup;
+    }
+
+    /// Ends the steps of `setup`. Returns the names that they store, each with its place among the
+    /// values of a user.
+    pub(super) fn end_setup(&mut self) -> (Vec<String>, Vec<u16>) {
+        self.steps = StepOwner::Users;
+        let names: Vec<_> = self.defined.iter().filter(|name| !is_sent(name)).cloned().collect();
+        let slots = names.iter().map(|name| self.declare(name)).collect();
+        self.set_up = Some(names.clone());
+        self.begin_class();
+        (names, slots)
+    }
+
+    /// Begins the steps of `teardown`.
+    pub(super) fn begin_teardown(&mut self) {
+        self.begin_class();
+        self.steps = StepOwner::Teardown;
+    }
+
     /// Forgets which names have a value: another class of users begins.
     pub(super) fn begin_class(&mut self) {
         self.defined.clear();
         self.has_sent = false;
+        self.has_probe = false;
     }
 
     /// Makes all values known that a step of any class stores: one of the users sends the probe.
     pub(super) fn begin_probe(&mut self) {
-        self.defined.clone_from(&self.stored);
+        let of_users = |name: &&String| is_sent(name) || self.of_users.contains(name);
+        self.defined = self.stored.iter().filter(of_users).cloned().collect();
         self.has_probe = true;
     }
 
@@ -195,6 +272,9 @@ impl VariableNames {
 fn is_sent(name: &str) -> bool {
     name == "sent" || name.starts_with("sent.")
 }
+
+/// Key of the steps that are taken before the load, and first part of the names of their values.
+pub(super) const SETUP: &str = "setup";
 
 /// Names that an error message lists.
 const LIST_MAX: usize = 12;

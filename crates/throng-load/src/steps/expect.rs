@@ -2,20 +2,25 @@
 
 mod pattern;
 
+use std::borrow::Cow;
+
 use throng_base::Instant;
 
 use super::prelude::*;
-use crate::program::{IncomingMessage, MatchProgress, Matcher, MessagePattern, Pattern, Variable};
+use crate::program::{
+    BytesPattern, IncomingMessage, MatchProgress, Matcher, MessagePattern, Pattern, Variable,
+};
 use crate::user::named;
 use crate::user::record::Sample;
 use crate::user::state::Packed;
 use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
 use crate::user::unasked;
 
-use pattern::{BYTES_KEYS, keys, read_captures, read_matcher, read_pattern, read_text};
+use pattern::{BYTES_KEYS, keys, read_matcher, read_pattern, read_text};
 pub(crate) use pattern::{
     read_capture, read_captures_with, read_http_body, read_regex, read_response, read_value_name,
 };
+pub(super) use pattern::{read_captures, read_payload};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "expect",
@@ -33,7 +38,7 @@ pub(super) struct Expect {
 #[derive(Debug)]
 pub(super) enum Answer {
     /// Bytes of a TCP stream.
-    Bytes(Matcher),
+    Bytes(BytesPattern),
     /// A whole WebSocket message.
     Message(MessagePattern),
 }
@@ -56,8 +61,9 @@ impl Expect {
     pub(super) fn op(&self, compiler: &mut Compiler<'_>) -> (Op, bool) {
         let timeout_ns = nanos(self.timeout);
         match &self.answer {
-            Answer::Bytes(matcher) => {
-                (Op::ExpectBytes { matcher: compiler.matcher(matcher), timeout_ns }, false)
+            Answer::Bytes(rule) => {
+                let pattern = compiler.bytes_pattern(rule.clone());
+                (Op::ExpectBytes { pattern, timeout_ns }, false)
             }
             Answer::Message(rule) => {
                 let mut rule = rule.clone();
@@ -94,13 +100,16 @@ pub(super) fn read_step(reader: &mut Reader<'_>, node: &Node, what: &str) -> Opt
 fn read_bytes(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Expect> {
     if node.scalar().is_some() {
         let matcher = Matcher::literal(read_text(reader, node)?);
-        return Some(Expect { answer: Answer::Bytes(matcher), timeout: TIMEOUT_DEFAULT });
+        let answer = Answer::Bytes(BytesPattern::new(matcher, Vec::new()));
+        return Some(Expect { answer, timeout: TIMEOUT_DEFAULT });
     }
-    let known: Vec<_> = BYTES_KEYS.into_iter().chain(["timeout"]).collect();
+    let known: Vec<_> = BYTES_KEYS.into_iter().chain(["capture", "timeout"]).collect();
     let fields = reader.fields(node, what, &known)?;
     let timeout = read_timeout(reader, fields.get("timeout"), TIMEOUT_DEFAULT);
-    let matcher = read_matcher(reader, &fields, what)?;
-    Some(Expect { answer: Answer::Bytes(matcher), timeout: timeout? })
+    let matcher = read_matcher(reader, &fields, what);
+    let captures = read_captures(reader, &fields);
+    let answer = Answer::Bytes(BytesPattern::new(matcher?, captures?));
+    Some(Expect { answer, timeout: timeout? })
 }
 
 fn read_message(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Expect> {
@@ -123,16 +132,20 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
 /// Begins to wait for bytes of a stream. Bytes that arrived early are the beginning of the answer,
 /// or all of it and more.
-pub(crate) fn begin_bytes(cx: &mut UserContext<'_>, matcher: u32, timeout_ns: u64) -> StepOutcome {
+pub(crate) fn begin_bytes(cx: &mut UserContext<'_>, pattern: u32, timeout_ns: u64) -> StepOutcome {
     count_expected(cx);
     let early = unasked::take_kept_bytes(cx.user);
     let is_open = cx.socket.is_open();
     if !is_open && early.is_none() {
         return failure::skip_step(cx, ErrorKind::NotConnected);
     }
+    if cx.rules.program.bytes_pattern(pattern).has_captures() {
+        // The beginning of an answer that never became whole.
+        cx.user.memory.take_answer();
+    }
     cx.user.set_wait(UserWait::Answer { matched: Packed::new(0) });
     cx.wait_until(Deadline::Coarse(cx.now + Duration::from_nanos(timeout_ns)));
-    let fed = early.and_then(|(bytes, timing)| feed(cx, matcher, &bytes, timing));
+    let fed = early.and_then(|(bytes, timing)| feed(cx, pattern, &bytes, timing));
     match fed {
         Some(flow) => flow,
         None if is_open => StepOutcome::Wait,
@@ -180,8 +193,8 @@ pub(crate) fn bytes_received(cx: &mut UserContext<'_>, bytes: &[u8]) -> StepOutc
             cx.user.flags.set_receives_lookalikes(true);
             return StepOutcome::Wait;
         }
-        if let Op::ExpectBytes { matcher, .. } = cx.op() {
-            return feed(cx, matcher, bytes, timing).unwrap_or(StepOutcome::Wait);
+        if let Op::ExpectBytes { pattern, .. } = cx.op() {
+            return feed(cx, pattern, bytes, timing).unwrap_or(StepOutcome::Wait);
         }
     }
     unasked::receive_bytes(cx, cx.user.pc(), bytes, timing, false);
@@ -208,7 +221,7 @@ pub(crate) fn message_received(
         unasked::discard_message(cx, message, timing.arrived_at());
         return StepOutcome::Wait;
     }
-    let scope = cx.user.scope_of_answer(program);
+    let scope = cx.user.scope_of_answer(program, cx.rules.seed);
     if pattern.matches(message, scope, &mut cx.encoder.comparison) {
         let knows = is_receive || pattern.identifies;
         if knows || !unasked::set_aside_if_late(cx, timing) {
@@ -242,23 +255,39 @@ pub(crate) fn timed_out(cx: &mut UserContext<'_>, matched: u32) -> StepOutcome {
 /// Returns `None` if the answer is not complete.
 fn feed(
     cx: &mut UserContext<'_>,
-    matcher: u32,
+    pattern: u32,
     mut bytes: &[u8],
     timing: AnswerTiming,
 ) -> Option<StepOutcome> {
     let program = cx.rules.program;
-    let matcher = program.matcher(matcher);
+    let rule = program.bytes_pattern(pattern);
     let is_receive = program.is_receive(cx.user.pc());
     let Some(UserWait::Answer { matched }) = cx.user.wait() else { return None };
     let mut matched = matched.get();
     while !bytes.is_empty() {
-        let scope = cx.user.scope_of_answer(program);
-        match matcher.feed(&mut matched, bytes, scope, &mut cx.encoder.comparison) {
-            MatchProgress::NeedMore => break,
+        let scope = cx.user.scope_of_answer(program, cx.rules.seed);
+        match rule.matcher.feed(&mut matched, bytes, scope, &mut cx.encoder.comparison) {
+            MatchProgress::NeedMore => {
+                if rule.has_captures() {
+                    cx.user.memory.keep_answer(bytes);
+                }
+                break;
+            }
             MatchProgress::Matched { consumed } => {
+                let last = &bytes[..consumed];
                 bytes = &bytes[consumed..];
+                let answer = match rule.has_captures() {
+                    true => whole_answer(cx, last),
+                    false => Cow::Borrowed(last),
+                };
                 if !is_receive && unasked::set_aside_if_late(cx, timing) {
                     continue;
+                }
+                if rule.has_captures()
+                    && !rule
+                        .store_captures(&answer, |slot, value| cx.user.memory.store(slot, value))
+                {
+                    return Some(mismatched(cx, IncomingMessage::Binary(&answer)));
                 }
                 let flow = answered(cx, timing);
                 let after = cx.user.pc() + 1;
@@ -273,6 +302,16 @@ fn feed(
     }
     cx.user.set_wait(UserWait::Answer { matched: Packed::new(matched) });
     None
+}
+
+/// Returns an answer, whose last piece is `last`, with the pieces that the user has kept of it.
+fn whole_answer<'a>(cx: &mut UserContext<'_>, last: &'a [u8]) -> Cow<'a, [u8]> {
+    let mut kept = cx.user.memory.take_answer();
+    if kept.is_empty() {
+        return Cow::Borrowed(last);
+    }
+    kept.extend_from_slice(last);
+    Cow::Owned(kept)
 }
 
 fn mismatched(cx: &mut UserContext<'_>, got: IncomingMessage<'_>) -> StepOutcome {

@@ -224,7 +224,7 @@ pub(crate) fn answered(cx: &mut UserContext<'_>, answer: &HttpAnswer<'_>) -> Ste
     let program = cx.rules.program;
     let request = program.http_request(request);
     store_cookies(cx, request, answer);
-    let scope = cx.user.scope_of_answer(program);
+    let scope = cx.user.scope_of_answer(program, cx.rules.seed);
     let difference = request.expected.difference(answer, scope, &mut cx.encoder.comparison);
     let (from, timing) = (cx.user.intended, cx.timing());
     let is_expected = difference.is_none();

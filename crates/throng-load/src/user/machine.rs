@@ -177,7 +177,7 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::Connect { timeout_ns, handshake } => connect::begin(cx, timeout_ns, handshake),
         Op::Send { template, frame } => send::begin(cx, template, frame),
         Op::SendRandom { bytes } => send::begin_random(cx, bytes as usize),
-        Op::ExpectBytes { matcher, timeout_ns } => expect::begin_bytes(cx, matcher, timeout_ns),
+        Op::ExpectBytes { pattern, timeout_ns } => expect::begin_bytes(cx, pattern, timeout_ns),
         Op::ExpectMessage { pattern, timeout_ns } => expect::begin_message(cx, pattern, timeout_ns),
         Op::Request { request } => request::begin(cx, request),
         Op::Http { request } => http::begin(cx, request),

@@ -16,6 +16,8 @@ struct MemoryParts {
     nested: Nested,
     stored: Vec<Vec<u8>>,
     http: Option<Box<HttpMemory>>,
+    /// Pieces of an answer on a stream, of which the user will keep a part.
+    answer: Vec<u8>,
 }
 
 impl UserMemory {
@@ -68,11 +70,24 @@ impl UserMemory {
         }
     }
 
+    /// Keeps a piece of an answer that is not whole yet: of its first [`ANSWER_BYTES_MAX`] bytes.
+    pub(crate) fn keep_answer(&mut self, piece: &[u8]) {
+        let answer = &mut self.0.get_or_insert_default().answer;
+        let room = ANSWER_BYTES_MAX.saturating_sub(answer.len());
+        answer.extend_from_slice(&piece[..piece.len().min(room)]);
+    }
+
+    /// Takes the pieces of an answer that are kept.
+    pub(crate) fn take_answer(&mut self) -> Vec<u8> {
+        self.0.as_mut().map(|parts| std::mem::take(&mut parts.answer)).unwrap_or_default()
+    }
+
     /// Forgets the stored values and the cookies.
     pub(crate) fn clear_stored(&mut self) {
         if let Some(parts) = &mut self.0 {
             parts.http = None;
             parts.stored = Vec::new();
+            parts.answer = Vec::new();
         }
     }
 }
@@ -81,6 +96,8 @@ const _: () = assert!(
     size_of::<MemoryParts>() + size_of::<HttpMemory>() <= 256,
     "what users remember is small beside what they have captured"
 );
+/// Bytes of an answer that are searched for the parts to keep.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -7,11 +7,12 @@
 
 use throng_base::Instant;
 
-use super::context::{Rules, UserContext};
+use super::context::{Rules, UserAction, UserContext};
 use super::loops;
 use super::named;
 use super::record::{IterationEnd, Record};
 use super::state::{User, UserState, UserWait};
+use super::trace::TraceEvent;
 use super::transactions;
 use crate::program::{LatencyKind, Op, Program, Protocol};
 
@@ -149,6 +150,10 @@ pub(crate) fn stop(cx: &mut UserContext<'_>) {
 pub(crate) fn end_iteration(cx: &mut UserContext<'_>, end: Option<IterationEnd>) {
     let UserState::Running { has_erred, .. } = cx.user.state else { return };
     let own = if has_erred { IterationEnd::Failed } else { IterationEnd::Finished };
+    if cx.is_traced {
+        let values = TraceEvent::Stored(cx.user.memory.stored());
+        (cx.actions)(UserAction::Trace(cx.user.pc(), values));
+    }
     cx.record(Record::End(end.unwrap_or(own)));
 }
 

@@ -1,6 +1,5 @@
 //! What `join`, `push` and `leave` of Phoenix Channels have in common: the request and its reply.
 
-use throng_base::Prng;
 use throng_engine::Deadline;
 use throng_proto::phoenix::client::{self, PushReply};
 use throng_proto::phoenix::{Decimal, PhoenixPayload};
@@ -56,9 +55,9 @@ fn write(
     cx.encoder.clear();
     let encoder = &mut *cx.encoder;
     // Rendering a user's topic gives the same text each time.
-    let prng = Prng::derive(cx.rules.seed ^ TOPIC_SEED, cx.user.id);
     let program = cx.rules.program;
-    let mut scope = VariableScope { counter: 0, prng, ..cx.user.scope(program) };
+    let scope = VariableScope { seed: cx.rules.seed, ..cx.user.scope(program) };
+    let mut scope = scope.of_topic();
     topic.name.render(&mut scope, &mut encoder.topic);
     cx.user.render(program, |scope| {
         request.event.render(scope, &mut encoder.event);
@@ -153,7 +152,7 @@ fn take_response<'m>(
         PhoenixPayload::Json(text) => IncomingMessage::Text(text),
         PhoenixPayload::Binary(bytes) => IncomingMessage::Binary(bytes),
     };
-    let scope = cx.user.scope_of_answer(cx.rules.program);
+    let scope = cx.user.scope_of_answer(cx.rules.program, cx.rules.seed);
     if !rule.matches(message, scope, &mut cx.encoder.comparison) {
         return Err(message);
     }
@@ -186,6 +185,3 @@ pub(crate) fn channel_ended(
     }
     failure::fail_beside(cx, kind)
 }
-
-/// Separates the random numbers of topics from all others of a user.
-const TOPIC_SEED: u64 = 0x746f_7069_6373;

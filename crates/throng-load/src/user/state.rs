@@ -386,14 +386,19 @@ impl User {
             stored: self.memory.stored(),
             tables: program.tables(),
             probe: &[],
+            seed: 0,
         }
     }
 
     /// Returns the values from which the variables of an expected answer are computed: its counter
-    /// is that of the last message.
-    pub(crate) fn scope_of_answer<'a>(&'a self, program: &'a Program) -> VariableScope<'a> {
+    /// is that of the last message. `seed` is that of the run.
+    pub(crate) fn scope_of_answer<'a>(
+        &'a self,
+        program: &'a Program,
+        seed: u64,
+    ) -> VariableScope<'a> {
         let counter = u64::from(self.counter).saturating_sub(1);
-        VariableScope { counter, ..self.scope(program) }
+        VariableScope { counter, seed, ..self.scope(program) }
     }
 
     /// Calls `render` with the values of variables, and keeps what it changes.

@@ -17,6 +17,8 @@ pub(crate) enum TraceEvent<'a> {
     Discarded,
     /// An `expect` takes a message that was kept.
     TakenFromKept(IncomingMessage<'a>),
+    /// Its iteration ends, with these values.
+    Stored(&'a [Vec<u8>]),
     /// An answer to a request that timed out, as it seems.
     SetAside,
 }

@@ -107,7 +107,7 @@ pub(crate) fn discard_message(
         take_late_answer(cx.user, arrived_at);
         return;
     }
-    let scope = cx.user.scope_of_answer(program);
+    let scope = cx.user.scope_of_answer(program, cx.rules.seed);
     let matches = pattern.matches(message, scope, &mut cx.encoder.comparison);
     if matches && !take_late_answer(cx.user, arrived_at) {
         cx.user.flags.set_receives_lookalikes(true);
@@ -159,7 +159,7 @@ pub(crate) fn take_kept_answer(
             }
             // For the sake of a `receive` it may have been kept although it is no answer.
             let is_old = !is_receive && asked_at.is_some_and(|at| timing.is_before(at));
-            let scope = cx.user.scope_of_answer(program);
+            let scope = cx.user.scope_of_answer(program, cx.rules.seed);
             let matches = !is_old && pattern.matches(message, scope, &mut cx.encoder.comparison);
             let is_late = !is_old && !matches && take_late_answer(cx.user, timing.arrived_at());
             if matches {

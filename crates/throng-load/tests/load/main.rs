@@ -4,6 +4,7 @@ mod control;
 mod foreign;
 mod http;
 mod measured;
+mod once;
 mod run;
 mod steps;
 mod websocket;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use throng_base::units::brief_count;
+use throng_base::units::{brief_count, brief_micros};
 
 use super::percent::digits;
 use super::side::{CompareRun, ComparisonSide, RunOfSide};
@@ -64,12 +64,14 @@ pub(super) fn mismatches(known: &[ComparisonSide], sides: &[Vec<CompareRun>]) ->
     found.values(&runs, "users", "the users differ", |run| {
         brief_count(run.header.users_planned as f64)
     });
-    found.values(&runs, "duration", "the lengths differ by more than a tenth", |run| {
-        let shortest = |least: f64, run: &NamedRun<'_>| least.min(run.1.summary.duration_s);
-        let least = runs.iter().fold(f64::INFINITY, shortest);
-        let longest = runs.iter().map(|run| run.1.summary.duration_s).fold(0.0, f64::max);
-        let is_close = longest <= 1.1 * least;
-        if is_close { String::new() } else { format!("{} s", digits(run.summary.duration_s)) }
+    let seconds = |s: f64| format!("{} s", digits(s));
+    found.lengths(&runs, "duration", "the lengths differ by more than a tenth", seconds, |run| {
+        Some(run.summary.duration_s)
+    });
+    // The best second is found more exactly in shorter intervals.
+    let brief = |s: f64| brief_micros((s * 1e6) as u64);
+    found.lengths(&runs, "interval", "the lengths of the intervals differ", brief, |run| {
+        run.sample.interval_s()
     });
     found.0
 }
@@ -107,6 +109,21 @@ impl Mismatches {
             });
             let groups: Vec<_> = groups.take(GROUPS_SHOWN_MAX).collect();
             self.add(about, format!("{what}: {}", groups.join("; ")));
+        }
+    }
+
+    /// Adds a sentence if the lengths in seconds differ by more than a tenth.
+    fn lengths(
+        &mut self,
+        runs: &[NamedRun<'_>],
+        about: &'static str,
+        what: &str,
+        show: fn(f64) -> String,
+        length: impl Fn(&CompareRun) -> Option<f64>,
+    ) {
+        let known = || runs.iter().filter_map(|(_, run)| length(run));
+        if known().fold(0.0, f64::max) > 1.1 * known().fold(f64::INFINITY, f64::min) {
+            self.values(runs, about, what, |run| length(run).map_or_else(String::new, show));
         }
     }
 

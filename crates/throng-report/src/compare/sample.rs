@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 
-use crate::summary::{GrowthFold, Step};
-use crate::{Histogram, Interval, LoadInterval, STEP_NAMES_MAX};
+use crate::summary::{GrowthFold, IntervalGrowth};
+use crate::{Histogram, Interval, LatencySummary, LoadInterval, STEP_NAMES_MAX};
 
 /// The most groups of intervals that are kept of a run. In a longer run, a group is of several
 /// intervals.
@@ -16,6 +16,8 @@ pub struct RunSample {
     growth: GrowthFold,
     groups: Vec<IntervalGroup>,
     intervals: u64,
+    /// The lengths of the intervals.
+    spans: Histogram,
     intervals_per_group: u64,
     in_last_group: u64,
     /// The names of steps that are kept.
@@ -76,6 +78,7 @@ impl Default for RunSample {
             growth: GrowthFold::default(),
             groups: Vec::new(),
             intervals: 0,
+            spans: Histogram::new(),
             intervals_per_group: 1,
             in_last_group: 1,
             steps: BTreeSet::new(),
@@ -93,7 +96,10 @@ impl RunSample {
     pub fn add(&mut self, interval: &Interval) {
         let work = GroupWork::from(&self.growth.add(interval));
         let Some(load) = &interval.load else { return };
-        self.intervals += u64::from(interval.span_ms > 0);
+        if interval.span_ms > 0 {
+            self.intervals += 1;
+            self.spans.record_us(interval.span_ms.saturating_mul(1_000));
+        }
         if self.in_last_group == self.intervals_per_group {
             if self.groups.len() >= GROUPS_MAX {
                 self.halve();
@@ -121,6 +127,13 @@ impl RunSample {
     /// Returns the number of intervals.
     pub fn intervals(&self) -> u64 {
         self.intervals
+    }
+
+    /// Returns the usual length of an interval, in seconds; `None` without any. The last one is
+    /// shorter, and one of a generator that was late is longer.
+    pub(super) fn interval_s(&self) -> Option<f64> {
+        let median_us = LatencySummary::from(&self.spans).p50;
+        (self.intervals > 0).then_some(median_us as f64 / 1e6)
     }
 
     pub(super) fn groups(&self) -> &[IntervalGroup] {
@@ -190,28 +203,28 @@ impl LatencyCells<'_> {
 }
 
 /// Takes the work of an interval. While all users leave, only errors count.
-impl From<&Step> for GroupWork {
-    fn from(step: &Step) -> Self {
-        let (errors, attempts) = (step.errors, step.attempts);
-        if step.leaving {
+impl From<&IntervalGrowth> for GroupWork {
+    fn from(growth: &IntervalGrowth) -> Self {
+        let (errors, attempts) = (growth.errors, growth.attempts);
+        if growth.leaving {
             return Self { errors, attempts, ..Self::default() };
         }
         Self {
-            grown_us: step.grown_us,
-            connects: step.connects,
-            sent: step.sent,
-            answered: step.answered,
-            joins: step.joins,
-            pushes: step.pushes,
-            http: step.http,
+            grown_us: growth.grown_us,
+            connects: growth.connects,
+            sent: growth.sent,
+            answered: growth.answered,
+            joins: growth.joins,
+            pushes: growth.pushes,
+            http: growth.http,
             errors,
             attempts,
-            accepted: step.accepted,
-            server_received: step.received,
-            generator_cpu_us: step.load_cpu_us.unwrap_or(0),
-            machine_cpu_us: step.machine_cpu.map_or(0, |cpu| cpu.busy_us),
-            server_cpu_us: step.server_cpu.map_or(0, |cpu| cpu.us),
-            foreign_cpu_us: step.foreign_cpu.map_or(0, |cpu| cpu.us),
+            accepted: growth.accepted,
+            server_received: growth.received,
+            generator_cpu_us: growth.load_cpu_us.unwrap_or(0),
+            machine_cpu_us: growth.machine_cpu.map_or(0, |cpu| cpu.busy_us),
+            server_cpu_us: growth.server_cpu.map_or(0, |cpu| cpu.us),
+            foreign_cpu_us: growth.foreign_cpu.map_or(0, |cpu| cpu.us),
         }
     }
 }

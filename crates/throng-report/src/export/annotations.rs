@@ -1,26 +1,35 @@
 //! Annotations of GitHub Actions: a workflow command a problem, which GitHub shows beside the line
 //! of the scenario.
 
-use super::problem::{ProblemLevel, RunProblem};
+use super::problem::{ProblemLevel, RunProblem, relative};
 use super::run_export::RunExport;
 
 impl RunExport<'_> {
     /// Returns workflow commands, one a line: errors that decide the exit code, the findings as
     /// warnings, and the verdict.
     pub fn annotations(&self) -> String {
-        let file = property(self.path());
+        let file = self.path();
         let line = |problem: &RunProblem| {
             let level = match problem.level {
                 ProblemLevel::Error => "error",
                 ProblemLevel::Warning => "warning",
             };
-            let (title, line, text) = (property(&problem.id), problem.line, data(&problem.text));
-            format!("::{level} file={file},line={line},title=throng {title}::{text}\n")
+            let title = format!("throng {}", problem.id);
+            command(level, file, problem.line, &title, &problem.text)
         };
-        let verdict = data(&self.headline());
-        let end = format!("::notice file={file},line=1,title=throng::{verdict}\n");
+        let end = command("notice", file, 1, "throng", &self.headline());
         self.problems().iter().map(line).chain([end]).collect()
     }
+}
+
+/// Returns the workflow command that shows a mistake beside a line of a scenario.
+pub fn annotation(scenario: &str, line: usize, mistake: &str) -> String {
+    command("error", relative(scenario), line, "throng scenario", mistake)
+}
+
+fn command(level: &str, file: &str, line: usize, title: &str, text: &str) -> String {
+    let [file, title] = [file, title].map(property);
+    format!("::{level} file={file},line={line},title={title}::{}\n", data(text))
 }
 
 /// Returns text for the message of a workflow command. What follows a line break would be a command

@@ -68,8 +68,7 @@ impl RunExport<'_> {
 
     /// Returns the scenario's path, as a path inside of a repository is written.
     pub(super) fn path(&self) -> &str {
-        let path = self.summary.run.scenario.as_str();
-        path.strip_prefix("./").unwrap_or(path)
+        relative(&self.summary.run.scenario)
     }
 
     /// Returns the line of the scenario that states a threshold; 1 if there is none.
@@ -81,4 +80,9 @@ impl RunExport<'_> {
         let stated = lines().skip(section - 1).find(|(line, _)| line.contains(threshold));
         stated.map_or(section, |(_, line)| line)
     }
+}
+
+/// Returns a path as one inside of a repository is written.
+pub(super) fn relative(path: &str) -> &str {
+    path.strip_prefix("./").unwrap_or(path)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::escape_lines;
 use crate::{Judgement, RunExit, Summary};
 
 /// Returns the outcome, and each reason of one that is no success.
@@ -28,5 +29,5 @@ pub fn check_text(summary: &Summary, judgements: &[Judgement]) -> String {
         _ = write!(text, "\n  {}: measured {}", judgement.threshold, judgement.measured);
     }
     // Names of a file that another program wrote must not steer the terminal.
-    text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
+    escape_lines(&text)
 }

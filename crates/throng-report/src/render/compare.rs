@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::escape::escape_lines;
 use super::markdown::escaped;
 use super::table::{Align, Table};
 use super::wrap;
@@ -12,7 +13,7 @@ use crate::compare::{Comparison, Conclusion, FigureRow, RegressionResult, RunOfS
 pub fn compare_text(comparison: &Comparison) -> String {
     let mut text = String::new();
     for run in comparison.sides.iter().flat_map(|side| &side.runs) {
-        let line = wrap(&format!("    {}", visible(&described(run))), WIDTH);
+        let line = wrap(&format!("    {}", escape_lines(&described(run))), WIDTH);
         let _ = writeln!(text, "{:<3} {}", run.name, line.trim_start());
     }
     if !comparison.mismatches.is_empty() {
@@ -39,7 +40,7 @@ pub fn compare_text(comparison: &Comparison) -> String {
             text.push('\n');
         }
     }
-    visible(text.trim_end())
+    escape_lines(text.trim_end())
 }
 
 /// Returns a comparison as Markdown, for a comment of a pull request.
@@ -118,27 +119,9 @@ fn regression(result: &RegressionResult) -> String {
 
 /// Returns a sentence as an item of a list, its further lines below its text.
 fn item(sentence: &str) -> String {
-    let sentence = visible(&sentence.replace('\n', " "));
+    let sentence = escape_lines(&sentence.replace('\n', " "));
     let lines = wrap(&format!("  {sentence}"), WIDTH - 2);
     format!("  - {}\n", lines.trim_start().replace("\n  ", "\n    "))
-}
-
-/// Makes the control characters of a text visible, line breaks aside.
-fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if (c.is_control() && c != '\n') || is_direction(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
-
-/// Reports whether a character changes the direction of the text after it.
-fn is_direction(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 const ALIGNMENT: [Align; 6] =

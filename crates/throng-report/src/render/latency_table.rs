@@ -80,7 +80,10 @@ pub(crate) fn latencies(summary: &Summary) -> Table {
     if let Some(broadcast) = &summary.broadcast {
         let b = broadcast;
         let delivered = b.counters.delivered;
-        both("broadcasts", delivered, None, [&b.latency_us, &b.seen_us], &NONE, &b.latency_us);
+        // The probe accounts for its deliveries itself.
+        let unanswered = LatencySummary::default();
+        let clocks = [&b.latency_us, &b.seen_us];
+        both("broadcasts", delivered, None, clocks, &unanswered, &b.latency_us);
     }
     row("generator lag", summary.generator.lag_us.count, None, &summary.generator.lag_us);
     table
@@ -88,9 +91,6 @@ pub(crate) fn latencies(summary: &Summary) -> Table {
 
 /// The row below a latency: until the generator read the answers.
 const AS_SEEN: &str = "  as seen";
-/// A latency without values.
-const NONE: LatencySummary =
-    LatencySummary { count: 0, p50: 0, p90: 0, p95: 0, p99: 0, p999: 0, max: 0, mean: 0 };
 /// The row below a latency: with the waits that no answer ended.
 const AND_UNANSWERED: &str = "+ unanswered";
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::escape::is_unsafe;
+
 /// Returns text that Markdown shows as it is. What stands between two backticks becomes code, as
 /// our own sentences mean it. Names of users and numbers of issues become no links.
 pub(crate) fn escaped(text: &str) -> String {
@@ -43,9 +45,7 @@ fn escaped_words(text: &str) -> String {
 fn visible(c: char) -> char {
     match c {
         '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
-        // Marks of the direction of text show a name as another one.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
-        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c if is_unsafe(c) => char::REPLACEMENT_CHARACTER,
         c => c,
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, BufRead, Read};
 use std::{fmt, mem};
 
 use serde::Deserialize;
+use throng_base::units::plural;
 
 use super::number::{NUMBER_MAX, parse_bounded};
 use super::{EndLine, RunEnd, RunHeader, SCHEMA};
@@ -176,12 +177,15 @@ impl<R: BufRead> RunFileReader<R> {
     fn warn_at_end(&mut self) {
         let unnamed = self.lines_torn.saturating_sub(TORN_LINES_NAMED_MAX);
         if unnamed > 0 {
-            self.warnings.push(format!("{unnamed} more lines are torn and were skipped"));
+            let lines =
+                plural(unnamed, "more line is torn and was", "more lines are torn and were");
+            self.warnings.push(format!("{unnamed} {lines} skipped"));
         }
         if self.lines_bounded > 0 {
             let n = self.lines_bounded;
+            let lines = plural(n, "line has", "lines have");
             self.warnings.push(format!(
-                "{n} lines have numbers that no run reaches: below 0, or above {NUMBER_MAX}; they \
+                "{n} {lines} numbers that no run reaches: below 0, or above {NUMBER_MAX}; they \
                  are shown as these"
             ));
         }
@@ -191,7 +195,8 @@ impl<R: BufRead> RunFileReader<R> {
             ),
             Some(end) if end.lines_lost > 0 => {
                 let n = end.lines_lost;
-                self.warnings.push(format!("{n} lines could not be written during the run"));
+                let lines = plural(n, "line", "lines");
+                self.warnings.push(format!("{n} {lines} could not be written during the run"));
             }
             Some(_) => {}
         }
@@ -393,7 +398,7 @@ mod tests {
         assert_eq!(kernel, [("x", 0)]);
         assert_eq!((file.intervals.len(), file.lines_torn), (1, 1));
         assert!(file.warnings[0].contains("which no run reaches"), "{:?}", file.warnings);
-        assert!(file.warnings[1].starts_with("1 lines have numbers"), "{:?}", file.warnings);
+        assert!(file.warnings[1].starts_with("1 line has numbers"), "{:?}", file.warnings);
     }
 
     #[test]

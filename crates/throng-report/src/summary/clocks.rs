@@ -1,5 +1,6 @@
 //! A latency by two clocks: until the answer arrived, and until the generator read it.
 
+use crate::arrival::better_clock;
 use crate::unanswered::judged;
 use crate::{Histogram, LatencySummary, LatencyTotal};
 
@@ -14,7 +15,7 @@ pub(super) struct Clocks<'a> {
 impl<'a> Clocks<'a> {
     /// Returns the histogram of the better clock.
     fn best(&self) -> &'a Histogram {
-        if self.arrived.is_empty() { self.seen } else { self.arrived }
+        better_clock(self.seen, self.arrived)
     }
 
     pub(super) fn latency_us(&self) -> LatencySummary {

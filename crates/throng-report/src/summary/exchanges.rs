@@ -42,11 +42,7 @@ impl ExchangeFold {
                 let event = ErrorTimes { first_ms: *at_ms, last_ms: *at_ms };
                 // A file of an older version has no times.
                 let times = self.times.get(kind).copied().unwrap_or(event);
-                ExchangeSummary {
-                    exchange: exchange.clone(),
-                    first_ms: times.first_ms,
-                    last_ms: times.last_ms,
-                }
+                ExchangeSummary { exchange: exchange.clone(), times }
             })
             .collect();
         let count = |kind: &str| errors.get(kind) + connects.get(kind);
@@ -82,7 +78,7 @@ mod tests {
         let shown = fold.summary(&errors, &Tally::default());
         let times: Vec<_> = shown
             .iter()
-            .map(|shown| (shown.exchange.kind.as_str(), shown.first_ms, shown.last_ms))
+            .map(|shown| (shown.exchange.kind.as_str(), shown.times.first_ms, shown.times.last_ms))
             .collect();
         // A file without times has that of the event.
         assert_eq!(times, [("often", 120, 1_900), ("rare", 900, 900)]);

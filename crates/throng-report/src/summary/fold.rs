@@ -8,10 +8,10 @@ use super::clocks::Clocks;
 use super::exchanges::ExchangeFold;
 use super::foreign::ForeignFold;
 use super::growth::GrowthFold;
-use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
+use super::interval_growths::IntervalGrowths;
+use super::rates::{IntervalGrowth, MachineCpu, cores_used, cost, rate_mean, rate_most};
 use super::server::ServerFold;
 use super::step_summary::StepFolds;
-use super::steps::Steps;
 use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, GeneratorSummary, HeartbeatSummary,
     HttpSummary, JoinSummary, MachineSummary, MessageSummary, PushSummary, RunSummary, SCHEMA,
@@ -28,7 +28,7 @@ pub struct SummaryFold {
     run: RunSummary,
     ceiling: Option<Ceiling>,
     growth: GrowthFold,
-    steps: Steps,
+    growths: IntervalGrowths,
     named: StepFolds,
     load: LoadFold,
     server: Option<ServerFold>,
@@ -66,14 +66,14 @@ impl SummaryFold {
 
     /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
-        let step = self.growth.add(interval);
+        let growth = self.growth.add(interval);
         if let Some(load) = &interval.load {
-            self.load.add(load, interval.at_ms, step.span_ms);
-            self.named.add(load, step.grown_us);
+            self.load.add(load, interval.at_ms, growth.span_ms);
+            self.named.add(load, growth.grown_us);
             self.exchanges.add_load(load);
         }
         if self.load.last.paused {
-            self.paused_ms = self.paused_ms.saturating_add(step.span_ms);
+            self.paused_ms = self.paused_ms.saturating_add(growth.span_ms);
         }
         if let Some(server) = &interval.server {
             match &mut self.server {
@@ -93,7 +93,7 @@ impl SummaryFold {
                 _ => {}
             }
         }
-        self.steps.add(step);
+        self.growths.add(growth);
     }
 
     /// Returns the summary of a run that is over, or of the run so far. `lines_lost` is the number
@@ -193,8 +193,8 @@ impl SummaryFold {
             turns: self.turns(),
             generator: self.generator(lag_us, lag_grade),
             machine: self.machine(),
-            server: self.server.as_ref().map(|server| server.summary(&self.steps)),
-            foreign_server: self.foreign.costs(&self.steps, |step| self.messages(step)),
+            server: self.server.as_ref().map(|server| server.summary(&self.growths)),
+            foreign_server: self.foreign.costs(&self.growths, |growth| self.messages(growth)),
             classes: last.classes.clone(),
             latencies: self.kinds().chain(step_latencies).collect(),
         }
@@ -280,8 +280,8 @@ impl SummaryFold {
             failed: last.connect_failed.clone(),
             waiting: counters.connects_waiting,
             upgrades_waiting: counters.upgrades_waiting,
-            rate_most: rate_most(&self.steps, |step| step.connects),
-            rate_mean: rate_mean(&self.steps, |step| step.connects),
+            rate_most: rate_most(&self.growths, |growth| growth.connects),
+            rate_mean: rate_mean(&self.growths, |growth| growth.connects),
             latency_us: connect.latency_us(),
             seen_us: connect.seen.into(),
             tcp_latency_us: tcp.latency_us(),
@@ -308,9 +308,9 @@ impl SummaryFold {
             answered: counters.messages_answered,
             failed: counters.messages_failed,
             waiting: counters.messages_waiting,
-            intended_rate: rate_mean(&self.steps, |step| step.turns_intended),
-            rate_most: rate_most(&self.steps, |step| self.plain_messages(step)),
-            rate_mean: rate_mean(&self.steps, |step| self.plain_messages(step)),
+            intended_rate: rate_mean(&self.growths, |growth| growth.turns_intended),
+            rate_most: rate_most(&self.growths, |growth| self.plain_messages(growth)),
+            rate_mean: rate_mean(&self.growths, |growth| self.plain_messages(growth)),
             latency_us: clocks.latency_us(),
             seen_us: message.into(),
             unanswered_us: (&unanswered.message).into(),
@@ -319,7 +319,7 @@ impl SummaryFold {
             out_of_step: counters.answers_out_of_step,
             unasked: counters.messages_unasked,
             received: counters.messages_received,
-            received_rate_most: rate_most(&self.steps, |step| step.received_by_users),
+            received_rate_most: rate_most(&self.growths, |growth| growth.received_by_users),
         }
     }
 
@@ -341,8 +341,8 @@ impl SummaryFold {
             ok: counters.joins_ok,
             failed: counters.joins_failed,
             waiting: counters.joins_waiting,
-            rate_most: rate_most(&self.steps, |step| step.joins),
-            rate_mean: rate_mean(&self.steps, |step| step.joins),
+            rate_most: rate_most(&self.growths, |growth| growth.joins),
+            rate_mean: rate_mean(&self.growths, |growth| growth.joins),
             latency_us: clocks.latency_us(),
             seen_us: clocks.seen.into(),
             unanswered_us: (&self.load.unanswered.join).into(),
@@ -358,8 +358,8 @@ impl SummaryFold {
             ok: counters.pushes_ok,
             failed: counters.pushes_failed,
             waiting: counters.pushes_waiting,
-            rate_most: rate_most(&self.steps, |step| step.pushes),
-            rate_mean: rate_mean(&self.steps, |step| step.pushes),
+            rate_most: rate_most(&self.growths, |growth| growth.pushes),
+            rate_mean: rate_mean(&self.growths, |growth| growth.pushes),
             latency_us: clocks.latency_us(),
             seen_us: clocks.seen.into(),
             unanswered_us: (&self.load.unanswered.push).into(),
@@ -371,7 +371,7 @@ impl SummaryFold {
         let LoadFold { last, http, arrival, unanswered, .. } = &self.load;
         let clocks = self.clocks(http, &arrival.http);
         let rates =
-            [rate_most(&self.steps, |step| step.http), rate_mean(&self.steps, |step| step.http)];
+            [rate_most(&self.growths, |one| one.http), rate_mean(&self.growths, |one| one.http)];
         HttpSummary::of(&last.counters, &clocks, &unanswered.http, rates)
     }
 
@@ -399,18 +399,18 @@ impl SummaryFold {
     }
 
     fn generator(&self, lag_us: LatencySummary, lag_grade: Grade) -> GeneratorSummary {
-        let cpu = Step::load_cpu;
+        let cpu = IntervalGrowth::load_cpu;
         let (by_kernel, timed) = self.load.arrival.by_kernel();
         GeneratorSummary {
-            cpu_us_per_connect: cost(&self.steps, |step| step.connects, cpu),
-            cpu_us_per_message: cost(&self.steps, |step| self.messages(step), cpu),
+            cpu_us_per_connect: cost(&self.growths, |growth| growth.connects, cpu),
+            cpu_us_per_message: cost(&self.growths, |growth| self.messages(growth), cpu),
             rss_bytes_per_user: self.load.memory.bytes_each(),
             lag_us,
             lag_most_at_s: self.load.lag_most_at_ms.map(|ms| ms as f64 / 1000.0),
             lag_grade,
             by_kernels_clock: ratio(by_kernel, timed),
             cores: self.load.last.cores,
-            cpu_cores_used: cores_used(&self.steps, cpu),
+            cpu_cores_used: cores_used(&self.growths, cpu),
             ceiling_share: self.ceiling_share(),
         }
     }
@@ -419,12 +419,12 @@ impl SummaryFold {
     /// ceiling was measured or nothing was done.
     fn ceiling_share(&self) -> Option<f64> {
         let ceiling = self.ceiling.as_ref()?;
-        let total = |of: &dyn Fn(&Step) -> u64| {
-            self.steps.iter().fold(0_u64, |sum, step| sum.saturating_add(of(step)))
+        let total = |of: &dyn Fn(&IntervalGrowth) -> u64| {
+            self.growths.iter().fold(0_u64, |sum, growth| sum.saturating_add(of(growth)))
         };
-        let requested = total(&|step| self.messages(step).saturating_add(step.joins))
+        let requested = total(&|growth| self.messages(growth).saturating_add(growth.joins))
             .saturating_add(self.load.last.counters.heartbeats_answered);
-        let received = total(&|step| step.received_by_users);
+        let received = total(&|growth| growth.received_by_users);
         if received > UNREQUESTED_LEAST && received / UNREQUESTED_TIMES > requested {
             // Unrequested messages take CPU time too, and the calibration did not measure their
             // maximum.
@@ -433,37 +433,38 @@ impl SummaryFold {
         let each_us = |per_s: Option<f64>| per_s.filter(|n| *n > 0.0).map_or(0.0, |n| 1e6 / n);
         let (connect_us, message_us) =
             (each_us(ceiling.connects_per_s), each_us(ceiling.messages_per_s));
-        let taken_us = |step: &Step| {
-            step.connects as f64 * connect_us + self.messages(step) as f64 * message_us
+        let taken_us = |growth: &IntervalGrowth| {
+            growth.connects as f64 * connect_us + self.messages(growth) as f64 * message_us
         };
-        rate_most(&self.steps, |step| taken_us(step).round() as u64).map(|us_per_s| us_per_s / 1e6)
+        rate_most(&self.growths, |growth| taken_us(growth).round() as u64)
+            .map(|us_per_s| us_per_s / 1e6)
     }
 
     fn machine(&self) -> MachineSummary {
         let Some(last) = self.growth.machine() else { return MachineSummary::default() };
         let MachineCpu { busy_us, idle_us, stolen_us } =
-            MachineCpu::of(&self.steps).unwrap_or_default();
-        let cpu = Step::machine_busy;
+            MachineCpu::of(&self.growths).unwrap_or_default();
+        let cpu = IntervalGrowth::machine_busy;
         let all_us = busy_us.saturating_add(idle_us).saturating_add(stolen_us);
         MachineSummary {
             cpus: last.cpus,
             cpu_busy_share: ratio(busy_us, all_us),
             cpu_stolen_share: ratio(stolen_us, all_us),
-            cpu_us_per_connect: cost(&self.steps, |step| step.connects, cpu),
-            cpu_us_per_message: cost(&self.steps, |step| self.messages(step), cpu),
+            cpu_us_per_connect: cost(&self.growths, |growth| growth.connects, cpu),
+            cpu_us_per_message: cost(&self.growths, |growth| self.messages(growth), cpu),
         }
     }
 
     /// Returns the answers, or the sends in a run without an answer; and the pushes.
-    fn messages(&self, step: &Step) -> u64 {
-        step.pushes.saturating_add(step.http).saturating_add(self.plain_messages(step))
+    fn messages(&self, growth: &IntervalGrowth) -> u64 {
+        growth.pushes.saturating_add(growth.http).saturating_add(self.plain_messages(growth))
     }
 
     /// Returns the answers, or the sends in a run without an answer.
-    fn plain_messages(&self, step: &Step) -> u64 {
+    fn plain_messages(&self, growth: &IntervalGrowth) -> u64 {
         match self.load.last.counters.messages_answered {
-            0 => step.sent,
-            _ => step.answered,
+            0 => growth.sent,
+            _ => growth.answered,
         }
     }
 }

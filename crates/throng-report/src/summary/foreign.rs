@@ -2,7 +2,7 @@
 
 use super::growth::of_server;
 use super::memory::MemoryFold;
-use super::rates::{Step, cores_used, cost};
+use super::rates::{IntervalGrowth, cores_used, cost};
 use crate::{Interval, ProcessMetric, ProcessUse};
 
 /// The resources that a server used.
@@ -43,15 +43,15 @@ impl ForeignFold {
     /// Returns the costs, or `None` if nothing of the process is known.
     pub(super) fn costs(
         &self,
-        steps: &[Step],
-        messages: impl Fn(&Step) -> u64,
+        growths: &[IntervalGrowth],
+        messages: impl Fn(&IntervalGrowth) -> u64,
     ) -> Option<ServerCosts> {
-        let cpu = |step: &Step| step.foreign_cpu;
+        let cpu = |growth: &IntervalGrowth| growth.foreign_cpu;
         self.is_known.then(|| ServerCosts {
-            cpu_us_per_connection: cost(steps, |step| step.connects, cpu),
-            cpu_us_per_message: cost(steps, messages, cpu),
+            cpu_us_per_connection: cost(growths, |growth| growth.connects, cpu),
+            cpu_us_per_message: cost(growths, messages, cpu),
             rss_bytes_per_connection: self.memory.bytes_each(),
-            cpu_cores_used: cores_used(steps, cpu),
+            cpu_cores_used: cores_used(growths, cpu),
         })
     }
 }

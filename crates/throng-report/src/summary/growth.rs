@@ -1,6 +1,6 @@
 //! The growth of all counters from one interval to the next.
 
-use super::rates::{Cpu, MachineCpu, Step};
+use super::rates::{Cpu, IntervalGrowth, MachineCpu};
 use crate::{
     Interval, LoadCounters, LoadInterval, MachineUse, ProcessMetric, ServerCounters, ServerSnapshot,
 };
@@ -33,24 +33,24 @@ struct ServerTotals {
 
 impl GrowthFold {
     /// Returns the work of the next interval.
-    pub(crate) fn add(&mut self, interval: &Interval) -> Step {
+    pub(crate) fn add(&mut self, interval: &Interval) -> IntervalGrowth {
         let gap_ms = interval.at_ms.saturating_sub(self.end_ms);
         let span_ms = interval.span_ms.max(gap_ms);
         self.end_ms = self.end_ms.max(interval.at_ms);
         let grown_us = span_ms.saturating_mul(1_000);
-        let mut step = Step { span_ms, grown_us, ..Step::default() };
+        let mut growth = IntervalGrowth { span_ms, grown_us, ..IntervalGrowth::default() };
         if let Some(load) = &interval.load {
             if load.grown_us > 0 {
                 // The values of missing lines are not included.
                 let missing_us = (span_ms - interval.span_ms).saturating_mul(1_000);
-                step.grown_us = load.grown_us.saturating_add(missing_us);
+                growth.grown_us = load.grown_us.saturating_add(missing_us);
             }
-            self.add_load(load, &mut step);
+            self.add_load(load, &mut growth);
         }
-        step.leaving = self.leaving;
+        growth.leaving = self.leaving;
         if let Some(machine) = &interval.machine {
             let last = self.machine.as_ref().filter(|last| span_ms > 0 && *last != machine);
-            step.machine_cpu = last.map(|last| MachineCpu {
+            growth.machine_cpu = last.map(|last| MachineCpu {
                 busy_us: machine.cpu_busy_us.saturating_sub(last.cpu_busy_us),
                 idle_us: machine.cpu_idle_us.saturating_sub(last.cpu_idle_us),
                 stolen_us: machine.cpu_stolen_us.saturating_sub(last.cpu_stolen_us),
@@ -58,10 +58,10 @@ impl GrowthFold {
             self.machine = Some(machine.clone());
         }
         if let Some(server) = &interval.server {
-            self.add_server(interval.at_ms, server, &mut step);
+            self.add_server(interval.at_ms, server, &mut growth);
         }
-        step.foreign_cpu = self.foreign_cpu(interval);
-        step
+        growth.foreign_cpu = self.foreign_cpu(interval);
+        growth
     }
 
     /// Returns the end of the last interval.
@@ -74,33 +74,33 @@ impl GrowthFold {
         self.machine.as_ref()
     }
 
-    fn add_load(&mut self, load: &LoadInterval, step: &mut Step) {
+    fn add_load(&mut self, load: &LoadInterval, growth: &mut IntervalGrowth) {
         let grown = load.counters.since(&self.load);
-        step.connects = grown.connects_ok;
-        step.sent = grown.messages_sent;
-        step.answered = grown.messages_answered;
-        step.joins = grown.joins_ok;
-        step.pushes = grown.pushes_ok;
-        step.http = grown.http_ok;
-        step.received_by_users = grown.messages_received;
-        step.turns_intended = grown.turns_intended;
+        growth.connects = grown.connects_ok;
+        growth.sent = grown.messages_sent;
+        growth.answered = grown.messages_answered;
+        growth.joins = grown.joins_ok;
+        growth.pushes = grown.pushes_ok;
+        growth.http = grown.http_ok;
+        growth.received_by_users = grown.messages_received;
+        growth.turns_intended = grown.turns_intended;
         let messages = grown.messages_sent.max(grown.messages_expected);
         let requests = [grown.joins_started, grown.pushes_sent, grown.http_started, messages];
-        step.attempts = requests
+        growth.attempts = requests
             .into_iter()
             .chain([grown.connects_failed])
             .fold(grown.connects_ok, u64::saturating_add);
         let errors = load.errors.total().saturating_add(load.counters.connects_failed);
-        step.errors = errors.saturating_sub(self.errors);
+        growth.errors = errors.saturating_sub(self.errors);
         // The process lives as long as the run: its use before the first line does not matter.
         let cpu_us = load.process.cpu_us();
-        step.load_cpu_us = (load.process.pid != 0 && step.span_ms > 0)
+        growth.load_cpu_us = (load.process.pid != 0 && growth.span_ms > 0)
             .then(|| cpu_us.saturating_sub(self.load_cpu_us));
         self.load = load.counters.clone();
         (self.load_cpu_us, self.errors, self.leaving) = (cpu_us, errors, load.is_leaving());
     }
 
-    fn add_server(&mut self, at_ms: u64, server: &ServerSnapshot, step: &mut Step) {
+    fn add_server(&mut self, at_ms: u64, server: &ServerSnapshot, growth: &mut IntervalGrowth) {
         let (pid, cpu_us) = (server.process.pid, server.process.cpu_us());
         let now = ServerTotals { at_ms, pid, counters: server.counters.clone(), cpu_us };
         let Some(last) = self.server.replace(now) else { return };
@@ -108,10 +108,10 @@ impl GrowthFold {
         // The counters of a process that starts within the run begin at zero.
         let last = if last.pid == pid { last } else { ServerTotals::default() };
         let grown = server.counters.since(&last.counters);
-        step.accepted = grown.accepted;
-        step.received = grown.messages_received;
+        growth.accepted = grown.accepted;
+        growth.received = grown.messages_received;
         let us = cpu_us.saturating_sub(last.cpu_us);
-        step.server_cpu = (span_ms > 0).then_some(Cpu { span_ms, us });
+        growth.server_cpu = (span_ms > 0).then_some(Cpu { span_ms, us });
     }
 
     fn foreign_cpu(&mut self, interval: &Interval) -> Option<Cpu> {

@@ -1,8 +1,8 @@
-//! Rates and costs from the work of each interval.
+//! Rates and costs from the growth of the counters in each interval.
 
-/// The work of one interval, as growth of counters.
+/// The growth of the counters in an interval, or in several that follow each other.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Step {
+pub(crate) struct IntervalGrowth {
     pub span_ms: u64,
     /// The time in which the generator's counters grew.
     pub grown_us: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Cpu {
     pub us: u64,
 }
 
-impl Step {
+impl IntervalGrowth {
     pub(super) fn load_cpu(&self) -> Option<Cpu> {
         self.load_cpu_us.map(|us| Cpu { span_ms: self.span_ms, us })
     }
@@ -107,9 +107,9 @@ pub(crate) struct MachineCpu {
 
 impl MachineCpu {
     /// Sums the part of the run that is [`measured`]; `None` if it has no data.
-    pub(super) fn of(steps: &[Step]) -> Option<Self> {
-        let known = measured(steps, |step| u64::from(step.machine_cpu.is_some()));
-        known.iter().filter_map(|step| step.machine_cpu).reduce(Self::plus)
+    pub(super) fn of(growths: &[IntervalGrowth]) -> Option<Self> {
+        let known = measured(growths, |growth| u64::from(growth.machine_cpu.is_some()));
+        known.iter().filter_map(|growth| growth.machine_cpu).reduce(Self::plus)
     }
 
     fn plus(self, other: Self) -> Self {
@@ -124,13 +124,13 @@ impl MachineCpu {
 /// Returns the intervals before all users began to leave. The interval in which that began is part
 /// of both: it counts only if there was none of `n` before it, as in a run that ended within its
 /// first second.
-fn measured(steps: &[Step], n: impl Fn(&Step) -> u64) -> &[Step] {
-    let leaving_from = steps.iter().position(|step| step.leaving).unwrap_or(steps.len());
-    let before = &steps[..leaving_from];
-    if before.iter().any(|step| n(step) > 0) {
+fn measured(growths: &[IntervalGrowth], n: impl Fn(&IntervalGrowth) -> u64) -> &[IntervalGrowth] {
+    let leaving_from = growths.iter().position(|growth| growth.leaving).unwrap_or(growths.len());
+    let before = &growths[..leaving_from];
+    if before.iter().any(|growth| n(growth) > 0) {
         before
     } else {
-        &steps[..steps.len().min(leaving_from + 1)]
+        &growths[..growths.len().min(leaving_from + 1)]
     }
 }
 
@@ -139,17 +139,20 @@ fn measured(steps: &[Step], n: impl Fn(&Step) -> u64) -> &[Step] {
 ///
 /// The time of an interval is the time in which its counters grew, not the time between two lines:
 /// otherwise the best of many stretches would be one that was longer than it says.
-pub(super) fn rate_most(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64> {
-    let steps = measured(steps, &n);
+pub(super) fn rate_most(
+    growths: &[IntervalGrowth],
+    n: impl Fn(&IntervalGrowth) -> u64,
+) -> Option<f64> {
+    let growths = measured(growths, &n);
     // A sum of any numbers that a file may hold fits.
     let (mut count, mut span_us, mut first) = (0_u128, 0_u128, 0);
     let mut best: Option<f64> = None;
-    for step in steps {
-        count += u128::from(n(step));
-        span_us += u128::from(step.grown_us);
-        while span_us - u128::from(steps[first].grown_us) >= STRETCH_US {
-            span_us -= u128::from(steps[first].grown_us);
-            count -= u128::from(n(&steps[first]));
+    for growth in growths {
+        count += u128::from(n(growth));
+        span_us += u128::from(growth.grown_us);
+        while span_us - u128::from(growths[first].grown_us) >= STRETCH_US {
+            span_us -= u128::from(growths[first].grown_us);
+            count -= u128::from(n(&growths[first]));
             first += 1;
         }
         if span_us >= STRETCH_US {
@@ -163,19 +166,22 @@ pub(super) fn rate_most(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64>
 
 /// Returns the rate from the first to the last interval in which `n` grew. The run, and not the
 /// clock, begins and ends these two intervals, so they are left out if as many others remain.
-pub(super) fn rate_mean(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64> {
-    let steps = measured(steps, &n);
-    let first = steps.iter().position(|step| n(step) > 0)?;
-    let last = steps.iter().rposition(|step| n(step) > 0)?;
-    let mut during = &steps[first..=last];
+pub(super) fn rate_mean(
+    growths: &[IntervalGrowth],
+    n: impl Fn(&IntervalGrowth) -> u64,
+) -> Option<f64> {
+    let growths = measured(growths, &n);
+    let first = growths.iter().position(|growth| n(growth) > 0)?;
+    let last = growths.iter().rposition(|growth| n(growth) > 0)?;
+    let mut during = &growths[first..=last];
     if let [_, whole @ .., _] = during
         && whole.len() >= 2
-        && whole.iter().any(|step| n(step) > 0)
+        && whole.iter().any(|growth| n(growth) > 0)
     {
         during = whole;
     }
-    let span_us: u128 = during.iter().map(|step| u128::from(step.grown_us)).sum();
-    let count = during.iter().map(|step| u128::from(n(step))).sum();
+    let span_us: u128 = during.iter().map(|growth| u128::from(growth.grown_us)).sum();
+    let count = during.iter().map(|growth| u128::from(n(growth))).sum();
     (span_us > 0).then(|| per_second(count, span_us))
 }
 
@@ -238,12 +244,12 @@ impl MeanRate {
 
 /// Returns the CPU microseconds per unit of `n`, over the busy intervals.
 pub(super) fn cost(
-    steps: &[Step],
-    n: impl Fn(&Step) -> u64,
-    cpu: impl Fn(&Step) -> Option<Cpu>,
+    growths: &[IntervalGrowth],
+    n: impl Fn(&IntervalGrowth) -> u64,
+    cpu: impl Fn(&IntervalGrowth) -> Option<Cpu>,
 ) -> Option<f64> {
-    let steps = measured(steps, &n);
-    let known = || steps.iter().filter_map(|step| Some((n(step), cpu(step)?)));
+    let growths = measured(growths, &n);
+    let known = || growths.iter().filter_map(|growth| Some((n(growth), cpu(growth)?)));
     let rate = |n: u64, cpu: Cpu| per_second(n.into(), u128::from(cpu.span_ms.max(1)) * 1_000);
     let most = known().map(|(n, cpu)| rate(n, cpu)).fold(0.0, f64::max);
     let busy = known().filter(|(n, cpu)| *n > 0 && rate(*n, *cpu) >= most / BUSY);
@@ -254,9 +260,12 @@ pub(super) fn cost(
 }
 
 /// Returns the CPUs kept busy on average, over the intervals with data.
-pub(super) fn cores_used(steps: &[Step], cpu: impl Fn(&Step) -> Option<Cpu>) -> Option<f64> {
-    let steps = measured(steps, |step| u64::from(cpu(step).is_some()));
-    let known = steps.iter().filter_map(cpu);
+pub(super) fn cores_used(
+    growths: &[IntervalGrowth],
+    cpu: impl Fn(&IntervalGrowth) -> Option<Cpu>,
+) -> Option<f64> {
+    let growths = measured(growths, |growth| u64::from(cpu(growth).is_some()));
+    let known = growths.iter().filter_map(cpu);
     let (span_ms, cpu_us) = known.fold((0_u128, 0_u128), |sum, cpu| {
         (sum.0 + u128::from(cpu.span_ms), sum.1 + u128::from(cpu.us))
     });
@@ -276,38 +285,42 @@ const BUSY: f64 = 10.0;
 mod tests {
     use super::*;
 
-    fn steps(done: &[(u64, u64, u64)]) -> Vec<Step> {
-        let step = |&(span_ms, connects, cpu_us): &(u64, u64, u64)| Step {
+    fn growths(done: &[(u64, u64, u64)]) -> Vec<IntervalGrowth> {
+        let growth = |&(span_ms, connects, cpu_us): &(u64, u64, u64)| IntervalGrowth {
             span_ms,
             grown_us: span_ms * 1_000,
             connects,
             load_cpu_us: Some(cpu_us),
-            ..Step::default()
+            ..IntervalGrowth::default()
         };
-        done.iter().map(step).collect()
+        done.iter().map(growth).collect()
     }
 
     #[test]
     fn the_mean_rate_of_a_steady_run_is_its_rate_though_it_begins_and_ends_in_mid_interval() {
-        let step = |connects| Step { grown_us: 1_000_000, connects, ..Step::default() };
-        let steps = [step(950), step(1_000), step(1_000), step(50)];
-        assert_eq!(rate_mean(&steps, |step| step.connects), Some(1_000.0));
-        assert_eq!(rate_mean(&steps[..2], |step| step.connects), Some(975.0));
+        let growth = |connects| IntervalGrowth {
+            grown_us: 1_000_000,
+            connects,
+            ..IntervalGrowth::default()
+        };
+        let growths = [growth(950), growth(1_000), growth(1_000), growth(50)];
+        assert_eq!(rate_mean(&growths, |growth| growth.connects), Some(1_000.0));
+        assert_eq!(rate_mean(&growths[..2], |growth| growth.connects), Some(975.0));
     }
 
     #[test]
     fn the_mean_rate_is_the_same_where_intervals_are_not_kept() {
         let of = |done: &[(u64, bool)]| {
-            let step = |&(connects, leaving): &(u64, bool)| Step {
+            let growth = |&(connects, leaving): &(u64, bool)| IntervalGrowth {
                 grown_us: 1_000_000,
                 connects,
                 leaving,
-                ..Step::default()
+                ..IntervalGrowth::default()
             };
-            let steps: Vec<Step> = done.iter().map(step).collect();
+            let growths: Vec<IntervalGrowth> = done.iter().map(growth).collect();
             let mut rate = MeanRate::default();
             done.iter().for_each(|(n, leaving)| rate.add(*n, 1_000_000, *leaving));
-            let mean = rate_mean(&steps, |step| step.connects);
+            let mean = rate_mean(&growths, |growth| growth.connects);
             assert_eq!(rate.per_second(), mean, "{done:?}");
             mean
         };
@@ -323,7 +336,7 @@ mod tests {
 
     #[test]
     fn the_best_second_is_found_in_intervals_of_any_length() {
-        let most = |done: &[(u64, u64, u64)]| rate_most(&steps(done), |s| s.connects);
+        let most = |done: &[(u64, u64, u64)]| rate_most(&growths(done), |s| s.connects);
         assert_eq!(most(&[(1000, 5, 0), (1000, 9, 0), (1000, 7, 0)]), Some(9.0));
         let short: Vec<_> = (0..8).map(|i| (250, if i < 4 { 1 } else { 2 }, 0)).collect();
         assert_eq!(most(&short), Some(8.0));
@@ -334,72 +347,72 @@ mod tests {
 
     #[test]
     fn a_second_that_was_collected_late_is_no_record() {
-        let late = |grown_us: u64| Step {
+        let late = |grown_us: u64| IntervalGrowth {
             span_ms: 1_000,
             grown_us,
             connects: grown_us / 1_000,
-            ..Step::default()
+            ..IntervalGrowth::default()
         };
-        let steps = [late(1_000_000), late(1_050_000), late(960_000), late(1_500_000)];
-        assert_eq!(rate_most(&steps, |step| step.connects), Some(1_000.0));
-        assert_eq!(rate_mean(&steps, |step| step.connects), Some(1_000.0));
+        let growths = [late(1_000_000), late(1_050_000), late(960_000), late(1_500_000)];
+        assert_eq!(rate_most(&growths, |growth| growth.connects), Some(1_000.0));
+        assert_eq!(rate_mean(&growths, |growth| growth.connects), Some(1_000.0));
     }
 
     #[test]
     fn the_mean_rate_leaves_out_the_quiet_before_and_after() {
         let done = [(1000, 0, 0), (1000, 10, 0), (1000, 0, 0), (1000, 20, 0), (60_000, 0, 0)];
-        assert_eq!(rate_mean(&steps(&done), |s| s.connects), Some(10.0));
+        assert_eq!(rate_mean(&growths(&done), |s| s.connects), Some(10.0));
     }
 
     #[test]
     fn cost_is_that_of_the_busy_intervals() {
         let done = [(1000, 100, 2000), (20_000, 2000, 40_000), (1000, 1, 900_000), (1000, 0, 5)];
-        assert_eq!(cost(&steps(&done), |s| s.connects, Step::load_cpu), Some(20.0));
-        assert_eq!(cost(&steps(&done), |s| s.answered, Step::load_cpu), None);
-        assert_eq!(cost(&steps(&done), |s| s.connects, |s| s.server_cpu), None);
+        assert_eq!(cost(&growths(&done), |s| s.connects, IntervalGrowth::load_cpu), Some(20.0));
+        assert_eq!(cost(&growths(&done), |s| s.answered, IntervalGrowth::load_cpu), None);
+        assert_eq!(cost(&growths(&done), |s| s.connects, |s| s.server_cpu), None);
     }
 
     #[test]
     fn leaving_is_no_drop_in_rate_no_record_and_no_cost() {
-        let mut run = steps(&[(1000, 10, 200), (1000, 10, 200), (1000, 9, 900), (1000, 90, 900)]);
+        let mut run = growths(&[(1000, 10, 200), (1000, 10, 200), (1000, 9, 900), (1000, 90, 900)]);
         run[2].leaving = true;
         run[3].leaving = true;
         assert_eq!(rate_mean(&run, |s| s.connects), Some(10.0));
         assert_eq!(rate_most(&run, |s| s.connects), Some(10.0));
-        assert_eq!(cost(&run, |s| s.connects, Step::load_cpu), Some(20.0));
-        assert_eq!(cores_used(&run, Step::load_cpu), Some(0.0002));
+        assert_eq!(cost(&run, |s| s.connects, IntervalGrowth::load_cpu), Some(20.0));
+        assert_eq!(cores_used(&run, IntervalGrowth::load_cpu), Some(0.0002));
     }
 
     #[test]
     fn a_run_that_is_over_within_a_second_has_the_rates_of_that_second() {
-        let mut run = steps(&[(0, 0, 0), (1000, 8, 160), (1000, 50, 160)]);
+        let mut run = growths(&[(0, 0, 0), (1000, 8, 160), (1000, 50, 160)]);
         run[0].load_cpu_us = None;
         run[1].leaving = true;
         run[2].leaving = true;
         assert_eq!(rate_mean(&run, |s| s.connects), Some(8.0));
         assert_eq!(rate_most(&run, |s| s.connects), Some(8.0));
-        assert_eq!(cost(&run, |s| s.connects, Step::load_cpu), Some(20.0));
-        assert_eq!(cores_used(&run, Step::load_cpu), Some(0.00016));
+        assert_eq!(cost(&run, |s| s.connects, IntervalGrowth::load_cpu), Some(20.0));
+        assert_eq!(cores_used(&run, IntervalGrowth::load_cpu), Some(0.00016));
     }
 
     #[test]
     fn cores_used_is_cpu_time_over_wall_time() {
         let done = [(1000, 0, 1_500_000), (3000, 0, 500_000)];
-        assert_eq!(cores_used(&steps(&done), Step::load_cpu), Some(0.5));
+        assert_eq!(cores_used(&growths(&done), IntervalGrowth::load_cpu), Some(0.5));
     }
 
     #[test]
     fn a_server_that_reports_now_and_then_used_its_cpu_over_all_the_time_between() {
         let reported = |n: u64| Cpu { span_ms: 5_000, us: 10_000_000 * n };
-        let all: Vec<Step> = (1..=10)
-            .map(|second| Step {
+        let all: Vec<IntervalGrowth> = (1..=10)
+            .map(|second| IntervalGrowth {
                 span_ms: 1_000,
                 accepted: if second % 5 == 0 { 50_000 } else { 0 },
                 server_cpu: (second % 5 == 0).then(|| reported(1)),
-                ..Step::default()
+                ..IntervalGrowth::default()
             })
             .collect();
-        assert_eq!(cores_used(&all, |step| step.server_cpu), Some(2.0));
-        assert_eq!(cost(&all, |step| step.accepted, |step| step.server_cpu), Some(200.0));
+        assert_eq!(cores_used(&all, |growth| growth.server_cpu), Some(2.0));
+        assert_eq!(cost(&all, |growth| growth.accepted, |growth| growth.server_cpu), Some(200.0));
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::memory::MemoryFold;
-use super::rates::{Step, cores_used, cost};
+use super::rates::{IntervalGrowth, cores_used, cost};
 use crate::{Merge, ServerCounters, ServerSnapshot, Tally};
 
 /// The server's counters, and the resources that it used.
@@ -91,8 +91,8 @@ impl ServerFold {
         errors
     }
 
-    pub(super) fn summary(&self, steps: &[Step]) -> ServerSummary {
-        let cpu = |step: &Step| step.server_cpu;
+    pub(super) fn summary(&self, growths: &[IntervalGrowth]) -> ServerSummary {
+        let cpu = |growth: &IntervalGrowth| growth.server_cpu;
         ServerSummary {
             accept: self.last.accept.clone(),
             handler: self.last.handler.clone(),
@@ -100,10 +100,10 @@ impl ServerFold {
             counters: self.counters(),
             open_most: self.memory.count_most,
             accept_errors: self.accept_errors(),
-            cpu_us_per_connection: cost(steps, |step| step.accepted, cpu),
-            cpu_us_per_message: cost(steps, |step| step.received, cpu),
+            cpu_us_per_connection: cost(growths, |growth| growth.accepted, cpu),
+            cpu_us_per_message: cost(growths, |growth| growth.received, cpu),
             rss_bytes_per_connection: self.memory.bytes_each(),
-            cpu_cores_used: cores_used(steps, cpu),
+            cpu_cores_used: cores_used(growths, cpu),
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The names that a threshold may begin with, and their units.
 
+use std::ops::Range;
+
+use super::ThresholdError;
 use super::error_kinds::ERROR_KINDS;
+use super::mistake::NameMistake;
 use super::statistic::{Statistic, USUAL};
 use super::step_metric::{StepFigure, divide};
 use super::unit::Unit;
@@ -207,6 +211,16 @@ fn is_close_code(kind: &str) -> bool {
     let code = kind.strip_prefix("ws_close_");
     code.is_some_and(|code| {
         code == "none" || (code.len() == 4 && code.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
+/// Returns the metric `name`. `span` is the place of the name in the text that the error points at.
+pub(super) fn of_name(name: &str, span: &Range<usize>) -> Result<Metric, ThresholdError> {
+    Metric::named(name).ok_or_else(|| {
+        let latencies = LATENCIES.each_ref().map(|latency| latency.name);
+        let NameMistake { problem, expected, suggestion } =
+            NameMistake::of(name, &names(), &latencies);
+        ThresholdError { span: span.clone(), problem, expected: expected.to_owned(), suggestion }
     })
 }
 

@@ -21,7 +21,8 @@ pub(super) struct RunDisplays {
 impl RunDisplays {
     /// Begins the run of a scenario.
     pub(super) fn begin(&self, scenario: &str, plan: &RunPlan) {
-        self.page.begin("", || RunContent::new(plan.header.clone(), plan.thresholds.clone()));
+        self.page
+            .begin("", || RunContent::new(plan.header.clone(), plan.scenario.thresholds.clone()));
         self.progress.keep(self.page.link().as_deref());
         if let Some(served) = &self.metrics {
             served.metrics.begin(&plan.target.to_string(), scenario);

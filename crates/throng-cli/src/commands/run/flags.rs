@@ -35,8 +35,9 @@ pub(crate) struct Run {
     /// Write no run file
     #[arg(long, conflicts_with = "record")]
     pub(super) no_record: bool,
-    /// Write a report when the run is over; its extension says the format: .html, .json, .csv, .md,
-    /// .xml or .txt; repeatable [default FILE: the run file's name with .html]
+    /// Write a report when the run is over; its extension says the format: .html, .htm, .json,
+    /// .csv, .md, .markdown, .xml or .txt; repeatable [default FILE: the run file's name with
+    /// .html]
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "",
         value_parser = ReportPlace::parse, conflicts_with = "no_record")]
     pub(super) report: Vec<ReportPlace>,
@@ -89,6 +90,9 @@ pub(crate) struct Run {
     pub(super) no_tui: bool,
     #[command(flatten)]
     pub(super) trace: TraceFlags,
+    /// Print mistakes of the scenario for GitHub Actions, too, which shows them beside their lines
+    #[arg(long)]
+    pub(super) annotations: bool,
     /// Show the plan and its requirements, and connect to nothing
     #[arg(long)]
     pub(super) dry_run: bool,

@@ -6,19 +6,21 @@ use throng_doctor::preflight::Preflight;
 use throng_lab::header::run_header;
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Diagnostics, Reach, Scenario, Target};
-use throng_report::Threshold;
+use throng_report::export::annotation;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
 use super::flags::Run;
-use super::{permission, preflight, sources};
-use crate::{Failure, output};
+use super::{outputs, preflight, sources};
+use crate::{Failure, output, permission};
 
 /// Everything that is decided before the first connect.
 #[derive(Debug)]
 pub(super) struct RunPlan {
     pub(super) target: Target,
     pub(super) load: LoadPlan,
-    pub(super) thresholds: Vec<Threshold>,
+    pub(super) scenario: Scenario,
+    /// Options from which `load` was made.
+    pub(super) options: LoadOptions,
     pub(super) header: RunHeader,
     /// The check of this machine's limits.
     pub(super) preflight: Preflight,
@@ -28,14 +30,15 @@ impl RunPlan {
     /// Reads the scenario and the machine.
     ///
     /// # Errors
-    /// The scenario has mistakes, the target needs permission, or a limit of this machine is
-    /// insufficient.
+    /// The scenario has mistakes, a flag names a file that the run reads, the target needs
+    /// permission, or a limit of this machine is insufficient.
     pub(super) fn new(typed: &Run) -> Result<Self, Failure> {
         let path = &typed.scenario;
         let source = std::fs::read_to_string(path)
             .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
         let name = path.display().to_string();
-        let scenario = Scenario::parse(&source, &name).map_err(|error| rendered(&error))?;
+        let scenario = Scenario::parse(&source, &name).map_err(|error| typed.mistakes(&error))?;
+        outputs::check(typed, &scenario)?;
         let options = LoadOptions {
             target: typed.target.clone(),
             cores: typed.cores,
@@ -58,7 +61,7 @@ impl RunPlan {
         header.capacity = header
             .capacity
             .map(|capacity| preflight.holds().map_or(capacity, |holds| holds.min(capacity)));
-        Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight })
+        Ok(Self { target, load, scenario, options, header, preflight })
     }
 }
 
@@ -78,6 +81,15 @@ fn check_sources(options: &LoadOptions, targets: &[SocketAddr]) -> Result<(), Fa
     Ok(())
 }
 
-fn rendered(mistakes: &Diagnostics) -> Failure {
-    Failure::rendered(mistakes.render(output::stderr_has_colors()))
+impl Run {
+    /// Returns the failure with all mistakes of the scenario, and prints each as an annotation if
+    /// that is wanted.
+    fn mistakes(&self, mistakes: &Diagnostics) -> Failure {
+        let path = self.scenario.to_string_lossy();
+        for mistake in mistakes.iter().filter(|_| self.annotations) {
+            let text = format!("{}: {}", mistake.title, mistake.label);
+            output::print_error(annotation(&path, mistakes.line_of(mistake), &text));
+        }
+        Failure::rendered(mistakes.render(output::stderr_has_colors()))
+    }
 }

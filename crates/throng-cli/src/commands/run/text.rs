@@ -3,11 +3,13 @@
 use throng_base::units::{show_count, show_duration};
 use throng_load::program::{Broadcast, Probe};
 use throng_report::render::{Align, Table, rate};
+use throng_report::runfile::{RunEnd, RunEndReason};
 use throng_report::{Summary, Tally};
 
 use super::observer::ObservedServer;
 use super::plan::RunPlan;
 use super::{calibrate, preflight};
+use crate::interrupt::By;
 
 /// Returns the first lines of a run.
 pub(super) fn beginning(plan: &RunPlan, server: Option<&ObservedServer>) -> String {
@@ -49,7 +51,7 @@ pub(super) fn plan(plan: &RunPlan) -> String {
     if let Some(probe) = load.program().probe() {
         table.row(["probe".to_owned(), describe_probe(probe)]);
     }
-    for threshold in &plan.thresholds {
+    for threshold in &plan.scenario.thresholds {
         table.row(["threshold", threshold.text()]);
     }
     table.row(["cores".to_owned(), capacity.cores.to_string()]);
@@ -108,7 +110,44 @@ pub(super) fn unreached(summary: &Summary) -> Option<String> {
     Some(format!("no connection to the target was ever established ({failed})\n  {advice}"))
 }
 
+/// Says why the run ended before its plan did, or that a request to end came after the plan.
+/// Nothing of a generator that failed: that is an error.
+pub(super) fn early_end(end: &RunEnd, requested: Option<By>) -> Option<String> {
+    match end.reason {
+        RunEndReason::Failed => None,
+        RunEndReason::Interrupted => {
+            let by = end.detail.as_deref().unwrap_or("a request");
+            Some(format!("interrupted by {by}: the report covers the part that ran"))
+        }
+        RunEndReason::Finished | RunEndReason::TargetLost | RunEndReason::Unknown => {
+            requested.map(|by| format!("{by} arrived after the plan was over"))
+        }
+    }
+}
+
 /// Lists counts by name: `ECONNREFUSED 12, timeout 3`.
 fn by_name(tally: &Tally) -> String {
     tally.0.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_ended_a_run_is_named_as_its_end() {
+        let end = |reason, detail: &str, requested| {
+            let detail = (!detail.is_empty()).then(|| detail.to_owned());
+            early_end(&RunEnd { reason, detail, ..RunEnd::default() }, requested)
+        };
+        let interrupted = "interrupted by throng ctl shutdown: the report covers the part that ran";
+        for requested in [None, Some(By::Sigint)] {
+            let said = end(RunEndReason::Interrupted, "throng ctl shutdown", requested);
+            assert_eq!(said.as_deref(), Some(interrupted));
+            assert_eq!(end(RunEndReason::Failed, "core 1 panicked", requested), None);
+        }
+        let late = end(RunEndReason::Finished, "Ctrl-C", Some(By::Sigint));
+        assert_eq!(late.as_deref(), Some("Ctrl-C arrived after the plan was over"));
+        assert_eq!(end(RunEndReason::Finished, "", None), None);
+    }
 }

@@ -11,6 +11,7 @@ use clap::Args;
 use throng_load::generator::{TraceMessage, TraceOptions};
 
 use crate::Failure;
+use crate::output_place::{self, unwritable};
 
 /// Flags of the trace.
 #[derive(Debug, Args)]
@@ -22,7 +23,7 @@ pub(super) struct TraceFlags {
     /// File for the lines of --trace-user [default: standard error; on a terminal with a live view,
     /// the run file's name with .trace.txt]
     #[arg(long = "trace-file", value_name = "FILE", requires = "users")]
-    file: Option<PathBuf>,
+    pub(super) file: Option<PathBuf>,
 }
 
 /// The thread that writes the lines.
@@ -34,6 +35,11 @@ pub(super) struct TraceWriter {
 }
 
 impl TraceFlags {
+    /// Checks that the file can be written, before the run begins.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.file.as_deref().map_or(Ok(()), output_place::check)
+    }
+
     /// Starts to write. Returns what the generator needs, and `None` if no user is watched.
     /// `is_covered` if a live view covers standard error.
     pub(super) fn start(
@@ -49,9 +55,9 @@ impl TraceFlags {
         let out: Box<dyn Write + Send> = match &file {
             None => Box::new(io::stderr()),
             Some(path) => {
-                let file = File::create(path).map_err(|error| {
-                    Failure::new(format!("cannot write {}: {error}", path.display()))
-                })?;
+                // The run may have made it since the first check.
+                output_place::check(path)?;
+                let file = File::create(path).map_err(|error| unwritable(path, error))?;
                 Box::new(BufWriter::new(file))
             }
         };
@@ -75,7 +81,10 @@ impl Drop for TraceWriter {
 
 /// Writes lines until the last sender is gone, and at most `bytes_max` bytes.
 fn write(lines: &Receiver<TraceMessage>, mut out: impl Write, bytes_max: usize) {
-    let mut written = 0;
+    let end = format!("the trace ends here: it has at most {bytes_max} bytes\n");
+    // The last line has its place from the beginning.
+    let mut left = bytes_max.saturating_sub(end.len());
+    let mut is_full = false;
     loop {
         let message = match lines.recv_timeout(FLUSH_AFTER) {
             Ok(message) => message,
@@ -86,16 +95,14 @@ fn write(lines: &Receiver<TraceMessage>, mut out: impl Write, bytes_max: usize) 
             Err(RecvTimeoutError::Disconnected) => break,
         };
         let TraceMessage::Line { user, text } = message else { continue };
-        if written > bytes_max {
+        if is_full {
             continue;
         }
         let line = format!("user {user:<4} {text}\n");
-        written += line.len();
+        is_full = line.len() > left;
+        left = left.saturating_sub(line.len());
         // A full disk, or a reader that has gone, does not end the run.
-        let _ = out.write_all(line.as_bytes());
-        if written > bytes_max {
-            let _ = writeln!(out, "the trace ends here: it has {bytes_max} bytes");
-        }
+        let _ = out.write_all(if is_full { end.as_bytes() } else { line.as_bytes() });
     }
     let _ = out.flush();
 }
@@ -113,15 +120,20 @@ mod tests {
 
     #[test]
     fn a_trace_has_a_bound_and_says_where_it_ends() {
-        let (sink, lines) = mpsc::sync_channel(10);
-        for text in ["one", "two", "three"] {
-            sink.send(TraceMessage::Line { user: 3, text: text.to_owned() }).unwrap();
-        }
-        sink.send(TraceMessage::Removed { user: 3 }).unwrap();
-        drop(sink);
-        let mut out = Vec::new();
-        write(&lines, &mut out, 20);
-        let text = String::from_utf8(out).unwrap();
-        assert_eq!(text, "user 3    one\nuser 3    two\nthe trace ends here: it has 20 bytes\n");
+        let traced = |bytes_max| {
+            let (sink, lines) = mpsc::sync_channel(10);
+            for text in ["one", "two", "three", "four"] {
+                sink.send(TraceMessage::Line { user: 3, text: text.to_owned() }).unwrap();
+            }
+            sink.send(TraceMessage::Removed { user: 3 }).unwrap();
+            drop(sink);
+            let mut out = Vec::new();
+            write(&lines, &mut out, bytes_max);
+            assert!(out.len() <= bytes_max, "{} of {bytes_max}", out.len());
+            String::from_utf8(out).unwrap()
+        };
+        let two = "user 3    one\nuser 3    two\n";
+        assert_eq!(traced(80), format!("{two}the trace ends here: it has at most 80 bytes\n"));
+        assert_eq!(traced(1_000), format!("{two}user 3    three\nuser 3    four\n"));
     }
 }

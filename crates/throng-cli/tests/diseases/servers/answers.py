@@ -7,8 +7,9 @@ input. Each disease is a function of `DISEASES`: it is awaited before each answe
 import asyncio
 import os
 import sys
-import threading
 import time
+
+from lifetime import end_with_stdin
 
 
 class Server:
@@ -128,14 +129,8 @@ async def main():
     server = Server(disease)
     listener = await asyncio.start_server(server.serve, "127.0.0.1", port, backlog=1024)
     print(listener.sockets[0].getsockname()[1], flush=True)
-    threading.Thread(target=end_with_stdin, daemon=True).start()
+    end_with_stdin()
     await listener.serve_forever()
-
-
-def end_with_stdin():
-    while os.read(0, 4096):
-        pass
-    os._exit(0)
 
 
 if __name__ == "__main__":

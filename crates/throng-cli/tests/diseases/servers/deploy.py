@@ -7,8 +7,9 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
+
+from lifetime import end_with_stdin
 
 AFTER_S = 3.0
 AWAY_S = 0.5
@@ -21,15 +22,9 @@ def start(port):
     return child, int(child.stdout.readline())
 
 
-def end_with_stdin():
-    while os.read(0, 4096):
-        pass
-    os._exit(0)
-
-
 first, port = start(0)
 print(port, flush=True)
-threading.Thread(target=end_with_stdin, daemon=True).start()
+end_with_stdin()
 # It counts from the first connection, however long the run takes to begin.
 needle = f":{port:04X}"
 

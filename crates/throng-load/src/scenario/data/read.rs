@@ -32,10 +32,9 @@ pub(super) fn read(path: &Path, name: &str) -> Result<DataTable, DataFileError> 
         return Err(wrong("it is a folder", "name a file in it"));
     }
     let input = BufReader::new(file.take(FILE_BYTES_MAX + 1));
-    let shown = path.display().to_string();
     let table = match format {
-        Format::Csv => read_csv(input, name, &shown)?,
-        Format::JsonLines => read_json_lines(input, name, &shown)?,
+        Format::Csv => read_csv(input, name, path)?,
+        Format::JsonLines => read_json_lines(input, name, &path.display().to_string())?,
     };
     table.ok_or_else(|| wrong("it has no rows", "one row for each user, below the header"))
 }
@@ -60,9 +59,9 @@ impl Format {
     }
 }
 
-fn read_csv(input: impl Read, name: &str, path: &str) -> Result<Option<DataTable>, DataFileError> {
+fn read_csv(input: impl Read, name: &str, path: &Path) -> Result<Option<DataTable>, DataFileError> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::Headers).from_reader(input);
-    let header = reader.headers().map_err(|error| csv_error(&error))?;
+    let header = reader.headers().map_err(|error| csv_error(&error, path))?;
     let columns: Vec<_> = header
         .iter()
         .enumerate()
@@ -73,10 +72,12 @@ fn read_csv(input: impl Read, name: &str, path: &str) -> Result<Option<DataTable
         )
         .map(str::to_owned)
         .collect();
-    let mut table = TableBuilder::new(name, path, check_columns(columns, 1)?);
+    let header_line = || header.position().map_or(1, |position| line_of(position, path));
+    let columns = check_columns(columns, header_line)?;
+    let mut table = TableBuilder::new(name, &path.display().to_string(), columns);
     let mut record = csv::StringRecord::new();
-    while reader.read_record(&mut record).map_err(|error| csv_error(&error))? {
-        let line = record.position().map_or(0, csv::Position::line);
+    while reader.read_record(&mut record).map_err(|error| csv_error(&error, path))? {
+        let line = || record.position().map_or(0, |position| line_of(position, path));
         for cell in &record {
             push(&mut table, cell.as_bytes(), line)?;
         }
@@ -85,8 +86,32 @@ fn read_csv(input: impl Read, name: &str, path: &str) -> Result<Option<DataTable
     Ok(table.build())
 }
 
-fn csv_error(error: &csv::Error) -> DataFileError {
-    let line = error.position().map_or(1, csv::Position::line);
+/// Returns the line of a record, from 1. The reader begins a record with the empty lines before it,
+/// so these are counted in the file.
+fn line_of(position: &csv::Position, path: &Path) -> u64 {
+    let counted = || {
+        let mut before = BufReader::new(File::open(path)?).take(position.byte());
+        let (mut lines, mut block) = (1, [0; 8 << 10]);
+        loop {
+            match before.read(&mut block)? {
+                0 => break,
+                read => lines += block[..read].iter().filter(|byte| **byte == b'\n').count() as u64,
+            }
+        }
+        for byte in before.into_inner().bytes() {
+            match byte? {
+                b'\n' => lines += 1,
+                b'\r' => {}
+                _ => break,
+            }
+        }
+        Ok::<_, std::io::Error>(lines)
+    };
+    counted().unwrap_or(position.line())
+}
+
+fn csv_error(error: &csv::Error, path: &Path) -> DataFileError {
+    let line = error.position().map_or(1, |position| line_of(position, path));
     match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => wrong(
             format!("line {line} has not as many values as the header: {len}, not {expected_len}"),
@@ -136,7 +161,7 @@ fn read_json_lines(
             Some(table) => table,
             None => {
                 let columns = object.keys().cloned().collect();
-                let columns = check_columns(columns, number)?;
+                let columns = check_columns(columns, || number)?;
                 table.insert(TableBuilder::new(name, path, columns))
             }
         };
@@ -149,21 +174,24 @@ fn read_json_lines(
                     return Err(wrong(problem, "each row has the members of the first"));
                 }
             };
-            push(table, cell.as_bytes(), number)?;
+            push(table, cell.as_bytes(), || number)?;
         }
     }
     Ok(table.and_then(TableBuilder::build))
 }
 
 /// Checks that columns have names, each another one.
-fn check_columns(columns: Vec<String>, line: u64) -> Result<Vec<String>, DataFileError> {
+fn check_columns(
+    columns: Vec<String>,
+    line: impl Fn() -> u64,
+) -> Result<Vec<String>, DataFileError> {
     for (index, column) in columns.iter().enumerate() {
         if column.is_empty() {
-            let problem = format!("column {} of line {line} has no name", index + 1);
+            let problem = format!("column {} of line {} has no name", index + 1, line());
             return Err(wrong(problem, "the first line names the columns: user,token"));
         }
         if columns[..index].contains(column) {
-            let problem = format!("line {line} names the column `{column}` twice");
+            let problem = format!("line {} names the column `{column}` twice", line());
             return Err(wrong(problem, "give each column a name of its own"));
         }
     }
@@ -173,9 +201,13 @@ fn check_columns(columns: Vec<String>, line: u64) -> Result<Vec<String>, DataFil
     Ok(columns)
 }
 
-fn push(table: &mut TableBuilder, cell: &[u8], line: u64) -> Result<(), DataFileError> {
+fn push(
+    table: &mut TableBuilder,
+    cell: &[u8],
+    line: impl Fn() -> u64,
+) -> Result<(), DataFileError> {
     if cell.len() > CELL_BYTES_MAX {
-        let problem = format!("a value in line {line} has {} bytes", cell.len());
+        let problem = format!("a value in line {} has {} bytes", line(), cell.len());
         return Err(wrong(problem, &format!("at most {CELL_BYTES_MAX}")));
     }
     if table.push(cell) { Ok(()) } else { Err(too_large()) }

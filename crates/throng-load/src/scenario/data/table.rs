@@ -34,6 +34,23 @@ pub enum RowOrder {
 }
 
 impl DataTable {
+    /// Returns a table of one row, the same for all users. Each cell may become as long as
+    /// `bytes_max` in a later table with these columns. Returns `None` if there are no columns.
+    pub(in crate::scenario) fn of_one_row(
+        name: &str,
+        columns: Vec<String>,
+        cells: &[Vec<u8>],
+        bytes_max: usize,
+    ) -> Option<Self> {
+        let path = format!("`{name}`");
+        let mut table = TableBuilder::new(name, &path, columns);
+        for cell in cells {
+            table.push(cell);
+        }
+        table.0.longest.fill(bytes_max);
+        table.build()
+    }
+
     /// Sets which row a user gets.
     pub(super) fn with_order(self, order: RowOrder) -> Self {
         Self(self.0, order)

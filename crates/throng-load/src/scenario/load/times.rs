@@ -29,8 +29,12 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node, folder: &Path) -> Optio
         Some(node) => read_speed(reader, node),
     };
     let (text, column, speed) = (text?, column?, speed?);
-    match read_file(&folder.join(text), &column) {
-        Ok(moments) => Some(phase(&moments, speed)),
+    let path = folder.join(text);
+    match read_file(&path, &column) {
+        Ok(moments) => {
+            reader.files.push(path);
+            Some(phase(&moments, speed))
+        }
         Err(error) => {
             let title = format!("cannot use `{text}`: {}", error.problem);
             reader.error(file.span.clone(), title, error.remedy);

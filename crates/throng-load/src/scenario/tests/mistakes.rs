@@ -7,6 +7,7 @@ mod flow;
 mod http;
 mod load;
 mod names;
+mod once;
 mod probe;
 mod steps;
 mod websocket;
@@ -107,7 +108,7 @@ error: unknown key `taget` in a scenario
 1 | taget: tcp://h:1
   | ^^^^^ did you mean `target`?
   |
-  = help: expected one of: `target`, `protocol`, `data`, `load`, `user`, `users`, `on_error`, `probe`, `thresholds`, `params`, `lab`
+  = help: expected one of: `target`, `protocol`, `data`, `load`, `setup`, `user`, `users`, `on_error`, `teardown`, `probe`, `thresholds`, `params`, `lab`
 "#);
 }
 

@@ -246,7 +246,10 @@ fn read_scalar(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<JsonP
 }
 
 /// Reads `capture`, a mapping from names to places in the message.
-pub(super) fn read_captures(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Capture>> {
+pub(in crate::steps) fn read_captures(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+) -> Option<Vec<Capture>> {
     read_captures_with(reader, fields, &mut |reader, slot, name, node| {
         read_capture(reader, slot, name, node).map(Some)
     })
@@ -319,6 +322,17 @@ pub(crate) fn read_response(
     let is_given = fields.get("expect").is_some() || !captures.is_empty();
     let pattern = Pattern::Json(pattern?);
     Some(is_given.then(|| MessagePattern::new(pattern, captures, false)))
+}
+
+/// Reads `payload` of an event that is awaited: what it must contain.
+pub(in crate::steps) fn read_payload(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+) -> Option<Option<JsonPattern>> {
+    match fields.get("payload") {
+        None => Some(None),
+        Some(node) => read_json(reader, node).map(Some),
+    }
 }
 
 /// Reads the name of a value that a step stores.

@@ -231,3 +231,62 @@ fn another_response_is_a_mismatch() {
         ],
     );
 }
+
+/// A frame of version 2 with an event of the server.
+fn event(topic: &str, event: &str, payload: &str) -> String {
+    format!("text [null,null,\"{topic}\",\"{event}\",{payload}]")
+}
+
+#[test]
+fn a_receive_takes_an_event_that_came_before_it_or_comes_later() {
+    let steps = "[connect, join: {topic: a}, receive: {topic: a, event: hi, capture: {n: /n}}, \
+                 push: {topic: a, event: e, payload: {n: \"${n}\"}}, receive: {topic: a, event: \
+                 told, payload: {n: \"${sent.n}\"}}, stay]";
+    let [other, hi, wrong, told] = [
+        event("b", "hi", "{\"n\":1}"),
+        event("a", "hi", "{\"n\":2}"),
+        event("a", "told", "{\"n\":\"1\"}"),
+        event("a", "told", "{\"n\":\"2\",\"more\":true}"),
+    ];
+    check(
+        PHOENIX,
+        steps,
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+                 joins_started +1",
+            ),
+            (&format!("3 {other}"), "unasked"),
+            (&format!("4 {hi}"), "unasked"),
+            (
+                "5 reply 1 ok",
+                "replied 3, joined, no deadline, skipped kept, no deadline, time-out 10005, \
+                 sent a frame, messages_unasked +1, pushes_sent +1",
+            ),
+            ("6 reply 2 ok", "replied 1, pushed, no deadline, time-out 10006"),
+            (&format!("7 {wrong}"), "skipped, messages_unasked +1"),
+            (&format!("8 {told}"), "no deadline"),
+        ],
+    );
+}
+
+#[test]
+fn an_event_that_does_not_come_is_a_time_out() {
+    check(
+        PHOENIX,
+        "[connect, join: {topic: a}, receive: {topic: a, event: hi, timeout: 1s}, stay]",
+        &[
+            (
+                "0 begin; 1 opened; 2 upgraded",
+                "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+                 joins_started +1",
+            ),
+            ("5 reply 1 ok", "replied 3, joined, no deadline, time-out 1005"),
+            (
+                "1005 deadline",
+                "sample, error expect_timeout, no deadline, close, sent a close frame",
+            ),
+        ],
+    );
+}

@@ -242,3 +242,50 @@ fn an_answer_that_comes_while_its_user_thinks_is_kept() {
         ],
     );
 }
+
+#[test]
+fn a_part_of_an_answer_on_a_stream_is_kept() {
+    let connected = "connected 1, no deadline, time-out 5001, sent join, connected +1, \
+                     messages_expected +1, messages_sent +1";
+    let steps = "[connect, send: join, expect: {until: \"\\n\", capture: {room: {regex: \
+                 'room (\\d+)'}}}, send: \"in ${room} \", expect: {until: \"\\n\", \
+                 capture: {n: /n}}, send: \"${n} \", stay]";
+    // In one piece, in several, and with the next answer behind it.
+    for pieces in [&["ok room 17\n"][..], &["ok ro", "om 1", "7\n"]] {
+        let (last, first) = pieces.split_last().unwrap();
+        let mut inputs = vec![("0 begin; 1 opened".to_owned(), connected)];
+        inputs.extend(first.iter().map(|piece| (format!("2 bytes {piece}"), "")));
+        inputs.push((
+            format!("2 bytes {last}"),
+            "answered 1, no deadline, time-out 5002, sent in 17 , messages_expected +1, \
+             messages_sent +1",
+        ));
+        inputs.push((
+            "3 bytes {\"n\": 5}\n".to_owned(),
+            "answered 1, no deadline, sent 5 , messages_sent +1",
+        ));
+        let inputs: Vec<_> = inputs.iter().map(|(input, then)| (&**input, *then)).collect();
+        check(TCP, steps, &inputs);
+    }
+}
+
+#[test]
+fn an_answer_on_a_stream_without_the_part_to_keep_is_a_mismatch() {
+    check(
+        TCP,
+        "[connect, send: join, expect: {until: \"\\n\", capture: {room: {regex: 'room (\\d+)'}}}, \
+         stay]",
+        &[
+            (
+                "0 begin; 1 opened",
+                "connected 1, no deadline, time-out 5001, sent join, connected +1, \
+                 messages_expected +1, messages_sent +1",
+            ),
+            ("2 bytes sorry,", ""),
+            (
+                "3 bytes  full\n",
+                "sample, error expect_mismatch, no deadline, close, messages_failed +1",
+            ),
+        ],
+    );
+}

@@ -283,6 +283,24 @@ fn what_differs_besides_is_said_first() {
 }
 
 #[test]
+fn intervals_of_another_length_are_said() {
+    let of = |span_ms: u64| {
+        let mut run = MadeUp::new(1).run(&format!("{span_ms}.jsonl"));
+        run.sample = RunSample::new();
+        for interval in MadeUp::new(1).intervals() {
+            let span_ms = if interval.span_ms > 0 { span_ms } else { 0 };
+            run.sample.add(&Interval { span_ms, ..interval });
+        }
+        vec![run]
+    };
+    let comparison = Comparison::of(&[of(1_000), of(1_004)], &[]);
+    assert_eq!(comparison.mismatches, [], "no interval is as long as the next one");
+    let comparison = Comparison::of(&[of(1_000), of(100)], &[]);
+    let [found] = &comparison.mismatches[..] else { panic!("{:?}", comparison.mismatches) };
+    assert_eq!(found.text, "the lengths of the intervals differ: A 1.00 s; B 100 ms");
+}
+
+#[test]
 fn a_comparison_is_written_as_text_markdown_and_json() {
     let worse = MadeUp { delay_us: 2_600.0, errors_a_second: 2, ..MadeUp::new(2) };
     let mut other = worse.run("b|<b>\x1b[31m.jsonl");

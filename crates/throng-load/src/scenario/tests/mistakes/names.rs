@@ -53,7 +53,7 @@ error: unknown key `nmae` in `expect`
 9 |   - expect: {text: a, nmae: greeting}
   |                       ^^^^ did you mean `name`?
   |
-  = help: expected one of: `text`, `hex`, `bytes`, `until`, `timeout`, `name`
+  = help: expected one of: `text`, `hex`, `bytes`, `until`, `capture`, `timeout`, `name`
 
 error: `` cannot be the name of a step
   --> test.yaml:10:29

@@ -106,6 +106,48 @@ error: `probe` needs exactly one item
 }
 
 #[test]
+fn a_probe_to_a_topic_that_no_user_joins() {
+    let users = |steps: &str| {
+        Scenario::parse(
+            &format!(
+                "target: ws://h:1/s\nprotocol: phoenix\nload: [ramp: {{to: 1, over: 1s}}]\n\
+                 users:\n  idle: {{user: [connect, stay]}}\n  chat: {{user: {steps}}}\n\
+                 probe: [{{every: 1s, broadcast: {{topic: \"rooms:lobby\", event: a}}}}]\n"
+            ),
+            "test.yaml",
+        )
+    };
+    let shown = |steps: &str| users(steps).expect_err(steps).render(false);
+    insta::assert_snapshot!(shown("[connect, stay]"), @r#"
+error: no user joins the topic of the probe
+ --> test.yaml:7:40
+  |
+7 | probe: [{every: 1s, broadcast: {topic: "rooms:lobby", event: a}}]
+  |                                        ^^^^^^^^^^^^^ add a `join` of this topic to the users' steps
+"#);
+    insta::assert_snapshot!(
+        shown("[connect, join: {topic: \"rooms:loby\"}, join: {topic: \"u:${user.id}\"}, stay]"),
+        @r#"
+error: no user joins the topic of the probe
+ --> test.yaml:7:40
+  |
+7 | probe: [{every: 1s, broadcast: {topic: "rooms:lobby", event: a}}]
+  |                                        ^^^^^^^^^^^^^ did you mean `rooms:loby`?
+  |
+  = help: the users join `rooms:loby`, `u:${user.id}`
+"#
+    );
+    for may_join in ["rooms:lobby", "rooms:${user.id}", "${random(1,2)}:${user.id}y", "${user.id}"]
+    {
+        let join =
+            format!("[connect, repeat: {{times: 1, do: [join: {{topic: \"{may_join}\"}}]}}]");
+        assert!(users(&join).is_ok(), "{may_join}");
+    }
+    // A mistake in the steps is no mistake in the probe.
+    assert!(!shown("[conect, join: {topic: other}]").contains("no user joins"));
+}
+
+#[test]
 fn a_probe_of_plain_tcp() {
     let shown = whole(
         "target: tcp://h:1

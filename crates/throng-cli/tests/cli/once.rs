@@ -1,0 +1,88 @@
+//! `setup` and `teardown` of a scenario, against a server in another language.
+
+use std::process::Command;
+
+use crate::process::{Running, TestDir};
+
+/// A server of rooms, which answers `no` to what is impossible.
+const SERVER: &str = "import asyncio
+rooms = set()
+async def serve(reader, writer):
+    while line := await reader.readline():
+        verb, room = line.decode().split()
+        known = room in rooms
+        if verb == 'create':
+            rooms.add(room)
+        if verb == 'delete':
+            rooms.discard(room)
+        writer.write(b'yes\\n' if known != (verb == 'create') else b'no\\n')
+    writer.close()
+async def main():
+    server = await asyncio.start_server(serve, '127.0.0.1', 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+";
+
+/// Starts the server; `None` if there is no Python here.
+fn rooms(place: &TestDir) -> Option<(Running, String)> {
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: there is no python3");
+        return None;
+    }
+    let mut python = Command::new("python3");
+    python.args(["-c", SERVER]);
+    let mut server = place.spawn(python);
+    let port = server.line();
+    Some((server, port.trim().to_owned()))
+}
+
+/// A scenario whose setup creates a room; `enter` and `delete` are what users and teardown name.
+fn scenario(port: &str, create: &str, enter: &str, delete: &str) -> String {
+    let ask = |verb: &str, room: &str| {
+        format!("  - connect\n  - send: \"{verb} {room}\\n\"\n  - expect: \"yes\\n\"\n")
+    };
+    format!(
+        "target: tcp://127.0.0.1:{port}\nload: [{{arrivals: {{rate: 20/s, for: 1s}}}}]\nsetup:\n  \
+         - set: {{room: \"{create}\"}}\n{}user:\n{}teardown:\n{}",
+        ask("create", "${room}"),
+        ask("enter", enter),
+        ask("delete", delete)
+    )
+}
+
+#[test]
+fn users_and_teardown_have_the_values_of_setup() {
+    let place = TestDir::new();
+    let Some((_server, port)) = rooms(&place) else { return };
+    let room = "${setup.room}";
+    place.write("s.yaml", &scenario(&port, "${uuid()}", room, room));
+    let finished = place.throng(&["run", "s.yaml"]);
+    for part in ["taking the steps of `setup`", "no errors"] {
+        assert!(finished.stdout.contains(part), "{part:?} is not in {finished:#?}");
+    }
+    assert!(!finished.stderr.contains("teardown"), "{finished:#?}");
+    // One user of each class, with a setup and a teardown of its own.
+    place.throng(&["try", "s.yaml"]).exits_with(0);
+}
+
+#[test]
+fn no_run_starts_when_setup_fails() {
+    let place = TestDir::new();
+    let Some((_server, port)) = rooms(&place) else { return };
+    let (room, other) = ("${setup.room}", "elsewhere");
+    // Its first run leaves the room behind, so that no other run creates it.
+    place.write("s.yaml", &scenario(&port, "lobby", room, other));
+    let finished = place.throng(&["run", "s.yaml"]);
+    for part in ["`teardown` failed", "expect (line 15)", "the run itself is whole"] {
+        assert!(finished.stderr.contains(part), "{part:?} is not in {finished:#?}");
+    }
+    assert!(place.path("run.jsonl").exists(), "{finished:#?}");
+    let finished = place.throng(&["run", "s.yaml", "--record", "second.jsonl"]).exits_with(2);
+    for part in ["`setup` failed", "expect (line 7)", "`no\\n`", "the run was not started"] {
+        assert!(finished.stderr.contains(part), "{part:?} is not in {finished:#?}");
+    }
+    let written = std::fs::read_to_string(place.path("second.jsonl")).unwrap();
+    assert!(written.is_empty(), "{written}");
+    place.throng(&["try", "s.yaml"]).exits_with(2).stderr_contains(&["`setup` failed"]);
+}

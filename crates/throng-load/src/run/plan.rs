@@ -1,0 +1,245 @@
+//! A planned run: the target is resolved, the sources are chosen, the capacity is known.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::time::Duration;
+
+use throng_driver::{Errno, SocketOptions, fdtable};
+use throng_report::Limit;
+
+use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
+use crate::generator::TraceOptions;
+use crate::program::Program;
+use crate::scenario::{Phase, Reach, Scenario, Target, outline, phase_name};
+use crate::source::SourcePlan;
+
+/// Options of a run that the command line may set.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// Target in place of the scenario's.
+    pub target: Option<Target>,
+    /// Number of cores. Default: the larger of the CPUs and the fd tables that the connections
+    /// need.
+    pub cores: Option<usize>,
+    /// Source addresses. Default: for a target on this machine as many of 127.0.0.0/8 as needed,
+    /// otherwise the kernel's choice.
+    pub sources: Vec<IpAddr>,
+    /// Source ports that the generator assigns itself. Default: the kernel chooses them at connect.
+    pub source_ports: Option<RangeInclusive<u16>>,
+    /// Seed of everything random. Default 1, so that runs are repeatable.
+    pub seed: Option<u64>,
+    /// Options of the sockets.
+    pub sockets: SocketOptions,
+}
+
+/// A planned run: its target is resolved and its capacity known.
+#[derive(Clone, Debug)]
+pub struct LoadPlan {
+    /// Target of the run, with path and query.
+    pub target: Target,
+    /// Addresses of the target.
+    pub targets: Vec<SocketAddr>,
+    /// Demand of the run and capacity of this machine.
+    pub capacity: Capacity,
+    /// Source addresses and ports of the connections.
+    pub sources: SourcePlan,
+    /// Length of all phases.
+    pub length: Duration,
+    pub(super) program: Program,
+    pub(super) phases: Vec<Phase>,
+    pub(super) options: SocketOptions,
+    pub(super) seed: u64,
+    /// Number of the first user.
+    pub(super) first_user: u64,
+    pub(super) trace: Option<TraceOptions>,
+}
+
+/// Error of planning or starting a run.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The target's name has no address.
+    Resolve {
+        /// The target.
+        target: Target,
+        /// Error text of the resolver.
+        error: String,
+    },
+    /// The options contradict the scenario or each other; the text says how.
+    Options(String),
+    /// The kernel refused a resource that every core needs.
+    Start(Errno),
+}
+
+impl LoadPlan {
+    /// Plans a run of `scenario`. The caller checks the capacity. What does not fit fails when it
+    /// is tried, for instance a connect that gets no fd or no port.
+    ///
+    /// # Errors
+    /// When the target cannot be resolved, or the options contradict the scenario.
+    pub fn new(scenario: &Scenario, options: &LoadOptions) -> Result<Self, LoadError> {
+        let scenario = &with_target(scenario, options.target.as_ref())?;
+        let targets = resolve(&scenario.target)?;
+        let program = Program::compile(scenario);
+        let demand = Demand::of(&program, &scenario.load);
+        let on_loopback = targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
+        let port_range = local_port_range();
+        let time_wait = time_wait(on_loopback);
+        let sources = match (&options.sources[..], &options.source_ports) {
+            ([], None) if on_loopback && targets.iter().all(SocketAddr::is_ipv4) => {
+                loopback_sources(demand, &port_range, time_wait)
+            }
+            ([], None) => SourcePlan::Any,
+            // On loopback the target's address is also this machine's.
+            ([], Some(ports)) if on_loopback => {
+                SourcePlan::Explicit([targets[0].ip()].into(), ports.clone())
+            }
+            ([], Some(_)) => {
+                let what = "source ports need source addresses: name them with `--source`";
+                return Err(LoadError::Options(what.to_owned()));
+            }
+            (addresses, None) => SourcePlan::Late(addresses.into()),
+            (addresses, Some(ports)) => SourcePlan::Explicit(addresses.into(), ports.clone()),
+        };
+        let port_range = options.source_ports.clone().unwrap_or(port_range);
+        let limit = fdtable::raise_limit();
+        let private_fds = fdtable::can_be_private().is_ok();
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = options
+            .cores
+            .unwrap_or_else(|| cores_for(demand.connections, cpus, limit, private_fds));
+        let capacity = Capacity {
+            demand,
+            cores,
+            fds_per_table: if private_fds {
+                fdtable::usable(limit, cores)
+            } else {
+                fdtable::usable_shared(limit, cores)
+            },
+            private_fds,
+            addresses: sources.addresses(),
+            ports: sources.ports(&port_range).saturating_mul(targets.len() as u64),
+            port_range,
+            time_wait,
+        };
+        Ok(Self {
+            target: scenario.target.clone(),
+            targets,
+            capacity,
+            sources,
+            length: crate::schedule::length(&scenario.load),
+            program,
+            phases: scenario.load.clone(),
+            options: options.sockets,
+            seed: options.seed.unwrap_or(1),
+            first_user: 0,
+            trace: None,
+        })
+    }
+
+    /// Watches users during the run.
+    pub fn watch_users(&mut self, trace: TraceOptions) {
+        self.trace = Some(trace);
+    }
+
+    /// Returns the compiled program of the users.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Reports whether the target's own address and port are among the sources.
+    pub(super) fn self_connect_possible(&self) -> bool {
+        let Capacity { port_range, .. } = &self.capacity;
+        self.targets
+            .iter()
+            .any(|target| port_range.contains(&target.port()) && self.sources.includes(target.ip()))
+    }
+
+    /// Returns the names of the phases in reports.
+    pub fn phase_names(&self) -> Vec<String> {
+        self.phases.iter().map(phase_name).collect()
+    }
+
+    /// Returns the load in a line: the names of the phases, each repeated part once.
+    pub fn load_outline(&self) -> String {
+        outline(&self.phases)
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resolve { target, error } => write!(
+                f,
+                "the name {} has no address: {error}; correct the target's name, or check the \
+                 resolver (getent hosts {})",
+                target.host, target.host
+            ),
+            Self::Options(what) => f.write_str(what),
+            Self::Start(errno) => write!(f, "cannot start the generator's cores: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// Returns the scenario with another target. If that target has no path, the scenario's path stays.
+fn with_target(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario, LoadError> {
+    let mut scenario = scenario.clone();
+    let Some(target) = target else { return Ok(scenario) };
+    if target.scheme != scenario.target.scheme {
+        return Err(LoadError::Options(format!(
+            "the scenario uses `protocol: {}`, but {target} \
+             does not: its target must begin with `{}://`",
+            scenario.protocol.name(),
+            scenario.target.scheme.as_str(),
+        )));
+    }
+    let own_path = std::mem::replace(&mut scenario.target, target.clone()).path;
+    if scenario.target.path.is_empty() {
+        scenario.target.path = own_path;
+    }
+    Ok(scenario)
+}
+
+fn resolve(target: &Target) -> Result<Vec<SocketAddr>, LoadError> {
+    let wrong = |error: String| LoadError::Resolve { target: target.clone(), error };
+    let found = (target.host.as_str(), target.port)
+        .to_socket_addrs()
+        .map_err(|error| wrong(error.to_string()))?;
+    let mut addresses: Vec<SocketAddr> = found.collect();
+    addresses.dedup();
+    // All sources are of one family, so all targets are too. Prefer IPv4: `localhost` is both, and
+    // many servers listen on 127.0.0.1 alone.
+    if addresses.iter().any(SocketAddr::is_ipv4) {
+        addresses.retain(SocketAddr::is_ipv4);
+    }
+    if addresses.is_empty() {
+        Err(wrong("the resolver returned none".to_owned()))
+    } else {
+        Ok(addresses)
+    }
+}
+
+/// Returns the kernel's range of source ports in this network namespace.
+fn local_port_range() -> RangeInclusive<u16> {
+    let read = || {
+        let path = Path::new("/proc/sys").join(Limit::PORTS.path());
+        let text = std::fs::read_to_string(path).ok()?;
+        let mut numbers = text.split_whitespace().map(str::parse);
+        Some(numbers.next()?.ok()?..=numbers.next()?.ok()?)
+    };
+    read().unwrap_or(32_768..=60_999)
+}
+
+/// Returns the time for which the port of a closed connection cannot be reused.
+fn time_wait(on_loopback: bool) -> Duration {
+    let reuse = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_tw_reuse").unwrap_or_default();
+    match reuse.trim() {
+        // After one second a new connection may reuse the port: everywhere, or on loopback only.
+        "1" => Duration::from_secs(1),
+        "2" if on_loopback => Duration::from_secs(1),
+        _ => Duration::from_secs(60),
+    }
+}
