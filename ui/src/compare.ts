@@ -159,6 +159,7 @@ class ComparisonParts {
       this.spec("messages", "Messages answered", "rate", rate("load.messages_answered"), { help: "Messages answered each second." }),
       this.spec("sent", "Messages sent", "rate", rate("load.messages_sent"), { help: "Messages sent each second." }),
       this.spec("pushes", "Pushes answered", "rate", rate("load.pushes_ok"), { help: "Pushes answered each second." }),
+      this.spec("http", "HTTP requests answered", "rate", rate("load.http_ok"), { help: "HTTP requests answered as expected each second." }),
       this.spec("errors", "Errors", "rate", errors, { help: "Errors of all kinds each second." }),
       this.spec("generator", "CPUs used by the generator", "cpus", cpus("load.cpu_us"), { help: "CPU time of the generator per second." }),
       this.spec("server", "CPUs used by the server", "cpus", run => cpus(run.has("server.cpu_us") ? "server.cpu_us" : "kernel.process.server.cpu_us")(run),

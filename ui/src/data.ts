@@ -31,6 +31,7 @@ export interface Summary {
   message: Operation
   join?: Operation
   push?: Operation
+  http?: Operation
   broadcast?: { expected: number; delivered: number; missing: number; latency_us: Latency;
                 probes: Record<string, number | null>[] }
   steps?: StepOfRun[]

@@ -62,15 +62,15 @@ function figuresOf(run: Run): Figure[] {
   const unanswered = main?.unanswered_us?.count ?? 0
   const judged = unanswered > 0 && (main?.judged_us?.p99 ?? 0) > (latency?.p99 ?? 0) ? main?.judged_us : undefined
   const errors = Object.values(summary.errors).reduce((sum, n) => sum + n, 0)
-  const talk = summary.message.rate_most === null && summary.push ? summary.push : summary.message
-  const sent = talk === summary.push ? "load.pushes_ok"
+  const talk = summary.message.rate_most !== null ? summary.message : summary.push ?? summary.http ?? summary.message
+  const sent = talk === summary.push ? "load.pushes_ok" : talk === summary.http ? "load.http_ok"
     : run.has("load.messages_answered") && Number(summary.message["answered"] ?? 0) > 0 ? "load.messages_answered" : "load.messages_sent"
   const text = (value: Value | undefined, unit: Unit) => show(value ?? null, unit)
   return [
     connections(run),
     { label: "connects/s", value: text(summary.connect.rate_most, "count"),
       detail: `at best; mean ${text(summary.connect.rate_mean, "count")}`, line: run.rates("load.connects_ok") },
-    { label: talk === summary.push ? "pushes/s" : "messages/s", value: text(talk.rate_most, "count"),
+    { label: talk === summary.push ? "pushes/s" : talk === summary.http ? "HTTP requests/s" : "messages/s", value: text(talk.rate_most, "count"),
       detail: `at best; mean ${text(talk.rate_mean, "count")}`, line: run.rates(sent) },
     { label: `p99 of ${name}`, value: judged ? `≥ ${text(judged.p99, "us")}` : latency && latency.count > 0 ? text(latency.p99, "us") : "–",
       detail: judged ? `${text(unanswered, "count")} unanswered; answered ${text(latency?.p99, "us")}`
@@ -95,14 +95,14 @@ function connections(run: Run): Figure {
     : { label: "connected", value: count(most), detail: `at most, of ${count(users["started"] ?? 0)} users`, line: run.values("load.connected") }
 }
 
-/** Returns the operation that tells most: messages, else pushes, joins, connects. */
+/** Returns the operation that tells most: messages, else pushes, HTTP requests, joins, connects. */
 function mainLatency(run: Run): [string, Operation | undefined, string] {
-  const { message, push, join, connect } = run.summary
+  const { message, push, http, join, connect } = run.summary
   const candidates: [string, Operation | undefined, string][] = [
-    ["messages", message, "message"], ["pushes", push, "push"], ["joins", join, "join"], ["connects", connect, "connect"],
+    ["messages", message, "message"], ["pushes", push, "push"], ["HTTP requests", http, "http"], ["joins", join, "join"], ["connects", connect, "connect"],
   ]
   const has = (operation?: Operation) => (operation?.latency_us.count ?? 0) + (operation?.unanswered_us?.count ?? 0) > 0
-  return candidates.find(([, operation]) => has(operation)) ?? candidates[3]!
+  return candidates.find(([, operation]) => has(operation)) ?? candidates[4]!
 }
 
 function kinds(errors: Record<string, number>): string {

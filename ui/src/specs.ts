@@ -38,7 +38,7 @@ export interface ChartSpec {
 }
 
 export const OPERATIONS: [string, string][] = [
-  ["message", "messages"], ["push", "pushes"], ["connect", "connects"], ["join", "joins"],
+  ["message", "messages"], ["push", "pushes"], ["http", "HTTP requests"], ["connect", "connects"], ["join", "joins"],
   ["tcp", "TCP handshakes"], ["broadcast", "broadcasts"],
 ]
 
@@ -99,6 +99,7 @@ function messages(run: Run): ChartSpec {
       ...some(run, "load.messages_answered", { ...rate("answered", "load.messages_answered", "blue"), fill: true }),
       ...some(run, "load.pushes_sent", rate("pushes", "load.pushes_sent", "red")),
       ...some(run, "load.pushes_ok", rate("pushes answered", "load.pushes_ok", "green")),
+      ...some(run, "load.http_ok", rate("HTTP requests answered", "load.http_ok", "orange")),
       ...some(run, "load.messages_received", rate("received", "load.messages_received", "yellow")),
     ],
   }

@@ -38,6 +38,8 @@ pub struct Sample {
     pub join: Quantiles,
     /// Time from the intended moment of a push to a channel until its reply.
     pub push: Quantiles,
+    /// Latency of HTTP requests.
+    pub http: Quantiles,
     /// Time from the intended moment of a probe until a user received it.
     pub broadcast: Quantiles,
 }
@@ -138,6 +140,7 @@ impl Sample {
                 .and_then(|load| TwoModes::of(load.latencies().message)),
             join: latency(|load| [&load.join, load.latencies().join]),
             push: latency(|load| [&load.push, load.latencies().push]),
+            http: latency(|load| [&load.http, load.latencies().http]),
             broadcast: latency(|load| [&load.broadcast, load.latencies().broadcast]),
             interval: Interval {
                 at_ms: interval.at_ms,

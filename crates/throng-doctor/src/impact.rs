@@ -52,6 +52,15 @@ fn gravest(found: [Option<Impact>; 4]) -> Option<Impact> {
     found.into_iter().flatten().rev().max_by_key(|impact| impact.severity)
 }
 
+/// Returns the name of many answers of a kind.
+pub(crate) fn plural_of(kind: &str) -> String {
+    match kind {
+        "push" => "pushes".to_owned(),
+        "http" => "HTTP requests".to_owned(),
+        _ => format!("{kind}s"),
+    }
+}
+
 /// Reports whether an error of this kind is a wait that was given up.
 pub(crate) fn is_time_out(kind: &str) -> bool {
     kind == "timeout" || kind == "ETIMEDOUT" || kind.ends_with("_timeout")
@@ -64,7 +73,8 @@ fn failures(run: &RunView<'_>, counts: fn(&str) -> bool) -> Option<Impact> {
     let growth = run.growth_of("load.failures", |sample| Some(failed(sample)? as i64))?;
     let attempts = run.samples().last()?.load().map_or(0, |load| {
         let done = &load.counters;
-        done.connects_started + done.messages_sent + done.pushes_sent + done.joins_started
+        let requests = done.pushes_sent + done.joins_started + done.http_started;
+        done.connects_started + done.messages_sent + requests
     });
     if growth.by().saturating_mul(FAILURES_ONE_IN) < attempts && !run.thresholds.no_errors() {
         return None;
@@ -181,9 +191,10 @@ struct LatencyKind {
 
 /// All kinds of latency. A delivery to all users takes as long as sending to all does, which for
 /// many users is more than an answer takes.
-const LATENCY_KINDS: [LatencyKind; 5] = [
+const LATENCY_KINDS: [LatencyKind; 6] = [
     LatencyKind { name: "message", of: |sample| &sample.message, slow_us: SLOW_US },
     LatencyKind { name: "push", of: |sample| &sample.push, slow_us: SLOW_US },
+    LatencyKind { name: "http", of: |sample| &sample.http, slow_us: SLOW_US },
     LatencyKind { name: "join", of: |sample| &sample.join, slow_us: SLOW_US },
     LatencyKind { name: "connect", of: |sample| &sample.connect, slow_us: SLOW_US },
     LatencyKind { name: "broadcast", of: |sample| &sample.broadcast, slow_us: 10 * SLOW_US },
@@ -209,7 +220,7 @@ fn slow(run: &RunView<'_>, kind: &LatencyKind) -> Option<Impact> {
     let (first, last) = (slow.first()?, slow.last()?);
     let worst = slow.iter().map(|sample| (kind.of)(sample).p99_us).max()?;
     let before = run.samples().iter().find(|sample| (kind.of)(sample).count > 0)?;
-    let plural = if kind.name == "push" { "pushes" } else { &format!("{}s", kind.name) };
+    let plural = plural_of(kind.name);
     Some(Impact {
         severity: Severity::Slowed,
         first_ms: first.interval.at_ms,

@@ -22,7 +22,7 @@ fn went_on(run: &RunView<'_>) -> bool {
         sample.load().map_or(0, |load| {
             let done = &load.counters;
             let messages = done.messages_sent + done.pushes_sent + load.probe.sent;
-            done.connects_ok + messages + done.joins_ok
+            done.connects_ok + messages + done.joins_ok + done.http_ok
         })
     };
     let samples = run.samples();

@@ -304,7 +304,9 @@ impl LoadLevel {
         };
         let grown = load.counters.since(&before.counters);
         let seconds = now.interval.span_ms as f64 / 1000.0;
-        let messages = grown.messages_sent.max(grown.messages_answered) + grown.pushes_sent;
+        let messages = grown.messages_sent.max(grown.messages_answered)
+            + grown.pushes_sent
+            + grown.http_started;
         Self {
             connections: load.counters.connected,
             connects_per_s: (grown.connects_ok + grown.connects_failed) as f64 / seconds,

@@ -51,7 +51,12 @@ impl<'a> SteadyLoad<'a> {
 
 /// Returns the answers of the most frequent kind, with its name.
 pub(crate) fn answers(sample: &Sample) -> (&'static str, Quantiles) {
-    let kinds = [("message", sample.message), ("push", sample.push), ("join", sample.join)];
+    let kinds = [
+        ("message", sample.message),
+        ("push", sample.push),
+        ("http", sample.http),
+        ("join", sample.join),
+    ];
     kinds.into_iter().max_by_key(|(_, quantiles)| quantiles.count).unwrap_or_default()
 }
 
@@ -59,10 +64,13 @@ fn connected(sample: &Sample) -> u64 {
     sample.load().map_or(0, |load| load.counters.connected)
 }
 
-/// Returns the messages and pushes that users sent a second.
+/// Returns the messages, pushes and HTTP requests that users sent a second.
 fn sent_per_s(samples: &[Sample]) -> f64 {
     let sent = |sample: &Sample| {
-        sample.load().map_or(0, |load| load.counters.messages_sent + load.counters.pushes_sent)
+        sample.load().map_or(0, |load| {
+            let sent = &load.counters;
+            sent.messages_sent + sent.pushes_sent + sent.http_started
+        })
     };
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return 0.0 };
     let ms = last.interval.at_ms.saturating_sub(first.interval.at_ms).max(1);

@@ -129,6 +129,7 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
     if let Some(part) = parts.messages(busy_users) {
         let messages = |counters: &LoadCounters| {
             counters.pushes_ok
+                + counters.http_ok
                 + match options.traffic {
                     Traffic::Answered => counters.messages_answered,
                     _ => counters.messages_sent,

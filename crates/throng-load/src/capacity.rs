@@ -29,6 +29,7 @@ impl Demand {
         let peak = schedule::peak_users(phases);
         let classes = program.classes().iter().map(|class| class.sum);
         let ends = classes.clone().any(OpSum::ends_before_run);
+        let replaces = classes.clone().any(|ops| ops.replaces);
         let spans = classes.map(|ops| ops.time_min);
         let longest =
             spans.clone().try_fold(Duration::ZERO, |longest, span| Some(longest.max(span?)));
@@ -40,7 +41,7 @@ impl Demand {
                 let ends_per_s = if ends { rate } else { 0.0 };
                 let begins_per_s =
                     (schedule::peak_rate(phases) + ends_per_s).min(CONNECTS_PER_S_MAX);
-                Self { connections: peak, ends_per_s, begins_per_s }
+                Self { connections: peak, ends_per_s, begins_per_s }.with_replaced(replaces)
             }
             Model::Open => {
                 let rate = schedule::peak_rate(phases);
@@ -54,8 +55,16 @@ impl Demand {
                     ends_per_s: if ends { rate } else { 0.0 },
                     begins_per_s: rate,
                 }
+                .with_replaced(replaces)
             }
         }
+    }
+
+    /// Returns the demand of users each of whom replaces its first connection by another one, if
+    /// `replaces`.
+    fn with_replaced(self, replaces: bool) -> Self {
+        let more = if replaces { self.begins_per_s } else { 0.0 };
+        Self { ends_per_s: self.ends_per_s + more, begins_per_s: self.begins_per_s + more, ..self }
     }
 
     /// Returns the ports in use at once, if a port stays in TIME-WAIT for `time_wait`.
@@ -163,6 +172,22 @@ mod tests {
         assert_eq!(demand(load, "[connect, {wait: 3s}, close]").connections, 400);
         let short = "[{arrivals: {rate: 100/s, for: 1s}}]";
         assert_eq!(demand(short, "[connect, {wait: 3s}, close]").connections, 100);
+    }
+
+    #[test]
+    fn a_login_before_the_connect_is_another_connection() {
+        let load = "[{arrivals: {rate: 100/s, for: 100s}}]";
+        let source = |user: &str| {
+            format!("target: ws://127.0.0.1:1\nload: {load}\nuser: [{user}connect, stay]\n")
+        };
+        let demand = |user: &str| {
+            let scenario = Scenario::parse(&source(user), "test").unwrap();
+            Demand::of(&Program::compile(&scenario), &scenario.load)
+        };
+        let (alone, with_login) = (demand(""), demand("get: /login, "));
+        assert_eq!((alone.ends_per_s, alone.begins_per_s), (0.0, 100.0));
+        assert_eq!((with_login.ends_per_s, with_login.begins_per_s), (100.0, 200.0));
+        assert_eq!(with_login.connections, alone.connections);
     }
 
     #[test]

@@ -30,6 +30,7 @@ use std::time::Duration;
 use throng_base::{Instant, Key};
 use throng_driver::{CoreId, Driver, MessagePriority};
 use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
+use throng_proto::http::HttpEvent;
 use throng_proto::websocket::{Scratch, WebSocketLimits};
 
 pub use crate::user::{
@@ -454,6 +455,11 @@ impl<D: GeneratorDriver> App<D> for Generator {
                 Input::Bytes(bytes)
             }
             UserEvent::WebSocket(event) => return self.websocket_event(conn, event),
+            UserEvent::Http(event) => match event {
+                HttpEvent::Answer(answer) => Input::HttpAnswered(answer),
+                HttpEvent::Failed(error, head) => Input::HttpViolated(error, head),
+                HttpEvent::Unasked(_) => Input::HttpUnasked,
+            },
             UserEvent::UpgradeViolated(violation, head) => {
                 self.step(conn, Input::Violated(violation, Some(&head)));
                 return;

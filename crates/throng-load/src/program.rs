@@ -16,6 +16,7 @@ mod dialogue;
 mod difference;
 mod event_pattern;
 mod handshake;
+mod http_request;
 mod json_pattern;
 mod json_place;
 mod limit;
@@ -40,6 +41,8 @@ pub use cue::{Cue, CueKind};
 pub use dialogue::NextAnswer;
 pub use event_pattern::EventPattern;
 pub use handshake::Handshake;
+pub use http_request::{FieldCapture, HttpExpectation, HttpRequest, Statuses};
+pub(crate) use http_request::{HttpDifference, message_of};
 pub use json_pattern::{JsonOrder, JsonPattern, JsonTest};
 pub use json_place::JsonPlace;
 pub use limit::{LimitScope, LimitedAction, RateLimit};
@@ -83,6 +86,7 @@ pub struct Program {
     patterns: Vec<MessagePattern>,
     topics: Vec<TopicTemplate>,
     requests: Vec<ChannelRequest>,
+    http_requests: Vec<HttpRequest>,
     probe: Option<Probe>,
     tables: Vec<DataTable>,
     sent_parts: Vec<SentPart>,
@@ -324,6 +328,7 @@ impl Program {
         match self.op(pc) {
             Op::ExpectMessage { pattern, .. } => Some(self.pattern(pattern)),
             Op::Request { request } => self.request(request).response.as_ref(),
+            Op::Http { request } => self.http_request(request).expected.body.as_ref(),
             _ => None,
         }
     }
@@ -338,6 +343,11 @@ impl Program {
     /// Returns the request of an [`Op::Request`].
     pub fn request(&self, index: u32) -> &ChannelRequest {
         &self.requests[index as usize]
+    }
+
+    /// Returns the request of an [`Op::Http`].
+    pub fn http_request(&self, index: u32) -> &HttpRequest {
+        &self.http_requests[index as usize]
     }
 
     /// Returns the topic of a [`ChannelRequest`].

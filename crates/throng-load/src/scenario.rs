@@ -175,8 +175,9 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     }
     let fields = reader.fields(root, "a scenario", &KEYS)?;
     let target = reader.require(&fields, "target", "a scenario", "target: tcp://127.0.0.1:5555");
+    let scheme = target.and_then(Node::scalar).and_then(Scheme::begins);
     let target = target.and_then(|node| read_target(reader, node));
-    let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref());
+    let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref(), scheme);
     reader.protocol = protocol;
     let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
     let load =

@@ -25,6 +25,7 @@ pub(crate) mod connect;
 mod every;
 pub(crate) mod expect;
 mod foreach;
+pub(crate) mod http;
 pub(crate) mod join;
 pub(crate) mod leave;
 mod prelude;
@@ -53,6 +54,10 @@ pub(crate) const STEPS: &[StepKind] = &[
     join::KIND,
     push::KIND,
     leave::KIND,
+    http::GET,
+    http::POST,
+    http::PUT,
+    http::DELETE,
     wait::KIND,
     barrier::KIND,
     signal::KIND,

@@ -1,16 +1,26 @@
-//! HTTP/1.1 messages: heads, bodies of a known length, and the query of a target.
+//! HTTP/1.1 messages: heads, bodies, cookies, and the query of a target.
 //!
 //! The part of RFC 9110 and RFC 9112 that a connection server needs: the upgrade to WebSocket, a
 //! page, a long-poll. [`crate::websocket::WebSocketServer`] and
-//! [`crate::websocket::WebSocketClient`] read the messages from a connection.
+//! [`crate::websocket::WebSocketClient`] read the messages from a connection. [`HttpClient`] sends
+//! one request after another and reads any response, [`CookieJar`] keeps the cookies.
 
+mod chunked;
+mod client;
+mod cookie_jar;
+mod date;
 mod headers;
 mod query;
 mod reader;
 mod request;
 mod request_error;
 mod response;
+mod response_error;
+mod response_head;
+mod response_limits;
 
+pub use client::{FinishedAnswer, HttpAnswer, HttpClient, HttpEvent, HttpRequestHead, write_field};
+pub use cookie_jar::{COOKIE_BYTES_MAX, COOKIES_MAX, CookieJar, JAR_BYTES_MAX};
 pub use headers::Headers;
 pub(crate) use headers::{has_list_member, list_members};
 pub use query::{percent_decode, query_pairs};
@@ -19,3 +29,5 @@ pub use request::Request;
 pub use request_error::RequestError;
 pub(crate) use response::{Persistence, parse_response, write_fields, write_response_head};
 pub use response::{Response, write_response};
+pub use response_error::ResponseError;
+pub use response_limits::{BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX, HEAD_BYTES_MAX};

@@ -30,6 +30,9 @@ pub struct ArrivalLatencies {
     /// Latencies of pushes.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub push: Histogram,
+    /// Latencies of HTTP requests.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub http: Histogram,
     /// Latencies of probes.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub broadcast: Histogram,
@@ -54,6 +57,8 @@ pub struct Latencies<'a> {
     pub join: &'a Histogram,
     /// Latencies of pushes.
     pub push: &'a Histogram,
+    /// Latencies of HTTP requests.
+    pub http: &'a Histogram,
     /// Latencies of probes.
     pub broadcast: &'a Histogram,
 }
@@ -82,21 +87,22 @@ impl ArrivalLatencies {
         self.by_own_clock += other.by_own_clock;
     }
 
-    /// Returns the number of messages, joins, pushes and probes timed by the kernel's clock, and
-    /// the number of all.
+    /// Returns the number of messages, joins, pushes, requests and probes timed by the kernel's
+    /// clock, and the number of all.
     pub fn by_kernel(&self) -> (u64, u64) {
-        let Self { connect: _, tcp: _, message, join, push, broadcast, by_own_clock } = self;
-        let all = [message, join, push, broadcast].into_iter().map(Histogram::count).sum::<u64>();
+        let Self { connect: _, tcp: _, message, join, push, http, broadcast, by_own_clock } = self;
+        let all =
+            [message, join, push, http, broadcast].into_iter().map(Histogram::count).sum::<u64>();
         (all.saturating_sub(*by_own_clock), all)
     }
 
-    fn all(&self) -> [&Histogram; 6] {
-        let Self { connect, tcp, message, join, push, broadcast, by_own_clock: _ } = self;
-        [connect, tcp, message, join, push, broadcast]
+    fn all(&self) -> [&Histogram; 7] {
+        let Self { connect, tcp, message, join, push, http, broadcast, by_own_clock: _ } = self;
+        [connect, tcp, message, join, push, http, broadcast]
     }
 
-    fn all_mut(&mut self) -> [&mut Histogram; 6] {
-        let Self { connect, tcp, message, join, push, broadcast, by_own_clock: _ } = self;
-        [connect, tcp, message, join, push, broadcast]
+    fn all_mut(&mut self) -> [&mut Histogram; 7] {
+        let Self { connect, tcp, message, join, push, http, broadcast, by_own_clock: _ } = self;
+        [connect, tcp, message, join, push, http, broadcast]
     }
 }

@@ -211,11 +211,12 @@ counters! {
     ///
     /// - `iterations` = `users_finished` + `users_failed` + `users_cut`
     /// - `connects_started` = `connects_ok` + `connects_failed` + `connects_waiting`
-    /// - `upgrades_started` = `connects_ok` + `upgrades_failed` + `upgrades_waiting` over
-    ///   WebSockets
+    /// - `upgrades_started` = `connects_ok` - `http_connects` + `upgrades_failed` +
+    ///   `upgrades_waiting` over WebSockets
     /// - `messages_expected` = `messages_answered` + `messages_failed` + `messages_waiting`
     /// - `joins_started` = `joins_ok` + `joins_failed` + `joins_waiting`
     /// - `pushes_sent` = `pushes_ok` + `pushes_failed` + `pushes_waiting` + `pushes_without_reply`
+    /// - `http_started` = `http_ok` + `http_failed` + `http_waiting`
     /// - `turns_intended` = `turns_started` + `turns_failed` + `turns_waiting`
     ///
     /// A request that a user still waits for counts as waiting at the moment when all users begin
@@ -312,6 +313,28 @@ counters! {
         pushes_failed,
         /// `push` steps that waited when their user was stopped.
         pushes_waiting,
+        /// HTTP requests begun; a request that is sent again counts once.
+        http_started,
+        /// HTTP requests that were answered as expected.
+        http_ok,
+        /// HTTP requests that were answered otherwise, not answered in time, or lost their
+        /// connection.
+        http_failed,
+        /// HTTP requests that waited when their user was stopped.
+        http_waiting,
+        /// Connections established for HTTP requests. `connects_ok` includes them.
+        http_connects,
+        /// HTTP requests sent again on a new connection, because the server closed the old one
+        /// before it answered.
+        http_retried,
+        /// Answers to HTTP requests with a status from 200 to 299.
+        http_2xx,
+        /// Answers to HTTP requests with a status from 300 to 399.
+        http_3xx,
+        /// Answers to HTTP requests with a status from 400 to 499.
+        http_4xx,
+        /// Answers to HTTP requests with a status of 500 or more.
+        http_5xx,
         /// Heartbeats sent.
         heartbeats_sent,
         /// Heartbeats that were answered.

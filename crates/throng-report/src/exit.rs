@@ -75,13 +75,16 @@ impl Summary {
                 _ => format!("no user finished: all {failed} iterations failed"),
             });
         }
-        let (join, push) = (self.join.as_ref(), self.push.as_ref());
-        let answered =
-            self.message.answered + join.map_or(0, |join| join.ok) + push.map_or(0, |push| push.ok);
+        let (join, push, http) = (self.join.as_ref(), self.push.as_ref(), self.http.as_ref());
+        let answered = self.message.answered
+            + join.map_or(0, |join| join.ok)
+            + push.map_or(0, |push| push.ok)
+            + http.map_or(0, |http| http.ok);
         let unanswered = self.message.failed
             + self.message.waiting
             + join.map_or(0, |join| join.failed + join.waiting)
-            + push.map_or(0, |push| push.failed + push.waiting);
+            + push.map_or(0, |push| push.failed + push.waiting)
+            + http.map_or(0, |http| http.failed + http.waiting);
         (answered == 0 && unanswered > 0)
             .then(|| format!("none of {} requests was answered", brief_count(unanswered as f64)))
     }

@@ -118,6 +118,9 @@ pub struct LoadInterval {
     /// Time from the intended moment of a push until its ok answer.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub push: Histogram,
+    /// Time from the intended moment of an HTTP request until its expected answer was complete.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub http: Histogram,
     /// Waits that no answer ended, until they timed out or the user was stopped.
     #[serde(skip_serializing_if = "UnansweredWaits::is_empty")]
     pub unanswered: UnansweredWaits,
@@ -176,13 +179,14 @@ impl LoadInterval {
     /// Returns the latencies by the best available clock: for each kind, until the answer reached
     /// this machine if the kernel timed it, else until the generator read it.
     pub fn latencies(&self) -> Latencies<'_> {
-        let Self { connect, tcp, message, join, push, broadcast, arrival, .. } = self;
+        let Self { connect, tcp, message, join, push, http, broadcast, arrival, .. } = self;
         Latencies {
             connect: better_clock(connect, &arrival.connect),
             tcp: better_clock(tcp, &arrival.tcp),
             message: better_clock(message, &arrival.message),
             join: better_clock(join, &arrival.join),
             push: better_clock(push, &arrival.push),
+            http: better_clock(http, &arrival.http),
             broadcast: better_clock(broadcast, &arrival.broadcast),
         }
     }

@@ -16,6 +16,8 @@ pub struct IntervalWork {
     pub joins: u64,
     /// Pushes that were answered ok.
     pub pushes: u64,
+    /// HTTP requests that were answered as expected.
+    pub http: u64,
     /// Messages that were answered, or sent if none of the run is ever answered.
     pub messages: u64,
     /// Turns of `every` that came due.
@@ -49,6 +51,7 @@ impl IntervalWork {
             connects: grown.connects_ok,
             joins: grown.joins_ok,
             pushes: grown.pushes_ok,
+            http: grown.http_ok,
             messages: match load.counters.messages_answered {
                 0 => grown.messages_sent,
                 _ => grown.messages_answered,
@@ -67,6 +70,7 @@ impl IntervalWork {
         self.connects += next.connects;
         self.joins += next.joins;
         self.pushes += next.pushes;
+        self.http += next.http;
         self.messages += next.messages;
         self.turns_due += next.turns_due;
         self.deliveries += next.deliveries;

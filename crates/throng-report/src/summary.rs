@@ -40,6 +40,7 @@ mod exchanges;
 mod fold;
 mod foreign;
 mod growth;
+mod http;
 mod interval_growths;
 mod limits;
 mod memory;
@@ -56,6 +57,7 @@ pub use cues::CueSummary;
 pub use fold::SummaryFold;
 pub use foreign::ServerCosts;
 pub(crate) use growth::GrowthFold;
+pub use http::HttpSummary;
 pub use limits::LimitSummary;
 pub use memory::MEMORY_CONNECTIONS_MIN;
 pub(crate) use rates::IntervalGrowth;
@@ -97,6 +99,9 @@ pub struct Summary {
     /// Pushes to channels, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push: Option<PushSummary>,
+    /// HTTP requests, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpSummary>,
     /// Heartbeats, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<HeartbeatSummary>,
@@ -463,7 +468,8 @@ impl Summary {
     pub fn overdue(&self) -> Option<String> {
         let join = self.join.as_ref().map_or(0, |join| join.latency_us.max);
         let push = self.push.as_ref().map_or(0, |push| push.latency_us.max);
-        let slowest_us = self.message.latency_us.max.max(join).max(push);
+        let http = self.http.as_ref().map_or(0, |http| http.latency_us.max);
+        let slowest_us = self.message.latency_us.max.max(join).max(push).max(http);
         let UsersSummary { waiting, waiting_us_most: waited_us, .. } = self.users;
         let is_overdue = waited_us > OVERDUE_US && waited_us / OVERDUE_TIMES > slowest_us;
         (waiting > 0 && is_overdue).then(|| {
@@ -479,12 +485,14 @@ impl Summary {
         })
     }
 
-    /// Returns the number of connects, messages, joins and pushes that were attempted.
+    /// Returns the number of connects, messages, joins, pushes and HTTP requests that were
+    /// attempted.
     pub fn attempts(&self) -> u64 {
         let connects = self.connect.ok + self.connect.failed.total() + self.connect.waiting;
         let joins = self.join.as_ref().map_or(0, |join| join.started);
         let pushes = self.push.as_ref().map_or(0, |push| push.sent);
         let messages = self.message.sent.max(self.message.expected).max(self.message.answered);
-        connects + messages + self.message.sends_waiting + joins + pushes
+        let http = self.http.as_ref().map_or(0, |http| http.started);
+        connects + messages + self.message.sends_waiting + joins + pushes + http
     }
 }

@@ -28,6 +28,9 @@ pub struct UnansweredWaits {
     /// Waits for the answer to a push.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub push: Histogram,
+    /// Waits for the answer to an HTTP request.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub http: Histogram,
 }
 
 impl UnansweredWaits {
@@ -38,12 +41,13 @@ impl UnansweredWaits {
         self.message.merge(&other.message);
         self.join.merge(&other.join);
         self.push.merge(&other.push);
+        self.http.merge(&other.http);
     }
 
     /// Reports whether no wait was recorded.
     pub fn is_empty(&self) -> bool {
-        let Self { connect, tcp, message, join, push } = self;
-        [connect, tcp, message, join, push].into_iter().all(Histogram::is_empty)
+        let Self { connect, tcp, message, join, push, http } = self;
+        [connect, tcp, message, join, push, http].into_iter().all(Histogram::is_empty)
     }
 }
 

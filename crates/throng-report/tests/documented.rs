@@ -76,6 +76,7 @@ fn every_field_of_an_interval_is_documented() {
         message: latency.clone(),
         join: latency.clone(),
         push: latency.clone(),
+        http: latency.clone(),
         broadcast: latency.clone(),
         unanswered: UnansweredWaits {
             connect: latency.clone(),
@@ -83,6 +84,7 @@ fn every_field_of_an_interval_is_documented() {
             message: latency.clone(),
             join: latency.clone(),
             push: latency.clone(),
+            http: latency.clone(),
         },
         probe: ProbeCounters { intended: 1, ..Default::default() },
         probes: vec![ProbeReport::default()],
@@ -92,6 +94,7 @@ fn every_field_of_an_interval_is_documented() {
             message: latency.clone(),
             join: latency.clone(),
             push: latency.clone(),
+            http: latency.clone(),
             broadcast: latency.clone(),
             by_own_clock: 1,
         },
@@ -209,6 +212,7 @@ fn every_field_of_the_summary_is_documented() {
         message: Default::default(),
         join: Some(Default::default()),
         push: Some(Default::default()),
+        http: Some(Default::default()),
         heartbeat: Some(Default::default()),
         broadcast: Some(BroadcastSummary {
             probes: vec![ProbeReport::default()],

@@ -178,7 +178,8 @@ fn done_by_users(before: &LoadInterval, now: &LoadInterval) -> [u64; 3] {
     };
     let replied = grown.pushes_ok + grown.heartbeats_answered;
     let replies = grown.messages_answered + replied + grown.joins_ok;
-    [grown.connects_ok, plain + replied, grown.messages_received.saturating_sub(replies)]
+    let deliveries = grown.messages_received.saturating_sub(replies);
+    [grown.connects_ok, plain + replied + grown.http_ok, deliveries]
 }
 
 /// Returns the server's connects, messages and deliveries in each interval before users left.

@@ -68,7 +68,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the growth that counts: less if a latency threshold was missed.
 fn growth_min_us(run: &RunView<'_>) -> f64 {
-    let kinds = ["message", "push", "join"];
+    let kinds = ["message", "push", "http", "join"];
     let threshold_us = kinds.iter().filter_map(|kind| run.thresholds.latency_us(kind)).min();
     threshold_us.map_or(GROWTH_MIN_US, |us| (us as f64 / 2.0).clamp(1_000.0, GROWTH_MIN_US))
 }

@@ -32,7 +32,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let answered = |sample: &Sample| {
-        sample.load().map_or(0, |load| load.counters.messages_answered + load.counters.pushes_ok)
+        sample.load().map_or(0, |load| {
+            let done = &load.counters;
+            done.messages_answered + done.pushes_ok + done.http_ok
+        })
     };
     let (first, last) = (samples.first()?, samples.last()?);
     let messages = answered(last).saturating_sub(answered(first));

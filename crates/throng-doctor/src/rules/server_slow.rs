@@ -7,6 +7,7 @@ use super::retransmission::MUCH_ONE_IN;
 use super::{Rule, RuleTrait, server_lost, server_stalled};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, LONG_DELAY_SHARE, mean, whole_percent};
 use crate::history::{Quantiles, Sample};
+use crate::impact::plural_of;
 use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule::new("server_slow", find).with(&[RuleTrait::LacksCpu]);
@@ -42,7 +43,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let late: u64 = timeouts.iter().map(Growth::by).sum();
     let what = match (&slow, late) {
         (Some(slow), 0) => {
-            let plural = if slow.name == "push" { "pushes" } else { &format!("{}s", slow.name) };
+            let plural = plural_of(slow.name);
             format!("{plural} took {} (p99 of the worst interval)", micros(slow.worst_us))
         }
         (None, 0) => overdue.unwrap_or_default(),
@@ -102,10 +103,17 @@ fn burst_ms(run: &RunView<'_>, slow: Option<&SlowAnswers>) -> Option<u64> {
 
 /// Returns the waits for an answer that users gave up.
 fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
-    let kinds =
-        ["expect_timeout", "push_timeout", "join_timeout", "leave_timeout", "heartbeat_timeout"];
+    let kinds = [
+        "expect_timeout",
+        "push_timeout",
+        "join_timeout",
+        "leave_timeout",
+        "heartbeat_timeout",
+        "http_timeout",
+    ];
     let waits = run.samples().last().and_then(Sample::load).map_or(0, |load| {
-        load.counters.messages_sent + load.counters.pushes_sent + load.counters.joins_started
+        let sent = &load.counters;
+        sent.messages_sent + sent.pushes_sent + sent.joins_started + sent.http_started
     });
     let found: Vec<_> = kinds.into_iter().filter_map(|kind| run.errors(kind)).collect();
     let all: u64 = found.iter().map(Growth::by).sum();
@@ -128,9 +136,10 @@ struct SlowAnswers {
 
 /// Returns the answers that were slow for longest, if most of their time is not the round trip.
 fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<SlowAnswers> {
-    let kinds: [AnswerKind; 5] = [
+    let kinds: [AnswerKind; 6] = [
         ("message", |sample| sample.message, 1),
         ("push", |sample| sample.push, 1),
+        ("http", |sample| sample.http, 1),
         ("join", |sample| sample.join, 1),
         ("upgrade", upgrade, 1),
         ("broadcast", |sample| sample.broadcast, BROADCAST_TIMES),

@@ -53,14 +53,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the length from which a single gap counts: shorter if a latency threshold was missed.
 fn long_ms(run: &RunView<'_>) -> u64 {
-    let kinds = ["message", "push", "join"];
+    let kinds = ["message", "push", "http", "join"];
     let threshold_us = kinds.iter().filter_map(|kind| run.thresholds.latency_us(kind)).min();
     threshold_us.map_or(GAP_MS, |us| (us / 1000).clamp(SHORT_MS, GAP_MS))
 }
 
 /// Reports whether users gave up waiting during one of the gaps.
 fn gave_up(run: &RunView<'_>, gaps: &[Gap<'_>]) -> bool {
-    ["expect_timeout", "push_timeout", "join_timeout", "heartbeat_timeout"]
+    ["expect_timeout", "push_timeout", "http_timeout", "join_timeout", "heartbeat_timeout"]
         .into_iter()
         .filter_map(|kind| run.errors(kind))
         .any(|growth| gaps.iter().any(|gap| growth.began_ms + 1_000 >= gap.gap.from_ms))

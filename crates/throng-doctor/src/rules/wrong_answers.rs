@@ -121,6 +121,31 @@ const KINDS: &[WrongAnswerKind] = &[
         remedy: "check the server's reason, and the event and payload of `push`",
     },
     WrongAnswerKind {
+        name: "http_status",
+        is_connect: false,
+        what: "The server answered {n} HTTP requests with another status",
+        of: |run| run.summary.http.as_ref().map_or(0, |http| http.started),
+        shows_expected: true,
+        remedy: "find why the server answers this, or correct `expect` of the request",
+    },
+    WrongAnswerKind {
+        name: "http_mismatch",
+        is_connect: false,
+        what: "The server gave a wrong answer to {n} HTTP requests",
+        of: |run| run.summary.http.as_ref().map_or(0, |http| http.started),
+        shows_expected: true,
+        remedy: "find why the server answers this, or correct `expect` and `capture` of the \
+                 request",
+    },
+    WrongAnswerKind {
+        name: "http_violation",
+        is_connect: false,
+        what: "The server at {target} does not speak HTTP/1.1: {n} requests got another answer",
+        of: |run| run.summary.http.as_ref().map_or(0, |http| http.started),
+        shows_expected: false,
+        remedy: "correct the target's port, or use tcp:// for a server that does not speak HTTP",
+    },
+    WrongAnswerKind {
         name: "channel_error",
         is_connect: false,
         what: "Channels crashed on the server (phx_error) in {n} joins",

@@ -36,7 +36,7 @@ impl Parts {
         match (self.protocol, self.traffic) {
             (Protocol::Tcp, Traffic::Sent) => "hold",
             (Protocol::Tcp, _) => "echo",
-            (Protocol::Ws | Protocol::Phoenix, _) => "channels",
+            (Protocol::Ws | Protocol::Phoenix | Protocol::Http, _) => "channels",
         }
     }
 
@@ -57,6 +57,7 @@ impl Parts {
             (Protocol::Ws, Traffic::Sent) => HEARTBEAT,
             (Protocol::Ws, Traffic::Answered) => HEARTBEAT_ANSWERED,
             (Protocol::Phoenix, _) => PUSH,
+            (Protocol::Http, _) => GET,
         };
         let span = show_duration(ARRIVING + self.busy_for());
         let sending = format!("{{repeat: {{for: {span}, do: [{exchange}]}}}}");
@@ -97,6 +98,7 @@ impl Parts {
             Protocol::Tcp => ("tcp", TCP),
             Protocol::Ws => ("ws", CHANNELS_V2),
             Protocol::Phoenix => ("phoenix", CHANNELS),
+            Protocol::Http => ("http", HTTP),
         };
         // The target is known only when the peer listens; the command line then names it.
         let nowhere = target.replace('@', "127.0.0.1:1");
@@ -107,10 +109,11 @@ impl Parts {
     /// Returns a user that connects, runs `steps`, and closes.
     fn user(&self, steps: &str) -> String {
         let join = match self.protocol {
-            Protocol::Tcp | Protocol::Ws => "",
+            Protocol::Tcp | Protocol::Ws | Protocol::Http => "",
             Protocol::Phoenix => JOIN,
         };
-        let all = ["connect", join, steps, "close: reset"];
+        let connect = if self.protocol == Protocol::Http { GET } else { "connect" };
+        let all = [connect, join, steps, "close: reset"];
         let all: Vec<_> = all.into_iter().filter(|step| !step.is_empty()).collect();
         format!("user: [{}], on_error: stop", all.join(", "))
     }
@@ -151,6 +154,10 @@ const HEARTBEAT_ANSWERED: &str =
 const JOIN: &str = r#"join: {topic: "rooms:${user.id}"}"#;
 const PUSH: &str = r#"push: {topic: "rooms:${user.id}", event: echo, payload: {n: 1}}"#;
 
+/// The target of requests, and a request that the peer answers at once: it has no such page.
+const HTTP: &str = "http://@";
+const GET: &str = "get: {path: /none, expect: 404}";
+
 /// The period of the timer that a few users have.
 const TICK: Duration = Duration::from_millis(10);
 /// The number of other users for each user with such a timer.
@@ -177,7 +184,7 @@ mod tests {
 
     #[test]
     fn every_part_is_a_scenario() {
-        for protocol in [Protocol::Tcp, Protocol::Ws, Protocol::Phoenix] {
+        for protocol in [Protocol::Tcp, Protocol::Ws, Protocol::Phoenix, Protocol::Http] {
             for traffic in [Traffic::Silent, Traffic::Sent, Traffic::Answered] {
                 for length in [Duration::from_millis(100), SECONDS, Duration::from_secs(60)] {
                     let parts = Parts::new(protocol, traffic, length);

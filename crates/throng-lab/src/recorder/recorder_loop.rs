@@ -347,7 +347,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
     }
 }
 
-/// Returns the number of connects, messages, joins and pushes that succeeded.
+/// Returns the number of connects, messages, joins, pushes and requests that succeeded.
 fn successes(load: &LoadInterval) -> u64 {
     let counters = &load.counters;
     counters.connects_ok
@@ -355,6 +355,7 @@ fn successes(load: &LoadInterval) -> u64 {
         + counters.messages_received
         + counters.joins_ok
         + counters.pushes_ok
+        + counters.http_ok
 }
 
 /// The shortest last interval that gets a line: the rates of a shorter one would be noise.

@@ -9,7 +9,7 @@ use throng_report::{
 use super::error_log::ErrorLog;
 use super::incidents::Incidents;
 use super::probe_tally::ProbeTally;
-use crate::program::StepIndex;
+use crate::program::{Protocol, StepIndex};
 use crate::user::{AnswerTiming, ConnectFailure, ErrorKind, Record};
 
 /// One core's counters since the start, and its histograms since the previous hand-over.
@@ -45,6 +45,8 @@ pub struct CoreStats {
     pub join: Histogram,
     /// Latency from the intended moment of a push until it was answered ok.
     pub push: Histogram,
+    /// Latency from the intended moment of an HTTP request until its expected answer was complete.
+    pub http: Histogram,
     /// The same latencies, with the end of each by the kernel's clock.
     pub arrival: ArrivalLatencies,
     /// Waits of users without an answer, until the time-out or until they were stopped.
@@ -108,7 +110,7 @@ impl AddressTally {
     /// Counts what a record says about a connect to this address.
     pub(super) fn note(&mut self, record: &Record<'_>) {
         match record {
-            Record::Connected { .. } => self.ok += 1,
+            Record::Connected { .. } | Record::HttpConnected { .. } => self.ok += 1,
             Record::ConnectFailed { why, .. } => count(&mut self.failed, *why),
             _ => {}
         }
@@ -151,6 +153,7 @@ impl CoreStats {
             &mut self.message,
             &mut self.join,
             &mut self.push,
+            &mut self.http,
             &mut self.lag,
         ] {
             *histogram = Histogram::new();
@@ -215,6 +218,41 @@ impl CoreStats {
         timing.record(from, &mut self.push, &mut self.arrival.push);
         self.arrival.by_own_clock += timing.by_own_clock();
         self.counters.pushes_ok += 1;
+    }
+
+    /// Counts a connection for HTTP requests. Where it is a connect of the scenario, records its
+    /// latency.
+    pub(super) fn count_http_connect(
+        &mut self,
+        (from, timing): (Instant, AnswerTiming),
+        class: u16,
+        protocol: Protocol,
+    ) {
+        if protocol == Protocol::Http {
+            timing.record(from, &mut self.connect, &mut self.arrival.connect);
+        }
+        self.counters.http_connects += 1;
+        self.counters.connects_ok += 1;
+        self.counters.connected += 1;
+        self.classes[usize::from(class)].connects_ok += 1;
+    }
+
+    /// Counts an answer to an HTTP request by the class of its status.
+    pub(super) fn count_status(&mut self, status: u16) {
+        let counters = &mut self.counters;
+        *match status {
+            ..300 => &mut counters.http_2xx,
+            300..400 => &mut counters.http_3xx,
+            400..500 => &mut counters.http_4xx,
+            500.. => &mut counters.http_5xx,
+        } += 1;
+    }
+
+    /// Counts an HTTP request that was answered as expected and records its latency.
+    pub(super) fn count_http(&mut self, from: Instant, timing: AnswerTiming) {
+        timing.record(from, &mut self.http, &mut self.arrival.http);
+        self.arrival.by_own_clock += timing.by_own_clock();
+        self.counters.http_ok += 1;
     }
 
     /// Returns the steps of a name.

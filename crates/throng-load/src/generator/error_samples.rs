@@ -3,6 +3,7 @@
 
 use throng_base::Prng;
 use throng_driver::Errno;
+use throng_proto::http::HttpAnswer;
 use throng_proto::phoenix::PhoenixPayload;
 use throng_report::ErrorExchange;
 
@@ -10,7 +11,10 @@ use super::error_log::KINDS_MAX;
 use super::error_name::ErrorName;
 use super::upgrade_answer::describe_answer;
 use crate::excerpt::Excerpt;
-use crate::program::{IncomingMessage, MatchProgress, Op, Program, Protocol, VariableScope};
+use crate::program::{
+    HttpDifference, IncomingMessage, MatchProgress, Op, Program, Protocol, VariableScope,
+    message_of,
+};
 use crate::user::{ConnectFailure, ErrorKind, Sample};
 
 /// Samples of one core: the first error of each kind.
@@ -147,6 +151,43 @@ pub(super) fn describe_sample(
             };
             (expected, format!("{} {response}", reply.status))
         }
+        Sample::HttpAnswer(_, difference, answer) => {
+            (expected, describe_http(place, *difference, answer, excerpt))
+        }
+        Sample::HttpViolation(_, error, head) => {
+            (expected, format!("{}: {error}", excerpt.head(head)))
+        }
+    }
+}
+
+/// Describes an answer to an HTTP request, and why it is not the expected one.
+pub(super) fn describe_http(
+    place: ErrorPlace<'_>,
+    difference: HttpDifference,
+    answer: &HttpAnswer<'_>,
+    excerpt: Excerpt<'_>,
+) -> String {
+    let Op::Http { request } = place.program.op(place.pc) else { return String::new() };
+    let expected = &place.program.http_request(request).expected;
+    match difference {
+        HttpDifference::Status => {
+            let text = describe_answer(&answer.response, answer.body, excerpt);
+            let is_page = answer.body.trim_ascii_start().starts_with(b"<");
+            match answer.body.is_empty() || is_page {
+                true => text,
+                false => format!("{text} with {}", excerpt.bytes(answer.body)),
+            }
+        }
+        HttpDifference::Body => {
+            let message = message_of(answer.body);
+            let why = expected.body.as_ref().map(|rule| rule.difference(message, excerpt));
+            format!("{}: {}", excerpt.bytes(answer.body), why.unwrap_or_default())
+        }
+        HttpDifference::Field(index) => {
+            let missing = expected.fields.get(index).map(|field| field.describe());
+            let text = describe_answer(&answer.response, b"", excerpt);
+            format!("{text}: it has not {}", missing.unwrap_or_default())
+        }
     }
 }
 
@@ -194,13 +235,19 @@ pub(super) fn describe_error(place: ErrorPlace<'_>, kind: ErrorKind) -> (String,
         ErrorKind::Internal => "a fault of throng itself",
         ErrorKind::ChannelError => "phx_error: the channel crashed",
         ErrorKind::ChannelClosed => "phx_close: the channel was closed",
+        ErrorKind::HttpTimeout => "no complete answer",
+        ErrorKind::HttpClosed => "the end of the connection (FIN) before a complete answer",
         ErrorKind::ExpectMismatch
         | ErrorKind::WebSocketViolation
         | ErrorKind::BadMessage
         | ErrorKind::JoinRefused
         | ErrorKind::PushRefused
         | ErrorKind::LeaveRefused
-        | ErrorKind::ProbeRefused => "something else",
+        | ErrorKind::ProbeRefused
+        | ErrorKind::HttpStatus
+        | ErrorKind::HttpMismatch
+        | ErrorKind::HttpViolation
+        | ErrorKind::HttpTooLarge => "something else",
     };
     let expected = match kind {
         ErrorKind::HeartbeatTimeout => "a reply to the last heartbeat".to_owned(),

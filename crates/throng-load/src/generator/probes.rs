@@ -287,7 +287,7 @@ impl Probes {
         stats: &mut CoreStats,
     ) {
         let is_connected = match program.protocol() {
-            Protocol::Tcp => false,
+            Protocol::Tcp | Protocol::Http => false,
             Protocol::Ws => user.is_connected(),
             Protocol::Phoenix => user.channels.with_probe().is_some(),
         };

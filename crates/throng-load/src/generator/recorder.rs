@@ -40,6 +40,18 @@ impl Recorder<'_> {
                 stats.count_connect((from, timing), self.place.class);
                 stats.incidents.connect_succeeded(now);
             }
+            Record::HttpConnected { from, timing } => {
+                let protocol = self.place.program.protocol();
+                stats.count_http_connect((from, timing), self.place.class, protocol);
+                stats.incidents.connect_succeeded(now);
+            }
+            Record::HttpAnswered { status, is_expected, from, timing } => {
+                stats.incidents.answered(timing.arrived_at(), from);
+                stats.count_status(status);
+                if is_expected {
+                    stats.count_http(from, timing);
+                }
+            }
             Record::ConnectFailed { why, is_upgrade } => {
                 stats.count_connect_failure(why);
                 self.note_error(ErrorName::Connect(why), |place| {
@@ -154,7 +166,9 @@ impl Recorder<'_> {
                 ErrorName::Connect(ConnectFailure::Http(answer.status))
             }
             Sample::BadMessage(_) => ErrorName::Kind(ErrorKind::BadMessage),
-            Sample::Refusal(kind, _) => ErrorName::Kind(*kind),
+            Sample::Refusal(kind, _)
+            | Sample::HttpAnswer(kind, ..)
+            | Sample::HttpViolation(kind, ..) => ErrorName::Kind(*kind),
         };
         let place = self.place;
         let describe = |samples: &ErrorSamples| describe_sample(samples, place, sample);
@@ -179,6 +193,7 @@ fn histogram(unanswered: &mut UnansweredWaits, kind: LatencyKind) -> &mut Histog
         LatencyKind::Message => &mut unanswered.message,
         LatencyKind::Join => &mut unanswered.join,
         LatencyKind::Push => &mut unanswered.push,
+        LatencyKind::Http => &mut unanswered.http,
     }
 }
 

@@ -5,7 +5,7 @@ use throng_base::units::brief_micros;
 use throng_engine::Deadline;
 
 use super::error_name::ErrorName;
-use super::error_samples::{ErrorPlace, describe_connect_failure, describe_error};
+use super::error_samples::{ErrorPlace, describe_connect_failure, describe_error, describe_http};
 use crate::excerpt::Excerpt;
 use crate::program::{IncomingMessage, Op, Program};
 use crate::user::{
@@ -139,6 +139,13 @@ impl TraceFormat<'_> {
             Record::Connected { from, .. } => {
                 one(format!("  ok: connected, after {}", micros(*from, now)))
             }
+            Record::HttpConnected { from, .. } => {
+                one(format!("  TCP is established, after {}", micros(*from, now)))
+            }
+            Record::HttpAnswered { is_expected: true, status, from, .. } => {
+                one(format!("  ok: status {status}, after {}", micros(*from, now)))
+            }
+            Record::HttpAnswered { is_expected: false, .. } => Vec::new(),
             Record::ConnectFailed { why, is_upgrade } => {
                 one(self.connect_failure(pc, *why, *is_upgrade))
             }
@@ -193,7 +200,11 @@ impl TraceFormat<'_> {
             | ErrorKind::BadMessage
             | ErrorKind::JoinRefused
             | ErrorKind::PushRefused
-            | ErrorKind::LeaveRefused => format!("  error {name}"),
+            | ErrorKind::LeaveRefused
+            | ErrorKind::HttpStatus
+            | ErrorKind::HttpMismatch
+            | ErrorKind::HttpViolation
+            | ErrorKind::HttpTooLarge => format!("  error {name}"),
             _ => {
                 let (expected, got) = describe_error(self.place(pc), kind);
                 format!("  error {name}: expected {expected}, received {got}")
@@ -259,6 +270,14 @@ impl TraceFormat<'_> {
             Sample::BadMessage(_) => one("  no match: this is no message of Phoenix Channels"),
             Sample::Refusal(_, reply) => {
                 one(format!("  no match: the status is {}, expected ok", reply.status))
+            }
+            Sample::HttpAnswer(_, difference, answer) => {
+                let expected = self.program.describe_expected(pc, self.excerpt());
+                let got = describe_http(self.place(pc), *difference, answer, self.excerpt());
+                one(format!("  no match: expected {expected}, received {got}"))
+            }
+            Sample::HttpViolation(_, error, head) => {
+                one(format!("  no match: {error}: {}", self.excerpt().head(head)))
             }
         }
     }

@@ -30,6 +30,7 @@ impl Program {
             patterns: Vec::new(),
             topics: Vec::new(),
             requests: Vec::new(),
+            http_requests: Vec::new(),
             probe: scenario.probe.clone(),
             tables: scenario.tables.clone(),
             sent_parts: scenario.sent_parts.clone(),

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::handshake::Handshake;
+use super::http_request::HttpRequest;
 use super::{
     BytesPattern, ChannelRequest, Choice, Condition, LatencyKind, LimitedAction, Loop,
-    MessagePattern, Op, OpFacts, OpRole, OpSum, Program, StepIndex, StepOrigin, Template,
+    MessagePattern, Op, OpFacts, OpRole, OpSum, Program, Protocol, StepIndex, StepOrigin, Template,
     ThinkTime, TopicTemplate, Transaction, Turns,
 };
 use crate::scenario::Target;
@@ -214,6 +215,23 @@ impl<'a> Compiler<'a> {
     pub(crate) fn handshake(&mut self, upgrade: &UpgradeOptions) -> u32 {
         let handshake = Handshake::new(self.target, self.program.protocol, upgrade);
         index_of(&mut self.program.handshakes, handshake)
+    }
+
+    /// Returns the protocol of the scenario.
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.program.protocol
+    }
+
+    /// Returns the index of an HTTP request to the scenario's target, and an upper bound of its
+    /// bytes. `of_host` makes it from the value of its `host` header.
+    pub(crate) fn http_request(
+        &mut self,
+        of_host: impl FnOnce(String) -> HttpRequest,
+    ) -> (u32, usize) {
+        let request = of_host(self.target.host_header());
+        let bytes_max = request.bytes_max();
+        self.program.http_requests.push(request);
+        (self.program.http_requests.len() as u32 - 1, bytes_max)
     }
 
     /// Returns the index of a topic. All steps that name it share one.

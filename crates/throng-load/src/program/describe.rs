@@ -15,7 +15,7 @@ impl Program {
             Op::ExpectBytes { pattern, .. } => self.bytes_pattern(pattern).matcher.describe(shown),
             Op::ExpectMessage { pattern, .. } => self.pattern(pattern).describe(shown),
             Op::Connect { .. } => match self.protocol() {
-                Protocol::Tcp => "a TCP connection".to_owned(),
+                Protocol::Tcp | Protocol::Http => "a TCP connection".to_owned(),
                 Protocol::Ws | Protocol::Phoenix => "101 Switching Protocols".to_owned(),
             },
             Op::Request { request } => match self.request(request).awaits_reply {
@@ -26,6 +26,7 @@ impl Program {
                 false => "an open channel".to_owned(),
             },
             Op::AwaitCue { cue, .. } => self.cues()[usize::from(cue)].describe(),
+            Op::Http { request } => self.http_request(request).expected.describe(shown),
             _ => "an open connection".to_owned(),
         }
     }
@@ -47,6 +48,7 @@ impl Program {
             Op::Request { request } if self.request(request).awaits_reply => {
                 self.request(request).timeout
             }
+            Op::Http { request } => self.http_request(request).timeout,
             _ => return String::new(),
         };
         format!(" within {}", show_duration(timeout))
@@ -57,7 +59,7 @@ impl Program {
     pub(crate) fn describe_op(&self, pc: u32, excerpt: Excerpt<'_>) -> String {
         match self.op(pc) {
             Op::Connect { .. } => self.describe_timeout(pc).trim_start().to_owned(),
-            Op::ExpectBytes { .. } => self.describe_awaited(pc, excerpt),
+            Op::ExpectBytes { .. } | Op::Http { .. } => self.describe_awaited(pc, excerpt),
             Op::ExpectMessage { pattern, .. } => {
                 let others = match self.pattern(pattern).skips_others() {
                     true => ", other messages may come before it",

@@ -120,6 +120,7 @@ fn next_answers(program: &Program, bodies: &[NextAnswer]) -> Vec<NextAnswer> {
             | OpRole::LoopBegins
             | OpRole::Closes(CloseAction::Half) => after,
             OpRole::Separates
+            | OpRole::Asks { .. }
             | OpRole::Closes(CloseAction::Normal | CloseAction::Reset)
             | OpRole::Ends => NextAnswer::default(),
         };
@@ -155,6 +156,7 @@ fn sections(facts: &[OpFacts]) -> Vec<Section> {
             | OpRole::Neutral
             | OpRole::Branches
             | OpRole::Receives { .. }
+            | OpRole::Asks { .. }
             | OpRole::Separates
             | OpRole::Closes(_) => {}
         }

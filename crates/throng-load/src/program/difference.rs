@@ -50,6 +50,7 @@ impl Pattern {
             (Self::Contains(part), _) => {
                 format!("it does not contain {}", excerpt.bytes(part.to_string().as_bytes()))
             }
+            (Self::Any, _) => String::new(),
             (Self::Regex(_), _) => "the expression does not match in it".to_owned(),
             (Self::OneOf(_), _) => "none of the patterns fits".to_owned(),
             (Self::Event(event), message) => event.difference(message, excerpt),

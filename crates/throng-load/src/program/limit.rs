@@ -27,19 +27,22 @@ pub enum LimitScope {
 pub enum LimitedAction {
     /// Messages: `send` and `push`.
     Send,
-    /// Connects.
+    /// The `connect` step.
     Connect,
+    /// HTTP requests.
+    Request,
 }
 
 impl LimitedAction {
     /// All actions, in the order in which mistakes and documents name them.
-    pub const ALL: [Self; 2] = [Self::Send, Self::Connect];
+    pub const ALL: [Self; 3] = [Self::Send, Self::Connect, Self::Request];
 
     /// Returns the key in a scenario.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Send => "send",
             Self::Connect => "connect",
+            Self::Request => "request",
         }
     }
 }

@@ -44,6 +44,8 @@ pub enum Pattern {
     Regex(Regex),
     /// A message that one of these matches.
     OneOf(Vec<Self>),
+    /// Any message.
+    Any,
     /// An event of a channel.
     Event(Box<EventPattern>),
 }
@@ -101,6 +103,7 @@ impl Pattern {
             (Self::OneOf(patterns), message) => {
                 patterns.iter().any(|pattern| pattern.matches(message, scope, scratch))
             }
+            (Self::Any, _) => true,
             (Self::Event(event), message) => event.matches(message, scope, scratch),
             (Self::Text(_) | Self::Json(_) | Self::Regex(_), IncomingMessage::Binary(_))
             | (Self::Binary(_), IncomingMessage::Text(_)) => false,
@@ -115,7 +118,7 @@ impl Pattern {
             Self::Contains(part) => part.template.uses(is),
             Self::OneOf(patterns) => patterns.iter().any(|pattern| pattern.uses(is)),
             Self::Event(event) => event.uses(is),
-            Self::Binary(_) | Self::Bytes(_) | Self::Regex(_) => false,
+            Self::Binary(_) | Self::Bytes(_) | Self::Regex(_) | Self::Any => false,
         }
     }
 
@@ -133,6 +136,7 @@ impl Pattern {
             Self::Regex(regex) => {
                 format!("a message that matches {}", shown(regex.as_str().as_bytes()))
             }
+            Self::Any => "any message".to_owned(),
             Self::OneOf(patterns) => {
                 let each: Vec<_> = patterns.iter().map(|pattern| pattern.describe(shown)).collect();
                 each.join(", or ")

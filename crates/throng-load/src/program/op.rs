@@ -46,6 +46,11 @@ pub enum Op {
         /// Index of the [`Program::request`](super::Program::request).
         request: u32,
     },
+    /// Sends an HTTP request and waits for its answer.
+    Http {
+        /// Index of the [`Program::http_request`](super::Program::http_request).
+        request: u32,
+    },
     /// Stores a value.
     Set {
         /// Its place among the user's values.
@@ -167,6 +172,12 @@ pub(crate) enum OpRole {
         /// True if other messages may come before it.
         skips_others: bool,
     },
+    /// Sends a request and waits for its answer, on a connection that it opens itself if there is
+    /// none.
+    Asks {
+        /// True if a connect replaces the connection.
+        is_replaced: bool,
+    },
     /// Goes on with one of several ops.
     Branches,
     /// Begins a loop, and with it a section of sends and answers.
@@ -200,12 +211,18 @@ pub(crate) struct OpSum {
     pub(crate) closes: bool,
     /// Messages that they send and wait for.
     pub(crate) traffic: Traffic,
+    /// True if one of them opens a connection that a connect replaces.
+    pub(crate) replaces: bool,
 }
 
 impl OpSum {
     /// The sum of no ops.
-    pub(crate) const NONE: Self =
-        Self { time_min: Some(Duration::ZERO), closes: false, traffic: Traffic::Silent };
+    pub(crate) const NONE: Self = Self {
+        time_min: Some(Duration::ZERO),
+        closes: false,
+        traffic: Traffic::Silent,
+        replaces: false,
+    };
 
     /// Returns the sum of these ops and those of `next`.
     pub(crate) fn then(self, next: Self) -> Self {
@@ -213,6 +230,7 @@ impl OpSum {
             time_min: self.time_min.zip(next.time_min).map(|(a, b)| a.saturating_add(b)),
             closes: self.closes || next.closes,
             traffic: self.traffic.max(next.traffic),
+            replaces: self.replaces || next.replaces,
         }
     }
 
@@ -222,6 +240,7 @@ impl OpSum {
             time_min: self.time_min.into_iter().chain(other.time_min).min(),
             closes: self.closes || other.closes,
             traffic: self.traffic.max(other.traffic),
+            replaces: self.replaces || other.replaces,
         }
     }
 
@@ -234,7 +253,9 @@ impl OpSum {
 impl From<OpFacts> for OpSum {
     fn from(facts: OpFacts) -> Self {
         let traffic = match facts.role {
-            OpRole::Expects { .. } | OpRole::Receives { .. } => Traffic::Answered,
+            OpRole::Expects { .. } | OpRole::Receives { .. } | OpRole::Asks { .. } => {
+                Traffic::Answered
+            }
             OpRole::Sends { .. } => Traffic::Sent,
             OpRole::Neutral
             | OpRole::Branches
@@ -244,13 +265,18 @@ impl From<OpFacts> for OpSum {
             | OpRole::Closes(_)
             | OpRole::Ends => match facts.latency {
                 Some(LatencyKind::Push) => Traffic::Answered,
-                Some(LatencyKind::Connect | LatencyKind::Join | LatencyKind::Message) | None => {
-                    Traffic::Silent
-                }
+                Some(
+                    LatencyKind::Connect
+                    | LatencyKind::Join
+                    | LatencyKind::Message
+                    | LatencyKind::Http,
+                )
+                | None => Traffic::Silent,
             },
         };
         let closes = matches!(facts.role, OpRole::Closes(_));
-        Self { time_min: facts.time_min, closes, traffic }
+        let replaces = facts.role == OpRole::Asks { is_replaced: true };
+        Self { time_min: facts.time_min, closes, traffic, replaces }
     }
 }
 
@@ -277,6 +303,8 @@ pub enum LatencyKind {
     Join,
     /// Latency of the reply to a push.
     Push,
+    /// Latency of the answer to an HTTP request.
+    Http,
 }
 
 /// Framing of the bytes of a `send`.

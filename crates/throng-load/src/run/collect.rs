@@ -21,7 +21,7 @@ use crate::user::close_code_name;
 /// Adds up the stats of all cores.
 pub struct Collector {
     views: Vec<CoreView>,
-    #[expect(clippy::vec_box, reason = "they travel in messages and are not to be moved")]
+    /// Boxed, because they travel in messages and are large.
     spare: Vec<Box<CoreStats>>,
     phases: Vec<String>,
     classes: Vec<String>,
@@ -140,6 +140,7 @@ impl Collector {
         interval.message.merge(&stats.message);
         interval.join.merge(&stats.join);
         interval.push.merge(&stats.push);
+        interval.http.merge(&stats.http);
         interval.arrival.merge(&stats.arrival);
         interval.lag.merge(&stats.lag);
         interval.unanswered.merge(&stats.unanswered);
@@ -291,6 +292,7 @@ fn work_done(grown: &LoadCounters) -> u64 {
         + grown.messages_received
         + grown.joins_ok
         + grown.pushes_ok
+        + grown.http_ok
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::Protocol;
 use super::reader::Reader;
 use super::template::Template;
 
@@ -59,9 +60,10 @@ impl<'r, 's> Flow<'r, 's> {
     }
 
     /// Reports whether the user is connected. If not, reports the mistake once: continues as if it
-    /// were connected.
+    /// were connected. HTTP requests open their connections themselves.
     pub(crate) fn require_connection(&mut self) -> bool {
-        if self.state.connection != ConnectionState::Closed {
+        let opens_itself = self.reader.protocol == Protocol::Http;
+        if opens_itself || self.state.connection != ConnectionState::Closed {
             return true;
         }
         let title = format!("`{}` needs a connection", self.name);

@@ -1,4 +1,4 @@
-//! `limits`: how often users may send and connect, all together and each of them.
+//! `limits`: how often users may send, connect and request, all together and each of them.
 
 use super::node::{Kind, Node};
 use super::reader::Reader;

@@ -93,8 +93,9 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node, knows_joins: bool) -> O
         None => Some(None),
         Some(node) => read_members(reader, node).map(Some),
     };
-    if reader.protocol == Protocol::Tcp {
-        let title = "a probe needs messages, and plain TCP has none";
+    if let Protocol::Tcp | Protocol::Http = reader.protocol {
+        let name = if reader.protocol == Protocol::Http { "HTTP" } else { "plain TCP" };
+        let title = format!("a probe needs messages, and {name} has none");
         reader.error(reader.first_line(&node.span), title, "use a `ws://` target");
         return None;
     }
@@ -167,6 +168,6 @@ const TOPICS_SHOWN_MAX: usize = 5;
 const fn example(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Phoenix => "broadcast: {topic: \"rooms:lobby\", event: new_msg}",
-        Protocol::Tcp | Protocol::Ws => "broadcast: {text: hello}",
+        Protocol::Tcp | Protocol::Ws | Protocol::Http => "broadcast: {text: hello}",
     }
 }

@@ -14,17 +14,20 @@ pub enum Protocol {
     Ws,
     /// Phoenix Channels over WebSocket.
     Phoenix,
+    /// HTTP/1.1 requests.
+    Http,
 }
 
 impl Protocol {
     /// All protocols.
-    pub(crate) const ALL: &[Self] = &[Self::Tcp, Self::Ws, Self::Phoenix];
+    pub(crate) const ALL: &[Self] = &[Self::Tcp, Self::Ws, Self::Phoenix, Self::Http];
 
     /// Returns the default protocol of a target's scheme.
     pub const fn of(scheme: Scheme) -> Self {
         match scheme {
             Scheme::Tcp => Self::Tcp,
             Scheme::Ws => Self::Ws,
+            Scheme::Http => Self::Http,
         }
     }
 
@@ -33,6 +36,7 @@ impl Protocol {
         match self {
             Self::Tcp => Scheme::Tcp,
             Self::Ws | Self::Phoenix => Scheme::Ws,
+            Self::Http => Scheme::Http,
         }
     }
 
@@ -42,24 +46,27 @@ impl Protocol {
             Self::Tcp => "tcp",
             Self::Ws => "ws",
             Self::Phoenix => "phoenix",
+            Self::Http => "http",
         }
     }
 }
 
-/// Reads the protocol of a scenario. After a mistake, returns the most likely one, so that steps
-/// are not reported as wrong because of it.
+/// Reads the protocol of a scenario. `scheme` is that of a target that may have a mistake. After a
+/// mistake, returns the most likely one, so that steps are not reported as wrong because of it.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     protocol: Option<&Node>,
     target: Option<&Target>,
+    scheme: Option<Scheme>,
 ) -> Protocol {
-    let implied = target.map_or(Protocol::Tcp, |target| Protocol::of(target.scheme));
+    let implied = scheme.map_or(Protocol::Tcp, Protocol::of);
     let Some(node) = protocol else { return implied };
     let known = [
         ("tcp", Protocol::Tcp),
         ("ws", Protocol::Ws),
         ("websocket", Protocol::Ws),
         ("phoenix", Protocol::Phoenix),
+        ("http", Protocol::Http),
     ];
     let Some(protocol) = reader.one_of(node, "protocol", &known) else { return implied };
     if let Some(target) = target.filter(|target| target.scheme != protocol.scheme()) {

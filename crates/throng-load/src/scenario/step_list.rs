@@ -219,13 +219,17 @@ fn name_and_value<'n>(
 /// Reports a step that this protocol does not have, and names the protocol that has it.
 fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str, kinds: &[StepKind]) {
     let own = reader.protocol;
-    let others = [Protocol::Phoenix, Protocol::Ws];
+    let others = [Protocol::Http, Protocol::Phoenix, Protocol::Ws];
     let Some(other) = others.iter().find(|other| names(kinds, **other).contains(&name)) else {
         return reader.unknown(span, &format!("step `{name}`"), name, &names(kinds, own));
     };
     let title = format!("`protocol: {}` has no step `{name}`", own.name());
     let label = format!("it belongs to `protocol: {}`", other.name());
     let mistake = reader.error(span, title, label);
+    if own == Protocol::Http && name == "connect" {
+        let help = "leave it out: the first request opens the connection";
+        mistake.help = Some(help.to_owned());
+    }
     if own == Protocol::Phoenix {
         mistake.help = Some("use `push` to send to a channel; it waits for the reply".to_owned());
     }

@@ -12,7 +12,8 @@ use super::reader::Reader;
 pub(crate) struct StepNames(Vec<(String, &'static str)>);
 
 /// The steps, beside transactions, that may have a name: they wait for something.
-const NAMED: [&str; 5] = ["connect", "expect", "receive", "join", "push"];
+const NAMED: [&str; 9] =
+    ["connect", "expect", "receive", "join", "push", "get", "post", "put", "delete"];
 
 /// Reports whether steps of this kind may have a key `name`.
 pub(super) fn may_be_named(kind: &str) -> bool {

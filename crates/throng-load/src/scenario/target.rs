@@ -27,6 +27,8 @@ pub enum Scheme {
     Tcp,
     /// WebSocket over TCP (RFC 6455 section 3); the default port is 80.
     Ws,
+    /// HTTP/1.1 over TCP (RFC 9110 section 4.2.1); the default port is 80.
+    Http,
 }
 
 /// Network from which an address is reachable. It decides whether loading the address needs
@@ -56,8 +58,8 @@ pub struct TargetError {
 }
 
 impl Target {
-    /// Parses `tcp://host:port` or `ws://host:port/path?query`. The host is a name, an IPv4 address
-    /// or an IPv6 address in brackets.
+    /// Parses `tcp://host:port`, `ws://host:port/path?query` or `http://host:port`. The host is a
+    /// name, an IPv4 address or an IPv6 address in brackets.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(wrong(0..text.len(), "the scheme is missing: tcp://host:port"));
@@ -65,11 +67,18 @@ impl Target {
         let begin = scheme.len() + 3;
         let scheme = Scheme::parse(scheme)?;
         let (authority, path) = match rest.find(['/', '?', '#']) {
-            Some(at) if scheme == Scheme::Ws => rest.split_at(at),
+            Some(at) if scheme != Scheme::Tcp => rest.split_at(at),
             _ => (rest, ""),
         };
-        let path = check_path(path, begin + authority.len())?;
         let end = begin + authority.len();
+        let path = match scheme {
+            Scheme::Http if !matches!(path, "" | "/") => {
+                let problem = "each step has its own path: `get: /login`; leave this one out";
+                return Err(wrong(end..end + path.len(), problem));
+            }
+            Scheme::Http => String::new(),
+            Scheme::Tcp | Scheme::Ws => check_path(path, end)?,
+        };
         let (host, port, host_at) = split_authority(authority, begin, scheme)?;
         let name_is_plain = host.chars().all(|c| c.is_alphanumeric() || "-._:".contains(c));
         if host.is_empty() || !name_is_plain {
@@ -78,7 +87,7 @@ impl Target {
         }
         let port = match (port, scheme) {
             (Some(port), _) => parse_port(port, end - port.len())?,
-            (None, Scheme::Ws) => HTTP_PORT,
+            (None, Scheme::Ws | Scheme::Http) => HTTP_PORT,
             (None, Scheme::Tcp) => {
                 return Err(wrong(begin..end, "the port is missing: tcp://host:port"));
             }
@@ -99,15 +108,24 @@ impl Scheme {
         let problem = match name {
             "tcp" => return Ok(Self::Tcp),
             "ws" => return Ok(Self::Ws),
+            "http" => return Ok(Self::Http),
             "wss" => "`wss://` needs TLS, which is not supported; \
                       use `ws://` to a port behind the TLS terminator"
                 .to_owned(),
-            "http" | "https" | "tls" | "udp" => {
-                format!("`{name}://` is not supported; use `tcp://` or `ws://`")
+            "https" => "`https://` needs TLS, which is not supported; \
+                        use `http://` to a port behind the TLS terminator"
+                .to_owned(),
+            "tls" | "udp" => {
+                format!("`{name}://` is not supported; use `tcp://`, `ws://` or `http://`")
             }
-            _ => format!("unknown scheme `{name}://`; use `tcp://` or `ws://`"),
+            _ => format!("unknown scheme `{name}://`; use `tcp://`, `ws://` or `http://`"),
         };
         Err(TargetError { span: 0..name.len() + 3, problem })
+    }
+
+    /// Returns the scheme that a target begins with.
+    pub(super) fn begins(text: &str) -> Option<Self> {
+        Self::parse(text.split_once("://")?.0).ok()
     }
 
     /// Returns the text before `://`.
@@ -115,6 +133,7 @@ impl Scheme {
         match self {
             Self::Tcp => "tcp",
             Self::Ws => "ws",
+            Self::Http => "http",
         }
     }
 }
@@ -171,7 +190,7 @@ fn check_path(path: &str, at: usize) -> Result<String, TargetError> {
     Ok(if path.starts_with('?') { format!("/{path}") } else { path.to_owned() })
 }
 
-/// Default port of `ws://`.
+/// Default port of `ws://` and `http://`.
 const HTTP_PORT: u16 = 80;
 
 impl FromStr for Target {
@@ -289,7 +308,8 @@ mod tests {
         for (text, at, says) in [
             ("127.0.0.1:5555", "127.0.0.1:5555", "scheme is missing"),
             ("wss://h:1/socket", "wss://", "needs TLS"),
-            ("http://h:1/socket", "http://", "not supported"),
+            ("http://h:1/socket", "/socket", "its own path"),
+            ("https://h:1", "https://", "needs TLS"),
             ("ws://h:1/a b", " ", "percent-encoded"),
             ("ws://h:1/a#b", "#b", "fragment"),
             ("ws://h:x/a", "x", "1 to 65535"),

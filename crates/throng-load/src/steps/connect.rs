@@ -3,6 +3,7 @@
 use throng_driver::Errno;
 use throng_proto::websocket::{ClientHandshake, Violation};
 
+use super::http;
 use super::prelude::*;
 use crate::program::LimitedAction;
 use crate::user::Payload;
@@ -21,7 +22,7 @@ pub(crate) mod upgrade;
 pub(super) const KIND: StepKind = StepKind {
     name: "connect",
     example: "connect: {timeout: 5s}",
-    protocols: Protocol::ALL,
+    protocols: &[Protocol::Tcp, Protocol::Ws, Protocol::Phoenix],
     form: StepForm::OptionalValue(read),
 };
 
@@ -66,6 +67,11 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
 /// Opens the connection.
 pub(crate) fn begin(cx: &mut UserContext<'_>, timeout_ns: u64, handshake: u32) -> StepOutcome {
+    if cx.socket != SocketStatus::Absent && cx.user.link() == Link::Http {
+        // A user has one connection at a time.
+        http::close_before(cx, false);
+        return StepOutcome::Wait;
+    }
     if cx.socket != SocketStatus::Absent {
         // The scenario reader rejects this, except after an error: then the user keeps its open
         // connection.
@@ -103,12 +109,20 @@ pub(crate) fn try_another_port(cx: &mut UserContext<'_>, errno: Errno) -> Option
         {
             Some(dial(cx, timeout_ns, tries + 1))
         }
+        (UserWait::HttpConnect { tries }, Op::Http { request })
+            if is_short_of_ports && tries < cx.rules.port_tries_max =>
+        {
+            Some(http::dial_again(cx, request, tries + 1))
+        }
         _ => None,
     }
 }
 
 /// Handles an established TCP connection: the connect has succeeded, or the upgrade begins.
 pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
+    if let Some(UserWait::HttpConnect { .. }) = cx.user.wait() {
+        return http::opened(cx);
+    }
     if cx.is_tcp() {
         return succeed(cx);
     }
@@ -144,7 +158,15 @@ fn send_upgrade_request(cx: &mut UserContext<'_>) {
     let begins = std::iter::once(path_end).chain(ends.iter().copied());
     let values = begins.zip(&ends).map(|(begin, end)| &written[begin..*end]);
     let names = handshake.headers.iter().map(|(name, _)| name.as_str());
-    let headers: Vec<_> = names.zip(values).collect();
+    let mut headers: Vec<_> = names.zip(values).collect();
+    let cookies = &mut cx.encoder.event;
+    cookies.clear();
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
+        cx.user.memory.write_cookies(&written[..path_end], cx.now, cookies);
+        if !cookies.is_empty() {
+            headers.push(("cookie", as_text(cookies)));
+        }
+    }
     let subprotocols: Vec<_> = handshake.subprotocols.iter().map(String::as_str).collect();
     let request = ClientHandshake {
         host: &handshake.host,

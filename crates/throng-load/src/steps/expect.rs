@@ -17,8 +17,10 @@ use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
 use crate::user::unasked;
 
 use pattern::{BYTES_KEYS, keys, read_matcher, read_pattern, read_text};
+pub(crate) use pattern::{
+    read_capture, read_captures_with, read_http_body, read_regex, read_response, read_value_name,
+};
 pub(super) use pattern::{read_captures, read_payload};
-pub(crate) use pattern::{read_response, read_value_name};
 
 pub(super) const KIND: StepKind = StepKind {
     name: "expect",
@@ -91,7 +93,7 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
 pub(super) fn read_step(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Expect> {
     match reader.protocol {
         Protocol::Tcp => read_bytes(reader, node, what),
-        Protocol::Ws | Protocol::Phoenix => read_message(reader, node, what),
+        Protocol::Ws | Protocol::Phoenix | Protocol::Http => read_message(reader, node, what),
     }
 }
 

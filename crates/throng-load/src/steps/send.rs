@@ -63,7 +63,7 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
 fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<Send> {
     let (frame, forms): (_, &[Form<SendPayload>]) = match reader.protocol {
         Protocol::Tcp => (Frame::Raw, BYTES),
-        Protocol::Ws | Protocol::Phoenix => (Frame::Text, MESSAGES),
+        Protocol::Ws | Protocol::Phoenix | Protocol::Http => (Frame::Text, MESSAGES),
     };
     if node.scalar().is_some() {
         let payload = SendPayload::Template(read_message_text(reader, node)?, frame);

@@ -7,7 +7,7 @@ use crate::scenario::node::Kind;
 pub(super) const KIND: StepKind = StepKind {
     name: "set",
     example: "set: {order: \"${uuid()}\"}",
-    protocols: &[Protocol::Tcp, Protocol::Ws, Protocol::Phoenix],
+    protocols: Protocol::ALL,
     form: StepForm::Value(read),
 };
 

@@ -113,15 +113,18 @@ fn each_step_has_an_example_that_all_its_protocols_read() {
         for protocol in kind.protocols {
             let before = match kind.name {
                 "connect" => "",
-                "signal" => "  - connect\n  - wait_for: ready\n",
-                "wait_for" => "  - connect\n  - signal: ready\n",
+                "signal" => "  - wait_for: ready\n",
+                "wait_for" => "  - signal: ready\n",
                 name if name != "join" && kind.example.contains("topic") => {
                     "  - connect\n  - join: {topic: \"rooms:lobby\"}\n"
                 }
+                "get" | "post" | "put" | "delete" => "",
+                _ if *protocol == Protocol::Http => "",
                 _ => "  - connect\n",
             };
             let example = match protocol {
                 Protocol::Phoenix => kind.example.replace("send: ping", "wait: 1s"),
+                Protocol::Http => kind.example.replace("send: ping", "get: /"),
                 Protocol::Tcp | Protocol::Ws => kind.example.to_owned(),
             };
             assert!(kind.example.starts_with(kind.name), "{}", kind.name);

@@ -10,6 +10,8 @@
 //! | a connect, an upgrade | any | any other | a failed connect |
 //! | any | any | a panic | an internal error |
 //! | any | condemned | any | the error, which is counted |
+//! | the answer to an HTTP request | HTTP | any | sent again where it may be, or lost |
+//! | any other | HTTP | any | the program goes on |
 //! | the close of its program | any | requested, or the server's FIN | the program goes on |
 //! | the close of its program | any | any other | lost: what was sent before has not arrived |
 //! | anything but an answer | half closed | the server's FIN | the program goes on |
@@ -37,7 +39,7 @@ use super::record::Record;
 use super::session::UserSession;
 use super::state::{Link, UserState, UserWait};
 use crate::program::{OnError, Op, jittered};
-use crate::steps::connect;
+use crate::steps::{connect, http};
 
 /// Meaning of the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,15 +62,22 @@ impl Ending {
             (_, _, CloseReason::ConnectFailed(errno)) => {
                 Self::ConnectFailed(ConnectFailure::Errno(errno))
             }
-            (UserWait::Connect { .. } | UserWait::Upgrade, _, reason) => {
-                Self::ConnectFailed(match reason {
-                    CloseReason::Failed(errno) => ConnectFailure::Errno(errno),
-                    CloseReason::Panicked => ConnectFailure::Internal,
-                    _ => ConnectFailure::Closed,
-                })
-            }
+            (
+                UserWait::Connect { .. } | UserWait::Upgrade | UserWait::HttpConnect { .. },
+                _,
+                reason,
+            ) => Self::ConnectFailed(match reason {
+                CloseReason::Failed(errno) => ConnectFailure::Errno(errno),
+                CloseReason::Panicked => ConnectFailure::Internal,
+                _ => ConnectFailure::Closed,
+            }),
             (_, _, CloseReason::Panicked) => Self::Lost(ErrorKind::Internal),
             (_, Link::Condemned, _) => Self::Counted,
+            (UserWait::Response { .. }, _, CloseReason::Finished | CloseReason::Requested) => {
+                Self::Lost(ErrorKind::HttpClosed)
+            }
+            (UserWait::Response { .. }, _, reason) => Self::Lost(ErrorKind::of(reason)),
+            (_, Link::Http, _) => Self::Planned,
             (UserWait::Close, _, CloseReason::Requested | CloseReason::Finished) => Self::Planned,
             (UserWait::Answer { .. }, _, reason) => Self::Lost(ErrorKind::of(reason)),
             (_, Link::HalfClosed, CloseReason::Finished) => Self::Planned,
@@ -83,7 +92,11 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
     if link != Link::Uncounted {
         cx.count(|c| c.connected -= 1);
     }
+    let to_retry = http::request_to_retry(cx, reason);
     clear_connection_state(cx);
+    if let Some(request) = to_retry {
+        return http::retry(cx, request);
+    }
     let Some(wait) = cx.user.wait() else {
         cx.act(UserAction::Remove);
         return StepOutcome::Wait;
@@ -92,6 +105,7 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
         Ending::Planned => match wait {
             UserWait::RunEnd => StepOutcome::Wait,
             UserWait::Close => go_on(cx, wait, after_close(cx)),
+            UserWait::HttpClose { is_done: true } => go_on(cx, wait, StepOutcome::Next),
             _ => go_on(cx, wait, StepOutcome::Again),
         },
         Ending::Counted => apply_on_error(cx, wait),
@@ -109,7 +123,8 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
         }
         Ending::Lost(kind) => {
             cx.count_error(kind);
-            if matches!(kind, ErrorKind::ClosedByPeer | ErrorKind::ResetByPeer) {
+            let by_peer = [ErrorKind::ClosedByPeer, ErrorKind::ResetByPeer, ErrorKind::HttpClosed];
+            if by_peer.contains(&kind) {
                 cx.record(Record::ConnectionLost);
             }
             cx.user.clear_unanswered();

@@ -101,11 +101,24 @@ pub enum ErrorKind {
     ProbeRefused,
     /// The other users that a user waited for did not come in time.
     CueTimeout,
+    /// An HTTP request was answered with another status than expected.
+    HttpStatus,
+    /// An HTTP request was answered with the expected status and another body, or without a header
+    /// that is captured.
+    HttpMismatch,
+    /// An HTTP request was not answered in time.
+    HttpTimeout,
+    /// The server closed the connection before it had answered an HTTP request.
+    HttpClosed,
+    /// The answer to an HTTP request is not HTTP/1.1.
+    HttpViolation,
+    /// The answer to an HTTP request exceeds a limit.
+    HttpTooLarge,
 }
 
 impl ErrorKind {
     /// All kinds, in the order of [`CoreStats::errors`](crate::generator::CoreStats::errors).
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 30] = [
         Self::ClosedByPeer,
         Self::ResetByPeer,
         Self::ExpectTimeout,
@@ -130,6 +143,12 @@ impl ErrorKind {
         Self::ChannelClosed,
         Self::ProbeRefused,
         Self::CueTimeout,
+        Self::HttpStatus,
+        Self::HttpMismatch,
+        Self::HttpTimeout,
+        Self::HttpClosed,
+        Self::HttpViolation,
+        Self::HttpTooLarge,
     ];
 
     /// Returns the name of the kind in reports.
@@ -159,6 +178,12 @@ impl ErrorKind {
             Self::ChannelClosed => "channel_closed",
             Self::ProbeRefused => "probe_refused",
             Self::CueTimeout => "cue_timeout",
+            Self::HttpStatus => "http_status",
+            Self::HttpMismatch => "http_mismatch",
+            Self::HttpTimeout => "http_timeout",
+            Self::HttpClosed => "http_closed",
+            Self::HttpViolation => "http_violation",
+            Self::HttpTooLarge => "http_too_large",
         }
     }
 
@@ -166,7 +191,11 @@ impl ErrorKind {
     pub(crate) const fn is_timeout(self) -> bool {
         matches!(
             self,
-            Self::ExpectTimeout | Self::JoinTimeout | Self::PushTimeout | Self::LeaveTimeout
+            Self::ExpectTimeout
+                | Self::JoinTimeout
+                | Self::PushTimeout
+                | Self::LeaveTimeout
+                | Self::HttpTimeout
         )
     }
 

@@ -2,7 +2,7 @@
 
 use throng_base::Instant;
 use throng_engine::{CloseReason, Deadline};
-use throng_proto::http::Response;
+use throng_proto::http::{HttpAnswer, Response, ResponseError};
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::Violation;
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::program::{IncomingMessage, Op};
 use crate::steps::{
-    barrier, branch, choose, close, connect, expect, send, set, signal, stay, wait,
+    barrier, branch, choose, close, connect, expect, http, send, set, signal, stay, wait,
 };
 
 /// Input of a user.
@@ -47,6 +47,12 @@ pub(crate) enum Input<'a> {
     Reply(u32, &'a PushReply<'a>),
     /// The server ended the channel with this join_ref.
     ChannelEnded(u32, ErrorKind),
+    /// The answer to an HTTP request is complete.
+    HttpAnswered(HttpAnswer<'a>),
+    /// The answer to an HTTP request, which begins with these bytes, cannot be read.
+    HttpViolated(ResponseError, &'a [u8]),
+    /// Bytes arrived on a connection of HTTP requests that answer none.
+    HttpUnasked,
     /// The server sent a close frame, with this code and reason.
     PeerClosed(Option<u16>, &'a str),
     /// The server's FIN arrived.
@@ -137,6 +143,9 @@ fn handle_input(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         Input::Bytes(bytes) => expect::bytes_received(cx, bytes),
         Input::Message(message) => expect::message_received(cx, message),
         Input::HeartbeatDue => heartbeat::due(cx),
+        Input::HttpAnswered(answer) => http::answered(cx, &answer),
+        Input::HttpViolated(error, head) => http::violated(cx, error, head),
+        Input::HttpUnasked => http::unasked(cx),
         Input::Reply(number, _) if number == cx.user.heartbeat => heartbeat::answered(cx),
         Input::Reply(number, reply) => request::reply_received(cx, number, reply),
         Input::ChannelEnded(join_ref, kind) => request::channel_ended(cx, join_ref, kind),
@@ -188,6 +197,7 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::ExpectBytes { pattern, timeout_ns } => expect::begin_bytes(cx, pattern, timeout_ns),
         Op::ExpectMessage { pattern, timeout_ns } => expect::begin_message(cx, pattern, timeout_ns),
         Op::Request { request } => request::begin(cx, request),
+        Op::Http { request } => http::begin(cx, request),
         Op::Set { slot, template } => set::begin(cx, slot, template),
         Op::Branch { condition, otherwise } => branch::begin(cx, condition, otherwise),
         Op::Choose { choice } => choose::begin(cx, choice),
@@ -219,7 +229,10 @@ fn deadline(cx: &mut UserContext<'_>) -> StepOutcome {
         UserState::New | UserState::Stopped { .. } => return StepOutcome::Wait,
     };
     match wait {
-        UserWait::Connect { .. } | UserWait::Upgrade => connect::timed_out(cx),
+        UserWait::Connect { .. } | UserWait::Upgrade | UserWait::HttpConnect { .. } => {
+            connect::timed_out(cx)
+        }
+        UserWait::Response { .. } => http::timed_out(cx),
         UserWait::Answer { matched } => expect::timed_out(cx, matched.get()),
         UserWait::Reply { number } => request::timed_out(cx, number.get()),
         UserWait::Pause => {
@@ -237,6 +250,7 @@ fn deadline(cx: &mut UserContext<'_>) -> StepOutcome {
         UserWait::SendSpace
         | UserWait::RunEnd
         | UserWait::Close
+        | UserWait::HttpClose { .. }
         | UserWait::CloseAfterFailedConnect
         | UserWait::CloseAfterError => StepOutcome::Wait,
     }
@@ -277,6 +291,9 @@ fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> StepOutcome {
 /// Closes the connection after the server's FIN. If the user only yielded to other users, the
 /// answer that it is about to expect may be here: it runs on first.
 fn peer_finished(cx: &mut UserContext<'_>) -> Progress {
+    if http::peer_finished(cx) {
+        return Progress::Waits;
+    }
     if cx.user.wait() == Some(UserWait::Yield) {
         let mut progress = run(cx, StepOutcome::Again, OPS_MAX);
         while let Progress::Flush { ops_left } = progress {

@@ -1,7 +1,8 @@
-//! What few users need: inner loops, transactions, and the values that steps have stored.
+//! What few users need: inner loops, transactions, the values that steps have stored, cookies.
 
 use throng_base::Instant;
 
+use super::http_memory::HttpMemory;
 use super::loop_counter::LoopCounter;
 use super::nested::Nested;
 use crate::program::LimitedAction;
@@ -17,6 +18,7 @@ struct MemoryParts {
     stored: Vec<Vec<u8>>,
     /// The next turns that the limits of each user allow this one, by their action.
     turns: [Instant; LimitedAction::ALL.len()],
+    http: Option<Box<HttpMemory>>,
     /// Pieces of an answer on a stream, of which the user will keep a part.
     answer: Vec<u8>,
 }
@@ -59,6 +61,23 @@ impl UserMemory {
         }
     }
 
+    /// Returns what the user remembers of its HTTP requests.
+    pub(crate) fn http(&mut self) -> &mut HttpMemory {
+        self.0.get_or_insert_default().http.get_or_insert_default()
+    }
+
+    /// Returns what the user remembers of its HTTP requests, if that is anything.
+    pub(crate) fn known_http(&mut self) -> Option<&mut HttpMemory> {
+        self.0.as_mut()?.http.as_deref_mut()
+    }
+
+    /// Appends the value of the `cookie` field for a request to `target`; nothing without a cookie.
+    pub(crate) fn write_cookies(&self, target: &str, now: Instant, out: &mut Vec<u8>) {
+        if let Some(http) = self.0.as_ref().and_then(|parts| parts.http.as_ref()) {
+            http.cookies.write(target, now, out);
+        }
+    }
+
     /// Keeps a piece of an answer that is not whole yet: of its first [`ANSWER_BYTES_MAX`] bytes.
     pub(crate) fn keep_answer(&mut self, piece: &[u8]) {
         let answer = &mut self.0.get_or_insert_default().answer;
@@ -71,15 +90,20 @@ impl UserMemory {
         self.0.as_mut().map(|parts| std::mem::take(&mut parts.answer)).unwrap_or_default()
     }
 
-    /// Forgets the stored values.
+    /// Forgets the stored values and the cookies.
     pub(crate) fn clear_stored(&mut self) {
         if let Some(parts) = &mut self.0 {
+            parts.http = None;
             parts.stored = Vec::new();
             parts.answer = Vec::new();
         }
     }
 }
 
+const _: () = assert!(
+    size_of::<MemoryParts>() + size_of::<HttpMemory>() <= 256,
+    "what users remember is small beside what they have captured"
+);
 /// Bytes of an answer that are searched for the parts to keep.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 

@@ -31,6 +31,10 @@ enum ServerWait {
     Join,
     /// The reply to its push.
     Push,
+    /// The connection for its HTTP request.
+    HttpConnect,
+    /// The answer to its HTTP request.
+    Response,
     /// Buffer space, to send more.
     SendSpace,
 }
@@ -46,8 +50,10 @@ impl ServerWait {
             UserWait::Reply { .. } => match program.latency_kind_at(user.pc())? {
                 LatencyKind::Join => Self::Join,
                 LatencyKind::Push => Self::Push,
-                LatencyKind::Connect | LatencyKind::Message => return None,
+                LatencyKind::Connect | LatencyKind::Message | LatencyKind::Http => return None,
             },
+            UserWait::HttpConnect { .. } => Self::HttpConnect,
+            UserWait::Response { .. } => Self::Response,
             // A half-close that waits sends no message.
             UserWait::SendSpace => match program.op(user.pc()) {
                 Op::Close { .. } => return None,
@@ -59,6 +65,7 @@ impl ServerWait {
             | UserWait::RunEnd
             | UserWait::Yield
             | UserWait::Close
+            | UserWait::HttpClose { .. }
             | UserWait::CloseAfterFailedConnect
             | UserWait::CloseAfterError => return None,
         })
@@ -77,6 +84,7 @@ pub(crate) fn fail_wait(cx: &mut UserContext<'_>, timed_out: bool) {
         ServerWait::Answer => cx.count(|c| c.messages_failed += 1),
         ServerWait::Join => cx.count(|c| c.joins_failed += 1),
         ServerWait::Push => cx.count(|c| c.pushes_failed += 1),
+        ServerWait::HttpConnect | ServerWait::Response => cx.count(|c| c.http_failed += 1),
         ServerWait::SendSpace => cx.count(|c| c.sends_failed += 1),
     }
     named::fail(cx);
@@ -98,6 +106,11 @@ fn cut_off_wait(cx: &mut UserContext<'_>) {
         ServerWait::Unasked => {}
         ServerWait::Join => cx.count(|c| c.joins_waiting += 1),
         ServerWait::Push => cx.count(|c| c.pushes_waiting += 1),
+        ServerWait::HttpConnect => cx.count(|c| {
+            c.connects_waiting += 1;
+            c.http_waiting += 1;
+        }),
+        ServerWait::Response => cx.count(|c| c.http_waiting += 1),
         ServerWait::SendSpace => cx.count(|c| c.sends_waiting += 1),
     }
     named::cut_off(cx);

@@ -1,13 +1,13 @@
 //! Events that a user records: everything that is more than one counter.
 
 use throng_base::Instant;
-use throng_proto::http::Response;
+use throng_proto::http::{HttpAnswer, Response, ResponseError};
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::Violation;
 
 use super::error::{ConnectFailure, ErrorKind};
 use super::timing::AnswerTiming;
-use crate::program::{IncomingMessage, LatencyKind, Loop, StepIndex};
+use crate::program::{HttpDifference, IncomingMessage, LatencyKind, Loop, StepIndex};
 
 /// Event that a user records. A latency counts from the intended moment `from` to the arrival of
 /// what ended it.
@@ -21,6 +21,10 @@ pub(crate) enum Record<'a> {
     TcpConnected { from: Instant, timing: AnswerTiming },
     /// A connect succeeded.
     Connected { from: Instant, timing: AnswerTiming },
+    /// A connection for HTTP requests was established.
+    HttpConnected { from: Instant, timing: AnswerTiming },
+    /// An HTTP request was answered with this status.
+    HttpAnswered { status: u16, is_expected: bool, from: Instant, timing: AnswerTiming },
     /// A connect failed; `is_upgrade` if TCP was established.
     ConnectFailed { why: ConnectFailure, is_upgrade: bool },
     /// The server refused a connect (`ECONNREFUSED`).
@@ -121,4 +125,8 @@ pub(crate) enum Sample<'a> {
     BadMessage(&'a [u8]),
     /// A request was answered with another status than ok.
     Refusal(ErrorKind, &'a PushReply<'a>),
+    /// An HTTP request was answered otherwise than expected.
+    HttpAnswer(ErrorKind, HttpDifference, HttpAnswer<'a>),
+    /// The answer to an HTTP request, which begins with these bytes, cannot be read.
+    HttpViolation(ErrorKind, ResponseError, &'a [u8]),
 }

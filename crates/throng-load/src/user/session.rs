@@ -1,7 +1,7 @@
 //! The protocol state of a user's connection, and its heartbeat timer.
 
 use throng_base::Instant;
-use throng_proto::http::Response;
+use throng_proto::http::{HttpClient, HttpEvent, Response};
 use throng_proto::websocket::{ClientEvent, Scratch, Violation, WebSocketClient};
 use throng_proto::{Input, Session};
 
@@ -12,6 +12,8 @@ pub enum UserSession {
     Raw,
     /// A WebSocket.
     WebSocket(WebSocket),
+    /// HTTP requests.
+    Http(HttpClient),
 }
 
 /// A WebSocket with the heartbeat of its user.
@@ -30,6 +32,8 @@ pub enum UserEvent<'a> {
     Bytes(&'a [u8]),
     /// An event of a WebSocket.
     WebSocket(ClientEvent<'a>),
+    /// An event of an HTTP connection.
+    Http(HttpEvent<'a>),
     /// The answer to the upgrade violates the protocol. Holds the first bytes of the answer.
     UpgradeViolated(Violation, Box<[u8]>),
     /// The answer to the upgrade is not a consent. Holds the part of its body that came with it.
@@ -45,10 +49,23 @@ impl UserSession {
         Self::WebSocket(WebSocket { client: WebSocketClient::new(), heartbeat_at: Instant::FAR })
     }
 
-    /// Returns the WebSocket client, or `None` on plain TCP.
+    /// Creates a session of HTTP requests.
+    pub(crate) fn http_client() -> Self {
+        Self::Http(HttpClient::new())
+    }
+
+    /// Returns the HTTP client, if this is one.
+    pub(crate) fn http(&mut self) -> Option<&mut HttpClient> {
+        match self {
+            Self::Http(client) => Some(client),
+            Self::Raw | Self::WebSocket(_) => None,
+        }
+    }
+
+    /// Returns the WebSocket client, or `None` on another connection.
     pub(crate) fn client(&mut self) -> Option<&mut WebSocketClient> {
         match self {
-            Self::Raw => None,
+            Self::Raw | Self::Http(_) => None,
             Self::WebSocket(socket) => Some(&mut socket.client),
         }
     }
@@ -75,6 +92,7 @@ impl Session for UserSession {
         match self {
             Self::Raw if input.is_empty() => None,
             Self::Raw => Some(UserEvent::Bytes(input.take_all())),
+            Self::Http(client) => client.next(now, input, scratch, out).map(UserEvent::Http),
             Self::WebSocket(WebSocket { heartbeat_at, .. }) if *heartbeat_at == Instant::ZERO => {
                 *heartbeat_at = Instant::FAR;
                 Some(UserEvent::HeartbeatDue)
@@ -103,7 +121,7 @@ impl Session for UserSession {
 
     fn deadline(&self) -> Instant {
         match self {
-            Self::Raw => Instant::FAR,
+            Self::Raw | Self::Http(_) => Instant::FAR,
             Self::WebSocket(socket) => socket.heartbeat_at.min(socket.client.deadline()),
         }
     }

@@ -73,6 +73,13 @@ pub(crate) enum UserWait {
     Upgrade,
     /// The answer that its `expect` describes. On TCP, `matched` is the state of the matcher.
     Answer { matched: Packed },
+    /// The connection for its HTTP request. It has tried this many further source ports.
+    HttpConnect { tries: u8 },
+    /// The answer to its HTTP request; `is_reused` if an earlier request has used the connection.
+    Response { is_reused: bool },
+    /// The end of the connection of its last HTTP request, before it goes on: with the next op if
+    /// the present one `is_done`.
+    HttpClose { is_done: bool },
     /// The reply to its join, push or leave with this ref.
     Reply { number: Packed },
     /// The end of a `wait`.
@@ -103,6 +110,8 @@ pub(crate) enum Link {
     Uncounted,
     /// Counted as connected.
     Connected,
+    /// Connected for HTTP requests: between two of them, either end may close it.
+    Http,
     /// Connected, and the user has closed its sending half.
     HalfClosed,
     /// Connected, and the error that closes the connection is counted.
@@ -279,7 +288,9 @@ impl User {
 
     /// Reports whether the user is stopped or closes its connection.
     pub(crate) fn is_closing_or_stopped(&self) -> bool {
-        !self.is_running() || self.is_deaf() || self.wait() == Some(UserWait::Close)
+        !self.is_running()
+            || self.is_deaf()
+            || matches!(self.wait(), Some(UserWait::Close | UserWait::HttpClose { .. }))
     }
 
     /// Reports whether an iteration of the user's program is in progress.
@@ -287,9 +298,9 @@ impl User {
         matches!(self.state, UserState::Running { .. })
     }
 
-    /// Reports whether the user has a counted connection.
+    /// Reports whether the user has a counted connection that its `connect` opened.
     pub(crate) fn is_connected(&self) -> bool {
-        self.link() != Link::Uncounted
+        !matches!(self.link(), Link::Uncounted | Link::Http)
     }
 
     /// Reports whether the user may send more on its connection: it neither closes nor leaves.
@@ -302,7 +313,9 @@ impl User {
         match self.wait()? {
             UserWait::Answer { .. } if program.is_receive(self.pc) => None,
             UserWait::Answer { .. } => Some(self.answer_counts_from()),
-            UserWait::Reply { .. } => Some(self.intended),
+            UserWait::Reply { .. } | UserWait::HttpConnect { .. } | UserWait::Response { .. } => {
+                Some(self.intended)
+            }
             _ => None,
         }
     }

@@ -7,6 +7,7 @@ mod connect;
 mod cues;
 mod ending;
 mod expect;
+mod http;
 mod identity;
 mod limits;
 mod named;

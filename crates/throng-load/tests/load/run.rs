@@ -17,6 +17,7 @@ pub(crate) struct Run {
     pub(crate) connect: Histogram,
     pub(crate) tcp: Histogram,
     pub(crate) message: Histogram,
+    pub(crate) http: Histogram,
     pub(crate) unanswered: UnansweredWaits,
     pub(crate) early_closes: Vec<EarlyClose>,
     pub(crate) took: Duration,
@@ -50,7 +51,7 @@ pub(crate) fn run_with(target: SocketAddr, rest: &str, options: &LoadOptions) ->
 pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
     let plan = LoadPlan::new(scenario, options).unwrap();
     let mut load = RunningLoad::start(plan).unwrap();
-    let [mut connect, mut tcp, mut message] = std::array::from_fn(|_| Histogram::new());
+    let [mut connect, mut tcp, mut message, mut http] = std::array::from_fn(|_| Histogram::new());
     let mut unanswered = UnansweredWaits::default();
     let mut early_closes = Vec::new();
     let begun = Instant::now();
@@ -60,6 +61,7 @@ pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
         connect.merge(&interval.connect);
         tcp.merge(&interval.tcp);
         message.merge(&interval.message);
+        http.merge(&interval.http);
         unanswered.merge(&interval.unanswered);
         early_closes.extend(interval.early_closes.iter().cloned());
         if load.is_finished() {
@@ -68,7 +70,7 @@ pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
         assert!(begun.elapsed() < RUN_TIMEOUT, "{:?}", interval.counters);
     };
     assert!(load.join());
-    Run { last, connect, tcp, message, unanswered, early_closes, took: begun.elapsed() }
+    Run { last, connect, tcp, message, http, unanswered, early_closes, took: begun.elapsed() }
 }
 
 pub(crate) fn answer_after(mut stream: TcpStream, delay: Duration) {

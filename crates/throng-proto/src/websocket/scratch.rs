@@ -12,7 +12,7 @@ pub struct Scratch {
     pub(super) limits: WebSocketLimits,
     /// The source of masks for the frames that a client sends by itself: pongs and close frames.
     pub(super) mask_prng: Prng,
-    pub(super) buffers: ScratchBuffers,
+    pub(crate) buffers: ScratchBuffers,
     /// Frames that arrived before the upgrade response.
     pub(super) early: Vec<u8>,
     /// The only path at which a request may have a body; `None` permits bodies at every path.
@@ -21,10 +21,10 @@ pub struct Scratch {
 
 /// The shared buffers. An event that borrows one of them ends before the next is read.
 #[derive(Debug)]
-pub(super) struct ScratchBuffers {
+pub(crate) struct ScratchBuffers {
     pub(super) inflater: Inflater,
     /// A request or a message that arrived in pieces.
-    pub(super) reassembled: Vec<u8>,
+    pub(crate) reassembled: Vec<u8>,
     /// The payload of a control frame that arrived in pieces.
     pub(super) control: [u8; 125],
 }
@@ -32,7 +32,7 @@ pub(super) struct ScratchBuffers {
 impl ScratchBuffers {
     /// Frees the buffers of the last message if they are large: a core's own state stays small.
     #[inline]
-    pub(super) fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         if self.reassembled.capacity() > KEPT_BYTES_MAX {
             self.reassembled = Vec::new();
         }

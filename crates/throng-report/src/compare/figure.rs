@@ -50,6 +50,11 @@ pub(super) const FIGURES: &[Figure] = &[
     less("push.p99", "push p99"),
     less("push.p999", "push p99.9"),
     less("push.max", "push max"),
+    less("http.p50", "http p50"),
+    less("http.p90", "http p90"),
+    less("http.p99", "http p99"),
+    less("http.p999", "http p99.9"),
+    less("http.max", "http max"),
     less("message.p50", "message p50"),
     less("message.p90", "message p90"),
     less("message.p99", "message p99"),
@@ -66,6 +71,8 @@ pub(super) const FIGURES: &[Figure] = &[
     more("join.rate_most", "joins, best"),
     more("push.rate_mean", "pushes, mean"),
     more("push.rate_most", "pushes, best"),
+    more("http.rate_mean", "HTTP requests, mean"),
+    more("http.rate_most", "HTTP requests, best"),
     more("message.rate_mean", "messages, mean"),
     more("message.rate_most", "messages, best"),
     more("message.received_rate_most", "received, best"),
@@ -245,11 +252,14 @@ impl<'a> SideReader<'a> {
         let is_answered = self.groups().any(|group| group.work.answered > 0);
         let plain = move |work: &GroupWork| if is_answered { work.answered } else { work.sent };
         let is_foreign = self.runs.iter().all(|run| run.summary.server.is_none());
-        let all = move |work: &GroupWork| plain(work).saturating_add(work.pushes);
+        let all = move |work: &GroupWork| {
+            plain(work).saturating_add(work.pushes).saturating_add(work.http)
+        };
         match reader.name.as_str() {
             "connect.rate_mean" => self.rate(|work| work.connects),
             "join.rate_mean" => self.rate(|work| work.joins),
             "push.rate_mean" => self.rate(|work| work.pushes),
+            "http.rate_mean" => self.rate(|work| work.http),
             "message.rate_mean" => self.rate(plain),
             // Its value is the mean of the runs, and this their sum.
             "errors" => self.spread(|_| true, |work| (work.errors, 0)).map(|of_sum| {

@@ -60,6 +60,7 @@ pub(super) struct GroupWork {
     pub(super) answered: u64,
     pub(super) joins: u64,
     pub(super) pushes: u64,
+    pub(super) http: u64,
     pub(super) errors: u64,
     pub(super) attempts: u64,
     pub(super) accepted: u64,
@@ -215,6 +216,7 @@ impl From<&IntervalGrowth> for GroupWork {
             answered: growth.answered,
             joins: growth.joins,
             pushes: growth.pushes,
+            http: growth.http,
             errors,
             attempts,
             accepted: growth.accepted,
@@ -237,6 +239,7 @@ impl AddAssign for GroupWork {
         add(&mut self.answered, next.answered);
         add(&mut self.joins, next.joins);
         add(&mut self.pushes, next.pushes);
+        add(&mut self.http, next.http);
         add(&mut self.errors, next.errors);
         add(&mut self.attempts, next.attempts);
         add(&mut self.accepted, next.accepted);
@@ -250,7 +253,7 @@ impl AddAssign for GroupWork {
 
 /// Returns the latencies of each kind by their names in thresholds: seen, arrived, and the waits
 /// that no answer ended.
-fn kinds(load: &LoadInterval) -> [(&'static str, [Option<&Histogram>; 3]); 7] {
+fn kinds(load: &LoadInterval) -> [(&'static str, [Option<&Histogram>; 3]); 8] {
     let (arrival, waits) = (&load.arrival, &load.unanswered);
     [
         ("connect", [&load.connect, &arrival.connect, &waits.connect].map(Some)),
@@ -258,6 +261,7 @@ fn kinds(load: &LoadInterval) -> [(&'static str, [Option<&Histogram>; 3]); 7] {
         ("message", [&load.message, &arrival.message, &waits.message].map(Some)),
         ("join", [&load.join, &arrival.join, &waits.join].map(Some)),
         ("push", [&load.push, &arrival.push, &waits.push].map(Some)),
+        ("http", [&load.http, &arrival.http, &waits.http].map(Some)),
         ("broadcast", [Some(&load.broadcast), Some(&arrival.broadcast), None]),
         ("generator.lag", [Some(&load.lag), None, None]),
     ]

@@ -85,6 +85,7 @@ impl<W: Write> CsvExport<W> {
             ("message", best.message),
             ("join", best.join),
             ("push", best.push),
+            ("http", best.http),
             ("broadcast", best.broadcast),
             ("lag", &load.lag),
             ("unanswered.connect", &waits.connect),
@@ -92,6 +93,7 @@ impl<W: Write> CsvExport<W> {
             ("unanswered.message", &waits.message),
             ("unanswered.join", &waits.join),
             ("unanswered.push", &waits.push),
+            ("unanswered.http", &waits.http),
         ] {
             self.latency(name, latency)?;
         }

@@ -103,14 +103,15 @@ impl Growths {
 pub(super) fn operations<'a>(
     latencies: &Latencies<'a>,
     lag: &'a Histogram,
-) -> [(&'static str, &'a Histogram); 7] {
-    let Latencies { connect, tcp, message, join, push, broadcast } = *latencies;
+) -> [(&'static str, &'a Histogram); 8] {
+    let Latencies { connect, tcp, message, join, push, http, broadcast } = *latencies;
     [
         ("connect", connect),
         ("tcp", tcp),
         ("message", message),
         ("join", join),
         ("push", push),
+        ("http", http),
         ("broadcast", broadcast),
         ("lag", lag),
     ]
@@ -172,6 +173,7 @@ const SERIES: &[NumberOfInterval] = &[
     series("load.joins_ok", Kind::Counter, |i| Some(load(i)?.counters.joins_ok)),
     series("load.pushes_sent", Kind::Counter, |i| Some(load(i)?.counters.pushes_sent)),
     series("load.pushes_ok", Kind::Counter, |i| Some(load(i)?.counters.pushes_ok)),
+    series("load.http_ok", Kind::Counter, |i| Some(load(i)?.counters.http_ok)),
     series("load.cpu_us", Kind::Counter, |i| Some(load(i)?.process.cpu_us()).filter(|us| *us > 0)),
     series("load.rss_bytes", Kind::Gauge, |i| Some(load(i)?.process.rss_bytes).filter(|n| *n > 0)),
     series("load.pending_bytes", Kind::Gauge, |i| Some(load(i)?.core.pending_bytes)),

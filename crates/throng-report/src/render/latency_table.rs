@@ -67,6 +67,16 @@ pub(crate) fn latencies(summary: &Summary) -> Table {
             &p.judged_us,
         );
     }
+    if let Some(h) = &summary.http {
+        both(
+            "HTTP requests",
+            h.ok,
+            h.rate_mean,
+            [&h.latency_us, &h.seen_us],
+            &h.unanswered_us,
+            &h.judged_us,
+        );
+    }
     if let Some(broadcast) = &summary.broadcast {
         let b = broadcast;
         let delivered = b.counters.delivered;

@@ -43,11 +43,13 @@ fn unanswered_note(summary: &Summary) -> Option<String> {
     let (connect, message) = (&summary.connect, &summary.message);
     let join = summary.join.clone().unwrap_or_default();
     let push = summary.push.clone().unwrap_or_default();
+    let http = summary.http.clone().unwrap_or_default();
     let differs = [
         (connect.latency_us, connect.judged_us),
         (message.latency_us, message.judged_us),
         (join.latency_us, join.judged_us),
         (push.latency_us, push.judged_us),
+        (http.latency_us, http.judged_us),
     ]
     .into_iter()
     .chain(summary.steps.iter().map(|step| (step.latency_us, step.judged_us)))
@@ -66,12 +68,14 @@ fn clocks_note(summary: &Summary) -> Option<String> {
     let (connect, message) = (&summary.connect, &summary.message);
     let join = summary.join.clone().unwrap_or_default();
     let push = summary.push.clone().unwrap_or_default();
+    let http = summary.http.clone().unwrap_or_default();
     let broadcast = summary.broadcast.clone().unwrap_or_default();
     let differs = [
         (connect.latency_us, connect.seen_us),
         (message.latency_us, message.seen_us),
         (join.latency_us, join.seen_us),
         (push.latency_us, push.seen_us),
+        (http.latency_us, http.seen_us),
         (broadcast.latency_us, broadcast.seen_us),
     ]
     .into_iter()
@@ -116,6 +120,7 @@ fn lateness_note(summary: &Summary) -> Option<String> {
         ("message", Some(summary.message.latency_us)),
         ("join", summary.join.as_ref().map(|join| join.latency_us)),
         ("push", summary.push.as_ref().map(|push| push.latency_us)),
+        ("http", summary.http.as_ref().map(|http| http.latency_us)),
     ];
     let is_own = |us: LatencySummary| us.count > 0 && is_owned(us.max, lag_us);
     let (what, _) = slowest.iter().find(|(_, us)| us.is_some_and(is_own))?;
@@ -147,6 +152,7 @@ fn limit_note(limit: &LimitSummary) -> Option<String> {
     let (share, mean_us) = limit.held_share.zip(limit.held_mean_us)?;
     let what = match limit.name.rsplit('.').next() {
         Some("connect") => "connects",
+        Some("request") => "HTTP requests",
         _ => "messages",
     };
     Some(format!(

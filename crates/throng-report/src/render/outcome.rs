@@ -28,11 +28,13 @@ pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
     let mut parts = Vec::from_iter(connections_at_most(summary));
     let join = summary.join.clone().unwrap_or_default();
     let push = summary.push.clone().unwrap_or_default();
+    let http = summary.http.clone().unwrap_or_default();
     for (what, best, latency) in [
         ("connects", summary.connect.rate_most, &summary.connect.judged_us),
         ("messages", summary.message.rate_most, &summary.message.judged_us),
         ("joins", join.rate_most, &join.judged_us),
         ("pushes", push.rate_most, &push.judged_us),
+        ("HTTP requests", http.rate_most, &http.judged_us),
     ] {
         if what == "messages" && summary.message.sent > 0 && summary.message.answered == 0 {
             parts.push(format!("{} messages sent, 0 answered", count(summary.message.sent as f64)));

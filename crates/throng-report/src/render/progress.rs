@@ -47,6 +47,10 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
             line += &format!("  pushes {}", per_second(work.pushes));
             line += &p99(load.latencies().push);
         }
+        if !leaving && grown.http_started > 0 {
+            line += &format!("  http {}", per_second(work.http));
+            line += &p99(load.latencies().http);
+        }
         if let Some(broadcast) = broadcast_progress(load) {
             line += &format!("  {broadcast}");
         }

@@ -14,8 +14,8 @@ use super::server::ServerFold;
 use super::step_summary::StepFolds;
 use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, CueSummary, GeneratorSummary,
-    HeartbeatSummary, JoinSummary, LimitSummary, MachineSummary, MessageSummary, PushSummary,
-    RunSummary, SCHEMA, StepSummary, Summary, TurnsSummary, UsersSummary,
+    HeartbeatSummary, HttpSummary, JoinSummary, LimitSummary, MachineSummary, MessageSummary,
+    PushSummary, RunSummary, SCHEMA, StepSummary, Summary, TurnsSummary, UsersSummary,
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::validity::{Grade, ShownLatency, ValidityFacts};
@@ -121,6 +121,7 @@ impl SummaryFold {
         let failed = |one, other| last.connect_failed.get(one) + last.connect_failed.get(other);
         let (connect, message) = (self.connect(missing), self.message());
         let (join, push, broadcast) = (self.join(), self.push(), self.broadcast());
+        let http = self.http();
         let mut facts = ValidityFacts {
             intervals: self.load.intervals,
             lag_us,
@@ -157,6 +158,7 @@ impl SummaryFold {
             ("message", Some(message.judged_us)),
             ("join", join.as_ref().map(|join| join.judged_us)),
             ("push", push.as_ref().map(|push| push.judged_us)),
+            ("http", http.as_ref().map(|http| http.judged_us)),
             ("broadcast", broadcast.as_ref().map(|broadcast| broadcast.latency_us)),
         ] {
             let Some(us) = latency.filter(|us| us.count > 0) else { continue };
@@ -181,6 +183,7 @@ impl SummaryFold {
             message,
             join,
             push,
+            http,
             heartbeat: self.heartbeat(),
             broadcast,
             steps,
@@ -211,7 +214,7 @@ impl SummaryFold {
 
     /// Returns the histograms of each kind of latency.
     fn kinds(&self) -> impl Iterator<Item = (String, LatencyTotal)> {
-        let LoadFold { connect, tcp, message, join, push, broadcast, arrival, lag, .. } =
+        let LoadFold { connect, tcp, message, join, push, http, broadcast, arrival, lag, .. } =
             &self.load;
         let (waits, none) = (&self.load.unanswered, Histogram::new());
         let total = |seen, arrived, unanswered| self.clocks(seen, arrived).total(unanswered);
@@ -221,6 +224,7 @@ impl SummaryFold {
             ("message", total(message, &arrival.message, &waits.message)),
             ("join", total(join, &arrival.join, &waits.join)),
             ("push", total(push, &arrival.push, &waits.push)),
+            ("http", total(http, &arrival.http, &waits.http)),
             ("broadcast", total(broadcast, &arrival.broadcast, &none)),
             ("generator.lag", total(lag, &none, &none)),
         ]
@@ -365,6 +369,14 @@ impl SummaryFold {
         })
     }
 
+    fn http(&self) -> Option<HttpSummary> {
+        let LoadFold { last, http, arrival, unanswered, .. } = &self.load;
+        let clocks = self.clocks(http, &arrival.http);
+        let rates =
+            [rate_most(&self.growths, |one| one.http), rate_mean(&self.growths, |one| one.http)];
+        HttpSummary::of(&last.counters, &clocks, &unanswered.http, rates)
+    }
+
     fn heartbeat(&self) -> Option<HeartbeatSummary> {
         let counters = &self.load.last.counters;
         (counters.heartbeats_sent > 0).then_some(HeartbeatSummary {
@@ -447,7 +459,7 @@ impl SummaryFold {
 
     /// Returns the answers, or the sends in a run without an answer; and the pushes.
     fn messages(&self, growth: &IntervalGrowth) -> u64 {
-        growth.pushes.saturating_add(self.plain_messages(growth))
+        growth.pushes.saturating_add(growth.http).saturating_add(self.plain_messages(growth))
     }
 
     /// Returns the answers, or the sends in a run without an answer.

@@ -81,11 +81,14 @@ impl GrowthFold {
         growth.answered = grown.messages_answered;
         growth.joins = grown.joins_ok;
         growth.pushes = grown.pushes_ok;
+        growth.http = grown.http_ok;
         growth.received_by_users = grown.messages_received;
         growth.turns_intended = grown.turns_intended;
         let messages = grown.messages_sent.max(grown.messages_expected);
-        growth.attempts = [grown.connects_failed, grown.joins_started, grown.pushes_sent, messages]
+        let requests = [grown.joins_started, grown.pushes_sent, grown.http_started, messages];
+        growth.attempts = requests
             .into_iter()
+            .chain([grown.connects_failed])
             .fold(grown.connects_ok, u64::saturating_add);
         let errors = load.errors.total().saturating_add(load.counters.connects_failed);
         growth.errors = errors.saturating_sub(self.errors);

@@ -8,7 +8,7 @@ use crate::LimitUse;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitSummary {
-    /// The limit: `all.send`, `all.connect`, `user.send`, `user.connect`.
+    /// The limit: `all` or `user`, and `send`, `connect` or `request`, as in `all.send`.
     pub name: String,
     /// Its rate, per second.
     pub per_second: f64,

@@ -11,11 +11,12 @@ pub(crate) struct IntervalGrowth {
     pub answered: u64,
     pub joins: u64,
     pub pushes: u64,
+    pub http: u64,
     /// Messages received over WebSockets.
     pub received_by_users: u64,
     pub turns_intended: u64,
     pub errors: u64,
-    /// Connects, joins, pushes and messages that began.
+    /// Connects, joins, pushes, HTTP requests and messages that began.
     pub attempts: u64,
     pub accepted: u64,
     pub received: u64,
@@ -52,6 +53,7 @@ impl IntervalGrowth {
             (&mut self.answered, next.answered),
             (&mut self.joins, next.joins),
             (&mut self.pushes, next.pushes),
+            (&mut self.http, next.http),
             (&mut self.received_by_users, next.received_by_users),
             (&mut self.turns_intended, next.turns_intended),
             (&mut self.errors, next.errors),

@@ -1,7 +1,7 @@
 //! The kinds of errors that a threshold may name.
 
 /// Kinds of errors: failed connects, and the names that the generator gives to its other errors.
-pub(super) const ERROR_KINDS: [&str; 25] = [
+pub(super) const ERROR_KINDS: [&str; 31] = [
     "connect",
     "closed_by_peer",
     "reset_by_peer",
@@ -27,4 +27,10 @@ pub(super) const ERROR_KINDS: [&str; 25] = [
     "channel_closed",
     "probe_refused",
     "cue_timeout",
+    "http_status",
+    "http_mismatch",
+    "http_timeout",
+    "http_closed",
+    "http_violation",
+    "http_too_large",
 ];

@@ -254,7 +254,7 @@ const fn latency(
 }
 
 /// The kinds of latencies.
-pub(super) const LATENCIES: [LatencyMetric; 7] = [
+pub(super) const LATENCIES: [LatencyMetric; 8] = [
     latency("connect", |s| (s.connect.latency_us, s.connect.judged_us)),
     latency("tcp", |s| (s.connect.tcp_latency_us, s.connect.tcp_judged_us)),
     latency("join", |s| {
@@ -262,6 +262,9 @@ pub(super) const LATENCIES: [LatencyMetric; 7] = [
     }),
     latency("push", |s| {
         s.push.as_ref().map(|push| (push.latency_us, push.judged_us)).unwrap_or_default()
+    }),
+    latency("http", |s| {
+        s.http.as_ref().map(|http| (http.latency_us, http.judged_us)).unwrap_or_default()
     }),
     latency("broadcast", |s| {
         let latency = s.broadcast.as_ref().map(|broadcast| broadcast.latency_us);
@@ -272,7 +275,7 @@ pub(super) const LATENCIES: [LatencyMetric; 7] = [
 ];
 
 /// The measurements by name, each with its unit.
-const FIXED: [(&str, Unit, ValueOf); 70] = [
+const FIXED: [(&str, Unit, ValueOf); 82] = [
     ("connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
     ("active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
     ("users.connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
@@ -315,6 +318,18 @@ const FIXED: [(&str, Unit, ValueOf); 70] = [
     ("push.unanswered", Unit::Count, |s| Some(s.push.as_ref()?.unanswered_us.count as f64)),
     ("push.rate_most", Unit::Rate, |s| s.push.as_ref()?.rate_most),
     ("push.rate_mean", Unit::Rate, |s| s.push.as_ref()?.rate_mean),
+    ("http.started", Unit::Count, |s| Some(s.http.as_ref()?.started as f64)),
+    ("http.ok", Unit::Count, |s| Some(s.http.as_ref()?.ok as f64)),
+    ("http.failed", Unit::Count, |s| Some(s.http.as_ref()?.failed as f64)),
+    ("http.waiting", Unit::Count, |s| Some(s.http.as_ref()?.waiting as f64)),
+    ("http.unanswered", Unit::Count, |s| Some(s.http.as_ref()?.unanswered_us.count as f64)),
+    ("http.connects", Unit::Count, |s| Some(s.http.as_ref()?.connects as f64)),
+    ("http.2xx", Unit::Count, |s| Some(s.http.as_ref()?.status_2xx as f64)),
+    ("http.3xx", Unit::Count, |s| Some(s.http.as_ref()?.status_3xx as f64)),
+    ("http.4xx", Unit::Count, |s| Some(s.http.as_ref()?.status_4xx as f64)),
+    ("http.5xx", Unit::Count, |s| Some(s.http.as_ref()?.status_5xx as f64)),
+    ("http.rate_most", Unit::Rate, |s| s.http.as_ref()?.rate_most),
+    ("http.rate_mean", Unit::Rate, |s| s.http.as_ref()?.rate_mean),
     ("heartbeat.sent", Unit::Count, |s| Some(s.heartbeat.as_ref()?.sent as f64)),
     ("heartbeat.missed", Unit::Count, |s| Some(s.heartbeat.as_ref()?.missed as f64)),
     ("broadcast.sent", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.sent as f64)),

@@ -79,6 +79,38 @@ fn a_join_and_a_push_without_an_answer_count_separately() {
 }
 
 #[test]
+fn a_request_without_an_answer_counts_separately() {
+    check(3, |sim| {
+        let user = "user: [get: /, every: {period: 1s, do: [get: {path: /a, timeout: 30s}]}]";
+        let totals = stalled(sim, Speaks::Http, user);
+        let c = &totals.counters;
+        assert_eq!((c.http_waiting, c.users_waiting, c.turns_waiting), (20, 20, 60), "{c:?}");
+        assert_eq!((c.http_connects, totals.unanswered.http.count()), (20, 80), "{c:?}");
+        assert!(totals.unanswered.message.is_empty());
+    });
+    check(3, |sim| {
+        let user = "user: [repeat: {times: 100, do: [get: {path: /a, timeout: 2s}, wait: 100ms]}]\n\
+            on_error: stop";
+        let totals = stalled(sim, Speaks::Http, user);
+        let c = &totals.counters;
+        assert_eq!((c.http_failed, c.http_waiting, c.users_failed), (20, 0, 20), "{c:?}");
+        assert_eq!(totals.errors.get("http_timeout"), 20, "{totals:?}");
+    });
+}
+
+#[test]
+fn a_login_before_an_upgrade_is_a_connection_of_its_own() {
+    check(3, |sim| {
+        let user = "user: [get: /login, connect, every: {period: 1s, do: [send: hi, \
+            expect: {text: hi, timeout: 30s}]}]";
+        let totals = stalled(sim, Speaks::Ws, user);
+        let c = &totals.counters;
+        assert_eq!((c.http_ok, c.http_connects, c.connects_ok), (20, 20, 40), "{c:?}");
+        assert_eq!((c.messages_waiting, c.users_waiting), (20, 20), "{c:?}");
+    });
+}
+
+#[test]
 fn a_join_that_times_out_has_failed_and_waited_for_that_long() {
     check(3, |sim| {
         let user = "user: [connect, repeat: {times: 100, do: [join: {topic: a, timeout: 2s}, \

@@ -40,6 +40,7 @@ pub(crate) enum Speaks {
     Tcp,
     Ws,
     Phoenix,
+    Http,
 }
 
 impl World {
@@ -50,13 +51,14 @@ impl World {
         let limits = CoreLimits::default();
         let server = match speaks {
             Speaks::Tcp => Server::Tcp(sim.spawn(Core::new(driver, Echo::default(), limits))),
-            Speaks::Ws | Speaks::Phoenix => {
+            Speaks::Ws | Speaks::Phoenix | Speaks::Http => {
                 Server::WebSocket(sim.spawn(Core::new(driver, Answerer::default(), limits)))
             }
         };
         let target = match speaks {
             Speaks::Tcp => format!("target: tcp://{}", server_addr()),
             Speaks::Ws => format!("target: ws://{}/echo", server_addr()),
+            Speaks::Http => format!("target: http://{}", server_addr()),
             Speaks::Phoenix => format!("target: ws://{}/socket\nprotocol: phoenix", server_addr()),
         };
         let text = format!("{target}\n{scenario}");
@@ -154,6 +156,7 @@ pub(crate) struct Totals {
     pub(crate) message: Histogram,
     pub(crate) join: Histogram,
     pub(crate) push: Histogram,
+    pub(crate) http: Histogram,
     pub(crate) lag: Histogram,
     pub(crate) unanswered: UnansweredWaits,
 }
@@ -175,6 +178,7 @@ impl Totals {
             (&mut self.message, &stats.message),
             (&mut self.join, &stats.join),
             (&mut self.push, &stats.push),
+            (&mut self.http, &stats.http),
             (&mut self.lag, &stats.lag),
         ] {
             sum.merge(part);
@@ -206,12 +210,14 @@ impl Totals {
                 c.pushes_sent - c.pushes_without_reply,
                 [c.pushes_ok, c.pushes_failed, c.pushes_waiting],
             ),
+            ("requests", c.http_started, [c.http_ok, c.http_failed, c.http_waiting]),
             ("turns", c.turns_intended, [c.turns_started, c.turns_failed, c.turns_waiting]),
         ] {
             assert_eq!(begun, ends.iter().sum::<u64>(), "{what}: {ends:?} in {self:?}");
         }
         if c.upgrades_started > 0 {
-            let ends = [c.connects_ok, c.upgrades_failed, c.upgrades_waiting];
+            let upgraded = c.connects_ok - c.http_connects;
+            let ends = [upgraded, c.upgrades_failed, c.upgrades_waiting];
             assert_eq!(
                 c.upgrades_started,
                 ends.iter().sum::<u64>(),
@@ -224,11 +230,14 @@ impl Totals {
         assert_eq!(of_classes(|class| class.users_finished), c.users_finished);
         assert_eq!(of_classes(|class| class.users_failed), c.users_failed);
         assert_eq!(of_classes(|class| class.users_cut), c.users_cut);
+        // The connects of requests before an upgrade have no histogram.
+        let of_requests = if c.upgrades_started > 0 { c.http_connects } else { 0 };
         for (what, histogram, count) in [
-            ("connects", &self.connect, c.connects_ok),
+            ("connects", &self.connect, c.connects_ok - of_requests),
             ("messages", &self.message, c.messages_answered - c.answers_out_of_step),
             ("joins", &self.join, c.joins_ok),
             ("pushes", &self.push, c.pushes_ok),
+            ("requests", &self.http, c.http_ok),
         ] {
             assert_eq!(histogram.count(), count, "{what}: {self:?}");
         }
@@ -242,8 +251,9 @@ impl Totals {
             + c.messages_waiting
             + c.joins_waiting
             + c.pushes_waiting
+            + c.http_waiting
             + c.sends_waiting;
-        let timed_out = ["expect_timeout", "join_timeout", "push_timeout"];
+        let timed_out = ["expect_timeout", "join_timeout", "push_timeout", "http_timeout"];
         let timed_out: u64 = timed_out.iter().map(|kind| self.errors.get(kind)).sum();
         let connects = self.failed.get("timeout") + self.failed.get("ETIMEDOUT");
         waiting + timed_out + connects + c.turns_waiting + c.turns_failed
@@ -251,7 +261,7 @@ impl Totals {
 
     /// Returns the number of waits without an answer, by the histograms.
     fn unanswered_count(&self) -> u64 {
-        let UnansweredWaits { connect, message, join, push, .. } = &self.unanswered;
-        [connect, message, join, push].iter().map(|histogram| histogram.count()).sum()
+        let UnansweredWaits { connect, message, join, push, http, .. } = &self.unanswered;
+        [connect, message, join, push, http].iter().map(|histogram| histogram.count()).sum()
     }
 }

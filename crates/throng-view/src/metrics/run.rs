@@ -49,7 +49,7 @@ struct StepBuckets {
 struct Operations([BucketCounts; OPERATIONS.len()]);
 
 /// The values of the label `operation`.
-const OPERATIONS: [&str; 6] = ["connect", "tcp", "message", "join", "push", "broadcast"];
+const OPERATIONS: [&str; 7] = ["connect", "tcp", "message", "join", "push", "http", "broadcast"];
 
 impl RunMetrics {
     /// Begins a run. After another run, the counters begin at 0 again, as after a restart.
@@ -86,11 +86,12 @@ impl RunState {
                 now.message,
                 now.join,
                 now.push,
+                now.http,
                 now.broadcast,
             ]);
             let none = Histogram::new();
-            let UnansweredWaits { connect, tcp, message, join, push } = &load.unanswered;
-            self.unanswered.add([connect, tcp, message, join, push, &none]);
+            let UnansweredWaits { connect, tcp, message, join, push, http } = &load.unanswered;
+            self.unanswered.add([connect, tcp, message, join, push, http, &none]);
             self.lag.add(&load.lag);
             for step in &load.steps {
                 self.add_step(step);

@@ -7,6 +7,7 @@ use throng_report::{Histogram, IntervalWork, LoadInterval};
 pub(crate) enum Operation {
     Message,
     Push,
+    Http,
     Broadcast,
     Join,
     Connect,
@@ -14,14 +15,15 @@ pub(crate) enum Operation {
 
 impl Operation {
     /// All operations. The first one that a load has is what the load is about.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Message, Self::Push, Self::Broadcast, Self::Join, Self::Connect];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Message, Self::Push, Self::Http, Self::Broadcast, Self::Join, Self::Connect];
 
     /// Returns the name of one.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Message => "message",
             Self::Push => "push",
+            Self::Http => "request",
             Self::Broadcast => "broadcast",
             Self::Join => "join",
             Self::Connect => "connect",
@@ -33,6 +35,7 @@ impl Operation {
         match self {
             Self::Message => "messages",
             Self::Push => "pushes",
+            Self::Http => "requests",
             Self::Broadcast => "deliveries",
             Self::Join => "joins",
             Self::Connect => "connects",
@@ -45,6 +48,7 @@ impl Operation {
         match self {
             Self::Message => latencies.message,
             Self::Push => latencies.push,
+            Self::Http => latencies.http,
             Self::Broadcast => latencies.broadcast,
             Self::Join => latencies.join,
             Self::Connect => latencies.connect,
@@ -56,6 +60,7 @@ impl Operation {
         match self {
             Self::Message => work.messages,
             Self::Push => work.pushes,
+            Self::Http => work.http,
             Self::Broadcast => work.deliveries,
             Self::Join => work.joins,
             Self::Connect => work.connects,
@@ -67,7 +72,7 @@ impl Operation {
         match self {
             Self::Message => Some(work.turns_due).filter(|due| *due > 0),
             Self::Connect => Some(work.connects_due),
-            Self::Push | Self::Broadcast | Self::Join => None,
+            Self::Push | Self::Http | Self::Broadcast | Self::Join => None,
         }
     }
 
@@ -77,6 +82,7 @@ impl Operation {
         match self {
             Self::Message => counters.messages_sent + counters.messages_expected > 0,
             Self::Push => counters.pushes_sent > 0,
+            Self::Http => counters.http_started > 0,
             Self::Broadcast => load.probe.intended > 0,
             Self::Join => counters.joins_started > 0,
             Self::Connect => true,

@@ -54,7 +54,8 @@ fn requirements(load: &LoadPlan, cores: Option<usize>) -> Requirements {
     Requirements {
         cores: cores.map(|cores| cores as u64),
         user_bytes: match load.program().protocol() {
-            Protocol::Tcp => Requirements::TCP_USER_BYTES,
+            // Between two requests, an HTTP connection has no buffer either.
+            Protocol::Tcp | Protocol::Http => Requirements::TCP_USER_BYTES,
             Protocol::Ws | Protocol::Phoenix => Requirements::WEBSOCKET_USER_BYTES,
         },
         connects_per_s: demand.begins_per_s,

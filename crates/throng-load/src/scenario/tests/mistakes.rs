@@ -5,6 +5,7 @@ use crate::scenario::Scenario;
 mod channels;
 mod cues;
 mod flow;
+mod http;
 mod limits;
 mod load;
 mod names;
@@ -175,7 +176,7 @@ error: unknown protocol `phoenx`
 2 | protocol: phoenx
   |           ^^^^^^ did you mean `phoenix`?
   |
-  = help: expected one of: `tcp`, `ws`, `websocket`, `phoenix`
+  = help: expected one of: `tcp`, `ws`, `websocket`, `phoenix`, `http`
 "#);
     let shown = whole(
         "target: tcp://127.0.0.1:4000

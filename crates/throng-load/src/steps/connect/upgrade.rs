@@ -48,7 +48,7 @@ impl Default for UpgradeOptions {
 /// Returns the keys of `connect`.
 pub(super) const fn keys(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
-        Protocol::Tcp => &["timeout"],
+        Protocol::Tcp | Protocol::Http => &["timeout"],
         Protocol::Ws => &["timeout", "path", "query", "headers", "subprotocols", "deflate"],
         Protocol::Phoenix => {
             &["timeout", "path", "query", "headers", "subprotocols", "deflate", "vsn", "heartbeat"]
@@ -59,7 +59,7 @@ pub(super) const fn keys(protocol: Protocol) -> &'static [&'static str] {
 pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<UpgradeOptions> {
     let mut upgrade = UpgradeOptions::default();
     if let Some(node) = fields.get("path") {
-        upgrade.path = Some(read_path(reader, node)?);
+        upgrade.path = Some(read_path(reader, node, "/socket/websocket")?);
     }
     if let Some(node) = fields.get("query") {
         for (name, value) in read_pairs(reader, node, "`query`", "{room: 1}")? {
@@ -69,7 +69,7 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Upgra
         }
     }
     if let Some(node) = fields.get("headers") {
-        upgrade.headers = read_headers(reader, node)?;
+        upgrade.headers = read_headers(reader, node, &OWN_HEADERS)?;
     }
     if let Some(node) = fields.get("subprotocols") {
         upgrade.subprotocols = read_subprotocols(reader, node)?;
@@ -87,34 +87,34 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Upgra
 
 /// Reads a path. It goes into the first line of the request: printable ASCII without spaces (RFC
 /// 9112 section 3.2).
-fn read_path(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
-    let text = reader.text(node, "`path`", "a path such as /socket/websocket")?;
+pub(crate) fn read_path(reader: &mut Reader<'_>, node: &Node, example: &str) -> Option<Template> {
+    let text = reader.text(node, "`path`", &format!("a path such as {example}"))?;
     let template = reader.template(node, text)?;
     let of_literal = |segment: &Segment| match segment {
         Segment::Literal(bytes) => bytes.iter().all(u8::is_ascii_graphic),
         _ => true,
     };
-    if !text.starts_with('/') {
-        reader.error(
-            node.span.clone(),
-            "`path` must be a path such as /socket/websocket",
-            "must begin with /",
-        );
-        return None;
-    }
-    if !template.segments().iter().all(of_literal) {
-        let label = "must be printable ASCII; percent-encode everything else, %20 for a space";
-        reader.error(node.span.clone(), "`path` must be a path such as /socket/websocket", label);
-        return None;
-    }
-    Some(template.with_escape(Escape::Percent))
+    let label = if !text.starts_with('/') {
+        "must begin with /"
+    } else if !template.segments().iter().all(of_literal) {
+        "must be printable ASCII; percent-encode everything else, %20 for a space"
+    } else {
+        return Some(template.with_escape(Escape::Percent));
+    };
+    reader.error(node.span.clone(), format!("`path` must be a path such as {example}"), label);
+    None
 }
 
-fn read_headers(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<(String, Template)>> {
+/// Reads additional header fields, which are none of `own`.
+pub(crate) fn read_headers(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    own: &[&str],
+) -> Option<Vec<(String, Template)>> {
     let headers = read_pairs(reader, node, "`headers`", "{origin: http://localhost}")?;
     let Kind::Map(entries) = &node.kind else { return None };
     for ((name, value), (key, _)) in headers.iter().zip(entries) {
-        let wrong = if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+        let wrong = if own.iter().any(|own| name.eq_ignore_ascii_case(own)) {
             Some("throng sets this header itself")
         } else if name.is_empty() || !name.bytes().all(is_token) {
             Some("a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 section 5.1)")
@@ -156,7 +156,7 @@ fn read_subprotocols(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>
 }
 
 /// Reads a mapping from names to texts with variables.
-fn read_pairs(
+pub(crate) fn read_pairs(
     reader: &mut Reader<'_>,
     node: &Node,
     what: &str,
@@ -175,14 +175,14 @@ fn read_pairs(
     pairs.into_iter().collect()
 }
 
-fn percent_encoded(segment: &Segment) -> Segment {
+pub(crate) fn percent_encoded(segment: &Segment) -> Segment {
     match segment {
         Segment::Literal(bytes) => Segment::Literal(percent_encode(bytes).into_bytes().into()),
         Segment::Variable(variable, _) => Segment::Variable(variable.clone(), Escape::Percent),
     }
 }
 
-fn percent_encode(bytes: &[u8]) -> String {
+pub(crate) fn percent_encode(bytes: &[u8]) -> String {
     let mut encoded = bytes.to_vec();
     Escape::Percent.apply(&mut encoded, 0);
     encoded.into_iter().map(char::from).collect()

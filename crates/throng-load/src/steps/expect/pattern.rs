@@ -118,7 +118,7 @@ fn check_steady(
     None
 }
 
-pub(super) fn read_regex(reader: &mut Reader<'_>, node: &Node) -> Option<Regex> {
+pub(crate) fn read_regex(reader: &mut Reader<'_>, node: &Node) -> Option<Regex> {
     let text = reader.text(node, "`regex`", "a regular expression")?;
     match Regex::new(text) {
         Ok(regex) => Some(regex),
@@ -250,6 +250,22 @@ pub(in crate::steps) fn read_captures(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
 ) -> Option<Vec<Capture>> {
+    read_captures_with(reader, fields, &mut |reader, slot, name, node| {
+        read_capture(reader, slot, name, node).map(Some)
+    })
+}
+
+/// Reader of one capture: its place among the user's values, its name, and its node. Returns
+/// nothing for one that is no part of a message.
+type CaptureReader<'f> =
+    dyn FnMut(&mut Reader<'_>, u16, String, &Node) -> Option<Option<Capture>> + 'f;
+
+/// Reads `capture`, each of its parts with `read`.
+pub(crate) fn read_captures_with(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    read: &mut CaptureReader<'_>,
+) -> Option<Vec<Capture>> {
     let Some(node) = fields.get("capture") else { return Some(Vec::new()) };
     let Kind::Map(entries) = &node.kind else {
         reader.wrong_kind(node, "`capture`", "a mapping such as {id: /user/id}");
@@ -261,10 +277,36 @@ pub(in crate::steps) fn read_captures(
             let name = read_value_name(reader, key)?;
             // A mistake in the place is no mistake of those that use the value.
             let slot = reader.names.define(&name);
-            Some(Capture { slot, name, place: read_place(reader, value)? })
+            read(reader, slot, name, value)
         })
         .collect();
-    captures.into_iter().collect()
+    let captures: Option<Vec<_>> = captures.into_iter().collect();
+    captures.map(|captures| captures.into_iter().flatten().collect())
+}
+
+/// Reads one part of a message to keep.
+pub(crate) fn read_capture(
+    reader: &mut Reader<'_>,
+    slot: u16,
+    name: String,
+    node: &Node,
+) -> Option<Capture> {
+    Some(Capture { slot, name, place: read_place(reader, node)? })
+}
+
+/// Reads `expect` of an HTTP request: the node of its status, and the pattern of its body.
+pub(crate) fn read_http_body<'n>(
+    reader: &mut Reader<'_>,
+    node: &'n Node,
+) -> Option<(Option<&'n Node>, Option<Option<Pattern>>)> {
+    let what = "`expect` of a request";
+    let fields = reader.fields(node, what, &keys(&["status"]))?;
+    let status = fields.get("status");
+    let has_pattern = MESSAGE_KEYS.iter().any(|key| fields.get(key).is_some());
+    if status.is_some() && !has_pattern {
+        return Some((status, Some(None)));
+    }
+    Some((status, read_pattern(reader, &fields, what).map(Some)))
 }
 
 /// Reads `expect` and `capture` of a request: what the response of an ok must be.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throng_base::Instant;
 use throng_driver::Errno;
 use throng_engine::{Arrival, CloseReason, Deadline};
-use throng_proto::http::{Headers, Response};
+use throng_proto::http::{Headers, HttpEvent, Response};
 use throng_proto::phoenix::PhoenixPayload;
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::{
@@ -85,6 +85,7 @@ pub(super) fn check_trace(head: &str, user: &str, inputs: &[&str], expected: &[&
 
 pub(super) const TCP: &str = "target: tcp://h:1";
 pub(super) const WS: &str = "target: ws://h:1/";
+pub(super) const HTTP: &str = "target: http://h:1";
 pub(super) const PHOENIX: &str = "target: ws://h:1/\nprotocol: phoenix";
 
 impl Play {
@@ -145,6 +146,8 @@ impl Play {
                 Input::Refused(Response { status: number() as u16, headers: Headers::new("") }, &[])
             }
             "violated" => Input::Violated(Violation::ResponseInvalid, Some(rest.as_bytes())),
+            // `|` stands for the end of a line.
+            "http" => return self.http(now, rest),
             "bytes" => Input::Bytes(rest.as_bytes()),
             "text" => Input::Message(IncomingMessage::Text(rest)),
             "bad" => Input::BadMessage(rest.as_bytes()),
@@ -214,6 +217,23 @@ impl Play {
         })
     }
 
+    /// Plays bytes of an answer to an HTTP request.
+    fn http(&mut self, now: Instant, text: &str) -> String {
+        let mut bytes = text.replace('|', "\r\n").into_bytes();
+        let (mut input, mut scratch) = (Bytes::new(&mut bytes), Scratch::default());
+        match self.session.next(now, &mut input, &mut scratch, &mut Vec::new()) {
+            None => String::new(),
+            Some(UserEvent::Http(HttpEvent::Answer(answer))) => {
+                self.input(now, Input::HttpAnswered(answer))
+            }
+            Some(UserEvent::Http(HttpEvent::Failed(error, head))) => {
+                self.input(now, Input::HttpViolated(error, head))
+            }
+            Some(UserEvent::Http(HttpEvent::Unasked(_))) => self.input(now, Input::HttpUnasked),
+            Some(event) => panic!("{event:?}"),
+        }
+    }
+
     fn input(&mut self, now: Instant, mut input: Input<'_>) -> String {
         let received = match input {
             Input::Bytes(bytes) => Some(Payload::Bytes(bytes)),
@@ -239,7 +259,14 @@ impl Play {
                 if let UserAction::Count(count) = action {
                     count(counters);
                 } else if !matches!(action, UserAction::Trace(..)) {
-                    if let UserAction::Record(_, Record::Connected { .. }) = action {
+                    let is_opened = matches!(
+                        action,
+                        UserAction::Record(
+                            _,
+                            Record::Connected { .. } | Record::HttpConnected { .. }
+                        )
+                    );
+                    if is_opened {
                         counters.connected += 1;
                     }
                     actions.push(shown(&action, now));
@@ -301,7 +328,11 @@ impl Play {
             );
             return Some("sent the upgrade".to_owned());
         }
+        if let UserSession::Http(_) = self.session {
+            return Some(format!("sent {}", request_line(out)));
+        }
         Some(match self.session {
+            UserSession::Http(_) => return None,
             UserSession::Raw if out.len() > 20 => format!("sent {} bytes", out.len()),
             UserSession::Raw => format!("sent {}", str::from_utf8(out).unwrap()),
             UserSession::WebSocket(_) if out[0] & 0xf == 8 => "sent a close frame".to_owned(),
@@ -320,6 +351,17 @@ impl Trace {
 
 /// The user's index among those that wait for others.
 const OWN_INDEX: u32 = 0;
+/// Returns the first line of a request, with its cookies and its body.
+fn request_line(request: &[u8]) -> String {
+    let text = str::from_utf8(request).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let mut lines = head.split("\r\n");
+    let line = lines.next().unwrap().trim_end_matches(" HTTP/1.1");
+    let cookies = lines.filter_map(|line| line.strip_prefix("cookie: "));
+    let cookies = cookies.map(|cookies| format!(" with {cookies}")).collect::<String>();
+    let body = if body.is_empty() { String::new() } else { format!(" {body}") };
+    format!("{line}{cookies}{body}")
+}
 
 /// Returns the answer of a server that accepts an upgrade.
 fn accept(request: &[u8]) -> Vec<u8> {
@@ -383,6 +425,11 @@ fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::End(IterationEnd::Cut) => "end cut".to_owned(),
             Record::TcpConnected { from, .. } => format!("TCP connected {}", since(*from)),
             Record::Connected { from, .. } => format!("connected {}", since(*from)),
+            Record::HttpConnected { from, .. } => format!("HTTP connected {}", since(*from)),
+            Record::HttpAnswered { status, is_expected, from, .. } => {
+                let what = if *is_expected { "answer" } else { "wrong answer" };
+                format!("{what} {status} {}", since(*from))
+            }
             Record::ConnectFailed { why, .. } => format!("connect failed {why}"),
             Record::ConnectRefused => "refused".to_owned(),
             Record::ConnectionLost => "lost".to_owned(),

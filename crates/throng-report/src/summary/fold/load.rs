@@ -18,6 +18,7 @@ pub(super) struct LoadFold {
     pub(super) message: Histogram,
     pub(super) join: Histogram,
     pub(super) push: Histogram,
+    pub(super) http: Histogram,
     pub(super) broadcast: Histogram,
     /// The latencies by the kernel's clock.
     pub(super) arrival: ArrivalLatencies,
@@ -60,6 +61,7 @@ impl LoadFold {
         self.message.merge(&load.message);
         self.join.merge(&load.join);
         self.push.merge(&load.push);
+        self.http.merge(&load.http);
         self.broadcast.merge(&load.broadcast);
         self.arrival.merge(&load.arrival);
         self.lag.merge(&load.lag);

@@ -69,7 +69,7 @@ error: unknown key `sent` in limits of each user
 6 |   user: {sent: 5/s}
   |          ^^^^ did you mean `send`?
   |
-  = help: expected one of: `send`, `connect`
+  = help: expected one of: `send`, `connect`, `request`
 "#);
     insta::assert_snapshot!(limits("{all: 5000/s, user: [1/s]}"), @r#"
 error: limits of all users must say what they limit
@@ -78,7 +78,7 @@ error: limits of all users must say what they limit
 4 | limits: {all: 5000/s, user: [1/s]}
   |               ^^^^^^ for example `all: {send: 5000/s}`
 
-error: limits of each user must be a mapping with `send`, `connect`
+error: limits of each user must be a mapping with `send`, `connect`, `request`
  --> test.yaml:4:29
   |
 4 | limits: {all: 5000/s, user: [1/s]}

@@ -1,0 +1,282 @@
+//! HTTP requests, and what their answers must be.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use regex::Regex;
+use throng_proto::http::{HttpAnswer, JAR_BYTES_MAX};
+
+use super::{IncomingMessage, MessagePattern, Pattern, Template, Variable, VariableScope};
+use crate::scenario::Segment;
+
+/// A request, ready to be rendered for a user.
+#[derive(Clone, Debug)]
+pub struct HttpRequest {
+    /// `GET`, `POST`, `PUT` or `DELETE`.
+    pub method: &'static str,
+    /// Value of the `host` header.
+    pub host: String,
+    /// Path and query.
+    pub path: Template,
+    /// Further header fields.
+    pub headers: Vec<(String, Template)>,
+    /// Body, if it has one.
+    pub body: Option<Template>,
+    /// What the answer must be.
+    pub expected: HttpExpectation,
+    /// Time-out of the answer, and of the connect before it.
+    pub timeout: Duration,
+}
+
+/// What an answer must be.
+#[derive(Clone, Debug)]
+pub struct HttpExpectation {
+    /// The statuses that are expected.
+    pub statuses: Statuses,
+    /// The body, and the parts of it that the user keeps.
+    pub body: Option<MessagePattern>,
+    /// Header fields that the user keeps. An answer without one of them is not expected.
+    pub fields: Vec<FieldCapture>,
+}
+
+/// Ranges of statuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statuses(pub Vec<RangeInclusive<u16>>);
+
+/// A header field that a user keeps, or a part of it.
+#[derive(Clone, Debug)]
+pub struct FieldCapture {
+    /// Its place among the user's values.
+    pub slot: u16,
+    /// Name of the field.
+    pub field: String,
+    /// Part of its value: the first group, or all that matches; `None` for the whole value.
+    pub part: Option<Regex>,
+}
+
+/// The first thing in an answer that is not as expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HttpDifference {
+    /// The status.
+    Status,
+    /// The body.
+    Body,
+    /// The header field that this [`FieldCapture`] keeps.
+    Field(usize),
+}
+
+impl HttpRequest {
+    /// Reports whether a connection on which the server gave no answer may carry the request again
+    /// (RFC 9110 section 9.2.2).
+    pub(crate) fn is_idempotent(&self) -> bool {
+        self.method != "POST"
+    }
+
+    /// Reports whether rendering it again gives another request.
+    pub(crate) fn draws(&self) -> bool {
+        let changes = |part: &Variable| *part == Variable::Counter || part.drawn().is_some();
+        self.templates().any(|template| template.uses(changes))
+    }
+
+    /// Returns the path that cookies of the answer belong to if they name none: that of the request
+    /// up to its first variable.
+    pub(crate) fn cookie_path(&self) -> String {
+        let first = self.path.segments().first();
+        match first {
+            Some(Segment::Literal(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+            _ => "/".to_owned(),
+        }
+    }
+
+    /// Reports whether it has a header field of its own with this name.
+    pub(crate) fn has_own(&self, field: &str) -> bool {
+        self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(field))
+    }
+
+    /// Reports whether it asks the server to close the connection after it.
+    pub(crate) fn closes(&self) -> bool {
+        self.headers.iter().any(|(name, value)| {
+            let is_close = |value: &[u8]| value.eq_ignore_ascii_case(b"close");
+            name.eq_ignore_ascii_case("connection") && value.as_literal().is_some_and(is_close)
+        })
+    }
+
+    /// Returns an upper bound of its bytes.
+    pub(crate) fn bytes_max(&self) -> usize {
+        let names: usize = self.headers.iter().map(|(name, _)| name.len() + 4).sum();
+        let templates: usize = self.templates().map(Template::bytes_max).sum();
+        names + templates + self.host.len() + FIXED_BYTES_MAX
+    }
+
+    fn templates(&self) -> impl Iterator<Item = &Template> {
+        let headers = self.headers.iter().map(|(_, value)| value);
+        headers.chain([&self.path]).chain(&self.body)
+    }
+}
+
+impl HttpExpectation {
+    /// Reports whether the whole body is needed.
+    pub(crate) fn needs_body(&self) -> bool {
+        self.body.is_some()
+    }
+
+    /// Compares an answer with what is expected. Uses `scratch` to write variables out.
+    pub(crate) fn difference(
+        &self,
+        answer: &HttpAnswer<'_>,
+        scope: VariableScope<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Option<HttpDifference> {
+        if !self.statuses.contain(answer.response.status) {
+            return Some(HttpDifference::Status);
+        }
+        let is_body = |rule: &MessagePattern| rule.matches(message_of(answer.body), scope, scratch);
+        if !self.body.as_ref().is_none_or(is_body) {
+            return Some(HttpDifference::Body);
+        }
+        let is_missing = |field: &FieldCapture| field.find(answer).is_none();
+        self.fields.iter().position(is_missing).map(HttpDifference::Field)
+    }
+
+    /// Passes the captures of an answer that is as expected to `store`, each with its place among
+    /// the user's values.
+    pub(crate) fn store_captures(
+        &self,
+        answer: &HttpAnswer<'_>,
+        mut store: impl FnMut(u16, &[u8]),
+    ) {
+        if let Some(rule) = &self.body {
+            rule.store_captures(message_of(answer.body), &mut store);
+        }
+        for field in &self.fields {
+            store(field.slot, field.find(answer).unwrap_or_default().as_bytes());
+        }
+    }
+
+    /// Describes the answer for people; `shown` formats bytes.
+    pub(crate) fn describe(&self, shown: impl Fn(&[u8]) -> String) -> String {
+        let mut text = format!("status {}", self.statuses);
+        if let Some(rule) = &self.body {
+            if !matches!(rule.pattern, Pattern::Any) {
+                text += &format!(" and {}", rule.pattern.describe(&shown));
+            }
+            let captures = rule.captures.iter();
+            text += &captures.map(|one| format!(" and {}", one.describe())).collect::<String>();
+        }
+        for field in &self.fields {
+            text += &format!(" and {}", field.describe());
+        }
+        text
+    }
+}
+
+/// Returns a body as a message that a pattern may match.
+pub(crate) fn message_of(body: &[u8]) -> IncomingMessage<'_> {
+    match std::str::from_utf8(body) {
+        Ok(text) => IncomingMessage::Text(text),
+        Err(_) => IncomingMessage::Binary(body),
+    }
+}
+
+impl Statuses {
+    /// Statuses of success.
+    pub(crate) fn success() -> Self {
+        Self(vec![200..=299])
+    }
+
+    pub(crate) fn contain(&self, status: u16) -> bool {
+        self.0.iter().any(|range| range.contains(&status))
+    }
+}
+
+impl fmt::Display for Statuses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, range) in self.0.iter().enumerate() {
+            let or = if index > 0 { " or " } else { "" };
+            match range.start() == range.end() {
+                true => write!(f, "{or}{}", range.start())?,
+                false => write!(f, "{or}{}xx", range.start() / 100)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FieldCapture {
+    /// Finds the field, or its part; `None` if the answer has none.
+    fn find<'a>(&self, answer: &HttpAnswer<'a>) -> Option<&'a str> {
+        let headers = answer.response.headers;
+        let own = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(&self.field));
+        let mut values = own.map(|(_, value)| value);
+        let Some(regex) = &self.part else { return values.next() };
+        values.find_map(|value| {
+            let groups = regex.captures(value)?;
+            groups.get(1).or_else(|| groups.get(0)).map(|found| found.as_str())
+        })
+    }
+
+    /// Describes what the answer must have.
+    pub(crate) fn describe(&self) -> String {
+        match &self.part {
+            None => format!("a header `{}`", self.field),
+            Some(regex) => {
+                format!("a header `{}` that matches {}", self.field, regex.as_str())
+            }
+        }
+    }
+}
+
+/// Bytes of a request beside its templates: the first line, the fields that every request has, and
+/// the cookies.
+const FIXED_BYTES_MAX: usize = 256 + JAR_BYTES_MAX;
+
+#[cfg(test)]
+mod tests {
+    use throng_base::Prng;
+    use throng_proto::http::{Headers, Response};
+
+    use super::*;
+
+    #[test]
+    fn the_first_difference_is_found() {
+        let part = |part: &str| Some(Regex::new(part).unwrap());
+        let capture = |field: &str, part| FieldCapture { slot: 0, field: field.to_owned(), part };
+        let lines = "Set-Cookie: a=1\r\nset-cookie: sid=2; Path=/\r\nx-token: t\r\n\r\n";
+        let answer = |status| HttpAnswer {
+            response: Response { status, headers: Headers::new(lines) },
+            body: b"hello",
+            body_bytes: 5,
+            keep_alive: true,
+        };
+        let text = |text: &str| {
+            let pattern = Pattern::Text(Template::parse(text).unwrap());
+            Some(MessagePattern::new(pattern, Vec::new(), false))
+        };
+        for (status, body, field, expected) in [
+            (200, text("hello"), capture("X-Token", None), None),
+            (299, None, capture("set-cookie", part("sid=([^;]+)")), None),
+            (302, text("x"), capture("none", None), Some(HttpDifference::Status)),
+            (200, text("x"), capture("none", None), Some(HttpDifference::Body)),
+            (200, None, capture("none", None), Some(HttpDifference::Field(0))),
+            (200, None, capture("x-token", part("[0-9]")), Some(HttpDifference::Field(0))),
+        ] {
+            let rule = HttpExpectation { statuses: Statuses::success(), body, fields: vec![field] };
+            let scope = VariableScope::new(7, Prng::new(1));
+            let found = rule.difference(&answer(status), scope, &mut Vec::new());
+            assert_eq!(found, expected, "{rule:?}");
+            let mut stored = Vec::new();
+            rule.store_captures(&answer(status), |_, value| stored.push(value.to_vec()));
+            if found.is_none() {
+                assert!(stored == [b"t"] || stored == [b"2"], "{stored:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn statuses_are_shown_as_they_are_written() {
+        let statuses = Statuses(vec![200..=200, 300..=399]);
+        assert_eq!(statuses.to_string(), "200 or 3xx");
+        assert!(statuses.contain(301) && !statuses.contain(201));
+    }
+}

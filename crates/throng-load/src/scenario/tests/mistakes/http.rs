@@ -1,0 +1,177 @@
+//! Mistakes in HTTP requests.
+
+use super::{user_of, whole};
+
+fn http(steps: &str) -> String {
+    whole(&format!("target: http://h:1\nload: [ramp: {{to: 1, over: 1s}}]\nuser:\n{steps}"))
+}
+
+#[test]
+fn a_request_after_a_connect() {
+    let shown = user_of(
+        "ws",
+        "  - get: /a
+  - connect
+  - get: /b
+",
+    );
+    insta::assert_snapshot!(shown, @r"
+error: `get` cannot stand here: the user is connected
+ --> test.yaml:7:5
+  |
+7 |   - get: /b
+  |     ^^^^^^^ a user has one connection at a time; move it before `connect`, or add `close` before it
+");
+}
+
+#[test]
+fn options_of_a_request() {
+    let shown = http(
+        "  - get: items
+  - get: {headers: {}}
+  - post: {path: /a b}
+  - post: {path: /, json: {}, form: {a: b}}
+  - post: {path: /, headers: {Content-Length: 3}}
+  - put: {path: /, boddy: x}
+",
+    );
+    insta::assert_snapshot!(shown, @r"
+error: `path` must be a path such as /login
+ --> test.yaml:4:10
+  |
+4 |   - get: items
+  |          ^^^^^ must begin with /
+
+error: `get` has no `path`
+ --> test.yaml:5:10
+  |
+5 |   - get: {headers: {}}
+  |          ^^^^^^^^^^^^^ `path` is missing, for example `path: /login`
+
+error: `path` must be a path such as /login
+ --> test.yaml:6:18
+  |
+6 |   - post: {path: /a b}
+  |                  ^^^^ must be printable ASCII; percent-encode everything else, %20 for a space
+
+error: a request has one body
+ --> test.yaml:7:31
+  |
+7 |   - post: {path: /, json: {}, form: {a: b}}
+  |                               ^^^^ there is `json` already
+
+error: the header `Content-Length` cannot be sent
+ --> test.yaml:8:31
+  |
+8 |   - post: {path: /, headers: {Content-Length: 3}}
+  |                               ^^^^^^^^^^^^^^ throng sets this header itself
+
+error: unknown key `boddy` in `put`
+ --> test.yaml:9:20
+  |
+9 |   - put: {path: /, boddy: x}
+  |                    ^^^^^ did you mean `body`?
+  |
+  = help: expected one of: `path`, `headers`, `body`, `json`, `form`, `expect`, `capture`, `timeout`, `name`
+");
+}
+
+#[test]
+fn what_a_request_expects() {
+    let shown = http(
+        "  - get: {path: /, expect: 99}
+  - get: {path: /, expect: [200, 6xx]}
+  - get: {path: /, expect: []}
+  - get: {path: /, expect: {status: ok}}
+  - get: {path: /, expect: {}}
+  - get: {path: /, expect: {text: a, json: {}}}
+  - get: {path: /, capture: {a: {header: x, json: /a}}}
+",
+    );
+    insta::assert_snapshot!(shown, @r"
+error: `status` must be an HTTP status such as 200 or 2xx
+ --> test.yaml:4:28
+  |
+4 |   - get: {path: /, expect: 99}
+  |                            ^^ 200 to 599, or 2xx, 3xx, 4xx or 5xx
+
+error: `status` must be an HTTP status such as 200 or 2xx
+ --> test.yaml:5:34
+  |
+5 |   - get: {path: /, expect: [200, 6xx]}
+  |                                  ^^^ 200 to 599, or 2xx, 3xx, 4xx or 5xx
+
+error: no status is expected
+ --> test.yaml:6:28
+  |
+6 |   - get: {path: /, expect: []}
+  |                            ^^ add at least one
+
+error: `status` must be an HTTP status such as 200 or 2xx
+ --> test.yaml:7:37
+  |
+7 |   - get: {path: /, expect: {status: ok}}
+  |                                     ^^ 200 to 599, or 2xx, 3xx, 4xx or 5xx
+
+error: `expect` of a request needs exactly one pattern
+ --> test.yaml:8:28
+  |
+8 |   - get: {path: /, expect: {}}
+  |                            ^^ one of `text`, `json`, `binary`, `bytes`, `contains`, `regex` and `one_of`
+
+error: `expect` of a request needs exactly one pattern
+ --> test.yaml:9:28
+  |
+9 |   - get: {path: /, expect: {text: a, json: {}}}
+  |                            ^^^^^^^^^^^^^^^^^^^ one of `text`, `json`, `binary`, `bytes`, `contains`, `regex` and `one_of`
+
+error: unknown key `json` in a capture of a header
+  --> test.yaml:10:45
+   |
+10 |   - get: {path: /, capture: {a: {header: x, json: /a}}}
+   |                                             ^^^^ not known here
+   |
+   = help: expected one of: `header`, `regex`
+");
+}
+
+#[test]
+fn steps_of_sockets_and_a_path_in_the_target() {
+    let shown = http("  - connect\n  - send: a\n");
+    insta::assert_snapshot!(shown, @r"
+error: `protocol: http` has no step `connect`
+ --> test.yaml:4:5
+  |
+4 |   - connect
+  |     ^^^^^^^ it belongs to `protocol: phoenix`
+  |
+  = help: leave it out: the first request opens the connection
+
+error: `protocol: http` has no step `send`
+ --> test.yaml:5:5
+  |
+5 |   - send: a
+  |     ^^^^ it belongs to `protocol: ws`
+");
+    let shown = whole(
+        "target: http://h:1/login
+load: [ramp: {to: 1, over: 1s}]
+user: [get: /]
+",
+    );
+    insta::assert_snapshot!(shown, @r"
+error: `target` must be a URL such as tcp://127.0.0.1:5555 or ws://127.0.0.1:4000/socket/websocket
+ --> test.yaml:1:19
+  |
+1 | target: http://h:1/login
+  |                   ^^^^^^ each step has its own path: `get: /login`; leave this one out
+");
+    let shown = super::user("  - get: /\n");
+    insta::assert_snapshot!(shown, @r"
+error: `protocol: tcp` has no step `get`
+ --> test.yaml:4:5
+  |
+4 |   - get: /
+  |     ^^^ it belongs to `protocol: http`
+");
+}

@@ -1,0 +1,359 @@
+//! `get`, `post`, `put` and `delete`: an HTTP request, and the wait for its answer.
+//!
+//! A user has one connection at a time. The first request opens one, and the next ones use it as
+//! long as the server keeps it. `connect` closes it before it opens its own.
+
+mod options;
+
+use throng_engine::CloseReason;
+use throng_proto::http::{HttpAnswer, HttpRequestHead, ResponseError, write_field};
+
+use super::prelude::*;
+use super::send;
+use crate::program::{HttpDifference, HttpExpectation, HttpRequest, LimitedAction, OnError};
+use crate::user::context::{SocketStatus, UserAction};
+use crate::user::encoder::as_text;
+use crate::user::outcomes;
+use crate::user::record::Sample;
+use crate::user::session::UserSession;
+use crate::user::state::Link;
+use crate::user::{Payload, TraceEvent, named};
+
+/// Protocols that have the steps.
+const PROTOCOLS: &[Protocol] = &[Protocol::Http, Protocol::Ws, Protocol::Phoenix];
+
+pub(super) const GET: StepKind = StepKind {
+    name: "get",
+    example: "get: /",
+    protocols: PROTOCOLS,
+    form: StepForm::Value(|reader, node| read(reader, node, ("get", "GET"))),
+};
+
+pub(super) const POST: StepKind = StepKind {
+    name: "post",
+    example: "post: {path: /login, json: {user: \"${user.id}\"}}",
+    protocols: PROTOCOLS,
+    form: StepForm::Value(|reader, node| read(reader, node, ("post", "POST"))),
+};
+
+pub(super) const PUT: StepKind = StepKind {
+    name: "put",
+    example: "put: {path: /name, body: \"${user.id}\"}",
+    protocols: PROTOCOLS,
+    form: StepForm::Value(|reader, node| read(reader, node, ("put", "PUT"))),
+};
+
+pub(super) const DELETE: StepKind = StepKind {
+    name: "delete",
+    example: "delete: /session",
+    protocols: PROTOCOLS,
+    form: StepForm::Value(|reader, node| read(reader, node, ("delete", "DELETE"))),
+};
+
+#[derive(Debug)]
+struct Http {
+    method: &'static str,
+    path: Template,
+    headers: Vec<(String, Template)>,
+    body: Option<Template>,
+    expected: HttpExpectation,
+    timeout: Duration,
+}
+
+impl Action for Http {
+    fn check(&self, flow: &mut Flow<'_, '_>) {
+        if flow.is_connected() {
+            let method = self.method.to_ascii_lowercase();
+            let title = format!("`{method}` cannot stand here: the user is connected");
+            let label = "a user has one connection at a time; move it before `connect`, or add \
+                         `close` before it";
+            flow.error(&title, label);
+        }
+    }
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        compiler.limit(LimitedAction::Request);
+        let (request, bytes_max) = compiler.http_request(|host| HttpRequest {
+            method: self.method,
+            host,
+            path: self.path.clone(),
+            headers: self.headers.clone(),
+            body: self.body.clone(),
+            expected: self.expected.clone(),
+            timeout: self.timeout,
+        });
+        let latency = Some(LatencyKind::Http);
+        let facts =
+            OpFacts::of_role(OpRole::Asks { is_replaced: compiler.protocol() != Protocol::Http });
+        compiler.push(Op::Http { request }, OpFacts { latency, bytes_max, ..facts });
+    }
+}
+
+fn read(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    names: (&'static str, &'static str),
+) -> Option<Box<dyn Action>> {
+    Some(Box::new(options::read(reader, node, names)?))
+}
+
+/// Default time-out of an answer.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+
+/// Sends a request on the connection that the last one has left, or opens a new one for it.
+pub(crate) fn begin(cx: &mut UserContext<'_>, request: u32) -> StepOutcome {
+    let is_ours = cx.session.http().is_some();
+    match cx.socket {
+        SocketStatus::Open | SocketStatus::Blocked if is_ours => {
+            if let Some(flow) = send::check_has_space(cx) {
+                return flow;
+            }
+            cx.count(|c| c.http_started += 1);
+            let request = cx.rules.program.http_request(request);
+            if request.is_idempotent() && request.draws() {
+                cx.user.memory.http().before = Some((cx.user.counter, cx.user.prng));
+            }
+            cx.wait_until(Deadline::Coarse(cx.now + request.timeout));
+            send_request(cx, true);
+            StepOutcome::Wait
+        }
+        SocketStatus::Absent => {
+            cx.count(|c| c.http_started += 1);
+            dial(cx, request, 0);
+            StepOutcome::Wait
+        }
+        SocketStatus::Open | SocketStatus::Blocked | SocketStatus::Busy => {
+            close_before(cx, false);
+            StepOutcome::Wait
+        }
+    }
+}
+
+/// Opens a connection for a request.
+fn dial(cx: &mut UserContext<'_>, request: u32, tries: u8) {
+    debug_assert_eq!(cx.user.link(), Link::Uncounted, "there is a connection");
+    if tries == 0 {
+        cx.count(|c| c.connects_started += 1);
+    }
+    let timeout = cx.rules.program.http_request(request).timeout;
+    cx.user.set_wait(UserWait::HttpConnect { tries });
+    cx.user.clear_unanswered();
+    cx.user.inbox = None;
+    cx.user.message_from = cx.now;
+    *cx.session = UserSession::http_client();
+    cx.act(UserAction::Connect { measures_arrivals: true });
+    cx.wait_until(Deadline::Coarse(cx.now + timeout));
+}
+
+/// Connects from another source port. It does not count as another connect.
+pub(crate) fn dial_again(cx: &mut UserContext<'_>, request: u32, tries: u8) -> StepOutcome {
+    dial(cx, request, tries);
+    StepOutcome::Wait
+}
+
+/// Handles an established connection: the request leaves.
+pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
+    let (from, timing) = (cx.user.intended, cx.timing());
+    cx.user.clear_unanswered();
+    cx.user.set_link(Link::Http);
+    cx.record(Record::HttpConnected { from, timing });
+    send_request(cx, false);
+    StepOutcome::Wait
+}
+
+/// Writes the request of the present step. Its time-out runs already.
+fn send_request(cx: &mut UserContext<'_>, is_reused: bool) {
+    let Op::Http { request } = cx.op() else { return };
+    let program = cx.rules.program;
+    let request = program.http_request(request);
+    cx.encoder.clear();
+    let encoder = &mut *cx.encoder;
+    let ends: Vec<usize> = cx.user.render(program, |scope| {
+        request.path.render(scope, &mut encoder.topic);
+        if let Some(body) = &request.body {
+            body.render(scope, &mut encoder.payload);
+        }
+        // The values follow each other in one buffer.
+        let values = request.headers.iter().map(|(_, value)| {
+            value.render(scope, &mut encoder.text);
+            encoder.text.len()
+        });
+        values.collect()
+    });
+    if !request.has_own("cookie") {
+        let path = as_text(&encoder.topic);
+        cx.user.memory.write_cookies(path, cx.now, &mut encoder.event);
+    }
+    let begin = cx.out.len();
+    let needs_length = matches!(request.method, "POST" | "PUT") || request.body.is_some();
+    HttpRequestHead {
+        method: request.method,
+        path_and_query: as_text(&encoder.topic),
+        host: &request.host,
+        content_length: needs_length.then_some(encoder.payload.len()),
+    }
+    .write(cx.out);
+    if !request.has_own("user-agent") {
+        write_field("user-agent", "throng", cx.out);
+    }
+    let begins = std::iter::once(0).chain(ends.iter().copied());
+    for (((name, _), begin), end) in request.headers.iter().zip(begins).zip(&ends) {
+        write_field(name, as_text(&encoder.text[begin..*end]), cx.out);
+    }
+    if !encoder.event.is_empty() {
+        write_field("cookie", as_text(&encoder.event), cx.out);
+    }
+    cx.out.extend_from_slice(b"\r\n");
+    cx.trace_output(begin, |head| Payload::Head(head));
+    let begin = cx.out.len();
+    cx.out.extend_from_slice(&cx.encoder.payload);
+    if cx.out.len() > begin {
+        cx.trace_output(begin, |body| Payload::Bytes(body));
+    }
+    if let Some(client) = cx.session.http() {
+        client.expect(request.method, request.expected.needs_body());
+    }
+    cx.user.set_wait(UserWait::Response { is_reused });
+}
+
+/// Handles a complete answer.
+pub(crate) fn answered(cx: &mut UserContext<'_>, answer: &HttpAnswer<'_>) -> StepOutcome {
+    let (Some(UserWait::Response { .. }), Op::Http { request }) = (cx.user.wait(), cx.op()) else {
+        return StepOutcome::Wait;
+    };
+    trace_answer(cx, answer);
+    let program = cx.rules.program;
+    let request = program.http_request(request);
+    store_cookies(cx, request, answer);
+    let scope = cx.user.scope_of_answer(program, cx.rules.seed);
+    let difference = request.expected.difference(answer, scope, &mut cx.encoder.comparison);
+    let (from, timing) = (cx.user.intended, cx.timing());
+    let is_expected = difference.is_none();
+    let status = answer.response.status;
+    cx.record(Record::HttpAnswered { status, is_expected, from, timing });
+    let keeps = answer.keep_alive && !request.closes();
+    if let Some(difference) = difference {
+        let kind = match difference {
+            HttpDifference::Status => ErrorKind::HttpStatus,
+            HttpDifference::Body | HttpDifference::Field(_) => ErrorKind::HttpMismatch,
+        };
+        cx.record(Record::Sample(Sample::HttpAnswer(kind, difference, *answer)));
+        return fail(cx, kind, keeps);
+    }
+    request.expected.store_captures(answer, |slot, value| cx.user.memory.store(slot, value));
+    named::succeed(cx, Some(from), timing);
+    cx.user.intended = cx.now;
+    if !keeps {
+        close_before(cx, true);
+        return StepOutcome::Wait;
+    }
+    cx.user.set_wait(UserWait::Yield);
+    cx.wait_until(Deadline::Never);
+    StepOutcome::Next
+}
+
+fn trace_answer(cx: &mut UserContext<'_>, answer: &HttpAnswer<'_>) {
+    if cx.is_traced {
+        let head = answer.response.head();
+        cx.trace(TraceEvent::Received(Payload::Head(head.as_bytes())));
+        if !answer.body.is_empty() {
+            cx.trace(TraceEvent::Received(Payload::Bytes(answer.body)));
+        }
+    }
+}
+
+fn store_cookies(cx: &mut UserContext<'_>, request: &HttpRequest, answer: &HttpAnswer<'_>) {
+    let headers = answer.response.headers;
+    let fields = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
+    for (_, cookie) in fields {
+        let path = request.cookie_path();
+        let jar = &mut cx.user.memory.http().cookies;
+        jar.store(cookie, &path, headers.get("date"), cx.now);
+    }
+}
+
+/// Handles an answer that cannot be read.
+pub(crate) fn violated(cx: &mut UserContext<'_>, error: ResponseError, head: &[u8]) -> StepOutcome {
+    let Some(UserWait::Response { .. }) = cx.user.wait() else { return StepOutcome::Wait };
+    let is_limit = error.is_limit();
+    let kind = if is_limit { ErrorKind::HttpTooLarge } else { ErrorKind::HttpViolation };
+    cx.record(Record::Sample(Sample::HttpViolation(kind, error, head)));
+    fail(cx, kind, false)
+}
+
+/// Handles the time-out of an answer.
+pub(crate) fn timed_out(cx: &mut UserContext<'_>) -> StepOutcome {
+    fail(cx, ErrorKind::HttpTimeout, false)
+}
+
+/// Fails the present step. Unless the server `keeps` the connection for another request, the user
+/// closes it.
+fn fail(cx: &mut UserContext<'_>, kind: ErrorKind, keeps: bool) -> StepOutcome {
+    if keeps || cx.on_error() != OnError::Continue {
+        cx.wait_until(Deadline::Never);
+        return failure::fail_step(cx, kind);
+    }
+    cx.count_error(kind);
+    outcomes::fail_wait(cx, kind.is_timeout());
+    cx.user.set_erred();
+    close_before(cx, true);
+    StepOutcome::Wait
+}
+
+/// Closes the connection of the last request. The user then goes on: with the next step if the
+/// present one `is_done`, else with the present one.
+pub(crate) fn close_before(cx: &mut UserContext<'_>, is_done: bool) {
+    cx.user.set_wait(UserWait::HttpClose { is_done });
+    cx.wait_until(Deadline::Never);
+    cx.act(UserAction::Close);
+}
+
+/// Handles bytes that answer no request: the connection cannot be used again.
+pub(crate) fn unasked(cx: &mut UserContext<'_>) -> StepOutcome {
+    if cx.user.link() == Link::Http && !cx.user.is_closing_or_stopped() {
+        cx.act(UserAction::Close);
+    }
+    StepOutcome::Wait
+}
+
+/// Handles the server's FIN on a connection of requests. It ends an answer whose length it is; any
+/// other answer is missing, and between two answers it means nothing. Returns false for any other
+/// connection.
+pub(crate) fn peer_finished(cx: &mut UserContext<'_>) -> bool {
+    if cx.user.link() != Link::Http {
+        return false;
+    }
+    let finished = cx.session.http().and_then(throng_proto::http::HttpClient::finish);
+    let waits = matches!(cx.user.wait(), Some(UserWait::Response { .. }));
+    match finished.as_ref().filter(|_| waits).and_then(|finished| finished.answer()) {
+        // It closes the connection, and goes on when that is done.
+        Some(answer) => _ = answered(cx, &answer),
+        None => cx.act(UserAction::CloseFinished),
+    }
+    true
+}
+
+/// Returns the request to send again after the end of a connection: the server had closed it
+/// before, and has not answered by a single byte (RFC 9112 section 9.3.1).
+pub(crate) fn request_to_retry(cx: &mut UserContext<'_>, reason: CloseReason) -> Option<u32> {
+    let (Some(UserWait::Response { is_reused: true }), Op::Http { request }) =
+        (cx.user.wait(), cx.op())
+    else {
+        return None;
+    };
+    let is_servers = matches!(reason, CloseReason::Finished | CloseReason::Failed(_));
+    let has_begun = cx.session.http().is_some_and(|client| client.has_begun());
+    let is_idempotent = cx.rules.program.http_request(request).is_idempotent();
+    (is_servers && !has_begun && is_idempotent).then_some(request)
+}
+
+/// Opens a new connection, to send the same request again.
+pub(crate) fn retry(cx: &mut UserContext<'_>, request: u32) -> StepOutcome {
+    cx.count(|c| c.http_retried += 1);
+    let before = cx.user.memory.known_http().and_then(|http| http.before.take());
+    if let Some((counter, prng)) = before {
+        (cx.user.counter, cx.user.prng) = (counter, prng);
+    }
+    dial(cx, request, 0);
+    StepOutcome::Wait
+}

@@ -1,0 +1,176 @@
+//! Reading the options of an HTTP request.
+
+use std::ops::RangeInclusive;
+
+use super::Http;
+use crate::program::{FieldCapture, HttpExpectation, MessagePattern, Pattern, Statuses};
+use crate::scenario::node::{Kind, Node};
+use crate::scenario::reader::{Fields, Reader};
+use crate::scenario::values::read_timeout;
+use crate::scenario::{Segment, Template, json};
+use crate::steps::connect::upgrade::{
+    percent_encode, percent_encoded, read_headers, read_pairs, read_path,
+};
+use crate::steps::expect::{read_capture, read_captures_with, read_http_body, read_regex};
+
+/// Keys of a request.
+const KEYS: [&str; 8] = ["path", "headers", "body", "json", "form", "expect", "capture", "timeout"];
+
+/// Reads a request: its path alone, or a mapping.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    (name, method): (&'static str, &'static str),
+) -> Option<Http> {
+    if node.scalar().is_some() {
+        let path = read_path(reader, node, "/login")?;
+        let expected =
+            HttpExpectation { statuses: Statuses::success(), body: None, fields: Vec::new() };
+        let (headers, body, timeout) = (Vec::new(), None, super::TIMEOUT_DEFAULT);
+        return Some(Http { method, path, headers, body, expected, timeout });
+    }
+    let what = format!("`{name}`");
+    let fields = reader.fields(node, &what, &KEYS)?;
+    let path = reader.require(&fields, "path", &what, "path: /login");
+    let path = path.and_then(|node| read_path(reader, node, "/login"));
+    let mut headers = match fields.get("headers") {
+        None => Some(Vec::new()),
+        Some(node) => read_headers(reader, node, &OWN_HEADERS),
+    };
+    let body = read_body(reader, &fields);
+    if let (Some(headers), Some(Some((_, content_type)))) = (&mut headers, &body)
+        && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+    {
+        let value = Template::from_bytes(content_type.as_bytes().to_vec());
+        headers.push(("content-type".to_owned(), value));
+    }
+    let expected = read_expected(reader, &fields);
+    let timeout = read_timeout(reader, fields.get("timeout"), super::TIMEOUT_DEFAULT);
+    Some(Http {
+        method,
+        path: path?,
+        headers: headers?,
+        body: body?.map(|(body, _)| body),
+        expected: expected?,
+        timeout: timeout?,
+    })
+}
+
+/// Reads the body, with its type.
+fn read_body(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+) -> Option<Option<(Template, &'static str)>> {
+    let given = ["body", "json", "form"];
+    let mut given = given.into_iter().filter_map(|key| Some((key, fields.get(key)?)));
+    let Some((key, node)) = given.next() else { return Some(None) };
+    if let Some((other, _)) = given.next() {
+        let title = "a request has one body";
+        reader.error(fields.key_span(other), title, format!("there is `{key}` already"));
+        return None;
+    }
+    Some(Some(match key {
+        "body" => {
+            let text = reader.text(node, "`body`", "a text")?;
+            (reader.template(node, text)?, "text/plain; charset=utf-8")
+        }
+        "json" => (json::read(reader, node, "`json`")?, "application/json"),
+        _ => (read_form(reader, node)?, "application/x-www-form-urlencoded"),
+    }))
+}
+
+/// Reads the fields of a form, and encodes them.
+fn read_form(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
+    let mut segments = Vec::new();
+    for (name, value) in read_pairs(reader, node, "`form`", "{user: \"${user.id}\"}")? {
+        let joint = if segments.is_empty() { "" } else { "&" };
+        let name = format!("{joint}{}=", percent_encode(name.as_bytes()));
+        segments.push(Segment::Literal(name.into_bytes().into()));
+        segments.extend(value.segments().iter().map(percent_encoded));
+    }
+    Some(Template::from_segments(segments))
+}
+
+/// Reads `expect` and `capture`: what the answer must be.
+fn read_expected(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<HttpExpectation> {
+    let mut statuses = Some(Statuses::success());
+    let mut pattern = Some(None);
+    match fields.get("expect") {
+        None => {}
+        Some(node) if matches!(node.kind, Kind::Map(_)) => {
+            let (status, body) = read_http_body(reader, node)?;
+            if let Some(node) = status {
+                statuses = read_statuses(reader, node);
+            }
+            pattern = body;
+        }
+        Some(node) => statuses = read_statuses(reader, node),
+    }
+    let mut of_fields = Vec::new();
+    let captures =
+        read_captures_with(reader, fields, &mut |reader, slot, name, node| match read_field(
+            reader, slot, node,
+        ) {
+            None => read_capture(reader, slot, name, node).map(Some),
+            Some(field) => {
+                of_fields.push(field?);
+                Some(None)
+            }
+        })?;
+    let body = match (pattern?, captures.is_empty()) {
+        (None, true) => None,
+        (pattern, _) => {
+            let pattern = pattern.unwrap_or(Pattern::Any);
+            Some(MessagePattern::new(pattern, captures, false))
+        }
+    };
+    Some(HttpExpectation { statuses: statuses?, body, fields: of_fields })
+}
+
+/// Reads the capture of a header field. Returns `None` if it is one of the body.
+fn read_field(reader: &mut Reader<'_>, slot: u16, node: &Node) -> Option<Option<FieldCapture>> {
+    let Kind::Map(entries) = &node.kind else { return None };
+    if !entries.iter().any(|(key, _)| key.scalar() == Some("header")) {
+        return None;
+    }
+    Some((|| {
+        let fields = reader.fields(node, "a capture of a header", &["header", "regex"])?;
+        let field = reader.text(fields.get("header")?, "`header`", "the name of a field")?;
+        let part = match fields.get("regex") {
+            None => None,
+            Some(node) => Some(read_regex(reader, node)?),
+        };
+        Some(FieldCapture { slot, field: field.to_owned(), part })
+    })())
+}
+
+/// Reads the statuses that are expected: one, or a list.
+fn read_statuses(reader: &mut Reader<'_>, node: &Node) -> Option<Statuses> {
+    let Kind::List(items) = &node.kind else {
+        return Some(Statuses(vec![read_status(reader, node)?]));
+    };
+    if items.is_empty() {
+        reader.error(node.span.clone(), "no status is expected", "add at least one");
+        return None;
+    }
+    let ranges: Vec<_> = items.iter().map(|item| read_status(reader, item)).collect();
+    ranges.into_iter().collect::<Option<_>>().map(Statuses)
+}
+
+fn read_status(reader: &mut Reader<'_>, node: &Node) -> Option<RangeInclusive<u16>> {
+    let expected = "an HTTP status such as 200 or 2xx";
+    let text = reader.text(node, "a status", expected)?;
+    let class = text.strip_suffix("xx").and_then(|class| class.parse::<u16>().ok());
+    match (class, text.parse::<u16>()) {
+        (Some(class @ 2..=5), _) => return Some(class * 100..=class * 100 + 99),
+        (None, Ok(status @ 200..=599)) => return Some(status..=status),
+        _ => {}
+    }
+    let label = "200 to 599, or 2xx, 3xx, 4xx or 5xx";
+    reader.error(node.span.clone(), format!("`status` must be {expected}"), label);
+    None
+}
+
+/// Header fields of a request, which throng sets itself or which would change its meaning.
+const OWN_HEADERS: [&str; 7] =
+    ["host", "content-length", "transfer-encoding", "upgrade", "expect", "te", "trailer"];

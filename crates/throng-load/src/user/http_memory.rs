@@ -1,0 +1,14 @@
+//! What a user remembers of its HTTP requests. Only users with cookies have any, and those that
+//! must be able to send a request again.
+
+use throng_base::Prng;
+use throng_proto::http::CookieJar;
+
+/// Memory of HTTP requests.
+#[derive(Debug, Default)]
+pub(crate) struct HttpMemory {
+    pub(crate) cookies: CookieJar,
+    /// The user's counter and random numbers before the last request was rendered: rendering it
+    /// again gives the same bytes.
+    pub(crate) before: Option<(u32, Prng)>,
+}

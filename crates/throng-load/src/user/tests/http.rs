@@ -1,0 +1,282 @@
+//! `get`, `post`, `put`, `delete`: requests, and the connections that carry them.
+
+use super::play::{HTTP, WS, check, check_trace};
+
+/// An answer that keeps the connection.
+const OK: &str = "http HTTP/1.1 200 OK|content-length: 2||ok";
+
+#[test]
+fn requests_share_a_connection_that_the_server_keeps() {
+    check(
+        HTTP,
+        "[get: /a, get: {path: \"/b?u=${user.id}\", timeout: 1s}, wait: 1s, close, get: /c]",
+        &[
+            ("0 begin", "begin, connect, time-out 5000, connects_started +1, http_started +1"),
+            ("3 opened", "HTTP connected 3, sent GET /a, connected +1"),
+            (
+                &format!("5 {OK}"),
+                "answer 200 5, no deadline, time-out 1005, sent GET /b?u=0, http_started +1",
+            ),
+            (&format!("7 {OK}"), "answer 200 2, no deadline, until 1007"),
+            ("1007 deadline", "late 0, close, no deadline"),
+            (
+                "1007 closed requested",
+                "connect, time-out 6007, connected -1, connects_started +1, http_started +1",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_connection_that_the_server_does_not_keep_is_closed() {
+    for head in [
+        "HTTP/1.1 200 OK|connection: close|content-length: 2||ok",
+        "HTTP/1.0 200 OK|content-length: 2||ok",
+    ] {
+        check(
+            HTTP,
+            "[get: /a, get: /b]",
+            &[
+                ("0 begin; 1 opened", "HTTP connected 1, sent GET /a, connected +1"),
+                (&format!("2 http {head}"), "answer 200 2, no deadline, close"),
+                (
+                    "3 closed requested",
+                    "connect, time-out 5003, connected -1, connects_started +1, http_started +1",
+                ),
+                ("4 opened", "HTTP connected 1, sent GET /b, connected +1"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn the_end_of_an_idle_connection_is_no_error() {
+    for end in
+        ["fin; 3 closed finished", "closed reset", "http HTTP/1.1 408 x||; 3 closed requested"]
+    {
+        check(
+            HTTP,
+            "[get: /a, wait: 10ms, get: /b]",
+            &[
+                (&format!("0 begin; 1 opened; 2 {OK}; 3 {end}"), "until 12, connected -1"),
+                (
+                    "12 deadline",
+                    "late 0, connect, time-out 5012, connects_started +1, http_started +1",
+                ),
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_request_that_got_no_answer_on_an_old_connection_is_sent_again() {
+    let begin = format!("0 begin; 1 opened; 2 {OK}");
+    for end in ["3 closed reset", "3 fin; 3 closed finished"] {
+        check(
+            HTTP,
+            "[get: /a, put: {path: \"/b/${counter}/${random(1, 9)}\", body: x}]",
+            &[
+                (
+                    &begin,
+                    "answer 200 2, no deadline, time-out 5002, sent PUT /b/0/5 x, http_started +1",
+                ),
+                (end, "connect, time-out 5003, connected -1, connects_started +1, http_retried +1"),
+                ("4 opened", "HTTP connected 2, sent PUT /b/0/5 x, connected +1"),
+                (
+                    "5 closed reset",
+                    "error reset_by_peer, lost, end failed, rest, until 962, connected -1, \
+                     http_failed +1",
+                ),
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_post_is_never_sent_again_and_neither_is_a_request_with_a_part_of_its_answer() {
+    let begin = format!("0 begin; 1 opened; 2 {OK}");
+    for (method, part) in [("post", ""), ("get", "3 http HTTP/1.1 2; ")] {
+        let sent = format!("sent {} /b", method.to_uppercase());
+        check(
+            HTTP,
+            &format!("[get: /a, {method}: /b]"),
+            &[
+                (
+                    &begin,
+                    &format!("answer 200 2, no deadline, time-out 5002, {sent}, http_started +1"),
+                ),
+                (
+                    &format!("{part}3 fin; 3 closed finished"),
+                    "error http_closed, lost, end failed, rest, until 1007, connected -1, \
+                     http_failed +1",
+                ),
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_body_may_last_until_the_server_closes() {
+    check(
+        HTTP,
+        "[get: {path: /a, expect: {text: abc}}, stay]",
+        &[
+            ("0 begin; 1 opened; 2 http HTTP/1.1 200 OK||ab; 3 http c", ""),
+            ("4 fin", "answer 200 4, no deadline, close"),
+            ("4 closed requested", "no deadline, connected -1"),
+        ],
+    );
+}
+
+#[test]
+fn an_answer_must_be_as_expected() {
+    let request = "{path: /a, expect: {status: [200, 3xx], json: {ok: true}}, \
+                   capture: {t: /t, h: {header: x-h}}}";
+    for (answer, expected) in [
+        ("HTTP/1.1 200 OK|x-h: 1|content-length: 17||{\"ok\":true,\"t\":1}", "answer 200 2"),
+        (
+            "HTTP/1.1 404 No|content-length: 0||",
+            "wrong answer 404 2, sample, no deadline, error http_status",
+        ),
+        (
+            "HTTP/1.1 302 Go|location: /x|content-length: 2||{}",
+            "wrong answer 302 2, sample, no deadline, error http_mismatch",
+        ),
+        (
+            "HTTP/1.1 200 OK|content-length: 17||{\"ok\":true,\"t\":1}",
+            "wrong answer 200 2, sample, no deadline, error http_mismatch",
+        ),
+        ("ICY 200 OK||", "sample, no deadline, error http_violation"),
+        ("HTTP/1.1 200 OK|content-length: 9999999||", "sample, no deadline, error http_too_large"),
+    ] {
+        let after = if expected.starts_with("answer") {
+            ", no deadline"
+        } else {
+            ", no deadline, close, http_failed +1"
+        };
+        check(
+            HTTP,
+            &format!("[get: {request}, stay]"),
+            &[
+                ("0 begin; 1 opened", "HTTP connected 1, sent GET /a, connected +1"),
+                (&format!("2 http {answer}"), &format!("{expected}{after}")),
+            ],
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_takes_too_long_fails_its_request() {
+    check(
+        HTTP,
+        "[get: {path: /a, timeout: 1s, name: slow}, stay]",
+        &[
+            ("0 begin; 1 opened", "HTTP connected 1, sent GET /a, connected +1"),
+            (
+                "1000 deadline",
+                "no deadline, error http_timeout, step 0 failed, unanswered 1000, \
+                 step 0 unanswered 1000, no deadline, close, http_failed +1",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_refused_connect_fails_its_request() {
+    check(
+        HTTP,
+        "[get: /a, stay]",
+        &[
+            ("0 begin", "begin, connect, time-out 5000, connects_started +1, http_started +1"),
+            (
+                "1 closed refused",
+                "refused, connect failed ECONNREFUSED, end failed, rest, until 1005, \
+                 http_failed +1",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_user_that_is_stopped_counts_its_request_as_waiting() {
+    check(
+        HTTP,
+        "[get: /a, stay]",
+        &[
+            ("0 begin; 1 opened", "HTTP connected 1, sent GET /a, connected +1"),
+            ("5 stop", "unanswered 5, end cut, http_waiting +1"),
+        ],
+    );
+}
+
+#[test]
+fn a_login_gives_the_upgrade_its_token_and_its_cookie() {
+    let login = "post: {path: /login, form: {user: \"a b\"}, capture: {token: {json: /token}}}";
+    check(
+        WS,
+        &format!("[{login}, connect: {{query: {{t: \"${{token}}\"}}}}, stay]"),
+        &[
+            ("0 begin; 1 opened", "HTTP connected 1, sent POST /login user=a%20b, connected +1"),
+            (
+                "2 http HTTP/1.1 200 OK|set-cookie: a=b|content-length: 13||{\"token\":\"t\"}",
+                "answer 200 2, no deadline, close",
+            ),
+            ("3 closed requested", "connect, time-out 5003, connected -1, connects_started +1"),
+            ("4 opened", "TCP connected 1, sent the upgrade, upgrades_started +1"),
+            ("5 upgraded", "connected 2, no deadline, connected +1"),
+        ],
+    );
+}
+
+#[test]
+fn cookies_are_sent_until_the_program_begins_again() {
+    check(
+        HTTP,
+        "[get: /a, get: /b]",
+        &[
+            (
+                "0 begin; 1 opened; 2 http HTTP/1.1 200 OK|set-cookie: a=b|content-length: 0||",
+                "answer 200 2, no deadline, time-out 5002, sent GET /b with a=b, http_started +1",
+            ),
+            (&format!("3 {OK}"), "answer 200 1, no deadline, close, no deadline"),
+            (
+                "4 closed requested",
+                "end finished, begin, connect, time-out 5004, connected -1, connects_started +1, \
+                 http_started +1",
+            ),
+            ("5 opened", "HTTP connected 1, sent GET /a, connected +1"),
+        ],
+    );
+}
+
+#[test]
+fn a_user_that_is_watched_shows_its_requests() {
+    check_trace(
+        HTTP,
+        "[post: {path: /login, body: hi}, stay]",
+        &[
+            "0 begin",
+            "1 opened",
+            "2 http HTTP/1.1 302 Found|location: /x|set-cookie: s=1|content-length: 0||",
+        ],
+        &[
+            "   0.000000  begins",
+            "   0.000000  step 1 post (line 3): status 2xx within 5s",
+            "   0.001000    TCP is established, after 1.00 ms",
+            "   0.001000    > POST /login HTTP/1.1",
+            "   0.001000    > host: h:1",
+            "   0.001000    > content-length: 2",
+            "   0.001000    > user-agent: throng",
+            "   0.001000    > content-type: text/plain; charset=utf-8",
+            "   0.001000    > 2 bytes: `hi`",
+            "   0.002000    < HTTP/1.1 302 Found",
+            "   0.002000    < location: /x",
+            "   0.002000    < set-cookie: ***",
+            "   0.002000    < content-length: 0",
+            "   0.002000    no match: expected status 2xx, received \
+             `HTTP/1.1 302\\r\\nlocation: /x`",
+            "   0.002000    error http_status",
+            "   0.002000    closes the connection",
+        ],
+    );
+}

@@ -1,0 +1,347 @@
+//! The client session: one request at a time, and its response.
+
+use throng_base::Instant;
+
+use super::chunked::Chunked;
+use super::response_head::{BodyFraming, ResponseHead};
+use super::response_limits::{BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX};
+use super::{Response, ResponseError, write_fields};
+use crate::websocket::Scratch;
+use crate::{Input, Session, grow};
+
+/// An event from the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpEvent<'a> {
+    /// The response to the request is complete.
+    Answer(HttpAnswer<'a>),
+    /// The response cannot be read: close the connection. Holds its first bytes.
+    Failed(ResponseError, &'a [u8]),
+    /// Bytes arrived for which there is no request: close the connection (RFC 9112 section 9.2).
+    Unasked(&'a [u8]),
+}
+
+/// A complete response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpAnswer<'a> {
+    /// Its head.
+    pub response: Response<'a>,
+    /// Its body: all of it, or if the caller does not need it, the first
+    /// [`BODY_EXCERPT_BYTES_MAX`].
+    pub body: &'a [u8],
+    /// The length of the whole body.
+    pub body_bytes: u64,
+    /// True if the connection may carry another request.
+    pub keep_alive: bool,
+}
+
+/// A request without its body.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpRequestHead<'a> {
+    /// `GET`, `POST`, ...
+    pub method: &'a str,
+    /// The request target: `/login?user=7`.
+    pub path_and_query: &'a str,
+    /// The `host` header: name or address, and the port unless it is 80.
+    pub host: &'a str,
+    /// The length of the body; `None` for a request without a body.
+    pub content_length: Option<usize>,
+}
+
+/// The state of a client connection: 16 bytes. It owns heap memory only while a response is
+/// incomplete.
+///
+/// It has no deadline: the caller decides how long a response may take.
+#[derive(Debug, Default)]
+pub struct HttpClient {
+    phase: Phase,
+}
+
+#[derive(Debug, Default)]
+enum Phase {
+    /// No request waits for its response.
+    #[default]
+    Idle,
+    /// No byte of the response has arrived.
+    Awaiting(Wanted),
+    Reading(Box<Reading>),
+}
+
+/// What the caller wants of a response.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    /// The request was `HEAD`: the response has no body.
+    head_only: bool,
+    /// The caller needs the whole body.
+    keeps_body: bool,
+}
+
+/// An incomplete response.
+#[derive(Debug)]
+struct Reading {
+    wanted: Wanted,
+    /// The head, and after it what is kept of the body.
+    bytes: Vec<u8>,
+    /// The length of the head; 0 while it is incomplete.
+    head_bytes: usize,
+    body: Body,
+    /// Bytes of the body so far, those that are not kept included.
+    body_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Body {
+    Length { left: u64 },
+    Chunked(Chunked),
+    UntilClose,
+}
+
+/// A response whose body the end of the connection has ended.
+#[derive(Debug)]
+pub struct FinishedAnswer(Box<Reading>);
+
+impl HttpClient {
+    /// Creates a session without a request.
+    pub const fn new() -> Self {
+        Self { phase: Phase::Idle }
+    }
+
+    /// Expects the response to a request that the caller has sent. `keeps_body` if it needs the
+    /// whole body.
+    pub fn expect(&mut self, method: &str, keeps_body: bool) {
+        self.phase = Phase::Awaiting(Wanted { head_only: method == "HEAD", keeps_body });
+    }
+
+    /// Reports whether a part of the response has arrived.
+    pub const fn has_begun(&self) -> bool {
+        matches!(self.phase, Phase::Reading(_))
+    }
+
+    /// Ends the input, after the server's FIN. Returns the response if it lasts until the end of
+    /// the connection; any other is incomplete.
+    pub fn finish(&mut self) -> Option<FinishedAnswer> {
+        match &self.phase {
+            Phase::Reading(reading)
+                if reading.head_bytes > 0 && matches!(reading.body, Body::UntilClose) => {}
+            _ => return None,
+        }
+        match std::mem::take(&mut self.phase) {
+            Phase::Reading(reading) => Some(FinishedAnswer(reading)),
+            Phase::Idle | Phase::Awaiting(_) => None,
+        }
+    }
+}
+
+impl FinishedAnswer {
+    /// Returns the response.
+    pub fn answer(&self) -> Option<HttpAnswer<'_>> {
+        answer_of(&self.0.bytes, self.0.wanted, self.0.body_bytes)
+    }
+}
+
+impl HttpRequestHead<'_> {
+    /// Appends the head to `out`, up to its own fields. The caller appends further fields with
+    /// [`write_field`], an empty line, and the body.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.method.as_bytes());
+        out.push(b' ');
+        // Bytes that would end the target are removed.
+        out.extend(self.path_and_query.split(['\r', '\n', ' ']).flat_map(str::bytes));
+        out.extend_from_slice(b" HTTP/1.1\r\n");
+        write_field("host", self.host, out);
+        if let Some(length) = self.content_length {
+            write_field("content-length", &length.to_string(), out);
+        }
+    }
+}
+
+/// Appends a header field, with line breaks replaced by blanks.
+pub fn write_field(name: &str, value: &str, out: &mut Vec<u8>) {
+    write_fields(&[(name, value)], out);
+}
+
+impl Session for HttpClient {
+    type Event<'a> = HttpEvent<'a>;
+    type Scratch = Scratch;
+
+    fn next<'a, 'i: 'a>(
+        &mut self,
+        _now: Instant,
+        input: &mut Input<'i>,
+        scratch: &'a mut Scratch,
+        _out: &mut Vec<u8>,
+    ) -> Option<HttpEvent<'a>> {
+        if input.is_empty() {
+            return None;
+        }
+        let wanted = match &self.phase {
+            Phase::Idle => return Some(HttpEvent::Unasked(input.take_all())),
+            Phase::Awaiting(wanted) => *wanted,
+            Phase::Reading(_) => return self.read_on(input, scratch),
+        };
+        match ResponseHead::parse(input.peek(), wanted.head_only) {
+            Ok(Some(head)) if is_whole(&head, wanted, input.peek().len()) => {
+                let BodyFraming::Length(body_bytes) = head.framing else { return None };
+                let length = head.length + body_bytes as usize;
+                let bytes: &'a [u8] = input.take(length);
+                self.phase = Phase::Idle;
+                finish_input(answer_of(bytes, wanted, body_bytes), input)
+            }
+            _ => {
+                self.phase = Phase::Reading(Box::new(Reading::new(wanted)));
+                self.read_on(input, scratch)
+            }
+        }
+    }
+}
+
+impl HttpClient {
+    /// Reads a response that does not arrive in one piece.
+    #[cold]
+    fn read_on<'a, 'i: 'a>(
+        &mut self,
+        input: &mut Input<'i>,
+        scratch: &'a mut Scratch,
+    ) -> Option<HttpEvent<'a>> {
+        let Phase::Reading(reading) = &mut self.phase else { return None };
+        let read = reading.read(input);
+        if let Ok(false) = read {
+            return None;
+        }
+        let reading = match std::mem::take(&mut self.phase) {
+            Phase::Reading(reading) => *reading,
+            Phase::Idle | Phase::Awaiting(_) => return None,
+        };
+        scratch.buffers.shrink();
+        let reassembled = &mut scratch.buffers.reassembled;
+        *reassembled = reading.bytes;
+        match read {
+            Err(error) => {
+                input.take_all();
+                let excerpt = reassembled.len().min(BODY_EXCERPT_BYTES_MAX);
+                Some(HttpEvent::Failed(error, &reassembled[..excerpt]))
+            }
+            Ok(_) => {
+                finish_input(answer_of(reassembled, reading.wanted, reading.body_bytes), input)
+            }
+        }
+    }
+}
+
+/// Completes an answer. Bytes that follow it answer no request: they are discarded, and the
+/// connection cannot be used again.
+fn finish_input<'a>(
+    answer: Option<HttpAnswer<'a>>,
+    input: &mut Input<'_>,
+) -> Option<HttpEvent<'a>> {
+    let has_more = !input.take_all().is_empty();
+    answer.map(|answer| {
+        HttpEvent::Answer(HttpAnswer { keep_alive: answer.keep_alive && !has_more, ..answer })
+    })
+}
+
+/// Reports whether a response is complete in its first `received` bytes, and is passed on as it is.
+fn is_whole(head: &ResponseHead<'_>, wanted: Wanted, received: usize) -> bool {
+    let body_bytes = match head.framing {
+        BodyFraming::Length(length) => length,
+        BodyFraming::Chunked | BodyFraming::UntilClose => return false,
+    };
+    let fits = body_bytes <= BODY_EXCERPT_BYTES_MAX as u64
+        || wanted.keeps_body && body_bytes <= BODY_BYTES_MAX as u64;
+    head.response.status >= 200 && fits && body_bytes <= (received - head.length) as u64
+}
+
+/// Returns the answer whose head and kept body are `bytes`. They have been read before.
+fn answer_of(bytes: &[u8], wanted: Wanted, body_bytes: u64) -> Option<HttpAnswer<'_>> {
+    let head = ResponseHead::parse(bytes, wanted.head_only).ok()??;
+    let body = &bytes[head.length..];
+    Some(HttpAnswer { response: head.response, body, body_bytes, keep_alive: head.keep_alive })
+}
+
+impl Reading {
+    const fn new(wanted: Wanted) -> Self {
+        let body = Body::Length { left: 0 };
+        Self { wanted, bytes: Vec::new(), head_bytes: 0, body, body_bytes: 0 }
+    }
+
+    /// Reads `input`. Returns true once the response is complete; before that, all of `input` is
+    /// consumed.
+    fn read(&mut self, input: &mut Input<'_>) -> Result<bool, ResponseError> {
+        while self.head_bytes == 0 {
+            if input.is_empty() {
+                return Ok(false);
+            }
+            self.read_head(input)?;
+        }
+        let declared = self.head_bytes + self.kept_bytes_max();
+        let room = |bytes: &[u8]| declared - bytes.len();
+        let (bytes, body_bytes) = (&mut self.bytes, &mut self.body_bytes);
+        let keeps_body = self.wanted.keeps_body;
+        let mut keep = |piece: &[u8]| {
+            *body_bytes += piece.len() as u64;
+            let room = room(bytes);
+            if piece.len() > room && keeps_body {
+                return Err(ResponseError::BodyTooLarge);
+            }
+            grow::append(bytes, &piece[..piece.len().min(room)], declared);
+            Ok(())
+        };
+        match &mut self.body {
+            Body::Length { left } => {
+                let received = input.peek().len();
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(received);
+                keep(input.take(count))?;
+                *left -= count as u64;
+                Ok(*left == 0)
+            }
+            Body::Chunked(chunked) => {
+                let (count, is_done) = chunked.feed(input.peek(), keep)?;
+                input.take(count);
+                Ok(is_done)
+            }
+            Body::UntilClose => {
+                keep(input.take_all())?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reads a part of a head. Interim responses are skipped.
+    fn read_head(&mut self, input: &mut Input<'_>) -> Result<(), ResponseError> {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(input.peek());
+        let Some(head) = ResponseHead::parse(&self.bytes, self.wanted.head_only)? else {
+            input.take_all();
+            return Ok(());
+        };
+        let (length, framing, is_interim) = (head.length, head.framing, head.is_interim());
+        if head.response.status == 101 {
+            return Err(ResponseError::SwitchedProtocols);
+        }
+        input.take(length - before);
+        if is_interim {
+            self.bytes.clear();
+            return Ok(());
+        }
+        self.bytes.truncate(length);
+        self.head_bytes = length;
+        self.body = match framing {
+            BodyFraming::Length(left) if self.wanted.keeps_body && left > BODY_BYTES_MAX as u64 => {
+                return Err(ResponseError::BodyTooLarge);
+            }
+            BodyFraming::Length(left) => Body::Length { left },
+            BodyFraming::Chunked => Body::Chunked(Chunked::new()),
+            BodyFraming::UntilClose => Body::UntilClose,
+        };
+        Ok(())
+    }
+
+    /// Returns the most bytes of the body that are kept.
+    const fn kept_bytes_max(&self) -> usize {
+        if self.wanted.keeps_body { BODY_BYTES_MAX } else { BODY_EXCERPT_BYTES_MAX }
+    }
+}
+
+const _: () = assert!(size_of::<HttpClient>() <= 16, "a user's protocol is small");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! The errors of a response that a client cannot read.
+
+use std::fmt;
+
+use super::reader::FIELDS_MAX;
+use super::response_limits::{BODY_BYTES_MAX, HEAD_BYTES_MAX};
+
+/// An error that makes a response unreadable: a fault of the server, or a limit of the client. The
+/// start of the next response is then unknown, so the connection must close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseError {
+    /// The head is not HTTP.
+    Malformed,
+    /// The head is not UTF-8. Obsolete text in header values is legal, but refused.
+    NotUtf8,
+    /// A head longer than [`HEAD_BYTES_MAX`], or with more than 64 fields. Trailers count too.
+    HeadTooLarge,
+    /// A body longer than [`BODY_BYTES_MAX`] that the client must keep as a whole.
+    BodyTooLarge,
+    /// A `content-length` that is not a number, differs from another one, or stands beside a
+    /// `transfer-encoding`.
+    ContentLength,
+    /// A `transfer-encoding` other than `chunked`, or one of HTTP/1.0.
+    TransferEncoding,
+    /// A chunk that is malformed.
+    Chunk,
+    /// The status 101, which no request has asked for.
+    SwitchedProtocols,
+}
+
+impl ResponseError {
+    /// Reports whether the response exceeds a limit of the client.
+    pub const fn is_limit(self) -> bool {
+        matches!(self, Self::HeadTooLarge | Self::BodyTooLarge)
+    }
+}
+
+impl fmt::Display for ResponseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed => f.write_str("the head is not HTTP/1.1 (RFC 9112 section 4)"),
+            Self::NotUtf8 => f.write_str("the head is not UTF-8"),
+            Self::HeadTooLarge => write!(
+                f,
+                "the head exceeds head_bytes_max ({HEAD_BYTES_MAX}) or {FIELDS_MAX} fields"
+            ),
+            Self::BodyTooLarge => write!(f, "the body exceeds body_bytes_max ({BODY_BYTES_MAX})"),
+            Self::ContentLength => {
+                f.write_str("the length of the body is ambiguous (RFC 9112 section 6.3)")
+            }
+            Self::TransferEncoding => {
+                f.write_str("the transfer-encoding is not `chunked` (RFC 9112 section 6.1)")
+            }
+            Self::Chunk => f.write_str("a chunk is malformed (RFC 9112 section 7.1)"),
+            Self::SwitchedProtocols => {
+                f.write_str("status 101, and no upgrade was asked for (RFC 9110 section 15.2.2)")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ResponseError {}

@@ -1,0 +1,106 @@
+//! The head of a response as a client reads it: where the body ends, and what follows it.
+
+use std::mem::MaybeUninit;
+
+use super::headers::{has_list_member, list_members};
+use super::reader::FIELDS_MAX;
+use super::response_limits::HEAD_BYTES_MAX;
+use super::{Headers, Response, ResponseError};
+
+/// A complete head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ResponseHead<'a> {
+    pub(super) response: Response<'a>,
+    /// Its length in bytes.
+    pub(super) length: usize,
+    pub(super) framing: BodyFraming,
+    /// True if the connection may carry another request after the body.
+    pub(super) keep_alive: bool,
+}
+
+/// The end of a body (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyFraming {
+    /// After this many bytes.
+    Length(u64),
+    /// After the last chunk.
+    Chunked,
+    /// At the end of the connection.
+    UntilClose,
+}
+
+impl<'a> ResponseHead<'a> {
+    /// Parses the head at the start of `bytes`; returns `None` while it is incomplete. With
+    /// `head_only`, the request was `HEAD`, whose response has no body.
+    pub(super) fn parse(bytes: &'a [u8], head_only: bool) -> Result<Option<Self>, ResponseError> {
+        let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+        let mut parsed = httparse::Response::new(&mut []);
+        let config = httparse::ParserConfig::default();
+        let read = config.parse_response_with_uninit_headers(&mut parsed, bytes, &mut fields);
+        let length = match read {
+            Ok(httparse::Status::Complete(length)) if length <= HEAD_BYTES_MAX => length,
+            Ok(httparse::Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => return Ok(None),
+            Ok(_) | Err(httparse::Error::TooManyHeaders) => {
+                return Err(ResponseError::HeadTooLarge);
+            }
+            Err(_) => return Err(ResponseError::Malformed),
+        };
+        let status = parsed.code.ok_or(ResponseError::Malformed)?;
+        let is_http_11 = parsed.version == Some(1);
+        let head = simdutf8::basic::from_utf8(&bytes[..length]);
+        let head = head.map_err(|_| ResponseError::NotUtf8)?;
+        let lines = head.trim_start_matches(['\r', '\n']).split_once('\n');
+        let headers = Headers::new(lines.map_or("", |(_, rest)| rest));
+        let framing = framing(headers, is_http_11)?;
+        let has_body = !head_only && status >= 200 && status != 204 && status != 304;
+        let framing = if has_body { framing } else { BodyFraming::Length(0) };
+        let closes = headers
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case("connection"))
+            .any(|(_, value)| has_list_member(value, "close"));
+        let keep_alive = is_http_11 && !closes && framing != BodyFraming::UntilClose;
+        let response = Response { status, headers };
+        Ok(Some(Self { response, length, framing, keep_alive }))
+    }
+
+    /// Reports whether another head follows instead of a body (RFC 9110 section 15.2).
+    pub(super) const fn is_interim(&self) -> bool {
+        self.response.status < 200 && self.response.status != 101
+    }
+}
+
+/// Returns where a body ends by its fields.
+fn framing(headers: Headers<'_>, is_http_11: bool) -> Result<BodyFraming, ResponseError> {
+    let (mut length, mut is_chunked) = (None, None);
+    for (name, value) in headers.iter() {
+        if name.eq_ignore_ascii_case("content-length") {
+            // The same length twice is legal (RFC 9110 section 8.6).
+            for member in value.split(',') {
+                let number = number(member.trim_ascii()).ok_or(ResponseError::ContentLength)?;
+                if length.replace(number).is_some_and(|other| other != number) {
+                    return Err(ResponseError::ContentLength);
+                }
+            }
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            for coding in list_members(value) {
+                if is_chunked.is_some() || !coding.eq_ignore_ascii_case("chunked") {
+                    return Err(ResponseError::TransferEncoding);
+                }
+                is_chunked = Some(());
+            }
+        }
+    }
+    match (length, is_chunked) {
+        (Some(_), Some(())) => Err(ResponseError::ContentLength),
+        (None, Some(())) if !is_http_11 => Err(ResponseError::TransferEncoding),
+        (None, Some(())) => Ok(BodyFraming::Chunked),
+        (Some(length), None) => Ok(BodyFraming::Length(length)),
+        (None, None) => Ok(BodyFraming::UntilClose),
+    }
+}
+
+/// Parses digits only: no sign, no blank.
+fn number(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok())?
+}

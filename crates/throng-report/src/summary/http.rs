@@ -1,0 +1,71 @@
+//! The summary of HTTP requests.
+
+use serde::{Deserialize, Serialize};
+
+use super::clocks::Clocks;
+use crate::{Histogram, LatencySummary, LoadCounters};
+
+/// HTTP requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HttpSummary {
+    /// Requests begun.
+    pub started: u64,
+    /// Requests answered as expected.
+    pub ok: u64,
+    /// Requests answered otherwise, or not answered in time, or that lost their connection.
+    pub failed: u64,
+    /// Requests without an answer when their user was stopped.
+    pub waiting: u64,
+    /// Connections established for requests. The connects of the run include them.
+    pub connects: u64,
+    /// Answers with a status from 200 to 299.
+    pub status_2xx: u64,
+    /// Answers with a status from 300 to 399.
+    pub status_3xx: u64,
+    /// Answers with a status from 400 to 499.
+    pub status_4xx: u64,
+    /// Answers with a status of 500 or more.
+    pub status_5xx: u64,
+    /// Requests answered as expected per second in the best second.
+    pub rate_most: Option<f64>,
+    /// Requests answered as expected per second.
+    pub rate_mean: Option<f64>,
+    /// Time from the intended moment until the answer was complete.
+    pub latency_us: LatencySummary,
+    /// Time from the intended moment until the generator read the answer: larger if it read late.
+    pub seen_us: LatencySummary,
+    /// Waits for an answer that never came.
+    pub unanswered_us: LatencySummary,
+    /// `latency_us` and `unanswered_us` combined, as a threshold compares it.
+    pub judged_us: LatencySummary,
+}
+
+impl HttpSummary {
+    /// Returns the summary of the requests that `counters` count, if there were any. `rates` are
+    /// the highest and the mean of those that were answered as expected.
+    pub(super) fn of(
+        counters: &LoadCounters,
+        clocks: &Clocks<'_>,
+        unanswered: &Histogram,
+        [rate_most, rate_mean]: [Option<f64>; 2],
+    ) -> Option<Self> {
+        (counters.http_started > 0).then(|| Self {
+            started: counters.http_started,
+            ok: counters.http_ok,
+            failed: counters.http_failed,
+            waiting: counters.http_waiting,
+            connects: counters.http_connects,
+            status_2xx: counters.http_2xx,
+            status_3xx: counters.http_3xx,
+            status_4xx: counters.http_4xx,
+            status_5xx: counters.http_5xx,
+            rate_most,
+            rate_mean,
+            latency_us: clocks.latency_us(),
+            seen_us: clocks.seen.into(),
+            unanswered_us: unanswered.into(),
+            judged_us: clocks.judged_us(unanswered),
+        })
+    }
+}
