@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitUse {
-    /// The limit: `all.send`, `all.connect`, `user.send`, `user.connect`.
+    /// The limit: `all` or `user`, and `send`, `connect` or `request`, as in `all.send`.
     pub name: String,
     /// Its rate, per second.
     pub per_second: f64,
