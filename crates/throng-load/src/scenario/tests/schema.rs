@@ -10,14 +10,19 @@ use serde_json::Value;
 
 use super::*;
 
+/// Returns the examples of the reference.
+fn examples() -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario.md");
+    let docs = fs::read_to_string(path).expect("it can be read");
+    let examples = docs.split("```yaml\n").skip(1);
+    examples.map(|rest| rest.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
 /// The keys of each mapping of the scenarios that the documentation, the examples and the suite of
 /// broken scenarios have.
 fn mappings() -> BTreeMap<String, BTreeSet<String>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let docs = fs::read_to_string(root.join("docs/scenario.md")).expect("it can be read");
-    let examples = docs.split("```yaml\n").skip(1);
-    let mut sources: Vec<String> =
-        examples.map(|rest| rest.split("```").next().unwrap_or_default().to_owned()).collect();
+    let mut sources = examples();
     for folder in ["examples", "crates/throng-load/tests/broken"] {
         for file in fs::read_dir(root.join(folder)).expect("the folder exists") {
             let path = file.expect("it can be read").path();
@@ -113,4 +118,28 @@ fn the_schema_has_all_steps_and_no_others() {
     let kinds: BTreeSet<_> =
         STEPS.iter().map(|kind| kind.name.to_owned()).chain(["when".to_owned()]).collect();
     assert_eq!(known, kinds);
+}
+
+#[test]
+fn the_reference_has_an_example_of_each_key() {
+    let schema: Value = serde_json::from_str(Scenario::SCHEMA).expect("it is JSON");
+    let definitions = schema["definitions"].as_object().expect("it has definitions");
+    let keys = definitions.values().filter_map(|it| it["properties"].as_object());
+    let examples = examples().concat();
+    let has_example = |key: &str| {
+        let written = [format!("{key}:"), format!("- {key}\n"), format!("[{key},")];
+        written.iter().any(|written| {
+            let mut places = examples.match_indices(written.as_str());
+            places.any(|(at, _)| {
+                let before = examples[..at].chars().next_back();
+                !before.is_some_and(|before| before.is_alphanumeric() || before == '_')
+            })
+        })
+    };
+    // The reference of labs has that of `lab`.
+    let missing: BTreeSet<_> = keys
+        .flat_map(|keys| keys.keys())
+        .filter(|key| *key != "lab" && !has_example(key))
+        .collect();
+    assert!(missing.is_empty(), "docs/scenario.md has no example of {missing:?}");
 }
