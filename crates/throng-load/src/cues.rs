@@ -1,6 +1,6 @@
 //! Cues: what the cores of a run share so that their users can wait for one another.
 //!
-//! A cue is one atomic number. Each core keeps its own waiting users ([`waiters`]). A core whose
+//! A cue is one atomic number. Each core keeps its own waiting users (`waiters`). A core whose
 //! user lets others go on tells the other cores by a message.
 
 mod waiters;
