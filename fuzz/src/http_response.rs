@@ -5,6 +5,7 @@ use throng_proto::http::{
     JAR_BYTES_MAX,
 };
 use throng_proto::websocket::Scratch;
+use throng_proto::{Input, Session};
 
 use super::transcript::{self, NOW, Then};
 
@@ -33,6 +34,24 @@ pub fn check(bytes: &[u8]) {
             HttpEvent::Unasked(_) => panic!("a request waits for its answer"),
         };
         transcript::check(&bytes, begin, on_event, |_, _| Then::Go);
+        check_end(&bytes, method, keeps_body);
+    }
+}
+
+/// Checks the end of the connection after these bytes: it may be the end of a body.
+fn check_end(bytes: &[u8], method: &'static str, keeps_body: bool) {
+    let mut client = HttpClient::new();
+    client.expect(method, keeps_body);
+    let mut bytes = bytes.to_vec();
+    let mut input = Input::new(&mut bytes);
+    let (mut scratch, mut out) = (Scratch::default(), Vec::new());
+    if client.next(NOW, &mut input, &mut scratch, &mut out).is_some() {
+        return;
+    }
+    let finished = client.finish();
+    if let Some(answer) = finished.as_ref().and_then(|finished| finished.answer()) {
+        assert!(!answer.keep_alive, "the connection has ended");
+        assert!(!keeps_body || answer.body.len() as u64 == answer.body_bytes);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use throng_lab::recorder::RecordError;
+use throng_lab::recorder::{Outcome, RecordError};
 use throng_load::run::{LoadError, OnceError};
 use throng_load::scenario::Diagnostics;
 use throng_server::StartError;
@@ -44,8 +44,15 @@ pub enum Error {
     Forbidden(String),
     /// The load could not start.
     Load(LoadError),
-    /// `setup` or `teardown` of the scenario failed.
-    Once(OnceError),
+    /// `setup` of the scenario failed: the load did not run.
+    Setup(OnceError),
+    /// The load ran, and `teardown` of the scenario failed.
+    Teardown {
+        /// The result of the load, which is whole.
+        outcome: Box<Outcome>,
+        /// The reason.
+        error: OnceError,
+    },
     /// The run file could not be written.
     Record(RecordError),
 }
@@ -68,7 +75,7 @@ impl fmt::Display for Error {
                  networks; call `i_am_allowed` if you have its owner's permission"
             ),
             Self::Load(error) => error.fmt(f),
-            Self::Once(error) => error.fmt(f),
+            Self::Setup(error) | Self::Teardown { error, .. } => error.fmt(f),
             Self::Record(error) => error.fmt(f),
         }
     }
@@ -90,7 +97,7 @@ impl From<LoadError> for Error {
 
 impl From<OnceError> for Error {
     fn from(error: OnceError) -> Self {
-        Self::Once(error)
+        Self::Setup(error)
     }
 }
 

@@ -127,8 +127,12 @@ impl Load {
             self.run_file,
             self.on_interval,
         );
-        tear_down(&scenario, &options, || false)?;
-        outcome
+        let torn_down = tear_down(&scenario, &options, || false);
+        let outcome = outcome?;
+        match torn_down {
+            Ok(()) => Ok(outcome),
+            Err(error) => Err(Error::Teardown { outcome: Box::new(outcome), error }),
+        }
     }
 }
 

@@ -107,16 +107,20 @@ impl Run {
             Ok((outcome, displays.page, writer.and_then(|writer| writer.file.clone())))
         };
         let loaded: Result<_, Failure> = load();
-        let torn_down = tear_down(&scenario, &options, || false);
-        let (outcome, page, trace_file) = loaded?;
-        page.end(&outcome.result);
-        if let Some(file) = trace_file {
-            note(&format!("trace: {}", file.display()));
-        }
-        let exit = self.finish(&outcome, &reports, &interrupt, quiet);
+        // The results come first: nothing that `teardown` does costs them.
+        let finished = loaded.map(|(outcome, page, trace_file)| {
+            page.end(&outcome.result);
+            if let Some(file) = trace_file {
+                note(&format!("trace: {}", file.display()));
+            }
+            (self.finish(&outcome, &reports, &interrupt, quiet), page)
+        });
+        let before = interrupt.requested();
+        let torn_down = tear_down(&scenario, &options, || interrupt.requested() != before);
         if let Err(error) = torn_down {
             output::print_error(format!("{error}\nthe run itself is whole"));
         }
+        let (exit, page) = finished?;
         page.close();
         exit
     }

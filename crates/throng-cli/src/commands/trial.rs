@@ -72,10 +72,16 @@ impl Try {
         let options = self.options();
         self.check_target(&scenario, &options)?;
         let is_interrupted = || interrupt.requested().is_some();
-        set_up(&mut scenario, &options, is_interrupted)?;
+        if let Err(error) = set_up(&mut scenario, &options, is_interrupted) {
+            output::print_error(format!("{error}\nno user was taken through its steps"));
+            let by = interrupt.requested();
+            return Ok(by.map_or(Exit::CannotRun, |_| Exit::Incomplete));
+        }
         let ends = self.run_classes(&scenario, classes, &interrupt);
-        tear_down(&scenario, &options, || false)?;
+        let before = interrupt.requested();
+        let torn_down = tear_down(&scenario, &options, || interrupt.requested() != before);
         let ends = ends?;
+        torn_down?;
         Ok(if ends.contains(&TrialEnd::Failed) {
             Exit::Missed
         } else if ends.iter().all(|end| *end == TrialEnd::Finished) {

@@ -1,7 +1,7 @@
 //! `setup` and `teardown`: one user goes through them, before the load and after it.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::plan::{LoadError, LoadOptions, LoadPlan};
 use super::solo::{self, SoloEnd, SoloRun};
@@ -68,6 +68,9 @@ fn take_steps(
     options: &LoadOptions,
     is_interrupted: impl FnMut() -> bool,
 ) -> Result<Vec<Vec<u8>>, OnceError> {
+    // What is random in them differs from run to run: what one run has left does not disturb the
+    // next.
+    let options = &LoadOptions { seed: Some(fresh_seed()), ..options.clone() };
     let (name, steps) = (key.to_owned(), steps.to_vec());
     let class = Class { name, weight: 1, steps, on_error: OnError::Stop };
     let plan = solo::plan(scenario, class, 0, SPAN_MAX, options)?;
@@ -77,6 +80,12 @@ fn take_steps(
         (SoloEnd::Finished, stored) => Ok(stored),
         (end, _) => Err(OnceError::Ended { key, end, lines }),
     }
+}
+
+/// Returns another seed at each call.
+fn fresh_seed() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default().as_nanos() as u64
 }
 
 impl From<LoadError> for OnceError {

@@ -109,10 +109,10 @@ pub(crate) fn try_another_port(cx: &mut UserContext<'_>, errno: Errno) -> Option
         {
             Some(dial(cx, timeout_ns, tries + 1))
         }
-        (UserWait::HttpConnect { tries }, Op::Http { request })
+        (UserWait::HttpConnect { tries, is_retry }, Op::Http { request })
             if is_short_of_ports && tries < cx.rules.port_tries_max =>
         {
-            Some(http::dial_again(cx, request, tries + 1))
+            Some(http::dial_again(cx, request, tries + 1, is_retry))
         }
         _ => None,
     }

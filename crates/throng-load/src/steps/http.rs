@@ -5,6 +5,7 @@
 
 mod options;
 
+use throng_base::Instant;
 use throng_engine::CloseReason;
 use throng_proto::http::{HttpAnswer, HttpRequestHead, ResponseError, write_field};
 
@@ -110,16 +111,15 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, request: u32) -> StepOutcome {
             }
             cx.count(|c| c.http_started += 1);
             let request = cx.rules.program.http_request(request);
-            if request.is_idempotent() && request.draws() {
-                cx.user.memory.http().before = Some((cx.user.counter, cx.user.prng));
-            }
+            keep_state_before(cx, request);
+            cx.user.message_from = cx.now;
             cx.wait_until(Deadline::Coarse(cx.now + request.timeout));
             send_request(cx, true);
             StepOutcome::Wait
         }
         SocketStatus::Absent => {
             cx.count(|c| c.http_started += 1);
-            dial(cx, request, 0);
+            dial(cx, request, 0, None);
             StepOutcome::Wait
         }
         SocketStatus::Open | SocketStatus::Blocked | SocketStatus::Busy => {
@@ -129,31 +129,50 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, request: u32) -> StepOutcome {
     }
 }
 
-/// Opens a connection for a request.
-fn dial(cx: &mut UserContext<'_>, request: u32, tries: u8) {
+/// Keeps what rendering a request changes, if the request may have to be sent again.
+fn keep_state_before(cx: &mut UserContext<'_>, request: &HttpRequest) {
+    if request.is_idempotent() && request.draws() {
+        cx.user.memory.http().before = Some((cx.user.counter, cx.user.prng));
+    } else if let Some(http) = cx.user.memory.known_http() {
+        // That of an earlier request is over.
+        http.before = None;
+    }
+}
+
+/// Opens a connection for a request. `asked_at` is the moment at which the request was sent before,
+/// on a connection that has ended.
+fn dial(cx: &mut UserContext<'_>, request: u32, tries: u8, asked_at: Option<Instant>) {
     debug_assert_eq!(cx.user.link(), Link::Uncounted, "there is a connection");
     if tries == 0 {
         cx.count(|c| c.connects_started += 1);
     }
     let timeout = cx.rules.program.http_request(request).timeout;
-    cx.user.set_wait(UserWait::HttpConnect { tries });
+    cx.user.set_wait(UserWait::HttpConnect { tries, is_retry: asked_at.is_some() });
     cx.user.clear_unanswered();
     cx.user.inbox = None;
     cx.user.message_from = cx.now;
     *cx.session = UserSession::http_client();
     cx.act(UserAction::Connect { measures_arrivals: true });
-    cx.wait_until(Deadline::Coarse(cx.now + timeout));
+    cx.wait_until(Deadline::Coarse(asked_at.unwrap_or(cx.now) + timeout));
 }
 
 /// Connects from another source port. It does not count as another connect.
-pub(crate) fn dial_again(cx: &mut UserContext<'_>, request: u32, tries: u8) -> StepOutcome {
-    dial(cx, request, tries);
+pub(crate) fn dial_again(
+    cx: &mut UserContext<'_>,
+    request: u32,
+    tries: u8,
+    is_retry: bool,
+) -> StepOutcome {
+    dial(cx, request, tries, is_retry.then_some(cx.now));
     StepOutcome::Wait
 }
 
 /// Handles an established connection: the request leaves.
 pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
-    let (from, timing) = (cx.user.intended, cx.timing());
+    let is_retry = matches!(cx.user.wait(), Some(UserWait::HttpConnect { is_retry: true, .. }));
+    // The time before a retry is none of the connect's.
+    let from = if is_retry { cx.user.message_from } else { cx.user.intended };
+    let timing = cx.timing();
     cx.user.clear_unanswered();
     cx.user.set_link(Link::Http);
     cx.record(Record::HttpConnected { from, timing });
@@ -333,9 +352,13 @@ pub(crate) fn peer_finished(cx: &mut UserContext<'_>) -> bool {
     true
 }
 
-/// Returns the request to send again after the end of a connection: the server had closed it
-/// before, and has not answered by a single byte (RFC 9112 section 9.3.1).
-pub(crate) fn request_to_retry(cx: &mut UserContext<'_>, reason: CloseReason) -> Option<u32> {
+/// Returns the request to send again after the end of a connection, and the moment at which it was
+/// sent: the server had closed the connection before, and has not answered by a single byte (RFC
+/// 9112 section 9.3.1).
+pub(crate) fn request_to_retry(
+    cx: &mut UserContext<'_>,
+    reason: CloseReason,
+) -> Option<(u32, Instant)> {
     let (Some(UserWait::Response { is_reused: true }), Op::Http { request }) =
         (cx.user.wait(), cx.op())
     else {
@@ -344,16 +367,17 @@ pub(crate) fn request_to_retry(cx: &mut UserContext<'_>, reason: CloseReason) ->
     let is_servers = matches!(reason, CloseReason::Finished | CloseReason::Failed(_));
     let has_begun = cx.session.http().is_some_and(|client| client.has_begun());
     let is_idempotent = cx.rules.program.http_request(request).is_idempotent();
-    (is_servers && !has_begun && is_idempotent).then_some(request)
+    (is_servers && !has_begun && is_idempotent).then_some((request, cx.user.message_from))
 }
 
-/// Opens a new connection, to send the same request again.
-pub(crate) fn retry(cx: &mut UserContext<'_>, request: u32) -> StepOutcome {
+/// Opens a new connection, to send again the request that was sent at `asked_at`. Its time-out goes
+/// on.
+pub(crate) fn retry(cx: &mut UserContext<'_>, request: u32, asked_at: Instant) -> StepOutcome {
     cx.count(|c| c.http_retried += 1);
     let before = cx.user.memory.known_http().and_then(|http| http.before.take());
     if let Some((counter, prng)) = before {
         (cx.user.counter, cx.user.prng) = (counter, prng);
     }
-    dial(cx, request, 0);
+    dial(cx, request, 0, Some(asked_at));
     StepOutcome::Wait
 }

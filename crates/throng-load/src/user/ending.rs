@@ -94,8 +94,8 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
     }
     let to_retry = http::request_to_retry(cx, reason);
     clear_connection_state(cx);
-    if let Some(request) = to_retry {
-        return http::retry(cx, request);
+    if let Some((request, asked_at)) = to_retry {
+        return http::retry(cx, request, asked_at);
     }
     let Some(wait) = cx.user.wait() else {
         cx.act(UserAction::Remove);

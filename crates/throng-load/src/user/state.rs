@@ -74,7 +74,7 @@ pub(crate) enum UserWait {
     /// The answer that its `expect` describes. On TCP, `matched` is the state of the matcher.
     Answer { matched: Packed },
     /// The connection for its HTTP request. It has tried this many further source ports.
-    HttpConnect { tries: u8 },
+    HttpConnect { tries: u8, is_retry: bool },
     /// The answer to its HTTP request; `is_reused` if an earlier request has used the connection.
     Response { is_reused: bool },
     /// The end of the connection of its last HTTP request, before it goes on: with the next op if

@@ -76,6 +76,13 @@ impl Chunked {
         if is_trailer && self.line_bytes as usize > HEAD_BYTES_MAX {
             return Err(ResponseError::HeadTooLarge);
         }
+        let is_size = matches!(
+            self.place,
+            Place::Size { .. } | Place::Extension { .. } | Place::SizeEnd { .. }
+        );
+        if is_size && self.line_bytes > SIZE_LINE_BYTES_MAX {
+            return Err(ResponseError::Chunk);
+        }
         self.place = match (self.place, byte) {
             (Place::Size { value, .. }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 let digit = char::from(byte).to_digit(16).unwrap_or(0);
@@ -87,11 +94,6 @@ impl Chunked {
             }
             (Place::Size { value, has_digit: true }, b';' | b' ' | b'\t') => {
                 Place::Extension { value }
-            }
-            (Place::Extension { .. } | Place::Size { .. }, _)
-                if self.line_bytes > SIZE_LINE_BYTES_MAX =>
-            {
-                return Err(ResponseError::Chunk);
             }
             (Place::Extension { value }, byte) if byte != b'\n' => Place::Extension { value },
             (Place::SizeEnd { value: 0 }, b'\n') => {
@@ -181,6 +183,9 @@ mod tests {
         let mut keep = |_: &[u8]| Ok(());
         let line = format!("3;{long}");
         let read = Chunked::new().feed(line.as_bytes(), &mut keep);
+        assert_eq!(read, Err(ResponseError::Chunk));
+        let zeros = "0".repeat(SIZE_LINE_BYTES_MAX as usize + 1);
+        let read = Chunked::new().feed(zeros.as_bytes(), &mut keep);
         assert_eq!(read, Err(ResponseError::Chunk));
         let trailers = format!("0\r\n{}", "a: b\r\n".repeat(HEAD_BYTES_MAX / 6 + 1));
         let read = Chunked::new().feed(trailers.as_bytes(), &mut keep);

@@ -85,6 +85,8 @@ impl CookieJar {
         if left.is_some_and(|left| left.is_zero()) {
             return;
         }
+        // Those that have expired make room first (RFC 6265 section 5.3).
+        self.cookies.retain(|cookie| cookie.expires_at > now);
         self.make_room(bytes);
         let number = replaced.map_or(self.next, |cookie| cookie.number);
         self.next = self.next.wrapping_add(1);
@@ -278,6 +280,19 @@ mod tests {
         assert!(!jar.is_empty());
         jar.store("a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "/", None, at(1));
         assert!(jar.is_empty());
+    }
+
+    #[test]
+    fn cookies_that_have_expired_make_room_before_the_oldest() {
+        let mut jar = CookieJar::new();
+        jar.store("sid=1", "/", None, at(0));
+        for number in 0..2 * COOKIES_MAX as u64 {
+            let flash = format!("flash{number}=x; Max-Age=1");
+            jar.store(&flash, "/", None, at(2 * number));
+        }
+        let mut out = Vec::new();
+        jar.write("/", at(1000), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), "sid=1");
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(clocks_note(summary));
     notes.extend(unrequested_note(summary));
     notes.extend(lateness_note(summary));
+    notes.extend(retries_note(summary));
     notes.extend(cues_note(summary));
     notes.extend(summary.limits.iter().filter_map(limit_note));
     if m.cpu_busy_share.is_some() {
@@ -144,6 +145,17 @@ fn cues_note(summary: &Summary) -> Option<String> {
         "Users waited {} times for other users{mean}. Latencies count from the end of such a \
          wait.{left}",
         count(*waits as f64)
+    ))
+}
+
+/// Says that requests were sent a second time.
+fn retries_note(summary: &Summary) -> Option<String> {
+    let http = summary.http.as_ref().filter(|http| http.retried > 0)?;
+    Some(format!(
+        "{} of {} HTTP requests were sent a second time, because the server had closed their \
+         connection without an answer.",
+        count(http.retried as f64),
+        count(http.started as f64)
     ))
 }
 

@@ -17,6 +17,8 @@ pub struct HttpSummary {
     pub failed: u64,
     /// Requests without an answer when their user was stopped.
     pub waiting: u64,
+    /// Requests sent a second time, because the server had closed the connection.
+    pub retried: u64,
     /// Connections established for requests. The connects of the run include them.
     pub connects: u64,
     /// Answers with a status from 200 to 299.
@@ -55,6 +57,7 @@ impl HttpSummary {
             ok: counters.http_ok,
             failed: counters.http_failed,
             waiting: counters.http_waiting,
+            retried: counters.http_retried,
             connects: counters.http_connects,
             status_2xx: counters.http_2xx,
             status_3xx: counters.http_3xx,

@@ -78,7 +78,7 @@ user: [connect, {close: reset}]
 }
 
 #[test]
-fn a_scenario_without_limits_has_the_same_ops_as_before() {
+fn a_scenario_without_limits_has_no_op_for_them() {
     let compile = |limits: &str| {
         let text = format!("target: tcp://h:1\n{limits}{EAGER}");
         let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));

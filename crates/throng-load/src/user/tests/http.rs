@@ -80,8 +80,8 @@ fn a_request_that_got_no_answer_on_an_old_connection_is_sent_again() {
                     &begin,
                     "answer 200 2, no deadline, time-out 5002, sent PUT /b/0/5 x, http_started +1",
                 ),
-                (end, "connect, time-out 5003, connected -1, connects_started +1, http_retried +1"),
-                ("4 opened", "HTTP connected 2, sent PUT /b/0/5 x, connected +1"),
+                (end, "connect, time-out 5002, connected -1, connects_started +1, http_retried +1"),
+                ("4 opened", "HTTP connected 1, sent PUT /b/0/5 x, connected +1"),
                 (
                     "5 closed reset",
                     "error reset_by_peer, lost, end failed, rest, until 962, connected -1, \
@@ -90,6 +90,31 @@ fn a_request_that_got_no_answer_on_an_old_connection_is_sent_again() {
             ],
         );
     }
+}
+
+#[test]
+fn a_retry_repeats_its_own_request_and_not_the_values_of_an_earlier_one() {
+    let begin = format!("0 begin; 1 opened; 2 {OK}");
+    check(
+        HTTP,
+        "[get: \"/${counter}\", get: \"/${counter}\", get: /b, get: \"/${counter}\"]",
+        &[
+            (&begin, "answer 200 2, no deadline, time-out 5002, sent GET /1, http_started +1"),
+            (
+                &format!("3 {OK}"),
+                "answer 200 1, no deadline, time-out 5003, sent GET /b, http_started +1",
+            ),
+            (
+                "4 closed reset",
+                "connect, time-out 5003, connected -1, connects_started +1, http_retried +1",
+            ),
+            ("5 opened", "HTTP connected 1, sent GET /b, connected +1"),
+            (
+                &format!("6 {OK}"),
+                "answer 200 3, no deadline, time-out 5006, sent GET /2, http_started +1",
+            ),
+        ],
+    );
 }
 
 #[test]
