@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The steps that name a barrier or a cue, in the order of the file.
 #[derive(Debug, Default)]
-pub(crate) struct CueNames {
+pub(crate) struct CueUses {
     pub(super) uses: Vec<NamedUse>,
     /// Classes begun so far.
     pub(super) classes: usize,
@@ -31,7 +31,7 @@ pub(super) struct NamedUse {
     pub(super) does: CueUse,
 }
 
-impl CueNames {
+impl CueUses {
     /// Returns the classes whose users come to a barrier, and the place that says for how many.
     pub(super) fn barrier(&self, name: &str) -> (Vec<usize>, Range<usize>) {
         let own = || self.uses.iter().filter(|it| it.name == name);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use throng_base::units::{Problem, UnitError, nearest};
 
-use super::cue_use::CueNames;
+use super::cue_use::CueUses;
 use super::node::{Kind, Node};
 use super::step_name::{self, StepNames};
 use super::template::Template;
@@ -30,7 +30,7 @@ pub(crate) struct Reader<'s> {
     /// Names of steps so far.
     pub(super) step_names: StepNames,
     /// Names of barriers and cues so far.
-    pub(super) cues: CueNames,
+    pub(super) cues: CueUses,
     /// False if only a part of the scenario is read: a threshold may have the name of any step.
     pub(super) knows_steps: bool,
     /// Key of the list of steps that is read, if one user takes them once.
@@ -78,7 +78,7 @@ impl<'s> Reader<'s> {
             files: Vec::new(),
             joined: Vec::new(),
             step_names: StepNames::default(),
-            cues: CueNames::default(),
+            cues: CueUses::default(),
             knows_steps: true,
             once: None,
             named: None,

@@ -127,12 +127,13 @@ fn all_requests_of_a_user_share_a_connection_that_is_kept() {
 
 #[test]
 fn a_connection_that_the_server_ends_is_replaced_by_the_next_request() {
-    // The answer of each user's first request lasts until the connection ends. The connection of
-    // the second one stays idle for longer than the server allows.
-    let Some(server) = python("HTTP/1.1", "0.2") else { return };
+    // The answer of each user's first request lasts until the connection ends. That of the second
+    // one says nothing of the end that follows it: the user may see it before its next request, or
+    // only by it.
+    let Some(server) = python("HTTP/1.1", "60") else { return };
     let run = run(
         &format!("http://127.0.0.1:{}", server.port),
-        "user: [get: {path: /until-close, expect: {text: until the end}}, get: /a, wait: 1s, \
+        "user: [get: {path: /until-close, expect: {text: until the end}}, get: /last, \
          get: /b]\n",
     );
     assert_no_errors(&run);
@@ -176,7 +177,10 @@ fn the_latency_is_that_of_the_server() {
     let mut own: Vec<u64> =
         seen_by["slow_us"].as_array().unwrap().iter().flat_map(Value::as_u64).collect();
     own.sort_unstable();
-    let (own, measured) = (own[own.len() / 2], run.http.percentile(50.0));
-    // The server measures a part of what its client waits for, and of that nearly all.
-    assert!(measured + 1_000 >= own && measured < own * 3 / 2, "{measured} of {own}");
+    // The server measures a part of what its client waits for. The histogram rounds by a thousandth.
+    for (rank, percent) in [(0, 0.0), (own.len() / 2, 50.0), (own.len() - 1, 100.0)] {
+        let (own, measured) = (own[rank], run.http.percentile(percent));
+        assert!(measured + measured / 500 >= own, "{percent} %: {measured} of {own}");
+    }
+    assert!(own[0] >= 200_000, "{own:?}");
 }

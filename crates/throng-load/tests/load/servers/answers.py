@@ -38,10 +38,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(500 if number % 4 == 0 else 200)
         if self.path == "/slow":
             time.sleep(0.2)
-            self.answer(200)
             with self.lock:
                 self.seen["slow_us"].append(int((time.monotonic() - begun) * 1e6))
-            return
+            return self.answer(200)
+        if self.path == "/last":
+            # The answer does not say that the connection ends behind it.
+            self.close_connection = True
+            return self.answer(200)
         if self.path == "/chunked":
             self.send_response(200)
             self.send_header("transfer-encoding", "chunked")
