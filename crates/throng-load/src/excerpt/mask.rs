@@ -33,8 +33,8 @@ pub(super) fn without_secrets<'a>(
     (Cow::Owned(masked), is_cut)
 }
 
-/// Masks secrets in the head of an HTTP message, whose lines may end with CR, LF or both. A line that
-/// begins with a blank continues the field before it.
+/// Masks secrets in the head of an HTTP message, whose lines may end with CR, LF or both. A line
+/// that begins with a blank continues the field before it.
 pub(super) fn head(text: &str) -> String {
     let mut masked = String::new();
     let (mut is_first, mut is_hidden) = (true, false);
