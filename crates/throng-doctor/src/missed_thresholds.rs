@@ -67,7 +67,17 @@ impl MissedThreshold {
         if self.name.starts_with("step.") && self.name.ends_with(".errors") {
             return true;
         }
-        let counts = ["errors", "connect.failed", "users.failed", "join.failed", "push.failed"];
+        let counts = [
+            "errors",
+            "connect.failed",
+            "users.failed",
+            "join.failed",
+            "push.failed",
+            "http.failed",
+            "http.3xx",
+            "http.4xx",
+            "http.5xx",
+        ];
         counts.iter().any(|count| {
             let rest = self.name.strip_prefix(count);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -127,6 +137,7 @@ mod tests {
         check("errors.closed_by_peer", true);
         check("connect.failed.ECONNREFUSED", true);
         check("users.failed", true);
+        check("http.5xx", true);
         check("step.login.errors", true);
         check("users.waiting", false);
         check("step.errors.p99", false);

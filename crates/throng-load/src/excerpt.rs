@@ -27,12 +27,21 @@ impl<'a> Excerpt<'a> {
     /// Formats bytes: as text in backticks with control characters escaped, otherwise in
     /// hexadecimal.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> String {
+        self.between("`", bytes)
+    }
+
+    /// Formats a word of a sentence: a name, which needs no backticks.
+    pub(crate) fn word(&self, word: &str) -> String {
+        self.between("", word.as_bytes())
+    }
+
+    fn between(&self, mark: &str, bytes: &[u8]) -> String {
         let (cut, is_cut) = mask::without_secrets(bytes, self.bytes_max, self.secrets);
         let text = readable(&cut, is_cut);
         let hex_max =
             HEX_BYTES_MAX.max(if self.bytes_max > SHORT_BYTES_MAX { cut.len() } else { 0 });
         let mut out = match text {
-            Some(text) => format!("`{}`", escaped(text)),
+            Some(text) => format!("{mark}{}{mark}", escaped(text)),
             None => cut[..cut.len().min(hex_max)]
                 .iter()
                 .map(|byte| format!("{byte:02x}"))
@@ -49,17 +58,15 @@ impl<'a> Excerpt<'a> {
     /// parameters masked.
     pub(crate) fn head_lines(&self, head: &[u8]) -> Vec<String> {
         let (head, _) = mask::without_secrets(head, FULL_BYTES_MAX, self.secrets);
-        let head = String::from_utf8_lossy(&head);
-        let lines = head.split("\r\n").filter(|line| !line.is_empty());
-        lines.map(|line| escaped(&mask::head_line(line))).collect()
+        let head = mask::head(&String::from_utf8_lossy(&head));
+        head.split(['\r', '\n']).filter(|line| !line.is_empty()).map(escaped).collect()
     }
 
     /// Formats the beginning of the head of an HTTP message as one text.
     pub(crate) fn head(&self, head: &[u8]) -> String {
         match readable(head, true) {
             Some(text) if text.contains("HTTP/") => {
-                let lines: Vec<_> = text.split("\r\n").map(mask::head_line).collect();
-                self.bytes(lines.join("\r\n").trim_end().as_bytes())
+                self.bytes(mask::head(text).trim_end().as_bytes())
             }
             _ => self.bytes(head),
         }
@@ -163,5 +170,27 @@ mod tests {
         let shown = Excerpt::short(&[]).head(answer);
         assert_eq!(shown, "`HTTP/1.1 302 Found\\r\\nset-cookie: ***`");
         assert_eq!(Excerpt::short(&[]).head(b"+OK hello redis\r\n"), "`+OK hello redis\\r\\n`");
+    }
+    #[test]
+    fn a_head_with_other_line_ends_or_folded_fields_shows_no_cookie() {
+        for (head, shown) in [
+            (
+                "HTTP/1.1 200 OK\nset-cookie: sid=abc\ncontent-length: 1\n\n",
+                "`HTTP/1.1 200 OK\\nset-cookie: ***\\ncontent-length: 1`",
+            ),
+            ("HTTP/1.1 200 OK\rset-cookie: sid=abc\r\r", "`HTTP/1.1 200 OK\\rset-cookie: ***`"),
+            (
+                "HTTP/1.1 200 OK\r\nset-cookie:\r\n sid=abc\r\n\tpath:abc\r\nx: 1\r\n\r\n",
+                "`HTTP/1.1 200 OK\\r\\nset-cookie: ***\\r\\n ***\\r\\n ***\\r\\nx: 1`",
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nset-cookie : sid=abc\r\n\r\n",
+                "`HTTP/1.1 200 OK\\r\\nset-cookie : ***`",
+            ),
+        ] {
+            assert_eq!(Excerpt::short(&[]).head(head.as_bytes()), shown);
+            let lines = Excerpt::full(&[]).head_lines(head.as_bytes());
+            assert!(!lines.iter().any(|line| line.contains("abc")), "{lines:?}");
+        }
     }
 }

@@ -43,7 +43,7 @@ pub use incidents::Incidents;
 pub(crate) use incidents::{gap_of_all, outage_of_all};
 pub use probe_tally::ProbeTally;
 pub use probes::ProbeMessage;
-pub use tracer::{TraceMessage, TraceOptions};
+pub use tracer::{TraceLine, TraceOptions, UserFate};
 
 use crate::cues::{CueWaiters, OpenedGroup};
 use crate::program::{LimitScope, RateLimit};
@@ -137,7 +137,10 @@ impl Generator {
             awaits_probes: false,
             samples: ErrorSamples::default(),
             followed: Followed::default(),
-            tracer: config.trace.as_ref().map(|trace| Box::new(Tracer::new(trace, &config))),
+            tracer: config
+                .trace
+                .as_ref()
+                .map(|trace| Box::new(Tracer::new(trace, config.start_at))),
             stats: Box::new(stats),
             run: RunState::new(config),
         }

@@ -11,7 +11,7 @@ mod solo;
 mod trial;
 
 pub use collect::Collector;
-pub use once::{OnceError, set_up, tear_down};
+pub use once::{LastLines, OnceError, set_up, tear_down};
 pub use plan::{LoadError, LoadOptions, LoadPlan};
 pub use running::RunningLoad;
 pub use solo::{SoloEnd, SoloRun};

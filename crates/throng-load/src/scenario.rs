@@ -91,7 +91,8 @@ pub struct Scenario {
     pub tables: Vec<DataTable>,
     /// Files that it reads beside its own text.
     pub files: Vec<PathBuf>,
-    /// Texts that no report and no trace shows: values of the environment.
+    /// Texts that no report and no trace shows: values of the environment, in each form that a
+    /// step gives them.
     pub secrets: Vec<String>,
     /// Barriers and signals, by which users wait for one another.
     pub(crate) cues: Vec<Cue>,

@@ -53,7 +53,8 @@ fn closed_by_the_server(run: &RunView<'_>) -> Vec<Growth> {
         return Vec::new();
     };
     let ended = |kind: &&String| {
-        matches!(kind.as_str(), "closed_by_peer" | "reset_by_peer") || kind.starts_with("ws_close_")
+        matches!(kind.as_str(), "closed_by_peer" | "reset_by_peer" | "http_closed")
+            || kind.starts_with("ws_close_")
     };
     let errors = load.errors.0.keys().filter(ended).filter_map(|kind| run.errors(kind));
     let upgrades =
@@ -145,7 +146,10 @@ impl Reason {
     }
 
     fn unknown(run: &RunView<'_>) -> Self {
-        let answered = run.load_growth("messages_answered", |counters| counters.messages_answered);
+        let answered = run.load_growth("messages_answered", |counters| {
+            let http = [counters.http_2xx, counters.http_3xx, counters.http_4xx, counters.http_5xx];
+            counters.messages_answered + counters.pushes_ok + http.iter().sum::<u64>()
+        });
         Self {
             what: match answered.map_or(0, |growth| growth.by()) {
                 0 => ": it answered no message before".to_owned(),

@@ -33,13 +33,30 @@ pub(super) fn without_secrets<'a>(
     (Cow::Owned(masked), is_cut)
 }
 
-/// Masks a line of the head of an HTTP message.
-pub(super) fn head_line(line: &str) -> String {
-    match line.split_once(':') {
-        // A field's name has no blanks; the first line of a request has.
-        Some((name, _)) if is_secret(name) && !name.contains(' ') => format!("{name}: {MASK}"),
-        _ => query(line),
+/// Masks secrets in the head of an HTTP message, whose lines may end with CR, LF or both. A line
+/// that begins with a blank continues the field before it.
+pub(super) fn head(text: &str) -> String {
+    let mut masked = String::new();
+    let (mut is_first, mut is_hidden) = (true, false);
+    for piece in text.split_inclusive(['\r', '\n']) {
+        let line = piece.trim_end_matches(['\r', '\n']);
+        let line_end = &piece[line.len()..];
+        if !line.is_empty() {
+            let name = line.split_once(':').map(|(name, _)| name);
+            // A field's name has no blanks; the first line of a request has.
+            let name = name.filter(|name| !is_first || !name.contains(' '));
+            let is_continued = line.starts_with([' ', '\t']) && is_hidden;
+            let is_field = name.is_some_and(is_secret);
+            masked += &match name.filter(|_| is_field && !is_continued) {
+                Some(name) => format!("{name}: {MASK}"),
+                None if is_continued => format!(" {MASK}"),
+                None => query(line),
+            };
+            (is_first, is_hidden) = (false, is_field || is_continued);
+        }
+        masked += line_end;
     }
+    masked
 }
 
 /// Masks the values of secret query parameters in all URLs of a line.

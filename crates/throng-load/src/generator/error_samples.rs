@@ -149,7 +149,7 @@ pub(super) fn describe_sample(
                 PhoenixPayload::Json(text) => excerpt.bytes(text.as_bytes()),
                 PhoenixPayload::Binary(bytes) => excerpt.bytes(bytes),
             };
-            (expected, format!("{} {response}", reply.status))
+            (expected, format!("{} {response}", excerpt.word(&reply.status)))
         }
         Sample::HttpAnswer(_, difference, answer) => {
             (expected, describe_http(place, *difference, answer, excerpt))

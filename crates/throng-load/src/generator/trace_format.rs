@@ -269,7 +269,8 @@ impl TraceFormat<'_> {
             }
             Sample::BadMessage(_) => one("  no match: this is no message of Phoenix Channels"),
             Sample::Refusal(_, reply) => {
-                one(format!("  no match: the status is {}, expected ok", reply.status))
+                let status = self.excerpt().word(&reply.status);
+                one(format!("  no match: the status is {status}, expected ok"))
             }
             Sample::HttpAnswer(_, difference, answer) => {
                 let expected = self.program.describe_expected(pc, self.excerpt());

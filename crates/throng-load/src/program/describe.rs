@@ -86,9 +86,11 @@ impl Program {
                 Turns::For { span_ns } => {
                     format!("for {}", show_duration(Duration::from_nanos(span_ns)))
                 }
-                Turns::While { condition } => format!("while {}", self.condition(condition)),
+                Turns::While { condition } => {
+                    format!("while {}", excerpt.word(&self.condition(condition).to_string()))
+                }
             },
-            Op::Branch { condition, .. } => self.condition(condition).to_string(),
+            Op::Branch { condition, .. } => excerpt.word(&self.condition(condition).to_string()),
             Op::AwaitTurn { limit } => {
                 format!("its turn by the limit `{}`", self.limits()[usize::from(limit)])
             }

@@ -68,6 +68,7 @@ impl EventPattern {
             template.as_literal().is_some_and(|expected| expected != got.as_bytes())
         };
         if differs(&self.event, &event) || differs(&self.topic, &topic) {
+            let (event, topic) = (excerpt.bytes(event.as_bytes()), excerpt.bytes(topic.as_bytes()));
             return format!("it is the event {event} of {topic}");
         }
         match (&self.payload, body) {
@@ -232,6 +233,23 @@ mod tests {
         let message = IncomingMessage::Text(r#"{"type":"a","id":"9"}"#);
         check(expected("a"), message, "`id` is `\"9\"`, expected `\"${user.id}\"`");
         check(expected("b"), message, "`type` is `\"a\"`, expected `\"b\"`");
+    }
+
+    #[test]
+    fn names_of_events_and_topics_are_cut_escaped_and_masked() {
+        let [topic, event] = ["user:hunter2", "told"].map(template);
+        let event = EventPattern { topic, event, payload: None };
+        let pattern = MessagePattern::new(Pattern::Event(Box::new(event)), Vec::new(), false);
+        let secrets = ["hunter2".to_owned()];
+        let excerpt = Excerpt::short(&secrets);
+        let expected = pattern.describe(|bytes| excerpt.bytes(bytes));
+        assert_eq!(expected, "the event `told` of `user:***`");
+        let frame = r#"[null,null,"user:hunter2","a\u001b]0;xyz\u0007",{}]"#;
+        let why = pattern.difference(IncomingMessage::Text(frame), excerpt);
+        assert_eq!(why, r"it is the event `a\u{1b}]0;xyz\u{7}` of `user:***`");
+        let frame = format!(r#"[null,null,"a","{}",{{}}]"#, "x".repeat(1 << 20));
+        let why = pattern.difference(IncomingMessage::Text(&frame), excerpt);
+        assert!(why.len() < 300, "{} bytes", why.len());
     }
 
     #[test]

@@ -51,7 +51,8 @@ impl EventPattern {
             format!(" with {}", shown(pattern.as_bytes()))
         });
         let payload = payload.unwrap_or_default();
-        format!("the event {} of {}{payload}", self.event, self.topic)
+        let name = |template: &Template| shown(template.to_string().as_bytes());
+        format!("the event {} of {}{payload}", name(&self.event), name(&self.topic))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `setup` and `teardown`: one user goes through them, before the load and after it.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
@@ -18,9 +19,16 @@ pub enum OnceError {
         key: &'static str,
         /// The way in which it ended; not [`SoloEnd::Finished`].
         end: SoloEnd,
-        /// What its user did and saw.
-        lines: Vec<String>,
+        /// What its user did and saw last.
+        lines: LastLines,
     },
+}
+
+/// The last lines about a user, and the number of those before them.
+#[derive(Debug, Default)]
+pub struct LastLines {
+    lines: VecDeque<String>,
+    skipped: u64,
 }
 
 /// Takes the steps of `setup`, if there are any, and gives what they store to all users of the
@@ -75,7 +83,7 @@ fn take_steps(
     let class = Class { name, weight: 1, steps, on_error: OnError::Stop };
     let plan = solo::plan(scenario, class, 0, SPAN_MAX, options)?;
     let solo = SoloRun::start(plan, 0, SPAN_MAX, false)?;
-    let mut lines = Vec::new();
+    let mut lines = LastLines::default();
     match solo.wait(|line| lines.push(line), is_interrupted) {
         (SoloEnd::Finished, stored) => Ok(stored),
         (end, _) => Err(OnceError::Ended { key, end, lines }),
@@ -86,6 +94,25 @@ fn take_steps(
 fn fresh_seed() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.unwrap_or_default().as_nanos() as u64
+}
+
+impl LastLines {
+    fn push(&mut self, line: String) {
+        if self.lines.len() == LINES_MAX {
+            self.lines.pop_front();
+            self.skipped += 1;
+        }
+        self.lines.push_back(line);
+    }
+}
+
+impl fmt::Display for LastLines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.skipped > 0 {
+            write!(f, "\n  ({} lines before these)", self.skipped)?;
+        }
+        self.lines.iter().try_for_each(|line| write!(f, "\n  {line}"))
+    }
 }
 
 impl From<LoadError> for OnceError {
@@ -105,12 +132,7 @@ impl fmt::Display for OnceError {
             SoloEnd::OutOfTime => write!(f, "`{key}` did not end within {} min", SPAN_MAX_MIN)?,
             SoloEnd::Interrupted => write!(f, "`{key}` was interrupted")?,
         }
-        f.write_str("; its user's steps:")?;
-        let skipped = lines.len().saturating_sub(LINES_MAX);
-        if skipped > 0 {
-            write!(f, "\n  ({skipped} lines before these)")?;
-        }
-        lines[skipped..].iter().try_for_each(|line| write!(f, "\n  {line}"))
+        write!(f, "; its user's steps:{lines}")
     }
 }
 
@@ -119,5 +141,21 @@ impl std::error::Error for OnceError {}
 /// Longest time of `setup`, and of `teardown`.
 const SPAN_MAX: Duration = Duration::from_secs(60 * SPAN_MAX_MIN);
 const SPAN_MAX_MIN: u64 = 10;
-/// Lines that an error shows.
+/// Lines that are kept for an error.
 const LINES_MAX: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_of_many_are_kept() {
+        let mut lines = LastLines::default();
+        (0..1_000).for_each(|index| lines.push(format!("line {index}.")));
+        assert_eq!(lines.lines.len(), LINES_MAX);
+        let error = OnceError::Ended { key: "setup", end: SoloEnd::Failed, lines };
+        let shown = error.to_string();
+        let begin = "`setup` failed; its user's steps:\n  (960 lines before these)\n  line 960.\n";
+        assert!(shown.starts_with(begin) && shown.ends_with("\n  line 999."), "{shown}");
+    }
+}

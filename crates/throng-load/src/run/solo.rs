@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 
 use super::plan::{LoadError, LoadOptions, LoadPlan};
 use super::running::RunningLoad;
-use crate::generator::{TraceMessage, TraceOptions};
+use crate::generator::{TraceLine, TraceOptions, UserFate};
 use crate::scenario::{Class, Curve, Phase, Scenario, Spacing};
 use crate::user::IterationEnd;
 
 /// A running load with one user.
 pub struct SoloRun {
     load: RunningLoad,
-    messages: Receiver<TraceMessage>,
+    lines: Receiver<TraceLine>,
+    fates: Receiver<UserFate>,
     /// Time after which the user is stopped.
     span: Duration,
 }
@@ -41,10 +42,12 @@ impl SoloRun {
         span: Duration,
         is_full: bool,
     ) -> Result<Self, LoadError> {
-        let (sink, messages) = mpsc::sync_channel(MESSAGES_WAITING_MAX);
-        plan.watch_users(TraceOptions { users: vec![user], is_full, sink });
+        let (sink, lines) = mpsc::sync_channel(LINES_WAITING_MAX);
+        let (fates_sink, fates) = mpsc::channel();
+        let fates_sink = Some(fates_sink);
+        plan.watch_users(TraceOptions { users: vec![user], is_full, sink, fates: fates_sink });
         let load = RunningLoad::start(plan)?;
-        Ok(Self { load, messages, span })
+        Ok(Self { load, lines, fates, span })
     }
 
     /// Waits until the user is gone. Gives each line about it to `on_line`, and asks
@@ -58,11 +61,13 @@ impl SoloRun {
         let (mut end, mut values) = (None, Vec::new());
         let mut cause = None;
         loop {
-            match self.messages.recv_timeout(LOOK_EVERY) {
-                Ok(TraceMessage::Line { text, .. }) => on_line(text),
-                Ok(TraceMessage::Stored { values: stored, .. }) => values = stored,
-                Ok(TraceMessage::Ended { end: how, .. }) => end = Some(how),
-                Ok(TraceMessage::Removed { .. }) | Err(RecvTimeoutError::Disconnected) => break,
+            let fate = self.fates.recv_timeout(LOOK_EVERY);
+            // Its lines are there before it. A user that is faster than the caller has more.
+            self.lines.try_iter().take(LINES_WAITING_MAX).for_each(|line| on_line(line.text));
+            match fate {
+                Ok(UserFate::Stored(stored)) => values = stored,
+                Ok(UserFate::Ended(how)) => end = Some(how),
+                Ok(UserFate::Removed) | Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let is_over = Instant::now() >= stop_at;
@@ -119,7 +124,7 @@ pub(super) fn plan(
 }
 
 /// Lines that wait for the caller.
-const MESSAGES_WAITING_MAX: usize = 1 << 16;
+const LINES_WAITING_MAX: usize = 1 << 16;
 /// Time that a stopped user gets to close its connection.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time between two looks at the clock and at the caller's wish to end.

@@ -29,6 +29,30 @@ impl Escape {
         }
     }
 
+    /// Returns the forms that `text` may have in what a user sends or a report shows, without
+    /// doubles. Its own form is the first.
+    pub(super) fn forms(text: &str) -> Vec<String> {
+        let own = [Self::None, Self::Json, Self::Percent, Self::Header].map(|it| it.applied(text));
+        // Forms and some servers write a blank as a plus; JSON has more than one form of a control
+        // character.
+        let plus = Self::Percent.applied(text).replace("%20", "+");
+        let quoted = serde_json::Value::from(text).to_string();
+        let other = [plus, quoted[1..quoted.len() - 1].to_owned()];
+        let mut forms = Vec::new();
+        for form in own.into_iter().chain(other) {
+            if !forms.contains(&form) {
+                forms.push(form);
+            }
+        }
+        forms
+    }
+
+    fn applied(self, text: &str) -> String {
+        let mut out = text.as_bytes().to_vec();
+        self.apply(&mut out, 0);
+        String::from_utf8(out).expect("only ASCII characters are replaced, by others")
+    }
+
     /// Returns an upper bound of the escaped form of this many bytes.
     pub(super) const fn bytes_max(self, bytes: usize) -> usize {
         match self {
@@ -85,6 +109,17 @@ mod tests {
         assert_eq!(escaped(Escape::None, "a\"\n é"), "a\"\n é");
         assert_eq!(escaped(Escape::Percent, "a b/é~"), "a%20b%2F%C3%A9~");
         assert_eq!(escaped(Escape::Header, "a\r\nset-cookie: b"), "a  set-cookie: b");
+    }
+
+    #[test]
+    fn the_forms_of_a_text_are_those_that_differ() {
+        assert_eq!(Escape::forms("hunter2"), ["hunter2"]);
+        assert_eq!(
+            Escape::forms("a@b \"c"),
+            ["a@b \"c", r#"a@b \"c"#, "a%40b%20%22c", "a%40b+%22c"]
+        );
+        let control = ["a\u{1b}", "a\\u001B", "a%1B", "a ", "a\\u001b"];
+        assert_eq!(Escape::forms("a\u{1b}"), control);
     }
 
     proptest! {

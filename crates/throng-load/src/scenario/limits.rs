@@ -1,5 +1,8 @@
 //! `limits`: how often users may send, connect and request, all together and each of them.
 
+use std::ops::Range;
+
+use super::Protocol;
 use super::node::{Kind, Node};
 use super::reader::Reader;
 use super::values::bounded_rate;
@@ -40,6 +43,7 @@ fn read_scope(
     let mut limits = Some(Vec::new());
     for action in LimitedAction::ALL {
         let Some(node) = fields.get(action.name()) else { continue };
+        check_protocol(reader, fields.key_span(action.name()), action);
         let rate = read_rate(reader, node, action);
         limits = limits.zip(rate).map(|(mut limits, per_second)| {
             limits.push(RateLimit { scope, action, per_second });
@@ -47,6 +51,21 @@ fn read_scope(
         });
     }
     limits
+}
+
+/// Reports a limit of what no user of the protocol does: it would hold nothing back.
+fn check_protocol(reader: &mut Reader<'_>, span: Range<usize>, action: LimitedAction) {
+    let (is_known, known) = match reader.protocol {
+        Protocol::Http => (action == LimitedAction::Request, "`request`"),
+        Protocol::Tcp => (action != LimitedAction::Request, "`send` and `connect`"),
+        Protocol::Ws | Protocol::Phoenix => return,
+    };
+    if !is_known {
+        let name = reader.protocol.name();
+        let title =
+            format!("users of `protocol: {name}` do nothing that `{}` limits", action.name());
+        reader.error(span, title, format!("they have limits of {known}"));
+    }
 }
 
 fn read_rate(reader: &mut Reader<'_>, node: &Node, action: LimitedAction) -> Option<f64> {

@@ -1,6 +1,7 @@
 //! The names that variables may use at some place of a scenario.
 
 use super::data::DataTable;
+use super::escape::Escape;
 use super::variable::Variable;
 
 /// The names that are known to the reader: data files, stored values, the environment.
@@ -29,7 +30,8 @@ pub(crate) struct VariableNames {
     has_probe: bool,
     /// Returns the value of an environment variable.
     env: fn(&str) -> Option<String>,
-    /// Values of environment variables that were used. They are masked wherever one can see them.
+    /// Values of environment variables that were used, in each form that a step gives them. They
+    /// are masked wherever one can see them.
     pub(super) secrets: Vec<String>,
 }
 
@@ -162,7 +164,7 @@ impl VariableNames {
             });
         };
         if !value.is_empty() && !self.secrets.contains(&value) {
-            self.secrets.push(value.clone());
+            self.secrets.extend(Escape::forms(&value));
         }
         Ok(Variable::Text(value.into()))
     }
@@ -278,3 +280,22 @@ pub(super) const SETUP: &str = "setup";
 
 /// Names that an error message lists.
 const LIST_MAX: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::excerpt::Excerpt;
+
+    #[test]
+    fn a_value_of_the_environment_is_masked_in_each_of_its_forms() {
+        let env = |_: &str| Some("p@ss \"w".to_owned());
+        let mut names = VariableNames { env, ..VariableNames::default() };
+        assert!(names.find("env.PW").is_ok() && names.find("env.PW").is_ok());
+        let shown = |text: &str| Excerpt::full(&names.secrets).bytes(text.as_bytes());
+        assert_eq!(shown("password=p%40ss%20%22w&a=1"), "`password=***&a=1`");
+        assert_eq!(shown("password=p%40ss+%22w&a=1"), "`password=***&a=1`");
+        assert_eq!(shown(r#"{"password":"p@ss \"w"}"#), r#"`{"password":"***"}`"#);
+        assert_eq!(shown("p@ss \"w"), "`***`");
+        assert_eq!(names.secrets.len(), 4);
+    }
+}

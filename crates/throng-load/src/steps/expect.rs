@@ -16,6 +16,7 @@ use crate::user::state::Packed;
 use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
 use crate::user::unasked;
 
+pub(super) use pattern::check_steady;
 use pattern::{BYTES_KEYS, keys, read_matcher, read_pattern, read_text};
 pub(crate) use pattern::{
     read_capture, read_captures_with, read_http_body, read_regex, read_response, read_value_name,
@@ -140,8 +141,7 @@ pub(crate) fn begin_bytes(cx: &mut UserContext<'_>, pattern: u32, timeout_ns: u6
         return failure::skip_step(cx, ErrorKind::NotConnected);
     }
     if cx.rules.program.bytes_pattern(pattern).has_captures() {
-        // The beginning of an answer that never became whole.
-        cx.user.memory.take_answer();
+        cx.user.memory.forget_answer();
     }
     cx.user.set_wait(UserWait::Answer { matched: Packed::new(0) });
     cx.wait_until(Deadline::Coarse(cx.now + Duration::from_nanos(timeout_ns)));
@@ -277,7 +277,7 @@ fn feed(
                 let last = &bytes[..consumed];
                 bytes = &bytes[consumed..];
                 let answer = match rule.has_captures() {
-                    true => whole_answer(cx, last),
+                    true => cx.user.memory.whole_answer(last),
                     false => Cow::Borrowed(last),
                 };
                 if !is_receive && unasked::set_aside_if_late(cx, timing) {
@@ -302,16 +302,6 @@ fn feed(
     }
     cx.user.set_wait(UserWait::Answer { matched: Packed::new(matched) });
     None
-}
-
-/// Returns an answer, whose last piece is `last`, with the pieces that the user has kept of it.
-fn whole_answer<'a>(cx: &mut UserContext<'_>, last: &'a [u8]) -> Cow<'a, [u8]> {
-    let mut kept = cx.user.memory.take_answer();
-    if kept.is_empty() {
-        return Cow::Borrowed(last);
-    }
-    kept.extend_from_slice(last);
-    Cow::Owned(kept)
 }
 
 fn mismatched(cx: &mut UserContext<'_>, got: IncomingMessage<'_>) -> StepOutcome {

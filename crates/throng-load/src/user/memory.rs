@@ -1,5 +1,7 @@
 //! What few users need: inner loops, transactions, the values that steps have stored, cookies.
 
+use std::borrow::Cow;
+
 use throng_base::Instant;
 
 use super::http_memory::HttpMemory;
@@ -85,8 +87,25 @@ impl UserMemory {
         answer.extend_from_slice(&piece[..piece.len().min(room)]);
     }
 
-    /// Takes the pieces of an answer that are kept.
-    pub(crate) fn take_answer(&mut self) -> Vec<u8> {
+    /// Returns the first [`ANSWER_BYTES_MAX`] bytes of an answer, whose last piece is `last`.
+    /// Forgets the pieces that were kept.
+    pub(crate) fn whole_answer<'a>(&mut self, last: &'a [u8]) -> Cow<'a, [u8]> {
+        let mut kept = self.take_answer();
+        let room = ANSWER_BYTES_MAX.saturating_sub(kept.len());
+        let last = &last[..last.len().min(room)];
+        if kept.is_empty() {
+            return Cow::Borrowed(last);
+        }
+        kept.extend_from_slice(last);
+        Cow::Owned(kept)
+    }
+
+    /// Forgets the pieces of an answer that never became whole.
+    pub(crate) fn forget_answer(&mut self) {
+        drop(self.take_answer());
+    }
+
+    fn take_answer(&mut self) -> Vec<u8> {
         self.0.as_mut().map(|parts| std::mem::take(&mut parts.answer)).unwrap_or_default()
     }
 
@@ -122,5 +141,18 @@ mod tests {
         assert_eq!(memory.stored()[2], b"", "too long");
         memory.clear_stored();
         assert!(memory.stored().is_empty());
+    }
+    #[test]
+    fn only_the_first_bytes_of_an_answer_are_searched_in_their_order() {
+        let answer: Vec<_> = (0..ANSWER_BYTES_MAX * 2).map(|at| (at % 251) as u8).collect();
+        let first = &answer[..ANSWER_BYTES_MAX];
+        for piece_bytes in [1_000, ANSWER_BYTES_MAX - 1, ANSWER_BYTES_MAX, answer.len()] {
+            let mut memory = UserMemory::default();
+            let mut pieces: Vec<_> = answer.chunks(piece_bytes).collect();
+            let last = pieces.pop().unwrap();
+            pieces.iter().for_each(|piece| memory.keep_answer(piece));
+            assert!(*memory.whole_answer(last) == *first, "pieces of {piece_bytes} bytes");
+            assert_eq!(*memory.whole_answer(b"next"), *b"next");
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use clap::Args;
-use throng_load::generator::{TraceMessage, TraceOptions};
+use throng_load::generator::{TraceLine, TraceOptions};
 
 use crate::Failure;
 use crate::output_place::{self, unwritable};
@@ -65,7 +65,8 @@ impl TraceFlags {
         let thread = std::thread::Builder::new()
             .name("trace".to_owned())
             .spawn(move || write(&lines, out, TRACE_BYTES_MAX))?;
-        let options = TraceOptions { users: self.users.clone(), is_full: false, sink };
+        let users = self.users.clone();
+        let options = TraceOptions { users, is_full: false, sink, fates: None };
         Ok(Some((options, TraceWriter { thread: Some(thread), file })))
     }
 }
@@ -80,21 +81,20 @@ impl Drop for TraceWriter {
 }
 
 /// Writes lines until the last sender is gone, and at most `bytes_max` bytes.
-fn write(lines: &Receiver<TraceMessage>, mut out: impl Write, bytes_max: usize) {
+fn write(lines: &Receiver<TraceLine>, mut out: impl Write, bytes_max: usize) {
     let end = format!("the trace ends here: it has at most {bytes_max} bytes\n");
     // The last line has its place from the beginning.
     let mut left = bytes_max.saturating_sub(end.len());
     let mut is_full = false;
     loop {
-        let message = match lines.recv_timeout(FLUSH_AFTER) {
-            Ok(message) => message,
+        let TraceLine { user, text } = match lines.recv_timeout(FLUSH_AFTER) {
+            Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => {
                 let _ = out.flush();
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        let TraceMessage::Line { user, text } = message else { continue };
         if is_full {
             continue;
         }
@@ -123,9 +123,8 @@ mod tests {
         let traced = |bytes_max| {
             let (sink, lines) = mpsc::sync_channel(10);
             for text in ["one", "two", "three", "four"] {
-                sink.send(TraceMessage::Line { user: 3, text: text.to_owned() }).unwrap();
+                sink.send(TraceLine { user: 3, text: text.to_owned() }).unwrap();
             }
-            sink.send(TraceMessage::Removed { user: 3 }).unwrap();
             drop(sink);
             let mut out = Vec::new();
             write(&lines, &mut out, bytes_max);

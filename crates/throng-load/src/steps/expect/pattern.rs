@@ -102,7 +102,7 @@ pub(super) fn read_text(reader: &mut Reader<'_>, node: &Node) -> Option<Template
 }
 
 /// Reports a variable that would be drawn anew when the answer is compared.
-fn check_steady(
+pub(in crate::steps) fn check_steady(
     reader: &mut Reader<'_>,
     node: &Node,
     text: &str,

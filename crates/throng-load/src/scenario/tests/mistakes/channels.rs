@@ -116,3 +116,23 @@ error: this topic is already joined
   = help: this happens from the second turn of the loop
 "#);
 }
+
+#[test]
+fn an_event_that_is_drawn_anew_cannot_be_received() {
+    let shown = user_of(
+        "phoenix",
+        "  - connect
+  - join: {topic: lobby}
+  - receive: {topic: lobby, event: \"told-${uuid()}\"}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `uuid` cannot be expected: each use has another value
+ --> test.yaml:7:42
+  |
+7 |   - receive: {topic: lobby, event: "told-${uuid()}"}
+  |                                          ^^^^^^^^^ use `${sent}` or `${sent.member}`, the message that was sent
+  |
+  = help: `set: {name: ...}` before the `send` keeps a value for both
+"#);
+}

@@ -92,3 +92,41 @@ error: `limits` must be a mapping with `user`, `all`
   |         ^^^^^^ found a single value
 "#);
 }
+
+#[test]
+fn a_limit_of_what_the_protocol_does_not_have() {
+    let shown = whole(
+        "target: http://h:1
+load: [ramp: {to: 1, over: 1s}]
+limits: {all: {connect: 5/s, request: 5/s}, user: {send: 1/s}}
+user: [get: /]
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: users of `protocol: http` do nothing that `connect` limits
+ --> test.yaml:3:16
+  |
+3 | limits: {all: {connect: 5/s, request: 5/s}, user: {send: 1/s}}
+  |                ^^^^^^^ they have limits of `request`
+
+error: users of `protocol: http` do nothing that `send` limits
+ --> test.yaml:3:52
+  |
+3 | limits: {all: {connect: 5/s, request: 5/s}, user: {send: 1/s}}
+  |                                                    ^^^^ they have limits of `request`
+"#);
+    let shown = whole(
+        "target: tcp://h:1
+load: [ramp: {to: 1, over: 1s}]
+limits: {user: {request: 1/s}}
+user: [connect]
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: users of `protocol: tcp` do nothing that `request` limits
+ --> test.yaml:3:17
+  |
+3 | limits: {user: {request: 1/s}}
+  |                 ^^^^^^^ they have limits of `send` and `connect`
+"#);
+}
