@@ -177,7 +177,8 @@ fn the_latency_is_that_of_the_server() {
     let mut own: Vec<u64> =
         seen_by["slow_us"].as_array().unwrap().iter().flat_map(Value::as_u64).collect();
     own.sort_unstable();
-    // The server measures a part of what its client waits for. The histogram rounds by a thousandth.
+    // The server measures a part of what its client waits for. The histogram rounds by a
+    // thousandth.
     for (rank, percent) in [(0, 0.0), (own.len() / 2, 50.0), (own.len() - 1, 100.0)] {
         let (own, measured) = (own[rank], run.http.percentile(percent));
         assert!(measured + measured / 500 >= own, "{percent} %: {measured} of {own}");
