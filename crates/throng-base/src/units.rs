@@ -20,7 +20,7 @@ pub use show::{
     brief_bytes, brief_count, brief_duration, brief_micros, brief_rate, brief_share, plural,
     show_bytes, show_count, show_duration, show_rate, show_share,
 };
-pub use utc::{parse_utc, show_utc};
+pub use utc::{days_since_1970, parse_utc, show_utc};
 
 #[cfg(test)]
 mod tests;

@@ -39,7 +39,7 @@ pub fn parse_utc(text: &str) -> Option<i128> {
     }
     let (year, month, day) = (number(0, 4)?, number(5, 2)?, number(8, 2)?);
     let (hour, minute, second) = (number(11, 2)?, number(14, 2)?, number(17, 2)?);
-    let days = days_of(year, month, day);
+    let days = days_since_1970(year, month, day);
     // A day that the month does not have comes back as another one.
     if date(days) != (year, month, day) || hour > 23 || minute > 59 || second > 60 {
         return None;
@@ -76,8 +76,8 @@ fn parse_rest(text: &str) -> Option<(i64, i64)> {
     Some((nanos, sign * (number(hours, 23)? * 3_600 + number(minutes, 59)? * 60)))
 }
 
-/// Returns the number of a day counted from 1970-01-01: the inverse of [`date`].
-fn days_of(year: i64, month: i64, day: i64) -> i64 {
+/// Returns the number of a day of the Gregorian calendar, counted from 1970-01-01.
+pub fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let month = if month > 2 { month - 3 } else { month + 9 };

@@ -1,9 +1,11 @@
 //! The client session: one request at a time, and its response.
 
+use std::io::Write;
+
 use throng_base::Instant;
 
 use super::chunked::Chunked;
-use super::response_head::{BodyFraming, ResponseHead};
+use super::response_head::{BodyFraming, HeadShape, ResponseHead};
 use super::response_limits::{BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX};
 use super::{Response, ResponseError, write_fields};
 use crate::websocket::Scratch;
@@ -81,8 +83,8 @@ struct Reading {
     wanted: Wanted,
     /// The head, and after it what is kept of the body.
     bytes: Vec<u8>,
-    /// The length of the head; 0 while it is incomplete.
-    head_bytes: usize,
+    /// The head; `None` while it is incomplete.
+    head: Option<HeadShape>,
     body: Body,
     /// Bytes of the body so far, those that are not kept included.
     body_bytes: u64,
@@ -121,7 +123,7 @@ impl HttpClient {
     pub fn finish(&mut self) -> Option<FinishedAnswer> {
         match &self.phase {
             Phase::Reading(reading)
-                if reading.head_bytes > 0 && matches!(reading.body, Body::UntilClose) => {}
+                if reading.head.is_some() && matches!(reading.body, Body::UntilClose) => {}
             _ => return None,
         }
         match std::mem::take(&mut self.phase) {
@@ -134,7 +136,7 @@ impl HttpClient {
 impl FinishedAnswer {
     /// Returns the response.
     pub fn answer(&self) -> Option<HttpAnswer<'_>> {
-        answer_of(&self.0.bytes, self.0.wanted, self.0.body_bytes)
+        answer_of(&self.0.bytes, self.0.head?, self.0.body_bytes)
     }
 }
 
@@ -149,7 +151,8 @@ impl HttpRequestHead<'_> {
         out.extend_from_slice(b" HTTP/1.1\r\n");
         write_field("host", self.host, out);
         if let Some(length) = self.content_length {
-            write_field("content-length", &length.to_string(), out);
+            // A buffer takes all that is written to it.
+            let _ = write!(out, "content-length: {length}\r\n");
         }
     }
 }
@@ -181,10 +184,10 @@ impl Session for HttpClient {
         match ResponseHead::parse(input.peek(), wanted.head_only) {
             Ok(Some(head)) if is_whole(&head, wanted, input.peek().len()) => {
                 let BodyFraming::Length(body_bytes) = head.framing else { return None };
-                let length = head.length + body_bytes as usize;
+                let (shape, length) = (head.shape(), head.length + body_bytes as usize);
                 let bytes: &'a [u8] = input.take(length);
                 self.phase = Phase::Idle;
-                finish_input(answer_of(bytes, wanted, body_bytes), input)
+                finish_input(answer_of(bytes, shape, body_bytes), input)
             }
             _ => {
                 self.phase = Phase::Reading(Box::new(Reading::new(wanted)));
@@ -220,9 +223,7 @@ impl HttpClient {
                 let excerpt = reassembled.len().min(BODY_EXCERPT_BYTES_MAX);
                 Some(HttpEvent::Failed(error, &reassembled[..excerpt]))
             }
-            Ok(_) => {
-                finish_input(answer_of(reassembled, reading.wanted, reading.body_bytes), input)
-            }
+            Ok(_) => finish_input(answer_of(reassembled, reading.head?, reading.body_bytes), input),
         }
     }
 }
@@ -250,29 +251,30 @@ fn is_whole(head: &ResponseHead<'_>, wanted: Wanted, received: usize) -> bool {
     head.response.status >= 200 && fits && body_bytes <= (received - head.length) as u64
 }
 
-/// Returns the answer whose head and kept body are `bytes`. They have been read before.
-fn answer_of(bytes: &[u8], wanted: Wanted, body_bytes: u64) -> Option<HttpAnswer<'_>> {
-    let head = ResponseHead::parse(bytes, wanted.head_only).ok()??;
+/// Returns the answer whose head and kept body are `bytes`.
+fn answer_of(bytes: &[u8], head: HeadShape, body_bytes: u64) -> Option<HttpAnswer<'_>> {
     let body = &bytes[head.length..];
-    Some(HttpAnswer { response: head.response, body, body_bytes, keep_alive: head.keep_alive })
+    let response = head.response(bytes)?;
+    Some(HttpAnswer { response, body, body_bytes, keep_alive: head.keep_alive })
 }
 
 impl Reading {
     const fn new(wanted: Wanted) -> Self {
         let body = Body::Length { left: 0 };
-        Self { wanted, bytes: Vec::new(), head_bytes: 0, body, body_bytes: 0 }
+        Self { wanted, bytes: Vec::new(), head: None, body, body_bytes: 0 }
     }
 
     /// Reads `input`. Returns true once the response is complete; before that, all of `input` is
     /// consumed.
     fn read(&mut self, input: &mut Input<'_>) -> Result<bool, ResponseError> {
-        while self.head_bytes == 0 {
-            if input.is_empty() {
-                return Ok(false);
+        let head_bytes = loop {
+            match self.head {
+                Some(head) => break head.length,
+                None if input.is_empty() => return Ok(false),
+                None => self.read_head(input)?,
             }
-            self.read_head(input)?;
-        }
-        let declared = self.head_bytes + self.kept_bytes_max();
+        };
+        let declared = head_bytes + self.kept_bytes_max();
         let room = |bytes: &[u8]| declared - bytes.len();
         let (bytes, body_bytes) = (&mut self.bytes, &mut self.body_bytes);
         let keeps_body = self.wanted.keeps_body;
@@ -313,17 +315,17 @@ impl Reading {
             input.take_all();
             return Ok(());
         };
-        let (length, framing, is_interim) = (head.length, head.framing, head.is_interim());
+        let (shape, framing, is_interim) = (head.shape(), head.framing, head.is_interim());
         if head.response.status == 101 {
             return Err(ResponseError::SwitchedProtocols);
         }
-        input.take(length - before);
+        input.take(shape.length - before);
         if is_interim {
             self.bytes.clear();
             return Ok(());
         }
-        self.bytes.truncate(length);
-        self.head_bytes = length;
+        self.bytes.truncate(shape.length);
+        self.head = Some(shape);
         self.body = match framing {
             BodyFraming::Length(left) if self.wanted.keeps_body && left > BODY_BYTES_MAX as u64 => {
                 return Err(ResponseError::BodyTooLarge);

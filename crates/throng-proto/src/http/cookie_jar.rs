@@ -5,6 +5,7 @@ use std::time::Duration;
 use throng_base::Instant;
 
 use super::date::unix_seconds;
+use super::request::path_of;
 
 /// The most cookies in a jar. The oldest makes room.
 pub const COOKIES_MAX: usize = 32;
@@ -181,11 +182,6 @@ fn expires(value: &str, date: Option<&str>) -> Option<Lifetime> {
     };
     let seconds = u64::try_from(left).unwrap_or(0);
     Some(Lifetime::Expires(Duration::from_secs(seconds.min(LIFETIME_SECONDS_MAX))))
-}
-
-/// Returns the path of a request target, without its query.
-fn path_of(target: &str) -> &str {
-    target.split(['?', '#']).next().unwrap_or(target)
 }
 
 /// Returns the path of cookies that name none (RFC 6265 section 5.1.4).

@@ -1,5 +1,7 @@
 //! Dates in header fields.
 
+use throng_base::units::days_since_1970;
+
 /// Returns the seconds from 1970 to a date in any form that cookies have (RFC 6265 section 5.1.1);
 /// `None` if it is no date.
 pub(super) fn unix_seconds(text: &str) -> Option<i64> {
@@ -27,7 +29,7 @@ pub(super) fn unix_seconds(text: &str) -> Option<i64> {
     if !(1..=31).contains(&day) || year < 1601 {
         return None;
     }
-    Some(days_from_1970(year, month, day) * 86_400 + time?)
+    Some(days_since_1970(year, month, day) * 86_400 + time?)
 }
 
 fn seconds_of_day(token: &str) -> Option<i64> {
@@ -41,15 +43,6 @@ fn seconds_of_day(token: &str) -> Option<i64> {
 fn month_of(token: &str) -> Option<i64> {
     let name = token.get(..3)?.to_ascii_lowercase();
     MONTHS.iter().position(|month| *month == name).map(|index| index as i64 + 1)
-}
-
-/// Returns the days from 1970-01-01 to a day of the Gregorian calendar.
-fn days_from_1970(year: i64, month: i64, day: i64) -> i64 {
-    // Years begin in March here, so that the leap day is the last one.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let day_of_year = (153 * month + 2) / 5 + day - 1;
-    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year
-        - 719_468
 }
 
 const MONTHS: [&str; 12] =

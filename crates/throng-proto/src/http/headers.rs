@@ -17,6 +17,11 @@ impl<'a> Headers<'a> {
         Self { lines }
     }
 
+    /// Returns the lines.
+    pub(super) const fn lines(self) -> &'a str {
+        self.lines
+    }
+
     /// Returns all fields in order of arrival: the name as written, and the value without blanks
     /// around it.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {

@@ -18,6 +18,16 @@ pub(super) struct ResponseHead<'a> {
     pub(super) keep_alive: bool,
 }
 
+/// What is known of a head that has been parsed, apart from its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HeadShape {
+    status: u16,
+    /// Beginning of its fields.
+    fields_at: usize,
+    pub(super) length: usize,
+    pub(super) keep_alive: bool,
+}
+
 /// The end of a body (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyFraming {
@@ -63,9 +73,24 @@ impl<'a> ResponseHead<'a> {
         Ok(Some(Self { response, length, framing, keep_alive }))
     }
 
+    /// Returns what finds its parts in its bytes again.
+    pub(super) const fn shape(&self) -> HeadShape {
+        let Response { status, headers } = self.response;
+        let fields_at = self.length - headers.lines().len();
+        HeadShape { status, fields_at, length: self.length, keep_alive: self.keep_alive }
+    }
+
     /// Reports whether another head follows instead of a body (RFC 9110 section 15.2).
     pub(super) const fn is_interim(&self) -> bool {
         self.response.status < 200 && self.response.status != 101
+    }
+}
+
+impl HeadShape {
+    /// Returns the response whose head is at the start of `bytes`: those that were parsed.
+    pub(super) fn response(self, bytes: &[u8]) -> Option<Response<'_>> {
+        let fields = simdutf8::basic::from_utf8(bytes.get(self.fields_at..self.length)?).ok()?;
+        Some(Response { status: self.status, headers: Headers::new(fields) })
     }
 }
 
