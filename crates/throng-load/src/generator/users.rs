@@ -195,13 +195,6 @@ impl Generator {
         }
     }
 
-    /// Shows a probe that a user has sent, which the encoder still has, if the user is watched.
-    pub(super) fn trace_probe<D: GeneratorDriver>(&mut self, conn: &mut Conn<'_, D, Self>) {
-        let text = String::from_utf8_lossy(&self.encoder.text).into_owned();
-        let probe = Payload::Message(IncomingMessage::Text(&text));
-        self.trace(conn, TraceEvent::Sent(probe));
-    }
-
     /// Handles an event of the WebSocket.
     pub(super) fn websocket_event<D: GeneratorDriver>(
         &mut self,
