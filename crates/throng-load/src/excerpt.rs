@@ -171,6 +171,7 @@ mod tests {
         assert_eq!(shown, "`HTTP/1.1 302 Found\\r\\nset-cookie: ***`");
         assert_eq!(Excerpt::short(&[]).head(b"+OK hello redis\r\n"), "`+OK hello redis\\r\\n`");
     }
+
     #[test]
     fn a_head_with_other_line_ends_or_folded_fields_shows_no_cookie() {
         for (head, shown) in [

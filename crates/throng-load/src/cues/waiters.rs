@@ -135,12 +135,12 @@ impl CueWaiters {
 
     /// Returns a user that may go on. It may have left meanwhile: its ticket tells.
     pub(crate) fn next_ready(&mut self) -> Option<ReadyUser> {
-        let next = self.ready.pop_front();
+        let next = self.ready.pop_front()?;
         if self.ready.is_empty() {
             // A large group leaves no memory behind.
             self.ready = VecDeque::new();
         }
-        next
+        Some(next)
     }
 
     fn open_for_all(&mut self, opened: OpenedGroup) {

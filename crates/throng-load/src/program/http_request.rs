@@ -27,6 +27,21 @@ pub struct HttpRequest {
     pub expected: HttpExpectation,
     /// Time-out of the answer, and of the connect before it.
     pub timeout: Duration,
+    /// What follows from these.
+    pub(crate) traits: RequestTraits,
+}
+
+/// Traits of a request that would take a search of its parts each time it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestTraits {
+    /// Rendering it again gives another request.
+    pub(crate) draws: bool,
+    /// It has a field `cookie` of its own, in place of the jar's.
+    pub(crate) has_cookie: bool,
+    /// It has a field `user-agent` of its own.
+    pub(crate) has_user_agent: bool,
+    /// It asks the server to close the connection after it.
+    pub(crate) closes: bool,
 }
 
 /// What an answer must be.
@@ -73,33 +88,13 @@ impl HttpRequest {
         self.method != "POST"
     }
 
-    /// Reports whether rendering it again gives another request.
-    pub(crate) fn draws(&self) -> bool {
-        let changes = |part: &Variable| *part == Variable::Counter || part.drawn().is_some();
-        self.templates().any(|template| template.uses(changes))
-    }
-
     /// Returns the path that cookies of the answer belong to if they name none: that of the request
     /// up to its first variable.
-    pub(crate) fn cookie_path(&self) -> String {
-        let first = self.path.segments().first();
-        match first {
-            Some(Segment::Literal(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
-            _ => "/".to_owned(),
+    pub(crate) fn cookie_path(&self) -> &str {
+        match self.path.segments().first() {
+            Some(Segment::Literal(bytes)) => str::from_utf8(bytes).unwrap_or("/"),
+            _ => "/",
         }
-    }
-
-    /// Reports whether it has a header field of its own with this name.
-    pub(crate) fn has_own(&self, field: &str) -> bool {
-        self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(field))
-    }
-
-    /// Reports whether it asks the server to close the connection after it.
-    pub(crate) fn closes(&self) -> bool {
-        self.headers.iter().any(|(name, value)| {
-            let is_close = |value: &[u8]| value.eq_ignore_ascii_case(b"close");
-            name.eq_ignore_ascii_case("connection") && value.as_literal().is_some_and(is_close)
-        })
     }
 
     /// Returns an upper bound of its bytes.
@@ -112,6 +107,29 @@ impl HttpRequest {
     fn templates(&self) -> impl Iterator<Item = &Template> {
         let headers = self.headers.iter().map(|(_, value)| value);
         headers.chain([&self.path]).chain(&self.body)
+    }
+}
+
+impl RequestTraits {
+    /// Returns the traits of a request with these parts.
+    pub(crate) fn of(
+        path: &Template,
+        headers: &[(String, Template)],
+        body: Option<&Template>,
+    ) -> Self {
+        let changes = |part: &Variable| *part == Variable::Counter || part.drawn().is_some();
+        let values = headers.iter().map(|(_, value)| value);
+        let has = |field: &str| headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(field));
+        let is_close = |(name, value): &(String, Template)| {
+            let is_close = |value: &[u8]| value.eq_ignore_ascii_case(b"close");
+            name.eq_ignore_ascii_case("connection") && value.as_literal().is_some_and(is_close)
+        };
+        Self {
+            draws: values.chain([path]).chain(body).any(|template| template.uses(changes)),
+            has_cookie: has("cookie"),
+            has_user_agent: has("user-agent"),
+            closes: headers.iter().any(is_close),
+        }
     }
 }
 

@@ -11,7 +11,9 @@ use throng_proto::http::{HttpAnswer, HttpRequestHead, ResponseError, write_field
 
 use super::prelude::*;
 use super::send;
-use crate::program::{HttpDifference, HttpExpectation, HttpRequest, LimitedAction, OnError};
+use crate::program::{
+    HttpDifference, HttpExpectation, HttpRequest, LimitedAction, OnError, RequestTraits,
+};
 use crate::user::context::{SocketStatus, UserAction};
 use crate::user::encoder::as_text;
 use crate::user::outcomes;
@@ -82,6 +84,7 @@ impl Action for Http {
             body: self.body.clone(),
             expected: self.expected.clone(),
             timeout: self.timeout,
+            traits: RequestTraits::of(&self.path, &self.headers, self.body.as_ref()),
         });
         let latency = Some(LatencyKind::Http);
         let facts =
@@ -131,7 +134,7 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, request: u32) -> StepOutcome {
 
 /// Keeps what rendering a request changes, if the request may have to be sent again.
 fn keep_state_before(cx: &mut UserContext<'_>, request: &HttpRequest) {
-    if request.is_idempotent() && request.draws() {
+    if request.is_idempotent() && request.traits.draws {
         cx.user.memory.http().before = Some((cx.user.counter, cx.user.prng));
     } else if let Some(http) = cx.user.memory.known_http() {
         // That of an earlier request is over.
@@ -199,7 +202,7 @@ fn send_request(cx: &mut UserContext<'_>, is_reused: bool) {
         });
         values.collect()
     });
-    if !request.has_own("cookie") {
+    if !request.traits.has_cookie {
         let path = as_text(&encoder.topic);
         cx.user.memory.write_cookies(path, cx.now, &mut encoder.event);
     }
@@ -212,7 +215,7 @@ fn send_request(cx: &mut UserContext<'_>, is_reused: bool) {
         content_length: needs_length.then_some(encoder.payload.len()),
     }
     .write(cx.out);
-    if !request.has_own("user-agent") {
+    if !request.traits.has_user_agent {
         write_field("user-agent", "throng", cx.out);
     }
     let begins = std::iter::once(0).chain(ends.iter().copied());
@@ -250,7 +253,7 @@ pub(crate) fn answered(cx: &mut UserContext<'_>, answer: &HttpAnswer<'_>) -> Ste
     let is_expected = difference.is_none();
     let status = answer.response.status;
     cx.record(Record::HttpAnswered { status, is_expected, from, timing });
-    let keeps = answer.keep_alive && !request.closes();
+    let keeps = answer.keep_alive && !request.traits.closes;
     if let Some(difference) = difference {
         let kind = match difference {
             HttpDifference::Status => ErrorKind::HttpStatus,
@@ -285,9 +288,8 @@ fn store_cookies(cx: &mut UserContext<'_>, request: &HttpRequest, answer: &HttpA
     let headers = answer.response.headers;
     let fields = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
     for (_, cookie) in fields {
-        let path = request.cookie_path();
         let jar = &mut cx.user.memory.http().cookies;
-        jar.store(cookie, &path, headers.get("date"), cx.now);
+        jar.store(cookie, request.cookie_path(), headers.get("date"), cx.now);
     }
 }
 

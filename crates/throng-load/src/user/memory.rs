@@ -123,6 +123,7 @@ const _: () = assert!(
     size_of::<MemoryParts>() + size_of::<HttpMemory>() <= 256,
     "what users remember is small beside what they have captured"
 );
+
 /// Bytes of an answer that are searched for the parts to keep.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
@@ -142,6 +143,7 @@ mod tests {
         memory.clear_stored();
         assert!(memory.stored().is_empty());
     }
+
     #[test]
     fn only_the_first_bytes_of_an_answer_are_searched_in_their_order() {
         let answer: Vec<_> = (0..ANSWER_BYTES_MAX * 2).map(|at| (at % 251) as u8).collect();
