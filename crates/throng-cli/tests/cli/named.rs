@@ -1,7 +1,5 @@
 //! Steps with a name and transactions, against a server in another language.
 
-use std::process::Command;
-
 use serde_json::Value;
 
 use crate::process::TestDir;
@@ -48,17 +46,10 @@ fn step<'a>(summary: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn each_step_with_a_name_is_measured_apart() {
-    if Command::new("python3").arg("--version").output().is_err() {
-        println!("skipped: there is no python3");
-        return;
-    }
     let place = TestDir::new();
-    let mut python = Command::new("python3");
-    python.args(["-c", SERVER]);
-    let mut server = place.spawn(python);
-    let port = server.line();
+    let Some((_server, port)) = place.python(SERVER) else { return };
     let load = "[{ramp: {to: 4, over: 200ms}}, {hold: {for: 3s}}]";
-    let scenario = format!("target: tcp://127.0.0.1:{}\nload: {load}\nuser:{USER}", port.trim());
+    let scenario = format!("target: tcp://127.0.0.1:{port}\nload: {load}\nuser:{USER}");
     place.write("shop.yaml", &scenario);
     let finished = place.throng(&["run", "shop.yaml", "--json", "out.json", "--interval", "250ms"]);
     // A threshold is missed. A busy machine can make the generator late, which makes the run

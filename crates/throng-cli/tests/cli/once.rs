@@ -1,7 +1,5 @@
 //! `setup` and `teardown` of a scenario, against a server in another language.
 
-use std::process::Command;
-
 use rustix::process::Signal;
 
 use crate::process::{Running, TestDir};
@@ -28,15 +26,7 @@ asyncio.run(main())
 
 /// Starts the server; `None` if there is no Python here.
 fn rooms(place: &TestDir) -> Option<(Running, String)> {
-    if Command::new("python3").arg("--version").output().is_err() {
-        println!("skipped: there is no python3");
-        return None;
-    }
-    let mut python = Command::new("python3");
-    python.args(["-c", SERVER]);
-    let mut server = place.spawn(python);
-    let port = server.line();
-    Some((server, port.trim().to_owned()))
+    place.python(SERVER)
 }
 
 /// A scenario whose setup creates a room; `enter` and `delete` are what users and teardown name.

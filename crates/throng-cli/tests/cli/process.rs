@@ -76,6 +76,20 @@ impl TestDir {
         Running::new(command)
     }
 
+    /// Starts a server in Python, which says its port in its first line. Returns `None` if there is
+    /// no Python here.
+    pub(crate) fn python(&self, script: &str) -> Option<(Running, String)> {
+        if Command::new("python3").arg("--version").output().is_err() {
+            println!("skipped: there is no python3");
+            return None;
+        }
+        let mut python = Command::new("python3");
+        python.args(["-c", script]);
+        let mut server = self.spawn(python);
+        let port = server.line().trim().to_owned();
+        Some((server, port))
+    }
+
     /// Starts `throng serve` with `args` on a free port.
     pub(crate) fn serve(&self, args: &[&str]) -> Serving {
         let mut all = vec!["serve"];

@@ -1,11 +1,9 @@
 //! HTTP requests over real sockets, against servers of other people.
 
 use serde_json::Value;
-use throng_load::run::LoadOptions;
-use throng_load::scenario::Scenario;
 
 use crate::foreign::ForeignServer;
-use crate::run::{Run, run_scenario};
+use crate::run::{Run, run_text};
 
 const USERS: u64 = 20;
 
@@ -17,9 +15,7 @@ fn python(version: &str, idle_timeout: &str) -> Option<ForeignServer> {
 }
 
 fn run(target: &str, rest: &str) -> Run {
-    let text = format!("target: {target}\n{LOAD}{rest}");
-    let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
-    run_scenario(&scenario, &LoadOptions { cores: Some(2), ..LoadOptions::default() })
+    run_text(&format!("target: {target}\n{LOAD}{rest}"))
 }
 
 /// Asserts that all users have finished without an error, and that the sums close.

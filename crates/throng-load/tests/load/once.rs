@@ -5,9 +5,8 @@ use std::net::TcpStream;
 use std::sync::Mutex;
 
 use throng_load::run::{LoadOptions, LoadPlan, OnceError, SoloEnd, set_up, tear_down};
-use throng_load::scenario::Scenario;
 
-use crate::run::{run_scenario, server};
+use crate::run::{parsed, run_scenario, server};
 
 /// All lines that the server of the first test has received, in their order.
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -45,7 +44,7 @@ teardown:
   - expect: {{until: \"\\n\"}}
 "
     );
-    let mut scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let mut scenario = parsed(&text);
     let options = LoadOptions { cores: Some(2), ..LoadOptions::default() };
     let mut plan = LoadPlan::new(&scenario, &options).unwrap();
     set_up(&mut scenario, &options, || false).unwrap();
@@ -74,7 +73,7 @@ setup: [connect, send: hello, expect: {{bytes: 5}}]
 user: [connect]
 "
     );
-    let mut scenario = Scenario::parse(&text, "test").unwrap();
+    let mut scenario = parsed(&text);
     let error = set_up(&mut scenario, &LoadOptions::default(), || false).unwrap_err();
     let OnceError::Ended { end: SoloEnd::Failed, .. } = &error else { panic!("{error:?}") };
     let shown = error.to_string();
@@ -93,7 +92,7 @@ setup: [connect, wait: 5m]
 user: [connect]
 "
     );
-    let mut scenario = Scenario::parse(&text, "test").unwrap();
+    let mut scenario = parsed(&text);
     let mut questions = 0;
     let error = set_up(&mut scenario, &LoadOptions::default(), || {
         questions += 1;

@@ -44,8 +44,17 @@ pub(crate) fn run(target: SocketAddr, rest: &str) -> Run {
 }
 
 pub(crate) fn run_with(target: SocketAddr, rest: &str, options: &LoadOptions) -> Run {
-    let scenario = Scenario::parse(&format!("target: tcp://{target}\n{rest}"), "test").unwrap();
-    run_scenario(&scenario, options)
+    run_scenario(&parsed(&format!("target: tcp://{target}\n{rest}")), options)
+}
+
+/// Runs a whole scenario on two cores.
+pub(crate) fn run_text(text: &str) -> Run {
+    run_scenario(&parsed(text), &LoadOptions { cores: Some(2), ..LoadOptions::default() })
+}
+
+/// Parses a scenario that has no mistakes.
+pub(crate) fn parsed(text: &str) -> Scenario {
+    Scenario::parse(text, "test").unwrap_or_else(|wrong| panic!("{wrong}"))
 }
 
 pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
@@ -96,7 +105,7 @@ pub(crate) fn run_controlled(
     rest: &str,
     control: impl FnOnce(&mut RunningLoad),
 ) -> LoadInterval {
-    let scenario = Scenario::parse(&format!("target: tcp://{target}\n{rest}"), "test").unwrap();
+    let scenario = parsed(&format!("target: tcp://{target}\n{rest}"));
     let options = LoadOptions { cores: Some(2), ..LoadOptions::default() };
     let mut load = RunningLoad::start(LoadPlan::new(&scenario, &options).unwrap()).unwrap();
     control(&mut load);

@@ -5,13 +5,12 @@ use std::net::{SocketAddr, TcpStream};
 
 use throng_base::Instant;
 use throng_load::run::{LoadOptions, LoadPlan};
-use throng_load::scenario::Scenario;
 use throng_proto::websocket::{
     Scratch, ServerEvent, WebSocketLimits, WebSocketServer, offered_subprotocols,
 };
 use throng_proto::{Input, Session};
 
-use crate::run::{Run, run_scenario, server};
+use crate::run::{Run, parsed, run_scenario, run_text, server};
 
 const ONE: &str = "load: [{arrivals: {rate: 1/s, for: 1s, spacing: even}}]\n";
 
@@ -62,9 +61,7 @@ fn serve(mut stream: TcpStream, answer: Answer) {
 }
 
 fn run(target: SocketAddr, path: &str, rest: &str) -> Run {
-    let text = format!("target: ws://{target}{path}\n{ONE}{rest}");
-    let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
-    run_scenario(&scenario, &LoadOptions { cores: Some(2), ..LoadOptions::default() })
+    run_text(&format!("target: ws://{target}{path}\n{ONE}{rest}"))
 }
 
 /// Asserts that the only user has finished its steps without an error.
@@ -217,7 +214,7 @@ fn a_server_that_breaks_the_rules_is_a_violation() {
 fn another_target_keeps_the_path_and_must_speak_the_same() {
     let scenario =
         format!("target: ws://127.0.0.1:1/refused\n{ONE}user: [connect, stay]\non_error: stop");
-    let scenario = Scenario::parse(&scenario, "test").unwrap();
+    let scenario = parsed(&scenario);
     let target = server(|stream| serve(stream, echo));
     let with = |url: String| LoadOptions {
         target: Some(url.parse().unwrap()),
@@ -238,8 +235,7 @@ fn the_counters_of_a_load_over_websockets_add_up() {
          user:\n  - connect\n  - repeat: {{times: 3, do: [send: \"${{counter}}\", \
          expect: {{bytes: 1, skip_others: true}}, wait: 20ms ±50%]}}\n  - close\n"
     );
-    let scenario = Scenario::parse(&text, "test").unwrap();
-    let run = run_scenario(&scenario, &LoadOptions { cores: Some(2), ..LoadOptions::default() });
+    let run = run_text(&text);
     let counters = &run.last.counters;
     assert_eq!(run.last.errors.total(), 0, "{:?}", run.last.errors);
     assert_eq!(counters.users_finished, counters.users_started);
