@@ -28,6 +28,8 @@ pub(crate) const CONNSCALE: Importer = Importer {
 #[derive(Debug)]
 struct Settings {
     host: String,
+    /// Where the host stands.
+    server: Range<usize>,
     port: u16,
     interval: Duration,
     timeout: Duration,
@@ -61,7 +63,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let connections = connections(translator, &starts);
     Some(Draft {
         comments: terms.comments.into_iter().map(|comment| comment.text).collect(),
-        target: translator.target(&format!("tcp://{}:{}", settings.host, settings.port), ""),
+        target: settings.target(translator),
         load: load(connections),
         classes: vec![settings.class()],
         ..Draft::default()
@@ -170,6 +172,7 @@ impl Settings {
             "server" => match host(value) {
                 Some(host) => {
                     self.host = host;
+                    self.server = value.span.clone();
                     None
                 }
                 None => Some("an address, `{127,0,0,1}`, or a name in quotes"),
@@ -201,15 +204,19 @@ impl Settings {
         }
     }
 
+    fn target(&self, translator: &mut Translator<'_>) -> String {
+        let host =
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        translator.target(&self.server, &format!("tcp://{host}:{}", self.port), "")
+    }
+
     /// Returns the users: they connect, and ping until an answer is late.
     fn class(&self) -> DraftClass {
         let duration = |span| Yaml::plain(show_duration(span));
         let first = format!("uniform(1ms, {})", show_duration(self.interval));
         let pong = [("text", Yaml::text("Pong")), ("timeout", duration(self.timeout))];
-        let turn = [
-            Yaml::entry("send", Yaml::text("Ping")),
-            Yaml::entry("expect", Yaml::map(pong)),
-        ];
+        let turn =
+            [Yaml::entry("send", Yaml::text("Ping")), Yaml::entry("expect", Yaml::map(pong))];
         let every = [("period", duration(self.interval)), ("do", Yaml::list(turn))];
         DraftClass {
             name: "client".to_owned(),
@@ -229,6 +236,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             host: "127.0.0.1".to_owned(),
+            server: 0..0,
             port: 8989,
             interval: Duration::from_secs(5),
             timeout: Duration::from_secs(1),

@@ -131,7 +131,9 @@ impl Parser<'_> {
                 self.expect(&TokenKind::BinaryClose, "`>>`")?;
                 TermKind::Text(text)
             }
-            TokenKind::ListOpen => TermKind::List(self.items(&span, &TokenKind::ListClose, "`]`")?),
+            TokenKind::ListOpen => {
+                TermKind::List(self.items(&span, &TokenKind::ListClose, "`]`")?)
+            }
             TokenKind::TupleOpen => {
                 TermKind::Tuple(self.items(&span, &TokenKind::TupleClose, "`}`")?)
             }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use throng_load::scenario::Diagnostic;
+use throng_load::scenario::{Diagnostic, Target};
 
 use crate::source::Source;
 use crate::{Fidelity, FidelityEntry, ImportOptions};
@@ -79,12 +79,17 @@ impl<'a> Translator<'a> {
 
     /// Returns the target of the scenario: the one that the caller of the import wants, with
     /// `path` unless it has one, or else `of_source`, which is `scheme://host:port`, with `path`.
-    pub(crate) fn target(&self, of_source: &str, path: &str) -> String {
-        match &self.options.target {
+    /// Reports a mistake at `span` if it is none.
+    pub(crate) fn target(&mut self, span: &Range<usize>, of_source: &str, path: &str) -> String {
+        let target = match &self.options.target {
             Some(target) if target.path.is_empty() => format!("{target}{path}"),
             Some(target) => target.to_string(),
             None => format!("{of_source}{path}"),
+        };
+        if let Err(error) = target.parse::<Target>() {
+            self.mistake(span, format!("`{target}` is not a target"), error.problem);
         }
+        target
     }
 
     fn entry(

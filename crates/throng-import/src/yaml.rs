@@ -130,6 +130,7 @@ impl From<Value> for Yaml {
 /// Writes lines of a comment.
 pub(crate) fn write_comments(lines: &[String], indent: usize, out: &mut String) {
     for line in lines {
+        let line = line.replace(|c: char| c.is_control() || c == '\u{feff}', " ");
         let line = format!("{:indent$}# {line}", "");
         let _ = writeln!(out, "{}", line.trim_end());
     }
@@ -288,8 +289,8 @@ mod tests {
     }
 
     fn read(text: &str) -> Vec<serde_json::Value> {
-        let root: serde_json::Value = serde_saphyr::from_str(text)
-            .unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let root: serde_json::Value =
+            serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         root["root"].as_array().cloned().unwrap_or_else(|| vec![root["root"].clone()])
     }
 

@@ -129,12 +129,14 @@ impl<'a> Lexer<'a> {
     /// Reads `12`, `-1.5e3` or `16#ff`.
     fn number(&mut self) -> Result<TokenKind, Diagnostic> {
         let (start, rest) = (self.at, self.rest());
-        let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let digits =
+            |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let mut end = usize::from(rest.starts_with(['-', '+']));
         end += digits(&rest[end..]);
         let kind = if let Some(based) = rest[end..].strip_prefix('#') {
             let base = rest[..end].parse().ok().filter(|base| (2..=36).contains(base));
-            let length = based.len() - based.trim_start_matches(|c: char| c.is_alphanumeric()).len();
+            let length =
+                based.len() - based.trim_start_matches(|c: char| c.is_alphanumeric()).len();
             end += 1 + length;
             base.and_then(|base| i64::from_str_radix(&based[..length], base).ok())
                 .map(TokenKind::Integer)

@@ -40,7 +40,8 @@ fn files_without_a_part() {
         for length in [1, 7, 40] {
             let step = 1 + text.len() / 150;
             for start in (0..text.len().saturating_sub(length)).step_by(step) {
-                let Some((before, after)) = text.get(..start).zip(text.get(start + length..)) else {
+                let Some((before, after)) = text.get(..start).zip(text.get(start + length..))
+                else {
                     continue;
                 };
                 drop(import_text(&format!("{before}{after}"), name));
