@@ -24,7 +24,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    compare, completions, ctl, doctor, import, lab, man, plan, report, run, schema, serve, top, trial,
+    compare, completions, ctl, doctor, import, lab, man, plan, report, run, schema, serve, top,
+    trial,
 };
 use exit::{Exit, Failure, exit_codes};
 

@@ -17,7 +17,7 @@ use crate::{Exit, Failure, output, permission, quantity};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Try {
-    /// The scenario file
+    /// The scenario file, or a file of another load generator
     #[arg(value_name = "SCENARIO.yaml")]
     scenario: PathBuf,
     /// Address to connect to instead of the scenario's target

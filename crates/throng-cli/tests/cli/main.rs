@@ -13,6 +13,7 @@ mod export;
 mod exposition;
 mod help;
 mod hostile;
+mod import;
 mod metrics;
 mod named;
 mod once;

@@ -4,6 +4,7 @@
 
 mod connscale;
 mod damaged;
+mod tcpkali;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -20,7 +20,7 @@ use crate::report_files::ReportPlace;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
-    /// The scenario file
+    /// The scenario file, or a file of another load generator
     #[arg(value_name = "SCENARIO.yaml")]
     pub(super) scenario: PathBuf,
     /// Address to load instead of the scenario's target
@@ -79,7 +79,8 @@ pub(crate) struct Run {
     /// Do not measure this generator's capacity
     #[arg(long, conflicts_with = "calibrate")]
     pub(super) no_calibrate: bool,
-    /// Run although a limit of this machine is insufficient
+    /// Run although a limit of this machine is insufficient, or a part of an imported file is
+    /// missing
     #[arg(long)]
     pub(super) force: bool,
     /// Time after which a run that is paused ends by itself

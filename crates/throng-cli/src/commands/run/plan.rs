@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use throng_doctor::preflight::Preflight;
+use throng_import::FidelityReport;
 use throng_lab::header::run_header;
 use throng_load::run::{LoadOptions, LoadPlan};
-use throng_import::FidelityReport;
 use throng_load::scenario::{Reach, Scenario, Target};
 use throng_report::export::annotation;
 use throng_report::runfile::{RunHeader, ScenarioSource};
