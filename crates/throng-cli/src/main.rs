@@ -24,8 +24,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    compare, completions, ctl, doctor, import, lab, man, plan, report, run, schema, serve, top,
-    trial,
+    compare, completions, ctl, doctor, find, import, lab, man, plan, report, run, schema, serve,
+    top, trial,
 };
 use exit::{Exit, Failure, exit_codes};
 
@@ -42,6 +42,7 @@ enum Command {
     Serve(serve::Serve),
     Run(run::Run),
     Try(trial::Try),
+    Find(find::Find),
     Import(import::ImportFile),
     Lab(lab::Lab),
     Ctl(ctl::Ctl),
@@ -61,6 +62,8 @@ Examples:
   throng serve echo                        start a server on 127.0.0.1:5555
   throng try scenario.yaml                 show what one user sends and receives
   throng run scenario.yaml                 load it
+  throng find scenario.yaml --slo 'connect.p99 < 50ms'
+                                           the largest load that meets the SLO
   throng import tsung.xml                  translate another tool's file
   throng ctl count                         count users or connections
   throng top                               watch a running server
@@ -86,6 +89,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Serve(serve) => serve.run(),
         Command::Run(run) => run.run(),
         Command::Try(trial) => trial.run(),
+        Command::Find(find) => find.run(),
         Command::Import(import) => import.run(),
         Command::Lab(lab) => lab.run(),
         Command::Ctl(ctl) => ctl.run(),

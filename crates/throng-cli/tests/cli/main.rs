@@ -11,6 +11,7 @@ mod export;
 #[allow(dead_code)]
 #[path = "../../../throng-view/tests/exposition/mod.rs"]
 mod exposition;
+mod find;
 mod help;
 mod hostile;
 mod import;

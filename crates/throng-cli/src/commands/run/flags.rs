@@ -15,6 +15,7 @@ use crate::metrics::MetricsFlag;
 use crate::output::JsonOut;
 use crate::quantity;
 use crate::report_files::ReportPlace;
+use crate::scenario_file::ScenarioChanges;
 
 /// Load a server according to a scenario, and report
 #[derive(Debug, Args)]
@@ -26,6 +27,8 @@ pub(crate) struct Run {
     /// Address to load instead of the scenario's target
     #[arg(long, value_name = "URL")]
     pub(super) target: Option<Target>,
+    #[command(flatten)]
+    pub(super) changes: ScenarioChanges,
     /// Write the summary as JSON to this file; `-` is standard output
     #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]
     pub(super) json: Option<JsonOut>,

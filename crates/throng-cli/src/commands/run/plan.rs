@@ -37,9 +37,9 @@ impl RunPlan {
     /// The scenario has mistakes, a flag names a file that the run reads, the target needs
     /// permission, or a limit of this machine is insufficient.
     pub(super) fn new(typed: &Run) -> Result<Self, Failure> {
-        let file = ScenarioFile::read(&typed.scenario, typed.target.as_ref())
+        let mut file = ScenarioFile::read(&typed.scenario, typed.target.as_ref())
             .map_err(|error| typed.no_scenario(error))?;
-        let scenario = file.scenario().map_err(|error| typed.no_scenario(error))?;
+        let scenario = file.changed(&typed.changes).map_err(|error| typed.no_scenario(error))?;
         if !typed.force {
             file.check_whole()?;
         }
