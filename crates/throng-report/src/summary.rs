@@ -34,6 +34,7 @@
 //!   none.
 //! - A number without a measurement is `null`, never 0.
 
+mod attempts;
 mod clocks;
 mod cues;
 mod exchanges;
@@ -483,16 +484,5 @@ impl Summary {
                 brief_micros(waited_us)
             )
         })
-    }
-
-    /// Returns the number of connects, messages, joins, pushes and HTTP requests that were
-    /// attempted.
-    pub fn attempts(&self) -> u64 {
-        let connects = self.connect.ok + self.connect.failed.total() + self.connect.waiting;
-        let joins = self.join.as_ref().map_or(0, |join| join.started);
-        let pushes = self.push.as_ref().map_or(0, |push| push.sent);
-        let messages = self.message.sent.max(self.message.expected).max(self.message.answered);
-        let http = self.http.as_ref().map_or(0, |http| http.started);
-        connects + messages + self.message.sends_waiting + joins + pushes + http
     }
 }

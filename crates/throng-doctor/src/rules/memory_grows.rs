@@ -31,17 +31,15 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if !is_much || after < before * LASTING_SHARE {
         return None;
     }
-    let answered = |sample: &Sample| {
-        sample.load().map_or(0, |load| {
-            let done = &load.counters;
-            done.messages_answered + done.pushes_ok + done.http_ok
-        })
-    };
+    let answered =
+        |sample: &Sample| sample.load().map_or(0, |load| load.counters.requests_answered());
     let (first, last) = (samples.first()?, samples.last()?);
     let messages = answered(last).saturating_sub(answered(first));
     let each = match messages {
         0 => String::new(),
-        messages => format!(", {} a message", bytes(trend.by() / messages as f64)),
+        messages => {
+            format!(", {} a {}", bytes(trend.by() / messages as f64), run.summary.unit_of_work())
+        }
     };
     let left = memory_runs_out::left(run, last).filter(|left| *left > 0);
     let ends = left.map_or_else(String::new, |left| {
