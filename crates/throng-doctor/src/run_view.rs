@@ -155,7 +155,12 @@ impl<'a> RunView<'a> {
     /// Returns the growth of a counter over the whole run, until the last user has left. It is for
     /// counters that move when something ends.
     pub fn growth_to_the_end(&self, end: Endpoint, counter: Metric) -> Option<Growth> {
-        Self { samples: self.all, ..self.clone() }.growth(end, counter)
+        self.to_the_end().growth(end, counter)
+    }
+
+    /// Returns a view of the whole run, until the last user has left.
+    fn to_the_end(&self) -> Self {
+        Self { samples: self.all, ..self.clone() }
     }
 
     /// Returns the growth of one of the generator's own counters.
@@ -186,25 +191,27 @@ impl<'a> RunView<'a> {
         self.growth_of(&format!("errors.{kind}"), |sample| Some(of(&sample.load()?.errors)))
     }
 
-    /// Returns the growth of the errors of each kind of a family: `http_status.429` is one of
-    /// `http_status`. The most frequent kind comes first.
+    /// Returns the growth over the whole run of the errors of each kind of a family:
+    /// `http_status.429` is one of `http_status`. The most frequent kind comes first.
     pub(crate) fn errors_of_family(&self, family: &str) -> Vec<(&'a str, Growth)> {
-        let tally = self.samples.last().and_then(Sample::load).map(|load| &load.errors);
+        let run = self.to_the_end();
+        let tally = run.samples.last().and_then(Sample::load).map(|load| &load.errors);
         let below =
             |kind: &str| kind.strip_prefix(family).is_some_and(|rest| rest.starts_with('.'));
         let kinds = tally.into_iter().flat_map(|tally| tally.0.keys().map(String::as_str));
         let kinds = kinds.filter(|kind| *kind == family || below(kind));
-        by_growth(kinds.filter_map(|kind| Some((kind, self.errors(kind)?))))
+        by_growth(kinds.filter_map(|kind| Some((kind, run.errors(kind)?))))
     }
 
-    /// Returns the growth of the answers to HTTP requests with each status. The most frequent one
-    /// comes first.
+    /// Returns the growth over the whole run of the answers to HTTP requests with each status. The
+    /// most frequent one comes first.
     pub(crate) fn http_statuses(&self) -> Vec<(&'a str, Growth)> {
-        let tally = self.samples.last().and_then(Sample::load).map(|load| &load.http_statuses);
+        let run = self.to_the_end();
+        let tally = run.samples.last().and_then(Sample::load).map(|load| &load.http_statuses);
         let statuses = tally.into_iter().flat_map(|tally| tally.0.keys().map(String::as_str));
         by_growth(statuses.filter_map(|status| {
             let of = |sample: &Sample| Some(sample.load()?.http_statuses.get(status) as i64);
-            Some((status, self.growth_of(&format!("http_statuses.{status}"), of)?))
+            Some((status, run.growth_of(&format!("http_statuses.{status}"), of)?))
         }))
     }
 

@@ -226,6 +226,17 @@ mod tests {
     }
 
     #[test]
+    fn answers_count_to_the_end_of_the_run() {
+        let run = answered(&["429"]).loaded(|load, second| {
+            if second > 5 {
+                load.phase = throng_report::LEAVING.to_owned();
+            }
+        });
+        let found = run.speaks(&RULE);
+        assert!(found.text.starts_with("The server answered 180 of 1k HTTP requests"), "{found}");
+    }
+
+    #[test]
     fn a_few_in_very_many_are_not_worth_a_finding() {
         let few = Run::quiet().loaded(|load, second| {
             load.counters.http_started = 10_000 * second;

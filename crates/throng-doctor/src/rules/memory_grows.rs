@@ -52,15 +52,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     });
     let text = format!(
         "The server's memory grew by {} a second{each}, at a constant load of {} connections and \
-         {} messages. It was {} at {} s and {} at {} s.{ends} A leak keeps what each message or \
+         {} {}s. It was {} at {} s and {} at {} s.{ends} A leak keeps what each {} or \
          connection leaves; a cache without a limit does the same.",
         bytes(trend.per_second),
         count(steady.level.connections as f64),
         rate(steady.level.messages_per_s),
+        run.summary.unit_of_work(),
         bytes(trend.from),
         count(trend.from_ms as f64 / 1000.0),
         bytes(trend.to),
         count(trend.to_ms as f64 / 1000.0),
+        run.summary.unit_of_work(),
     );
     let finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(Severity::Noted)

@@ -48,9 +48,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let (what, remedy) = describe(at_a_time.filter(|n| is_below(*n)), service_us);
     let p50 = |step: &Step| micros(step.p50_us);
     let text = format!(
-        "The server answered {} messages, however many waited: {what}. {} waited at {} s, for {} \
+        "The server answered {} {}s, however many waited: {what}. {} waited at {} s, for {} \
          (p50), and {} at {} s, for {}.{}",
         rate(per_s),
+        run.summary.unit_of_work(),
         count(first.in_flight as f64),
         count(first.at_ms as f64 / 1000.0),
         p50(first),
