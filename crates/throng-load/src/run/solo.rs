@@ -53,8 +53,8 @@ impl SoloRun {
     }
 
     /// Waits until the user is gone. Gives each line about it to `on_line`, and asks
-    /// `is_interrupted` many times a second. The last line says which statuses came, if it sent HTTP
-    /// requests. Returns its end and the values that it has stored.
+    /// `is_interrupted` many times a second. The last line says which statuses came, if any.
+    /// Returns its end and the values that it has stored.
     pub fn wait(
         mut self,
         mut on_line: impl FnMut(String),

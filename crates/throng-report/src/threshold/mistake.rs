@@ -95,8 +95,9 @@ fn of_status(name: &str) -> Option<NameMistake> {
         STATUS_PREFIXES.iter().find_map(|prefix| Some((*prefix, name.strip_prefix(prefix)?)))?;
     let is_errors = prefix.starts_with("errors.");
     // `http.95` is meant to be a percentile.
-    let is_status = status.len() > 2 || status.ends_with('x');
-    if !is_errors && !(is_status && status.starts_with(|c: char| c.is_ascii_digit())) {
+    let is_long = status.len() > 2 || status.ends_with('x');
+    let is_status = is_long && status.starts_with(|c: char| c.is_ascii_digit());
+    if !(is_errors || is_status) {
         return None;
     }
     let class = status.chars().next().filter(|class| ('2'..='5').contains(class));
