@@ -26,6 +26,7 @@ mod generator_saturated;
 mod half_open;
 mod handshakes_refused;
 mod hot_core;
+mod http_statuses;
 mod kernel_row;
 mod latency_grows;
 mod lost_answers;
@@ -88,6 +89,7 @@ pub const RULES: &[Rule] = &[
     not_http::RULE,
     rate_limited::RULE,
     handshakes_refused::RULE,
+    http_statuses::RULE,
     answers_disordered::RULE,
     wrong_answers::RULE,
     answers_repeated::RULE,

@@ -19,6 +19,7 @@ mod probe_tally;
 mod probes;
 mod recorder;
 mod starts;
+mod status_counts;
 pub(crate) mod trace_format;
 mod tracer;
 mod upgrade_answer;
@@ -44,6 +45,7 @@ pub use incidents::Incidents;
 pub(crate) use incidents::{gap_of_all, outage_of_all};
 pub use probe_tally::ProbeTally;
 pub use probes::ProbeMessage;
+pub use status_counts::{StatusCount, StatusCounts};
 pub use tracer::{TraceLine, TraceOptions, UserFate};
 
 use crate::cues::{CueWaiters, OpenedGroup};

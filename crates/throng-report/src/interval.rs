@@ -102,6 +102,9 @@ pub struct LoadInterval {
     /// Failed connects by errno, or `timeout`.
     #[serde(skip_serializing_if = "no_tally")]
     pub connect_failed: Tally,
+    /// Answers to HTTP requests by their status, expected or not.
+    #[serde(skip_serializing_if = "no_tally")]
+    pub http_statuses: Tally,
     /// Time from the intended moment of a connect until the connection was established; for a
     /// WebSocket, until its upgrade was checked.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
@@ -230,6 +233,7 @@ impl LoadInterval {
             core: self.core.clone(),
             errors: self.errors.clone(),
             connect_failed: self.connect_failed.clone(),
+            http_statuses: self.http_statuses.clone(),
             probe: self.probe.clone(),
             followed: self.followed,
             addresses: self.addresses.clone(),

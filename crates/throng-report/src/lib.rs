@@ -32,6 +32,7 @@ pub mod export;
 pub mod finding;
 mod followed;
 pub mod histogram;
+pub mod http_status;
 mod incident;
 mod inspection;
 pub mod interval;

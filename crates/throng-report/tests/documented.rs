@@ -71,6 +71,7 @@ fn every_field_of_an_interval_is_documented() {
         core: Default::default(),
         errors: any_tally(),
         connect_failed: any_tally(),
+        http_statuses: any_tally(),
         connect: latency.clone(),
         tcp: latency.clone(),
         message: latency.clone(),

@@ -22,6 +22,7 @@ mod recipes;
 mod refuse;
 mod run;
 mod serve;
+mod statuses;
 mod steer;
 mod top;
 mod trial;

@@ -111,10 +111,11 @@ fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
         "heartbeat_timeout",
         "http_timeout",
     ];
-    let waits = run.samples().last().and_then(Sample::load).map_or(0, |load| {
-        let sent = &load.counters;
-        sent.messages_sent + sent.pushes_sent + sent.joins_started + sent.http_started
-    });
+    let waits = run
+        .samples()
+        .last()
+        .and_then(Sample::load)
+        .map_or(0, |load| load.counters.requests_begun() + load.counters.joins_started);
     let found: Vec<_> = kinds.into_iter().filter_map(|kind| run.errors(kind)).collect();
     let all: u64 = found.iter().map(Growth::by).sum();
     if all >= TIMEOUTS_MIN && all.saturating_mul(TIMEOUTS_ONE_IN) >= waits {

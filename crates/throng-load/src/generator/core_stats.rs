@@ -9,6 +9,7 @@ use throng_report::{
 use super::error_log::ErrorLog;
 use super::incidents::Incidents;
 use super::probe_tally::ProbeTally;
+use super::status_counts::StatusCounts;
 use crate::program::{Protocol, StepIndex};
 use crate::user::{AnswerTiming, ConnectFailure, ErrorKind, Record};
 
@@ -33,6 +34,8 @@ pub struct CoreStats {
     pub errors: [u64; ErrorKind::ALL.len()],
     /// Connections that the server closed unexpectedly by a close frame, by its code.
     pub close_codes: Vec<(Option<u16>, u64)>,
+    /// Answers to HTTP requests by their status.
+    pub statuses: StatusCounts,
     /// Failed connects by reason.
     pub connect_failures: Vec<(ConnectFailure, u64)>,
     /// Latency from the intended moment of a connect until it succeeded.
@@ -136,6 +139,7 @@ impl CoreStats {
         self.classes.clone_from(&other.classes);
         self.connect_failures.clone_from(&other.connect_failures);
         self.close_codes.clone_from(&other.close_codes);
+        self.statuses.copy_from(&other.statuses);
         self.steps.resize_with(other.steps.len(), StepInterval::default);
         for (step, other) in self.steps.iter_mut().zip(&other.steps) {
             (step.ok, step.errors, step.waiting) = (other.ok, other.errors, other.waiting);
@@ -237,8 +241,9 @@ impl CoreStats {
         self.classes[usize::from(class)].connects_ok += 1;
     }
 
-    /// Counts an answer to an HTTP request by the class of its status.
+    /// Counts an answer to an HTTP request by its status.
     pub(super) fn count_status(&mut self, status: u16) {
+        self.statuses.count(status);
         let counters = &mut self.counters;
         *match status {
             ..300 => &mut counters.http_2xx,

@@ -54,6 +54,11 @@ impl ErrorSamples {
         if self.sampled.len() == KINDS_MAX || self.sampled.contains(&name) {
             return None;
         }
+        let is_status = |name: &ErrorName| matches!(name, ErrorName::HttpStatus(_));
+        let statuses = || self.sampled.iter().filter(|name| is_status(name)).count();
+        if is_status(&name) && statuses() >= STATUSES_SAMPLED_MAX {
+            return None;
+        }
         self.sampled.push(name);
         let (expected, got) = describe(self);
         let ErrorPlace { program, class, pc, user } = place;
@@ -307,6 +312,9 @@ pub(super) fn describe_close(
     (program.describe_expected(pc, excerpt), got)
 }
 
+/// Unexpected statuses of which an answer is kept.
+const STATUSES_SAMPLED_MAX: usize = 8;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -345,6 +353,20 @@ mod tests {
              (line 9), user 7"
         );
         assert_eq!(first(3, "again"), None);
+    }
+
+    #[test]
+    fn some_statuses_have_an_answer_and_other_errors_still_have_theirs() {
+        let program = program("  - connect\n  - expect: a\n");
+        let mut samples = ErrorSamples::default();
+        let mut first =
+            |name| samples.first(name, place(&program, 1), |_| (String::new(), String::new()));
+        let statuses: Vec<_> =
+            (400..430).filter_map(|status| first(ErrorName::HttpStatus(status))).collect();
+        assert_eq!(statuses.len(), STATUSES_SAMPLED_MAX);
+        assert_eq!(statuses[1].kind, "http_status.401");
+        assert!(first(ErrorName::HttpStatus(400)).is_none(), "it has one");
+        assert!(first(ErrorName::Kind(ErrorKind::HttpTimeout)).is_some());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
+use throng_report::http_status::unexpected_status;
 use throng_report::{
     AddressConnects, LimitUse, LoadCounters, LoadInterval, Merge, RunEventKind, StepInterval, Tally,
 };
@@ -180,7 +181,14 @@ impl Collector {
             interval.followed.add(&last.followed);
             add_addresses(&self.addresses, &last.addresses, &mut interval.addresses);
             for kind in ErrorKind::ALL {
-                interval.errors.add(kind.name(), last.errors[kind as usize]);
+                // Unexpected statuses are counted one by one.
+                if kind != ErrorKind::HttpStatus {
+                    interval.errors.add(kind.name(), last.errors[kind as usize]);
+                }
+            }
+            for count in last.statuses.iter() {
+                interval.http_statuses.add(&count.status.to_string(), count.answers);
+                interval.errors.add(&unexpected_status(count.status), count.unexpected);
             }
             for (code, count) in &last.close_codes {
                 interval.errors.add(&close_code_name(*code), *count);
@@ -288,11 +296,9 @@ const EARLY_CLOSES_MAX: usize = 32;
 fn work_done(grown: &LoadCounters) -> u64 {
     grown.connects_ok
         + grown.messages_sent
-        + grown.messages_answered
         + grown.messages_received
         + grown.joins_ok
-        + grown.pushes_ok
-        + grown.http_ok
+        + grown.requests_answered()
 }
 
 #[cfg(test)]

@@ -19,9 +19,11 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(summary.limits.iter().filter_map(limit_note));
     if m.cpu_busy_share.is_some() {
         notes.push(if others_used_more(summary) {
-            "Whole machine: everything that ran on it. More than half of that was not this run's, \
-             so it is not divided by the run's connects and messages."
-                .to_owned()
+            format!(
+                "Whole machine: everything that ran on it. More than half of that was not this \
+                 run's, so it is not divided by the run's connects and {}s.",
+                summary.unit_of_work()
+            )
         } else {
             "Whole machine: everything that ran on it, other programs too.".to_owned()
         });

@@ -374,7 +374,7 @@ impl SummaryFold {
         let clocks = self.clocks(http, &arrival.http);
         let rates =
             [rate_most(&self.growths, |one| one.http), rate_mean(&self.growths, |one| one.http)];
-        HttpSummary::of(&last.counters, &clocks, &unanswered.http, rates)
+        HttpSummary::of(last, &clocks, &unanswered.http, rates)
     }
 
     fn heartbeat(&self) -> Option<HeartbeatSummary> {
