@@ -19,6 +19,9 @@ pub struct HttpSummary {
     pub waiting: u64,
     /// Requests sent a second time, because the server had closed the connection.
     pub retried: u64,
+    /// Requests that failed after a part of their answer had arrived: at their time-out, or at the
+    /// end of their connection.
+    pub incomplete: u64,
     /// Connections established for requests. The connects of the run include them.
     pub connects: u64,
     /// Answers with a status from 200 to 299.
@@ -58,6 +61,7 @@ impl HttpSummary {
             failed: counters.http_failed,
             waiting: counters.http_waiting,
             retried: counters.http_retried,
+            incomplete: counters.http_incomplete,
             connects: counters.http_connects,
             status_2xx: counters.http_2xx,
             status_3xx: counters.http_3xx,

@@ -223,13 +223,15 @@ impl Play {
         let (mut input, mut scratch) = (Bytes::new(&mut bytes), Scratch::default());
         match self.session.next(now, &mut input, &mut scratch, &mut Vec::new()) {
             None => String::new(),
-            Some(UserEvent::Http(HttpEvent::Answer(answer))) => {
+            Some(UserEvent::Http(HttpEvent::Response(answer))) => {
                 self.input(now, Input::HttpAnswered(answer))
             }
             Some(UserEvent::Http(HttpEvent::Failed(error, head))) => {
                 self.input(now, Input::HttpViolated(error, head))
             }
-            Some(UserEvent::Http(HttpEvent::Unasked(_))) => self.input(now, Input::HttpUnasked),
+            Some(UserEvent::Http(HttpEvent::Unasked(bytes))) => {
+                self.input(now, Input::HttpUnasked(bytes))
+            }
             Some(event) => panic!("{event:?}"),
         }
     }
