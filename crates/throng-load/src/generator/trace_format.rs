@@ -297,11 +297,10 @@ impl TraceFormat<'_> {
             Sample::HttpPart(_, part) => {
                 let mut lines = match part.head {
                     Some(head) => self.payload('<', &Payload::Head(head.head().as_bytes())),
-                    None => Vec::new(),
+                    None => self.payload('<', &Payload::Head(part.bytes)),
                 };
-                if !part.bytes.is_empty() {
-                    let kept = part.bytes.len() as u64;
-                    let body = Payload::Body(part.bytes, part.body_bytes.max(kept));
+                if part.body_bytes > 0 {
+                    let body = Payload::Body(part.bytes, part.body_bytes);
                     lines.extend(self.payload('<', &body));
                 }
                 let got = describe_part(part, self.excerpt());

@@ -321,8 +321,7 @@ fn close_after(cx: &mut UserContext<'_>) -> StepOutcome {
 pub(crate) fn close_before(cx: &mut UserContext<'_>, is_done: bool) {
     cx.user.set_wait(UserWait::HttpClose { is_done });
     cx.wait_until(Deadline::Never);
-    // The rest of a request that is answered already is not sent (RFC 9112 section 9.6).
-    cx.act(if cx.is_blocked() { UserAction::Reset } else { UserAction::Close });
+    cx.close();
 }
 
 /// Handles the server's FIN on a connection of requests. It ends an answer whose length it is; any
