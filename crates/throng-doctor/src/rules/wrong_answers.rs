@@ -27,7 +27,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         format!("{} of {}", count(growth.by() as f64), count(of as f64))
     };
     let first = FirstError::of(run, kind.name);
-    let what = kind.what.replace("{n}", &counts).replace("{target}", &run.header.target);
+    let (what, remedy) = kind.words(first);
+    let what = what.replace("{n}", &counts).replace("{target}", &run.header.target);
     let text = match first {
         Some(FirstError { expected, got }) if kind.shows_expected => {
             format!("{what} ({share}); the first: expected {}, got {}.", cut(expected), cut(got))
@@ -42,7 +43,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     });
     let found =
         found.shown_by(&growth.counter, growth.from as f64, growth.to as f64, growth.began_ms);
-    Some(found.remedied_by(kind.remedy))
+    Some(found.remedied_by(remedy))
 }
 
 /// A kind of error that a wrong answer causes.
@@ -60,6 +61,19 @@ struct WrongAnswerKind {
 }
 
 impl WrongAnswerKind {
+    /// Returns the first part of the sentence, and the remedy. A server whose answer begins as HTTP
+    /// does speak HTTP.
+    fn words(&self, first: Option<FirstError<'_>>) -> (&'static str, &'static str) {
+        match first {
+            Some(first) if self.name == "http_violation" && first.got.starts_with("`HTTP/1") => {
+                let coding = first.got.contains("the transfer-encoding is not");
+                let remedy = if coding { CODING_REMEDY } else { VIOLATION_REMEDY };
+                (VIOLATION, remedy)
+            }
+            _ => (self.what, self.remedy),
+        }
+    }
+
     /// Returns the growth of this kind of error.
     fn growth(&self, run: &RunView<'_>) -> Option<Growth> {
         if self.name == answers_disordered::KIND && answers_disordered::RULE.find(run).is_some() {
@@ -172,6 +186,13 @@ const KINDS: &[WrongAnswerKind] = &[
     },
 ];
 
+/// The words for a server that speaks HTTP, but not as RFC 9112 asks.
+const VIOLATION: &str = "The server's answers to {n} HTTP requests cannot be read";
+const VIOLATION_REMEDY: &str = "correct this answer of the server, or of a proxy in front of it: it breaks the rule of the RFC";
+const CODING_REMEDY: &str = "switch this coding off in the server, or in a proxy in front of it: \
+                             throng reads bodies with a content-length and chunked ones, and asks \
+                             for no other";
+
 /// The generator's word for messages that were not the expected one.
 const OTHERS: &str = "others";
 
@@ -213,6 +234,22 @@ mod tests {
         run.check_all(&["wrong_answers"]);
         let without = failing("expect_mismatch", 40, "", "");
         assert!(without.speaks(&RULE).first_sentence().ends_with("(3.47 %)"));
+    }
+
+    #[test]
+    fn an_answer_that_begins_as_http_is_of_a_server_that_speaks_http() {
+        let first = |got| failing("http_violation", 40, "status 2xx", got).speaks(&RULE);
+        let coding = first(
+            "`HTTP/1.1 200 OK\\r\\ntransfer-encoding: gzip`: the transfer-encoding is not \
+             `chunked` (RFC 9112 section 6.1)",
+        );
+        let begins = "The server's answers to all 360 HTTP requests cannot be read; the first: ";
+        assert!(coding.text.starts_with(begins), "{coding}");
+        assert!(coding.remedy.contains("switch this coding off"), "{coding}");
+        let length = first("`HTTP/1.1 200 OK`: the length of the body is ambiguous (RFC 9112)");
+        assert!(length.remedy.contains("the rule of the RFC"), "{length}");
+        let other = first("`ICY 200 OK`: the head is not HTTP/1.1 (RFC 9112 section 4)");
+        assert!(other.text.contains("does not speak HTTP/1.1"), "{other}");
     }
 
     #[test]
