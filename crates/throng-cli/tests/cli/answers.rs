@@ -54,7 +54,7 @@ fn bytes_that_no_request_asked_for_degrade_a_run_and_are_its_cause() {
     assert!(run["validity"]["reasons"].to_string().contains("no request asked for"), "{run:#}");
     let finding = &run["diagnosis"]["findings"][0];
     assert_eq!(finding["rule"], "answers_unasked", "{run:#}");
-    let trial = place.throng(&["try", &file]).exits_with(2);
+    let trial = place.throng(&["try", &file]).exits_with(1);
     for part in ["5 bytes that no request asked for: `56789`", "error http_unasked"] {
         assert!(trial.stdout.contains(part), "{part:?} is not in {trial:#?}");
     }
@@ -71,7 +71,7 @@ fn an_answer_that_does_not_end_is_shown_and_is_no_slow_server() {
     let findings = run["diagnosis"]["findings"].to_string();
     assert!(findings.contains("answers_incomplete"), "{findings}");
     assert!(!findings.contains("server_slow"), "{findings}");
-    let trial = place.throng(&["try", &file]).exits_with(2);
+    let trial = place.throng(&["try", &file]).exits_with(1);
     for part in ["< HTTP/1.1 200 OK", "received only `HTTP/1.1 200`, 10 of 100 bytes of the body"] {
         assert!(trial.stdout.contains(part), "{part:?} is not in {trial:#?}");
     }

@@ -23,9 +23,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let first = FirstError::of(run, KIND)
         .map_or_else(String::new, |first| format!("; the first: {}", cut(first.got)));
     let text = format!(
-        "The server sent {} times what no HTTP request asked for, in {} requests ({}){first}. It \
-         answered a request twice, or its content-length is too small. Answers before may have \
-         been those to other requests.",
+        "The server sent bytes that no HTTP request asked for, {} times in {} requests \
+         ({}){first}. It answered a request twice, or its content-length is too small. Answers \
+         before may have been those to other requests.",
         count(growth.by() as f64),
         count(requests as f64),
         percent(growth.by() as f64 / requests.max(1) as f64),
@@ -71,8 +71,8 @@ mod tests {
         let run = unasked(10);
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
-            "The server sent 90 times what no HTTP request asked for, in 1k requests (9.00 %); the \
-             first: 5 bytes: `56789`"
+            "The server sent bytes that no HTTP request asked for, 90 times in 1k requests \
+             (9.00 %); the first: 5 bytes: `56789`"
         );
         run.check_all(&[RULE.id]);
     }

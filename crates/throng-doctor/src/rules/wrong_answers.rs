@@ -4,7 +4,7 @@ use throng_report::render::{count, percent};
 use throng_report::{Finding, Side};
 
 use super::{Rule, RuleTrait, answers_disordered, not_http};
-use crate::first_error::{FirstError, cut};
+use crate::first_error::{FirstError, cut, quoted};
 use crate::impact::FAILURES_ONE_IN;
 use crate::run_view::{Growth, RunView};
 
@@ -32,6 +32,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let text = match first {
         Some(FirstError { expected, got }) if kind.shows_expected => {
             format!("{what} ({share}); the first: expected {}, got {}.", cut(expected), cut(got))
+        }
+        Some(FirstError { got, .. }) if kind.name == "http_violation" => {
+            format!("{what}; the first: {}.", cut(quoted(got)))
         }
         Some(FirstError { got, .. }) => format!("{what}; the first: {}.", cut(got)),
         None => format!("{what} ({share})."),
@@ -63,15 +66,14 @@ struct WrongAnswerKind {
 impl WrongAnswerKind {
     /// Returns the first part of the sentence, and the remedy. A server whose answer begins as HTTP
     /// does speak HTTP.
-    fn words(&self, first: Option<FirstError<'_>>) -> (&'static str, &'static str) {
-        match first {
-            Some(first) if self.name == "http_violation" && first.got.starts_with("`HTTP/1") => {
-                let coding = first.got.contains("the transfer-encoding is not");
-                let remedy = if coding { CODING_REMEDY } else { VIOLATION_REMEDY };
-                (VIOLATION, remedy)
-            }
-            _ => (self.what, self.remedy),
-        }
+    fn words(&self, first: Option<FirstError<'_>>) -> (String, &'static str) {
+        let reason = first
+            .filter(|first| self.name == "http_violation" && first.got.starts_with("`HTTP/1"))
+            .and_then(|first| reason(first.got));
+        let Some(reason) = reason else { return (self.what.to_owned(), self.remedy) };
+        let is_coding = reason.contains("transfer-encoding");
+        let remedy = if is_coding { CODING_REMEDY } else { VIOLATION_REMEDY };
+        (format!("{VIOLATION}: {reason}"), remedy)
     }
 
     /// Returns the growth of this kind of error.
@@ -186,6 +188,12 @@ const KINDS: &[WrongAnswerKind] = &[
     },
 ];
 
+/// Returns why an answer cannot be read: what follows its quotation.
+fn reason(got: &str) -> Option<&str> {
+    let after = got.rsplit_once("`: ").or_else(|| got.rsplit_once(" bytes): "));
+    after.map(|(_, reason)| reason)
+}
+
 /// The words for a server that speaks HTTP, but not as RFC 9112 asks.
 const VIOLATION: &str = "The server's answers to {n} HTTP requests cannot be read";
 const VIOLATION_REMEDY: &str = "correct this answer of the server, or of a proxy in front of it: it breaks the rule of the RFC";
@@ -243,7 +251,9 @@ mod tests {
             "`HTTP/1.1 200 OK\\r\\ntransfer-encoding: gzip`: the transfer-encoding is not \
              `chunked` (RFC 9112 section 6.1)",
         );
-        let begins = "The server's answers to all 360 HTTP requests cannot be read; the first: ";
+        let begins = "The server's answers to all 360 HTTP requests cannot be read: the \
+                      transfer-encoding is not `chunked` (RFC 9112 section 6.1); the first: \
+                      `HTTP/1.1 200 OK\\r\\ntransfer-encoding: gzip`.";
         assert!(coding.text.starts_with(begins), "{coding}");
         assert!(coding.remedy.contains("switch this coding off"), "{coding}");
         let length = first("`HTTP/1.1 200 OK`: the length of the body is ambiguous (RFC 9112)");

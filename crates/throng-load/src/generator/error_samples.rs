@@ -165,7 +165,7 @@ pub(super) fn describe_sample(
             (expected, describe_part(part, excerpt))
         }
         Sample::HttpUnasked(bytes) => (
-            "nothing: no request is outstanding".to_owned(),
+            "only answers to requests".to_owned(),
             format!("{} bytes: {}", bytes.len(), excerpt.head(bytes)),
         ),
     }

@@ -336,7 +336,10 @@ pub(crate) fn peer_finished(cx: &mut UserContext<'_>) -> bool {
     match finished.as_ref().filter(|_| waits).and_then(|finished| finished.response()) {
         // It closes the connection, and goes on when that is done.
         Some(response) => _ = answered(cx, &response),
-        None => cx.act(UserAction::CloseFinished),
+        None => {
+            note_part(cx, ErrorKind::HttpClosed);
+            cx.act(UserAction::CloseFinished);
+        }
     }
     true
 }
