@@ -196,7 +196,8 @@ fn reason(got: &str) -> Option<&str> {
 
 /// The words for a server that speaks HTTP, but not as RFC 9112 asks.
 const VIOLATION: &str = "The server's answers to {n} HTTP requests cannot be read";
-const VIOLATION_REMEDY: &str = "correct this answer of the server, or of a proxy in front of it: it breaks the rule of the RFC";
+const VIOLATION_REMEDY: &str = "correct this answer of the server, or of a proxy before it: it \
+                                breaks the rule of the RFC";
 const CODING_REMEDY: &str = "switch this coding off in the server, or in a proxy in front of it: \
                              throng reads bodies with a content-length and chunked ones, and asks \
                              for no other";
