@@ -9,8 +9,10 @@ mod accept_backlog;
 mod accept_queue_overflow;
 mod address_fails;
 mod answers_disordered;
+mod answers_incomplete;
 mod answers_missing;
 mod answers_repeated;
+mod answers_unasked;
 mod backlog_clamped;
 mod cgroup_throttled;
 mod close_code;
@@ -91,6 +93,8 @@ pub const RULES: &[Rule] = &[
     handshakes_refused::RULE,
     http_statuses::RULE,
     answers_disordered::RULE,
+    answers_unasked::RULE,
+    answers_incomplete::RULE,
     wrong_answers::RULE,
     answers_repeated::RULE,
     answers_missing::RULE,

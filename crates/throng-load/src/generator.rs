@@ -391,9 +391,9 @@ impl<D: GeneratorDriver> App<D> for Generator {
             }
             UserEvent::WebSocket(event) => return self.websocket_event(conn, event),
             UserEvent::Http(event) => match event {
-                HttpEvent::Answer(answer) => Input::HttpAnswered(answer),
+                HttpEvent::Response(response) => Input::HttpAnswered(response),
                 HttpEvent::Failed(error, head) => Input::HttpViolated(error, head),
-                HttpEvent::Unasked(_) => Input::HttpUnasked,
+                HttpEvent::Unasked(bytes) => Input::HttpUnasked(bytes),
             },
             UserEvent::UpgradeViolated(violation, head) => {
                 self.step(conn, Input::Violated(violation, Some(&head)));

@@ -329,6 +329,9 @@ counters! {
         /// HTTP requests sent again on a new connection, because the server closed the old one
         /// before it answered.
         http_retried,
+        /// HTTP requests that failed after a part of their answer had arrived: at their time-out,
+        /// or at the end of their connection.
+        http_incomplete,
         /// Answers to HTTP requests with a status from 200 to 299.
         http_2xx,
         /// Answers to HTTP requests with a status from 300 to 399.

@@ -104,6 +104,10 @@ pub struct ValidityFacts {
     pub answers: u64,
     /// Accepted answers that may belong to another user or request.
     pub answers_doubtful: u64,
+    /// Answers to HTTP requests.
+    pub http_answers: u64,
+    /// Times that bytes arrived which no HTTP request asked for.
+    pub http_unasked: u64,
     /// Users or arrivals that should have started.
     pub arrivals_intended: u64,
     /// Users or arrivals that started.
@@ -157,6 +161,7 @@ impl Validity {
         found.extend(shortfall("arrivals", missing, facts.arrivals_intended));
         found.extend(shortfall("turns of `every`", facts.turns_missed, facts.turns_intended));
         found.extend(facts.doubtful_answers_grade());
+        found.extend(facts.unasked_answers_grade());
         let unsent = facts.probes_intended.saturating_sub(facts.probes_sent);
         found.extend(shortfall("probes", unsent, facts.probes_intended));
         if facts.deliveries_unaccounted > 0 {
@@ -225,6 +230,22 @@ impl ValidityFacts {
                  no other message on the connection contains, or measure deliveries with `probe`"
             ),
         ))
+    }
+
+    /// Returns the grade for HTTP answers that no request asked for, with the reason; `None` if it
+    /// is valid. Each of them ends its connection, so only the answers around it are in doubt.
+    fn unasked_answers_grade(&self) -> Option<(Grade, String)> {
+        let (unasked, answers) = (self.http_unasked, self.http_answers.max(self.http_unasked));
+        let share = unasked as f64 / answers.max(1) as f64;
+        let percent = share * 100.0;
+        (share > DOUBTFUL_DEGRADED).then(|| {
+            let reason = format!(
+                "{unasked} times in {answers} HTTP answers ({percent:.1} %) the server sent what \
+                 no request asked for: the answers before it may belong to other requests, and \
+                 their latencies mean nothing. See the exchange of http_unasked"
+            );
+            (Grade::Degraded, reason)
+        })
     }
 
     /// Returns the reason if the slowest values are the generator's own although it was hardly ever
@@ -427,6 +448,14 @@ mod tests {
         );
         check(doubtful(50), Grade::Degraded, "50 of 1000");
         check(doubtful(51), Grade::Invalid, "51 of 1000");
+    }
+
+    #[test]
+    fn http_answers_that_no_request_asked_for_degrade_above_one_per_cent() {
+        let unasked = |http_unasked| ValidityFacts { http_answers: 1000, http_unasked, ..sound() };
+        check(unasked(10), Grade::Valid, "");
+        check(unasked(11), Grade::Degraded, "11 times in 1000 HTTP answers (1.1 %)");
+        check(unasked(2000), Grade::Degraded, "2000 times in 2000 HTTP answers (100.0 %)");
     }
 
     #[test]

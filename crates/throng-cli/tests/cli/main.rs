@@ -1,6 +1,7 @@
 //! Tests of the `throng` command as its users see it: real processes on loopback, their exit codes,
 //! their output.
 
+mod answers;
 mod broadcast;
 mod calibrate;
 mod compare;

@@ -3,7 +3,7 @@
 
 use throng_base::Prng;
 use throng_driver::Errno;
-use throng_proto::http::HttpAnswer;
+use throng_proto::http::{HttpResponse, PartialResponse};
 use throng_proto::phoenix::PhoenixPayload;
 use throng_report::ErrorExchange;
 
@@ -156,12 +156,23 @@ pub(super) fn describe_sample(
             };
             (expected, format!("{} {response}", excerpt.word(&reply.status)))
         }
-        Sample::HttpAnswer(_, difference, answer) => {
+        Sample::HttpResponse(_, difference, answer) => {
             (expected, describe_http(place, *difference, answer, excerpt))
         }
         Sample::HttpViolation(_, error, head) => {
             (expected, format!("{}: {error}", excerpt.head(head)))
         }
+        Sample::HttpPart(kind, part) => {
+            let expected = match kind.is_timeout() {
+                true => program.describe_awaited(pc, excerpt),
+                false => expected,
+            };
+            (expected, describe_part(part, excerpt))
+        }
+        Sample::HttpUnasked(bytes) => (
+            "only answers to requests".to_owned(),
+            format!("{} bytes: {}", bytes.len(), excerpt.head(bytes)),
+        ),
     }
 }
 
@@ -169,14 +180,14 @@ pub(super) fn describe_sample(
 pub(super) fn describe_http(
     place: ErrorPlace<'_>,
     difference: HttpDifference,
-    answer: &HttpAnswer<'_>,
+    answer: &HttpResponse<'_>,
     excerpt: Excerpt<'_>,
 ) -> String {
     let Op::Http { request } = place.program.op(place.pc) else { return String::new() };
     let expected = &place.program.http_request(request).expected;
     match difference {
         HttpDifference::Status => {
-            let text = describe_answer(&answer.response, answer.body, excerpt);
+            let text = describe_answer(&answer.head, answer.body, excerpt);
             let is_page = answer.body.trim_ascii_start().starts_with(b"<");
             match answer.body.is_empty() || is_page {
                 true => text,
@@ -190,9 +201,33 @@ pub(super) fn describe_http(
         }
         HttpDifference::Field(index) => {
             let missing = expected.fields.get(index).map(|field| field.describe());
-            let text = describe_answer(&answer.response, b"", excerpt);
+            let text = describe_answer(&answer.head, b"", excerpt);
             format!("{text}: it has not {}", missing.unwrap_or_default())
         }
+    }
+}
+
+/// Describes what has arrived of an answer to an HTTP request.
+pub(super) fn describe_part(part: &PartialResponse<'_>, excerpt: Excerpt<'_>) -> String {
+    let Some(head) = &part.head else {
+        let interim = match part.interim {
+            0 => String::new(),
+            1 => "an interim answer (1xx)".to_owned(),
+            count => format!("{count} interim answers (1xx)"),
+        };
+        return match (part.bytes.len(), part.interim) {
+            (0, 0) => "no complete answer".to_owned(),
+            (0, _) => format!("{interim}, and no other"),
+            (_, 0) => format!("{}, and not the end of the head", excerpt.head(part.bytes)),
+            _ => {
+                format!("{interim}, then {}, and not the end of the head", excerpt.head(part.bytes))
+            }
+        };
+    };
+    let head = describe_answer(head, b"", excerpt);
+    match part.declared_bytes {
+        Some(declared) => format!("{head}, {} of {declared} bytes of the body", part.body_bytes),
+        None => format!("{head}, {} bytes of the body, and not its end", part.body_bytes),
     }
 }
 
@@ -252,7 +287,8 @@ pub(super) fn describe_error(place: ErrorPlace<'_>, kind: ErrorKind) -> (String,
         | ErrorKind::HttpStatus
         | ErrorKind::HttpMismatch
         | ErrorKind::HttpViolation
-        | ErrorKind::HttpTooLarge => "something else",
+        | ErrorKind::HttpTooLarge
+        | ErrorKind::HttpUnasked => "something else",
     };
     let expected = match kind {
         ErrorKind::HeartbeatTimeout => "a reply to the last heartbeat".to_owned(),

@@ -182,8 +182,10 @@ impl Recorder<'_> {
                 ErrorName::HttpStatus(answer.response.status)
             }
             Sample::Refusal(kind, _)
-            | Sample::HttpAnswer(kind, ..)
-            | Sample::HttpViolation(kind, ..) => ErrorName::Kind(*kind),
+            | Sample::HttpResponse(kind, ..)
+            | Sample::HttpViolation(kind, ..)
+            | Sample::HttpPart(kind, _) => ErrorName::Kind(*kind),
+            Sample::HttpUnasked(_) => ErrorName::Kind(ErrorKind::HttpUnasked),
         };
         let place = self.place;
         let describe = |samples: &ErrorSamples| describe_sample(samples, place, sample);

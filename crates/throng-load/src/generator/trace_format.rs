@@ -5,7 +5,9 @@ use throng_base::units::brief_micros;
 use throng_engine::Deadline;
 
 use super::error_name::ErrorName;
-use super::error_samples::{ErrorPlace, describe_connect_failure, describe_error, describe_http};
+use super::error_samples::{
+    ErrorPlace, describe_connect_failure, describe_error, describe_http, describe_part,
+};
 use crate::excerpt::Excerpt;
 use crate::program::{IncomingMessage, Op, Program};
 use crate::user::{
@@ -96,6 +98,10 @@ impl TraceFormat<'_> {
             TraceEvent::TakenFromKept(message) => {
                 one(format!("  kept before: {}", self.message(*message)))
             }
+            TraceEvent::IdleEnded => one("  status 408: the server ends an idle connection"),
+            TraceEvent::AnsweredEarly => {
+                one("  answered before the whole request was sent: the rest of it is not sent")
+            }
             TraceEvent::SetAside => {
                 one("  set aside: it may be the late answer to an earlier message")
             }
@@ -106,6 +112,13 @@ impl TraceFormat<'_> {
         let text = match payload {
             Payload::Bytes(bytes) => {
                 format!("{} bytes: {}", bytes.len(), self.excerpt().bytes(bytes))
+            }
+            Payload::Body(bytes, length) if bytes.len() as u64 == *length => {
+                format!("{length} bytes: {}", self.excerpt().bytes(bytes))
+            }
+            Payload::Body(bytes, length) => {
+                let (kept, excerpt) = (bytes.len(), self.excerpt().bytes(bytes));
+                format!("{length} bytes; the first {kept}: {excerpt}")
             }
             Payload::Message(message) => self.message(*message),
             Payload::Head(head) => {
@@ -204,7 +217,8 @@ impl TraceFormat<'_> {
             | ErrorKind::HttpStatus
             | ErrorKind::HttpMismatch
             | ErrorKind::HttpViolation
-            | ErrorKind::HttpTooLarge => format!("  error {name}"),
+            | ErrorKind::HttpTooLarge
+            | ErrorKind::HttpUnasked => format!("  error {name}"),
             _ => {
                 let (expected, got) = describe_error(self.place(pc), kind);
                 format!("  error {name}: expected {expected}, received {got}")
@@ -272,13 +286,30 @@ impl TraceFormat<'_> {
                 let status = self.excerpt().word(&reply.status);
                 one(format!("  no match: the status is {status}, expected ok"))
             }
-            Sample::HttpAnswer(_, difference, answer) => {
+            Sample::HttpResponse(_, difference, answer) => {
                 let expected = self.program.describe_expected(pc, self.excerpt());
                 let got = describe_http(self.place(pc), *difference, answer, self.excerpt());
                 one(format!("  no match: expected {expected}, received {got}"))
             }
             Sample::HttpViolation(_, error, head) => {
                 one(format!("  no match: {error}: {}", self.excerpt().head(head)))
+            }
+            Sample::HttpPart(_, part) => {
+                let mut lines = match part.head {
+                    Some(head) => self.payload('<', &Payload::Head(head.head().as_bytes())),
+                    None => self.payload('<', &Payload::Head(part.bytes)),
+                };
+                if part.body_bytes > 0 {
+                    let body = Payload::Body(part.bytes, part.body_bytes);
+                    lines.extend(self.payload('<', &body));
+                }
+                let got = describe_part(part, self.excerpt());
+                lines.push(format!("  no match: received only {got}"));
+                lines
+            }
+            Sample::HttpUnasked(bytes) => {
+                let (count, bytes) = (bytes.len(), self.excerpt().head(bytes));
+                one(format!("  no match: {count} bytes that no request asked for: {bytes}"))
             }
         }
     }

@@ -33,13 +33,14 @@ use throng_engine::{CloseReason, Deadline};
 use super::context::{StepOutcome, UserAction, UserContext};
 use super::cues;
 use super::error::{ConnectFailure, ErrorKind};
+use super::http;
 use super::loops;
 use super::outcomes;
 use super::record::Record;
 use super::session::UserSession;
 use super::state::{Link, UserState, UserWait};
 use crate::program::{OnError, Op, jittered};
-use crate::steps::{connect, http};
+use crate::steps::connect;
 
 /// Meaning of the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +94,13 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
         cx.count(|c| c.connected -= 1);
     }
     let to_retry = http::request_to_retry(cx, reason);
+    if let (Some(wait), None) = (cx.user.wait(), to_retry)
+        && let Ending::Lost(kind) = Ending::of(wait, link, reason)
+        && reason != CloseReason::Finished
+    {
+        // The server's FIN has noted it already.
+        http::note_part(cx, kind);
+    }
     clear_connection_state(cx);
     if let Some((request, asked_at)) = to_retry {
         return http::retry(cx, request, asked_at);
@@ -181,8 +189,11 @@ fn go_on(cx: &mut UserContext<'_>, wait: UserWait, flow: StepOutcome) -> StepOut
         cues::set_deadline(cx);
         return StepOutcome::Wait;
     }
+    // A step that closes the connection of requests before it begins keeps its intended moment.
+    if wait != (UserWait::HttpClose { is_done: false }) {
+        cx.user.intended = cx.now;
+    }
     cx.user.set_wait(UserWait::Yield);
-    cx.user.intended = cx.now;
     flow
 }
 

@@ -1,7 +1,7 @@
 //! Events that a user records: everything that is more than one counter.
 
 use throng_base::Instant;
-use throng_proto::http::{HttpAnswer, Response, ResponseError};
+use throng_proto::http::{HttpResponse, PartialResponse, Response, ResponseError};
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::Violation;
 
@@ -126,7 +126,11 @@ pub(crate) enum Sample<'a> {
     /// A request was answered with another status than ok.
     Refusal(ErrorKind, &'a PushReply<'a>),
     /// An HTTP request was answered otherwise than expected.
-    HttpAnswer(ErrorKind, HttpDifference, HttpAnswer<'a>),
+    HttpResponse(ErrorKind, HttpDifference, HttpResponse<'a>),
     /// The answer to an HTTP request, which begins with these bytes, cannot be read.
     HttpViolation(ErrorKind, ResponseError, &'a [u8]),
+    /// Only this part of the answer to an HTTP request arrived.
+    HttpPart(ErrorKind, PartialResponse<'a>),
+    /// These bytes answer no HTTP request.
+    HttpUnasked(&'a [u8]),
 }

@@ -130,6 +130,11 @@ impl SummaryFold {
             latencies: Vec::new(),
             answers: counters.messages_answered,
             answers_doubtful: counters.answers_doubtful + counters.answers_out_of_step,
+            http_answers: counters.http_2xx
+                + counters.http_3xx
+                + counters.http_4xx
+                + counters.http_5xx,
+            http_unasked: last.errors.get("http_unasked"),
             arrivals_intended: arrivals.intended,
             arrivals_achieved: arrivals.achieved,
             turns_intended: counters.turns_intended,

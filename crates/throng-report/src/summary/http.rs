@@ -20,6 +20,9 @@ pub struct HttpSummary {
     pub waiting: u64,
     /// Requests sent a second time, because the server had closed the connection.
     pub retried: u64,
+    /// Requests that failed after a part of their answer had arrived: at their time-out, or at the
+    /// end of their connection.
+    pub incomplete: u64,
     /// Connections established for requests. The connects of the run include them.
     pub connects: u64,
     /// Connects for requests that failed. The failed connects of the run include them.
@@ -82,6 +85,7 @@ impl HttpSummary {
             failed: counters.http_failed,
             waiting: counters.http_waiting,
             retried: counters.http_retried,
+            incomplete: counters.http_incomplete,
             connects: counters.http_connects,
             connects_failed: counters.http_connects_failed,
             statuses: load.http_statuses.clone(),

@@ -175,3 +175,26 @@ error: `protocol: tcp` has no step `get`
   |     ^^^ it belongs to `protocol: http`
 ");
 }
+
+#[test]
+fn a_fragment_in_a_path() {
+    let shown = http(
+        "  - get: /a#b
+  - post: {path: \"/a?b=${user.id}#c\", body: x}
+  - get: /a%23b
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `path` must be a path such as /login
+ --> test.yaml:4:10
+  |
+4 |   - get: /a#b
+  |          ^^^^ a fragment is never sent: remove `#` and what follows it, or write %23 for the character
+
+error: `path` must be a path such as /login
+ --> test.yaml:5:18
+  |
+5 |   - post: {path: "/a?b=${user.id}#c", body: x}
+  |                  ^^^^^^^^^^^^^^^^^^^ a fragment is never sent: remove `#` and what follows it, or write %23 for the character
+"#);
+}
