@@ -38,7 +38,7 @@ pub use crate::user::{
     ConnectFailure, ErrorKind, IterationEnd, RESTART_PAUSE, User, UserEvent, UserSession, WebSocket,
 };
 pub use config::GeneratorConfig;
-pub use core_stats::{AddressTally, CoreStats, LimitTally};
+pub use core_stats::{AddressTally, CoreStats, CueTally, LimitTally};
 pub use error_log::ErrorLog;
 pub use incidents::Incidents;
 pub(crate) use incidents::{gap_of_all, outage_of_all};
@@ -118,6 +118,7 @@ impl Generator {
         stats.steps.resize_with(config.program.step_names().len(), Default::default);
         let limits = config.program.limits();
         stats.limits.resize(limits.len(), LimitTally::default());
+        stats.cues.resize(config.program.cues().len(), CueTally::default());
         let clock = |limit: &RateLimit| match limit.scope {
             LimitScope::All => RateClock::of_core(limit.per_second, core, cores, config.start_at),
             LimitScope::User => RateClock::new(limit.per_second, config.start_at),

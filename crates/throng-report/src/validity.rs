@@ -13,6 +13,7 @@
 //! | probes that were due, had subscribers, and were not sent | above 1 % | above 5 % |
 //! | probe deliveries that neither arrived nor were given up when the run ended | | any |
 //! | share of the generator's measured ceiling, in the busiest second | above 80 % | |
+//! | users waited at a barrier that never opened, or for a signal never given | any | |
 //! | no generator interval in the file | | always |
 //!
 //! A late generator sends late and reads late. Where the kernel reports when an answer arrived,
@@ -30,6 +31,9 @@
 //! the maximum. Then that number measures the generator more than the target. The p99.9 of a
 //! latency with fewer than [`TAIL_VALUES_MIN`] values rests on a few values or on one, as its
 //! maximum does: these count only if a threshold judges them.
+//!
+//! Users that waited for what never happened did not take the steps behind it: the load was not the
+//! one that the scenario describes, however fast the target answered.
 //!
 //! The ceiling is the rate that the generator reached just before the run against a peer that does
 //! nothing. Near the ceiling, a number may be the generator's own limit even if nothing was late: a
@@ -129,6 +133,8 @@ pub struct ValidityFacts {
     /// The share of its ceiling that the generator used in the busiest second; `None` if no ceiling
     /// was measured.
     pub ceiling_share: Option<f64>,
+    /// Barriers and signals for which users waited in vain, in a sentence each.
+    pub cues_unopened: Vec<String>,
 }
 
 /// A latency that the report shows.
@@ -180,6 +186,8 @@ impl Validity {
         for (n, one, many, text) in degraded.into_iter().filter(|(n, ..)| *n > 0) {
             found.push((Grade::Degraded, format!("{n} {} {text}", plural(n, one, many))));
         }
+        let in_vain = facts.cues_unopened.iter().cloned();
+        found.extend(in_vain.map(|reason| (Grade::Degraded, reason)));
         if facts.end_missing {
             let reason =
                 "the run file has no last line: the generator was killed or is still running";
@@ -469,6 +477,8 @@ mod tests {
         check(ValidityFacts { ports_exhausted: 1, ..sound() }, Grade::Degraded, "no free port");
         check(ValidityFacts { fds_exhausted: 1, ..sound() }, Grade::Degraded, "no free fd");
         check(ValidityFacts { end_missing: true, ..sound() }, Grade::Degraded, "killed");
+        let cues_unopened = vec!["the barrier `go` never opened".to_owned()];
+        check(ValidityFacts { cues_unopened, ..sound() }, Grade::Degraded, "barrier `go`");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use throng_report::ArrivalLatencies;
 use throng_report::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader, ScenarioSource};
-use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
+use throng_report::summary::{BroadcastSummary, CueSummary, MEMORY_CONNECTIONS_MIN};
 use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
     AddressConnects, AnswerGap, ClassCounters, EarlyClose, EndpointFacts, ErrorExchange,
@@ -119,6 +119,7 @@ fn every_field_of_an_interval_is_documented() {
         followed: FollowedAnswers { answers: 1, repeats: 0 },
         addresses: vec![AddressConnects { failed: any_tally(), ..AddressConnects::default() }],
         limits: vec![Default::default()],
+        cues: vec![Default::default()],
         error_times: [(ANY.to_owned(), ErrorTimes::default())].into(),
         process: Default::default(),
         cpu_us_per_core: vec![1],
@@ -223,7 +224,7 @@ fn every_field_of_the_summary_is_documented() {
         exchanges: vec![any_exchange()],
         arrivals: Default::default(),
         turns: Some(Default::default()),
-        cues: Some(Default::default()),
+        cues: Some(CueSummary { each: vec![Default::default()], ..Default::default() }),
         limits: vec![Default::default()],
         generator: Default::default(),
         machine: Default::default(),

@@ -184,7 +184,10 @@ impl TraceFormat<'_> {
             | Record::MissedTurns(_)
             | Record::TurnsDue(_)
             | Record::Late(_)
+            | Record::CueWaitBegun { .. }
             | Record::CueWaitEnded { .. }
+            | Record::CueWaitCut { .. }
+            | Record::CueOpened { .. }
             | Record::TurnGiven { .. }
             | Record::RestOver => Vec::new(),
         }

@@ -19,7 +19,9 @@ use super::{
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::validity::{Grade, ShownLatency, ValidityFacts};
-use crate::{Histogram, Interval, LatencySummary, LatencyTotal, RunEventKind, Threshold, Validity};
+use crate::{
+    CueWaits, Histogram, Interval, LatencySummary, LatencyTotal, RunEventKind, Threshold, Validity,
+};
 
 /// A summary under construction. The generator feeds it while it writes the run file; a reader
 /// while it reads one.
@@ -152,6 +154,11 @@ impl SummaryFold {
                 None => 0,
             },
             ceiling_share: self.ceiling_share(),
+            // While the run goes on, those that are awaited may still come.
+            cues_unopened: match end {
+                None if !end_missing => Vec::new(),
+                _ => last.cues.iter().filter_map(CueWaits::describe_unopened).collect(),
+            },
         };
         for (name, latency) in [
             ("connect", Some(connect.judged_us)),
@@ -191,7 +198,7 @@ impl SummaryFold {
             exchanges: self.exchanges.summary(errors, &last.connect_failed),
             arrivals,
             turns: self.turns(),
-            cues: CueSummary::of(counters),
+            cues: CueSummary::of(last),
             limits: last.limits.iter().map(LimitSummary::from).collect(),
             generator: self.generator(lag_us, lag_grade),
             machine: self.machine(),

@@ -258,7 +258,7 @@ impl Play {
                 }
                 if let UserAction::Count(count) = action {
                     count(counters);
-                } else if !matches!(action, UserAction::Trace(..)) {
+                } else if !is_in_counters(&action) {
                     let is_opened = matches!(
                         action,
                         UserAction::Record(
@@ -402,6 +402,11 @@ fn close_reason(name: &str) -> CloseReason {
     }
 }
 
+/// Reports whether the counters show an action, or none does.
+fn is_in_counters(action: &UserAction<'_>) -> bool {
+    matches!(action, UserAction::Trace(..) | UserAction::Record(_, Record::CueWaitBegun { .. }))
+}
+
 /// Describes an action in a few words.
 fn shown(action: &UserAction<'_>, now: Instant) -> String {
     let ms = |at: Instant| at.as_nanos() / 1_000_000;
@@ -458,7 +463,10 @@ fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::TurnsDue(count) => format!("turns due {count}"),
             Record::MissedTurns(missed) => format!("missed {}", missed.end - missed.first),
             Record::TurnGiven { turn, .. } => format!("turn {}", ms(*turn)),
-            Record::CueWaitEnded { from } => format!("waited {}", since(*from)),
+            Record::CueWaitBegun { .. } => String::new(),
+            Record::CueWaitEnded { from, .. } => format!("waited {}", since(*from)),
+            Record::CueWaitCut { from, .. } => format!("cut off after {}", since(*from)),
+            Record::CueOpened { .. } => "opens".to_owned(),
             Record::Late(due) => format!("late {}", since(*due)),
             Record::RestBegun => "rest".to_owned(),
             Record::RestOver => "rest over".to_owned(),
