@@ -455,6 +455,7 @@ fn events() -> Vec<RunEventKind> {
         RunEventKind::UserLimit { users_max: 0 },
         RunEventKind::PortsExhausted { source: text() },
         RunEventKind::GeneratorFdsExhausted { core: 0 },
+        RunEventKind::GeneratorWatchesExhausted { watches_max: Some(300) },
         RunEventKind::SelfConnected { ports: text() },
         RunEventKind::GeneratorBehind { lag_us_p99: 0 },
         RunEventKind::Steered { command: text() },
@@ -481,6 +482,7 @@ fn events() -> Vec<RunEventKind> {
             | RunEventKind::UserLimit { .. }
             | RunEventKind::PortsExhausted { .. }
             | RunEventKind::GeneratorFdsExhausted { .. }
+            | RunEventKind::GeneratorWatchesExhausted { .. }
             | RunEventKind::SelfConnected { .. }
             | RunEventKind::GeneratorBehind { .. }
             | RunEventKind::Steered { .. }

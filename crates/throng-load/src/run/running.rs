@@ -48,7 +48,8 @@ impl RunningLoad {
         let self_connect_possible = plan.self_connect_possible();
         let probe = plan.program.probe().cloned();
         let addresses = plan.targets.clone();
-        let shortages = Shortages::new(&plan.sources, &plan.targets, cores);
+        let shortages =
+            Shortages::new(&plan.sources, &plan.targets, cores, process::epoll_watches_max);
         let config = Arc::new(GeneratorConfig {
             cues: Cues::new(&cues).into(),
             program: plan.program,

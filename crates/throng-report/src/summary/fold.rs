@@ -142,6 +142,8 @@ impl SummaryFold {
             // the second.
             ports_exhausted: failed("EADDRNOTAVAIL", "EADDRINUSE").max(self.ports_exhausted),
             fds_exhausted: failed("EMFILE", "ENFILE").max(self.fds_exhausted),
+            watches_exhausted: last.connect_failed.get("ENOSPC"),
+            memory_exhausted: failed("ENOMEM", "ENOBUFS"),
             // While the run goes on, a probe that was just due is not missing yet.
             probes_intended: match end {
                 None if !end_missing => self.load.probes_due_before.min(self.load.probes_due()),
