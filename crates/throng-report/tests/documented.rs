@@ -239,6 +239,7 @@ fn every_field_of_the_summary_is_documented() {
         Judgement { threshold: String::new(), met: true, value: None, measured: String::new() };
     // The command line adds the judgements of the thresholds.
     json["thresholds"] = serde_json::json!([judgement]);
+    json["teardown"] = serde_json::json!({ "ok": true, "error": null });
     check("The summary", &json);
 }
 

@@ -79,6 +79,12 @@ impl TraceFormat<'_> {
             _ => {}
         }
         let origin = self.program.origin(pc);
+        let is_cue = ["barrier", "wait_for"].contains(&origin.kind);
+        if is_cue && matches!(self.program.op(pc), Op::Wait { .. }) {
+            let (number, kind, line) = (&origin.number, origin.kind, origin.line);
+            let text = "goes on at once: a user of a trial is alone";
+            return one(format!("step {number} {kind} (line {line}): {text}"));
+        }
         let what = match self.program.describe_op(pc, self.excerpt()).as_str() {
             "" => String::new(),
             what => format!(": {what}"),

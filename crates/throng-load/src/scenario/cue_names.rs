@@ -17,7 +17,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, node: &Node, does: CueUse) -> Option
         reader.error(node.span.clone(), format!("`{name}` cannot be {what}"), label);
         return None;
     }
-    if let Some(key) = reader.once {
+    if let Some(key) = reader.solo_key {
         let title = format!("`{key}` has one user, which no other one waits for");
         let label = "take this step out: barriers and signals are for the users of the load";
         reader.error(node.span.clone(), title, label);

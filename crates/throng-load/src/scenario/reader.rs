@@ -34,7 +34,7 @@ pub(crate) struct Reader<'s> {
     /// False if only a part of the scenario is read: a threshold may have the name of any step.
     pub(super) knows_steps: bool,
     /// Key of the list of steps that is read, if one user takes them once.
-    pub(super) once: Option<&'static str>,
+    pub(super) solo_key: Option<&'static str>,
     /// Kind of the step that is read, if such steps may have a name; and the name.
     named: Option<(&'static str, Option<String>)>,
     /// Names that variables may use here.
@@ -80,7 +80,7 @@ impl<'s> Reader<'s> {
             step_names: StepNames::default(),
             cues: CueUses::default(),
             knows_steps: true,
-            once: None,
+            solo_key: None,
             named: None,
             names: VariableNames::default(),
             #[cfg(test)]
