@@ -266,6 +266,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
         secrets: std::mem::take(&mut reader.names.secrets),
     };
     barrier_users::set(reader, &mut scenario);
+    limits::check_steps(reader, &scenario);
     Some(scenario)
 }
 

@@ -52,6 +52,11 @@ impl Run {
         if let Some(json) = &self.json {
             json.check()?;
         }
+        if self.no_record && !self.report.is_empty() {
+            let why = "--report is made from the run file, and --no-record writes none: leave one of \
+                       them out";
+            return Err(Failure::new(why));
+        }
         let reports = ReportPlace::files(&self.report, &self.record)?;
         self.trace.check()?;
         let observer = observer::ServerObserver::find(self, &plan.load.targets)?;

@@ -1,7 +1,7 @@
 //! The lines that show a user: its steps, what it sends and receives, and what becomes of it.
 
 use throng_base::Instant;
-use throng_base::units::brief_micros;
+use throng_base::units::{brief_micros, plural};
 use throng_engine::Deadline;
 
 use super::error_name::ErrorName;
@@ -111,7 +111,8 @@ impl TraceFormat<'_> {
     fn payload(&self, direction: char, payload: &Payload<'_>) -> Vec<String> {
         let text = match payload {
             Payload::Bytes(bytes) => {
-                format!("{} bytes: {}", bytes.len(), self.excerpt().bytes(bytes))
+                let (n, shown) = (bytes.len() as u64, self.excerpt().bytes(bytes));
+                format!("{n} {}: {shown}", plural(n, "byte", "bytes"))
             }
             Payload::Message(message) => self.message(*message),
             Payload::Head(head) => {
@@ -130,7 +131,8 @@ impl TraceFormat<'_> {
             IncomingMessage::Binary(_) => "binary",
         };
         let bytes = message.bytes();
-        format!("{kind}, {} bytes: {}", bytes.len(), self.excerpt().bytes(bytes))
+        let (n, shown) = (bytes.len() as u64, self.excerpt().bytes(bytes));
+        format!("{kind}, {n} {}: {shown}", plural(n, "byte", "bytes"))
     }
 
     fn record(&self, pc: u32, record: &Record<'_>, now: Instant) -> Vec<String> {

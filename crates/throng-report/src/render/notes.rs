@@ -110,8 +110,9 @@ fn unrequested_note(summary: &Summary) -> Option<String> {
             0 => "No answer could be confused with them.".to_owned(),
             n => format!("{} of the answers may be such messages.", count(n as f64)),
         };
+        let messages = plural(unasked, "message", "messages");
         let unasked = count(unasked as f64);
-        format!("{unasked} messages arrived that no `expect` waited for. {of_others}")
+        format!("{unasked} {messages} arrived that no `expect` waited for. {of_others}")
     })
 }
 

@@ -1,5 +1,7 @@
 //! The second line of a report: the grade of the run, and its best numbers.
 
+use throng_base::units::plural;
+
 use super::{count, micros, rate};
 use crate::summary::{BroadcastSummary, Summary};
 use crate::threshold::Judgement;
@@ -58,7 +60,7 @@ pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
     parts.push(if errors == 0 {
         "no errors".to_owned()
     } else {
-        format!("{} errors", count(errors as f64))
+        format!("{} {}", count(errors as f64), plural(errors, "error", "errors"))
     });
     let missed = judgements.iter().filter(|judgement| !judgement.met).count();
     let so_far = if summary.run.incomplete.is_some() { " so far" } else { "" };
