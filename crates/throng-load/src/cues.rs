@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use throng_base::Instant;
 
 use crate::program::{Cue, CueKind};
-pub use waiters::OpenedGroup;
+pub use waiters::GroupOpening;
 pub(crate) use waiters::{CueAnswer, CueWaiters, ReadyUser};
 
 /// The cues of a run, for all its cores.

@@ -30,8 +30,8 @@ impl<'a> Excerpt<'a> {
         self.between("`", bytes)
     }
 
-    /// Formats at most `bytes_max` bytes from byte `at` on. A secret that reaches into them is masked
-    /// as a whole.
+    /// Formats at most `bytes_max` bytes from byte `at` on. A secret that reaches into them is
+    /// masked as a whole.
     pub(crate) fn piece(&self, bytes: &[u8], at: usize, bytes_max: usize) -> String {
         let begin = mask::begin_of_secret(bytes, at.min(bytes.len()), self.secrets);
         let rest = &bytes[begin..];

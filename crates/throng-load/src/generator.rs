@@ -46,7 +46,7 @@ pub use probe_tally::ProbeTally;
 pub use probes::ProbeMessage;
 pub use tracer::{TraceLine, TraceOptions, UserFate};
 
-use crate::cues::{CueWaiters, OpenedGroup};
+use crate::cues::{CueWaiters, GroupOpening};
 use crate::program::{LimitScope, RateLimit};
 use crate::scenario::Model;
 use crate::schedule::RateClock;
@@ -81,7 +81,7 @@ pub enum GeneratorMessage {
     /// A message about probes from another core.
     Probe(ProbeMessage),
     /// Groups of waiting users that a user of another core has let go.
-    CuesOpened(Arc<[OpenedGroup]>),
+    CuesOpened(Arc<[GroupOpening]>),
 }
 
 /// Driver of a generator's core.

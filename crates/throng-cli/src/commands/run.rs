@@ -53,8 +53,8 @@ impl Run {
             json.check()?;
         }
         if self.no_record && !self.report.is_empty() {
-            let why = "--report is made from the run file, and --no-record writes none: leave one of \
-                       them out";
+            let why = "--report is made from the run file, and --no-record writes none: leave \
+                       one of them out";
             return Err(Failure::new(why));
         }
         let reports = ReportPlace::files(&self.report, &self.record)?;

@@ -16,14 +16,14 @@ pub(crate) struct CueWaiters {
     /// Number of the last ticket.
     last_ticket: u32,
     /// Groups that users of this core have let go, of which the other cores must hear.
-    opened: Vec<OpenedGroup>,
+    opened: Vec<GroupOpening>,
     /// Users that may go on.
     ready: VecDeque<ReadyUser>,
 }
 
 /// A group of users that goes on together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenedGroup {
+pub struct GroupOpening {
     cue: u16,
     group: u32,
     /// Moment at which its last user came, or the cue was raised.
@@ -79,7 +79,7 @@ impl CueWaiters {
         let (group, waiting) = match self.shared.arrive(cue) {
             Arrived::Raised(at) => return CueAnswer::Passes(at),
             Arrived::Completes { group } => {
-                self.open_for_all(OpenedGroup { cue, group, at: now });
+                self.open_for_all(GroupOpening { cue, group, at: now });
                 return CueAnswer::Opens;
             }
             Arrived::Waits { group, waiting } => (group, waiting),
@@ -94,7 +94,7 @@ impl CueWaiters {
     pub(crate) fn raise(&mut self, cue: u16, now: Instant) -> bool {
         let is_first = self.shared.raise(cue, now);
         if is_first {
-            self.open_for_all(OpenedGroup { cue, group: 0, at: now });
+            self.open_for_all(GroupOpening { cue, group: 0, at: now });
         }
         is_first
     }
@@ -114,8 +114,8 @@ impl CueWaiters {
     }
 
     /// Lets the users of this core go on that wait in a group.
-    pub(crate) fn open(&mut self, opened: OpenedGroup) {
-        let OpenedGroup { cue, group, at } = opened;
+    pub(crate) fn open(&mut self, opened: GroupOpening) {
+        let GroupOpening { cue, group, at } = opened;
         let queue = &mut self.queues[usize::from(cue)];
         for Waiter { ticket, index, .. } in queue.take(group) {
             self.ready.push_back(ReadyUser { index, ticket, at });
@@ -129,7 +129,7 @@ impl CueWaiters {
     }
 
     /// Returns the groups that the other cores must let go, if there are any.
-    pub(crate) fn take_opened(&mut self) -> Option<Arc<[OpenedGroup]>> {
+    pub(crate) fn take_opened(&mut self) -> Option<Arc<[GroupOpening]>> {
         (!self.opened.is_empty()).then(|| std::mem::take(&mut self.opened).into())
     }
 
@@ -143,7 +143,7 @@ impl CueWaiters {
         Some(next)
     }
 
-    fn open_for_all(&mut self, opened: OpenedGroup) {
+    fn open_for_all(&mut self, opened: GroupOpening) {
         self.open(opened);
         self.opened.push(opened);
     }

@@ -79,6 +79,9 @@ impl LoadPlan {
     }
 }
 
+/// Values that a user has stored, and how its steps ended.
+type StepsEnd = (Vec<Vec<u8>>, Result<(), SetupError>);
+
 /// Takes one user through these steps. Returns the values that it has stored, and how it ended.
 fn take_steps(
     key: &'static str,
@@ -86,7 +89,7 @@ fn take_steps(
     steps: &[Step],
     options: &LoadOptions,
     watch: SetupWatch<'_>,
-) -> Result<(Vec<Vec<u8>>, Result<(), SetupError>), LoadError> {
+) -> Result<StepsEnd, LoadError> {
     // What is random in them differs from run to run: what one run has left does not disturb the
     // next.
     let options = &LoadOptions { seed: Some(fresh_seed()), ..options.clone() };

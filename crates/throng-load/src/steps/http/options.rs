@@ -133,8 +133,7 @@ fn read_expected(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<HttpExp
 fn read_field(reader: &mut Reader<'_>, slot: u16, node: &Node) -> Option<Option<FieldCapture>> {
     let Kind::Map(entries) = &node.kind else { return None };
     let keys = || entries.iter().filter_map(|(key, _)| key.scalar());
-    let is_meant =
-        |key: &str| nearest(key, ["header", "json", "regex"].into_iter()) == Some("header");
+    let is_meant = |key: &str| nearest(key, ["header", "json", "regex"]) == Some("header");
     let is_of_body = keys().any(|key| key == "json");
     if !keys().any(|key| key == "header" || is_meant(key) && !is_of_body) {
         return None;

@@ -27,7 +27,8 @@ fn the_last_user_to_come_does_not_wait() {
             ("0 another-comes", ""),
             (
                 "0 begin; 5 opened",
-                "connected 5, no deadline, opens, no deadline, sent a, connected +1, messages_sent +1",
+                "connected 5, no deadline, opens, no deadline, sent a, connected +1, \
+                 messages_sent +1",
             ),
         ],
     );

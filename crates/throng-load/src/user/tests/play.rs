@@ -14,7 +14,7 @@ use throng_proto::websocket::{
 use throng_proto::{Input as Bytes, Session};
 use throng_report::LoadCounters;
 
-use crate::cues::{CueWaiters, Cues, OpenedGroup, ReadyUser};
+use crate::cues::{CueWaiters, Cues, GroupOpening, ReadyUser};
 use crate::generator::trace_format::{TraceFormat, TraceState};
 use crate::program::{IncomingMessage, Program, RateLimit};
 use crate::scenario::Scenario;
@@ -35,7 +35,7 @@ pub(super) struct Play {
     waiters: CueWaiters,
     clocks: Vec<RateClock>,
     /// Groups that a user of another core has let go.
-    opened: Option<Arc<[OpenedGroup]>>,
+    opened: Option<Arc<[GroupOpening]>>,
     socket: SocketStatus,
     counters: LoadCounters,
     is_scheduled: bool,
