@@ -106,7 +106,9 @@ fn connections_at_most(summary: &Summary) -> Option<String> {
         _ if (most as f64) < in_a_second / 2.0 => None,
         0 => None,
         _ => {
-            Some(format!("{} connections open at the end of a second at most", count(most as f64)))
+            let connections = plural(most, "connection", "connections");
+            let most = count(most as f64);
+            Some(format!("{most} {connections} open at the end of a second at most"))
         }
     }
 }
