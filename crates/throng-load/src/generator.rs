@@ -39,7 +39,7 @@ pub use crate::user::{
     ConnectFailure, ErrorKind, IterationEnd, RESTART_PAUSE, User, UserEvent, UserSession, WebSocket,
 };
 pub use config::GeneratorConfig;
-pub use core_stats::{AddressTally, CoreStats, LimitTally};
+pub use core_stats::{AddressTally, CoreStats, CueTally, LimitTally};
 pub use error_log::ErrorLog;
 pub use incidents::Incidents;
 pub(crate) use incidents::{gap_of_all, outage_of_all};
@@ -48,7 +48,7 @@ pub use probes::ProbeMessage;
 pub use status_counts::{StatusCount, StatusCounts};
 pub use tracer::{TraceLine, TraceOptions, UserFate};
 
-use crate::cues::{CueWaiters, OpenedGroup};
+use crate::cues::{CueWaiters, GroupOpening};
 use crate::program::{LimitScope, RateLimit};
 use crate::scenario::Model;
 use crate::schedule::RateClock;
@@ -83,7 +83,7 @@ pub enum GeneratorMessage {
     /// A message about probes from another core.
     Probe(ProbeMessage),
     /// Groups of waiting users that a user of another core has let go.
-    CuesOpened(Arc<[OpenedGroup]>),
+    CuesOpened(Arc<[GroupOpening]>),
 }
 
 /// Driver of a generator's core.
@@ -120,6 +120,7 @@ impl Generator {
         stats.steps.resize_with(config.program.step_names().len(), Default::default);
         let limits = config.program.limits();
         stats.limits.resize(limits.len(), LimitTally::default());
+        stats.cues.resize(config.program.cues().len(), CueTally::default());
         let clock = |limit: &RateLimit| match limit.scope {
             LimitScope::All => RateClock::of_core(limit.per_second, core, cores, config.start_at),
             LimitScope::User => RateClock::new(limit.per_second, config.start_at),

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrival::better_clock;
 use crate::{
-    AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose,
-    ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LimitUse, LoadCounters,
-    MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
+    AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, CueWaits,
+    EarlyClose, ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LimitUse,
+    LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
     ServerSnapshot, StepInterval, Tally, UnansweredWaits,
 };
 
@@ -165,6 +165,9 @@ pub struct LoadInterval {
     /// The scenario's own limits, if it has any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitUse>,
+    /// The scenario's barriers and signals, if it has any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cues: Vec<CueWaits>,
     /// The first and the last error of each kind in the interval, failed connects included.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub error_times: BTreeMap<String, ErrorTimes>,
@@ -238,6 +241,7 @@ impl LoadInterval {
             followed: self.followed,
             addresses: self.addresses.clone(),
             limits: self.limits.clone(),
+            cues: self.cues.clone(),
             process: self.process.clone(),
             cpu_us_per_core: self.cpu_us_per_core.clone(),
             classes: self.classes.clone(),

@@ -74,6 +74,8 @@ pub struct CoreStats {
     pub addresses: Vec<AddressTally>,
     /// The scenario's own limits, in the order of the program's; without the names.
     pub limits: Vec<LimitTally>,
+    /// The scenario's barriers and signals, in the order of the program's; without the names.
+    pub cues: Vec<CueTally>,
     /// Gauge: users that rest after an error.
     pub(super) resting: u64,
 }
@@ -106,6 +108,50 @@ impl LimitTally {
             self.held += 1;
             self.held_us += turn.micros_since(now);
         }
+    }
+}
+
+/// What one core counts of one barrier or signal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CueTally {
+    /// Times that a user of the core opened it.
+    pub opened: u64,
+    /// Waits that began.
+    pub waits: u64,
+    /// Gauge: users that wait. Those that still wait when the run ends are counted from then on.
+    pub waiting: u64,
+    /// The most users that waited at a barrier at once, on all cores, when one of this core came.
+    pub waiting_most: u64,
+    /// The longest wait that has ended or was cut off, in microseconds.
+    pub wait_us_most: u64,
+}
+
+impl CueTally {
+    /// Adds the tally of another core.
+    pub fn add(&mut self, other: &Self) {
+        self.opened += other.opened;
+        self.waits += other.waits;
+        self.waiting += other.waiting;
+        self.waiting_most = self.waiting_most.max(other.waiting_most);
+        self.wait_us_most = self.wait_us_most.max(other.wait_us_most);
+    }
+
+    /// Begins a wait. So many users wait at the barrier now; 0 for a signal.
+    pub(super) fn begin(&mut self, waiting: u32) {
+        self.waits += 1;
+        self.waiting += 1;
+        self.waiting_most = self.waiting_most.max(waiting.into());
+    }
+
+    /// Ends a wait that took so long.
+    pub(super) fn end(&mut self, waited_us: u64) {
+        self.waiting -= 1;
+        self.cut(waited_us);
+    }
+
+    /// Notes a wait of which the end of the run cut off what was left.
+    pub(super) fn cut(&mut self, waited_us: u64) {
+        self.wait_us_most = self.wait_us_most.max(waited_us);
     }
 }
 
@@ -147,6 +193,7 @@ impl CoreStats {
         self.followed = other.followed;
         self.addresses.clone_from(&other.addresses);
         self.limits.clone_from(&other.limits);
+        self.cues.clone_from(&other.cues);
     }
 
     /// Clears the measurements and frees their memory. Counters stay.
@@ -258,6 +305,11 @@ impl CoreStats {
         timing.record(from, &mut self.http, &mut self.arrival.http);
         self.arrival.by_own_clock += timing.by_own_clock();
         self.counters.http_ok += 1;
+    }
+
+    /// Returns the tally of a barrier or signal.
+    pub(super) fn cue(&mut self, cue: u16) -> &mut CueTally {
+        &mut self.cues[usize::from(cue)]
     }
 
     /// Returns the steps of a name.

@@ -108,6 +108,7 @@ impl ErrorSamples {
                 format!("others, the first of {count} in this step of all users: {first}")
             }
             (0, _) => "nothing".to_owned(),
+            (1, _) => "the first byte of it".to_owned(),
             (bytes, _) => format!("the first {bytes} bytes of it"),
         }
     }

@@ -110,10 +110,14 @@ impl Recorder<'_> {
             Record::MissedTurns(missed) => self.missed_turns(&missed),
             Record::Late(due) => stats.lag.record_us(now.micros_since(due)),
             Record::TurnGiven { limit, turn } => stats.limits[usize::from(limit)].count(turn, now),
-            Record::CueWaitEnded { from } => {
+            Record::CueWaitBegun { cue, waiting } => stats.cue(cue).begin(waiting),
+            Record::CueWaitEnded { cue, from } => {
                 counters.cue_waiting -= 1;
                 counters.cue_waits_us += now.micros_since(from);
+                stats.cue(cue).end(now.micros_since(from));
             }
+            Record::CueWaitCut { cue, from } => stats.cue(cue).cut(now.micros_since(from)),
+            Record::CueOpened { cue } => stats.cue(cue).opened += 1,
             Record::RestBegun => stats.resting += 1,
             Record::RestOver => stats.resting -= 1,
         }

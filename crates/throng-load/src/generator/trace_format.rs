@@ -1,7 +1,7 @@
 //! The lines that show a user: its steps, what it sends and receives, and what becomes of it.
 
 use throng_base::Instant;
-use throng_base::units::brief_micros;
+use throng_base::units::{brief_micros, plural};
 use throng_engine::Deadline;
 
 use super::error_name::ErrorName;
@@ -81,6 +81,12 @@ impl TraceFormat<'_> {
             _ => {}
         }
         let origin = self.program.origin(pc);
+        let is_cue = ["barrier", "wait_for"].contains(&origin.kind);
+        if is_cue && matches!(self.program.op(pc), Op::Wait { .. }) {
+            let (number, kind, line) = (&origin.number, origin.kind, origin.line);
+            let text = "goes on at once: a user of a trial is alone";
+            return one(format!("step {number} {kind} (line {line}): {text}"));
+        }
         let what = match self.program.describe_op(pc, self.excerpt()).as_str() {
             "" => String::new(),
             what => format!(": {what}"),
@@ -111,7 +117,8 @@ impl TraceFormat<'_> {
     fn payload(&self, direction: char, payload: &Payload<'_>) -> Vec<String> {
         let text = match payload {
             Payload::Bytes(bytes) => {
-                format!("{} bytes: {}", bytes.len(), self.excerpt().bytes(bytes))
+                let (n, shown) = (bytes.len() as u64, self.excerpt().bytes(bytes));
+                format!("{n} {}: {shown}", plural(n, "byte", "bytes"))
             }
             Payload::Body(bytes, length) if bytes.len() as u64 == *length => {
                 format!("{length} bytes: {}", self.excerpt().bytes(bytes))
@@ -137,7 +144,8 @@ impl TraceFormat<'_> {
             IncomingMessage::Binary(_) => "binary",
         };
         let bytes = message.bytes();
-        format!("{kind}, {} bytes: {}", bytes.len(), self.excerpt().bytes(bytes))
+        let (n, shown) = (bytes.len() as u64, self.excerpt().bytes(bytes));
+        format!("{kind}, {n} {}: {shown}", plural(n, "byte", "bytes"))
     }
 
     fn record(&self, pc: u32, record: &Record<'_>, now: Instant) -> Vec<String> {
@@ -197,7 +205,10 @@ impl TraceFormat<'_> {
             | Record::MissedTurns(_)
             | Record::TurnsDue(_)
             | Record::Late(_)
+            | Record::CueWaitBegun { .. }
             | Record::CueWaitEnded { .. }
+            | Record::CueWaitCut { .. }
+            | Record::CueOpened { .. }
             | Record::TurnGiven { .. }
             | Record::RestOver => Vec::new(),
         }

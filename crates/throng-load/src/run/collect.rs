@@ -10,13 +10,16 @@ use throng_base::Instant;
 use throng_driver::CoreId;
 use throng_report::http_status::unexpected_status;
 use throng_report::{
-    AddressConnects, LimitUse, LoadCounters, LoadInterval, Merge, RunEventKind, StepInterval, Tally,
+    AddressConnects, CueWaits, LimitUse, LoadCounters, LoadInterval, Merge, RunEventKind,
+    StepInterval, Tally,
 };
 
 use super::first_errors::FirstErrors;
 use super::probes::Probes;
-use crate::generator::{AddressTally, CoreStats, ErrorKind, Incidents, gap_of_all, outage_of_all};
-use crate::program::{Probe, RateLimit};
+use crate::generator::{
+    AddressTally, CoreStats, CueTally, ErrorKind, Incidents, gap_of_all, outage_of_all,
+};
+use crate::program::{Cue, CueKind, Probe, RateLimit};
 use crate::user::close_code_name;
 
 /// Adds up the stats of all cores.
@@ -32,6 +35,8 @@ pub struct Collector {
     addresses: Vec<SocketAddr>,
     /// The scenario's own limits, without their counters.
     limits: Vec<LimitUse>,
+    /// The scenario's barriers and signals, without their counters.
+    cues: Vec<CueWaits>,
     probes: Probes,
     first_errors: FirstErrors,
     /// Incidents of the cores that have answered since the last interval.
@@ -78,6 +83,7 @@ impl Collector {
             steps: Vec::new(),
             addresses,
             limits: Vec::new(),
+            cues: Vec::new(),
             probes: Probes::new(probe),
             first_errors: FirstErrors::default(),
             incidents: Vec::new(),
@@ -102,6 +108,22 @@ impl Collector {
             ..LimitUse::default()
         };
         self.limits = limits.iter().map(unused).collect();
+        self
+    }
+
+    /// Sets the barriers and signals of the scenario, in the order of their indexes.
+    #[must_use]
+    pub fn with_cues(mut self, cues: &[Cue]) -> Self {
+        let unused = |cue: &Cue| CueWaits {
+            name: cue.name.clone(),
+            line: cue.line.into(),
+            users: match cue.kind {
+                CueKind::Barrier { users } => Some(users.into()),
+                CueKind::Signal => None,
+            },
+            ..CueWaits::default()
+        };
+        self.cues = cues.iter().map(unused).collect();
         self
     }
 
@@ -213,6 +235,7 @@ impl Collector {
         }
         self.count_steps(&mut interval);
         self.count_limits(&mut interval);
+        self.count_cues(&mut interval);
         self.probes.report(&mut interval);
         interval.answer_gap = gap_of_all(&self.incidents, Instant::ZERO);
         interval.outage = outage_of_all(&self.incidents, Instant::ZERO);
@@ -231,6 +254,20 @@ impl Collector {
                 sum.held += tally.held;
                 sum.held_us += tally.held_us;
             }
+        }
+    }
+
+    /// Sets the scenario's barriers and signals and their counters.
+    fn count_cues(&self, interval: &mut LoadInterval) {
+        interval.cues.clone_from(&self.cues);
+        for (at, sum) in interval.cues.iter_mut().enumerate() {
+            let mut tally = CueTally::default();
+            self.views
+                .iter()
+                .filter_map(|view| view.last.cues.get(at))
+                .for_each(|one| tally.add(one));
+            let CueTally { opened, waits, waiting, waiting_most, wait_us_most } = tally;
+            *sum = CueWaits { opened, waits, waiting, waiting_most, wait_us_most, ..sum.clone() };
         }
     }
 

@@ -9,7 +9,7 @@
 //! | any | any | a connect that failed | another source port, or a failed connect |
 //! | a connect, an upgrade | any | any other | a failed connect |
 //! | any | any | a panic | an internal error |
-//! | any | condemned | any | the error, which is counted |
+//! | any | faulty | any | the error, which is counted |
 //! | the answer to an HTTP request | HTTP | any | sent again where it may be, or lost |
 //! | any other | HTTP | any | the program goes on |
 //! | the close of its program | any | requested, or the server's FIN | the program goes on |
@@ -73,7 +73,7 @@ impl Ending {
                 _ => ConnectFailure::Closed,
             }),
             (_, _, CloseReason::Panicked) => Self::Lost(ErrorKind::Internal),
-            (_, Link::Condemned, _) => Self::Counted,
+            (_, Link::Faulty, _) => Self::Counted,
             (UserWait::Response { .. }, _, CloseReason::Finished | CloseReason::Requested) => {
                 Self::Lost(ErrorKind::HttpClosed)
             }

@@ -112,9 +112,10 @@ pub(crate) enum Progress {
 /// returns.
 pub(crate) fn handle(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
     let wait = cues::present(cx);
+    let is_cut = matches!(input, Input::Stop);
     let progress = handle_input(cx, input);
     if let Some(wait) = wait {
-        cues::settle(cx, wait);
+        cues::settle(cx, wait, is_cut);
     }
     progress
 }

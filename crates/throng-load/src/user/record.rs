@@ -73,8 +73,14 @@ pub(crate) enum Record<'a> {
     Late(Instant),
     /// A limit gives the user this turn.
     TurnGiven { limit: u16, turn: Instant },
+    /// A wait for other users begins. So many wait at the barrier now; 0 for a signal.
+    CueWaitBegun { cue: u16, waiting: u32 },
     /// A wait for other users since `from` has ended.
-    CueWaitEnded { from: Instant },
+    CueWaitEnded { cue: u16, from: Instant },
+    /// The end of the run has cut off a wait for other users since `from`.
+    CueWaitCut { cue: u16, from: Instant },
+    /// The user has opened a barrier, or given a signal for the first time.
+    CueOpened { cue: u16 },
     /// The user begins to rest after an error.
     RestBegun,
     /// It rests no more.

@@ -14,7 +14,7 @@ use throng_proto::websocket::{
 use throng_proto::{Input as Bytes, Session};
 use throng_report::LoadCounters;
 
-use crate::cues::{CueWaiters, Cues, OpenedGroup, ReadyUser};
+use crate::cues::{CueWaiters, Cues, GroupOpening, ReadyUser};
 use crate::generator::trace_format::{TraceFormat, TraceState};
 use crate::program::{IncomingMessage, Program, RateLimit};
 use crate::scenario::Scenario;
@@ -35,7 +35,7 @@ pub(super) struct Play {
     waiters: CueWaiters,
     clocks: Vec<RateClock>,
     /// Groups that a user of another core has let go.
-    opened: Option<Arc<[OpenedGroup]>>,
+    opened: Option<Arc<[GroupOpening]>>,
     socket: SocketStatus,
     counters: LoadCounters,
     is_scheduled: bool,
@@ -272,7 +272,7 @@ impl Play {
                 }
                 if let UserAction::Count(count) = action {
                     count(counters);
-                } else if !matches!(action, UserAction::Trace(..)) {
+                } else if !is_in_counters(&action) {
                     let is_opened = matches!(
                         action,
                         UserAction::Record(
@@ -416,6 +416,11 @@ fn close_reason(name: &str) -> CloseReason {
     }
 }
 
+/// Reports whether the counters show an action, or none does.
+fn is_in_counters(action: &UserAction<'_>) -> bool {
+    matches!(action, UserAction::Trace(..) | UserAction::Record(_, Record::CueWaitBegun { .. }))
+}
+
 /// Describes an action in a few words.
 fn shown(action: &UserAction<'_>, now: Instant) -> String {
     let ms = |at: Instant| at.as_nanos() / 1_000_000;
@@ -472,7 +477,10 @@ fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::TurnsDue(count) => format!("turns due {count}"),
             Record::MissedTurns(missed) => format!("missed {}", missed.end - missed.first),
             Record::TurnGiven { turn, .. } => format!("turn {}", ms(*turn)),
-            Record::CueWaitEnded { from } => format!("waited {}", since(*from)),
+            Record::CueWaitBegun { .. } => String::new(),
+            Record::CueWaitEnded { from, .. } => format!("waited {}", since(*from)),
+            Record::CueWaitCut { from, .. } => format!("cut off after {}", since(*from)),
+            Record::CueOpened { .. } => "opens".to_owned(),
             Record::Late(due) => format!("late {}", since(*due)),
             Record::RestBegun => "rest".to_owned(),
             Record::RestOver => "rest over".to_owned(),
