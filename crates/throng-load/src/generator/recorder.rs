@@ -168,8 +168,8 @@ impl Recorder<'_> {
 
     /// Keeps an error whose data is known, if it is the first of its kind.
     fn sample(&mut self, sample: &Sample<'_>) {
-        if let Sample::HttpAnswer(ErrorKind::HttpStatus, _, answer) = sample {
-            let status = answer.response.status;
+        if let Sample::HttpResponse(ErrorKind::HttpStatus, _, response) = sample {
+            let status = response.head.status;
             self.stats.statuses.count_unexpected(status);
             self.stats.error_log.note(ErrorName::HttpStatus(status), self.now);
         }
@@ -182,8 +182,8 @@ impl Recorder<'_> {
                 ErrorName::Connect(ConnectFailure::Http(answer.status))
             }
             Sample::BadMessage(_) => ErrorName::Kind(ErrorKind::BadMessage),
-            Sample::HttpAnswer(ErrorKind::HttpStatus, _, answer) => {
-                ErrorName::HttpStatus(answer.response.status)
+            Sample::HttpResponse(ErrorKind::HttpStatus, _, response) => {
+                ErrorName::HttpStatus(response.head.status)
             }
             Sample::Refusal(kind, _)
             | Sample::HttpResponse(kind, ..)
