@@ -23,8 +23,8 @@ pub(crate) use latency_table::{latencies, steps};
 pub(crate) use markdown::escaped;
 pub(crate) use outcome::outcome;
 pub use progress::{broadcast_progress, paused, progress_line};
-pub(crate) use report::{by_name, costs, probes};
-pub use report::{findings, render_text};
+pub(crate) use report::{by_name, costs, probes, statuses};
+pub use report::{findings, render_text, statuses_text};
 pub use search_text::{search_markdown, search_sentence, search_text, show_value};
 pub use table::{Align, Table};
 pub use throng_base::units::{

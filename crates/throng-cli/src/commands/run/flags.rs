@@ -42,7 +42,7 @@ pub(crate) struct Run {
     /// .csv, .md, .markdown, .xml or .txt; repeatable [default FILE: the run file's name with
     /// .html]
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "",
-        value_parser = ReportPlace::parse, conflicts_with = "no_record")]
+        value_parser = ReportPlace::parse)]
     pub(super) report: Vec<ReportPlace>,
     #[command(flatten)]
     pub(super) ui: UiFlags,
