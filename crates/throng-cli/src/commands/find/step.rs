@@ -74,7 +74,8 @@ impl FindStep<'_> {
     /// Returns the result of a value that the machine cannot hold. The first run shows every other
     /// reason, so that ends the search.
     fn cannot_run(&self, code: Option<i32>, errors: &str) -> Result<StepEnd, Failure> {
-        let first = errors.lines().next().unwrap_or("it said nothing").to_owned();
+        let first = errors.lines().next().unwrap_or("it said nothing");
+        let first = first.trim_start_matches("error: ").to_owned();
         if code != Some(2) || !errors.contains(PREFLIGHT) {
             return Err(Failure::new(format!("`throng run` failed: {errors}")));
         }
