@@ -43,7 +43,7 @@ pub(crate) use data::{is_name, is_reserved};
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use escape::Escape;
 pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
-pub use load::{Curve, Model, Phase, Spacing};
+pub use load::{Curve, LoadPeak, Model, Phase, Spacing, peak_arrivals, peak_users};
 pub(crate) use load::{outline, phase_name, read_curve};
 pub use on_error::OnError;
 pub use params::{Params, read_params, with_params};
@@ -123,8 +123,18 @@ impl Scenario {
     /// Parses the YAML text `source`. Diagnostics refer to it as `name`, its path; the paths of its
     /// data files count from the folder of `name`.
     pub fn parse(source: &str, name: &str) -> Result<Self, Diagnostics> {
+        Self::parse_with_peak(source, name, None)
+    }
+
+    /// Parses the YAML text `source` as [`parse`](Self::parse) does, and gives its load another
+    /// peak.
+    pub fn parse_with_peak(
+        source: &str,
+        name: &str,
+        peak: Option<LoadPeak>,
+    ) -> Result<Self, Diagnostics> {
         let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-        parse_with(source, name, |reader, root| read(reader, root, folder))
+        parse_with(source, name, |reader, root| read(reader, root, folder, peak))
     }
 
     /// Reports whether `teardown` can follow a `setup` that has failed: all values that it uses are
@@ -175,7 +185,12 @@ fn parse_with<T>(
     }
 }
 
-fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario> {
+fn read(
+    reader: &mut Reader<'_>,
+    root: &Node,
+    folder: &Path,
+    peak: Option<LoadPeak>,
+) -> Option<Scenario> {
     if matches!(root.kind, Kind::Nothing) {
         reader.error(0..0, "the scenario is empty", "`target`, `load` and `user` belong here");
         return None;
@@ -189,7 +204,13 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
     let load =
         reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
-    let load = load.and_then(|node| load::read(reader, node, folder));
+    let load = load.and_then(|node| {
+        let mut phases = load::read(reader, node, folder)?;
+        if let Some(peak) = peak {
+            load::set_peak(reader, node, &mut phases, peak);
+        }
+        Some(phases)
+    });
     let limits = fields.get("limits").map_or(Some(Vec::new()), |node| limits::read(reader, node));
     let setup = match fields.get("setup") {
         None => Some(None),

@@ -48,6 +48,7 @@ mod percentile;
 pub mod probe;
 pub mod render;
 pub mod runfile;
+pub mod search;
 mod series;
 pub mod snapshot;
 mod step_interval;

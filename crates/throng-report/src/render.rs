@@ -12,6 +12,7 @@ mod notes;
 mod outcome;
 mod progress;
 mod report;
+mod search_text;
 mod table;
 mod wrap;
 
@@ -24,6 +25,7 @@ pub(crate) use outcome::outcome;
 pub use progress::{broadcast_progress, paused, progress_line};
 pub(crate) use report::{by_name, costs, probes, statuses};
 pub use report::{findings, render_text, statuses_text};
+pub use search_text::{search_markdown, search_sentence, search_text, show_value};
 pub use table::{Align, Table};
 pub use throng_base::units::{
     brief_bytes as bytes, brief_count as count, brief_micros as micros, brief_rate as rate,

@@ -89,8 +89,8 @@ fn every_counter_of_a_table_has_a_family_of_its_own() {
         ProbeCounters::default().fields().count(),
         ClassCounters::default().fields().count(),
     ];
-    // Phase, pause, cores, silent cores; three tallies; three histograms. `throng_load_cores` begins
-    // with no prefix from above.
+    // Phase, pause, cores, silent cores; three tallies; three histograms. `throng_load_cores`
+    // begins with no prefix from above.
     assert_eq!(count("throng_load_"), fields.iter().sum::<usize>() + 10);
 }
 

@@ -44,6 +44,9 @@ use plan::RunPlan;
 impl Run {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let mut plan = RunPlan::new(self)?;
+        if let Some(report) = &plan.fidelity {
+            output::say_beside(self.json == Some(JsonOut::Stdout), report.to_string());
+        }
         if self.dry_run {
             output::say(text::plan(&plan));
             let can_run = plan.preflight.fits() || self.force;

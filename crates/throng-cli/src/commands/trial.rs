@@ -12,13 +12,14 @@ use throng_load::run::{
 use throng_load::scenario::{Scenario, Target};
 
 use crate::interrupt::{By, Interrupt};
+use crate::scenario_file::ScenarioFile;
 use crate::{Exit, Failure, output, permission, quantity};
 
 /// Take one user once through a scenario's steps, and show every message
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Try {
-    /// The scenario file
+    /// The scenario file, or a file of another load generator
     #[arg(value_name = "SCENARIO.yaml")]
     scenario: PathBuf,
     /// Address to connect to instead of the scenario's target
@@ -64,11 +65,11 @@ enum TrialEnd {
 
 impl Try {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
-        let path = &self.scenario;
-        let source = std::fs::read_to_string(path)
-            .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
-        let mut scenario = Scenario::parse(&source, &path.display().to_string())
-            .map_err(|error| Failure::rendered(error.render(output::stderr_has_colors())))?;
+        let file = ScenarioFile::read(&self.scenario, self.target.as_ref())?;
+        let mut scenario = file.scenario()?;
+        if let Some(report) = &file.fidelity {
+            output::say(format!("{report}\n"));
+        }
         let classes = self.classes(&scenario)?;
         let interrupt = Interrupt::install(false)?;
         let options = self.options();

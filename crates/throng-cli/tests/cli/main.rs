@@ -12,8 +12,10 @@ mod export;
 #[allow(dead_code)]
 #[path = "../../../throng-view/tests/exposition/mod.rs"]
 mod exposition;
+mod find;
 mod help;
 mod hostile;
+mod import;
 mod metrics;
 mod named;
 mod plan;

@@ -1,0 +1,109 @@
+//! A scenario that an importer has put together, and how it is written.
+
+use crate::source::Source;
+use crate::yaml::{Yaml, write_comments, write_entry, write_list};
+
+/// A scenario in the making. Its parts are values of YAML, in the words of `docs/scenario.md`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Draft {
+    /// Comments of the source about the whole file.
+    pub(crate) comments: Vec<String>,
+    /// `scheme://host:port/path`.
+    pub(crate) target: String,
+    /// The protocol, where the target's scheme does not say it.
+    pub(crate) protocol: Option<&'static str>,
+    /// Data files.
+    pub(crate) data: Option<Yaml>,
+    /// Phases of the load.
+    pub(crate) load: Vec<Yaml>,
+    /// Rates that users keep to.
+    pub(crate) limits: Option<Yaml>,
+    /// Classes of users: at least one.
+    pub(crate) classes: Vec<DraftClass>,
+    /// Thresholds of the run.
+    pub(crate) thresholds: Vec<String>,
+}
+
+/// A class of users.
+#[derive(Clone, Debug)]
+pub(crate) struct DraftClass {
+    /// Its name in the source; [`Draft::write`] makes it one that a scenario may have.
+    pub(crate) name: String,
+    /// Share of the users, relative to the other classes.
+    pub(crate) weight: u32,
+    /// Steps of each user.
+    pub(crate) steps: Vec<Yaml>,
+    /// What a user does after an error, unless it is what the load's model has by default.
+    pub(crate) on_error: Option<&'static str>,
+}
+
+impl Draft {
+    /// Returns the scenario in YAML.
+    pub(crate) fn write(&self, source: &Source<'_>, tool: &str) -> String {
+        let mut out = String::new();
+        let file = source.name.rsplit('/').next().unwrap_or_default();
+        write_comments(&[format!("Imported from {file} ({tool}).")], 0, &mut out);
+        write_comments(&self.comments, 0, &mut out);
+        write_entry("target", &Yaml::text(&*self.target), 0, &mut out);
+        if let Some(protocol) = self.protocol {
+            write_entry("protocol", &Yaml::text(protocol), 0, &mut out);
+        }
+        if let Some(data) = &self.data {
+            write_entry("data", data, 0, &mut out);
+        }
+        out.push_str("load:\n");
+        write_list(&self.load, 2, &mut out);
+        if let Some(limits) = &self.limits {
+            write_entry("limits", limits, 0, &mut out);
+        }
+        self.write_classes(&mut out);
+        if !self.thresholds.is_empty() {
+            out.push_str("thresholds:\n");
+            let thresholds: Vec<_> = self.thresholds.iter().map(|one| Yaml::text(&**one)).collect();
+            write_list(&thresholds, 2, &mut out);
+        }
+        out
+    }
+
+    fn write_classes(&self, out: &mut String) {
+        if let [class] = &*self.classes {
+            class.write_steps(0, out);
+            return;
+        }
+        out.push_str("users:\n");
+        let mut names: Vec<String> = Vec::new();
+        for class in &self.classes {
+            let name = class_name(&class.name, &names);
+            out.push_str(&format!("  {name}:\n"));
+            write_entry("weight", &Yaml::plain(class.weight), 4, out);
+            class.write_steps(4, out);
+            names.push(name);
+        }
+    }
+}
+
+impl DraftClass {
+    fn write_steps(&self, indent: usize, out: &mut String) {
+        out.push_str(&format!("{:indent$}user:\n", ""));
+        write_list(&self.steps, indent + 2, out);
+        if let Some(on_error) = self.on_error {
+            write_entry("on_error", &Yaml::text(on_error), indent, out);
+        }
+    }
+}
+
+/// Returns `name` in the letters that names of a scenario have, and unlike each of `others`.
+fn class_name(name: &str, others: &[String]) -> String {
+    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    let name: String = name.chars().map(letter).take(CLASS_NAME_CHARS_MAX).collect();
+    let begins_well = name.starts_with(|first: char| first.is_ascii_alphabetic());
+    let name = if begins_well { name } else { format!("session_{name}") };
+    let numbered = (2..).map(|number| format!("{name}_{number}"));
+    std::iter::once(name.clone())
+        .chain(numbered)
+        .find(|name| !others.contains(name))
+        .expect("one of the numbers is free")
+}
+
+/// The longest name of a class that an import writes.
+const CLASS_NAME_CHARS_MAX: usize = 40;

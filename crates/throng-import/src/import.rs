@@ -1,0 +1,46 @@
+//! The import of one file: from text to a scenario and a report.
+
+use throng_load::scenario::{Diagnostic, Diagnostics};
+
+use crate::FidelityReport;
+use crate::options::ImportOptions;
+use crate::source::Source;
+use crate::tools::{IMPORTERS, recognise};
+use crate::translator::Translator;
+
+/// An imported file.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// The scenario, in YAML.
+    pub scenario: String,
+    /// How exactly the scenario does what the source says.
+    pub fidelity: FidelityReport,
+}
+
+/// Imports the file `name` with this text. The paths of data files in the scenario count from the
+/// folder of `name`, as they do in the source.
+///
+/// # Errors
+/// No importer recognises the file, or the file has mistakes.
+pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import, Diagnostics> {
+    let source = Source { name, text };
+    let Some(importer) = recognise(text, name) else {
+        return Err(Diagnostics::new(name, text, vec![not_recognised(&source)]));
+    };
+    let mut translator = Translator::new(source, options);
+    let draft = (importer.read)(&mut translator);
+    let Translator { mistakes, mut entries, .. } = translator;
+    let Some(draft) = draft.filter(|_| mistakes.is_empty()) else {
+        return Err(Diagnostics::new(name, text, mistakes));
+    };
+    entries.sort_by_key(|entry| entry.line);
+    let fidelity = FidelityReport { tool: importer.tool, entries };
+    Ok(Import { scenario: draft.write(&source, importer.tool), fidelity })
+}
+
+fn not_recognised(source: &Source<'_>) -> Diagnostic {
+    let tools: Vec<_> = IMPORTERS.iter().map(|importer| importer.tool).collect();
+    let first_line = source.text.lines().next().unwrap_or_default();
+    let label = format!("expected a file of one of these tools: {}", tools.join(", "));
+    Diagnostic::new(0..first_line.len(), "no importer recognises this file", label)
+}

@@ -1,0 +1,19 @@
+//! What an importer is: a row of the table in [`tools`](crate::tools).
+
+use crate::draft::Draft;
+use crate::source::Source;
+use crate::translator::Translator;
+
+/// The importer of one tool.
+#[derive(Debug)]
+pub struct Importer {
+    /// Name of the tool: `tsung`.
+    pub tool: &'static str,
+    /// What of the tool it reads, for the help: `scenarios in XML`.
+    pub reads: &'static str,
+    /// Reports whether a file is one of this tool. It looks at the text, because names of files
+    /// say little.
+    pub(crate) recognises: fn(&Source<'_>) -> bool,
+    /// Reads the file. `None` if it has mistakes, which it has reported.
+    pub(crate) read: fn(&mut Translator<'_>) -> Option<Draft>,
+}

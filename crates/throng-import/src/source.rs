@@ -1,0 +1,33 @@
+//! The text of a file, with what is needed to point into it.
+
+use std::ops::Range;
+
+/// Where a construct stands: bytes of the text.
+pub(crate) type Span = Range<usize>;
+
+/// A file of another tool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    /// What the reader calls it, usually its path.
+    pub(crate) name: &'a str,
+    /// Its text.
+    pub(crate) text: &'a str,
+}
+
+impl Source<'_> {
+    /// Returns the line of the byte at `offset`, from 1.
+    pub(crate) fn line_of(&self, offset: usize) -> usize {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    /// Returns the part of the text in `span`.
+    pub(crate) fn slice(&self, span: &Span) -> &str {
+        self.text.get(span.clone()).unwrap_or_default()
+    }
+
+    /// Returns the ending of the file's name, without the dot: `xml`.
+    pub(crate) fn extension(&self) -> &str {
+        std::path::Path::new(self.name).extension().and_then(|end| end.to_str()).unwrap_or_default()
+    }
+}

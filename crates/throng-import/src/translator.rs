@@ -1,0 +1,105 @@
+//! What an importer works with: the source, and the lists of mistakes and of fidelity entries.
+
+use throng_load::scenario::{Diagnostic, Target};
+
+use crate::fidelity::{Fidelity, FidelityEntry};
+use crate::options::ImportOptions;
+use crate::source::{Source, Span};
+
+/// The work on one source. An importer reports each construct to it.
+#[derive(Debug)]
+pub(crate) struct Translator<'a> {
+    pub(crate) source: Source<'a>,
+    pub(crate) options: &'a ImportOptions,
+    pub(crate) mistakes: Vec<Diagnostic>,
+    pub(crate) entries: Vec<FidelityEntry>,
+}
+
+impl<'a> Translator<'a> {
+    pub(crate) fn new(source: Source<'a>, options: &'a ImportOptions) -> Self {
+        Self { source, options, mistakes: Vec::new(), entries: Vec::new() }
+    }
+
+    /// Reports a mistake in the source: the import fails, after all mistakes have been found.
+    pub(crate) fn mistake(
+        &mut self,
+        span: &Span,
+        title: impl Into<String>,
+        label: impl Into<String>,
+    ) {
+        self.mistakes.push(Diagnostic::new(span.clone(), title, label));
+    }
+
+    /// Reports a construct that does the same in the scenario.
+    pub(crate) fn translated(&mut self, span: &Span, construct: impl Into<String>) {
+        self.entry(Fidelity::Translated, span, construct, "");
+    }
+
+    /// Reports a construct that does nearly the same in the scenario. `difference` is a sentence.
+    pub(crate) fn approximated(
+        &mut self,
+        span: &Span,
+        construct: impl Into<String>,
+        difference: impl Into<String>,
+    ) {
+        self.entry(Fidelity::Approximated, span, construct, difference);
+    }
+
+    /// Reports a construct that the scenario needs not. `why` is a sentence.
+    pub(crate) fn not_needed(
+        &mut self,
+        span: &Span,
+        construct: impl Into<String>,
+        why: impl Into<String>,
+    ) {
+        self.entry(Fidelity::NotNeeded, span, construct, why);
+    }
+
+    /// Reports a construct of the traffic that the scenario lacks. `remedy` says what to do.
+    pub(crate) fn not_supported(
+        &mut self,
+        span: &Span,
+        construct: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.entry(Fidelity::NotSupported, span, construct, remedy);
+    }
+
+    /// Reports a construct that is translated and probably a mistake of its author. `why` is a
+    /// sentence.
+    pub(crate) fn suspicious(
+        &mut self,
+        span: &Span,
+        construct: impl Into<String>,
+        why: impl Into<String>,
+    ) {
+        self.entry(Fidelity::Suspicious, span, construct, why);
+    }
+
+    /// Returns the target of the scenario: the one that the caller of the import wants, with
+    /// `path` unless it has one, or else `of_source`, which is `scheme://host:port`, with `path`.
+    /// Reports a mistake at `span` if it is none.
+    pub(crate) fn target(&mut self, span: &Span, of_source: &str, path: &str) -> String {
+        let target = match &self.options.target {
+            Some(target) if target.path.is_empty() => format!("{target}{path}"),
+            Some(target) => target.to_string(),
+            None => format!("{of_source}{path}"),
+        };
+        if let Err(error) = target.parse::<Target>() {
+            self.mistake(span, format!("`{target}` is not a target"), error.problem);
+        }
+        target
+    }
+
+    fn entry(
+        &mut self,
+        fidelity: Fidelity,
+        span: &Span,
+        construct: impl Into<String>,
+        note: impl Into<String>,
+    ) {
+        let line = self.source.line_of(span.start);
+        let (construct, note) = (construct.into(), note.into());
+        self.entries.push(FidelityEntry { fidelity, line, construct, note });
+    }
+}
