@@ -39,9 +39,10 @@ enum Unprovoked {
 
 impl Row {
     /// Provokes the cause. If the doctor missed it while other programs used much of the CPUs,
-    /// provokes it once more, because the result then includes the other programs. A cause of the
-    /// CPUs, or of a kind that needs quiet, is skipped, with a message, if they use the CPUs again.
-    /// A cause that is missed on a quiet machine counts as missed.
+    /// provokes it once more, because the result then includes the other programs. If they use the
+    /// CPUs again, the cause is skipped, with a message, if it is one of the CPUs or of a kind that
+    /// needs quiet, or if the doctor says first, and rightly, that the generator had no CPU time. A
+    /// cause that is missed on a quiet machine counts as missed.
     pub(crate) fn of(kind: &Kind, cause: &'static Cause) -> Self {
         let (row, share) = Self::once(cause);
         if row.is_met() || row.is_skipped() || share <= OTHERS_DISTURB {
@@ -50,7 +51,7 @@ impl Row {
         let had = |share: f64| format!("other programs used {:.0} % of the CPUs", share * 100.0);
         println!("{row}\n  once more: {}", had(share));
         let (row, share) = Self::once(cause);
-        let needs_quiet = cause.is_of_cpus || kind.needs_quiet;
+        let needs_quiet = cause.is_of_cpus || kind.needs_quiet || row.is_starved();
         if row.is_met() || !needs_quiet || share <= OTHERS_DISTURB {
             row
         } else {
@@ -71,6 +72,12 @@ impl Row {
             found.ids.first().map(String::as_str) == self.cause.expected
                 && self.cause.says.iter().all(|words| found.text.contains(words))
         })
+    }
+
+    /// Reports whether the doctor says first that the generator had no CPU time.
+    fn is_starved(&self) -> bool {
+        let first = self.found.as_ref().ok().and_then(|found| found.ids.first());
+        first.is_some_and(|id| ["generator_saturated", "cpu_contended"].contains(&id.as_str()))
     }
 
     fn is_skipped(&self) -> bool {
