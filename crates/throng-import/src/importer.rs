@@ -4,6 +4,7 @@ use crate::connscale::CONNSCALE;
 use crate::draft::Draft;
 use crate::source::Source;
 use crate::translator::Translator;
+use crate::tsung::TSUNG;
 
 /// The importer of one tool.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ pub struct Importer {
 }
 
 /// All importers. The first one that recognises a file reads it.
-pub const IMPORTERS: &[Importer] = &[CONNSCALE];
+pub const IMPORTERS: &[Importer] = &[CONNSCALE, TSUNG];
 
 /// Returns the importer that recognises the file `name` with this text.
 pub fn recognise(text: &str, name: &str) -> Option<&'static Importer> {

@@ -14,6 +14,7 @@ mod import;
 mod importer;
 mod source;
 mod translator;
+mod tsung;
 mod yaml;
 
 pub use fidelity::{Fidelity, FidelityEntry, FidelityReport};
