@@ -59,7 +59,9 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         translator.mistake(&root.span(), "this is not a file of tsung", "expected `<tsung>`");
         return None;
     }
-    dtd::check(translator, root);
+    if !dtd::check(translator, root) {
+        return None;
+    }
     let mut comments = Vec::new();
     for node in document.root().children().filter(|node| node.is_comment()) {
         comments.extend(node.text().map(str::to_owned));
@@ -75,7 +77,8 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let setups = load.as_ref().map(|load| load.setups.clone()).unwrap_or_default();
     let server = server?;
     let sessions = Sessions::read(translator, root, &server, &setups);
-    let uses = |option: OptionUse<'_>| sessions.as_ref().is_some_and(|sessions| sessions.uses(option));
+    let uses =
+        |option: OptionUse<'_>| sessions.as_ref().is_some_and(|sessions| sessions.uses(option));
     let options = Options::read(translator, root, uses);
     let (sessions, load) = sessions.zip(load)?;
     let file = File { root, server: &server, options: &options, load: &load };
@@ -189,6 +192,7 @@ impl<'d> File<'_, 'd> {
             over: None,
             time: StepsTime::default(),
             comments,
+            captured: Vec::new(),
             on_error: None,
             captures: false,
             loops: 0,

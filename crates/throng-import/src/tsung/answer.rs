@@ -31,7 +31,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         {
             // A part that is kept must be there.
             let place = Yaml::entry("regex", Yaml::text(format!("({regex})")));
-            let name = self.variables.store("matched", &self.shared.tables.ids);
+            let name = self.variables.name("matched", &self.shared.tables.ids);
             answer.captures.push((name, place));
         }
         answer
@@ -148,7 +148,9 @@ impl<'d> StepsReader<'_, '_, 'd> {
             how => how,
         };
         self.approximated_once(&span, &construct, how);
-        let name = self.variables.store(name.value.trim(), &self.shared.tables.ids);
+        let own = name.value.trim();
+        let name = self.variables.name(own, &self.shared.tables.ids);
+        self.captured.push((own.to_owned(), name.clone()));
         answer.captures.retain(|(other, _)| *other != name);
         answer.captures.push((name, place));
     }

@@ -43,6 +43,9 @@ fn mistake(text: &str, error: &Error) -> Diagnostic {
             let title = format!("`{name}` is written twice");
             Diagnostic::new(span, title, "expected it once")
         }
+        Error::InvalidComment(_) => {
+            Diagnostic::new(span, "this comment cannot be read", "expected no `--` in it")
+        }
         error => {
             let message = error.to_string();
             let reason = message.split(" at ").next().unwrap_or(&message).to_owned();

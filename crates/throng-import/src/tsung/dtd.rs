@@ -6,18 +6,19 @@ use super::element::Element;
 use crate::translator::Translator;
 
 /// Reports elements and attributes that tsung does not know. The parts of unsupported protocols
-/// are not looked at.
-pub(super) fn check(translator: &mut Translator<'_>, root: Element<'_>) {
-    check_element(translator, root, 0);
+/// are not looked at. Returns false if the elements are nested too deep to go through them.
+pub(super) fn check(translator: &mut Translator<'_>, root: Element<'_>) -> bool {
+    if let Some(deep) = root.deeper_than(DEPTH_MAX) {
+        let label = format!("expected at most {DEPTH_MAX} levels");
+        translator.mistake(&deep.span(), "elements are nested too deep", label);
+        return false;
+    }
+    check_element(translator, root);
+    true
 }
 
-fn check_element(translator: &mut Translator<'_>, element: Element<'_>, depth: usize) {
+fn check_element(translator: &mut Translator<'_>, element: Element<'_>) {
     let name = element.name();
-    if depth > DEPTH_MAX {
-        let label = format!("expected at most {DEPTH_MAX} levels");
-        translator.mistake(&element.span(), "elements are nested too deep", label);
-        return;
-    }
     let Some((_, children, attributes)) = row(name) else { return };
     for (attribute, span) in element.attributes() {
         if !attributes.split(' ').any(|known| known == attribute) {
@@ -35,7 +36,7 @@ fn check_element(translator: &mut Translator<'_>, element: Element<'_>, depth: u
             translator.mistake(&child.span(), title, expected(child.name(), children));
             continue;
         }
-        check_element(translator, child, depth + 1);
+        check_element(translator, child);
     }
 }
 

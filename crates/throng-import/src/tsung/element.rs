@@ -89,6 +89,13 @@ impl<'d> Element<'d> {
         self.0.descendants().skip(1).any(|node| node.is_element() && node.has_tag_name(name))
     }
 
+    /// Returns the first element in it that has more than this many elements around it.
+    pub(super) fn deeper_than(self, depth: usize) -> Option<Self> {
+        let is_deep =
+            |node: &Node<'_, '_>| node.is_element() && node.ancestors().nth(depth).is_some();
+        self.0.descendants().find(is_deep).map(Self)
+    }
+
     /// Iterates over all elements of this name in it, however deep.
     pub(super) fn all(self, name: &str) -> impl Iterator<Item = Self> {
         self.0.descendants().skip(1).filter(move |node| node.has_tag_name(name)).map(Self)

@@ -1,5 +1,6 @@
 //! The two ends: `clients` and `servers`; and what is beside the load.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::element::Element;
@@ -90,13 +91,18 @@ fn read_type(translator: &mut Translator<'_>, server: Element<'_>, kind: &str) {
 
 /// Reads the machines of the generator.
 pub(super) fn read_clients(translator: &mut Translator<'_>, root: Element<'_>) {
+    let mut first_line = BTreeMap::<&str, usize>::new();
     for client in root.child("clients").into_iter().flat_map(Element::elements) {
-        let why = "one throng loads all cores of its machine; to load from several machines, \
-                   start it on each with its share of the arrivals";
-        translator.not_needed(&client.span(), "client", why);
+        let line = translator.source.line_of(client.span().start);
+        let mut report = |translator: &mut Translator<'_>, construct: String, why| {
+            let first = *first_line.entry(why).or_insert(line);
+            let why = if first == line { why.to_owned() } else { format!("as in line {first}") };
+            translator.not_needed(&client.span(), construct, why);
+        };
+        report(translator, "client".to_owned(), MACHINES);
         for (attribute, why) in CLIENT_ATTRIBUTES {
             if client.get(attribute).is_some() {
-                translator.not_needed(&client.span(), client.with(attribute), *why);
+                report(translator, client.with(attribute), why);
             }
         }
         for attribute in ["maxusers", "cpu", "weight"] {
@@ -172,6 +178,10 @@ const TYPES: [&str; 11] = [
     "websocket",
     "websocket_ssl",
 ];
+
+/// What becomes of the machines of the generator.
+const MACHINES: &str = "one throng loads all cores of its machine; to load from several machines, \
+                        start it on each with its share of the arrivals";
 
 /// Attributes of a client that the scenario does without.
 const CLIENT_ATTRIBUTES: &[(&str, &str)] = &[

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::element::{Attribute, Element};
 use super::request::is_token;
+use super::sessions::weights;
 use super::steps::StepsReader;
 use super::variables::escaped;
 use crate::yaml::Yaml;
@@ -243,13 +244,14 @@ impl<'d> StepsReader<'_, '_, 'd> {
         if agents.len() < 2 {
             return None;
         }
-        let choice = |(share, agent): &(f64, String)| {
+        let shares: Vec<_> = agents.iter().map(|(share, _)| *share).collect();
+        let choice = |((_, agent), weight): (&(f64, String), u32)| {
             let set = Yaml::map([(AGENT, Yaml::text(escaped(agent)))]);
-            let weight = ((share * 1e3).round() as u64).max(1);
             let steps = Yaml::list([Yaml::entry("set", set)]);
             Yaml::map([("weight", Yaml::plain(weight)), ("do", steps)])
         };
-        Some(Yaml::entry("choose", Yaml::list(agents.iter().map(choice))))
+        let choices = agents.iter().zip(weights(&shares)).map(choice);
+        Some(Yaml::entry("choose", Yaml::list(choices)))
     }
 }
 

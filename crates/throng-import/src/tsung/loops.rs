@@ -88,16 +88,19 @@ impl<'d> StepsReader<'_, '_, 'd> {
         }
         let values = (0..turns).map(|turn| from.saturating_add_unsigned(turn * step));
         let values: Vec<_> = values.map(Yaml::plain).collect();
+        let mut before = self.connect_for(element);
         let stored = self.variables.store(name, &self.shared.tables.ids);
         self.copies *= turns;
         let body = self.body(element, turns as f64, Vec::new());
         self.copies /= turns;
         if self.over.is_some() || body.is_empty() {
-            return body;
+            before.extend(body);
+            return before;
         }
         let foreach =
             [("name", Yaml::text(stored)), ("in", Yaml::list(values)), ("do", Yaml::list(body))];
-        vec![Yaml::entry("foreach", Yaml::map(foreach))]
+        before.push(Yaml::entry("foreach", Yaml::map(foreach)));
+        before
     }
 
     fn repeat_body(&mut self, element: Element<'d>, turns: u64) -> Vec<Yaml> {

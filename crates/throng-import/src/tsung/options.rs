@@ -42,7 +42,8 @@ pub(super) struct WebSocketOptions<'d> {
     pub(super) path: Option<Attribute<'d>>,
     pub(super) origin: Option<Attribute<'d>>,
     pub(super) subprotocols: Option<Attribute<'d>>,
-    pub(super) is_text: bool,
+    /// `None` for the default, which is binary.
+    pub(super) is_text: Option<bool>,
 }
 
 impl Default for Options<'_> {
@@ -166,7 +167,7 @@ impl<'d> Options<'d> {
             "websocket_subprotocols" => self.websocket.subprotocols = value,
             _ => {
                 let frame = translator.word(option, "value", &["text", "binary"]);
-                self.websocket.is_text = frame == Some("text");
+                self.websocket.is_text = frame.map(|frame| frame == "text");
             }
         }
     }

@@ -45,11 +45,18 @@ impl<'d> StepsReader<'_, '_, 'd> {
             self.translator.mistake(&element.span(), title, label);
             return Vec::new();
         }
-        match self.plugin {
+        let steps = match self.plugin {
             Plugin::Raw => self.raw(request, element, subst == "true"),
             Plugin::WebSocket => self.websocket(request, element, subst != "false"),
             Plugin::Http => self.http(request, element, subst),
+        };
+        // The request itself has the values from before it.
+        for (name, stored) in std::mem::take(&mut self.captured) {
+            if !steps.is_empty() {
+                self.variables.bind(&name, stored);
+            }
         }
+        steps
     }
 
     fn raw(&mut self, request: Element<'d>, raw: Element<'d>, subst: bool) -> Vec<Yaml> {
@@ -81,7 +88,13 @@ impl<'d> StepsReader<'_, '_, 'd> {
             (Some(data), None) => {
                 self.translator.translated(&span, "raw");
                 let text = self.variables.text(self.translator, data.value, subst, &data.span);
-                self.sendable(text, &data.span).map(Payload::Text)
+                let text = self.sendable(text, &data.span)?;
+                if self.wire == Wire::WebSocket {
+                    let has_variables = subst && data.value.contains("%%");
+                    let is_text = self.options.websocket.is_text;
+                    return Some(self.framed(&span, (text, data.value), has_variables, is_text));
+                }
+                Some(Payload::Text(text))
             }
             (None, Some(size)) if subst && size.value.contains("%%") => {
                 let remedy = "the size of a message has no variables; write it";
@@ -176,28 +189,8 @@ impl<'d> StepsReader<'_, '_, 'd> {
             let why = "the line breaks around the text are a part of the message";
             self.translator.suspicious(&span, "websocket message", why);
         }
-        let payload = match frame {
-            Some("text") => {
-                self.translator.translated(&span, "websocket message");
-                Payload::Text(text)
-            }
-            Some(_) if !has_variables => {
-                self.translator.translated(&span, "websocket message");
-                Payload::Hex(hex(raw.as_bytes()))
-            }
-            Some(_) => {
-                let how = "a binary message of throng has no variables: the scenario sends it as \
-                           text";
-                self.approximated_once(&span, "websocket frame", how);
-                Payload::Text(text)
-            }
-            None => {
-                let how = "tsung 1.6 and later send a binary frame where no `frame` is written; \
-                           the scenario sends text, as servers of text messages need it";
-                self.approximated_once(&span, "websocket message", how);
-                Payload::Text(text)
-            }
-        };
+        let is_text = frame.map(|frame| frame == "text");
+        let payload = self.framed(&span, (text, &raw), has_variables, is_text);
         let mut steps = self.connect_before(&span);
         steps.push(self.send(payload, ack == "parse"));
         if ack == "no_ack" {
@@ -209,6 +202,34 @@ impl<'d> StepsReader<'_, '_, 'd> {
         self.approximated_once(&span, "websocket ack parse", how);
         steps.push(self.expect(answer));
         steps
+    }
+
+    /// Returns a message of a WebSocket: the text, which is `raw` in the source.
+    fn framed(
+        &mut self,
+        span: &Range<usize>,
+        (text, raw): (String, &str),
+        has_variables: bool,
+        is_text: Option<bool>,
+    ) -> Payload {
+        match is_text {
+            Some(true) => self.translator.translated(span, "websocket message"),
+            Some(false) if !has_variables => {
+                self.translator.translated(span, "websocket message");
+                return Payload::Hex(hex(raw.as_bytes()));
+            }
+            Some(false) => {
+                let how = "a binary message of throng has no variables: the scenario sends it as \
+                           text";
+                self.approximated_once(span, "websocket frame", how);
+            }
+            None => {
+                let how = "tsung 1.7 sends a binary frame where no `frame` is written; the \
+                           scenario sends text, as servers of text messages need it";
+                self.approximated_once(span, "websocket message", how);
+            }
+        }
+        Payload::Text(text)
     }
 
     /// Returns the step that connects: that of an element, or one that tsung takes by itself.

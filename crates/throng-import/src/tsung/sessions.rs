@@ -275,7 +275,7 @@ fn keep<'d>(
 }
 
 /// Returns whole numbers in the same proportion, as small as possible.
-fn weights(shares: &[f64]) -> Vec<u32> {
+pub(super) fn weights(shares: &[f64]) -> Vec<u32> {
     let is_whole = |value: f64| (value - value.round()).abs() < 1e-6;
     let scales = (0..6).map(|digits| 10f64.powi(digits));
     let fits = |scale: &f64| {

@@ -75,6 +75,8 @@ pub(super) struct StepsReader<'w, 't, 'd> {
     pub(super) time: StepsTime,
     /// Comments that stand before the next step.
     pub(super) comments: Vec<String>,
+    /// Variables that the present request sets, by tsung's names and by those of the scenario.
+    pub(super) captured: Vec<(String, String)>,
     /// What a user does after an error, if a request says so.
     pub(super) on_error: Option<&'static str>,
     /// True if a step keeps a part of an answer.

@@ -117,7 +117,7 @@ impl Variables {
     }
 
     /// Returns the name of a value in the scenario.
-    fn name(&mut self, name: &str, ids: &[String]) -> String {
+    pub(super) fn name(&mut self, name: &str, ids: &[String]) -> String {
         if let Some(known) = self.names.get(name) {
             return known.clone();
         }
