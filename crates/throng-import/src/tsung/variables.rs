@@ -161,12 +161,15 @@ impl Variables {
                 translator.suspicious(span, construct, why);
                 return "undefined".to_owned();
             };
-            translator.translated(span, construct);
+            match expression {
+                USER_NUMBER => translator.approximated(span, construct, GAPS),
+                _ => translator.translated(span, construct),
+            }
             return format!("${{{expression}}}");
         }
         match name {
             "ts_user_server:get_unique_id" => {
-                translator.translated(span, construct);
+                translator.approximated(span, construct, GAPS);
                 format!("${{{USER_NUMBER}}}")
             }
             "ts_user_server:get_really_unique_id" => {
@@ -206,6 +209,10 @@ pub(super) fn plain_name(name: &str) -> String {
 
 /// Number of a user, from 1 as tsung counts.
 pub(super) const USER_NUMBER: &str = "user.id + 1";
+
+/// How the numbers of users differ.
+const GAPS: &str = "the numbers begin at 1 and no two users have the same one, as in tsung; where \
+                    users arrive at random, some numbers are left out";
 
 /// Names that mean something else in a scenario.
 const RESERVED: [&str; 14] = [

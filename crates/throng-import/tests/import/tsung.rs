@@ -28,7 +28,7 @@ user:
   - repeat: {times: 1000, do: [wait: 30s]}
 on_error: stop
 
-28 constructs of tsung: 9 translated, 15 not needed, 4 approximated
+28 constructs of tsung: 8 translated, 15 not needed, 5 approximated
 not needed
   line 5, tsung loglevel: throng has no log level
   line 5, tsung version: tsung ignores it
@@ -48,6 +48,7 @@ not needed
 approximated
   line 29, users: tsung cuts the times between arrivals to whole milliseconds, and starts 100k in this phase at most; the scenario keeps the moments exactly, and their number varies as that of independent people does
   line 43, sessions: a user stops when its connect fails or its connection ends; tsung tries three more times, and connects anew at the next request
+  line 56, %%ts_user_server:get_unique_id%%: the numbers begin at 1 and no two users have the same one, as in tsung; where users arrive at random, some numbers are left out
   line 56, websocket message: tsung 1.7 sends a binary frame where no `frame` is written; the scenario sends text, as servers of text messages need it
   line 56, websocket ack parse: the next message counts as the answer, as in tsung, whichever it is; where messages come unasked, throng calls such answers doubtful
 "#);
@@ -205,7 +206,7 @@ user:
         - delete: {path: /logout, headers: {user-agent: "${user_agent}"}, timeout: 10m}
 on_error: stop
 
-31 constructs of tsung: 21 translated, 3 not needed, 7 approximated
+31 constructs of tsung: 20 translated, 3 not needed, 8 approximated
 not needed
   line 3, tsung loglevel: throng has no log level
   line 4, client: one throng loads all cores of its machine; to load from several machines, start it on each with its share of the arrivals
@@ -217,6 +218,7 @@ approximated
   line 24, match abort: an answer that does not match is an error, after which the user stops; so it does after all other errors
   line 25, dyn_variable jsonpath: as in line 20
   line 26, dyn_variable header: as in line 20
+  line 27, %%_tsung_userid%%: the numbers begin at 1 and no two users have the same one, as in tsung; where users arrive at random, some numbers are left out
   line 31, dyn_variable jsonpath: as in line 20
 "#);
 }

@@ -12,13 +12,13 @@ fn variables_and_answers() {
             "%%_tsung_userid%%",
             "<http url=\"/a\" contents=\"%%_tsung_userid%%\" method=\"POST\"/>",
             "body: ${user.id + 1}",
-            Translated,
+            Approximated,
         ),
         (
             "%%ts_user_server:get_unique_id%%",
             "<http url=\"/%%ts_user_server:get_unique_id%%\"/>",
             "path: /${user.id + 1}",
-            Translated,
+            Approximated,
         ),
         (
             "%%ts_user_server:get_really_unique_id%%",
