@@ -4,6 +4,7 @@
 //! of arrivals become those of the load. `docs/importing/tsung.md` has a table of all constructs.
 
 mod answer;
+mod comments;
 mod document;
 mod dtd;
 mod element;
@@ -25,9 +26,9 @@ use crate::draft::{Draft, DraftClass};
 use crate::importer::Importer;
 use crate::source::Source;
 use crate::translator::Translator;
-use crate::yaml::Yaml;
+use comments::lines;
 use element::{Child, Element};
-use ends::Server;
+use ends::TsungServer;
 use load::Load;
 use options::{OptionUse, Options};
 use sessions::{Session, Sessions};
@@ -72,7 +73,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     }
     // What follows reports its own mistakes, too, so that all are seen at once.
     ends::read_clients(translator, root);
-    let server = Server::read(translator, root);
+    let server = TsungServer::read(translator, root);
     let load = Load::read(translator, root);
     let setups = load.as_ref().map(|load| load.setups.clone()).unwrap_or_default();
     let server = server?;
@@ -97,7 +98,7 @@ fn collect_comments(part: Child<'_>, comments: &mut Vec<String>) {
 /// The parts of a file.
 struct File<'w, 'd> {
     root: Element<'d>,
-    server: &'w Server<'d>,
+    server: &'w TsungServer<'d>,
     options: &'w Options<'d>,
     load: &'w Load<'d>,
 }
@@ -225,14 +226,4 @@ impl<'d> File<'_, 'd> {
         };
         (Some(class), time, rest)
     }
-}
-
-/// Returns the lines of a comment, without empty ones around them.
-fn lines(text: &str) -> Vec<String> {
-    text.trim().lines().map(|line| line.trim().to_owned()).collect()
-}
-
-/// Adds the comments of the source above a step or phase.
-fn with_comments(value: Yaml, comments: &[String]) -> Yaml {
-    comments.iter().fold(value, |value, text| value.comment(text.trim()))
 }

@@ -9,7 +9,7 @@ use crate::translator::Translator;
 
 /// The server that the scenario connects to.
 #[derive(Debug)]
-pub(super) struct Server<'d> {
+pub(super) struct TsungServer<'d> {
     pub(super) host: &'d str,
     pub(super) port: &'d str,
     /// True if tsung speaks WebSocket below whatever the session speaks.
@@ -18,7 +18,7 @@ pub(super) struct Server<'d> {
     pub(super) span: Range<usize>,
 }
 
-impl<'d> Server<'d> {
+impl<'d> TsungServer<'d> {
     /// Reads the servers, and returns the first one.
     pub(super) fn read(translator: &mut Translator<'_>, root: Element<'d>) -> Option<Self> {
         let list = root.child("servers").map(Element::elements);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use throng_base::units::{show_count, show_duration};
 
+use super::comments::with_comments;
 use super::element::{Child, Element};
 use super::think::{SECONDS_MAX, StepsTime, seconds};
-use super::with_comments;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 

@@ -2,6 +2,7 @@
 
 use super::element::{Child, Element};
 use super::steps::{Plugin, StepsReader, Wire};
+use crate::source::Source;
 use crate::yaml::Yaml;
 
 /// A comparison, as a condition of a scenario.
@@ -46,11 +47,11 @@ impl<'d> StepsReader<'_, '_, 'd> {
         } else {
             self.translator.translated(&span, "for");
         }
-        if turns > 1 && element.uses(self.translator.source.text, name) {
+        if turns > 1 && element.uses(&self.translator.source, name) {
             return self.counted(element, name, (from, step), turns);
         }
         let before = match turns {
-            1 if element.uses(self.translator.source.text, name) => {
+            1 if element.uses(&self.translator.source, name) => {
                 self.set_to(&[name], &from.to_string())
             }
             _ => Vec::new(),
@@ -338,8 +339,8 @@ impl<'d> StepsReader<'_, '_, 'd> {
 
 impl Element<'_> {
     /// Reports whether the text of the element uses the variable.
-    fn uses(self, source: &str, name: &str) -> bool {
-        let text = source.get(self.range()).unwrap_or_default();
+    fn uses(self, source: &Source<'_>, name: &str) -> bool {
+        let text = source.slice(&self.range());
         text.contains(&format!("%%_{name}%%"))
             || text.contains(&format!("var=\"{name}\""))
                 && self.elements().any(|inner| inner.compares(name))

@@ -3,7 +3,7 @@
 use throng_base::units::nearest;
 
 use super::element::Element;
-use super::ends::Server;
+use super::ends::TsungServer;
 use super::options::OptionUse;
 use super::steps::{Plugin, Wire};
 use crate::translator::Translator;
@@ -42,7 +42,7 @@ impl<'d> Sessions<'d> {
     pub(super) fn read(
         translator: &mut Translator<'_>,
         root: Element<'d>,
-        server: &Server<'d>,
+        server: &TsungServer<'d>,
         setups: &[Element<'d>],
     ) -> Option<Self> {
         let Some(sessions) = root.child("sessions") else {
@@ -116,7 +116,7 @@ impl<'d> Written<'d> {
     fn read(
         translator: &mut Translator<'_>,
         element: Element<'d>,
-        server: &Server<'d>,
+        server: &TsungServer<'d>,
     ) -> Option<Self> {
         let name = translator.require(element, "name", "login");
         let kind = translator.require(element, "type", "ts_websocket");

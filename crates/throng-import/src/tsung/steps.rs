@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use throng_base::units::show_duration;
 
+use super::comments::with_comments;
 use super::element::{Child, Element};
-use super::ends::Server;
+use super::ends::TsungServer;
 use super::options::Options;
 use super::think::{SECONDS_MAX, StepsTime, ThinkTime};
 use super::variables::{Tables, Variables};
-use super::with_comments;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
@@ -56,7 +56,7 @@ pub(super) struct Shared<'d> {
 pub(super) struct StepsReader<'w, 't, 'd> {
     pub(super) translator: &'w mut Translator<'t>,
     pub(super) options: &'w Options<'d>,
-    pub(super) server: &'w Server<'d>,
+    pub(super) server: &'w TsungServer<'d>,
     pub(super) shared: &'w mut Shared<'d>,
     pub(super) wire: Wire,
     pub(super) plugin: Plugin,

@@ -23,11 +23,13 @@ fn assert_near(found: f64, planned: f64, what: &str) {
     assert!((found / planned - 1.0).abs() < 0.01, "{what}: {found} and not {planned}");
 }
 
+/// Name, phases, and for each phase its end in seconds and its rate.
+type ShapeRow = (&'static str, String, &'static [(f64, f64)]);
+
 #[test]
 fn each_shape_of_a_phase_has_its_rate() {
     let second = "duration=\"100\" unit=\"second\"";
-    // Name, phases, and for each phase its end in seconds and its rate.
-    let rows: &[(&str, String, &[(f64, f64)])] = &[
+    let rows: &[ShapeRow] = &[
         (
             "arrivalrate",
             phase(1, second, "<users arrivalrate=\"1000\" unit=\"second\"/>"),

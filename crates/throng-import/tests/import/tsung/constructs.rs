@@ -308,7 +308,8 @@ fn handshakes_that_are_wrong() {
         (
             "websocket",
             without,
-            "5555/chat load: - arrivals: {rate: 10/s, for: 10s} user: - connect: {timeout: 10m} - send: hi",
+            "5555/chat load: - arrivals: {rate: 10/s, for: 10s} user: \
+             - connect: {timeout: 10m} - send: hi",
         ),
         (
             "for",
