@@ -5,6 +5,7 @@ mod broken;
 mod constructs;
 mod file;
 mod parts;
+mod variables;
 
 use throng_load::program::Program;
 use throng_load::scenario::{Phase, Scenario};
@@ -70,4 +71,28 @@ on_error: stop
     let moments = |load: &[Phase]| Arrivals::new(load, 0, 1, 1).collect::<Vec<_>>();
     assert_eq!(moments(&by_hand.load), moments(&imported.load));
     assert_eq!(length(&by_hand.load), length(&imported.load));
+}
+
+/// Each element of a file has its line in the report, except those that only hold others.
+#[test]
+fn each_element_is_reported() {
+    let holders = ["tsung", "clients", "servers", "load", "options", "var", "user_agent"];
+    for name in ["phoenix", "haskell", "raw", "shop"] {
+        let path = format!("tsung/{name}.xml");
+        let text = std::fs::read_to_string(crate::files().join(&path)).unwrap();
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        let document = roxmltree::Document::parse_with_options(&text, options).unwrap();
+        let report = import_file(&path).fidelity;
+        let elements = document.descendants().filter(|node| node.is_element());
+        for element in elements.filter(|node| !holders.contains(&node.tag_name().name())) {
+            let line = document.text_pos_at(element.range().start).row as usize;
+            let name = element.tag_name().name();
+            let is_reported = report
+                .entries
+                .iter()
+                .any(|entry| entry.line == line && entry.construct.split(' ').next() == Some(name));
+            // Of the addresses of a machine, one entry names all.
+            assert!(is_reported || name == "ip", "{path}:{line}: `{name}`\n{report}");
+        }
+    }
 }
