@@ -1,7 +1,7 @@
 //! HTTP responses to a client, and the cookies in them.
 
 use throng_proto::http::{
-    BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX, CookieJar, HttpAnswer, HttpClient, HttpEvent,
+    BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX, CookieJar, HttpClient, HttpEvent, HttpResponse,
     JAR_BYTES_MAX,
 };
 use throng_proto::websocket::Scratch;
@@ -20,15 +20,15 @@ pub fn check(bytes: &[u8]) {
             client
         };
         let on_event = |_: &HttpClient, event: HttpEvent<'_>| match event {
-            HttpEvent::Answer(answer) => {
+            HttpEvent::Response(answer) => {
                 let most = if keeps_body { BODY_BYTES_MAX } else { BODY_EXCERPT_BYTES_MAX };
                 assert!(answer.body.len() <= most && answer.body.len() as u64 <= answer.body_bytes);
                 assert!(!keeps_body || answer.body.len() as u64 == answer.body_bytes);
                 assert!(method != "HEAD" || answer.body.is_empty());
                 keep_cookies(&answer);
                 // What follows the answer decides whether the connection is kept.
-                let HttpAnswer { response, body, body_bytes, keep_alive: _ } = answer;
-                (format!("{response:?} {body:?} {body_bytes}"), Then::Stop)
+                let HttpResponse { head, body, body_bytes, keep_alive: _, surplus: _ } = answer;
+                (format!("{head:?} {body:?} {body_bytes}"), Then::Stop)
             }
             HttpEvent::Failed(..) => ("failed".to_owned(), Then::Fault),
             HttpEvent::Unasked(_) => panic!("a request waits for its answer"),
@@ -49,16 +49,16 @@ fn check_end(bytes: &[u8], method: &'static str, keeps_body: bool) {
         return;
     }
     let finished = client.finish();
-    if let Some(answer) = finished.as_ref().and_then(|finished| finished.answer()) {
+    if let Some(answer) = finished.as_ref().and_then(|finished| finished.response()) {
         assert!(!answer.keep_alive, "the connection has ended");
         assert!(!keeps_body || answer.body.len() as u64 == answer.body_bytes);
     }
 }
 
 /// Keeps the cookies of an answer, and checks that the field of the next request is one line.
-fn keep_cookies(answer: &HttpAnswer<'_>) {
+fn keep_cookies(answer: &HttpResponse<'_>) {
     let (mut jar, mut field) = (CookieJar::new(), Vec::new());
-    let headers = answer.response.headers;
+    let headers = answer.head.headers;
     for (_, value) in headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie")) {
         jar.store(value, "/a/b?c", headers.get("date"), NOW);
         field.clear();

@@ -31,7 +31,7 @@ export interface Summary {
   message: Operation
   join?: Operation
   push?: Operation
-  http?: Operation
+  http?: HttpOperation
   broadcast?: { expected: number; delivered: number; missing: number; latency_us: Latency;
                 probes: Record<string, number | null>[] }
   steps?: StepOfRun[]
@@ -66,6 +66,12 @@ export interface Operation {
   latency_us: Latency; unanswered_us?: Latency; judged_us?: Latency
   failed?: number | Record<string, number>
   [other: string]: unknown
+}
+
+/** HTTP requests; `statuses` has the answers by their status. */
+export interface HttpOperation extends Operation {
+  started: number; retried: number
+  statuses?: Record<string, number>
 }
 
 export interface Header {

@@ -12,7 +12,7 @@ export function tables(run: Run): HTMLElement {
     summary.thresholds.length > 0 ? table("Thresholds", ["threshold", "measured", ""],
       summary.thresholds.map(judgement => [judgement.threshold, judgement.measured,
         judgement.met ? "met" : isOpen(run, judgement) ? "not measured yet" : h("b.bad", {}, "missed")])) : null,
-    errors(run), exchanges(run), classes(run), probes(run), events(run), machine(run),
+    statuses(run), errors(run), exchanges(run), classes(run), probes(run), events(run), machine(run),
     h("section.table.wide", {}, h("h2", {}, "Scenario"), h("pre.scroll", { tabindex: "0" }, run.header.scenario.source),
       h("p.note", {}, run.header.command.join(" "))))
 }
@@ -36,7 +36,7 @@ function number(value: number): string {
 }
 
 function operations(run: Run): HTMLElement {
-  const { connect, message, join, push, broadcast, generator } = run.summary
+  const { connect, message, join, push, http, broadcast, generator } = run.summary
   const rows: (string | null)[][] = []
   const latencies = (name: string, operation: Operation | undefined) => {
     if (!operation || (operation.latency_us.count === 0 && !operation.rate_most)) return
@@ -48,6 +48,7 @@ function operations(run: Run): HTMLElement {
   latencies("messages", message)
   latencies("joins", join)
   latencies("pushes", push)
+  latencies("HTTP requests", http)
   if (broadcast) rows.push(["broadcasts", null, null, ...cells(broadcast.latency_us)])
   rows.push(["generator lag", null, null, ...cells(generator.lag_us)])
   return table("Operations", ["", "mean rate", "best rate", "count", ...statistics], rows,
@@ -75,13 +76,26 @@ function cells(latency: Latency): string[] {
 }
 
 function costs(run: Run): HTMLElement {
-  const { generator, server, machine } = run.summary
+  const { generator, server, machine, message, push, http } = run.summary
+  const isHttp = http && !push && !message["sent"] && !message["answered"]
   const us = (value: number | null | undefined) => show(value ?? null, "us")
   const bytes = (value: number | null | undefined) => show(value ?? null, "bytes")
-  return table("Costs", ["", "CPU a connect", "CPU a message", "memory each", "CPUs used"], [
+  return table("Costs", ["", "CPU a connect", `CPU a ${isHttp ? "request" : "message"}`, "memory each", "CPUs used"], [
     ["generator", us(generator.cpu_us_per_connect), us(generator.cpu_us_per_message), bytes(generator.rss_bytes_per_user), show(generator.cpu_cores_used, "cpus")],
     ["server", us(server?.cpu_us_per_connection), us(server?.cpu_us_per_message), bytes(server?.rss_bytes_per_connection), show(server?.cpu_cores_used ?? null, "cpus")],
   ], machine.cpu_busy_share === null ? undefined : `The machine's ${machine.cpus} CPUs were busy for ${show(machine.cpu_busy_share, "share")} of the time.`)
+}
+
+/** The answers to HTTP requests by their status, the most frequent first. */
+function statuses(run: Run): HTMLElement | null {
+  const { http } = run.summary
+  if (!http) return null
+  const all = Object.entries(http.statuses ?? {}).sort(([, a], [, b]) => b - a)
+  if (all.length === 0) return null
+  const answers = all.reduce((sum, [, n]) => sum + n, 0)
+  return table("HTTP answers", ["status", "times", "share"],
+    all.map(([status, n]) => [status, show(n, "count"), show(n / answers, "share")]),
+    http.retried > 0 ? `${show(http.retried, "count")} of ${show(http.started, "count")} requests were sent a second time, because the server had closed their connection without an answer.` : undefined)
 }
 
 function errors(run: Run): HTMLElement | null {

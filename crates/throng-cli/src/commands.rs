@@ -4,6 +4,8 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod ctl;
 pub(crate) mod doctor;
+pub(crate) mod find;
+pub(crate) mod import;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod plan;

@@ -17,13 +17,15 @@ mod permission;
 mod progress;
 mod quantity;
 mod report_files;
+mod scenario_file;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use commands::{
-    compare, completions, ctl, doctor, lab, man, plan, report, run, schema, serve, top, trial,
+    compare, completions, ctl, doctor, find, import, lab, man, plan, report, run, schema, serve,
+    top, trial,
 };
 use exit::{Exit, Failure, exit_codes};
 
@@ -40,6 +42,8 @@ enum Command {
     Serve(serve::Serve),
     Run(run::Run),
     Try(trial::Try),
+    Find(find::Find),
+    Import(import::ImportFile),
     Lab(lab::Lab),
     Ctl(ctl::Ctl),
     Top(top::Top),
@@ -58,6 +62,9 @@ Examples:
   throng serve echo                        start a server on 127.0.0.1:5555
   throng try scenario.yaml                 show what one user sends and receives
   throng run scenario.yaml                 load it
+  throng find scenario.yaml --slo 'connect.p99 < 50ms'
+                                           the largest load that meets the SLO
+  throng import tsung.xml                  translate another tool's file
   throng ctl count                         count users or connections
   throng top                               watch a running server
   throng report run.jsonl                  show the report of a run
@@ -82,6 +89,8 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Serve(serve) => serve.run(),
         Command::Run(run) => run.run(),
         Command::Try(trial) => trial.run(),
+        Command::Find(find) => find.run(),
+        Command::Import(import) => import.run(),
         Command::Lab(lab) => lab.run(),
         Command::Ctl(ctl) => ctl.run(),
         Command::Top(top) => top.run(),

@@ -76,6 +76,26 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses a number of users.
+pub(crate) fn users(text: &str) -> Result<u32, String> {
+    let count = units::parse_count(text).map_err(|error| error.to_string())?;
+    u32::try_from(count).ok().filter(|count| *count > 0).ok_or_else(|| {
+        let most = units::show_count(u32::MAX.into());
+        format!("expected a number of users from 1 to {most}")
+    })
+}
+
+/// Parses a rate above zero, per second.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    match units::parse_rate(text) {
+        Ok(rate) if rate > 0.0 && rate <= RATE_MAX => Ok(rate),
+        Ok(_) => Err("expected a rate above zero, at most 1G/s".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+const RATE_MAX: f64 = 1e9;
+
 /// Parses a count above zero.
 pub(crate) fn count(text: &str) -> Result<usize, String> {
     let count = units::parse_count(text).map_err(|error| error.to_string())?;

@@ -94,11 +94,7 @@ fn usual_us(run: &RunView<'_>) -> u64 {
 /// Returns the number of answers so far.
 fn answers(load: &throng_report::LoadInterval) -> u64 {
     let counters = &load.counters;
-    counters.messages_answered
-        + counters.pushes_ok
-        + counters.joins_ok
-        + counters.http_ok
-        + counters.messages_received
+    counters.requests_answered() + counters.joins_ok + counters.messages_received
 }
 
 /// The fewest answers due in a gap: with fewer, one slow answer makes a gap.

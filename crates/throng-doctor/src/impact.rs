@@ -73,8 +73,7 @@ fn failures(run: &RunView<'_>, counts: fn(&str) -> bool) -> Option<Impact> {
     let growth = run.growth_of("load.failures", |sample| Some(failed(sample)? as i64))?;
     let attempts = run.samples().last()?.load().map_or(0, |load| {
         let done = &load.counters;
-        let requests = done.pushes_sent + done.joins_started + done.http_started;
-        done.connects_started + done.messages_sent + requests
+        done.connect_steps_ended() + done.requests_begun() + done.joins_started
     });
     if growth.by().saturating_mul(FAILURES_ONE_IN) < attempts && !run.thresholds.no_errors() {
         return None;
@@ -85,7 +84,11 @@ fn failures(run: &RunView<'_>, counts: fn(&str) -> bool) -> Option<Impact> {
         severity: Severity::Stopped,
         first_ms: growth.began_ms,
         last_ms,
-        what: format!("{} connects or messages failed", count(growth.by() as f64)),
+        what: format!(
+            "{} connects or {}s failed",
+            count(growth.by() as f64),
+            run.summary.unit_of_work()
+        ),
         evidence: growth.evidence(),
     })
 }

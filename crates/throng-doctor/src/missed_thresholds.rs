@@ -1,5 +1,6 @@
 //! The thresholds that a run missed.
 
+use throng_report::http_status::StatusRange;
 use throng_report::{Judgement, Threshold};
 
 /// The thresholds that a run missed, in the form that rules need.
@@ -74,14 +75,20 @@ impl MissedThreshold {
             "join.failed",
             "push.failed",
             "http.failed",
-            "http.3xx",
-            "http.4xx",
-            "http.5xx",
+            "http.retried",
         ];
+        if self.statuses().is_some() {
+            return true;
+        }
         counts.iter().any(|count| {
             let rest = self.name.strip_prefix(count);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         })
+    }
+
+    /// Returns the statuses of answers that the threshold is about, expected or not.
+    pub(crate) fn statuses(&self) -> Option<StatusRange> {
+        StatusRange::named(self.name.strip_prefix("http.")?)
     }
 
     /// Describes it, such as `message.p99 51.2 ms, asked < 10ms`.
@@ -138,6 +145,8 @@ mod tests {
         check("connect.failed.ECONNREFUSED", true);
         check("users.failed", true);
         check("http.5xx", true);
+        check("http.429", true);
+        check("errors.http_status.429", true);
         check("step.login.errors", true);
         check("users.waiting", false);
         check("step.errors.p99", false);

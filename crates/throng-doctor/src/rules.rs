@@ -9,8 +9,10 @@ mod accept_backlog;
 mod accept_queue_overflow;
 mod address_fails;
 mod answers_disordered;
+mod answers_incomplete;
 mod answers_missing;
 mod answers_repeated;
+mod answers_unasked;
 mod backlog_clamped;
 mod cgroup_throttled;
 mod close_code;
@@ -26,6 +28,7 @@ mod generator_saturated;
 mod half_open;
 mod handshakes_refused;
 mod hot_core;
+mod http_statuses;
 mod kernel_row;
 mod latency_grows;
 mod lost_answers;
@@ -88,7 +91,10 @@ pub const RULES: &[Rule] = &[
     not_http::RULE,
     rate_limited::RULE,
     handshakes_refused::RULE,
+    http_statuses::RULE,
     answers_disordered::RULE,
+    answers_unasked::RULE,
+    answers_incomplete::RULE,
     wrong_answers::RULE,
     answers_repeated::RULE,
     answers_missing::RULE,

@@ -40,7 +40,7 @@ pub struct LoadLevel {
     pub connections: u64,
     /// Connects a second in that interval, with the failed ones.
     pub connects_per_s: f64,
-    /// Messages (or pushes) a second in that interval.
+    /// Messages, pushes and HTTP requests a second in that interval.
     pub messages_per_s: f64,
 }
 
@@ -155,7 +155,12 @@ impl<'a> RunView<'a> {
     /// Returns the growth of a counter over the whole run, until the last user has left. It is for
     /// counters that move when something ends.
     pub fn growth_to_the_end(&self, end: Endpoint, counter: Metric) -> Option<Growth> {
-        Self { samples: self.all, ..self.clone() }.growth(end, counter)
+        self.to_the_end().growth(end, counter)
+    }
+
+    /// Returns a view of the whole run, until the last user has left.
+    fn to_the_end(&self) -> Self {
+        Self { samples: self.all, ..self.clone() }
     }
 
     /// Returns the growth of one of the generator's own counters.
@@ -184,6 +189,30 @@ impl<'a> RunView<'a> {
     pub fn errors(&self, kind: &str) -> Option<Growth> {
         let of = |tally: &Tally| tally.get(kind) as i64;
         self.growth_of(&format!("errors.{kind}"), |sample| Some(of(&sample.load()?.errors)))
+    }
+
+    /// Returns the growth over the whole run of the errors of each kind of a family:
+    /// `http_status.429` is one of `http_status`. The most frequent kind comes first.
+    pub(crate) fn errors_of_family(&self, family: &str) -> Vec<(&'a str, Growth)> {
+        let run = self.to_the_end();
+        let tally = run.samples.last().and_then(Sample::load).map(|load| &load.errors);
+        let below =
+            |kind: &str| kind.strip_prefix(family).is_some_and(|rest| rest.starts_with('.'));
+        let kinds = tally.into_iter().flat_map(|tally| tally.0.keys().map(String::as_str));
+        let kinds = kinds.filter(|kind| *kind == family || below(kind));
+        by_growth(kinds.filter_map(|kind| Some((kind, run.errors(kind)?))))
+    }
+
+    /// Returns the growth over the whole run of the answers to HTTP requests with each status. The
+    /// most frequent one comes first.
+    pub(crate) fn http_statuses(&self) -> Vec<(&'a str, Growth)> {
+        let run = self.to_the_end();
+        let tally = run.samples.last().and_then(Sample::load).map(|load| &load.http_statuses);
+        let statuses = tally.into_iter().flat_map(|tally| tally.0.keys().map(String::as_str));
+        by_growth(statuses.filter_map(|status| {
+            let of = |sample: &Sample| Some(sample.load()?.http_statuses.get(status) as i64);
+            Some((status, run.growth_of(&format!("http_statuses.{status}"), of)?))
+        }))
     }
 
     /// Returns the growth of `value` over the samples. A value that falls starts again at zero, as
@@ -290,6 +319,13 @@ impl<'a> RunView<'a> {
     }
 }
 
+/// Sorts by growth, the largest first.
+fn by_growth<'a>(found: impl Iterator<Item = (&'a str, Growth)>) -> Vec<(&'a str, Growth)> {
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(|(_, growth)| std::cmp::Reverse(growth.by()));
+    found
+}
+
 /// The share of the planned users that counts as all of them: some are connecting again.
 const ALL_SHARE: f64 = 0.9;
 
@@ -304,9 +340,9 @@ impl LoadLevel {
         };
         let grown = load.counters.since(&before.counters);
         let seconds = now.interval.span_ms as f64 / 1000.0;
-        let messages = grown.messages_sent.max(grown.messages_answered)
-            + grown.pushes_sent
-            + grown.http_started;
+        // What arrives in answer to nothing counts as much as what is sent.
+        let unsent = grown.messages_answered.saturating_sub(grown.messages_sent);
+        let messages = grown.requests_begun() + unsent;
         Self {
             connections: load.counters.connected,
             connects_per_s: (grown.connects_ok + grown.connects_failed) as f64 / seconds,

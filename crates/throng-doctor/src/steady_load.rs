@@ -66,12 +66,7 @@ fn connected(sample: &Sample) -> u64 {
 
 /// Returns the messages, pushes and HTTP requests that users sent a second.
 fn sent_per_s(samples: &[Sample]) -> f64 {
-    let sent = |sample: &Sample| {
-        sample.load().map_or(0, |load| {
-            let sent = &load.counters;
-            sent.messages_sent + sent.pushes_sent + sent.http_started
-        })
-    };
+    let sent = |sample: &Sample| sample.load().map_or(0, |load| load.counters.requests_begun());
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return 0.0 };
     let ms = last.interval.at_ms.saturating_sub(first.interval.at_ms).max(1);
     sent(last).saturating_sub(sent(first)) as f64 * 1000.0 / ms as f64

@@ -69,7 +69,7 @@ fn cause_and_remedy(cause: &Finding) -> String {
 /// recorded.
 fn at_load(run: &RunView<'_>, cause: &Finding) -> String {
     let load = cause.began_ms().map(|at_ms| run.load_at(at_ms));
-    let load = load.map(show_load).filter(|load| !load.is_empty());
+    let load = load.map(|load| show_load(load, run.summary)).filter(|load| !load.is_empty());
     load.map_or_else(String::new, |load| format!(" at {load}"))
 }
 
@@ -222,12 +222,13 @@ const UNANSWERED_SHARE_MAX: f64 = 0.05;
 const UNSTARTED_SHARE_MAX: f64 = 0.2;
 
 /// Formats a load, such as `12.0k connections and 3.20k/s connects`.
-fn show_load(load: LoadLevel) -> String {
+fn show_load(load: LoadLevel, summary: &Summary) -> String {
     let mut parts = Vec::new();
     if load.connections > 0 {
         parts.push(format!("{} connections", count(load.connections as f64)));
     }
-    for (per_second, what) in [(load.connects_per_s, "connects"), (load.messages_per_s, "messages")]
+    let messages = format!("{}s", summary.unit_of_work());
+    for (per_second, what) in [(load.connects_per_s, "connects"), (load.messages_per_s, &messages)]
     {
         if per_second >= 1.0 {
             parts.push(format!("{} {what}", rate(per_second)));

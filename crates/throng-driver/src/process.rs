@@ -46,6 +46,13 @@ pub fn rss_bytes() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
+/// Returns how many epoll watches the programs of one Unix user may have together
+/// (`fs.epoll.max_user_watches`); `None` if `/proc` cannot be read.
+pub fn epoll_watches_max() -> Option<u64> {
+    let most = std::fs::read_to_string("/proc/sys/fs/epoll/max_user_watches");
+    most.ok().and_then(|most| most.trim().parse().ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,6 @@
 //! it is typed in the console, `client:connections_start(N).`. So lines with such calls may stand
 //! in the file, too.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use throng_base::units::{show_count, show_duration};
@@ -13,7 +12,7 @@ use throng_base::units::{show_count, show_duration};
 use crate::draft::{Draft, DraftClass};
 use crate::erlang::{Term, TermKind, parse_terms};
 use crate::importer::Importer;
-use crate::source::Source;
+use crate::source::{Source, Span};
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
@@ -29,7 +28,7 @@ pub(crate) const CONNSCALE: Importer = Importer {
 struct Settings {
     host: String,
     /// Where the host stands.
-    server: Range<usize>,
+    server: Span,
     port: u16,
     interval: Duration,
     timeout: Duration,
@@ -37,7 +36,7 @@ struct Settings {
 
 /// A call that starts connections.
 struct Start {
-    span: Range<usize>,
+    span: Span,
     connections: u64,
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use throng_base::units::plural;
+use throng_report::render::wrap;
 
 /// How exactly the scenario does what the source says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -95,9 +96,13 @@ impl fmt::Display for FidelityReport {
                 write!(f, "\n{}", fidelity.name())?;
             }
             for entry in entries {
-                write!(f, "\n  line {}, {}: {}", entry.line, entry.construct, entry.note)?;
+                let note = wrap(&format!("    {}", entry.note), COLUMNS_MAX);
+                write!(f, "\n  line {}, {}\n{note}", entry.line, entry.construct)?;
             }
         }
         Ok(())
     }
 }
+
+/// The longest line of the report.
+const COLUMNS_MAX: usize = 96;

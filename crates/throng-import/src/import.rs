@@ -1,18 +1,12 @@
 //! The import of one file: from text to a scenario and a report.
 
-use throng_load::scenario::{Diagnostic, Diagnostics, Target};
+use throng_load::scenario::{Diagnostic, Diagnostics};
 
-use crate::importer::recognise;
+use crate::FidelityReport;
+use crate::options::ImportOptions;
 use crate::source::Source;
+use crate::tools::{IMPORTERS, recognise};
 use crate::translator::Translator;
-use crate::{FidelityReport, IMPORTERS};
-
-/// What the caller of an import may choose.
-#[derive(Clone, Debug, Default)]
-pub struct ImportOptions {
-    /// The scenario's target, in place of the one that the source names.
-    pub target: Option<Target>,
-}
 
 /// An imported file.
 #[derive(Clone, Debug)]

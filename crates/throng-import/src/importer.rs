@@ -1,10 +1,8 @@
-//! The table of importers.
+//! What an importer is: a row of the table in [`tools`](crate::tools).
 
-use crate::connscale::CONNSCALE;
 use crate::draft::Draft;
 use crate::source::Source;
 use crate::translator::Translator;
-use crate::tsung::TSUNG;
 
 /// The importer of one tool.
 #[derive(Debug)]
@@ -18,12 +16,4 @@ pub struct Importer {
     pub(crate) recognises: fn(&Source<'_>) -> bool,
     /// Reads the file. `None` if it has mistakes, which it has reported.
     pub(crate) read: fn(&mut Translator<'_>) -> Option<Draft>,
-}
-
-/// All importers. The first one that recognises a file reads it.
-pub const IMPORTERS: &[Importer] = &[CONNSCALE, TSUNG];
-
-/// Returns the importer that recognises the file `name` with this text.
-pub fn recognise(text: &str, name: &str) -> Option<&'static Importer> {
-    IMPORTERS.iter().find(|importer| (importer.recognises)(&Source { name, text }))
 }

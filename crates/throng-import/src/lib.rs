@@ -6,17 +6,23 @@
 //!
 //! An importer reads text and nothing else: it opens no file, and it fetches nothing.
 
+mod command_line;
 mod connscale;
 mod draft;
 mod erlang;
 mod fidelity;
 mod import;
 mod importer;
+mod options;
 mod source;
+mod tcpkali;
+mod tools;
 mod translator;
 mod tsung;
 mod yaml;
 
 pub use fidelity::{Fidelity, FidelityEntry, FidelityReport};
-pub use import::{Import, ImportOptions, import};
-pub use importer::{IMPORTERS, Importer, recognise};
+pub use import::{Import, import};
+pub use importer::Importer;
+pub use options::ImportOptions;
+pub use tools::{IMPORTERS, recognise};

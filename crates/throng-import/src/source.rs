@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// Where a construct stands: bytes of the text.
+pub(crate) type Span = Range<usize>;
+
 /// A file of another tool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
@@ -19,7 +22,7 @@ impl Source<'_> {
     }
 
     /// Returns the part of the text in `span`.
-    pub(crate) fn slice(&self, span: &Range<usize>) -> &str {
+    pub(crate) fn slice(&self, span: &Span) -> &str {
         self.text.get(span.clone()).unwrap_or_default()
     }
 

@@ -1,11 +1,10 @@
 //! What an importer works with: the source, and the lists of mistakes and of fidelity entries.
 
-use std::ops::Range;
-
 use throng_load::scenario::{Diagnostic, Target};
 
-use crate::source::Source;
-use crate::{Fidelity, FidelityEntry, ImportOptions};
+use crate::fidelity::{Fidelity, FidelityEntry};
+use crate::options::ImportOptions;
+use crate::source::{Source, Span};
 
 /// The work on one source. An importer reports each construct to it.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ impl<'a> Translator<'a> {
     /// Reports a mistake in the source: the import fails, after all mistakes have been found.
     pub(crate) fn mistake(
         &mut self,
-        span: &Range<usize>,
+        span: &Span,
         title: impl Into<String>,
         label: impl Into<String>,
     ) {
@@ -32,14 +31,14 @@ impl<'a> Translator<'a> {
     }
 
     /// Reports a construct that does the same in the scenario.
-    pub(crate) fn translated(&mut self, span: &Range<usize>, construct: impl Into<String>) {
+    pub(crate) fn translated(&mut self, span: &Span, construct: impl Into<String>) {
         self.entry(Fidelity::Translated, span, construct, "");
     }
 
     /// Reports a construct that does nearly the same in the scenario. `difference` is a sentence.
     pub(crate) fn approximated(
         &mut self,
-        span: &Range<usize>,
+        span: &Span,
         construct: impl Into<String>,
         difference: impl Into<String>,
     ) {
@@ -49,17 +48,17 @@ impl<'a> Translator<'a> {
     /// Reports a construct that the scenario needs not. `why` is a sentence.
     pub(crate) fn not_needed(
         &mut self,
-        span: &Range<usize>,
+        span: &Span,
         construct: impl Into<String>,
         why: impl Into<String>,
     ) {
         self.entry(Fidelity::NotNeeded, span, construct, why);
     }
 
-    /// Reports a construct of the traffic that the scenario does not have. `remedy` says what to do.
+    /// Reports a construct of the traffic that the scenario lacks. `remedy` says what to do.
     pub(crate) fn not_supported(
         &mut self,
-        span: &Range<usize>,
+        span: &Span,
         construct: impl Into<String>,
         remedy: impl Into<String>,
     ) {
@@ -70,7 +69,7 @@ impl<'a> Translator<'a> {
     /// sentence.
     pub(crate) fn suspicious(
         &mut self,
-        span: &Range<usize>,
+        span: &Span,
         construct: impl Into<String>,
         why: impl Into<String>,
     ) {
@@ -80,7 +79,7 @@ impl<'a> Translator<'a> {
     /// Returns the target of the scenario: the one that the caller of the import wants, with
     /// `path` unless it has one, or else `of_source`, which is `scheme://host:port`, with `path`.
     /// Reports a mistake at `span` if it is none.
-    pub(crate) fn target(&mut self, span: &Range<usize>, of_source: &str, path: &str) -> String {
+    pub(crate) fn target(&mut self, span: &Span, of_source: &str, path: &str) -> String {
         let target = match &self.options.target {
             Some(target) if target.path.is_empty() => format!("{target}{path}"),
             Some(target) => target.to_string(),
@@ -95,7 +94,7 @@ impl<'a> Translator<'a> {
     fn entry(
         &mut self,
         fidelity: Fidelity,
-        span: &Range<usize>,
+        span: &Span,
         construct: impl Into<String>,
         note: impl Into<String>,
     ) {

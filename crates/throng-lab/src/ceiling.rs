@@ -127,13 +127,9 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
     costs.server_connect_us = server_costs(&summary, |server| server.cpu_us_per_connection);
 
     if let Some(part) = parts.messages(busy_users) {
-        let messages = |counters: &LoadCounters| {
-            counters.pushes_ok
-                + counters.http_ok
-                + match options.traffic {
-                    Traffic::Answered => counters.messages_answered,
-                    _ => counters.messages_sent,
-                }
+        let messages = |counters: &LoadCounters| match options.traffic {
+            Traffic::Answered => counters.requests_answered(),
+            _ => counters.messages_sent + counters.pushes_ok + counters.http_ok,
         };
         let ((_, summary), per_s) = run_until_measured(
             || load(&part),

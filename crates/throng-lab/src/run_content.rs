@@ -94,6 +94,22 @@ impl RunContent {
         Ok((content, result))
     }
 
+    /// Reads a run file and judges the run by `thresholds`, in place of those of its scenario.
+    ///
+    /// # Errors
+    /// The input cannot be read, or is no run file.
+    pub fn judge_by(
+        input: impl BufRead,
+        thresholds: Vec<Threshold>,
+    ) -> Result<RunResult, ReadError> {
+        let mut reader = RunFileReader::open(input)?;
+        let mut content = Self::new(reader.header().clone(), thresholds);
+        while let Some(interval) = reader.next_interval()? {
+            content.add(&interval);
+        }
+        Ok(content.finish_read(reader.end(), reader.lines_torn()))
+    }
+
     /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
         self.fold.add(interval);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use throng_base::Instant;
 
 use crate::program::{Cue, CueKind};
-pub use waiters::OpenedGroup;
+pub use waiters::GroupOpening;
 pub(crate) use waiters::{CueAnswer, CueWaiters, ReadyUser};
 
 /// The cues of a run, for all its cores.
@@ -31,8 +31,8 @@ enum SharedCue {
 /// What a user finds that comes to a cue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
-    /// It waits, as one of this group.
-    Waits { group: u32 },
+    /// It waits, as one of this group, of which so many wait now; 0 for a signal.
+    Waits { group: u32, waiting: u32 },
     /// It completes this group, which goes on.
     Completes { group: u32 },
     /// The cue was raised at this moment: it goes on.
@@ -58,7 +58,7 @@ impl Cues {
     pub(crate) fn arrive(&self, cue: u16) -> Arrived {
         match &self.0[usize::from(cue)] {
             SharedCue::Signal { raised_at } => match raised_at.load(SeqCst) {
-                UNRAISED => Arrived::Waits { group: 0 },
+                UNRAISED => Arrived::Waits { group: 0, waiting: 0 },
                 at => Arrived::Raised(Instant::from_nanos(at)),
             },
             SharedCue::Barrier { users, group: shared } => {
@@ -72,7 +72,7 @@ impl Cues {
                 };
                 let (group, count) = split(update(shared, |before| Some(next(before))).0);
                 if count + 1 < *users {
-                    Arrived::Waits { group }
+                    Arrived::Waits { group, waiting: count + 1 }
                 } else {
                     Arrived::Completes { group }
                 }
@@ -140,33 +140,35 @@ mod tests {
     use super::*;
 
     fn barrier(users: u32) -> Cues {
-        Cues::new(&[Cue { name: "start".into(), kind: CueKind::Barrier { users } }])
+        Cues::new(&[Cue { name: "start".into(), line: 1, kind: CueKind::Barrier { users } }])
     }
 
     #[test]
     fn every_nth_user_completes_a_group() {
         let cues = barrier(3);
         let arrived: Vec<_> = (0..6).map(|_| cues.arrive(0)).collect();
-        let (waits, completes) =
-            (|group| Arrived::Waits { group }, |group| Arrived::Completes { group });
-        assert_eq!(arrived, [waits(0), waits(0), completes(0), waits(1), waits(1), completes(1)]);
+        let group = |group| {
+            let waits = |waiting| Arrived::Waits { group, waiting };
+            [waits(1), waits(2), Arrived::Completes { group }]
+        };
+        assert_eq!(arrived, [group(0), group(1)].concat());
     }
 
     #[test]
     fn a_user_that_leaves_is_not_counted_unless_its_group_has_gone_on() {
         let cues = barrier(2);
-        assert_eq!(cues.arrive(0), Arrived::Waits { group: 0 });
+        assert_eq!(cues.arrive(0), Arrived::Waits { group: 0, waiting: 1 });
         assert!(cues.leave(0, 0));
-        assert_eq!(cues.arrive(0), Arrived::Waits { group: 0 });
+        assert_eq!(cues.arrive(0), Arrived::Waits { group: 0, waiting: 1 });
         assert_eq!(cues.arrive(0), Arrived::Completes { group: 0 });
         assert!(cues.has_gone_on(0, 0) && !cues.leave(0, 0));
-        assert_eq!(cues.arrive(0), Arrived::Waits { group: 1 });
+        assert_eq!(cues.arrive(0), Arrived::Waits { group: 1, waiting: 1 });
     }
 
     #[test]
     fn the_first_signal_counts() {
-        let cues = Cues::new(&[Cue { name: "go".into(), kind: CueKind::Signal }]);
-        assert_eq!(cues.arrive(0), Arrived::Waits { group: 0 });
+        let cues = Cues::new(&[Cue { name: "go".into(), line: 1, kind: CueKind::Signal }]);
+        assert_eq!(cues.arrive(0), Arrived::Waits { group: 0, waiting: 0 });
         assert!(!cues.has_gone_on(0, 0));
         assert!(cues.raise(0, Instant::from_nanos(7)));
         assert!(!cues.raise(0, Instant::from_nanos(9)));
@@ -184,7 +186,7 @@ mod tests {
                     for turn in 0..10_000 {
                         match cues.arrive(0) {
                             Arrived::Completes { .. } => _ = completed.fetch_add(1, SeqCst),
-                            Arrived::Waits { group } if (turn + thread) % 3 == 0 => {
+                            Arrived::Waits { group, .. } if (turn + thread) % 3 == 0 => {
                                 left.fetch_add(usize::from(cues.leave(0, group)), SeqCst);
                             }
                             _ => {}

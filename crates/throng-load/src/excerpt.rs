@@ -30,6 +30,21 @@ impl<'a> Excerpt<'a> {
         self.between("`", bytes)
     }
 
+    /// Formats at most `bytes_max` bytes from byte `at` on. A secret that reaches into them is
+    /// masked as a whole.
+    pub(crate) fn piece(&self, bytes: &[u8], at: usize, bytes_max: usize) -> String {
+        let begin = mask::begin_of_secret(bytes, at.min(bytes.len()), self.secrets);
+        let rest = &bytes[begin..];
+        let (cut, _) = mask::without_secrets(rest, bytes_max, self.secrets);
+        Self { secrets: &[], bytes_max: cut.len() }.bytes(&cut)
+    }
+
+    /// Returns a text with `***` in place of each secret, so that it can be cut.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        let (masked, _) = mask::without_secrets(text.as_bytes(), text.len(), self.secrets);
+        String::from_utf8_lossy(&masked).into_owned()
+    }
+
     /// Formats a word of a sentence: a name, which needs no backticks.
     pub(crate) fn word(&self, word: &str) -> String {
         self.between("", word.as_bytes())
@@ -193,5 +208,15 @@ mod tests {
             let lines = Excerpt::full(&[]).head_lines(head.as_bytes());
             assert!(!lines.iter().any(|line| line.contains("abc")), "{lines:?}");
         }
+    }
+
+    #[test]
+    fn a_piece_shows_no_part_of_a_secret() {
+        let secrets = ["hunter2".to_owned()];
+        let excerpt = Excerpt::short(&secrets);
+        assert_eq!(excerpt.piece(b"pw=hunter2;", 6, 40), "`***;`");
+        assert_eq!(excerpt.piece(b"pw=hunter2;", 0, 5), "`pw=***`");
+        assert_eq!(excerpt.piece(b"abcdef", 2, 3), "`cde`");
+        assert_eq!(excerpt.masked("a hunter2 b"), "a *** b");
     }
 }

@@ -19,6 +19,7 @@ mod probe_tally;
 mod probes;
 mod recorder;
 mod starts;
+mod status_counts;
 pub(crate) mod trace_format;
 mod tracer;
 mod upgrade_answer;
@@ -38,15 +39,16 @@ pub use crate::user::{
     ConnectFailure, ErrorKind, IterationEnd, RESTART_PAUSE, User, UserEvent, UserSession, WebSocket,
 };
 pub use config::GeneratorConfig;
-pub use core_stats::{AddressTally, CoreStats, LimitTally};
+pub use core_stats::{AddressTally, CoreStats, CueTally, LimitTally};
 pub use error_log::ErrorLog;
 pub use incidents::Incidents;
 pub(crate) use incidents::{gap_of_all, outage_of_all};
 pub use probe_tally::ProbeTally;
 pub use probes::ProbeMessage;
+pub use status_counts::{StatusCount, StatusCounts};
 pub use tracer::{TraceLine, TraceOptions, UserFate};
 
-use crate::cues::{CueWaiters, OpenedGroup};
+use crate::cues::{CueWaiters, GroupOpening};
 use crate::program::{LimitScope, RateLimit};
 use crate::scenario::Model;
 use crate::schedule::RateClock;
@@ -81,7 +83,7 @@ pub enum GeneratorMessage {
     /// A message about probes from another core.
     Probe(ProbeMessage),
     /// Groups of waiting users that a user of another core has let go.
-    CuesOpened(Arc<[OpenedGroup]>),
+    CuesOpened(Arc<[GroupOpening]>),
 }
 
 /// Driver of a generator's core.
@@ -118,6 +120,7 @@ impl Generator {
         stats.steps.resize_with(config.program.step_names().len(), Default::default);
         let limits = config.program.limits();
         stats.limits.resize(limits.len(), LimitTally::default());
+        stats.cues.resize(config.program.cues().len(), CueTally::default());
         let clock = |limit: &RateLimit| match limit.scope {
             LimitScope::All => RateClock::of_core(limit.per_second, core, cores, config.start_at),
             LimitScope::User => RateClock::new(limit.per_second, config.start_at),
@@ -389,9 +392,9 @@ impl<D: GeneratorDriver> App<D> for Generator {
             }
             UserEvent::WebSocket(event) => return self.websocket_event(conn, event),
             UserEvent::Http(event) => match event {
-                HttpEvent::Answer(answer) => Input::HttpAnswered(answer),
+                HttpEvent::Response(response) => Input::HttpAnswered(response),
                 HttpEvent::Failed(error, head) => Input::HttpViolated(error, head),
-                HttpEvent::Unasked(_) => Input::HttpUnasked,
+                HttpEvent::Unasked(bytes) => Input::HttpUnasked(bytes),
             },
             UserEvent::UpgradeViolated(violation, head) => {
                 self.step(conn, Input::Violated(violation, Some(&head)));

@@ -2,17 +2,17 @@
 
 mod collect;
 mod first_errors;
-mod once;
 mod plan;
 mod probes;
 mod running;
+mod setup;
 mod shortages;
 mod solo;
 mod trial;
 
 pub use collect::Collector;
-pub use once::{LastLines, OnceError, set_up, tear_down};
 pub use plan::{LoadError, LoadOptions, LoadPlan};
 pub use running::RunningLoad;
+pub use setup::{LastLines, SetupError, SetupWatch, set_up, tear_down};
 pub use solo::{SoloEnd, SoloRun};
 pub use trial::Trial;

@@ -20,12 +20,12 @@ mod limits;
 mod load;
 pub(crate) mod node;
 mod on_error;
-mod once;
 mod params;
 mod probe;
 mod protocol;
 mod quantity;
 pub(crate) mod reader;
+mod setup;
 pub(crate) mod step;
 pub(crate) mod step_list;
 pub(crate) mod step_name;
@@ -43,14 +43,14 @@ pub(crate) use data::{is_name, is_reserved};
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use escape::Escape;
 pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
-pub use load::{Curve, Model, Phase, Spacing};
+pub use load::{Curve, LoadPeak, Model, Phase, Spacing, peak_arrivals, peak_users};
 pub(crate) use load::{outline, phase_name, read_curve};
 pub use on_error::OnError;
-pub use once::Setup;
 pub use params::{Params, read_params, with_params};
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
 pub use protocol::Protocol;
 pub use quantity::Quantity;
+pub use setup::{Setup, Teardown};
 pub use step::Step;
 pub(crate) use step::compile_steps;
 pub use target::{Reach, Scheme, Target, TargetError, needs_no_permission};
@@ -82,7 +82,7 @@ pub struct Scenario {
     /// Steps that one user takes before the load begins.
     pub setup: Option<Setup>,
     /// Steps that one user takes after the load.
-    pub teardown: Option<Vec<Step>>,
+    pub teardown: Option<Teardown>,
     /// Probe that is sent to all subscribers at regular intervals.
     pub probe: Option<Probe>,
     /// Thresholds that the run must meet.
@@ -123,8 +123,24 @@ impl Scenario {
     /// Parses the YAML text `source`. Diagnostics refer to it as `name`, its path; the paths of its
     /// data files count from the folder of `name`.
     pub fn parse(source: &str, name: &str) -> Result<Self, Diagnostics> {
+        Self::parse_with_peak(source, name, None)
+    }
+
+    /// Parses the YAML text `source` as [`parse`](Self::parse) does, and gives its load another
+    /// peak.
+    pub fn parse_with_peak(
+        source: &str,
+        name: &str,
+        peak: Option<LoadPeak>,
+    ) -> Result<Self, Diagnostics> {
         let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-        parse_with(source, name, |reader, root| read(reader, root, folder))
+        parse_with(source, name, |reader, root| read(reader, root, folder, peak))
+    }
+
+    /// Reports whether `teardown` can follow a `setup` that has failed: all values that it uses are
+    /// stored.
+    pub fn can_tear_down(&self) -> bool {
+        self.teardown.as_ref().is_some_and(|teardown| teardown.has_values(&self.tables))
     }
 
     /// Gives all users the values that the user of `setup` has stored.
@@ -169,7 +185,12 @@ fn parse_with<T>(
     }
 }
 
-fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario> {
+fn read(
+    reader: &mut Reader<'_>,
+    root: &Node,
+    folder: &Path,
+    peak: Option<LoadPeak>,
+) -> Option<Scenario> {
     if matches!(root.kind, Kind::Nothing) {
         reader.error(0..0, "the scenario is empty", "`target`, `load` and `user` belong here");
         return None;
@@ -183,11 +204,17 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
     let load =
         reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
-    let load = load.and_then(|node| load::read(reader, node, folder));
+    let load = load.and_then(|node| {
+        let mut phases = load::read(reader, node, folder)?;
+        if let Some(peak) = peak {
+            load::set_peak(reader, node, &mut phases, peak);
+        }
+        Some(phases)
+    });
     let limits = fields.get("limits").map_or(Some(Vec::new()), |node| limits::read(reader, node));
     let setup = match fields.get("setup") {
         None => Some(None),
-        Some(node) => once::read_setup(reader, node, STEPS).map(Some),
+        Some(node) => setup::read_setup(reader, node, STEPS).map(Some),
     };
     let on_error = fields.get("on_error");
     let classes = match (fields.get("user"), fields.get("users")) {
@@ -234,7 +261,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
     };
     let teardown = match fields.get("teardown") {
         None => Some(None),
-        Some(node) => once::read_teardown(reader, node, STEPS).map(Some),
+        Some(node) => setup::read_teardown(reader, node, STEPS).map(Some),
     };
     let load = load?;
     if let Some(node) = fields.get("data") {
@@ -260,6 +287,7 @@ fn read(reader: &mut Reader<'_>, root: &Node, folder: &Path) -> Option<Scenario>
         secrets: std::mem::take(&mut reader.names.secrets),
     };
     barrier_users::set(reader, &mut scenario);
+    limits::check_steps(reader, &scenario);
     Some(scenario)
 }
 

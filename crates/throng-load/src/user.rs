@@ -17,7 +17,7 @@ pub(crate) mod ending;
 pub(crate) mod error;
 pub(crate) mod failure;
 mod heartbeat;
-mod http_memory;
+pub(crate) mod http;
 mod inbox;
 pub(crate) mod iteration;
 pub(crate) mod limits;

@@ -18,8 +18,11 @@ mod response;
 mod response_error;
 mod response_head;
 mod response_limits;
+mod response_reader;
 
-pub use client::{FinishedAnswer, HttpAnswer, HttpClient, HttpEvent, HttpRequestHead, write_field};
+pub use client::{
+    FinishedResponse, HttpClient, HttpEvent, HttpRequestHead, HttpResponse, write_field,
+};
 pub use cookie_jar::{COOKIE_BYTES_MAX, COOKIES_MAX, CookieJar, JAR_BYTES_MAX};
 pub use headers::Headers;
 pub(crate) use headers::{has_list_member, list_members};
@@ -30,4 +33,7 @@ pub use request_error::RequestError;
 pub(crate) use response::{Persistence, parse_response, write_fields, write_response_head};
 pub use response::{Response, write_response};
 pub use response_error::ResponseError;
-pub use response_limits::{BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX, HEAD_BYTES_MAX};
+pub use response_limits::{
+    BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX, HEAD_BYTES_MAX, INTERIM_RESPONSES_MAX,
+};
+pub use response_reader::PartialResponse;

@@ -324,9 +324,14 @@ counters! {
         http_waiting,
         /// Connections established for HTTP requests. `connects_ok` includes them.
         http_connects,
+        /// Connects for HTTP requests that failed. `connects_failed` includes them.
+        http_connects_failed,
         /// HTTP requests sent again on a new connection, because the server closed the old one
         /// before it answered.
         http_retried,
+        /// HTTP requests that failed after a part of their answer had arrived: at their time-out,
+        /// or at the end of their connection.
+        http_incomplete,
         /// Answers to HTTP requests with a status from 200 to 299.
         http_2xx,
         /// Answers to HTTP requests with a status from 300 to 399.
@@ -352,6 +357,26 @@ counters! {
         cue_waits_us,
         /// Gauge: users that wait for other users.
         cue_waiting: gauge,
+    }
+}
+
+impl LoadCounters {
+    /// Returns the number of requests that users have sent: messages, pushes and HTTP requests.
+    pub fn requests_begun(&self) -> u64 {
+        self.messages_sent + self.pushes_sent + self.http_started
+    }
+
+    /// Returns the number of requests that were answered as expected: messages, pushes and HTTP
+    /// requests.
+    pub fn requests_answered(&self) -> u64 {
+        self.messages_answered + self.pushes_ok + self.http_ok
+    }
+
+    /// Returns the number of connects of `connect` steps that ended: those for HTTP requests are
+    /// parts of the requests.
+    pub fn connect_steps_ended(&self) -> u64 {
+        let for_requests = self.http_connects + self.http_connects_failed;
+        (self.connects_ok + self.connects_failed).saturating_sub(for_requests)
     }
 }
 
@@ -432,6 +457,26 @@ mod tests {
         let mut one = CoreCounters { turns: 3, slots: 5, turn_us_most: 80, ..Default::default() };
         one.merge(&CoreCounters { turns: 4, slots: 6, turn_us_most: 70, ..Default::default() });
         assert_eq!((one.turns, one.slots, one.turn_us_most), (7, 11, 80));
+    }
+
+    #[test]
+    fn requests_are_messages_pushes_and_http_requests() {
+        let begun = LoadCounters {
+            connects_ok: 40,
+            connects_failed: 20,
+            http_connects: 35,
+            http_connects_failed: 15,
+            messages_sent: 10,
+            messages_answered: 9,
+            pushes_sent: 200,
+            pushes_ok: 100,
+            http_started: 3_000,
+            http_ok: 2_000,
+            joins_started: 7,
+            ..Default::default()
+        };
+        assert_eq!((begun.requests_begun(), begun.requests_answered()), (3_210, 2_109));
+        assert_eq!(begun.connect_steps_ended(), 10);
     }
 
     #[test]

@@ -162,6 +162,12 @@ pub enum RunEventKind {
         /// The core that needed an fd.
         core: u32,
     },
+    /// The Unix user of the generator had no epoll watch left for a connect (`ENOSPC`). Raise
+    /// [`Limit::EPOLL_WATCHES`], or end other programs of that user.
+    GeneratorWatchesExhausted {
+        /// `fs.epoll.max_user_watches` at that moment; `None` if unknown.
+        watches_max: Option<u64>,
+    },
     /// A connection was connected to itself: no process listened, and the kernel chose the target's
     /// own port as the source port. The connect counts as failed (`self_connected`). Keep the port
     /// out of [`Limit::PORTS`] with [`Limit::RESERVED_PORTS`], or connect from another address with
@@ -245,6 +251,10 @@ impl fmt::Display for RunEventKind {
             Self::PortsExhausted { source } => write!(f, "no free port on {source}"),
             Self::GeneratorFdsExhausted { core } => {
                 write!(f, "the generator's fd table is full on core {core}")
+            }
+            Self::GeneratorWatchesExhausted { watches_max } => {
+                let of = watches_max.map_or(String::new(), |most| format!(" of {most}"));
+                write!(f, "the generator's user has no epoll watch left{of}")
             }
             Self::SelfConnected { ports } => write!(
                 f,

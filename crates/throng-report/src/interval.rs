@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrival::better_clock;
 use crate::{
-    AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose,
-    ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LimitUse, LoadCounters,
-    MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
+    AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, CueWaits,
+    EarlyClose, ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LimitUse,
+    LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
     ServerSnapshot, StepInterval, Tally, UnansweredWaits,
 };
 
@@ -102,6 +102,9 @@ pub struct LoadInterval {
     /// Failed connects by errno, or `timeout`.
     #[serde(skip_serializing_if = "no_tally")]
     pub connect_failed: Tally,
+    /// Answers to HTTP requests by their status, expected or not.
+    #[serde(skip_serializing_if = "no_tally")]
+    pub http_statuses: Tally,
     /// Time from the intended moment of a connect until the connection was established; for a
     /// WebSocket, until its upgrade was checked.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
@@ -162,6 +165,9 @@ pub struct LoadInterval {
     /// The scenario's own limits, if it has any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitUse>,
+    /// The scenario's barriers and signals, if it has any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cues: Vec<CueWaits>,
     /// The first and the last error of each kind in the interval, failed connects included.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub error_times: BTreeMap<String, ErrorTimes>,
@@ -230,10 +236,12 @@ impl LoadInterval {
             core: self.core.clone(),
             errors: self.errors.clone(),
             connect_failed: self.connect_failed.clone(),
+            http_statuses: self.http_statuses.clone(),
             probe: self.probe.clone(),
             followed: self.followed,
             addresses: self.addresses.clone(),
             limits: self.limits.clone(),
+            cues: self.cues.clone(),
             process: self.process.clone(),
             cpu_us_per_core: self.cpu_us_per_core.clone(),
             classes: self.classes.clone(),

@@ -12,6 +12,7 @@ mod notes;
 mod outcome;
 mod progress;
 mod report;
+mod search_text;
 mod table;
 mod wrap;
 
@@ -22,8 +23,9 @@ pub(crate) use latency_table::{latencies, steps};
 pub(crate) use markdown::escaped;
 pub(crate) use outcome::outcome;
 pub use progress::{broadcast_progress, paused, progress_line};
-pub(crate) use report::{by_name, costs, probes};
-pub use report::{findings, render_text};
+pub(crate) use report::{by_name, costs, probes, statuses};
+pub use report::{findings, render_text, statuses_text};
+pub use search_text::{search_markdown, search_sentence, search_text, show_value};
 pub use table::{Align, Table};
 pub use throng_base::units::{
     brief_bytes as bytes, brief_count as count, brief_micros as micros, brief_rate as rate,

@@ -28,6 +28,20 @@ impl Tally {
         self.0.get(name).copied().unwrap_or(0)
     }
 
+    /// Returns the count of `name` and of all names below it: `http_status` has `http_status.429`.
+    pub fn family(&self, name: &str) -> u64 {
+        let below = |one: &str| one.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        let family = self.0.iter().filter(|(one, _)| *one == name || below(one));
+        family.fold(0, |sum, (_, n)| sum.saturating_add(*n))
+    }
+
+    /// Returns the counts, the largest first.
+    pub fn by_count(&self) -> Vec<(&str, u64)> {
+        let mut entries: Vec<_> = self.0.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+        entries.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        entries
+    }
+
     /// Returns the sum of all counts.
     pub fn total(&self) -> u64 {
         self.0.values().fold(0, |sum: u64, n| sum.saturating_add(*n))

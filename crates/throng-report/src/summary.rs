@@ -15,8 +15,10 @@
 //!   So the quiet hold after a ramp is not charged to the connects, and a stray reconnect does not
 //!   carry the cost of a second of messages. If an interval is busy with both, its CPU is charged
 //!   to both: the two numbers cannot be added.
-//! - *Messages* are the answered messages; in a run without an answer, the sent ones. If users push
-//!   to channels, CPU per message includes the pushes.
+//! - *Messages* are the answered messages; in a run without an answer, the sent ones. CPU per
+//!   message includes the pushes and the HTTP requests.
+//! - *Shares*: errors of HTTP requests are divided by these, their statuses by all answers, other
+//!   errors by everything that was attempted. A connect for an HTTP request is a part of it.
 //! - *CPU of the machine* is that of every program on it, including programs that are no part of
 //!   the run.
 //! - *Memory per user or connection*: growth of resident memory since before the first connection,
@@ -34,6 +36,7 @@
 //!   none.
 //! - A number without a measurement is `null`, never 0.
 
+mod attempts;
 mod clocks;
 mod cues;
 mod exchanges;
@@ -483,16 +486,5 @@ impl Summary {
                 brief_micros(waited_us)
             )
         })
-    }
-
-    /// Returns the number of connects, messages, joins, pushes and HTTP requests that were
-    /// attempted.
-    pub fn attempts(&self) -> u64 {
-        let connects = self.connect.ok + self.connect.failed.total() + self.connect.waiting;
-        let joins = self.join.as_ref().map_or(0, |join| join.started);
-        let pushes = self.push.as_ref().map_or(0, |push| push.sent);
-        let messages = self.message.sent.max(self.message.expected).max(self.message.answered);
-        let http = self.http.as_ref().map_or(0, |http| http.started);
-        connects + messages + self.message.sends_waiting + joins + pushes + http
     }
 }

@@ -116,6 +116,18 @@ impl Threshold {
         }
     }
 
+    /// Returns the measured value as a share of the limit: less than 1 while the threshold is met.
+    /// `None` if it is no such share, as with `== 0`, or if nothing was measured.
+    pub fn usage(&self, summary: &Summary) -> Option<f64> {
+        let value = self.measurand.measurement(summary).value()?;
+        let usage = match self.comparison {
+            Comparison::Less | Comparison::AtMost => value / self.limit,
+            Comparison::AtLeast | Comparison::Greater => self.limit / value,
+            Comparison::Equal => return None,
+        };
+        usage.is_finite().then_some(usage)
+    }
+
     /// Reports whether the run has measured nothing that could be compared: no value, and no wait.
     pub fn is_unmeasured(&self, summary: &Summary) -> bool {
         self.measurand.measurement(summary) == Measurement::Nothing

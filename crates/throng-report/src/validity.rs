@@ -9,10 +9,11 @@
 //! | arrivals that were due and did not start | above 1 % | above 5 % |
 //! | turns of `every` that the generator kept from starting | above 1 % | above 5 % |
 //! | lines of the run file lost or torn, or its end missing | any | |
-//! | ports or fds of the generator exhausted | any | |
+//! | ports, fds, epoll watches or memory of the generator exhausted | any | |
 //! | probes that were due, had subscribers, and were not sent | above 1 % | above 5 % |
 //! | probe deliveries that neither arrived nor were given up when the run ended | | any |
 //! | share of the generator's measured ceiling, in the busiest second | above 80 % | |
+//! | users waited at a barrier that never opened, or for a signal never given | any | |
 //! | no generator interval in the file | | always |
 //!
 //! A late generator sends late and reads late. Where the kernel reports when an answer arrived,
@@ -30,6 +31,9 @@
 //! the maximum. Then that number measures the generator more than the target. The p99.9 of a
 //! latency with fewer than [`TAIL_VALUES_MIN`] values rests on a few values or on one, as its
 //! maximum does: these count only if a threshold judges them.
+//!
+//! Users that waited for what never happened did not take the steps behind it: the load was not the
+//! one that the scenario describes, however fast the target answered.
 //!
 //! The ceiling is the rate that the generator reached just before the run against a peer that does
 //! nothing. Near the ceiling, a number may be the generator's own limit even if nothing was late: a
@@ -104,6 +108,10 @@ pub struct ValidityFacts {
     pub answers: u64,
     /// Accepted answers that may belong to another user or request.
     pub answers_doubtful: u64,
+    /// Answers to HTTP requests.
+    pub http_answers: u64,
+    /// Times that bytes arrived which no HTTP request asked for.
+    pub http_unasked: u64,
     /// Users or arrivals that should have started.
     pub arrivals_intended: u64,
     /// Users or arrivals that started.
@@ -120,6 +128,10 @@ pub struct ValidityFacts {
     pub ports_exhausted: u64,
     /// Connects that found no free fd.
     pub fds_exhausted: u64,
+    /// Connects that found no free epoll watch.
+    pub watches_exhausted: u64,
+    /// Connects for which the generator's kernel had no memory.
+    pub memory_exhausted: u64,
     /// Probes that were due while they had subscribers.
     pub probes_intended: u64,
     /// Probes that were sent.
@@ -129,6 +141,8 @@ pub struct ValidityFacts {
     /// The share of its ceiling that the generator used in the busiest second; `None` if no ceiling
     /// was measured.
     pub ceiling_share: Option<f64>,
+    /// Barriers and signals for which users waited in vain, in a sentence each.
+    pub cues_unopened: Vec<String>,
 }
 
 /// A latency that the report shows.
@@ -157,6 +171,7 @@ impl Validity {
         found.extend(shortfall("arrivals", missing, facts.arrivals_intended));
         found.extend(shortfall("turns of `every`", facts.turns_missed, facts.turns_intended));
         found.extend(facts.doubtful_answers_grade());
+        found.extend(facts.unasked_answers_grade());
         let unsent = facts.probes_intended.saturating_sub(facts.probes_sent);
         found.extend(shortfall("probes", unsent, facts.probes_intended));
         if facts.deliveries_unaccounted > 0 {
@@ -176,10 +191,24 @@ impl Validity {
             (facts.lines_lost, "line", "lines", "of the run file could not be written or read"),
             (facts.ports_exhausted, "connect", "connects", "found no free port on the generator"),
             (facts.fds_exhausted, "connect", "connects", "found no free fd in the generator"),
+            (
+                facts.watches_exhausted,
+                "connect",
+                "connects",
+                "found no free epoll watch in the generator",
+            ),
+            (
+                facts.memory_exhausted,
+                "connect",
+                "connects",
+                "found no memory in the generator's kernel",
+            ),
         ];
         for (n, one, many, text) in degraded.into_iter().filter(|(n, ..)| *n > 0) {
             found.push((Grade::Degraded, format!("{n} {} {text}", plural(n, one, many))));
         }
+        let in_vain = facts.cues_unopened.iter().cloned();
+        found.extend(in_vain.map(|reason| (Grade::Degraded, reason)));
         if facts.end_missing {
             let reason =
                 "the run file has no last line: the generator was killed or is still running";
@@ -225,6 +254,22 @@ impl ValidityFacts {
                  no other message on the connection contains, or measure deliveries with `probe`"
             ),
         ))
+    }
+
+    /// Returns the grade for HTTP answers that no request asked for, with the reason; `None` if it
+    /// is valid. Each of them ends its connection, so only the answers around it are in doubt.
+    fn unasked_answers_grade(&self) -> Option<(Grade, String)> {
+        let (unasked, answers) = (self.http_unasked, self.http_answers.max(self.http_unasked));
+        let share = unasked as f64 / answers.max(1) as f64;
+        let percent = share * 100.0;
+        (share > DOUBTFUL_DEGRADED).then(|| {
+            let reason = format!(
+                "{unasked} times in {answers} HTTP answers ({percent:.1} %) the server sent what \
+                 no request asked for: the answers before it may belong to other requests, and \
+                 their latencies mean nothing. See the exchange of http_unasked"
+            );
+            (Grade::Degraded, reason)
+        })
     }
 
     /// Returns the reason if the slowest values are the generator's own although it was hardly ever
@@ -292,201 +337,4 @@ fn shortfall(what: &str, missing: u64, intended: u64) -> Option<(Grade, String)>
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sound() -> ValidityFacts {
-        ValidityFacts {
-            intervals: 10,
-            arrivals_intended: 1000,
-            arrivals_achieved: 1000,
-            ..ValidityFacts::default()
-        }
-    }
-
-    fn late(p99: u64) -> LatencySummary {
-        LatencySummary { p99, p999: p99, max: p99, count: 100_000, ..Default::default() }
-    }
-
-    /// Facts of a stall of two seconds in ten minutes: 0.33 % of all steps.
-    fn stalled(latency_us_p999: u64, count: u64, judged: &[&'static str]) -> ValidityFacts {
-        let lag_us = LatencySummary {
-            p99: 80,
-            p999: 1_400_000,
-            max: 2_000_000,
-            count,
-            ..Default::default()
-        };
-        let us = LatencySummary {
-            p50: 300,
-            p99: 900,
-            p999: latency_us_p999,
-            max: latency_us_p999.max(2_000_000),
-            count,
-            ..Default::default()
-        };
-        let latency = ShownLatency {
-            name: "message",
-            us,
-            judged: judged.iter().map(ToString::to_string).collect(),
-        };
-        let lag_most_at_ms = Some(312_400);
-        ValidityFacts { lag_us, lag_most_at_ms, latencies: vec![latency], ..sound() }
-    }
-
-    #[test]
-    fn a_stall_of_the_generator_that_dominates_the_slowest_is_a_reason_with_its_time() {
-        check(
-            stalled(1_500_000, 600_000, &[]),
-            Grade::Degraded,
-            "p99.9 and above (message) are the generator's own: it was late by 2.00 s at 312 s",
-        );
-        check(stalled(30_000_000, 600_000, &[]), Grade::Valid, "");
-        // The lag was that of other steps than messages.
-        check(stalled(200_000, 600_000, &[]), Grade::Valid, "");
-    }
-
-    #[test]
-    fn the_slowest_of_a_few_count_where_a_threshold_judges_them() {
-        check(stalled(1_500_000, 500, &[]), Grade::Valid, "");
-        check(stalled(1_500_000, 500, &["p99"]), Grade::Valid, "");
-        check(
-            stalled(1_500_000, 500, &["p99", "max"]),
-            Grade::Degraded,
-            "message.max, which a threshold judges, is the generator's own",
-        );
-        check(stalled(1_500_000, 500, &["p999"]), Grade::Degraded, "message.p999, which");
-    }
-
-    #[track_caller]
-    fn check(facts: ValidityFacts, grade: Grade, reason: &str) {
-        let validity = Validity::of(&facts);
-        assert_eq!(validity.grade, grade, "{validity:?}");
-        match reason {
-            "" => assert_eq!(validity.reasons, [""; 0]),
-            _ => assert!(validity.reasons[0].contains(reason), "{validity:?}"),
-        }
-    }
-
-    #[test]
-    fn a_generator_on_time_is_valid_up_to_the_thresholds() {
-        check(sound(), Grade::Valid, "");
-        let edge =
-            ValidityFacts { lag_us: late(LAG_DEGRADED_US), arrivals_achieved: 990, ..sound() };
-        check(edge, Grade::Valid, "");
-    }
-
-    #[test]
-    fn lag_degrades_above_ten_and_invalidates_above_a_hundred_milliseconds() {
-        check(
-            ValidityFacts { lag_us: late(10_001), ..sound() },
-            Grade::Degraded,
-            "late by 10.0 ms",
-        );
-        check(
-            ValidityFacts { lag_us: late(100_000), ..sound() },
-            Grade::Degraded,
-            "late by 100 ms",
-        );
-        check(ValidityFacts { lag_us: late(100_001), ..sound() }, Grade::Invalid, "late by 100 ms");
-    }
-
-    /// Facts of a run in which the kernel timed the arrival of answers; `p99_us` is the smallest
-    /// p99.
-    fn timed_by_kernel(lag_us: u64, p99_us: u64) -> ValidityFacts {
-        let latency = |name, p99| ShownLatency { name, us: late(p99), judged: Vec::new() };
-        let latencies = vec![latency("message", p99_us), latency("join", 30_000_000)];
-        ValidityFacts { lag_us: late(lag_us), arrivals_are_known: true, latencies, ..sound() }
-    }
-
-    #[test]
-    fn where_arrivals_are_known_lag_counts_for_the_part_that_it_is_of_a_latency() {
-        check(timed_by_kernel(15_000, 400_000), Grade::Valid, "");
-        let reason = "late by 15.0 ms (p99), up to 38 % of the p99 of message";
-        check(timed_by_kernel(15_000, 40_000), Grade::Degraded, reason);
-        check(timed_by_kernel(15_000, 16_000), Grade::Degraded, "up to 94 %");
-        check(timed_by_kernel(200_000, 5_000_000), Grade::Valid, "");
-        check(timed_by_kernel(200_000, 900_000), Grade::Degraded, "up to 22 %");
-        check(timed_by_kernel(200_000, 300_000), Grade::Invalid, "up to 67 %");
-        let unknown =
-            ValidityFacts { arrivals_are_known: false, ..timed_by_kernel(15_000, 400_000) };
-        check(unknown, Grade::Degraded, "late by 15.0 ms (p99)");
-        let nothing_shown = ValidityFacts { latencies: Vec::new(), ..timed_by_kernel(15_000, 1) };
-        check(nothing_shown, Grade::Degraded, "late by 15.0 ms (p99)");
-    }
-
-    #[test]
-    fn answers_to_other_requests_degrade_above_one_and_invalidate_above_five_per_cent() {
-        let doubtful =
-            |answers_doubtful| ValidityFacts { answers: 1000, answers_doubtful, ..sound() };
-        check(doubtful(10), Grade::Valid, "");
-        check(
-            doubtful(11),
-            Grade::Degraded,
-            "11 of 1000 answers (1.1 %) may belong to another request",
-        );
-        check(doubtful(50), Grade::Degraded, "50 of 1000");
-        check(doubtful(51), Grade::Invalid, "51 of 1000");
-    }
-
-    #[test]
-    fn missing_arrivals_degrade_above_one_and_invalidate_above_five_per_cent() {
-        check(
-            ValidityFacts { arrivals_achieved: 989, ..sound() },
-            Grade::Degraded,
-            "11 of 1000 arrivals (1.1 %)",
-        );
-        check(ValidityFacts { arrivals_achieved: 950, ..sound() }, Grade::Degraded, "50 of 1000");
-        check(ValidityFacts { arrivals_achieved: 949, ..sound() }, Grade::Invalid, "51 of 1000");
-        check(ValidityFacts { arrivals_achieved: 2000, ..sound() }, Grade::Valid, "");
-    }
-
-    #[test]
-    fn turns_that_the_generator_missed_count_as_arrivals_do() {
-        let facts = ValidityFacts { turns_intended: 100, turns_missed: 6, ..sound() };
-        check(facts, Grade::Invalid, "6 of 100 turns of `every`");
-    }
-
-    #[test]
-    fn unsent_probes_and_unaccounted_deliveries_are_reasons() {
-        let facts = ValidityFacts { probes_intended: 50, probes_sent: 49, ..sound() };
-        check(facts, Grade::Degraded, "1 of 50 probes");
-        check(
-            ValidityFacts { probes_intended: 10, probes_sent: 9, ..sound() },
-            Grade::Invalid,
-            "1 of 10",
-        );
-        check(
-            ValidityFacts { deliveries_unaccounted: 3, ..sound() },
-            Grade::Invalid,
-            "3 probe deliveries",
-        );
-    }
-
-    #[test]
-    fn losses_and_exhaustion_degrade() {
-        check(ValidityFacts { lines_lost: 2, ..sound() }, Grade::Degraded, "2 lines");
-        check(ValidityFacts { ports_exhausted: 1, ..sound() }, Grade::Degraded, "no free port");
-        check(ValidityFacts { fds_exhausted: 1, ..sound() }, Grade::Degraded, "no free fd");
-        check(ValidityFacts { end_missing: true, ..sound() }, Grade::Degraded, "killed");
-    }
-
-    #[test]
-    fn a_run_near_the_generators_ceiling_is_degraded_though_nothing_was_late() {
-        check(ValidityFacts { ceiling_share: Some(0.2), ..sound() }, Grade::Valid, "");
-        check(
-            ValidityFacts { ceiling_share: Some(CEILING_SHARE_DEGRADED), ..sound() },
-            Grade::Valid,
-            "",
-        );
-        check(ValidityFacts { ceiling_share: Some(0.81), ..sound() }, Grade::Degraded, "used 81 %");
-        check(ValidityFacts { ceiling_share: Some(1.2), ..sound() }, Grade::Degraded, "used 120 %");
-    }
-
-    #[test]
-    fn the_worst_reason_comes_first() {
-        let facts = ValidityFacts { lines_lost: 1, arrivals_achieved: 0, ..sound() };
-        check(facts, Grade::Invalid, "arrivals");
-        check(ValidityFacts::default(), Grade::Invalid, "reported nothing");
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use throng_report::ArrivalLatencies;
 use throng_report::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader, ScenarioSource};
-use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
+use throng_report::summary::{BroadcastSummary, CueSummary, MEMORY_CONNECTIONS_MIN};
 use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
     AddressConnects, AnswerGap, ClassCounters, EarlyClose, EndpointFacts, ErrorExchange,
@@ -71,6 +71,7 @@ fn every_field_of_an_interval_is_documented() {
         core: Default::default(),
         errors: any_tally(),
         connect_failed: any_tally(),
+        http_statuses: any_tally(),
         connect: latency.clone(),
         tcp: latency.clone(),
         message: latency.clone(),
@@ -119,6 +120,7 @@ fn every_field_of_an_interval_is_documented() {
         followed: FollowedAnswers { answers: 1, repeats: 0 },
         addresses: vec![AddressConnects { failed: any_tally(), ..AddressConnects::default() }],
         limits: vec![Default::default()],
+        cues: vec![Default::default()],
         error_times: [(ANY.to_owned(), ErrorTimes::default())].into(),
         process: Default::default(),
         cpu_us_per_core: vec![1],
@@ -223,7 +225,7 @@ fn every_field_of_the_summary_is_documented() {
         exchanges: vec![any_exchange()],
         arrivals: Default::default(),
         turns: Some(Default::default()),
-        cues: Some(Default::default()),
+        cues: Some(CueSummary { each: vec![Default::default()], ..Default::default() }),
         limits: vec![Default::default()],
         generator: Default::default(),
         machine: Default::default(),
@@ -238,6 +240,7 @@ fn every_field_of_the_summary_is_documented() {
         Judgement { threshold: String::new(), met: true, value: None, measured: String::new() };
     // The command line adds the judgements of the thresholds.
     json["thresholds"] = serde_json::json!([judgement]);
+    json["teardown"] = serde_json::json!({ "ok": true, "error": null });
     check("The summary", &json);
 }
 
@@ -454,6 +457,7 @@ fn events() -> Vec<RunEventKind> {
         RunEventKind::UserLimit { users_max: 0 },
         RunEventKind::PortsExhausted { source: text() },
         RunEventKind::GeneratorFdsExhausted { core: 0 },
+        RunEventKind::GeneratorWatchesExhausted { watches_max: Some(300) },
         RunEventKind::SelfConnected { ports: text() },
         RunEventKind::GeneratorBehind { lag_us_p99: 0 },
         RunEventKind::Steered { command: text() },
@@ -480,6 +484,7 @@ fn events() -> Vec<RunEventKind> {
             | RunEventKind::UserLimit { .. }
             | RunEventKind::PortsExhausted { .. }
             | RunEventKind::GeneratorFdsExhausted { .. }
+            | RunEventKind::GeneratorWatchesExhausted { .. }
             | RunEventKind::SelfConnected { .. }
             | RunEventKind::GeneratorBehind { .. }
             | RunEventKind::Steered { .. }

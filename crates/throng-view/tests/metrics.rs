@@ -33,6 +33,7 @@ fn a_run_shows_its_counters_with_their_values() {
     scraped.check("throng_load_class_connects_ok_total", &[("class", "guests")], 3.0);
     scraped.check("throng_load_connect_errors_total", &[("errno", "ECONNREFUSED")], 3.0);
     scraped.check("throng_load_errors_total", &[("kind", "expect_timeout")], 3.0);
+    scraped.check("throng_load_http_answers_total", &[("status", "429")], 3.0);
     scraped.check("throng_load_latency_seconds_count", &[("operation", "connect")], 3.0);
     scraped.check("throng_load_phase_info", &[("phase", "hold")], 1.0);
     scraped.check("throng_kernel_tcp_ext_listen_overflows_total", &[("machine", "server")], 3.0);
@@ -88,9 +89,9 @@ fn every_counter_of_a_table_has_a_family_of_its_own() {
         ProbeCounters::default().fields().count(),
         ClassCounters::default().fields().count(),
     ];
-    // Phase, pause, cores, silent cores; two tallies; three histograms. `throng_load_cores` begins
-    // with no prefix from above.
-    assert_eq!(count("throng_load_"), fields.iter().sum::<usize>() + 9);
+    // Phase, pause, cores, silent cores; three tallies; three histograms. `throng_load_cores`
+    // begins with no prefix from above.
+    assert_eq!(count("throng_load_"), fields.iter().sum::<usize>() + 10);
 }
 
 #[test]
@@ -329,6 +330,7 @@ fn interval(n: u64) -> Interval {
     };
     load.connect_failed.add("ECONNREFUSED", n);
     load.errors.add("expect_timeout", n);
+    load.http_statuses.add("429", n);
     let guests = ClassCounters { connects_ok: n, ..Default::default() };
     load.classes.insert("guests".into(), guests);
     let value = n as i64;

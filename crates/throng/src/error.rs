@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use throng_lab::recorder::{Outcome, RecordError};
-use throng_load::run::{LoadError, OnceError};
+use throng_load::run::{LoadError, SetupError};
 use throng_load::scenario::Diagnostics;
 use throng_server::StartError;
 
@@ -45,13 +45,13 @@ pub enum Error {
     /// The load could not start.
     Load(LoadError),
     /// `setup` of the scenario failed: the load did not run.
-    Setup(OnceError),
+    Setup(SetupError),
     /// The load ran, and `teardown` of the scenario failed.
     Teardown {
         /// The result of the load, which is whole.
         outcome: Box<Outcome>,
         /// The reason.
-        error: OnceError,
+        error: SetupError,
     },
     /// The run file could not be written.
     Record(RecordError),
@@ -95,8 +95,8 @@ impl From<LoadError> for Error {
     }
 }
 
-impl From<OnceError> for Error {
-    fn from(error: OnceError) -> Self {
+impl From<SetupError> for Error {
+    fn from(error: SetupError) -> Self {
         Self::Setup(error)
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use throng_driver::netlink;
 use throng_lab::header::run_header;
 use throng_lab::recorder::{Outcome, Recorder, RecorderOptions, RunProbes};
-use throng_load::run::{LoadOptions, LoadPlan, RunningLoad, set_up, tear_down};
+use throng_load::run::{LoadOptions, LoadPlan, RunningLoad, SetupWatch, set_up, tear_down};
 use throng_load::scenario::{Scenario, Target, needs_no_permission};
 use throng_report::runfile::ScenarioSource;
 use throng_report::{Interval, Threshold};
@@ -118,7 +118,13 @@ impl Load {
         if !self.is_allowed {
             refuse_foreign(&plan)?;
         }
-        set_up(&mut scenario, &options, || false)?;
+        if let Err(error) = unwatched(|watch| set_up(&mut scenario, &options, watch)) {
+            if scenario.can_tear_down() {
+                // What it has made is removed if that can be; its own error is the reason.
+                _ = unwatched(|watch| tear_down(&scenario, &options, watch));
+            }
+            return Err(error.into());
+        }
         plan.take_setup(&scenario);
         let outcome = record(
             plan,
@@ -127,13 +133,18 @@ impl Load {
             self.run_file,
             self.on_interval,
         );
-        let torn_down = tear_down(&scenario, &options, || false);
+        let torn_down = unwatched(|watch| tear_down(&scenario, &options, watch));
         let outcome = outcome?;
         match torn_down {
             Ok(()) => Ok(outcome),
             Err(error) => Err(Error::Teardown { outcome: Box::new(outcome), error }),
         }
     }
+}
+
+/// Takes the steps of `setup` or `teardown` to their end. Nothing shows them.
+fn unwatched<T>(take: impl FnOnce(SetupWatch<'_>) -> T) -> T {
+    take(SetupWatch { is_full: false, on_line: &mut |_| {}, is_interrupted: &mut || false })
 }
 
 /// Runs a planned load.

@@ -24,7 +24,8 @@ use throng_lab::RunContent;
 use throng_lab::recorder::{
     Outcome, RecordError, Recorder, RecorderOptions, RunFileLock, RunProbes,
 };
-use throng_load::run::{OnceError, RunningLoad, set_up, tear_down};
+use throng_load::run::{LoadOptions, RunningLoad, SetupError, SetupWatch, set_up, tear_down};
+use throng_load::scenario::Scenario;
 use throng_report::RunExit;
 use throng_report::runfile::RunEndReason;
 use throng_view::terminal::TerminalModel;
@@ -43,6 +44,9 @@ use plan::RunPlan;
 impl Run {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let mut plan = RunPlan::new(self)?;
+        if let Some(report) = &plan.fidelity {
+            output::say_beside(self.json == Some(JsonOut::Stdout), report.to_string());
+        }
         if self.dry_run {
             output::say(text::plan(&plan));
             let can_run = plan.preflight.fits() || self.force;
@@ -50,6 +54,11 @@ impl Run {
         }
         if let Some(json) = &self.json {
             json.check()?;
+        }
+        if self.no_record && !self.report.is_empty() {
+            let why = "--report is made from the run file, and --no-record writes none: leave \
+                       one of them out";
+            return Err(Failure::new(why));
         }
         let reports = ReportPlace::files(&self.report, &self.record)?;
         self.trace.check()?;
@@ -80,6 +89,12 @@ impl Run {
         if let Err(error) = self.set_up(&mut plan, &interrupt, quiet) {
             output::print_error(format!("{error}\nthe run was not started"));
             let by = interrupt.requested();
+            if plan.scenario.can_tear_down() {
+                output::say_beside(quiet, "taking the steps of `teardown`");
+                if let Err(error) = self.tear_down(&plan.scenario, &plan.options, &interrupt) {
+                    output::print_error(error.to_string());
+                }
+            }
             return Ok(by.map_or(Exit::CannotRun, |_| Exit::Incomplete));
         }
         let (scenario, options) = (plan.scenario.clone(), plan.options.clone());
@@ -113,15 +128,22 @@ impl Run {
             if let Some(file) = trace_file {
                 note(&format!("trace: {}", file.display()));
             }
-            (self.finish(&outcome, &reports, &interrupt, quiet), page)
+            let more_follows = scenario.teardown.is_some();
+            let exit = self.finish(&outcome, &reports, &interrupt, quiet, more_follows);
+            (exit, page, outcome.result)
         });
-        let before = interrupt.requested();
-        let torn_down = tear_down(&scenario, &options, || interrupt.requested() != before);
-        if let Err(error) = torn_down {
+        let torn_down = self.tear_down(&scenario, &options, &interrupt);
+        if let Err(error) = &torn_down {
             output::print_error(format!("{error}\nthe run itself is whole"));
         }
-        let (exit, page) = finished?;
+        let (exit, page, result) = finished?;
         page.close();
+        if let Some(json) = self.json.as_ref().filter(|_| scenario.teardown.is_some()) {
+            let mut value = result.json();
+            let error = torn_down.err().map(|error| error.to_string());
+            value["teardown"] = serde_json::json!({ "ok": error.is_none(), "error": error });
+            json.write(&value)?;
+        }
         exit
     }
 
@@ -131,15 +153,36 @@ impl Run {
         plan: &mut RunPlan,
         interrupt: &Interrupt,
         quiet: bool,
-    ) -> Result<(), OnceError> {
+    ) -> Result<(), SetupError> {
         if plan.scenario.setup.is_none() {
             return Ok(());
         }
         output::say_beside(quiet, "taking the steps of `setup`");
-        set_up(&mut plan.scenario, &plan.options, || interrupt.requested().is_some())?;
+        let watch = SetupWatch {
+            is_full: false,
+            on_line: &mut |_| {},
+            is_interrupted: &mut || interrupt.requested().is_some(),
+        };
+        set_up(&mut plan.scenario, &plan.options, watch)?;
         plan.load.take_setup(&plan.scenario);
         plan.header.started = throng_driver::utc_now();
         Ok(())
+    }
+
+    /// Takes the steps of the scenario's `teardown`, until a further request to end.
+    fn tear_down(
+        &self,
+        scenario: &Scenario,
+        options: &LoadOptions,
+        interrupt: &Interrupt,
+    ) -> Result<(), SetupError> {
+        let before = interrupt.requested();
+        let watch = SetupWatch {
+            is_full: false,
+            on_line: &mut |_| {},
+            is_interrupted: &mut || interrupt.requested() != before,
+        };
+        tear_down(scenario, options, watch)
     }
 
     /// Measures this generator's capacity, unless that is disabled. Returns the reason if it is
@@ -245,13 +288,15 @@ impl Run {
         Ok(outcome)
     }
 
-    /// Prints the report, and writes the reports and the JSON.
+    /// Prints the report, and writes the reports and the JSON. Standard output takes the JSON once:
+    /// not here if `more_follows`.
     fn finish(
         &self,
         outcome: &Outcome,
         reports: &[ReportFile],
         interrupt: &Interrupt,
         quiet: bool,
+        more_follows: bool,
     ) -> Result<Exit, Failure> {
         let mut text = outcome.result.text();
         let exit = outcome.result.exit();
@@ -277,7 +322,8 @@ impl Run {
             output::say(output::for_terminal(format!("\n{text}")));
         }
         // An error of a report costs no result.
-        if let Some(json) = &self.json {
+        let is_last = |json: &&JsonOut| !(more_follows && **json == JsonOut::Stdout);
+        if let Some(json) = self.json.as_ref().filter(is_last) {
             json.write(&outcome.result.json())?;
         }
         reported?;

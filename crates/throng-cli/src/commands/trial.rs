@@ -6,17 +6,20 @@ use std::time::Duration;
 use clap::Args;
 use throng_base::units::show_duration;
 use throng_load::program::STAY_SPAN;
-use throng_load::run::{LoadOptions, LoadPlan, SoloEnd, SoloRun, Trial, set_up, tear_down};
+use throng_load::run::{
+    LoadOptions, LoadPlan, SetupError, SetupWatch, SoloEnd, SoloRun, Trial, set_up, tear_down,
+};
 use throng_load::scenario::{Scenario, Target};
 
 use crate::interrupt::{By, Interrupt};
+use crate::scenario_file::ScenarioFile;
 use crate::{Exit, Failure, output, permission, quantity};
 
 /// Take one user once through a scenario's steps, and show every message
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Try {
-    /// The scenario file
+    /// The scenario file, or a file of another load generator
     #[arg(value_name = "SCENARIO.yaml")]
     scenario: PathBuf,
     /// Address to connect to instead of the scenario's target
@@ -62,24 +65,29 @@ enum TrialEnd {
 
 impl Try {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
-        let path = &self.scenario;
-        let source = std::fs::read_to_string(path)
-            .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
-        let mut scenario = Scenario::parse(&source, &path.display().to_string())
-            .map_err(|error| Failure::rendered(error.render(output::stderr_has_colors())))?;
+        let file = ScenarioFile::read(&self.scenario, self.target.as_ref())?;
+        let mut scenario = file.scenario()?;
+        if let Some(report) = &file.fidelity {
+            output::say(format!("{report}\n"));
+        }
         let classes = self.classes(&scenario)?;
         let interrupt = Interrupt::install(false)?;
         let options = self.options();
         self.check_target(&scenario, &options)?;
-        let is_interrupted = || interrupt.requested().is_some();
-        if let Err(error) = set_up(&mut scenario, &options, is_interrupted) {
-            output::print_error(format!("{error}\nno user was taken through its steps"));
-            let by = interrupt.requested();
-            return Ok(by.map_or(Exit::CannotRun, |_| Exit::Incomplete));
+        if scenario.setup.is_some() {
+            let is_set_up = self
+                .show_steps("setup", &interrupt, |watch| set_up(&mut scenario, &options, watch));
+            if let Err(error) = is_set_up {
+                output::print_error(format!("{error}\nno user was taken through its steps"));
+                let by = interrupt.requested();
+                if scenario.can_tear_down() {
+                    self.tear_down(&scenario, &options, &interrupt)?;
+                }
+                return Ok(by.map_or(Exit::CannotRun, |_| Exit::Incomplete));
+            }
         }
         let ends = self.run_classes(&scenario, classes, &interrupt);
-        let before = interrupt.requested();
-        let torn_down = tear_down(&scenario, &options, || interrupt.requested() != before);
+        let torn_down = self.tear_down(&scenario, &options, &interrupt);
         let ends = ends?;
         torn_down?;
         Ok(if ends.contains(&TrialEnd::Failed) {
@@ -89,6 +97,42 @@ impl Try {
         } else {
             Exit::Incomplete
         })
+    }
+
+    /// Takes the steps of `teardown`, if there are any, and shows them.
+    fn tear_down(
+        &self,
+        scenario: &Scenario,
+        options: &LoadOptions,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
+        if scenario.teardown.is_none() {
+            return Ok(());
+        }
+        self.show_steps("teardown", interrupt, |watch| tear_down(scenario, options, watch))
+            .map_err(Failure::new)
+    }
+
+    /// Shows the steps of `setup` or `teardown` under a heading. A further request ends them. The
+    /// error says how they ended; its lines have been shown.
+    fn show_steps(
+        &self,
+        key: &str,
+        interrupt: &Interrupt,
+        take: impl FnOnce(SetupWatch<'_>) -> Result<(), SetupError>,
+    ) -> Result<(), String> {
+        output::say(format!("`{key}`, by one user"));
+        let before = interrupt.requested();
+        let watch = SetupWatch {
+            is_full: self.full,
+            on_line: &mut |line| output::say(line),
+            is_interrupted: &mut || interrupt.requested() != before,
+        };
+        let taken = take(watch).map_err(|error| error.outcome());
+        if taken.is_ok() {
+            output::say(format!("`{key}`: ok, no step failed\n"));
+        }
+        taken
     }
 
     fn options(&self) -> LoadOptions {

@@ -158,6 +158,7 @@ fn the_reference_of_commands_names_every_flag() {
         "serve",
         "run",
         "try",
+        "import",
         "report",
         "compare",
         "doctor",

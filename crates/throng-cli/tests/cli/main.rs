@@ -1,6 +1,7 @@
 //! Tests of the `throng` command as its users see it: real processes on loopback, their exit codes,
 //! their output.
 
+mod answers;
 mod broadcast;
 mod calibrate;
 mod compare;
@@ -11,17 +12,20 @@ mod export;
 #[allow(dead_code)]
 #[path = "../../../throng-view/tests/exposition/mod.rs"]
 mod exposition;
+mod find;
 mod help;
 mod hostile;
+mod import;
 mod metrics;
 mod named;
-mod once;
 mod plan;
 mod process;
 mod recipes;
 mod refuse;
 mod run;
 mod serve;
+mod setup;
+mod statuses;
 mod steer;
 mod top;
 mod trial;

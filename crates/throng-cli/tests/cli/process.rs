@@ -154,6 +154,15 @@ impl Finished {
         self
     }
 
+    /// Asserts that standard output contains all of `parts`.
+    #[track_caller]
+    pub(crate) fn stdout_contains(self, parts: &[&str]) -> Self {
+        for part in parts {
+            assert!(self.stdout.contains(part), "{part:?} is not in {}", self.stdout);
+        }
+        self
+    }
+
     /// Asserts that standard error contains all of `parts`.
     #[track_caller]
     pub(crate) fn stderr_contains(self, parts: &[&str]) -> Self {

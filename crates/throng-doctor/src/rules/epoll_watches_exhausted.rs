@@ -1,9 +1,10 @@
 //! The Unix user of a program has no epoll watch left for another socket.
 
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Limit, Side};
+use throng_report::{Endpoint, Finding, Limit, RunEventKind, Side};
 
 use super::Rule;
+use crate::outages::events;
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
@@ -21,7 +22,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         (None, Some(_)) => (Endpoint::Server, Side::Server, "The server's user"),
         (None, None) => return None,
     };
-    let most = run.facts(end).epoll_watches_max;
+    let most = most_when_it_bit(run).or(run.facts(end).epoll_watches_max);
     let all = most.map_or(String::new(), |most| format!(" of {}", count(most as f64)));
     let refused: u64 = [&client, &server].into_iter().flatten().map(|growth| growth.by()).sum();
     let needed = run.header.users_planned.saturating_mul(2) as i64 + SPARE;
@@ -41,12 +42,23 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(finding)
 }
 
+/// Returns the limit at the first failed connect. Another program may have changed it since the run
+/// began.
+fn most_when_it_bit(run: &RunView<'_>) -> Option<i64> {
+    events(run).find_map(|(_, kind)| match kind {
+        RunEventKind::GeneratorWatchesExhausted { watches_max } => {
+            watches_max.and_then(|most| i64::try_from(most).ok())
+        }
+        _ => None,
+    })
+}
+
 /// Watches for other programs of the user.
 const SPARE: i64 = 100_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, ServerSnapshot};
+    use throng_report::{Metric, RunEvent, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::*;
@@ -74,6 +86,23 @@ mod tests {
         );
         assert_eq!(side(&refused_by_the_server(Run::quiet(), "ENOSPC")), Side::Server);
         assert_eq!(side(&refused_by_the_server(generator, "ENOSPC")), Side::Kernel);
+    }
+
+    #[test]
+    fn the_limit_is_that_of_the_moment_at_which_it_bit() {
+        let run = refused_by_the_generator("ENOSPC")
+            .with(Metric::SYSCTL_FS_EPOLL_MAX_USER_WATCHES, 5_490_000)
+            .changed(|interval, second| {
+                let kind = RunEventKind::GeneratorWatchesExhausted { watches_max: Some(300) };
+                let first = (second == 1).then(|| RunEvent::new(1_000, kind));
+                interval.events.extend(first);
+            });
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The generator's user has no epoll watch left of 300: 30 connections failed with ENOSPC"
+        );
+        assert!(!found.remedy.contains("10980000"), "{}", found.remedy);
     }
 
     #[test]

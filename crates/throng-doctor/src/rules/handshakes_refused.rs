@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule::new("handshakes_refused", find)
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let refused = refusals(run);
     let all: u64 = refused.iter().map(|(_, growth)| growth.by()).sum();
-    let attempts = all + run.summary.connect.ok;
+    let attempts = all + run.summary.connect_steps_ok();
     if (all as f64) < attempts as f64 * SHARE_MIN {
         return None;
     }
@@ -146,6 +146,17 @@ mod tests {
         let retry = "\\r\\nretry-after: 120";
         let first = "503 Service Unavailable (Retry-After: 120)";
         check("http_503", &[retry], target, first, "limit");
+    }
+
+    #[test]
+    fn connections_for_logins_are_no_handshakes() {
+        let run = refusing("http_401", 50).loaded(|load, second| {
+            load.counters.http_started = load.counters.connects_ok;
+            load.counters.http_connects = load.counters.connects_ok;
+            load.counters.connected = 50 * second;
+        });
+        let found = run.speaks(&RULE);
+        assert!(found.text.starts_with("The server refused 450 of 450 handshakes"), "{found}");
     }
 
     #[test]

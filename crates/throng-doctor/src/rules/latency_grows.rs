@@ -43,9 +43,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     };
     let text = format!(
         "The server's answers took longer and longer at a constant load of {} connections and {} \
-         messages: {} at {} s, {} at {} s (p50). That is {} more each second.{ends} {why}",
+         {}s: {} at {} s, {} at {} s (p50). That is {} more each second.{ends} {why}",
         count(steady.level.connections as f64),
         rate(steady.level.messages_per_s),
+        run.summary.unit_of_work(),
         us(trend.from),
         seconds(trend.from_ms),
         us(trend.to),

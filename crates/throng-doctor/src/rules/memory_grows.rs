@@ -31,17 +31,15 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if !is_much || after < before * LASTING_SHARE {
         return None;
     }
-    let answered = |sample: &Sample| {
-        sample.load().map_or(0, |load| {
-            let done = &load.counters;
-            done.messages_answered + done.pushes_ok + done.http_ok
-        })
-    };
+    let answered =
+        |sample: &Sample| sample.load().map_or(0, |load| load.counters.requests_answered());
     let (first, last) = (samples.first()?, samples.last()?);
     let messages = answered(last).saturating_sub(answered(first));
     let each = match messages {
         0 => String::new(),
-        messages => format!(", {} a message", bytes(trend.by() / messages as f64)),
+        messages => {
+            format!(", {} a {}", bytes(trend.by() / messages as f64), run.summary.unit_of_work())
+        }
     };
     let left = memory_runs_out::left(run, last).filter(|left| *left > 0);
     let ends = left.map_or_else(String::new, |left| {
@@ -54,15 +52,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     });
     let text = format!(
         "The server's memory grew by {} a second{each}, at a constant load of {} connections and \
-         {} messages. It was {} at {} s and {} at {} s.{ends} A leak keeps what each message or \
+         {} {}s. It was {} at {} s and {} at {} s.{ends} A leak keeps what each {} or \
          connection leaves; a cache without a limit does the same.",
         bytes(trend.per_second),
         count(steady.level.connections as f64),
         rate(steady.level.messages_per_s),
+        run.summary.unit_of_work(),
         bytes(trend.from),
         count(trend.from_ms as f64 / 1000.0),
         bytes(trend.to),
         count(trend.to_ms as f64 / 1000.0),
+        run.summary.unit_of_work(),
     );
     let finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(Severity::Noted)

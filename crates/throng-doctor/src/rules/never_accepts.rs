@@ -71,8 +71,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 pub(super) fn gave_up(run: &RunView<'_>) -> Option<Growth> {
     let load = run.samples().last()?.load()?;
     let done = &load.counters;
-    let requests = done.joins_ok + done.pushes_ok + done.http_ok;
-    let answers = done.messages_answered + done.messages_received + requests;
+    let answers = done.requests_answered() + done.joins_ok + done.messages_received;
     let growth = if done.upgrades_started > 0 {
         let is_silent = done.connects_ok == 0
             && load.connect_failed.0.keys().all(|kind| kind == "timeout" || kind == "ETIMEDOUT");

@@ -22,7 +22,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// Returns the finding for handshakes that were refused with 429.
 fn refused(run: &RunView<'_>) -> Option<Finding> {
     let growth = run.connect_failures(KIND)?;
-    let attempts = growth.by() + run.summary.connect.ok;
+    let attempts = growth.by() + run.summary.connect_steps_ok();
     if (growth.by() as f64) < attempts as f64 * SHARE_MIN {
         return None;
     }
@@ -58,7 +58,10 @@ fn refused(run: &RunView<'_>) -> Option<Finding> {
 /// Returns the median rate of the connects that succeeded in the intervals with refusals.
 fn let_in(run: &RunView<'_>) -> Option<f64> {
     let refused = |sample: &Sample| sample.load().map_or(0, |load| load.connect_failed.get(KIND));
-    let ok = |sample: &Sample| sample.load().map_or(0, |load| load.counters.connects_ok);
+    let ok = |sample: &Sample| {
+        let counters = sample.load().map(|load| &load.counters);
+        counters.map_or(0, |counters| counters.connects_ok.saturating_sub(counters.http_connects))
+    };
     let limited = run.steps().filter(|(before, now)| refused(now) > refused(before));
     let rates = limited.map(|(before, now)| {
         ok(now).saturating_sub(ok(before)) as f64 * 1000.0 / now.interval.span_ms.max(1) as f64

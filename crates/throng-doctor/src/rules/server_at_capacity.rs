@@ -48,9 +48,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let (what, remedy) = describe(at_a_time.filter(|n| is_below(*n)), service_us);
     let p50 = |step: &Step| micros(step.p50_us);
     let text = format!(
-        "The server answered {} messages, however many waited: {what}. {} waited at {} s, for {} \
+        "The server answered {} {}s, however many waited: {what}. {} waited at {} s, for {} \
          (p50), and {} at {} s, for {}.{}",
         rate(per_s),
+        run.summary.unit_of_work(),
         count(first.in_flight as f64),
         count(first.at_ms as f64 / 1000.0),
         p50(first),
@@ -83,15 +84,11 @@ struct Step {
 impl Step {
     fn of(before: &Sample, now: &Sample) -> Option<Self> {
         let (from, to) = (&before.load()?.counters, &now.load()?.counters);
-        let answered = to.since(from);
-        let answered = answered.messages_answered + answered.pushes_ok + answered.http_ok;
-        let done = to.messages_answered + to.pushes_ok + to.http_ok;
+        let answered = to.since(from).requests_answered();
         Some(Self {
             at_ms: now.interval.at_ms,
             per_s: answered as f64 * 1000.0 / now.interval.span_ms as f64,
-            in_flight: (to.messages_sent + to.pushes_sent + to.http_started)
-                .saturating_sub(done)
-                .min(to.connected),
+            in_flight: to.requests_begun().saturating_sub(to.requests_answered()).min(to.connected),
             users: to.connected,
             p50_us: answers(now).1.p50_us,
         })

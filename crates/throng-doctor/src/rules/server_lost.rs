@@ -113,6 +113,14 @@ fn held(run: &RunView<'_>, at_ms: u64) -> u64 {
     before.filter_map(Sample::load).map(|load| load.counters.connected).max().unwrap_or(0)
 }
 
+/// Returns the connects that had succeeded by the end of the interval in which the server ended. If
+/// no line before it shows connections, no gauge says how many of these there were at that moment.
+fn established_first(run: &RunView<'_>, at_ms: u64) -> Option<String> {
+    let first = run.samples().iter().find(|sample| sample.interval.at_ms >= at_ms)?;
+    let ok = first.load()?.counters.connects_ok;
+    (ok > 0).then(|| count(ok as f64))
+}
+
 /// Returns the connections in the last interval.
 fn at_end(run: &RunView<'_>) -> u64 {
     run.samples().last().and_then(Sample::load).map_or(0, |load| load.counters.connected)
@@ -121,6 +129,11 @@ fn at_end(run: &RunView<'_>) -> u64 {
 /// Returns the finding for a server that ended.
 fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
     let held = held(run, at_ms);
+    let with = match held {
+        0 => established_first(run, at_ms).map(|most| format!(", with at most {most} connections")),
+        held => Some(format!(", with {} connections", count(held as f64))),
+    };
+    let with = with.unwrap_or_default();
     let taken = port_taken(run);
     let because = taken.as_ref().map_or_else(|| how.to_owned(), |(taken, _)| format!(": {taken}"));
     let range = taken.as_ref().map_or_else(String::new, |(_, range)| range.clone());
@@ -128,10 +141,9 @@ fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
         RULE.id,
         Side::Server,
         format!(
-            "The server ended after {:.1} s, with {} connections, and did not come \
-             back{because}.{range} All later failures follow from that.",
-            at_ms as f64 / 1000.0,
-            count(held as f64)
+            "The server ended after {:.1} s{with}, and did not come back{because}.{range} All \
+             later failures follow from that.",
+            at_ms as f64 / 1000.0
         ),
     )
     .shown_by("load.counters.connected", held as f64, at_end(run) as f64, at_ms)
@@ -228,7 +240,7 @@ const SILENT_CONFIDENCE: f64 = 0.6;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, RunEvent};
+    use throng_report::{Metric, Outage, RunEvent};
 
     use super::super::fixture::Run;
     use super::*;
@@ -268,6 +280,22 @@ mod tests {
             foreign.first_sentence(),
             "The server ended after 7.0 s, with 1k connections, and did not come back"
         );
+    }
+
+    #[test]
+    fn a_server_that_ended_in_the_first_second_had_the_connections_made_until_then() {
+        let run = Run::quiet().loaded(|load, second| {
+            (load.counters.connected, load.counters.connects_ok) = (0, 11);
+            load.connect_failed.add("ECONNREFUSED", 300 * second);
+            load.outage = (second == 1).then(|| Outage {
+                lost_ms: Some(500),
+                refused_ms: Some(510),
+                ..Outage::default()
+            });
+        });
+        let found = run.speaks(&RULE);
+        let begin = "The server ended after 0.5 s, with at most 11 connections, and did not";
+        assert!(found.text.starts_with(begin), "{found}");
     }
 
     #[test]

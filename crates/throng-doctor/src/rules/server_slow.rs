@@ -4,7 +4,7 @@ use throng_report::render::{count, micros};
 use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity, Side};
 
 use super::retransmission::MUCH_ONE_IN;
-use super::{Rule, RuleTrait, server_lost, server_stalled};
+use super::{Rule, RuleTrait, answers_incomplete, server_lost, server_stalled};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, LONG_DELAY_SHARE, mean, whole_percent};
 use crate::history::{Quantiles, Sample};
 use crate::impact::plural_of;
@@ -111,11 +111,16 @@ fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
         "heartbeat_timeout",
         "http_timeout",
     ];
-    let waits = run.samples().last().and_then(Sample::load).map_or(0, |load| {
-        let sent = &load.counters;
-        sent.messages_sent + sent.pushes_sent + sent.joins_started + sent.http_started
-    });
-    let found: Vec<_> = kinds.into_iter().filter_map(|kind| run.errors(kind)).collect();
+    let waits = run
+        .samples()
+        .last()
+        .and_then(Sample::load)
+        .map_or(0, |load| load.counters.requests_begun() + load.counters.joins_started);
+    // An answer that begins and does not end is not late.
+    let is_late =
+        |kind: &&str| *kind != "http_timeout" || answers_incomplete::RULE.find(run).is_none();
+    let kinds = kinds.into_iter().filter(is_late);
+    let found: Vec<_> = kinds.filter_map(|kind| run.errors(kind)).collect();
     let all: u64 = found.iter().map(Growth::by).sum();
     if all >= TIMEOUTS_MIN && all.saturating_mul(TIMEOUTS_ONE_IN) >= waits {
         found

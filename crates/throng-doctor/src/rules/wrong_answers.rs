@@ -4,7 +4,7 @@ use throng_report::render::{count, percent};
 use throng_report::{Finding, Side};
 
 use super::{Rule, RuleTrait, answers_disordered, not_http};
-use crate::first_error::{FirstError, cut};
+use crate::first_error::{FirstError, cut, quoted};
 use crate::impact::FAILURES_ONE_IN;
 use crate::run_view::{Growth, RunView};
 
@@ -27,10 +27,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         format!("{} of {}", count(growth.by() as f64), count(of as f64))
     };
     let first = FirstError::of(run, kind.name);
-    let what = kind.what.replace("{n}", &counts).replace("{target}", &run.header.target);
+    let (what, remedy) = kind.words(first);
+    let what = what.replace("{n}", &counts).replace("{target}", &run.header.target);
     let text = match first {
         Some(FirstError { expected, got }) if kind.shows_expected => {
             format!("{what} ({share}); the first: expected {}, got {}.", cut(expected), cut(got))
+        }
+        Some(FirstError { got, .. }) if kind.name == "http_violation" => {
+            format!("{what}; the first: {}.", cut(quoted(got)))
         }
         Some(FirstError { got, .. }) => format!("{what}; the first: {}.", cut(got)),
         None => format!("{what} ({share})."),
@@ -42,7 +46,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     });
     let found =
         found.shown_by(&growth.counter, growth.from as f64, growth.to as f64, growth.began_ms);
-    Some(found.remedied_by(kind.remedy))
+    Some(found.remedied_by(remedy))
 }
 
 /// A kind of error that a wrong answer causes.
@@ -60,6 +64,18 @@ struct WrongAnswerKind {
 }
 
 impl WrongAnswerKind {
+    /// Returns the first part of the sentence, and the remedy. A server whose answer begins as HTTP
+    /// does speak HTTP.
+    fn words(&self, first: Option<FirstError<'_>>) -> (String, &'static str) {
+        let reason = first
+            .filter(|first| self.name == "http_violation" && first.got.starts_with("`HTTP/1"))
+            .and_then(|first| reason(first.got));
+        let Some(reason) = reason else { return (self.what.to_owned(), self.remedy) };
+        let is_coding = reason.contains("transfer-encoding");
+        let remedy = if is_coding { CODING_REMEDY } else { VIOLATION_REMEDY };
+        (format!("{VIOLATION}: {reason}"), remedy)
+    }
+
     /// Returns the growth of this kind of error.
     fn growth(&self, run: &RunView<'_>) -> Option<Growth> {
         if self.name == answers_disordered::KIND && answers_disordered::RULE.find(run).is_some() {
@@ -99,7 +115,7 @@ const KINDS: &[WrongAnswerKind] = &[
         name: "upgrade_violation",
         is_connect: true,
         what: "The server at {target} is not a WebSocket server: {n} upgrades got another answer",
-        of: |run| run.summary.connect.ok + run.summary.connect.failed.total(),
+        of: |run| run.summary.connect_steps(),
         shows_expected: false,
         remedy: "correct the target's port or path, or use tcp:// for a server that does not speak \
                  WebSocket",
@@ -121,18 +137,10 @@ const KINDS: &[WrongAnswerKind] = &[
         remedy: "check the server's reason, and the event and payload of `push`",
     },
     WrongAnswerKind {
-        name: "http_status",
-        is_connect: false,
-        what: "The server answered {n} HTTP requests with another status",
-        of: |run| run.summary.http.as_ref().map_or(0, |http| http.started),
-        shows_expected: true,
-        remedy: "find why the server answers this, or correct `expect` of the request",
-    },
-    WrongAnswerKind {
         name: "http_mismatch",
         is_connect: false,
         what: "The server gave a wrong answer to {n} HTTP requests",
-        of: |run| run.summary.http.as_ref().map_or(0, |http| http.started),
+        of: |run| run.summary.http_requests(),
         shows_expected: true,
         remedy: "find why the server answers this, or correct `expect` and `capture` of the \
                  request",
@@ -141,7 +149,7 @@ const KINDS: &[WrongAnswerKind] = &[
         name: "http_violation",
         is_connect: false,
         what: "The server at {target} does not speak HTTP/1.1: {n} requests got another answer",
-        of: |run| run.summary.http.as_ref().map_or(0, |http| http.started),
+        of: |run| run.summary.http_requests(),
         shows_expected: false,
         remedy: "correct the target's port, or use tcp:// for a server that does not speak HTTP",
     },
@@ -157,7 +165,7 @@ const KINDS: &[WrongAnswerKind] = &[
         name: "bad_message",
         is_connect: false,
         what: "The server sent messages that are not Phoenix Channels messages on {n} connections",
-        of: |run| run.summary.connect.ok,
+        of: |run| run.summary.connect_steps_ok(),
         shows_expected: false,
         remedy: "check the version (vsn) in the scenario, and any proxy between generator and \
                  server",
@@ -166,11 +174,25 @@ const KINDS: &[WrongAnswerKind] = &[
         name: "ws_violation",
         is_connect: false,
         what: "The server violated the WebSocket protocol on {n} connections",
-        of: |run| run.summary.connect.ok,
+        of: |run| run.summary.connect_steps_ok(),
         shows_expected: false,
         remedy: "check the frames that the server, or a proxy in front of it, sends",
     },
 ];
+
+/// Returns why an answer cannot be read: what follows its quotation.
+fn reason(got: &str) -> Option<&str> {
+    let after = got.rsplit_once("`: ").or_else(|| got.rsplit_once(" bytes): "));
+    after.map(|(_, reason)| reason)
+}
+
+/// The words for a server that speaks HTTP, but not as RFC 9112 asks.
+const VIOLATION: &str = "The server's answers to {n} HTTP requests cannot be read";
+const VIOLATION_REMEDY: &str = "correct this answer of the server, or of a proxy before it: it \
+                                breaks the rule of the RFC";
+const CODING_REMEDY: &str = "switch this coding off in the server, or in a proxy in front of it: \
+                             throng reads bodies with a content-length and chunked ones, and asks \
+                             for no other";
 
 /// The generator's word for messages that were not the expected one.
 const OTHERS: &str = "others";
@@ -213,6 +235,24 @@ mod tests {
         run.check_all(&["wrong_answers"]);
         let without = failing("expect_mismatch", 40, "", "");
         assert!(without.speaks(&RULE).first_sentence().ends_with("(3.47 %)"));
+    }
+
+    #[test]
+    fn an_answer_that_begins_as_http_is_of_a_server_that_speaks_http() {
+        let first = |got| failing("http_violation", 40, "status 2xx", got).speaks(&RULE);
+        let coding = first(
+            "`HTTP/1.1 200 OK\\r\\ntransfer-encoding: gzip`: the transfer-encoding is not \
+             `chunked` (RFC 9112 section 6.1)",
+        );
+        let begins = "The server's answers to all 360 HTTP requests cannot be read: the \
+                      transfer-encoding is not `chunked` (RFC 9112 section 6.1); the first: \
+                      `HTTP/1.1 200 OK\\r\\ntransfer-encoding: gzip`.";
+        assert!(coding.text.starts_with(begins), "{coding}");
+        assert!(coding.remedy.contains("switch this coding off"), "{coding}");
+        let length = first("`HTTP/1.1 200 OK`: the length of the body is ambiguous (RFC 9112)");
+        assert!(length.remedy.contains("the rule of the RFC"), "{length}");
+        let other = first("`ICY 200 OK`: the head is not HTTP/1.1 (RFC 9112 section 4)");
+        assert!(other.text.contains("does not speak HTTP/1.1"), "{other}");
     }
 
     #[test]

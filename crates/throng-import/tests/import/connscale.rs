@@ -22,10 +22,16 @@ on_error: stop
 
 7 constructs of connscale: 4 translated, 2 not needed, 1 approximated
 not needed
-  line 3, acceptors: a setting of connscale's server; the scenario is its client; see `throng serve pingpong --help`
-  line 4, backlog: a setting of connscale's server; the scenario is its client; see `throng serve pingpong --help`
+  line 3, acceptors
+    a setting of connscale's server; the scenario is its client; see `throng serve pingpong
+    --help`
+  line 4, backlog
+    a setting of connscale's server; the scenario is its client; see `throng serve pingpong
+    --help`
 approximated
-  line 7, connections_start: connscale starts the 200k at random moments within 3m20s; the scenario starts them at equal distances
+  line 7, connections_start
+    connscale starts the 200k at random moments within 3m20s; the scenario starts them at equal
+    distances
 "#);
 }
 
@@ -49,7 +55,9 @@ on_error: stop
 
 1 construct of connscale: 1 approximated
 approximated
-  line 1, connections_start: connscale starts the 10 at random moments within 10ms; the scenario starts them at equal distances
+  line 1, connections_start
+    connscale starts the 10 at random moments within 10ms; the scenario starts them at equal
+    distances
 "#);
 }
 
@@ -76,6 +84,27 @@ fn mistakes() {
         "[{server, [{listen_port, 99999999999999999999}]}].",
         "[{server, [{listen_port, 8989}, {server, <<1,2>>}]}].",
         "[{server, [{listen_port, 8989}, Acceptors]}].",
+        "[{server, [{listen_port, -1}]}].",
+        "[{server, [{listen_port, 89.5}]}].",
+        "[{server, [{listen_port, \"8989\"}]}].",
+        "[{server, [{listen_port, []}]}].",
+        "[{server, [{listen_port, 8989}, {server, {}}]}].",
+        "[{server, [{listen_port, 8989}, {server, \"a b\"}]}].",
+        "[{server, [{listen_port, 8989}, {server, \"\"}]}].",
+        "[{server, [{listen_port, 8989}, {server, {a,b,c,d}}]}].",
+        "[{server, [{listen_port, 8989}, {interval, -5}]}].",
+        "[{server, [{listen_port, 8989}, {interval, 1.5}]}].",
+        "[{server, [{listen_port, 8989}, {interval}]}].",
+        "[{server, [{listen_port, 8989}, {interval, 1, 2}]}].",
+        "[{server, [{listen_port, 8989}, {1, 2}]}].",
+        "[{server, [{listen_port, 8989}, []]}].",
+        "[{server}]. [{server, [{listen_port,1}]}].",
+        "{server, [{listen_port, 8989}]} {x}.",
+        "[{server, [{listen_port, 16#zz}]}].",
+        "[{server, [{listen_port, 8989}, {cookie, \"\\x{zz}\"}]}].",
+        "[{server, [{listen_port, 8989}]}]. client:connections_start(10).",
+        "[{server, [{listen_port, 8989}]}].\nclient:connections_start(9999999999).",
+        "[{server, [{listen_port, 8989},,{timeout, 1}]}].",
     ];
     insta::assert_snapshot!(show_mistakes("connscale/broken.config", &files));
 }

@@ -4,6 +4,7 @@
 
 mod connscale;
 mod damaged;
+mod tcpkali;
 mod tsung;
 
 use std::fs;

@@ -351,11 +351,9 @@ impl<W: Write + Truncate> RecorderLoop<W> {
 fn successes(load: &LoadInterval) -> u64 {
     let counters = &load.counters;
     counters.connects_ok
-        + counters.messages_answered
         + counters.messages_received
         + counters.joins_ok
-        + counters.pushes_ok
-        + counters.http_ok
+        + counters.requests_answered()
 }
 
 /// The shortest last interval that gets a line: the rates of a shorter one would be noise.

@@ -16,14 +16,14 @@ pub(crate) struct CueWaiters {
     /// Number of the last ticket.
     last_ticket: u32,
     /// Groups that users of this core have let go, of which the other cores must hear.
-    opened: Vec<OpenedGroup>,
+    opened: Vec<GroupOpening>,
     /// Users that may go on.
     ready: VecDeque<ReadyUser>,
 }
 
 /// A group of users that goes on together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenedGroup {
+pub struct GroupOpening {
     cue: u16,
     group: u32,
     /// Moment at which its last user came, or the cue was raised.
@@ -42,10 +42,12 @@ pub(crate) struct ReadyUser {
 /// What a user does that has come to a cue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CueAnswer {
-    /// It goes on: the cue was open at this moment.
+    /// It goes on: the signal was given at this moment.
     Passes(Instant),
-    /// It waits with this ticket.
-    Waits { ticket: u32 },
+    /// It goes on with all that wait: it is the last user of a barrier.
+    Opens,
+    /// It waits with this ticket; so many users wait at the barrier now.
+    Waits { ticket: u32, waiting: u32 },
 }
 
 /// Waiting users in the order in which they came, and so in the order of ticket and group.
@@ -74,48 +76,46 @@ impl CueWaiters {
 
     /// Adds the user at `index`, which comes to a cue.
     pub(crate) fn arrive(&mut self, cue: u16, index: u32, now: Instant) -> CueAnswer {
-        let group = match self.shared.arrive(cue) {
+        let (group, waiting) = match self.shared.arrive(cue) {
             Arrived::Raised(at) => return CueAnswer::Passes(at),
             Arrived::Completes { group } => {
-                self.open_for_all(OpenedGroup { cue, group, at: now });
-                return CueAnswer::Passes(now);
+                self.open_for_all(GroupOpening { cue, group, at: now });
+                return CueAnswer::Opens;
             }
-            Arrived::Waits { group } => group,
+            Arrived::Waits { group, waiting } => (group, waiting),
         };
         self.last_ticket = self.last_ticket.wrapping_add(1);
         let ticket = self.last_ticket;
         self.queues[usize::from(cue)].waiters.push_back(Waiter { ticket, group, index });
-        CueAnswer::Waits { ticket }
+        CueAnswer::Waits { ticket, waiting }
     }
 
-    /// Raises a cue.
-    pub(crate) fn raise(&mut self, cue: u16, now: Instant) {
-        if self.shared.raise(cue, now) {
-            self.open_for_all(OpenedGroup { cue, group: 0, at: now });
+    /// Raises a cue. Returns false if it was raised before.
+    pub(crate) fn raise(&mut self, cue: u16, now: Instant) -> bool {
+        let is_first = self.shared.raise(cue, now);
+        if is_first {
+            self.open_for_all(GroupOpening { cue, group: 0, at: now });
         }
+        is_first
     }
 
-    /// Removes a user that no longer waits. Does nothing if it may go on.
-    pub(crate) fn leave(&mut self, cue: u16, ticket: u32) {
+    /// Removes a user that waits. Returns false if it has left before, or if its group goes on with
+    /// it: then the core lets it go on, or will hear that it may.
+    pub(crate) fn leave(&mut self, cue: u16, ticket: u32) -> bool {
         let queue = &mut self.queues[usize::from(cue)];
-        if let Some(waiter) = queue.find(ticket) {
-            let group = waiter.group;
-            waiter.index = GONE;
-            queue.gone += 1;
-            queue.compact();
-            self.shared.leave(cue, group);
+        let Some(waiter) = queue.find(ticket) else { return false };
+        if !self.shared.leave(cue, waiter.group) {
+            return false;
         }
-    }
-
-    /// Reports whether a user that waits may go on, or will hear so.
-    pub(crate) fn may_go_on(&mut self, cue: u16, ticket: u32) -> bool {
-        let waiter = self.queues[usize::from(cue)].find(ticket).copied();
-        waiter.is_none_or(|waiter| self.shared.has_gone_on(cue, waiter.group))
+        waiter.index = GONE;
+        queue.gone += 1;
+        queue.compact();
+        true
     }
 
     /// Lets the users of this core go on that wait in a group.
-    pub(crate) fn open(&mut self, opened: OpenedGroup) {
-        let OpenedGroup { cue, group, at } = opened;
+    pub(crate) fn open(&mut self, opened: GroupOpening) {
+        let GroupOpening { cue, group, at } = opened;
         let queue = &mut self.queues[usize::from(cue)];
         for Waiter { ticket, index, .. } in queue.take(group) {
             self.ready.push_back(ReadyUser { index, ticket, at });
@@ -129,7 +129,7 @@ impl CueWaiters {
     }
 
     /// Returns the groups that the other cores must let go, if there are any.
-    pub(crate) fn take_opened(&mut self) -> Option<Arc<[OpenedGroup]>> {
+    pub(crate) fn take_opened(&mut self) -> Option<Arc<[GroupOpening]>> {
         (!self.opened.is_empty()).then(|| std::mem::take(&mut self.opened).into())
     }
 
@@ -143,7 +143,7 @@ impl CueWaiters {
         Some(next)
     }
 
-    fn open_for_all(&mut self, opened: OpenedGroup) {
+    fn open_for_all(&mut self, opened: GroupOpening) {
         self.open(opened);
         self.opened.push(opened);
     }
@@ -197,7 +197,7 @@ mod tests {
 
     /// The users of `cores` cores that come to one barrier for `users` users.
     fn barrier(users: u32, cores: usize) -> Vec<CueWaiters> {
-        let cue = Cue { name: "start".into(), kind: CueKind::Barrier { users } };
+        let cue = Cue { name: "start".into(), line: 1, kind: CueKind::Barrier { users } };
         let shared = Arc::new(Cues::new(&[cue]));
         (0..cores).map(|_| CueWaiters::new(Arc::clone(&shared))).collect()
     }
@@ -208,7 +208,7 @@ mod tests {
 
     #[track_caller]
     fn ticket(answer: CueAnswer) -> u32 {
-        let CueAnswer::Waits { ticket } = answer else { panic!("{answer:?}") };
+        let CueAnswer::Waits { ticket, .. } = answer else { panic!("{answer:?}") };
         ticket
     }
 
@@ -222,7 +222,7 @@ mod tests {
         let mut cores = barrier(3, 2);
         ticket(cores[0].arrive(0, 10, at(1)));
         ticket(cores[1].arrive(0, 20, at(2)));
-        assert_eq!(cores[0].arrive(0, 11, at(3)), CueAnswer::Passes(at(3)));
+        assert_eq!(cores[0].arrive(0, 11, at(3)), CueAnswer::Opens);
         // This user is of the next group.
         ticket(cores[1].arrive(0, 21, at(4)));
         let opened = cores[0].take_opened().expect("the other core must hear of it");
@@ -237,7 +237,7 @@ mod tests {
         let mut opened = Vec::new();
         for group in 0..2 {
             ticket(cores[0].arrive(0, group, at(1)));
-            assert_eq!(cores[1].arrive(0, 9, at(2)), CueAnswer::Passes(at(2)));
+            assert_eq!(cores[1].arrive(0, 9, at(2)), CueAnswer::Opens);
             opened.extend(cores[1].take_opened().expect("a group is complete").iter().copied());
         }
         cores[0].open(opened[1]);
@@ -250,13 +250,23 @@ mod tests {
     fn a_user_that_leaves_makes_room_for_another() {
         let mut cores = barrier(2, 1);
         let first = ticket(cores[0].arrive(0, 1, at(1)));
-        cores[0].leave(0, first);
-        cores[0].leave(0, first);
+        assert!(cores[0].leave(0, first) && !cores[0].leave(0, first));
         let second = ticket(cores[0].arrive(0, 2, at(2)));
-        assert!(!cores[0].may_go_on(0, second));
-        assert_eq!(cores[0].arrive(0, 3, at(3)), CueAnswer::Passes(at(3)));
-        assert!(cores[0].may_go_on(0, second));
+        assert_eq!(cores[0].arrive(0, 3, at(3)), CueAnswer::Opens);
+        assert!(!cores[0].leave(0, second));
         assert_eq!(ready(&mut cores[0]), [2]);
+    }
+
+    #[test]
+    fn a_user_cannot_leave_a_group_that_another_core_has_completed() {
+        let mut cores = barrier(2, 2);
+        let waits = ticket(cores[0].arrive(0, 1, at(1)));
+        assert_eq!(cores[1].arrive(0, 2, at(2)), CueAnswer::Opens);
+        // The first core has not heard of it.
+        assert!(!cores[0].leave(0, waits));
+        let opened = cores[1].take_opened().expect("the other core must hear of it");
+        opened.iter().for_each(|group| cores[0].open(*group));
+        assert_eq!(ready(&mut cores[0]), [1]);
     }
 
     #[test]
@@ -268,14 +278,14 @@ mod tests {
             cores[0].leave(0, ticket);
         }
         assert!(cores[0].queues[0].waiters.len() <= 2 * GONE_MIN + 2);
-        assert!(!cores[0].may_go_on(0, stays));
         ticket(cores[0].arrive(0, 10_000, at(2)));
         cores[0].arrive(0, 10_001, at(3));
         assert_eq!(ready(&mut cores[0]), [0, 10_000]);
+        assert!(!cores[0].leave(0, stays));
     }
 
     #[test]
     fn a_user_that_waits_takes_few_bytes() {
-        assert!(size_of::<Waiter>() + size_of::<ReadyUser>() <= 64);
+        assert_eq!((size_of::<Waiter>(), size_of::<ReadyUser>()), (12, 16));
     }
 }

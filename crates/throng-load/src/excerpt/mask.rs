@@ -33,6 +33,16 @@ pub(super) fn without_secrets<'a>(
     (Cow::Owned(masked), is_cut)
 }
 
+/// Returns where the secret begins that byte `at` is inside of; else `at`.
+pub(super) fn begin_of_secret(bytes: &[u8], at: usize, secrets: &[String]) -> usize {
+    let of_secret = |secret: &String| {
+        let first = (at + 1).saturating_sub(secret.len());
+        (first..at).find(|from| bytes[*from..].starts_with(secret.as_bytes()))
+    };
+    let secrets = secrets.iter().filter(|secret| !secret.is_empty());
+    secrets.filter_map(of_secret).min().unwrap_or(at)
+}
+
 /// Masks secrets in the head of an HTTP message, whose lines may end with CR, LF or both. A line
 /// that begins with a blank continues the field before it.
 pub(super) fn head(text: &str) -> String {
@@ -110,6 +120,13 @@ const ENDINGS: [&str; 4] = ["token", "secret", "password", "apikey"];
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_byte_inside_a_secret_is_found_with_its_beginning() {
+        let secrets = ["hunter2".to_owned(), String::new()];
+        let begin = |at| begin_of_secret(b"pw=hunter2;", at, &secrets);
+        assert_eq!([begin(0), begin(3), begin(4), begin(9), begin(10)], [0, 3, 3, 3, 10]);
+    }
 
     #[test]
     fn a_name_is_secret_by_one_of_its_words() {

@@ -9,6 +9,7 @@ use throng_report::{
 use super::error_log::ErrorLog;
 use super::incidents::Incidents;
 use super::probe_tally::ProbeTally;
+use super::status_counts::StatusCounts;
 use crate::program::{Protocol, StepIndex};
 use crate::user::{AnswerTiming, ConnectFailure, ErrorKind, Record};
 
@@ -33,6 +34,8 @@ pub struct CoreStats {
     pub errors: [u64; ErrorKind::ALL.len()],
     /// Connections that the server closed unexpectedly by a close frame, by its code.
     pub close_codes: Vec<(Option<u16>, u64)>,
+    /// Answers to HTTP requests by their status.
+    pub statuses: StatusCounts,
     /// Failed connects by reason.
     pub connect_failures: Vec<(ConnectFailure, u64)>,
     /// Latency from the intended moment of a connect until it succeeded.
@@ -71,6 +74,8 @@ pub struct CoreStats {
     pub addresses: Vec<AddressTally>,
     /// The scenario's own limits, in the order of the program's; without the names.
     pub limits: Vec<LimitTally>,
+    /// The scenario's barriers and signals, in the order of the program's; without the names.
+    pub cues: Vec<CueTally>,
     /// Gauge: users that rest after an error.
     pub(super) resting: u64,
 }
@@ -106,6 +111,50 @@ impl LimitTally {
     }
 }
 
+/// What one core counts of one barrier or signal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CueTally {
+    /// Times that a user of the core opened it.
+    pub opened: u64,
+    /// Waits that began.
+    pub waits: u64,
+    /// Gauge: users that wait. Those that still wait when the run ends are counted from then on.
+    pub waiting: u64,
+    /// The most users that waited at a barrier at once, on all cores, when one of this core came.
+    pub waiting_most: u64,
+    /// The longest wait that has ended or was cut off, in microseconds.
+    pub wait_us_most: u64,
+}
+
+impl CueTally {
+    /// Adds the tally of another core.
+    pub fn add(&mut self, other: &Self) {
+        self.opened += other.opened;
+        self.waits += other.waits;
+        self.waiting += other.waiting;
+        self.waiting_most = self.waiting_most.max(other.waiting_most);
+        self.wait_us_most = self.wait_us_most.max(other.wait_us_most);
+    }
+
+    /// Begins a wait. So many users wait at the barrier now; 0 for a signal.
+    pub(super) fn begin(&mut self, waiting: u32) {
+        self.waits += 1;
+        self.waiting += 1;
+        self.waiting_most = self.waiting_most.max(waiting.into());
+    }
+
+    /// Ends a wait that took so long.
+    pub(super) fn end(&mut self, waited_us: u64) {
+        self.waiting -= 1;
+        self.cut(waited_us);
+    }
+
+    /// Notes a wait of which the end of the run cut off what was left.
+    pub(super) fn cut(&mut self, waited_us: u64) {
+        self.wait_us_most = self.wait_us_most.max(waited_us);
+    }
+}
+
 impl AddressTally {
     /// Counts what a record says about a connect to this address.
     pub(super) fn note(&mut self, record: &Record<'_>) {
@@ -136,6 +185,7 @@ impl CoreStats {
         self.classes.clone_from(&other.classes);
         self.connect_failures.clone_from(&other.connect_failures);
         self.close_codes.clone_from(&other.close_codes);
+        self.statuses.copy_from(&other.statuses);
         self.steps.resize_with(other.steps.len(), StepInterval::default);
         for (step, other) in self.steps.iter_mut().zip(&other.steps) {
             (step.ok, step.errors, step.waiting) = (other.ok, other.errors, other.waiting);
@@ -143,6 +193,7 @@ impl CoreStats {
         self.followed = other.followed;
         self.addresses.clone_from(&other.addresses);
         self.limits.clone_from(&other.limits);
+        self.cues.clone_from(&other.cues);
     }
 
     /// Clears the measurements and frees their memory. Counters stay.
@@ -237,8 +288,9 @@ impl CoreStats {
         self.classes[usize::from(class)].connects_ok += 1;
     }
 
-    /// Counts an answer to an HTTP request by the class of its status.
+    /// Counts an answer to an HTTP request by its status.
     pub(super) fn count_status(&mut self, status: u16) {
+        self.statuses.count(status);
         let counters = &mut self.counters;
         *match status {
             ..300 => &mut counters.http_2xx,
@@ -253,6 +305,11 @@ impl CoreStats {
         timing.record(from, &mut self.http, &mut self.arrival.http);
         self.arrival.by_own_clock += timing.by_own_clock();
         self.counters.http_ok += 1;
+    }
+
+    /// Returns the tally of a barrier or signal.
+    pub(super) fn cue(&mut self, cue: u16) -> &mut CueTally {
+        &mut self.cues[usize::from(cue)]
     }
 
     /// Returns the steps of a name.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use throng_report::http_status::unexpected_status;
+
 use crate::user::{ConnectFailure, ErrorKind, close_code_name};
 
 /// Kind of an error, as it is named in reports.
@@ -13,6 +15,8 @@ pub(crate) enum ErrorName {
     Connect(ConnectFailure),
     /// A close frame of the server, with its code.
     Close(Option<u16>),
+    /// An answer to an HTTP request with an unexpected status.
+    HttpStatus(u16),
 }
 
 impl fmt::Display for ErrorName {
@@ -21,6 +25,7 @@ impl fmt::Display for ErrorName {
             Self::Kind(kind) => f.write_str(kind.name()),
             Self::Connect(why) => why.fmt(f),
             Self::Close(code) => f.write_str(&close_code_name(*code)),
+            Self::HttpStatus(status) => f.write_str(&unexpected_status(*status)),
         }
     }
 }

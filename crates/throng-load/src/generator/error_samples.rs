@@ -3,7 +3,7 @@
 
 use throng_base::Prng;
 use throng_driver::Errno;
-use throng_proto::http::HttpAnswer;
+use throng_proto::http::{HttpResponse, PartialResponse};
 use throng_proto::phoenix::PhoenixPayload;
 use throng_report::ErrorExchange;
 
@@ -52,6 +52,11 @@ impl ErrorSamples {
         describe: impl FnOnce(&Self) -> (String, String),
     ) -> Option<ErrorExchange> {
         if self.sampled.len() == KINDS_MAX || self.sampled.contains(&name) {
+            return None;
+        }
+        let is_status = |name: &ErrorName| matches!(name, ErrorName::HttpStatus(_));
+        let statuses = || self.sampled.iter().filter(|name| is_status(name)).count();
+        if is_status(&name) && statuses() >= STATUSES_SAMPLED_MAX {
             return None;
         }
         self.sampled.push(name);
@@ -103,6 +108,7 @@ impl ErrorSamples {
                 format!("others, the first of {count} in this step of all users: {first}")
             }
             (0, _) => "nothing".to_owned(),
+            (1, _) => "the first byte of it".to_owned(),
             (bytes, _) => format!("the first {bytes} bytes of it"),
         }
     }
@@ -151,12 +157,23 @@ pub(super) fn describe_sample(
             };
             (expected, format!("{} {response}", excerpt.word(&reply.status)))
         }
-        Sample::HttpAnswer(_, difference, answer) => {
+        Sample::HttpResponse(_, difference, answer) => {
             (expected, describe_http(place, *difference, answer, excerpt))
         }
         Sample::HttpViolation(_, error, head) => {
             (expected, format!("{}: {error}", excerpt.head(head)))
         }
+        Sample::HttpPart(kind, part) => {
+            let expected = match kind.is_timeout() {
+                true => program.describe_awaited(pc, excerpt),
+                false => expected,
+            };
+            (expected, describe_part(part, excerpt))
+        }
+        Sample::HttpUnasked(bytes) => (
+            "only answers to requests".to_owned(),
+            format!("{} bytes: {}", bytes.len(), excerpt.head(bytes)),
+        ),
     }
 }
 
@@ -164,14 +181,14 @@ pub(super) fn describe_sample(
 pub(super) fn describe_http(
     place: ErrorPlace<'_>,
     difference: HttpDifference,
-    answer: &HttpAnswer<'_>,
+    answer: &HttpResponse<'_>,
     excerpt: Excerpt<'_>,
 ) -> String {
     let Op::Http { request } = place.program.op(place.pc) else { return String::new() };
     let expected = &place.program.http_request(request).expected;
     match difference {
         HttpDifference::Status => {
-            let text = describe_answer(&answer.response, answer.body, excerpt);
+            let text = describe_answer(&answer.head, answer.body, excerpt);
             let is_page = answer.body.trim_ascii_start().starts_with(b"<");
             match answer.body.is_empty() || is_page {
                 true => text,
@@ -185,9 +202,33 @@ pub(super) fn describe_http(
         }
         HttpDifference::Field(index) => {
             let missing = expected.fields.get(index).map(|field| field.describe());
-            let text = describe_answer(&answer.response, b"", excerpt);
+            let text = describe_answer(&answer.head, b"", excerpt);
             format!("{text}: it has not {}", missing.unwrap_or_default())
         }
+    }
+}
+
+/// Describes what has arrived of an answer to an HTTP request.
+pub(super) fn describe_part(part: &PartialResponse<'_>, excerpt: Excerpt<'_>) -> String {
+    let Some(head) = &part.head else {
+        let interim = match part.interim {
+            0 => String::new(),
+            1 => "an interim answer (1xx)".to_owned(),
+            count => format!("{count} interim answers (1xx)"),
+        };
+        return match (part.bytes.len(), part.interim) {
+            (0, 0) => "no complete answer".to_owned(),
+            (0, _) => format!("{interim}, and no other"),
+            (_, 0) => format!("{}, and not the end of the head", excerpt.head(part.bytes)),
+            _ => {
+                format!("{interim}, then {}, and not the end of the head", excerpt.head(part.bytes))
+            }
+        };
+    };
+    let head = describe_answer(head, b"", excerpt);
+    match part.declared_bytes {
+        Some(declared) => format!("{head}, {} of {declared} bytes of the body", part.body_bytes),
+        None => format!("{head}, {} bytes of the body, and not its end", part.body_bytes),
     }
 }
 
@@ -247,7 +288,8 @@ pub(super) fn describe_error(place: ErrorPlace<'_>, kind: ErrorKind) -> (String,
         | ErrorKind::HttpStatus
         | ErrorKind::HttpMismatch
         | ErrorKind::HttpViolation
-        | ErrorKind::HttpTooLarge => "something else",
+        | ErrorKind::HttpTooLarge
+        | ErrorKind::HttpUnasked => "something else",
     };
     let expected = match kind {
         ErrorKind::HeartbeatTimeout => "a reply to the last heartbeat".to_owned(),
@@ -307,6 +349,9 @@ pub(super) fn describe_close(
     (program.describe_expected(pc, excerpt), got)
 }
 
+/// Unexpected statuses of which an answer is kept.
+const STATUSES_SAMPLED_MAX: usize = 8;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -345,6 +390,20 @@ mod tests {
              (line 9), user 7"
         );
         assert_eq!(first(3, "again"), None);
+    }
+
+    #[test]
+    fn some_statuses_have_an_answer_and_other_errors_still_have_theirs() {
+        let program = program("  - connect\n  - expect: a\n");
+        let mut samples = ErrorSamples::default();
+        let mut first =
+            |name| samples.first(name, place(&program, 1), |_| (String::new(), String::new()));
+        let statuses: Vec<_> =
+            (400..430).filter_map(|status| first(ErrorName::HttpStatus(status))).collect();
+        assert_eq!(statuses.len(), STATUSES_SAMPLED_MAX);
+        assert_eq!(statuses[1].kind, "http_status.401");
+        assert!(first(ErrorName::HttpStatus(400)).is_none(), "it has one");
+        assert!(first(ErrorName::Kind(ErrorKind::HttpTimeout)).is_some());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::error_samples::{
     ErrorPlace, ErrorSamples, describe_close, describe_connect_failure, describe_error,
     describe_sample,
 };
-use crate::program::{IncomingMessage, LatencyKind};
+use crate::program::{IncomingMessage, LatencyKind, Op};
 use crate::user::{ConnectFailure, ErrorKind, IterationEnd, MissedTurns, Record, Sample};
 
 /// Recorder of the events of one user.
@@ -54,6 +54,9 @@ impl Recorder<'_> {
             }
             Record::ConnectFailed { why, is_upgrade } => {
                 stats.count_connect_failure(why);
+                if let Op::Http { .. } = self.place.program.op(self.place.pc) {
+                    stats.counters.http_connects_failed += 1;
+                }
                 self.note_error(ErrorName::Connect(why), |place| {
                     describe_connect_failure(place, why, is_upgrade)
                 });
@@ -87,6 +90,10 @@ impl Recorder<'_> {
             Record::SkippedKept(message) => self.note_skipped(message),
             Record::Error(kind) => {
                 stats.errors[kind as usize] += 1;
+                // An unexpected status is noted where it is known: by its sample.
+                if kind == ErrorKind::HttpStatus {
+                    return;
+                }
                 self.note_error(ErrorName::Kind(kind), |place| describe_error(place, kind));
             }
             Record::Sample(sample) => self.sample(&sample),
@@ -103,10 +110,14 @@ impl Recorder<'_> {
             Record::MissedTurns(missed) => self.missed_turns(&missed),
             Record::Late(due) => stats.lag.record_us(now.micros_since(due)),
             Record::TurnGiven { limit, turn } => stats.limits[usize::from(limit)].count(turn, now),
-            Record::CueWaitEnded { from } => {
+            Record::CueWaitBegun { cue, waiting } => stats.cue(cue).begin(waiting),
+            Record::CueWaitEnded { cue, from } => {
                 counters.cue_waiting -= 1;
                 counters.cue_waits_us += now.micros_since(from);
+                stats.cue(cue).end(now.micros_since(from));
             }
+            Record::CueWaitCut { cue, from } => stats.cue(cue).cut(now.micros_since(from)),
+            Record::CueOpened { cue } => stats.cue(cue).opened += 1,
             Record::RestBegun => stats.resting += 1,
             Record::RestOver => stats.resting -= 1,
         }
@@ -157,6 +168,11 @@ impl Recorder<'_> {
 
     /// Keeps an error whose data is known, if it is the first of its kind.
     fn sample(&mut self, sample: &Sample<'_>) {
+        if let Sample::HttpResponse(ErrorKind::HttpStatus, _, response) = sample {
+            let status = response.head.status;
+            self.stats.statuses.count_unexpected(status);
+            self.stats.error_log.note(ErrorName::HttpStatus(status), self.now);
+        }
         let name = match sample {
             Sample::Mismatch { .. } => ErrorName::Kind(ErrorKind::ExpectMismatch),
             Sample::Timeout { .. } => ErrorName::Kind(ErrorKind::ExpectTimeout),
@@ -166,9 +182,14 @@ impl Recorder<'_> {
                 ErrorName::Connect(ConnectFailure::Http(answer.status))
             }
             Sample::BadMessage(_) => ErrorName::Kind(ErrorKind::BadMessage),
+            Sample::HttpResponse(ErrorKind::HttpStatus, _, response) => {
+                ErrorName::HttpStatus(response.head.status)
+            }
             Sample::Refusal(kind, _)
-            | Sample::HttpAnswer(kind, ..)
-            | Sample::HttpViolation(kind, ..) => ErrorName::Kind(*kind),
+            | Sample::HttpResponse(kind, ..)
+            | Sample::HttpViolation(kind, ..)
+            | Sample::HttpPart(kind, _) => ErrorName::Kind(*kind),
+            Sample::HttpUnasked(_) => ErrorName::Kind(ErrorKind::HttpUnasked),
         };
         let place = self.place;
         let describe = |samples: &ErrorSamples| describe_sample(samples, place, sample);

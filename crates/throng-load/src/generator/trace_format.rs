@@ -1,11 +1,13 @@
 //! The lines that show a user: its steps, what it sends and receives, and what becomes of it.
 
 use throng_base::Instant;
-use throng_base::units::brief_micros;
+use throng_base::units::{brief_micros, plural};
 use throng_engine::Deadline;
 
 use super::error_name::ErrorName;
-use super::error_samples::{ErrorPlace, describe_connect_failure, describe_error, describe_http};
+use super::error_samples::{
+    ErrorPlace, describe_connect_failure, describe_error, describe_http, describe_part,
+};
 use crate::excerpt::Excerpt;
 use crate::program::{IncomingMessage, Op, Program};
 use crate::user::{
@@ -79,6 +81,12 @@ impl TraceFormat<'_> {
             _ => {}
         }
         let origin = self.program.origin(pc);
+        let is_cue = ["barrier", "wait_for"].contains(&origin.kind);
+        if is_cue && matches!(self.program.op(pc), Op::Wait { .. }) {
+            let (number, kind, line) = (&origin.number, origin.kind, origin.line);
+            let text = "goes on at once: a user of a trial is alone";
+            return one(format!("step {number} {kind} (line {line}): {text}"));
+        }
         let what = match self.program.describe_op(pc, self.excerpt()).as_str() {
             "" => String::new(),
             what => format!(": {what}"),
@@ -96,6 +104,10 @@ impl TraceFormat<'_> {
             TraceEvent::TakenFromKept(message) => {
                 one(format!("  kept before: {}", self.message(*message)))
             }
+            TraceEvent::IdleEnded => one("  status 408: the server ends an idle connection"),
+            TraceEvent::AnsweredEarly => {
+                one("  answered before the whole request was sent: the rest of it is not sent")
+            }
             TraceEvent::SetAside => {
                 one("  set aside: it may be the late answer to an earlier message")
             }
@@ -105,7 +117,15 @@ impl TraceFormat<'_> {
     fn payload(&self, direction: char, payload: &Payload<'_>) -> Vec<String> {
         let text = match payload {
             Payload::Bytes(bytes) => {
-                format!("{} bytes: {}", bytes.len(), self.excerpt().bytes(bytes))
+                let (n, shown) = (bytes.len() as u64, self.excerpt().bytes(bytes));
+                format!("{n} {}: {shown}", plural(n, "byte", "bytes"))
+            }
+            Payload::Body(bytes, length) if bytes.len() as u64 == *length => {
+                format!("{length} bytes: {}", self.excerpt().bytes(bytes))
+            }
+            Payload::Body(bytes, length) => {
+                let (kept, excerpt) = (bytes.len(), self.excerpt().bytes(bytes));
+                format!("{length} bytes; the first {kept}: {excerpt}")
             }
             Payload::Message(message) => self.message(*message),
             Payload::Head(head) => {
@@ -124,7 +144,8 @@ impl TraceFormat<'_> {
             IncomingMessage::Binary(_) => "binary",
         };
         let bytes = message.bytes();
-        format!("{kind}, {} bytes: {}", bytes.len(), self.excerpt().bytes(bytes))
+        let (n, shown) = (bytes.len() as u64, self.excerpt().bytes(bytes));
+        format!("{kind}, {n} {}: {shown}", plural(n, "byte", "bytes"))
     }
 
     fn record(&self, pc: u32, record: &Record<'_>, now: Instant) -> Vec<String> {
@@ -184,7 +205,10 @@ impl TraceFormat<'_> {
             | Record::MissedTurns(_)
             | Record::TurnsDue(_)
             | Record::Late(_)
+            | Record::CueWaitBegun { .. }
             | Record::CueWaitEnded { .. }
+            | Record::CueWaitCut { .. }
+            | Record::CueOpened { .. }
             | Record::TurnGiven { .. }
             | Record::RestOver => Vec::new(),
         }
@@ -204,7 +228,8 @@ impl TraceFormat<'_> {
             | ErrorKind::HttpStatus
             | ErrorKind::HttpMismatch
             | ErrorKind::HttpViolation
-            | ErrorKind::HttpTooLarge => format!("  error {name}"),
+            | ErrorKind::HttpTooLarge
+            | ErrorKind::HttpUnasked => format!("  error {name}"),
             _ => {
                 let (expected, got) = describe_error(self.place(pc), kind);
                 format!("  error {name}: expected {expected}, received {got}")
@@ -272,13 +297,30 @@ impl TraceFormat<'_> {
                 let status = self.excerpt().word(&reply.status);
                 one(format!("  no match: the status is {status}, expected ok"))
             }
-            Sample::HttpAnswer(_, difference, answer) => {
+            Sample::HttpResponse(_, difference, answer) => {
                 let expected = self.program.describe_expected(pc, self.excerpt());
                 let got = describe_http(self.place(pc), *difference, answer, self.excerpt());
                 one(format!("  no match: expected {expected}, received {got}"))
             }
             Sample::HttpViolation(_, error, head) => {
                 one(format!("  no match: {error}: {}", self.excerpt().head(head)))
+            }
+            Sample::HttpPart(_, part) => {
+                let mut lines = match part.head {
+                    Some(head) => self.payload('<', &Payload::Head(head.head().as_bytes())),
+                    None => self.payload('<', &Payload::Head(part.bytes)),
+                };
+                if part.body_bytes > 0 {
+                    let body = Payload::Body(part.bytes, part.body_bytes);
+                    lines.extend(self.payload('<', &body));
+                }
+                let got = describe_part(part, self.excerpt());
+                lines.push(format!("  no match: received only {got}"));
+                lines
+            }
+            Sample::HttpUnasked(bytes) => {
+                let (count, bytes) = (bytes.len(), self.excerpt().head(bytes));
+                one(format!("  no match: {count} bytes that no request asked for: {bytes}"))
             }
         }
     }

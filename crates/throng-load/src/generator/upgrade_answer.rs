@@ -10,11 +10,14 @@ pub(super) fn describe_answer(answer: &Response<'_>, body: &[u8], excerpt: Excer
     let mut text = format!("HTTP/1.1 {}", answer.status);
     for name in FIELDS {
         if let Some(value) = answer.headers.get(name) {
+            // A secret is masked before a cut leaves a part of it.
+            let value = excerpt.masked(value);
             let value: String = value.chars().take(FIELD_CHARS_MAX).collect();
             text += &format!("\r\n{name}: {value}");
         }
     }
     let body = String::from_utf8_lossy(&body[..body.len().min(BODY_BYTES_MAX)]);
+    let body = excerpt.masked(&body);
     let page = body.to_ascii_lowercase();
     if let Some(title) = title(&body, &page) {
         text += &format!("\r\ntitle: {title}");

@@ -5,6 +5,8 @@
 pub struct Cue {
     /// Name in the scenario.
     pub name: String,
+    /// Line of the first step that waits for it.
+    pub line: u32,
     /// What lets the users that wait go on.
     pub kind: CueKind,
 }

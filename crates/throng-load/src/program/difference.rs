@@ -93,9 +93,9 @@ pub(crate) fn bytes_difference(
     while is_text && at > 0 && expected.get(at).is_some_and(|byte| byte & 0xc0 == 0x80) {
         at -= 1;
     }
-    let rest = |bytes: &[u8]| match &bytes[at.min(bytes.len())..] {
-        [] => "the end".to_owned(),
-        rest => excerpt.bytes(&rest[..rest.len().min(REST_BYTES_MAX)]),
+    let rest = |bytes: &[u8]| match bytes.len() <= at {
+        true => "the end".to_owned(),
+        false => excerpt.piece(bytes, at, REST_BYTES_MAX),
     };
     format!("at byte {at} comes {}, expected {}", rest(got), rest(expected))
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use regex::Regex;
-use throng_proto::http::{HttpAnswer, JAR_BYTES_MAX};
+use throng_proto::http::{HttpResponse, JAR_BYTES_MAX};
 
 use super::{IncomingMessage, MessagePattern, Pattern, Template, Variable, VariableScope};
 use crate::scenario::Segment;
@@ -142,11 +142,11 @@ impl HttpExpectation {
     /// Compares an answer with what is expected. Uses `scratch` to write variables out.
     pub(crate) fn difference(
         &self,
-        answer: &HttpAnswer<'_>,
+        answer: &HttpResponse<'_>,
         scope: VariableScope<'_>,
         scratch: &mut Vec<u8>,
     ) -> Option<HttpDifference> {
-        if !self.statuses.contain(answer.response.status) {
+        if !self.statuses.contain(answer.head.status) {
             return Some(HttpDifference::Status);
         }
         let is_body = |rule: &MessagePattern| rule.matches(message_of(answer.body), scope, scratch);
@@ -161,7 +161,7 @@ impl HttpExpectation {
     /// the user's values.
     pub(crate) fn store_captures(
         &self,
-        answer: &HttpAnswer<'_>,
+        answer: &HttpResponse<'_>,
         mut store: impl FnMut(u16, &[u8]),
     ) {
         if let Some(rule) = &self.body {
@@ -223,8 +223,8 @@ impl fmt::Display for Statuses {
 
 impl FieldCapture {
     /// Finds the field, or its part; `None` if the answer has none.
-    fn find<'a>(&self, answer: &HttpAnswer<'a>) -> Option<&'a str> {
-        let headers = answer.response.headers;
+    fn find<'a>(&self, answer: &HttpResponse<'a>) -> Option<&'a str> {
+        let headers = answer.head.headers;
         let own = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(&self.field));
         let mut values = own.map(|(_, value)| value);
         let Some(regex) = &self.part else { return values.next() };
@@ -261,11 +261,12 @@ mod tests {
         let part = |part: &str| Some(Regex::new(part).unwrap());
         let capture = |field: &str, part| FieldCapture { slot: 0, field: field.to_owned(), part };
         let lines = "Set-Cookie: a=1\r\nset-cookie: sid=2; Path=/\r\nx-token: t\r\n\r\n";
-        let answer = |status| HttpAnswer {
-            response: Response { status, headers: Headers::new(lines) },
+        let answer = |status| HttpResponse {
+            head: Response { status, headers: Headers::new(lines) },
             body: b"hello",
             body_bytes: 5,
             keep_alive: true,
+            surplus: b"",
         };
         let text = |text: &str| {
             let pattern = Pattern::Text(Template::parse(text).unwrap());

@@ -8,14 +8,18 @@ use std::net::SocketAddr;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
+use throng_report::http_status::unexpected_status;
 use throng_report::{
-    AddressConnects, LimitUse, LoadCounters, LoadInterval, Merge, RunEventKind, StepInterval, Tally,
+    AddressConnects, CueWaits, LimitUse, LoadCounters, LoadInterval, Merge, RunEventKind,
+    StepInterval, Tally,
 };
 
 use super::first_errors::FirstErrors;
 use super::probes::Probes;
-use crate::generator::{AddressTally, CoreStats, ErrorKind, Incidents, gap_of_all, outage_of_all};
-use crate::program::{Probe, RateLimit};
+use crate::generator::{
+    AddressTally, CoreStats, CueTally, ErrorKind, Incidents, gap_of_all, outage_of_all,
+};
+use crate::program::{Cue, CueKind, Probe, RateLimit};
 use crate::user::close_code_name;
 
 /// Adds up the stats of all cores.
@@ -31,6 +35,8 @@ pub struct Collector {
     addresses: Vec<SocketAddr>,
     /// The scenario's own limits, without their counters.
     limits: Vec<LimitUse>,
+    /// The scenario's barriers and signals, without their counters.
+    cues: Vec<CueWaits>,
     probes: Probes,
     first_errors: FirstErrors,
     /// Incidents of the cores that have answered since the last interval.
@@ -77,6 +83,7 @@ impl Collector {
             steps: Vec::new(),
             addresses,
             limits: Vec::new(),
+            cues: Vec::new(),
             probes: Probes::new(probe),
             first_errors: FirstErrors::default(),
             incidents: Vec::new(),
@@ -101,6 +108,22 @@ impl Collector {
             ..LimitUse::default()
         };
         self.limits = limits.iter().map(unused).collect();
+        self
+    }
+
+    /// Sets the barriers and signals of the scenario, in the order of their indexes.
+    #[must_use]
+    pub fn with_cues(mut self, cues: &[Cue]) -> Self {
+        let unused = |cue: &Cue| CueWaits {
+            name: cue.name.clone(),
+            line: cue.line.into(),
+            users: match cue.kind {
+                CueKind::Barrier { users } => Some(users.into()),
+                CueKind::Signal => None,
+            },
+            ..CueWaits::default()
+        };
+        self.cues = cues.iter().map(unused).collect();
         self
     }
 
@@ -180,7 +203,14 @@ impl Collector {
             interval.followed.add(&last.followed);
             add_addresses(&self.addresses, &last.addresses, &mut interval.addresses);
             for kind in ErrorKind::ALL {
-                interval.errors.add(kind.name(), last.errors[kind as usize]);
+                // Unexpected statuses are counted one by one.
+                if kind != ErrorKind::HttpStatus {
+                    interval.errors.add(kind.name(), last.errors[kind as usize]);
+                }
+            }
+            for count in last.statuses.iter() {
+                interval.http_statuses.add(&count.status.to_string(), count.answers);
+                interval.errors.add(&unexpected_status(count.status), count.unexpected);
             }
             for (code, count) in &last.close_codes {
                 interval.errors.add(&close_code_name(*code), *count);
@@ -205,6 +235,7 @@ impl Collector {
         }
         self.count_steps(&mut interval);
         self.count_limits(&mut interval);
+        self.count_cues(&mut interval);
         self.probes.report(&mut interval);
         interval.answer_gap = gap_of_all(&self.incidents, Instant::ZERO);
         interval.outage = outage_of_all(&self.incidents, Instant::ZERO);
@@ -223,6 +254,20 @@ impl Collector {
                 sum.held += tally.held;
                 sum.held_us += tally.held_us;
             }
+        }
+    }
+
+    /// Sets the scenario's barriers and signals and their counters.
+    fn count_cues(&self, interval: &mut LoadInterval) {
+        interval.cues.clone_from(&self.cues);
+        for (at, sum) in interval.cues.iter_mut().enumerate() {
+            let mut tally = CueTally::default();
+            self.views
+                .iter()
+                .filter_map(|view| view.last.cues.get(at))
+                .for_each(|one| tally.add(one));
+            let CueTally { opened, waits, waiting, waiting_most, wait_us_most } = tally;
+            *sum = CueWaits { opened, waits, waiting, waiting_most, wait_us_most, ..sum.clone() };
         }
     }
 
@@ -288,11 +333,9 @@ const EARLY_CLOSES_MAX: usize = 32;
 fn work_done(grown: &LoadCounters) -> u64 {
     grown.connects_ok
         + grown.messages_sent
-        + grown.messages_answered
         + grown.messages_received
         + grown.joins_ok
-        + grown.pushes_ok
-        + grown.http_ok
+        + grown.requests_answered()
 }
 
 #[cfg(test)]

@@ -41,15 +41,17 @@ impl RunningLoad {
         phases.push(throng_report::LEAVING.to_owned());
         let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
         let steps = plan.program.step_names().to_vec();
-        let limited = plan.program.limits().to_vec();
+        let rate_limits = plan.program.limits().to_vec();
+        let cues = plan.program.cues().to_vec();
         let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
-        let limits = limits(&plan.program);
+        let core_limits = core_limits(&plan.program);
         let self_connect_possible = plan.self_connect_possible();
         let probe = plan.program.probe().cloned();
         let addresses = plan.targets.clone();
-        let shortages = Shortages::new(&plan.sources, &plan.targets, cores);
+        let shortages =
+            Shortages::new(&plan.sources, &plan.targets, cores, process::epoll_watches_max);
         let config = Arc::new(GeneratorConfig {
-            cues: Cues::new(plan.program.cues()).into(),
+            cues: Cues::new(&cues).into(),
             program: plan.program,
             phases: plan.phases,
             targets: plan.targets,
@@ -68,13 +70,13 @@ impl RunningLoad {
             let (core, cores) =
                 (throng_driver::Driver::core(&driver), throng_driver::Driver::cores(&driver));
             let generator = Generator::new(Arc::clone(&config), core, cores);
-            Core::new(driver, generator, limits).run();
+            Core::new(driver, generator, core_limits).run();
         })
         .map_err(LoadError::Start)?;
         let (reply, replies) = mpsc::channel();
         let post = cores.sender();
         let collector = Collector::new(post.cores(), phases, classes, addresses, probe.as_ref());
-        let collector = collector.with_steps(&steps).with_limits(&limited);
+        let collector = collector.with_steps(&steps).with_limits(&rate_limits).with_cues(&cues);
         let rss_bytes_at_start = process::rss_bytes();
         Ok(Self {
             cores,
@@ -180,7 +182,7 @@ impl RunningLoad {
 /// Returns the limits of a core. A user does not send while the server has not accepted what it
 /// sent before, so one connection has at most one message pending, and the bytes appended to the
 /// same send before it.
-fn limits(program: &Program) -> CoreLimits {
+fn core_limits(program: &Program) -> CoreLimits {
     let limits = CoreLimits::default();
     let needed = program.message_bytes_max() + SEND_BYTES_MAX;
     CoreLimits { pending_bytes_max: limits.pending_bytes_max.max(needed), ..limits }

@@ -19,10 +19,18 @@ pub(super) struct Shortages {
     self_connect_reported: bool,
     /// Reported fd shortages, by core.
     fds_reported: Vec<bool>,
+    watches_reported: bool,
+    /// Reads the limit of epoll watches.
+    watches_max: fn() -> Option<u64>,
 }
 
 impl Shortages {
-    pub(super) fn new(sources: &SourcePlan, targets: &[SocketAddr], cores: usize) -> Self {
+    pub(super) fn new(
+        sources: &SourcePlan,
+        targets: &[SocketAddr],
+        cores: usize,
+        watches_max: fn() -> Option<u64>,
+    ) -> Self {
         let mut ports: Vec<_> = targets.iter().map(|target| target.port().to_string()).collect();
         ports.dedup();
         Self {
@@ -31,6 +39,8 @@ impl Shortages {
             target_ports: ports.join(","),
             self_connect_reported: false,
             fds_reported: vec![false; cores],
+            watches_reported: false,
+            watches_max,
         }
     }
 
@@ -49,6 +59,11 @@ impl Shortages {
         if failed(Errno::TABLE_FULL) && !std::mem::replace(&mut self.fds_reported[core], true) {
             events.push(RunEventKind::GeneratorFdsExhausted { core: core as u32 });
         }
+        if failed(Errno::NO_SPACE) && !std::mem::replace(&mut self.watches_reported, true) {
+            // Another program may change it during the run: it counts as it is now.
+            let watches_max = (self.watches_max)();
+            events.push(RunEventKind::GeneratorWatchesExhausted { watches_max });
+        }
         if has(ConnectFailure::SelfConnected)
             && !std::mem::replace(&mut self.self_connect_reported, true)
         {
@@ -65,7 +80,7 @@ mod tests {
     #[test]
     fn each_shortage_is_reported_once() {
         let targets = ["127.0.0.1:40050".parse().unwrap()];
-        let mut shortages = Shortages::new(&SourcePlan::loopback(3), &targets, 2);
+        let mut shortages = Shortages::new(&SourcePlan::loopback(3), &targets, 2, || Some(300));
         let failures = [
             (ConnectFailure::Timeout, 7),
             (ConnectFailure::Errno(Errno::ADDR_NOT_AVAILABLE), 2),
@@ -81,6 +96,10 @@ mod tests {
             "tables are a core's, ports are not"
         );
         assert_eq!(shortages.new_events(1, &failures[..1]), []);
+        let watches = [(ConnectFailure::Errno(Errno::NO_SPACE), 84)];
+        let event = RunEventKind::GeneratorWatchesExhausted { watches_max: Some(300) };
+        assert_eq!(shortages.new_events(1, &watches), [event]);
+        assert_eq!(shortages.new_events(0, &watches), []);
         let itself = [(ConnectFailure::SelfConnected, 1)];
         let events = RunEventKind::SelfConnected { ports: "40050".into() };
         assert_eq!(shortages.new_events(0, &itself), [events]);

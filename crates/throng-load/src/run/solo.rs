@@ -3,6 +3,8 @@
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use throng_report::render::statuses_text;
+
 use super::plan::{LoadError, LoadOptions, LoadPlan};
 use super::running::RunningLoad;
 use crate::generator::{TraceLine, TraceOptions, UserFate};
@@ -51,9 +53,10 @@ impl SoloRun {
     }
 
     /// Waits until the user is gone. Gives each line about it to `on_line`, and asks
-    /// `is_interrupted` many times a second. Returns its end and the values that it has stored.
+    /// `is_interrupted` many times a second. The last line says which statuses came, if any.
+    /// Returns its end and the values that it has stored.
     pub fn wait(
-        self,
+        mut self,
         mut on_line: impl FnMut(String),
         mut is_interrupted: impl FnMut() -> bool,
     ) -> (SoloEnd, Vec<Vec<u8>>) {
@@ -86,6 +89,10 @@ impl SoloRun {
                 stop_at = Instant::now() + STOP_TIMEOUT;
                 self.load.ramp_down();
             }
+        }
+        let statuses = self.load.snapshot().http_statuses;
+        if statuses.total() > 0 {
+            on_line(format!("HTTP answers: {}", statuses_text(&statuses.by_count())));
         }
         self.load.join();
         let end = match end {

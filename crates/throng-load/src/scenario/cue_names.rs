@@ -17,7 +17,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, node: &Node, does: CueUse) -> Option
         reader.error(node.span.clone(), format!("`{name}` cannot be {what}"), label);
         return None;
     }
-    if let Some(key) = reader.once {
+    if let Some(key) = reader.solo_key {
         let title = format!("`{key}` has one user, which no other one waits for");
         let label = "take this step out: barriers and signals are for the users of the load";
         reader.error(node.span.clone(), title, label);
@@ -63,7 +63,11 @@ pub(super) fn check(reader: &mut Reader<'_>) -> Option<Vec<Cue>> {
                 CueUse::Barrier { .. } => CueKind::Barrier { users: users.unwrap_or(0) },
                 CueUse::Signal | CueUse::WaitFor => CueKind::Signal,
             };
-            cues.push(Cue { name: name.clone(), kind });
+            // A signal has a step that waits: the pair was checked.
+            let awaits = |other: &&NamedUse| other.name == *name && other.does != CueUse::Signal;
+            let place = uses.iter().find(awaits).unwrap_or(this);
+            let line = reader.line_number(place.span.start);
+            cues.push(Cue { name: name.clone(), line, kind });
             continue;
         };
         if first.does.is_barrier() != this.does.is_barrier() {

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::Protocol;
+use super::Scenario;
 use super::node::{Kind, Node};
 use super::reader::Reader;
 use super::values::bounded_rate;
-use crate::program::{LimitScope, LimitedAction, RateLimit};
+use crate::program::{LimitScope, LimitedAction, Op, Program, RateLimit};
 
 /// Reads the limits of a scenario: those of a user first, in the order in which a step obeys them.
 pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<RateLimit>> {
@@ -44,6 +45,7 @@ fn read_scope(
     for action in LimitedAction::ALL {
         let Some(node) = fields.get(action.name()) else { continue };
         check_protocol(reader, fields.key_span(action.name()), action);
+        reader.limit_spans.push(fields.key_span(action.name()));
         let rate = read_rate(reader, node, action);
         limits = limits.zip(rate).map(|(mut limits, per_second)| {
             limits.push(RateLimit { scope, action, per_second });
@@ -65,6 +67,27 @@ fn check_protocol(reader: &mut Reader<'_>, span: Range<usize>, action: LimitedAc
         let title =
             format!("users of `protocol: {name}` do nothing that `{}` limits", action.name());
         reader.error(span, title, format!("they have limits of {known}"));
+    }
+}
+
+/// Reports limits that no step obeys: they would hold nothing back.
+pub(super) fn check_steps(reader: &mut Reader<'_>, scenario: &Scenario) {
+    // The users of `setup` and `teardown` obey them, too.
+    if !reader.mistakes.is_empty()
+        || scenario.limits.is_empty()
+        || scenario.setup.is_some()
+        || scenario.teardown.is_some()
+    {
+        return;
+    }
+    let program = Program::compile(scenario);
+    let spans = reader.limit_spans.clone();
+    for (index, (limit, span)) in scenario.limits.iter().zip(spans).enumerate() {
+        let obeys = |op: &Op| matches!(op, Op::AwaitTurn { limit } if usize::from(*limit) == index);
+        if !program.ops().iter().any(obeys) {
+            let title = format!("no step does what `{}` limits", limit.action.name());
+            reader.error(span, title, "take it out, or add such a step");
+        }
     }
 }
 

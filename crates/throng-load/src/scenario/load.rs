@@ -4,6 +4,7 @@ mod arrivals;
 mod levels;
 mod name;
 mod order;
+mod peak;
 mod phase;
 mod ramp;
 mod stairs;
@@ -18,6 +19,8 @@ use levels::read_above_zero;
 pub(crate) use levels::read_curve;
 pub(crate) use name::{outline, phase_name};
 use order::PhaseList;
+pub(super) use peak::set_peak;
+pub use peak::{LoadPeak, peak_arrivals, peak_users};
 pub use phase::{Curve, Model, Phase, Spacing};
 use phase::{PhaseNode, PhaseShape};
 

@@ -12,6 +12,7 @@ use super::cue_use::CueUses;
 use super::node::{Kind, Node};
 use super::step_name::{self, StepNames};
 use super::template::Template;
+use super::template_error::TemplateError;
 use super::variable_names::VariableNames;
 use super::{Diagnostic, Protocol};
 
@@ -33,8 +34,10 @@ pub(crate) struct Reader<'s> {
     pub(super) cues: CueUses,
     /// False if only a part of the scenario is read: a threshold may have the name of any step.
     pub(super) knows_steps: bool,
+    /// Places of the limits, in the order of their indexes.
+    pub(super) limit_spans: Vec<Range<usize>>,
     /// Key of the list of steps that is read, if one user takes them once.
-    pub(super) once: Option<&'static str>,
+    pub(super) solo_key: Option<&'static str>,
     /// Kind of the step that is read, if such steps may have a name; and the name.
     named: Option<(&'static str, Option<String>)>,
     /// Names that variables may use here.
@@ -80,7 +83,8 @@ impl<'s> Reader<'s> {
             step_names: StepNames::default(),
             cues: CueUses::default(),
             knows_steps: true,
-            once: None,
+            limit_spans: Vec::new(),
+            solo_key: None,
             named: None,
             names: VariableNames::default(),
             #[cfg(test)]
@@ -216,15 +220,16 @@ impl<'s> Reader<'s> {
 
     /// Parses `text`, a part of the scalar `node`, as a template.
     pub(crate) fn template(&mut self, node: &Node, text: &str) -> Option<Template> {
-        match Template::parse_with(text, &mut self.names) {
-            Ok(template) => Some(template),
-            Err(error) => {
-                let at = node.scalar().and_then(|whole| whole.find(text)).unwrap_or(0);
-                let span = self.inner_span(node, at + error.span.start..at + error.span.end);
-                self.error(span, error.title, error.label);
-                None
-            }
+        let errors = match Template::parse_with(text, &mut self.names) {
+            Ok(template) => return Some(template),
+            Err(errors) => errors,
+        };
+        let at = node.scalar().and_then(|whole| whole.find(text)).unwrap_or(0);
+        for TemplateError { span, title, label } in errors {
+            let span = self.inner_span(node, at + span.start..at + span.end);
+            self.error(span, title, label);
         }
+        None
     }
 
     /// Reads a scalar that must be one of `known`.

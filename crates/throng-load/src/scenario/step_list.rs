@@ -219,12 +219,15 @@ fn name_and_value<'n>(
 /// Reports a step that this protocol does not have, and names the protocol that has it.
 fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str, kinds: &[StepKind]) {
     let own = reader.protocol;
-    let others = [Protocol::Http, Protocol::Phoenix, Protocol::Ws];
-    let Some(other) = others.iter().find(|other| names(kinds, **other).contains(&name)) else {
-        return reader.unknown(span, &format!("step `{name}`"), name, &names(kinds, own));
+    let others = Protocol::ALL.iter().filter(|other| names(kinds, **other).contains(&name));
+    let others: Vec<_> = others.map(|other| format!("`{}`", other.name())).collect();
+    let others = match others.as_slice() {
+        [] => return reader.unknown(span, &format!("step `{name}`"), name, &names(kinds, own)),
+        [one] => format!("`protocol: {}`", one.trim_matches('`')),
+        [first @ .., last] => format!("the protocols {} and {last}", first.join(", ")),
     };
     let title = format!("`protocol: {}` has no step `{name}`", own.name());
-    let label = format!("it belongs to `protocol: {}`", other.name());
+    let label = format!("it belongs to {others}");
     let mistake = reader.error(span, title, label);
     if own == Protocol::Http && name == "connect" {
         let help = "leave it out: the first request opens the connection";

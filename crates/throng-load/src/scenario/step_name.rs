@@ -23,7 +23,7 @@ pub(super) fn may_be_named(kind: &str) -> bool {
 /// Reads the name of a step of this kind.
 pub(crate) fn read(reader: &mut Reader<'_>, node: &Node, kind: &'static str) -> Option<String> {
     let name = reader.text(node, "`name`", "a name such as `login`")?;
-    if let Some(list) = reader.once {
+    if let Some(list) = reader.solo_key {
         let title = format!("a step of `{list}` has no name");
         let label = "a name is for a step that is measured: leave it out";
         reader.error(node.span.clone(), title, label);

@@ -31,12 +31,16 @@ pub enum Segment {
 impl Template {
     /// Parses `text`, which uses no names of its scenario; `$${` stands for a plain `${`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
-        Self::parse_with(text, &mut VariableNames::default())
+        // There is at least one, and the first is told.
+        Self::parse_with(text, &mut VariableNames::default()).map_err(|mut errors| errors.remove(0))
     }
 
-    /// Parses `text`, which may use these names.
-    pub(super) fn parse_with(text: &str, names: &mut VariableNames) -> Result<Self, TemplateError> {
-        let mut segments = Vec::new();
+    /// Parses `text`, which may use these names. Returns all mistakes in it, at least one.
+    pub(super) fn parse_with(
+        text: &str,
+        names: &mut VariableNames,
+    ) -> Result<Self, Vec<TemplateError>> {
+        let (mut segments, mut errors) = (Vec::new(), Vec::new());
         let mut at = 0;
         let literal = |text: &str| Segment::Literal(text.as_bytes().into());
         while let Some(found) = text[at..].find("${") {
@@ -49,18 +53,30 @@ impl Template {
             }
             segments.push(literal(&text[at..open]));
             let Some(parsed) = variable_parser::parse(text, open + 2, names) else {
-                return Err(TemplateError {
+                errors.push(TemplateError {
                     span: open..text.len(),
                     title: "a variable is not closed".to_owned(),
                     label: "`}` is missing; a plain `${` is written `$${`".to_owned(),
                 });
+                return Err(errors);
             };
-            let (variable, close) = parsed?;
+            let (variable, close) = match parsed {
+                Ok(parsed) => parsed,
+                Err(error) => {
+                    errors.push(error);
+                    // The parser has found one. What follows has mistakes of its own.
+                    at = text[open..].find('}').map_or(text.len(), |close| open + close + 1);
+                    continue;
+                }
+            };
             segments.push(match variable {
                 Variable::Text(text) => Segment::Literal(text.into_boxed_bytes()),
                 variable => Segment::Variable(variable, Escape::None),
             });
             at = close + 1;
+        }
+        if !errors.is_empty() {
+            return Err(errors);
         }
         segments.push(literal(&text[at..]));
         Ok(Self::from_segments(segments))

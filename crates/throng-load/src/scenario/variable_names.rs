@@ -24,6 +24,8 @@ pub(crate) struct VariableNames {
     has_sent: bool,
     /// Names that the steps of `setup` store; `None` before its end.
     set_up: Option<Vec<String>>,
+    /// Columns of the table of `setup` that the steps of `teardown` use.
+    torn_down: Vec<u16>,
     /// The steps that are read.
     steps: StepOwner,
     /// True in the broadcast of a probe.
@@ -62,6 +64,7 @@ impl Default for VariableNames {
             defined: Vec::new(),
             has_sent: false,
             set_up: None,
+            torn_down: Vec::new(),
             steps: StepOwner::Users,
             has_probe: false,
             env: |name| std::env::var(name).ok(),
@@ -100,6 +103,9 @@ impl VariableNames {
                     label: format!("its columns are {}", table.columns().join(", ")),
                 },
             })?;
+            if prefix == SETUP && self.steps == StepOwner::Teardown {
+                self.torn_down.push(at as u16);
+            }
             return Ok(Variable::Cell {
                 table: index as u16,
                 column: at as u16,
@@ -233,6 +239,11 @@ impl VariableNames {
     pub(super) fn begin_teardown(&mut self) {
         self.begin_class();
         self.steps = StepOwner::Teardown;
+    }
+
+    /// Ends the steps of `teardown`. Returns the columns of the table of `setup` that they use.
+    pub(super) fn end_teardown(&mut self) -> Vec<u16> {
+        std::mem::take(&mut self.torn_down)
     }
 
     /// Forgets which names have a value: another class of users begins.

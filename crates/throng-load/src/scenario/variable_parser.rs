@@ -176,7 +176,14 @@ impl<'a> Parser<'a, '_> {
     fn unknown(&self, name: &str, span: Range<usize>) -> TemplateError {
         let known = self.names.known();
         let known = known.iter().map(String::as_str).chain(FUNCTIONS.iter().copied());
-        let label = match nearest(name, known) {
+        let names = known.collect::<Vec<_>>();
+        let last = |known: &&str| known.rsplit('.').next().unwrap_or_default().to_owned();
+        let lasts: Vec<_> = names.iter().map(last).collect();
+        let of_last = || {
+            let near = nearest(name, lasts.iter().map(String::as_str))?;
+            names.iter().copied().find(|known| last(known) == near)
+        };
+        let label = match nearest(name, names.iter().copied()).or_else(of_last) {
             Some(near) => format!("did you mean `{}`?", usage(near)),
             None => self.names.list(),
         };

@@ -3,13 +3,13 @@
 use throng_driver::Errno;
 use throng_proto::websocket::{ClientHandshake, Violation};
 
-use super::http;
 use super::prelude::*;
 use crate::program::LimitedAction;
 use crate::user::Payload;
 use crate::user::context::{SocketStatus, UserAction};
 use crate::user::encoder::as_text;
 use crate::user::error::ConnectFailure;
+use crate::user::http;
 use crate::user::named;
 use crate::user::outcomes;
 use crate::user::record::Sample;

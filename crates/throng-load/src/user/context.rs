@@ -9,7 +9,7 @@ use super::encoder::{Encoder, as_text};
 use super::error::ErrorKind;
 use super::record::Record;
 use super::session::UserSession;
-use super::state::User;
+use super::state::{Link, User};
 use super::timing::AnswerTiming;
 use super::trace::{Payload, TraceEvent};
 use crate::cues::CueWaiters;
@@ -248,10 +248,12 @@ impl<'a> UserContext<'a> {
         Some(channel)
     }
 
-    /// Closes the connection. On a WebSocket, sends a close frame first.
+    /// Closes the connection. On a WebSocket, sends a close frame first. An HTTP request that the
+    /// server has not accepted as a whole is cut off (RFC 9112 section 9.6).
     pub(crate) fn close(&mut self) {
         self.send_close_frame();
-        self.act(UserAction::Close);
+        let is_cut = self.is_blocked() && self.user.link() == Link::Http;
+        self.act(if is_cut { UserAction::Reset } else { UserAction::Close });
     }
 
     /// Sends a close frame on an open WebSocket. Returns true if the server's answer must be waited

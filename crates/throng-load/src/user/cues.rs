@@ -32,13 +32,19 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, cue: u16) -> StepOutcome {
             cx.user.intended = cx.user.intended.max(at);
             StepOutcome::Next
         }
-        CueAnswer::Waits { ticket } => {
+        CueAnswer::Opens => {
+            cx.record(Record::CueOpened { cue });
+            cx.user.intended = cx.user.intended.max(cx.now);
+            StepOutcome::Next
+        }
+        CueAnswer::Waits { ticket, waiting } => {
             cx.user.set_wait(UserWait::Cue { ticket: Packed::new(ticket) });
             cx.user.intended = cx.now;
             cx.count(|c| {
                 c.cue_waits += 1;
                 c.cue_waiting += 1;
             });
+            cx.record(Record::CueWaitBegun { cue, waiting });
             set_deadline(cx);
             StepOutcome::Wait
         }
@@ -47,7 +53,9 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, cue: u16) -> StepOutcome {
 
 /// Raises a cue.
 pub(crate) fn signal(cx: &mut UserContext<'_>, cue: u16) -> StepOutcome {
-    cx.cues.raise(cue, cx.now);
+    if cx.cues.raise(cue, cx.now) {
+        cx.record(Record::CueOpened { cue });
+    }
     StepOutcome::Next
 }
 
@@ -76,8 +84,8 @@ pub(crate) fn opened(cx: &mut UserContext<'_>, ticket: u32, at: Instant) -> Step
 /// Fails a wait whose time is over.
 pub(crate) fn timed_out(cx: &mut UserContext<'_>, ticket: u32) -> StepOutcome {
     let Op::AwaitCue { cue, .. } = cx.op() else { return StepOutcome::Wait };
-    if cx.cues.may_go_on(cue, ticket) {
-        // It will hear so in a moment.
+    if !cx.cues.leave(cue, ticket) {
+        // Its group goes on: it will hear so in a moment.
         return StepOutcome::Wait;
     }
     if cx.on_error() == OnError::Continue {
@@ -109,11 +117,16 @@ pub(crate) fn present(cx: &UserContext<'_>) -> Option<CueWait> {
     Some(CueWait { cue, ticket: ticket.get(), from: cx.user.intended })
 }
 
-/// Ends `wait` in the core's list and in the counters, if an input has ended it.
-pub(crate) fn settle(cx: &mut UserContext<'_>, wait: CueWait) {
+/// Ends `wait` in the core's list and in the counters, if an input has ended it. With `is_cut`, the
+/// end of the run did: the user counts as waiting still.
+pub(crate) fn settle(cx: &mut UserContext<'_>, wait: CueWait, is_cut: bool) {
     if present(cx).is_some_and(|present| present.ticket == wait.ticket) {
         return;
     }
-    cx.cues.leave(wait.cue, wait.ticket);
-    cx.record(Record::CueWaitEnded { from: wait.from });
+    let CueWait { cue, ticket, from } = wait;
+    cx.cues.leave(cue, ticket);
+    cx.record(match is_cut {
+        true => Record::CueWaitCut { cue, from },
+        false => Record::CueWaitEnded { cue, from },
+    });
 }

@@ -9,7 +9,7 @@
 //! | any | any | a connect that failed | another source port, or a failed connect |
 //! | a connect, an upgrade | any | any other | a failed connect |
 //! | any | any | a panic | an internal error |
-//! | any | condemned | any | the error, which is counted |
+//! | any | faulty | any | the error, which is counted |
 //! | the answer to an HTTP request | HTTP | any | sent again where it may be, or lost |
 //! | any other | HTTP | any | the program goes on |
 //! | the close of its program | any | requested, or the server's FIN | the program goes on |
@@ -33,13 +33,14 @@ use throng_engine::{CloseReason, Deadline};
 use super::context::{StepOutcome, UserAction, UserContext};
 use super::cues;
 use super::error::{ConnectFailure, ErrorKind};
+use super::http;
 use super::loops;
 use super::outcomes;
 use super::record::Record;
 use super::session::UserSession;
 use super::state::{Link, UserState, UserWait};
 use crate::program::{OnError, Op, jittered};
-use crate::steps::{connect, http};
+use crate::steps::connect;
 
 /// Meaning of the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl Ending {
                 _ => ConnectFailure::Closed,
             }),
             (_, _, CloseReason::Panicked) => Self::Lost(ErrorKind::Internal),
-            (_, Link::Condemned, _) => Self::Counted,
+            (_, Link::Faulty, _) => Self::Counted,
             (UserWait::Response { .. }, _, CloseReason::Finished | CloseReason::Requested) => {
                 Self::Lost(ErrorKind::HttpClosed)
             }
@@ -93,6 +94,13 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
         cx.count(|c| c.connected -= 1);
     }
     let to_retry = http::request_to_retry(cx, reason);
+    if let (Some(wait), None) = (cx.user.wait(), to_retry)
+        && let Ending::Lost(kind) = Ending::of(wait, link, reason)
+        && reason != CloseReason::Finished
+    {
+        // The server's FIN has noted it already.
+        http::note_part(cx, kind);
+    }
     clear_connection_state(cx);
     if let Some((request, asked_at)) = to_retry {
         return http::retry(cx, request, asked_at);
@@ -181,8 +189,11 @@ fn go_on(cx: &mut UserContext<'_>, wait: UserWait, flow: StepOutcome) -> StepOut
         cues::set_deadline(cx);
         return StepOutcome::Wait;
     }
+    // A step that closes the connection of requests before it begins keeps its intended moment.
+    if wait != (UserWait::HttpClose { is_done: false }) {
+        cx.user.intended = cx.now;
+    }
     cx.user.set_wait(UserWait::Yield);
-    cx.user.intended = cx.now;
     flow
 }
 

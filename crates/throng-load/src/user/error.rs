@@ -114,11 +114,14 @@ pub enum ErrorKind {
     HttpViolation,
     /// The answer to an HTTP request exceeds a limit.
     HttpTooLarge,
+    /// The server sent bytes, or a whole answer, on a connection of HTTP requests that none of them
+    /// asked for.
+    HttpUnasked,
 }
 
 impl ErrorKind {
     /// All kinds, in the order of [`CoreStats::errors`](crate::generator::CoreStats::errors).
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::ClosedByPeer,
         Self::ResetByPeer,
         Self::ExpectTimeout,
@@ -149,6 +152,7 @@ impl ErrorKind {
         Self::HttpClosed,
         Self::HttpViolation,
         Self::HttpTooLarge,
+        Self::HttpUnasked,
     ];
 
     /// Returns the name of the kind in reports.
@@ -184,6 +188,7 @@ impl ErrorKind {
             Self::HttpClosed => "http_closed",
             Self::HttpViolation => "http_violation",
             Self::HttpTooLarge => "http_too_large",
+            Self::HttpUnasked => "http_unasked",
         }
     }
 

@@ -30,6 +30,15 @@ pub(crate) fn skip_step(cx: &mut UserContext<'_>, kind: ErrorKind) -> StepOutcom
 /// Fails the present step on a connection that is still open: counts the error, then continues
 /// with the next step or closes the connection, as `on_error` says.
 pub(crate) fn fail_step(cx: &mut UserContext<'_>, kind: ErrorKind) -> StepOutcome {
+    fail_step_then(cx, kind, go_on)
+}
+
+/// Fails the present step as [`fail_step`] does. A user that continues does so by `go_on`.
+pub(crate) fn fail_step_then(
+    cx: &mut UserContext<'_>,
+    kind: ErrorKind,
+    go_on: fn(&mut UserContext<'_>) -> StepOutcome,
+) -> StepOutcome {
     cx.count_error(kind);
     outcomes::fail_wait(cx, kind.is_timeout());
     cx.user.set_erred();
@@ -44,14 +53,19 @@ pub(crate) fn fail_step(cx: &mut UserContext<'_>, kind: ErrorKind) -> StepOutcom
     }
     cx.user.clear_unanswered();
     if continues {
-        cx.user.set_wait(UserWait::Yield);
-        cx.user.intended = cx.now;
-        return StepOutcome::Next;
+        return go_on(cx);
     }
     cx.user.set_wait(UserWait::CloseAfterError);
     cx.wait_until(Deadline::Never);
     cx.close();
     StepOutcome::Wait
+}
+
+/// Goes on with the next step, on the same connection.
+pub(crate) fn go_on(cx: &mut UserContext<'_>) -> StepOutcome {
+    cx.user.set_wait(UserWait::Yield);
+    cx.user.intended = cx.now;
+    StepOutcome::Next
 }
 
 /// Fails something else than the user's present step: with `on_error: continue` the user continues
@@ -68,7 +82,7 @@ pub(crate) fn fail_beside(cx: &mut UserContext<'_>, kind: ErrorKind) -> StepOutc
 
 /// Closes an upgraded connection after an error that has been counted.
 pub(crate) fn condemn(cx: &mut UserContext<'_>) -> StepOutcome {
-    cx.user.set_link(Link::Condemned);
+    cx.user.set_link(Link::Faulty);
     cx.close();
     StepOutcome::Wait
 }

@@ -2,7 +2,7 @@
 
 use throng_base::Instant;
 use throng_engine::{CloseReason, Deadline};
-use throng_proto::http::{HttpAnswer, Response, ResponseError};
+use throng_proto::http::{HttpResponse, Response, ResponseError};
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::Violation;
 
@@ -12,11 +12,12 @@ use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
 use super::trace::TraceEvent;
 use super::{
-    cues, ending, failure, heartbeat, iteration, limits, loops, outcomes, request, transactions,
+    cues, ending, failure, heartbeat, http, iteration, limits, loops, outcomes, request,
+    transactions,
 };
 use crate::program::{IncomingMessage, Op};
 use crate::steps::{
-    barrier, branch, choose, close, connect, expect, http, send, set, signal, stay, wait,
+    barrier, branch, choose, close, connect, expect, send, set, signal, stay, wait,
 };
 
 /// Input of a user.
@@ -48,11 +49,11 @@ pub(crate) enum Input<'a> {
     /// The server ended the channel with this join_ref.
     ChannelEnded(u32, ErrorKind),
     /// The answer to an HTTP request is complete.
-    HttpAnswered(HttpAnswer<'a>),
+    HttpAnswered(HttpResponse<'a>),
     /// The answer to an HTTP request, which begins with these bytes, cannot be read.
     HttpViolated(ResponseError, &'a [u8]),
     /// Bytes arrived on a connection of HTTP requests that answer none.
-    HttpUnasked,
+    HttpUnasked(&'a [u8]),
     /// The server sent a close frame, with this code and reason.
     PeerClosed(Option<u16>, &'a str),
     /// The server's FIN arrived.
@@ -111,9 +112,10 @@ pub(crate) enum Progress {
 /// returns.
 pub(crate) fn handle(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
     let wait = cues::present(cx);
+    let is_cut = matches!(input, Input::Stop);
     let progress = handle_input(cx, input);
     if let Some(wait) = wait {
-        cues::settle(cx, wait);
+        cues::settle(cx, wait, is_cut);
     }
     progress
 }
@@ -143,9 +145,9 @@ fn handle_input(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         Input::Bytes(bytes) => expect::bytes_received(cx, bytes),
         Input::Message(message) => expect::message_received(cx, message),
         Input::HeartbeatDue => heartbeat::due(cx),
-        Input::HttpAnswered(answer) => http::answered(cx, &answer),
+        Input::HttpAnswered(response) => http::answered(cx, &response),
         Input::HttpViolated(error, head) => http::violated(cx, error, head),
-        Input::HttpUnasked => http::unasked(cx),
+        Input::HttpUnasked(bytes) => http::unasked(cx, bytes),
         Input::Reply(number, _) if number == cx.user.heartbeat => heartbeat::answered(cx),
         Input::Reply(number, reply) => request::reply_received(cx, number, reply),
         Input::ChannelEnded(join_ref, kind) => request::channel_ended(cx, join_ref, kind),

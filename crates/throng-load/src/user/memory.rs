@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use throng_base::Instant;
 
-use super::http_memory::HttpMemory;
+use super::http::HttpMemory;
 use super::loop_counter::LoopCounter;
 use super::nested::Nested;
 use crate::program::LimitedAction;

@@ -1,7 +1,7 @@
 //! Events that a user records: everything that is more than one counter.
 
 use throng_base::Instant;
-use throng_proto::http::{HttpAnswer, Response, ResponseError};
+use throng_proto::http::{HttpResponse, PartialResponse, Response, ResponseError};
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::Violation;
 
@@ -73,8 +73,14 @@ pub(crate) enum Record<'a> {
     Late(Instant),
     /// A limit gives the user this turn.
     TurnGiven { limit: u16, turn: Instant },
+    /// A wait for other users begins. So many wait at the barrier now; 0 for a signal.
+    CueWaitBegun { cue: u16, waiting: u32 },
     /// A wait for other users since `from` has ended.
-    CueWaitEnded { from: Instant },
+    CueWaitEnded { cue: u16, from: Instant },
+    /// The end of the run has cut off a wait for other users since `from`.
+    CueWaitCut { cue: u16, from: Instant },
+    /// The user has opened a barrier, or given a signal for the first time.
+    CueOpened { cue: u16 },
     /// The user begins to rest after an error.
     RestBegun,
     /// It rests no more.
@@ -126,7 +132,11 @@ pub(crate) enum Sample<'a> {
     /// A request was answered with another status than ok.
     Refusal(ErrorKind, &'a PushReply<'a>),
     /// An HTTP request was answered otherwise than expected.
-    HttpAnswer(ErrorKind, HttpDifference, HttpAnswer<'a>),
+    HttpResponse(ErrorKind, HttpDifference, HttpResponse<'a>),
     /// The answer to an HTTP request, which begins with these bytes, cannot be read.
     HttpViolation(ErrorKind, ResponseError, &'a [u8]),
+    /// Only this part of the answer to an HTTP request arrived.
+    HttpPart(ErrorKind, PartialResponse<'a>),
+    /// These bytes answer no HTTP request.
+    HttpUnasked(&'a [u8]),
 }

@@ -115,7 +115,7 @@ pub(crate) enum Link {
     /// Connected, and the user has closed its sending half.
     HalfClosed,
     /// Connected, and the error that closes the connection is counted.
-    Condemned,
+    Faulty,
 }
 
 /// A `u32` without alignment: it fits beside one-byte fields.

@@ -8,6 +8,7 @@ mod cues;
 mod ending;
 mod expect;
 mod http;
+mod http_answers;
 mod identity;
 mod limits;
 mod named;

@@ -21,6 +21,10 @@ pub(crate) enum TraceEvent<'a> {
     Stored(&'a [Vec<u8>]),
     /// An answer to a request that timed out, as it seems.
     SetAside,
+    /// The server has sent the status 408: it closes an idle connection.
+    IdleEnded,
+    /// The answer came before the server had the whole request.
+    AnsweredEarly,
 }
 
 /// Unit of what a connection carries.
@@ -32,6 +36,8 @@ pub(crate) enum Payload<'a> {
     Message(IncomingMessage<'a>),
     /// The head of an HTTP request or response, or what a server sends in its place.
     Head(&'a [u8]),
+    /// The body of an HTTP response: its beginning, or all of it, and its length.
+    Body(&'a [u8], u64),
     /// A ping or pong of a WebSocket.
     Control(&'static str),
     /// The close frame of a user.

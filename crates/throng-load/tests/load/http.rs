@@ -61,6 +61,7 @@ fn a_user_logs_in_and_opens_its_websocket_with_the_token_and_the_cookie() {
     let counters = &run.last.counters;
     assert_eq!((counters.http_ok, counters.http_2xx), (USERS, USERS));
     assert_eq!((counters.connects_ok, counters.http_connects), (2 * USERS, USERS));
+    assert_eq!(counters.connect_steps_ended(), USERS);
     assert_eq!(run.connect.count(), USERS, "the histogram is that of the sockets alone");
     assert_eq!(run.message.count(), USERS);
     let seen_by = server.seen();
@@ -86,7 +87,7 @@ fn a_websocket_without_its_cookie_or_its_token_is_refused() {
     let wrong = "user: [post: {path: /login, json: {user: a, password: b}}, connect, stay]\n\
                  on_error: stop\n";
     let run = run(&target, wrong);
-    assert_eq!(run.last.errors.get("http_status"), USERS, "{:?}", run.last.errors);
+    assert_eq!(run.last.errors.get("http_status.403"), USERS, "{:?}", run.last.errors);
     assert_eq!((run.last.counters.http_4xx, run.last.counters.http_failed), (USERS, USERS));
     assert_sums(&run);
     let seen_by = server.seen();
@@ -158,7 +159,12 @@ fn a_share_of_500s_is_counted_and_the_others_are_measured() {
     let (crashed, done) = (counters.http_5xx, counters.http_ok + counters.http_failed);
     assert_eq!((done, counters.http_3xx), (9 * USERS, USERS));
     assert!((8 * USERS / 5..=9 * USERS / 4).contains(&crashed), "{crashed}");
-    assert_eq!(run.last.errors.get("http_status"), crashed + USERS, "{:?}", run.last.errors);
+    let errors = &run.last.errors;
+    assert_eq!((errors.get("http_status.500"), errors.get("http_status.302")), (crashed, USERS));
+    assert_eq!(errors.total(), crashed + USERS, "{errors:?}");
+    let statuses = &run.last.http_statuses;
+    assert_eq!((statuses.get("200"), statuses.get("500")), (counters.http_ok, crashed));
+    assert_eq!(statuses.total(), done, "{statuses:?}");
     assert_eq!(counters.connects_ok, USERS, "an error does not end a connection that is kept");
     assert_sums(&run);
 }

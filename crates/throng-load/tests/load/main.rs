@@ -4,7 +4,7 @@ mod control;
 mod foreign;
 mod http;
 mod measured;
-mod once;
 mod run;
+mod setup;
 mod steps;
 mod websocket;

@@ -4,18 +4,18 @@ use std::io::Write;
 
 use throng_base::Instant;
 
-use super::chunked::Chunked;
-use super::response_head::{BodyFraming, HeadShape, ResponseHead};
+use super::response_head::{BodyFraming, HeadShape, ParsedHead, ResponseHead};
 use super::response_limits::{BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX};
+use super::response_reader::{PartialResponse, ResponseReader, Wanted};
 use super::{Response, ResponseError, write_fields};
 use crate::websocket::Scratch;
-use crate::{Input, Session, grow};
+use crate::{Input, Session};
 
 /// An event from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpEvent<'a> {
     /// The response to the request is complete.
-    Answer(HttpAnswer<'a>),
+    Response(HttpResponse<'a>),
     /// The response cannot be read: close the connection. Holds its first bytes.
     Failed(ResponseError, &'a [u8]),
     /// Bytes arrived for which there is no request: close the connection (RFC 9112 section 9.2).
@@ -24,9 +24,9 @@ pub enum HttpEvent<'a> {
 
 /// A complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HttpAnswer<'a> {
+pub struct HttpResponse<'a> {
     /// Its head.
-    pub response: Response<'a>,
+    pub head: Response<'a>,
     /// Its body: all of it, or if the caller does not need it, the first
     /// [`BODY_EXCERPT_BYTES_MAX`].
     pub body: &'a [u8],
@@ -34,6 +34,9 @@ pub struct HttpAnswer<'a> {
     pub body_bytes: u64,
     /// True if the connection may carry another request.
     pub keep_alive: bool,
+    /// Bytes that came with the response and stand behind its end. No request asked for them, so
+    /// the start of the next response is unknown.
+    pub surplus: &'a [u8],
 }
 
 /// A request without its body.
@@ -65,41 +68,12 @@ enum Phase {
     Idle,
     /// No byte of the response has arrived.
     Awaiting(Wanted),
-    Reading(Box<Reading>),
-}
-
-/// What the caller wants of a response.
-#[derive(Clone, Copy, Debug)]
-struct Wanted {
-    /// The request was `HEAD`: the response has no body.
-    head_only: bool,
-    /// The caller needs the whole body.
-    keeps_body: bool,
-}
-
-/// An incomplete response.
-#[derive(Debug)]
-struct Reading {
-    wanted: Wanted,
-    /// The head, and after it what is kept of the body.
-    bytes: Vec<u8>,
-    /// The head; `None` while it is incomplete.
-    head: Option<HeadShape>,
-    body: Body,
-    /// Bytes of the body so far, those that are not kept included.
-    body_bytes: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Body {
-    Length { left: u64 },
-    Chunked(Chunked),
-    UntilClose,
+    Reading(Box<ResponseReader>),
 }
 
 /// A response whose body the end of the connection has ended.
 #[derive(Debug)]
-pub struct FinishedAnswer(Box<Reading>);
+pub struct FinishedResponse(Box<ResponseReader>);
 
 impl HttpClient {
     /// Creates a session without a request.
@@ -118,25 +92,32 @@ impl HttpClient {
         matches!(self.phase, Phase::Reading(_))
     }
 
+    /// Returns what has arrived of an incomplete response; `None` if no byte has.
+    pub fn part(&self) -> Option<PartialResponse<'_>> {
+        match &self.phase {
+            Phase::Reading(reading) => Some(reading.part()),
+            Phase::Idle | Phase::Awaiting(_) => None,
+        }
+    }
+
     /// Ends the input, after the server's FIN. Returns the response if it lasts until the end of
     /// the connection; any other is incomplete.
-    pub fn finish(&mut self) -> Option<FinishedAnswer> {
+    pub fn finish(&mut self) -> Option<FinishedResponse> {
         match &self.phase {
-            Phase::Reading(reading)
-                if reading.head.is_some() && matches!(reading.body, Body::UntilClose) => {}
+            Phase::Reading(reading) if reading.ends_with_connection() => {}
             _ => return None,
         }
         match std::mem::take(&mut self.phase) {
-            Phase::Reading(reading) => Some(FinishedAnswer(reading)),
+            Phase::Reading(reading) => Some(FinishedResponse(reading)),
             Phase::Idle | Phase::Awaiting(_) => None,
         }
     }
 }
 
-impl FinishedAnswer {
+impl FinishedResponse {
     /// Returns the response.
-    pub fn answer(&self) -> Option<HttpAnswer<'_>> {
-        answer_of(&self.0.bytes, self.0.head?, self.0.body_bytes)
+    pub fn response(&self) -> Option<HttpResponse<'_>> {
+        response_of(&self.0.bytes, self.0.head?, self.0.body_bytes)
     }
 }
 
@@ -182,15 +163,15 @@ impl Session for HttpClient {
             Phase::Reading(_) => return self.read_on(input, scratch),
         };
         match ResponseHead::parse(input.peek(), wanted.head_only) {
-            Ok(Some(head)) if is_whole(&head, wanted, input.peek().len()) => {
+            Ok(Some(ParsedHead::Utf8(head))) if is_whole(&head, wanted, input.peek().len()) => {
                 let BodyFraming::Length(body_bytes) = head.framing else { return None };
                 let (shape, length) = (head.shape(), head.length + body_bytes as usize);
                 let bytes: &'a [u8] = input.take(length);
                 self.phase = Phase::Idle;
-                finish_input(answer_of(bytes, shape, body_bytes), input)
+                finish_input(response_of(bytes, shape, body_bytes), input)
             }
             _ => {
-                self.phase = Phase::Reading(Box::new(Reading::new(wanted)));
+                self.phase = Phase::Reading(Box::new(ResponseReader::new(wanted)));
                 self.read_on(input, scratch)
             }
         }
@@ -223,20 +204,24 @@ impl HttpClient {
                 let excerpt = reassembled.len().min(BODY_EXCERPT_BYTES_MAX);
                 Some(HttpEvent::Failed(error, &reassembled[..excerpt]))
             }
-            Ok(_) => finish_input(answer_of(reassembled, reading.head?, reading.body_bytes), input),
+            Ok(_) => {
+                finish_input(response_of(reassembled, reading.head?, reading.body_bytes), input)
+            }
         }
     }
 }
 
-/// Completes an answer. Bytes that follow it answer no request: they are discarded, and the
-/// connection cannot be used again.
-fn finish_input<'a>(
-    answer: Option<HttpAnswer<'a>>,
-    input: &mut Input<'_>,
+/// Completes a response. Bytes behind it answer no request, and the connection cannot be used
+/// again.
+fn finish_input<'a, 'i: 'a>(
+    response: Option<HttpResponse<'a>>,
+    input: &mut Input<'i>,
 ) -> Option<HttpEvent<'a>> {
-    let has_more = !input.take_all().is_empty();
-    answer.map(|answer| {
-        HttpEvent::Answer(HttpAnswer { keep_alive: answer.keep_alive && !has_more, ..answer })
+    let surplus = input.take_all();
+    let keeps = surplus.is_empty();
+    response.map(|response| {
+        let keep_alive = response.keep_alive && keeps;
+        HttpEvent::Response(HttpResponse { keep_alive, surplus, ..response })
     })
 }
 
@@ -251,96 +236,11 @@ fn is_whole(head: &ResponseHead<'_>, wanted: Wanted, received: usize) -> bool {
     head.response.status >= 200 && fits && body_bytes <= (received - head.length) as u64
 }
 
-/// Returns the answer whose head and kept body are `bytes`.
-fn answer_of(bytes: &[u8], head: HeadShape, body_bytes: u64) -> Option<HttpAnswer<'_>> {
+/// Returns the response whose head and kept body are `bytes`.
+fn response_of(bytes: &[u8], head: HeadShape, body_bytes: u64) -> Option<HttpResponse<'_>> {
     let body = &bytes[head.length..];
-    let response = head.response(bytes)?;
-    Some(HttpAnswer { response, body, body_bytes, keep_alive: head.keep_alive })
-}
-
-impl Reading {
-    const fn new(wanted: Wanted) -> Self {
-        let body = Body::Length { left: 0 };
-        Self { wanted, bytes: Vec::new(), head: None, body, body_bytes: 0 }
-    }
-
-    /// Reads `input`. Returns true once the response is complete; before that, all of `input` is
-    /// consumed.
-    fn read(&mut self, input: &mut Input<'_>) -> Result<bool, ResponseError> {
-        let head_bytes = loop {
-            match self.head {
-                Some(head) => break head.length,
-                None if input.is_empty() => return Ok(false),
-                None => self.read_head(input)?,
-            }
-        };
-        let declared = head_bytes + self.kept_bytes_max();
-        let room = |bytes: &[u8]| declared - bytes.len();
-        let (bytes, body_bytes) = (&mut self.bytes, &mut self.body_bytes);
-        let keeps_body = self.wanted.keeps_body;
-        let mut keep = |piece: &[u8]| {
-            *body_bytes += piece.len() as u64;
-            let room = room(bytes);
-            if piece.len() > room && keeps_body {
-                return Err(ResponseError::BodyTooLarge);
-            }
-            grow::append(bytes, &piece[..piece.len().min(room)], declared);
-            Ok(())
-        };
-        match &mut self.body {
-            Body::Length { left } => {
-                let received = input.peek().len();
-                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(received);
-                keep(input.take(count))?;
-                *left -= count as u64;
-                Ok(*left == 0)
-            }
-            Body::Chunked(chunked) => {
-                let (count, is_done) = chunked.feed(input.peek(), keep)?;
-                input.take(count);
-                Ok(is_done)
-            }
-            Body::UntilClose => {
-                keep(input.take_all())?;
-                Ok(false)
-            }
-        }
-    }
-
-    /// Reads a part of a head. Interim responses are skipped.
-    fn read_head(&mut self, input: &mut Input<'_>) -> Result<(), ResponseError> {
-        let before = self.bytes.len();
-        self.bytes.extend_from_slice(input.peek());
-        let Some(head) = ResponseHead::parse(&self.bytes, self.wanted.head_only)? else {
-            input.take_all();
-            return Ok(());
-        };
-        let (shape, framing, is_interim) = (head.shape(), head.framing, head.is_interim());
-        if head.response.status == 101 {
-            return Err(ResponseError::SwitchedProtocols);
-        }
-        input.take(shape.length - before);
-        if is_interim {
-            self.bytes.clear();
-            return Ok(());
-        }
-        self.bytes.truncate(shape.length);
-        self.head = Some(shape);
-        self.body = match framing {
-            BodyFraming::Length(left) if self.wanted.keeps_body && left > BODY_BYTES_MAX as u64 => {
-                return Err(ResponseError::BodyTooLarge);
-            }
-            BodyFraming::Length(left) => Body::Length { left },
-            BodyFraming::Chunked => Body::Chunked(Chunked::new()),
-            BodyFraming::UntilClose => Body::UntilClose,
-        };
-        Ok(())
-    }
-
-    /// Returns the most bytes of the body that are kept.
-    const fn kept_bytes_max(&self) -> usize {
-        if self.wanted.keeps_body { BODY_BYTES_MAX } else { BODY_EXCERPT_BYTES_MAX }
-    }
+    let keep_alive = head.keep_alive;
+    Some(HttpResponse { head: head.response(bytes)?, body, body_bytes, keep_alive, surplus: &[] })
 }
 
 const _: () = assert!(size_of::<HttpClient>() <= 16, "a user's protocol is small");

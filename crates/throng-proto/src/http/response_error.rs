@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::reader::FIELDS_MAX;
-use super::response_limits::{BODY_BYTES_MAX, HEAD_BYTES_MAX};
+use super::response_limits::{BODY_BYTES_MAX, HEAD_BYTES_MAX, INTERIM_RESPONSES_MAX};
 
 /// An error that makes a response unreadable: a fault of the server, or a limit of the client. The
 /// start of the next response is then unknown, so the connection must close.
@@ -11,10 +11,10 @@ use super::response_limits::{BODY_BYTES_MAX, HEAD_BYTES_MAX};
 pub enum ResponseError {
     /// The head is not HTTP.
     Malformed,
-    /// The head is not UTF-8. Obsolete text in header values is legal, but refused.
-    NotUtf8,
     /// A head longer than [`HEAD_BYTES_MAX`], or with more than 64 fields. Trailers count too.
     HeadTooLarge,
+    /// More than [`INTERIM_RESPONSES_MAX`] interim responses (1xx) before the response.
+    TooManyInterim,
     /// A body longer than [`BODY_BYTES_MAX`] that the client must keep as a whole.
     BodyTooLarge,
     /// A `content-length` that is not a number, differs from another one, or stands beside a
@@ -31,7 +31,7 @@ pub enum ResponseError {
 impl ResponseError {
     /// Reports whether the response exceeds a limit of the client.
     pub const fn is_limit(self) -> bool {
-        matches!(self, Self::HeadTooLarge | Self::BodyTooLarge)
+        matches!(self, Self::HeadTooLarge | Self::TooManyInterim | Self::BodyTooLarge)
     }
 }
 
@@ -39,10 +39,13 @@ impl fmt::Display for ResponseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed => f.write_str("the head is not HTTP/1.1 (RFC 9112 section 4)"),
-            Self::NotUtf8 => f.write_str("the head is not UTF-8"),
             Self::HeadTooLarge => write!(
                 f,
                 "the head exceeds head_bytes_max ({HEAD_BYTES_MAX}) or {FIELDS_MAX} fields"
+            ),
+            Self::TooManyInterim => write!(
+                f,
+                "more than interim_responses_max ({INTERIM_RESPONSES_MAX}) interim responses (1xx)"
             ),
             Self::BodyTooLarge => write!(f, "the body exceeds body_bytes_max ({BODY_BYTES_MAX})"),
             Self::ContentLength => {

@@ -18,10 +18,21 @@ pub(super) struct ResponseHead<'a> {
     pub(super) keep_alive: bool,
 }
 
+/// A complete head at the start of received bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ParsedHead<'a> {
+    Utf8(ResponseHead<'a>),
+    /// A head of this length that is not UTF-8. Its values have bytes from 0x80 on, which stand for
+    /// characters of ISO 8859-1 (RFC 9110 section 5.5).
+    Latin1 {
+        length: usize,
+    },
+}
+
 /// What is known of a head that has been parsed, apart from its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeadShape {
-    status: u16,
+    pub(super) status: u16,
     /// Beginning of its fields.
     fields_at: usize,
     pub(super) length: usize,
@@ -42,7 +53,10 @@ pub(super) enum BodyFraming {
 impl<'a> ResponseHead<'a> {
     /// Parses the head at the start of `bytes`; returns `None` while it is incomplete. With
     /// `head_only`, the request was `HEAD`, whose response has no body.
-    pub(super) fn parse(bytes: &'a [u8], head_only: bool) -> Result<Option<Self>, ResponseError> {
+    pub(super) fn parse(
+        bytes: &'a [u8],
+        head_only: bool,
+    ) -> Result<Option<ParsedHead<'a>>, ResponseError> {
         let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
         let mut parsed = httparse::Response::new(&mut []);
         let config = httparse::ParserConfig::default();
@@ -57,8 +71,9 @@ impl<'a> ResponseHead<'a> {
         };
         let status = parsed.code.ok_or(ResponseError::Malformed)?;
         let is_http_11 = parsed.version == Some(1);
-        let head = simdutf8::basic::from_utf8(&bytes[..length]);
-        let head = head.map_err(|_| ResponseError::NotUtf8)?;
+        let Ok(head) = simdutf8::basic::from_utf8(&bytes[..length]) else {
+            return Ok(Some(ParsedHead::Latin1 { length }));
+        };
         let lines = head.trim_start_matches(['\r', '\n']).split_once('\n');
         let headers = Headers::new(lines.map_or("", |(_, rest)| rest));
         let framing = framing(headers, is_http_11)?;
@@ -70,7 +85,7 @@ impl<'a> ResponseHead<'a> {
             .any(|(_, value)| has_list_member(value, "close"));
         let keep_alive = is_http_11 && !closes && framing != BodyFraming::UntilClose;
         let response = Response { status, headers };
-        Ok(Some(Self { response, length, framing, keep_alive }))
+        Ok(Some(ParsedHead::Utf8(Self { response, length, framing, keep_alive })))
     }
 
     /// Returns what finds its parts in its bytes again.
@@ -78,11 +93,6 @@ impl<'a> ResponseHead<'a> {
         let Response { status, headers } = self.response;
         let fields_at = self.length - headers.lines().len();
         HeadShape { status, fields_at, length: self.length, keep_alive: self.keep_alive }
-    }
-
-    /// Reports whether another head follows instead of a body (RFC 9110 section 15.2).
-    pub(super) const fn is_interim(&self) -> bool {
-        self.response.status < 200 && self.response.status != 101
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::run_export::RunExport;
-use crate::render::{Table, by_name, costs, escaped, latencies, outcome, probes, steps};
+use crate::render::{Table, by_name, costs, escaped, latencies, outcome, probes, statuses, steps};
 use crate::{ErrorExchange, Evidence, Finding, Grade, Summary, Tally};
 
 impl RunExport<'_> {
@@ -43,6 +43,9 @@ impl RunExport<'_> {
         _ = write!(text, "\n{}", table(&costs(summary)));
         if let Some(broadcast) = &summary.broadcast {
             _ = write!(text, "\n{}", table(&probes(broadcast)));
+        }
+        if let Some(statuses) = statuses(summary) {
+            _ = writeln!(text, "\nHTTP answers: {}", escaped(&statuses));
         }
         text += &tally("Failed connects", &summary.connect.failed);
         text += &tally("Errors", &summary.errors);

@@ -1,11 +1,11 @@
 //! Notes about the numbers of a report, one sentence each.
 
-use throng_base::units::brief_rate;
+use throng_base::units::{brief_rate, plural};
 
 use super::{count, micros, percent};
-use crate::LatencySummary;
 use crate::summary::{CueSummary, LimitSummary, MessageSummary, Summary};
 use crate::validity::is_owned;
+use crate::{CueWaits, LatencySummary};
 
 /// Returns the notes about the report's latencies and costs.
 pub(super) fn notes(summary: &Summary) -> Vec<String> {
@@ -16,12 +16,16 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(lateness_note(summary));
     notes.extend(retries_note(summary));
     notes.extend(cues_note(summary));
+    let cues = summary.cues.iter().flat_map(|cues| &cues.each);
+    notes.extend(cues.filter_map(CueWaits::describe_left));
     notes.extend(summary.limits.iter().filter_map(limit_note));
     if m.cpu_busy_share.is_some() {
         notes.push(if others_used_more(summary) {
-            "Whole machine: everything that ran on it. More than half of that was not this run's, \
-             so it is not divided by the run's connects and messages."
-                .to_owned()
+            format!(
+                "Whole machine: everything that ran on it. More than half of that was not this \
+                 run's, so it is not divided by the run's connects and {}s.",
+                summary.unit_of_work()
+            )
         } else {
             "Whole machine: everything that ran on it, other programs too.".to_owned()
         });
@@ -108,8 +112,9 @@ fn unrequested_note(summary: &Summary) -> Option<String> {
             0 => "No answer could be confused with them.".to_owned(),
             n => format!("{} of the answers may be such messages.", count(n as f64)),
         };
+        let messages = plural(unasked, "message", "messages");
         let unasked = count(unasked as f64);
-        format!("{unasked} messages arrived that no `expect` waited for. {of_others}")
+        format!("{unasked} {messages} arrived that no `expect` waited for. {of_others}")
     })
 }
 
@@ -134,17 +139,18 @@ fn lateness_note(summary: &Summary) -> Option<String> {
 
 /// Says how long users waited for one another.
 fn cues_note(summary: &Summary) -> Option<String> {
-    let CueSummary { waits, waiting, mean_us } = summary.cues.as_ref()?;
+    let CueSummary { waits, waiting, mean_us, .. } = summary.cues.as_ref()?;
     let mean = mean_us
         .map_or_else(String::new, |us| format!(", {} on average", micros(us.round() as u64)));
     let left = match waiting {
         0 => String::new(),
-        n => format!(" {} of these waits had not ended.", count(*n as f64)),
+        n => format!(" {} of these waits had not ended with the run.", count(*n as f64)),
     };
     Some(format!(
-        "Users waited {} times for other users{mean}. Latencies count from the end of such a \
+        "Users waited {} {} for other users{mean}. Latencies count from the end of such a \
          wait.{left}",
-        count(*waits as f64)
+        count(*waits as f64),
+        plural(*waits, "time", "times")
     ))
 }
 
@@ -212,13 +218,15 @@ mod tests {
 
     #[test]
     fn waits_for_other_users_are_named_with_their_mean() {
-        let cues = CueSummary { waits: 1_200, waiting: 3, mean_us: Some(2_500_000.0) };
+        let cues =
+            CueSummary { waits: 1_200, waiting: 3, mean_us: Some(2_500_000.0), each: Vec::new() };
         let summary = Summary { cues: Some(cues), ..Summary::default() };
         assert_eq!(
             cues_note(&summary).as_deref(),
             Some(
                 "Users waited 1.2k times for other users, 2.50 s on average. Latencies count from \
-                 the end of such a wait. 3 of these waits had not ended."
+                 the end of such a wait. 3 of these waits had not ended \
+                 with the run."
             )
         );
         assert_eq!(cues_note(&Summary::default()), None);

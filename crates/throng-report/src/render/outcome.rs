@@ -1,5 +1,7 @@
 //! The second line of a report: the grade of the run, and its best numbers.
 
+use throng_base::units::plural;
+
 use super::{count, micros, rate};
 use crate::summary::{BroadcastSummary, Summary};
 use crate::threshold::Judgement;
@@ -58,7 +60,7 @@ pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
     parts.push(if errors == 0 {
         "no errors".to_owned()
     } else {
-        format!("{} errors", count(errors as f64))
+        format!("{} {}", count(errors as f64), plural(errors, "error", "errors"))
     });
     let missed = judgements.iter().filter(|judgement| !judgement.met).count();
     let so_far = if summary.run.incomplete.is_some() { " so far" } else { "" };
@@ -104,7 +106,9 @@ fn connections_at_most(summary: &Summary) -> Option<String> {
         _ if (most as f64) < in_a_second / 2.0 => None,
         0 => None,
         _ => {
-            Some(format!("{} connections open at the end of a second at most", count(most as f64)))
+            let connections = plural(most, "connection", "connections");
+            let most = count(most as f64);
+            Some(format!("{most} {connections} open at the end of a second at most"))
         }
     }
 }

@@ -42,6 +42,9 @@ pub fn render_text(
         _ = write!(text, "\n{}", probes(broadcast).fitted(WIDTH, &left_out_first));
     }
     notes(summary).iter().for_each(|note| _ = writeln!(text, "{note}"));
+    if let Some(statuses) = statuses(summary) {
+        _ = writeln!(text, "\nHTTP answers: {statuses}");
+    }
     for (title, tally) in
         [("failed connects", &summary.connect.failed), ("errors", &summary.errors)]
     {
@@ -160,8 +163,9 @@ const PROBES_SHOWN: usize = 12;
 
 /// Returns a row for each end: what a connect, a message and a connection cost.
 pub(crate) fn costs(summary: &Summary) -> Table {
+    let cpu_each = format!("CPU/{}", summary.unit_of_work());
     let mut table =
-        Table::with_head(["", "CPU/connect", "CPU/message", "memory/connection", "CPUs used"]);
+        Table::with_head(["", "CPU/connect", &cpu_each, "memory/connection", "CPUs used"]);
     let us = |us: Option<f64>| or_dash(us, |us| format!("{us:.1} µs"));
     let mut row = |name: &str, connect, message, memory: Option<f64>, used: Option<f64>| {
         let used = or_dash(used, |cores| format!("{cores:.2}"));
@@ -193,11 +197,30 @@ pub(crate) fn costs(summary: &Summary) -> Table {
 
 /// Lists counts by name, the most frequent first: `ECONNREFUSED 12, timeout 3`.
 pub(crate) fn by_name(tally: &Tally) -> String {
-    let mut entries: Vec<_> = tally.0.iter().collect();
-    entries.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
-    let shown: Vec<_> = entries.into_iter().map(|(name, n)| format!("{name} {n}")).collect();
-    shown.join(", ")
+    let shown = tally.by_count().into_iter().map(|(name, n)| format!("{name} {n}"));
+    shown.collect::<Vec<_>>().join(", ")
 }
+
+/// Lists the answers to HTTP requests by their status, if any came: `200 ×887, 429 ×231`.
+pub(crate) fn statuses(summary: &Summary) -> Option<String> {
+    let statuses = &summary.http.as_ref()?.statuses;
+    (statuses.total() > 0).then(|| statuses_text(&statuses.by_count()))
+}
+
+/// Lists statuses with their counts, the most frequent first as they come: `200 ×887, 429 ×231`.
+pub fn statuses_text(statuses: &[(&str, u64)]) -> String {
+    let (shown, others) = statuses.split_at(statuses.len().min(STATUSES_SHOWN));
+    let mut text: Vec<_> =
+        shown.iter().map(|(status, n)| format!("{status} ×{}", count(*n as f64))).collect();
+    let other: u64 = others.iter().map(|(_, n)| n).sum();
+    if other > 0 {
+        text.push(format!("others ×{}", count(other as f64)));
+    }
+    text.join(", ")
+}
+
+/// Statuses that are named in a list.
+const STATUSES_SHOWN: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -348,6 +371,26 @@ mod tests {
         );
         summary.connect.latency_us.max = 200_000;
         assert!(!render_text(&summary, &[], None).contains("The slowest"));
+    }
+
+    #[test]
+    fn statuses_are_listed_and_a_run_of_requests_has_costs_of_requests() {
+        let mut summary = summary();
+        let mut http = crate::summary::HttpSummary { started: 1_136, ..Default::default() };
+        [("200", 887), ("429", 231), ("500", 18)]
+            .iter()
+            .for_each(|(s, n)| http.statuses.add(s, *n));
+        summary.http = Some(http);
+        let text = render_text(&summary, &[], None);
+        assert!(text.contains("\nHTTP answers: 200 ×887, 429 ×231, 500 ×18\n"), "{text}");
+        assert!(text.contains("CPU/request") && !text.contains("CPU/message"), "{text}");
+    }
+
+    #[test]
+    fn many_statuses_are_not_all_listed() {
+        let names: Vec<String> = (400..420).map(|status| status.to_string()).collect();
+        let all: Vec<_> = names.iter().map(|name| (name.as_str(), 10)).collect();
+        assert!(statuses_text(&all).ends_with("407 ×10, others ×120"), "{}", statuses_text(&all));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::LoadCounters;
+use crate::{CueWaits, LoadInterval};
 
 /// Waits of users for one another, at `barrier` and in `wait_for`. A latency counts from the end of
 /// such a wait.
@@ -15,32 +15,40 @@ pub struct CueSummary {
     pub waiting: u64,
     /// Mean time of a wait that has ended, in microseconds.
     pub mean_us: Option<f64>,
+    /// Each barrier and signal, in the order of the scenario.
+    pub each: Vec<CueWaits>,
 }
 
 impl CueSummary {
     /// Summarizes the waits; `None` if there was none.
-    pub(super) fn of(counters: &LoadCounters) -> Option<Self> {
+    pub(super) fn of(last: &LoadInterval) -> Option<Self> {
+        let counters = &last.counters;
         let (waits, waiting) = (counters.cue_waits, counters.cue_waiting);
         let ended = waits.saturating_sub(waiting);
         let mean_us = (ended > 0).then(|| counters.cue_waits_us as f64 / ended as f64);
-        (waits > 0).then_some(Self { waits, waiting, mean_us })
+        let each = last.cues.clone();
+        (waits > 0).then_some(Self { waits, waiting, mean_us, each })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LoadCounters;
 
     #[test]
     fn the_mean_is_of_the_waits_that_have_ended() {
-        assert_eq!(CueSummary::of(&LoadCounters::default()), None);
+        assert_eq!(CueSummary::of(&LoadInterval::default()), None);
         let counters = LoadCounters {
             cue_waits: 5,
             cue_waiting: 1,
             cue_waits_us: 8_000,
             ..LoadCounters::default()
         };
-        let expected = CueSummary { waits: 5, waiting: 1, mean_us: Some(2_000.0) };
-        assert_eq!(CueSummary::of(&counters), Some(expected));
+        let cues = vec![CueWaits { name: "go".into(), ..CueWaits::default() }];
+        let last = LoadInterval { counters, cues, ..LoadInterval::default() };
+        let each = last.cues.clone();
+        let expected = CueSummary { waits: 5, waiting: 1, mean_us: Some(2_000.0), each };
+        assert_eq!(CueSummary::of(&last), Some(expected));
     }
 }

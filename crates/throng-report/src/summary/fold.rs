@@ -19,7 +19,9 @@ use super::{
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::validity::{Grade, ShownLatency, ValidityFacts};
-use crate::{Histogram, Interval, LatencySummary, LatencyTotal, RunEventKind, Threshold, Validity};
+use crate::{
+    CueWaits, Histogram, Interval, LatencySummary, LatencyTotal, RunEventKind, Threshold, Validity,
+};
 
 /// A summary under construction. The generator feeds it while it writes the run file; a reader
 /// while it reads one.
@@ -130,6 +132,11 @@ impl SummaryFold {
             latencies: Vec::new(),
             answers: counters.messages_answered,
             answers_doubtful: counters.answers_doubtful + counters.answers_out_of_step,
+            http_answers: counters.http_2xx
+                + counters.http_3xx
+                + counters.http_4xx
+                + counters.http_5xx,
+            http_unasked: last.errors.get("http_unasked"),
             arrivals_intended: arrivals.intended,
             arrivals_achieved: arrivals.achieved,
             turns_intended: counters.turns_intended,
@@ -140,6 +147,8 @@ impl SummaryFold {
             // the second.
             ports_exhausted: failed("EADDRNOTAVAIL", "EADDRINUSE").max(self.ports_exhausted),
             fds_exhausted: failed("EMFILE", "ENFILE").max(self.fds_exhausted),
+            watches_exhausted: last.connect_failed.get("ENOSPC"),
+            memory_exhausted: failed("ENOMEM", "ENOBUFS"),
             // While the run goes on, a probe that was just due is not missing yet.
             probes_intended: match end {
                 None if !end_missing => self.load.probes_due_before.min(self.load.probes_due()),
@@ -152,6 +161,11 @@ impl SummaryFold {
                 None => 0,
             },
             ceiling_share: self.ceiling_share(),
+            // While the run goes on, those that are awaited may still come.
+            cues_unopened: match end {
+                None if !end_missing => Vec::new(),
+                _ => last.cues.iter().filter_map(CueWaits::describe_unopened).collect(),
+            },
         };
         for (name, latency) in [
             ("connect", Some(connect.judged_us)),
@@ -191,7 +205,7 @@ impl SummaryFold {
             exchanges: self.exchanges.summary(errors, &last.connect_failed),
             arrivals,
             turns: self.turns(),
-            cues: CueSummary::of(counters),
+            cues: CueSummary::of(last),
             limits: last.limits.iter().map(LimitSummary::from).collect(),
             generator: self.generator(lag_us, lag_grade),
             machine: self.machine(),
@@ -374,7 +388,7 @@ impl SummaryFold {
         let clocks = self.clocks(http, &arrival.http);
         let rates =
             [rate_most(&self.growths, |one| one.http), rate_mean(&self.growths, |one| one.http)];
-        HttpSummary::of(&last.counters, &clocks, &unanswered.http, rates)
+        HttpSummary::of(last, &clocks, &unanswered.http, rates)
     }
 
     fn heartbeat(&self) -> Option<HeartbeatSummary> {

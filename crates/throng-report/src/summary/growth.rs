@@ -86,10 +86,8 @@ impl GrowthFold {
         growth.turns_intended = grown.turns_intended;
         let messages = grown.messages_sent.max(grown.messages_expected);
         let requests = [grown.joins_started, grown.pushes_sent, grown.http_started, messages];
-        growth.attempts = requests
-            .into_iter()
-            .chain([grown.connects_failed])
-            .fold(grown.connects_ok, u64::saturating_add);
+        growth.attempts =
+            requests.into_iter().fold(grown.connect_steps_ended(), u64::saturating_add);
         let errors = load.errors.total().saturating_add(load.counters.connects_failed);
         growth.errors = errors.saturating_sub(self.errors);
         // The process lives as long as the run: its use before the first line does not matter.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::clocks::Clocks;
-use crate::{Histogram, LatencySummary, LoadCounters};
+use crate::http_status::StatusRange;
+use crate::{Histogram, LatencySummary, LoadInterval, Tally};
 
 /// HTTP requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,8 +20,15 @@ pub struct HttpSummary {
     pub waiting: u64,
     /// Requests sent a second time, because the server had closed the connection.
     pub retried: u64,
+    /// Requests that failed after a part of their answer had arrived: at their time-out, or at the
+    /// end of their connection.
+    pub incomplete: u64,
     /// Connections established for requests. The connects of the run include them.
     pub connects: u64,
+    /// Connects for requests that failed. The failed connects of the run include them.
+    pub connects_failed: u64,
+    /// Answers by their status, expected or not.
+    pub statuses: Tally,
     /// Answers with a status from 200 to 299.
     pub status_2xx: u64,
     /// Answers with a status from 300 to 399.
@@ -44,21 +52,43 @@ pub struct HttpSummary {
 }
 
 impl HttpSummary {
-    /// Returns the summary of the requests that `counters` count, if there were any. `rates` are
-    /// the highest and the mean of those that were answered as expected.
+    /// Returns the number of answers, whatever their status.
+    pub fn responses(&self) -> u64 {
+        self.status_2xx + self.status_3xx + self.status_4xx + self.status_5xx
+    }
+
+    /// Returns the number of answers with these statuses; `None` if there was no answer, or if the
+    /// run file has only their classes.
+    pub fn answers_with(&self, range: StatusRange) -> Option<u64> {
+        let classes = [self.status_2xx, self.status_3xx, self.status_4xx, self.status_5xx];
+        match range {
+            StatusRange::Class(class) => classes.get(usize::from(class).checked_sub(2)?).copied(),
+            StatusRange::One(status) => {
+                let is_known = self.statuses.total() > 0 || self.responses() == 0;
+                is_known.then(|| self.statuses.get(&status.to_string()))
+            }
+        }
+    }
+
+    /// Returns the summary of the requests that `load` counts, if there were any. `rates` are the
+    /// highest and the mean of those that were answered as expected.
     pub(super) fn of(
-        counters: &LoadCounters,
+        load: &LoadInterval,
         clocks: &Clocks<'_>,
         unanswered: &Histogram,
         [rate_most, rate_mean]: [Option<f64>; 2],
     ) -> Option<Self> {
+        let counters = &load.counters;
         (counters.http_started > 0).then(|| Self {
             started: counters.http_started,
             ok: counters.http_ok,
             failed: counters.http_failed,
             waiting: counters.http_waiting,
             retried: counters.http_retried,
+            incomplete: counters.http_incomplete,
             connects: counters.http_connects,
+            connects_failed: counters.http_connects_failed,
+            statuses: load.http_statuses.clone(),
             status_2xx: counters.http_2xx,
             status_3xx: counters.http_3xx,
             status_4xx: counters.http_4xx,

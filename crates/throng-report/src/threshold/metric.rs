@@ -8,7 +8,8 @@ use super::mistake::NameMistake;
 use super::statistic::{Statistic, USUAL};
 use super::step_metric::{StepFigure, divide};
 use super::unit::Unit;
-use crate::summary::StepSummary;
+use crate::http_status::{StatusRange, status_of_kind};
+use crate::summary::{HttpSummary, StepSummary};
 use crate::{LatencySummary, Summary};
 
 /// Returns a number of a summary; `None` if it was not measured.
@@ -49,6 +50,10 @@ pub(super) enum Metric {
     Fixed(Unit, ValueOf),
     Errors,
     ErrorsOfKind(String),
+    /// Answers to HTTP requests with another status than expected.
+    UnexpectedStatuses(StatusRange),
+    /// Answers to HTTP requests, whether expected or not.
+    HttpAnswers(StatusRange),
     FailedConnects(String),
     Step(String, StepFigure),
 }
@@ -76,6 +81,12 @@ impl Metric {
             }
         }
         let below = |prefix| name.strip_prefix(prefix).filter(|rest| !rest.is_empty());
+        if let Some(answers) = below("http.").and_then(StatusRange::named) {
+            return Some(Self::HttpAnswers(answers));
+        }
+        if let Some(status) = below("errors.").and_then(status_of_kind) {
+            return StatusRange::named(status).map(Self::UnexpectedStatuses);
+        }
         let failed = below("connect.failed.").map(|errno| Self::FailedConnects(errno.to_owned()));
         let kind =
             below("errors.").filter(|kind| ERROR_KINDS.contains(kind) || is_close_code(kind));
@@ -98,14 +109,24 @@ impl Metric {
         }
     }
 
-    /// Returns the unit of the name, which for `errors` depends on how the limit is written.
+    /// Returns the unit of the name, which for errors and answers depends on how the limit is
+    /// written.
     pub(super) fn unit(&self, limit: &str) -> Unit {
         match self {
             Self::Latency(..) => Unit::Micros,
             Self::Fixed(unit, _) => *unit,
             Self::Step(_, figure) => figure.unit(limit),
-            Self::Errors | Self::ErrorsOfKind(_) if limit.ends_with('%') => Unit::Share,
-            Self::Errors | Self::ErrorsOfKind(_) | Self::FailedConnects(_) => Unit::Count,
+            Self::FailedConnects(_) => Unit::Count,
+            Self::Errors
+            | Self::ErrorsOfKind(_)
+            | Self::UnexpectedStatuses(_)
+            | Self::HttpAnswers(_) => {
+                if limit.ends_with('%') {
+                    Unit::Share
+                } else {
+                    Unit::Count
+                }
+            }
         }
     }
 
@@ -119,15 +140,39 @@ impl Metric {
                 return step.map_or(Measurement::Nothing, |step| measured_of(*figure, unit, step));
             }
             Self::Errors => summary.errors.total(),
-            Self::ErrorsOfKind(kind) => summary.errors.get(kind),
+            Self::ErrorsOfKind(kind) => summary.errors.family(kind),
+            Self::UnexpectedStatuses(range) => unexpected_statuses(*range, summary),
+            Self::HttpAnswers(range) => {
+                let answers = summary.http.as_ref().and_then(|http| http.answers_with(*range));
+                let Some(answers) = answers else { return Measurement::Nothing };
+                answers
+            }
             Self::FailedConnects(errno) => summary.connect.failed.get(errno),
         } as f64;
-        match (unit, summary.attempts()) {
+        match (unit, self.divisor(summary)) {
             (Unit::Share, 0) => Measurement::Nothing,
-            (Unit::Share, attempts) => Measurement::Value(count / attempts as f64),
+            (Unit::Share, all) => Measurement::Value(count / all as f64),
             _ => Measurement::Value(count),
         }
     }
+
+    /// Returns of how many this is a share: answers of all answers, errors of HTTP requests of
+    /// these, other errors of everything that was attempted.
+    fn divisor(&self, summary: &Summary) -> u64 {
+        match self {
+            Self::HttpAnswers(_) => summary.http.as_ref().map_or(0, HttpSummary::responses),
+            Self::UnexpectedStatuses(_) => summary.http_requests(),
+            Self::ErrorsOfKind(kind) if kind.starts_with("http_") => summary.http_requests(),
+            _ => summary.attempts(),
+        }
+    }
+}
+
+/// Returns the number of answers with these statuses that were not expected.
+fn unexpected_statuses(range: StatusRange, summary: &Summary) -> u64 {
+    let is_in = |kind: &str| status_of_kind(kind).is_some_and(|status| range.contains(status));
+    let kinds = summary.errors.0.iter().filter(|(kind, _)| is_in(kind));
+    kinds.map(|(_, count)| count).sum()
 }
 
 /// Returns the steps of this name in a summary.
@@ -225,14 +270,16 @@ pub(super) fn of_name(name: &str, span: &Range<usize>) -> Result<Metric, Thresho
 }
 
 /// Returns the names that a threshold may begin with. These are patterns, and not all in the list:
-/// percentiles, `step.NAME.`, `connect.failed.ERRNO` and `errors.ws_close_1011`.
+/// percentiles, `step.NAME.`, `connect.failed.ERRNO`, `errors.ws_close_1011`, `http.429` and
+/// `errors.http_status.429`.
 pub fn names() -> Vec<String> {
     let latencies = LATENCIES
         .iter()
         .flat_map(|of| USUAL.iter().map(move |statistic| format!("{}.{statistic}", of.name)));
     let fixed = FIXED.iter().map(|(name, ..)| (*name).to_owned());
     let errors = ERROR_KINDS.iter().map(|kind| format!("errors.{kind}"));
-    latencies.chain(["errors".to_owned()]).chain(errors).chain(fixed).collect()
+    let classes = (2..=5).map(|class| format!("http.{}", StatusRange::Class(class)));
+    latencies.chain(["errors".to_owned()]).chain(errors).chain(fixed).chain(classes).collect()
 }
 
 /// Returns what `summary` measured for `name`: microseconds, bytes, a count, a rate per second or a
@@ -275,7 +322,7 @@ pub(super) const LATENCIES: [LatencyMetric; 8] = [
 ];
 
 /// The measurements by name, each with its unit.
-const FIXED: [(&str, Unit, ValueOf); 82] = [
+const FIXED: [(&str, Unit, ValueOf); 79] = [
     ("connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
     ("active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
     ("users.connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
@@ -324,10 +371,7 @@ const FIXED: [(&str, Unit, ValueOf); 82] = [
     ("http.waiting", Unit::Count, |s| Some(s.http.as_ref()?.waiting as f64)),
     ("http.unanswered", Unit::Count, |s| Some(s.http.as_ref()?.unanswered_us.count as f64)),
     ("http.connects", Unit::Count, |s| Some(s.http.as_ref()?.connects as f64)),
-    ("http.2xx", Unit::Count, |s| Some(s.http.as_ref()?.status_2xx as f64)),
-    ("http.3xx", Unit::Count, |s| Some(s.http.as_ref()?.status_3xx as f64)),
-    ("http.4xx", Unit::Count, |s| Some(s.http.as_ref()?.status_4xx as f64)),
-    ("http.5xx", Unit::Count, |s| Some(s.http.as_ref()?.status_5xx as f64)),
+    ("http.retried", Unit::Count, |s| Some(s.http.as_ref()?.retried as f64)),
     ("http.rate_most", Unit::Rate, |s| s.http.as_ref()?.rate_most),
     ("http.rate_mean", Unit::Rate, |s| s.http.as_ref()?.rate_mean),
     ("heartbeat.sent", Unit::Count, |s| Some(s.heartbeat.as_ref()?.sent as f64)),

@@ -19,6 +19,9 @@ impl NameMistake {
     /// Returns what is wrong with `name`. `known` are the names that there are, `latencies` those
     /// of the kinds of latencies.
     pub(super) fn of(name: &str, known: &[String], latencies: &[&str]) -> Self {
+        if let Some(mistake) = of_status(name) {
+            return mistake;
+        }
         if let Some((of, statistic)) = of_latency(name, latencies) {
             let suggestion = suggested_statistic(statistic, &USUAL);
             return Self {
@@ -85,6 +88,33 @@ fn of_step(name: &str) -> Option<NameMistake> {
         suggestion: suggestion.map(|figure| format!("step.{step}.{figure}")),
     })
 }
+
+/// Returns what is wrong with `http.42` or `errors.http_status.4x`.
+fn of_status(name: &str) -> Option<NameMistake> {
+    let (prefix, status) =
+        STATUS_PREFIXES.iter().find_map(|prefix| Some((*prefix, name.strip_prefix(prefix)?)))?;
+    let is_errors = prefix.starts_with("errors.");
+    // `http.95` is meant to be a percentile.
+    let is_long = status.len() > 2 || status.ends_with('x');
+    let is_status = is_long && status.starts_with(|c: char| c.is_ascii_digit());
+    if !(is_errors || is_status) {
+        return None;
+    }
+    let class = status.chars().next().filter(|class| ('2'..='5').contains(class));
+    Some(NameMistake {
+        problem: format!("`{status}` is no status of an answer"),
+        expected: if is_errors {
+            "a status from 200 to 599 or a class, such as errors.http_status.429 or \
+             errors.http_status.4xx"
+        } else {
+            "a status from 200 to 599 or a class, such as http.429 or http.4xx"
+        },
+        suggestion: class.map(|class| format!("{prefix}{class}xx")),
+    })
+}
+
+/// What stands before a status in a name.
+const STATUS_PREFIXES: [&str; 2] = ["http.", "errors.http_status."];
 
 fn suggested_statistic(mistyped: &str, known: &[&str]) -> Option<String> {
     let near = || nearest(mistyped, known.iter().copied()).map(str::to_owned);

@@ -79,6 +79,62 @@ fn errors_are_a_count_or_a_share_of_what_was_attempted() {
     check("connect.failed.EMFILE == 0", true, "0");
 }
 
+/// A run of 20 logins and 100 requests, of which 80 were answered with 200, 12 with 429 and 6 with
+/// 500; the scenario expects 500.
+fn answered_by_status() -> Summary {
+    let mut summary = Summary::default();
+    summary.connect.ok = 30;
+    let mut http = crate::summary::HttpSummary {
+        started: 100,
+        connects: 20,
+        retried: 3,
+        status_2xx: 80,
+        status_4xx: 12,
+        status_5xx: 6,
+        ..Default::default()
+    };
+    [("200", 80), ("429", 12), ("500", 6)].iter().for_each(|(s, n)| http.statuses.add(s, *n));
+    summary.http = Some(http);
+    summary.errors.add("http_status.429", 12);
+    summary.errors.add("http_timeout", 2);
+    summary
+}
+
+#[test]
+fn answers_are_a_count_or_a_share_of_all_answers_and_their_errors_one_of_the_requests() {
+    let summary = answered_by_status();
+    let check = |text: &str, met: bool, shown: &str| {
+        let judgement = text.parse::<Threshold>().unwrap().judge(&summary);
+        assert_eq!((judgement.met, judgement.measured.as_str()), (met, shown), "{judgement:?}");
+    };
+    check("http.429 == 12", true, "12");
+    check("http.429 < 1%", false, "12.2449%");
+    check("http.4xx <= 10", false, "12");
+    check("http.5xx < 7%", true, "6.1224%");
+    check("http.200 >= 81%", true, "81.6327%");
+    check("http.404 == 0", true, "0");
+    check("http.retried <= 3", true, "3");
+    check("errors.http_status.429 == 0", false, "12");
+    check("errors.http_status.429 <= 12%", true, "12%");
+    check("errors.http_status.500 == 0", true, "0");
+    check("errors.http_status.4xx < 12", false, "12");
+    check("errors.http_status == 12", true, "12");
+    check("errors.http_timeout <= 2%", true, "2%");
+    // Ten connects of `connect` steps, and the requests with theirs.
+    check("errors < 12.73%", true, "12.7273%");
+}
+
+#[test]
+fn a_status_of_a_run_file_that_has_only_classes_was_not_measured() {
+    let mut summary = answered_by_status();
+    summary.http.as_mut().unwrap().statuses = Default::default();
+    let judge = |text: &str| text.parse::<Threshold>().unwrap().judge(&summary);
+    assert_eq!((judge("http.404 == 0").met, judge("http.404 == 0").value), (false, None));
+    assert!(judge("http.4xx == 12").met);
+    summary.http = None;
+    assert!(!"http.4xx == 0".parse::<Threshold>().unwrap().judge(&summary).met);
+}
+
 #[test]
 fn what_was_not_measured_meets_no_threshold() {
     check("message.p99 < 1h", false, "nothing");
@@ -121,6 +177,13 @@ fn errors_point_at_the_bytes_and_suggest_the_nearest_name() {
     check_error("step.login.failed < 3", 0..17, Some("step.login.errors"));
     check_error("transaction.shop.p95 < 3s", 0..20, Some("step.shop.p95"));
     check_error("step.login.ok < 3s", 17..18, None);
+    check_error("http.42 < 3", 0..7, Some("http.p42"));
+    check_error("http.4x < 3", 0..7, Some("http.4xx"));
+    check_error("http.700 < 3", 0..8, None);
+    check_error("http.101 < 3", 0..8, None);
+    check_error("errors.http_status.4290 < 3", 0..23, Some("errors.http_status.4xx"));
+    check_error("errors.http_status.x < 3", 0..20, None);
+    check_error("http.429 < 3s", 12..13, None);
 }
 
 #[test]

@@ -133,6 +133,16 @@ impl World {
         totals
     }
 
+    /// Returns how often the generator's cores went round, and the events of the kernel that they
+    /// handled.
+    pub(crate) fn turns_and_events(&self) -> u64 {
+        let of_core = |core: &LoadCore| {
+            let counters = core.borrow_mut().cx().counters().clone();
+            counters.turns + counters.events
+        };
+        self.load.iter().map(of_core).sum()
+    }
+
     /// Returns the counters and histograms so far.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();

@@ -40,7 +40,48 @@ user: [connect, {barrier: {name: start, users: 5}}, {send: hi}, {expect: hi}, st
         let latency_us = pair.core_stats().iter().map(|stats| stats.message.max()).max();
         assert!(latency_us < Some(100_000), "{latency_us:?}");
         pair.finish(sim, Duration::from_secs(60));
-        assert_eq!(pair.load_counters().cue_waiting, 0);
+        // Those of the last group, which was never complete.
+        assert_eq!(pair.load_counters().cue_waiting, 3);
+        let [start] = pair.cues()[..] else { panic!() };
+        assert_eq!((start.opened, start.waits, start.waiting, start.waiting_most), (4, 19, 3, 4));
+    });
+}
+
+#[test]
+fn a_barrier_that_never_opens_is_told_with_the_users_that_came() {
+    check(10, |sim| {
+        let scenario = "
+load: [{ramp: {to: 12, over: 1s}}, {hold: {for: 9s}}]
+users:
+  fails:
+    user: [connect, {expect: {text: b, timeout: 1s}}, {barrier: {name: go, users: 12}}]
+    on_error: stop
+  waits: {weight: 11, user: [connect, {barrier: {name: go, users: 12}}, {send: hi}, stay]}
+";
+        let pair = start(sim, scenario);
+        pair.finish(sim, Duration::from_secs(60));
+        let load = pair.load_counters();
+        assert_eq!((load.cue_waits, load.cue_waiting, load.cue_waits_us), (11, 11, 0));
+        let [go] = pair.cues()[..] else { panic!() };
+        assert_eq!((go.opened, go.waits, go.waiting, go.waiting_most), (0, 11, 11, 11));
+        assert!((9_000_000..10_500_000).contains(&go.wait_us_most), "{go:?}");
+    });
+}
+
+#[test]
+fn a_signal_that_never_comes_is_told_with_the_users_that_waited() {
+    check(10, |sim| {
+        let scenario = "
+load: [{ramp: {to: 8, over: 1s}}, {hold: {for: 4s}}]
+users:
+  leader: {user: [connect, {wait: 1h}, {signal: go}, stay]}
+  follower: {weight: 3, user: [connect, {wait_for: go}, {send: hi}, {expect: hi}, stay]}
+";
+        let pair = start(sim, scenario);
+        pair.finish(sim, Duration::from_secs(60));
+        let [go] = pair.cues()[..] else { panic!() };
+        assert_eq!((go.opened, go.waits, go.waiting, go.waiting_most), (0, 6, 6, 0));
+        assert!((4_000_000..5_500_000).contains(&go.wait_us_most), "{go:?}");
     });
 }
 
@@ -111,7 +152,8 @@ user: [connect, {barrier: {name: start, users: 7}}, {send: hi}, {expect: hi}, st
         }
         pair.finish(sim, Duration::from_secs(60));
         let load = pair.load_counters();
-        assert_eq!((load.cue_waiting, load.users_cut, pair.errors()), (0, 4, 0), "{load:?}");
+        // Three were stopped while the run went on, and the last one by its end.
+        assert_eq!((load.cue_waiting, load.users_cut, pair.errors()), (1, 4, 0), "{load:?}");
     });
 }
 

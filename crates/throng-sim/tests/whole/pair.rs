@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use throng_engine::{Core, CoreLimits};
 use throng_load::cues::Cues;
-use throng_load::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage as LoadMail};
+use throng_load::generator::{
+    CoreStats, CueTally, Generator, GeneratorConfig, GeneratorMessage as LoadMail,
+};
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
@@ -184,6 +186,16 @@ impl Pair {
         let mut sum = LoadCounters::default();
         self.core_stats().iter().for_each(|stats| sum.merge(&stats.counters));
         sum
+    }
+
+    /// Returns what the users have waited for one another, over all cores.
+    pub(crate) fn cues(&self) -> Vec<CueTally> {
+        let mut sums = Vec::new();
+        for stats in self.core_stats() {
+            sums.resize(stats.cues.len(), CueTally::default());
+            sums.iter_mut().zip(&stats.cues).for_each(|(sum, tally)| sum.add(tally));
+        }
+        sums
     }
 
     /// Returns the errors of established connections, and connects that timed out.

@@ -210,6 +210,8 @@ fn write_load(out: &mut Families<'_>, load: &LoadInterval) -> fmt::Result {
     out.tally("throng_load_connect_errors", help, "errno", &load.connect_failed)?;
     let help = "Errors of established connections by kind.";
     out.tally("throng_load_errors", help, "kind", &load.errors)?;
+    let help = "Answers to HTTP requests by their status.";
+    out.tally("throng_load_http_answers", help, "status", &load.http_statuses)?;
     write_classes(out, load)?;
     write_steps(out, load)?;
     out.own_process(&load.process)

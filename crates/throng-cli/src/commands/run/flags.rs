@@ -15,17 +15,20 @@ use crate::metrics::MetricsFlag;
 use crate::output::JsonOut;
 use crate::quantity;
 use crate::report_files::ReportPlace;
+use crate::scenario_file::ScenarioChanges;
 
 /// Load a server according to a scenario, and report
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
-    /// The scenario file
+    /// The scenario file, or a file of another load generator
     #[arg(value_name = "SCENARIO.yaml")]
     pub(super) scenario: PathBuf,
     /// Address to load instead of the scenario's target
     #[arg(long, value_name = "URL")]
     pub(super) target: Option<Target>,
+    #[command(flatten)]
+    pub(super) changes: ScenarioChanges,
     /// Write the summary as JSON to this file; `-` is standard output
     #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]
     pub(super) json: Option<JsonOut>,
@@ -39,7 +42,7 @@ pub(crate) struct Run {
     /// .csv, .md, .markdown, .xml or .txt; repeatable [default FILE: the run file's name with
     /// .html]
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "",
-        value_parser = ReportPlace::parse, conflicts_with = "no_record")]
+        value_parser = ReportPlace::parse)]
     pub(super) report: Vec<ReportPlace>,
     #[command(flatten)]
     pub(super) ui: UiFlags,
@@ -79,7 +82,8 @@ pub(crate) struct Run {
     /// Do not measure this generator's capacity
     #[arg(long, conflicts_with = "calibrate")]
     pub(super) no_calibrate: bool,
-    /// Run although a limit of this machine is insufficient
+    /// Run although a limit of this machine is insufficient, or a part of an imported file is
+    /// missing
     #[arg(long)]
     pub(super) force: bool,
     /// Time after which a run that is paused ends by itself

@@ -38,5 +38,8 @@ fn outputs(typed: &Run) -> impl Iterator<Item = (&'static str, Cow<'_, Path>)> {
     };
     let reports = typed.report.iter().map(|place| ("--report", place.path(&typed.record).into()));
     let trace = typed.trace.file.as_deref().map(|path| ("--trace-file", path.into()));
-    record.into_iter().chain(json).chain(reports).chain(trace)
+    // Whether there is a live view is not known yet.
+    let beside = typed.trace.file_beside(&typed.record).filter(|_| !typed.no_tui);
+    let beside = beside.map(|path| ("--trace-file", Cow::Owned(path)));
+    record.into_iter().chain(json).chain(reports).chain(trace).chain(beside)
 }

@@ -3,14 +3,16 @@
 use std::net::SocketAddr;
 
 use throng_doctor::preflight::Preflight;
+use throng_import::FidelityReport;
 use throng_lab::header::run_header;
 use throng_load::run::{LoadOptions, LoadPlan};
-use throng_load::scenario::{Diagnostics, Reach, Scenario, Target};
+use throng_load::scenario::{Reach, Scenario, Target};
 use throng_report::export::annotation;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
 use super::flags::Run;
 use super::{outputs, preflight, sources};
+use crate::scenario_file::{ScenarioFile, ScenarioFileError};
 use crate::{Failure, output, permission};
 
 /// Everything that is decided before the first connect.
@@ -22,6 +24,8 @@ pub(super) struct RunPlan {
     /// Options from which `load` was made.
     pub(super) options: LoadOptions,
     pub(super) header: RunHeader,
+    /// How exactly the scenario does what the file says, if it was imported.
+    pub(super) fidelity: Option<FidelityReport>,
     /// The check of this machine's limits.
     pub(super) preflight: Preflight,
 }
@@ -33,11 +37,12 @@ impl RunPlan {
     /// The scenario has mistakes, a flag names a file that the run reads, the target needs
     /// permission, or a limit of this machine is insufficient.
     pub(super) fn new(typed: &Run) -> Result<Self, Failure> {
-        let path = &typed.scenario;
-        let source = std::fs::read_to_string(path)
-            .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
-        let name = path.display().to_string();
-        let scenario = Scenario::parse(&source, &name).map_err(|error| typed.mistakes(&error))?;
+        let mut file = ScenarioFile::read(&typed.scenario, typed.target.as_ref())
+            .map_err(|error| typed.no_scenario(error))?;
+        let scenario = file.changed(&typed.changes).map_err(|error| typed.no_scenario(error))?;
+        if !typed.force {
+            file.check_whole()?;
+        }
         outputs::check(typed, &scenario)?;
         let options = LoadOptions {
             target: typed.target.clone(),
@@ -55,13 +60,14 @@ impl RunPlan {
         let preflight = preflight::check(&load, typed.cores);
         // A dry run shows the plan, whether it can run or not.
         preflight::refuse(&preflight, typed.force || typed.dry_run)?;
-        let scenario_source = ScenarioSource { path: name, source };
+        let scenario_source = ScenarioSource { path: file.name, source: file.text };
         let mut header = run_header(&load, scenario_source);
         // The plan's capacity counts ports and fds only.
         header.capacity = header
             .capacity
             .map(|capacity| preflight.holds().map_or(capacity, |holds| holds.min(capacity)));
-        Ok(Self { target, load, scenario, options, header, preflight })
+        let fidelity = file.fidelity;
+        Ok(Self { target, load, scenario, options, header, fidelity, preflight })
     }
 }
 
@@ -82,9 +88,13 @@ fn check_sources(options: &LoadOptions, targets: &[SocketAddr]) -> Result<(), Fa
 }
 
 impl Run {
-    /// Returns the failure with all mistakes of the scenario, and prints each as an annotation if
-    /// that is wanted.
-    fn mistakes(&self, mistakes: &Diagnostics) -> Failure {
+    /// Returns the failure to read a scenario, with all its mistakes, and prints each mistake as an
+    /// annotation if that is wanted.
+    fn no_scenario(&self, error: ScenarioFileError) -> Failure {
+        let mistakes = match error {
+            ScenarioFileError::Unreadable(failure) => return failure,
+            ScenarioFileError::Mistakes(mistakes) => mistakes,
+        };
         let path = self.scenario.to_string_lossy();
         for mistake in mistakes.iter().filter(|_| self.annotations) {
             let text = format!("{}: {}", mistake.title, mistake.label);

@@ -35,6 +35,13 @@ pub(super) struct TraceWriter {
 }
 
 impl TraceFlags {
+    /// Returns the file that takes the lines if a live view covers standard error and no flag names
+    /// another: it stands beside the run file.
+    pub(super) fn file_beside(&self, record: &Path) -> Option<PathBuf> {
+        let is_needed = !self.users.is_empty() && self.file.is_none();
+        is_needed.then(|| record.with_extension("trace.txt"))
+    }
+
     /// Checks that the file can be written, before the run begins.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.file.as_deref().map_or(Ok(()), output_place::check)
@@ -50,8 +57,8 @@ impl TraceFlags {
         if self.users.is_empty() {
             return Ok(None);
         }
-        let beside = || is_covered.then(|| record.with_extension("trace.txt"));
-        let file = self.file.clone().or_else(beside);
+        let beside = self.file_beside(record).filter(|_| is_covered);
+        let file = self.file.clone().or(beside);
         let out: Box<dyn Write + Send> = match &file {
             None => Box::new(io::stderr()),
             Some(path) => {

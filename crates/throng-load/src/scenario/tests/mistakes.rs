@@ -9,8 +9,8 @@ mod http;
 mod limits;
 mod load;
 mod names;
-mod once;
 mod probe;
+mod setup;
 mod steps;
 mod websocket;
 

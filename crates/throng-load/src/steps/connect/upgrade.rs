@@ -90,14 +90,19 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Upgra
 pub(crate) fn read_path(reader: &mut Reader<'_>, node: &Node, example: &str) -> Option<Template> {
     let text = reader.text(node, "`path`", &format!("a path such as {example}"))?;
     let template = reader.template(node, text)?;
-    let of_literal = |segment: &Segment| match segment {
-        Segment::Literal(bytes) => bytes.iter().all(u8::is_ascii_graphic),
-        _ => true,
+    let literals = |is_legal: fn(&u8) -> bool| {
+        template.segments().iter().all(|segment| match segment {
+            Segment::Literal(bytes) => bytes.iter().all(is_legal),
+            _ => true,
+        })
     };
     let label = if !text.starts_with('/') {
         "must begin with /"
-    } else if !template.segments().iter().all(of_literal) {
+    } else if !literals(u8::is_ascii_graphic) {
         "must be printable ASCII; percent-encode everything else, %20 for a space"
+    } else if !literals(|byte| *byte != b'#') {
+        // RFC 9110 section 4.2.5.
+        "a fragment is never sent: remove `#` and what follows it, or write %23 for the character"
     } else {
         return Some(template.with_escape(Escape::Percent));
     };

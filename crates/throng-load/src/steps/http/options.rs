@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use throng_base::units::nearest;
+
 use super::Http;
 use crate::program::{FieldCapture, HttpExpectation, MessagePattern, Pattern, Statuses};
 use crate::scenario::node::{Kind, Node};
@@ -130,7 +132,10 @@ fn read_expected(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<HttpExp
 /// Reads the capture of a header field. Returns `None` if it is one of the body.
 fn read_field(reader: &mut Reader<'_>, slot: u16, node: &Node) -> Option<Option<FieldCapture>> {
     let Kind::Map(entries) = &node.kind else { return None };
-    if !entries.iter().any(|(key, _)| key.scalar() == Some("header")) {
+    let keys = || entries.iter().filter_map(|(key, _)| key.scalar());
+    let is_meant = |key: &str| nearest(key, ["header", "json", "regex"]) == Some("header");
+    let is_of_body = keys().any(|key| key == "json");
+    if !keys().any(|key| key == "header" || is_meant(key) && !is_of_body) {
         return None;
     }
     Some((|| {

@@ -27,7 +27,8 @@ fn the_last_user_to_come_does_not_wait() {
             ("0 another-comes", ""),
             (
                 "0 begin; 5 opened",
-                "connected 5, no deadline, sent a, connected +1, messages_sent +1",
+                "connected 5, no deadline, opens, no deadline, sent a, connected +1, \
+                 messages_sent +1",
             ),
         ],
     );
@@ -126,8 +127,8 @@ fn a_user_goes_on_after_a_time_out_and_keeps_its_answer() {
             ("7 bytes b", ""),
             (
                 "1005 deadline",
-                "error cue_timeout, no deadline, time-out 6005, answered 1000, no deadline, close, \
-                 no deadline, waited 1000, messages_expected +1",
+                "error cue_timeout, no deadline, time-out 6005, answered 1000, no deadline, \
+                 opens, close, no deadline, waited 1000, messages_expected +1",
             ),
         ],
     );
@@ -179,7 +180,7 @@ fn a_user_that_leaves_is_taken_off_the_barrier() {
             ),
         ],
     );
-    check(TCP, user, &[comes, ("9 stop", "end cut, waited 4")]);
+    check(TCP, user, &[comes, ("9 stop", "end cut, cut off after 4")]);
 }
 
 #[test]

@@ -23,7 +23,7 @@ const ALL_WAITS: [UserWait; 12] = [
     UserWait::CloseAfterError,
 ];
 const ANSWER: UserWait = UserWait::Answer { matched: Packed::new(0) };
-const LINKS: [Link; 4] = [Link::Uncounted, Link::Connected, Link::HalfClosed, Link::Condemned];
+const LINKS: [Link; 4] = [Link::Uncounted, Link::Connected, Link::HalfClosed, Link::Faulty];
 const RESET: CloseReason = CloseReason::Failed(Errno::CONN_RESET);
 const REFUSED: CloseReason = CloseReason::ConnectFailed(Errno::CONN_REFUSED);
 const ALL_REASONS: [CloseReason; 6] = [
@@ -50,7 +50,7 @@ fn expected(wait: UserWait, link: Link, reason: CloseReason) -> Ending {
         (&opening, &[], &[CloseReason::Panicked], ConnectFailed(ConnectFailure::Internal)),
         (&opening, &[], &[], ConnectFailed(ConnectFailure::Closed)),
         (&[], &[], &[CloseReason::Panicked], Lost(ErrorKind::Internal)),
-        (&[], &[Link::Condemned], &[], Counted),
+        (&[], &[Link::Faulty], &[], Counted),
         (&[UserWait::Close], &[], &[CloseReason::Requested, CloseReason::Finished], Planned),
         (&[ANSWER], &[], &[CloseReason::Finished], Lost(ErrorKind::ClosedByPeer)),
         (&[], &[Link::HalfClosed], &[CloseReason::Finished], Planned),

@@ -120,7 +120,10 @@ fn a_retry_repeats_its_own_request_and_not_the_values_of_an_earlier_one() {
 #[test]
 fn a_post_is_never_sent_again_and_neither_is_a_request_with_a_part_of_its_answer() {
     let begin = format!("0 begin; 1 opened; 2 {OK}");
-    for (method, part) in [("post", ""), ("get", "3 http HTTP/1.1 2; ")] {
+    for (method, part, fin) in [
+        ("post", "", "close finished"),
+        ("get", "3 http HTTP/1.1 2; ", "sample, close finished, http_incomplete +1"),
+    ] {
         let sent = format!("sent {} /b", method.to_uppercase());
         check(
             HTTP,
@@ -130,8 +133,9 @@ fn a_post_is_never_sent_again_and_neither_is_a_request_with_a_part_of_its_answer
                     &begin,
                     &format!("answer 200 2, no deadline, time-out 5002, {sent}, http_started +1"),
                 ),
+                (&format!("{part}3 fin"), fin),
                 (
-                    &format!("{part}3 fin; 3 closed finished"),
+                    "3 closed finished",
                     "error http_closed, lost, end failed, rest, until 1007, connected -1, \
                      http_failed +1",
                 ),
@@ -247,8 +251,8 @@ fn a_login_gives_the_upgrade_its_token_and_its_cookie() {
                 "answer 200 2, no deadline, close",
             ),
             ("3 closed requested", "connect, time-out 5003, connected -1, connects_started +1"),
-            ("4 opened", "TCP connected 1, sent the upgrade, upgrades_started +1"),
-            ("5 upgraded", "connected 2, no deadline, connected +1"),
+            ("4 opened", "TCP connected 2, sent the upgrade, upgrades_started +1"),
+            ("5 upgraded", "connected 3, no deadline, connected +1"),
         ],
     );
 }
@@ -302,6 +306,20 @@ fn a_user_that_is_watched_shows_its_requests() {
              `HTTP/1.1 302\\r\\nlocation: /x`",
             "   0.002000    error http_status",
             "   0.002000    closes the connection",
+        ],
+    );
+}
+
+#[test]
+fn a_request_whose_connection_must_close_first_keeps_its_intended_moment() {
+    let login = "post: {path: /login, body: a}";
+    check(
+        WS,
+        &format!("[{login}, connect, stay]"),
+        &[
+            (&format!("0 begin; 1 opened; 2 {OK}"), "answer 200 2, no deadline, close"),
+            ("9 closed requested", "connect, time-out 5009, connected -1, connects_started +1"),
+            ("10 opened", "TCP connected 8, sent the upgrade, upgrades_started +1"),
         ],
     );
 }

@@ -14,7 +14,7 @@ use throng_proto::websocket::{
 use throng_proto::{Input as Bytes, Session};
 use throng_report::LoadCounters;
 
-use crate::cues::{CueWaiters, Cues, OpenedGroup, ReadyUser};
+use crate::cues::{CueWaiters, Cues, GroupOpening, ReadyUser};
 use crate::generator::trace_format::{TraceFormat, TraceState};
 use crate::program::{IncomingMessage, Program, RateLimit};
 use crate::scenario::Scenario;
@@ -35,13 +35,15 @@ pub(super) struct Play {
     waiters: CueWaiters,
     clocks: Vec<RateClock>,
     /// Groups that a user of another core has let go.
-    opened: Option<Arc<[OpenedGroup]>>,
+    opened: Option<Arc<[GroupOpening]>>,
     socket: SocketStatus,
     counters: LoadCounters,
     is_scheduled: bool,
     schedule_over_at: Instant,
     is_closed_model: bool,
     port_tries_max: u8,
+    /// What the kernel reports of the next input's arrival.
+    arrival: Arrival,
     /// Lines of a user that is watched.
     trace: Option<Trace>,
 }
@@ -86,6 +88,7 @@ pub(super) fn check_trace(head: &str, user: &str, inputs: &[&str], expected: &[&
 pub(super) const TCP: &str = "target: tcp://h:1";
 pub(super) const WS: &str = "target: ws://h:1/";
 pub(super) const HTTP: &str = "target: http://h:1";
+pub(super) const HTTP_CONTINUES: &str = "target: http://h:1\non_error: continue";
 pub(super) const PHOENIX: &str = "target: ws://h:1/\nprotocol: phoenix";
 
 impl Play {
@@ -114,6 +117,7 @@ impl Play {
             is_closed_model: true,
             port_tries_max: 0,
             trace: None,
+            arrival: Arrival::UNKNOWN,
         }
     }
 
@@ -148,6 +152,14 @@ impl Play {
             "violated" => Input::Violated(Violation::ResponseInvalid, Some(rest.as_bytes())),
             // `|` stands for the end of a line.
             "http" => return self.http(now, rest),
+            name if name.starts_with("http-of-") => {
+                let ms: u64 = name["http-of-".len()..].parse().expect("the moment of the arrival");
+                let at = Instant::from_nanos(ms * 1_000_000);
+                self.arrival = Arrival::Stamped { at, weight: 1 };
+                let actions = self.http(now, rest);
+                self.arrival = Arrival::UNKNOWN;
+                return actions;
+            }
             "bytes" => Input::Bytes(rest.as_bytes()),
             "text" => Input::Message(IncomingMessage::Text(rest)),
             "bad" => Input::BadMessage(rest.as_bytes()),
@@ -223,13 +235,15 @@ impl Play {
         let (mut input, mut scratch) = (Bytes::new(&mut bytes), Scratch::default());
         match self.session.next(now, &mut input, &mut scratch, &mut Vec::new()) {
             None => String::new(),
-            Some(UserEvent::Http(HttpEvent::Answer(answer))) => {
+            Some(UserEvent::Http(HttpEvent::Response(answer))) => {
                 self.input(now, Input::HttpAnswered(answer))
             }
             Some(UserEvent::Http(HttpEvent::Failed(error, head))) => {
                 self.input(now, Input::HttpViolated(error, head))
             }
-            Some(UserEvent::Http(HttpEvent::Unasked(_))) => self.input(now, Input::HttpUnasked),
+            Some(UserEvent::Http(HttpEvent::Unasked(bytes))) => {
+                self.input(now, Input::HttpUnasked(bytes))
+            }
             Some(event) => panic!("{event:?}"),
         }
     }
@@ -258,7 +272,7 @@ impl Play {
                 }
                 if let UserAction::Count(count) = action {
                     count(counters);
-                } else if !matches!(action, UserAction::Trace(..)) {
+                } else if !is_in_counters(&action) {
                     let is_opened = matches!(
                         action,
                         UserAction::Record(
@@ -275,7 +289,7 @@ impl Play {
             let mut cx = UserContext {
                 user: &mut self.user,
                 now,
-                arrival: Arrival::UNKNOWN,
+                arrival: self.arrival,
                 socket: self.socket,
                 session: &mut self.session,
                 out: &mut out,
@@ -402,6 +416,11 @@ fn close_reason(name: &str) -> CloseReason {
     }
 }
 
+/// Reports whether the counters show an action, or none does.
+fn is_in_counters(action: &UserAction<'_>) -> bool {
+    matches!(action, UserAction::Trace(..) | UserAction::Record(_, Record::CueWaitBegun { .. }))
+}
+
 /// Describes an action in a few words.
 fn shown(action: &UserAction<'_>, now: Instant) -> String {
     let ms = |at: Instant| at.as_nanos() / 1_000_000;
@@ -458,7 +477,10 @@ fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::TurnsDue(count) => format!("turns due {count}"),
             Record::MissedTurns(missed) => format!("missed {}", missed.end - missed.first),
             Record::TurnGiven { turn, .. } => format!("turn {}", ms(*turn)),
-            Record::CueWaitEnded { from } => format!("waited {}", since(*from)),
+            Record::CueWaitBegun { .. } => String::new(),
+            Record::CueWaitEnded { from, .. } => format!("waited {}", since(*from)),
+            Record::CueWaitCut { from, .. } => format!("cut off after {}", since(*from)),
+            Record::CueOpened { .. } => "opens".to_owned(),
             Record::Late(due) => format!("late {}", since(*due)),
             Record::RestBegun => "rest".to_owned(),
             Record::RestOver => "rest over".to_owned(),

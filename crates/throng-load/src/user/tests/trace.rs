@@ -43,7 +43,7 @@ fn what_is_skipped_kept_and_discarded_is_said_until_the_time_out() {
             "   0.000000  step 1 connect (line 3): within 5s",
             "   0.001000    ok: connected, after 1.00 ms",
             "   0.001000  step 2 send (line 3)",
-            "   0.001000    > 1 bytes: `a`",
+            "   0.001000    > 1 byte: `a`",
             "   0.001000  step 3 expect (line 3): `abc` within 1s",
             "   0.005000    < 2 bytes: `ab`",
             "   0.006000    < 2 bytes: `cb`",

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::response_limits::HEAD_BYTES_MAX;
+use super::super::response_limits::{HEAD_BYTES_MAX, INTERIM_RESPONSES_MAX};
 use super::*;
 
 /// Reads a response that arrives in these pieces, with a FIN after it. Returns `status body
@@ -9,11 +9,11 @@ fn read(method: &str, keeps_body: bool, pieces: &[&[u8]]) -> String {
     let (mut client, mut scratch) = (HttpClient::new(), Scratch::default());
     client.expect(method, keeps_body);
     let mut shown = Vec::new();
-    let show = |answer: HttpAnswer<'_>| {
-        let HttpAnswer { response, body, body_bytes, keep_alive } = answer;
+    let show = |answer: HttpResponse<'_>| {
+        let HttpResponse { head, body, body_bytes, keep_alive, surplus: _ } = answer;
         let body = String::from_utf8_lossy(body);
         let keeps = if keep_alive { "keeps" } else { "closes" };
-        format!("{} {body} ({body_bytes}) {keeps}", response.status)
+        format!("{} {body} ({body_bytes}) {keeps}", head.status)
     };
     for piece in pieces {
         let mut bytes = piece.to_vec();
@@ -22,7 +22,7 @@ fn read(method: &str, keeps_body: bool, pieces: &[&[u8]]) -> String {
             client.next(Instant::ZERO, &mut input, &mut scratch, &mut Vec::new())
         {
             match event {
-                HttpEvent::Answer(answer) => shown.push(show(answer)),
+                HttpEvent::Response(answer) => shown.push(show(answer)),
                 HttpEvent::Failed(error, _) => return format!("{error:?}"),
                 HttpEvent::Unasked(_) => {}
             }
@@ -30,7 +30,7 @@ fn read(method: &str, keeps_body: bool, pieces: &[&[u8]]) -> String {
         assert!(input.is_empty(), "the bytes of an incomplete response are kept");
     }
     if let Some(finished) = client.finish() {
-        shown.push(show(finished.answer().unwrap()));
+        shown.push(show(finished.response().unwrap()));
     }
     shown.join(", ")
 }
@@ -130,7 +130,69 @@ fn what_is_not_http_is_refused() {
     ] {
         check(bytes, "Malformed");
     }
-    assert_eq!(read("GET", true, &[b"HTTP/1.1 200 OK\r\na: \xff\r\n\r\n"]), "NotUtf8");
+}
+
+#[test]
+fn bytes_of_a_head_that_are_no_utf8_are_latin_1() {
+    let bytes = b"HTTP/1.1 200 OK\r\nserver: Caf\xe9\r\ncontent-length: 2\r\n\r\nok";
+    assert_eq!(read("GET", true, &[bytes]), "200 ok (2) keeps");
+    for cut in 1..bytes.len() {
+        let (begin, end) = bytes.split_at(cut);
+        assert_eq!(read("GET", true, &[begin, end]), "200 ok (2) keeps", "cut at {cut}");
+    }
+    let (mut client, mut scratch) = (HttpClient::new(), Scratch::default());
+    client.expect("GET", true);
+    let mut bytes = bytes.to_vec();
+    let event = client.next(Instant::ZERO, &mut Input::new(&mut bytes), &mut scratch, &mut vec![]);
+    let Some(HttpEvent::Response(response)) = event else { panic!("{event:?}") };
+    assert_eq!(response.head.headers.get("server"), Some("Caf\u{e9}"));
+}
+
+#[test]
+fn interim_responses_have_a_limit() {
+    let most = "HTTP/1.1 100 Continue\r\n\r\n".repeat(INTERIM_RESPONSES_MAX as usize);
+    let last = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+    let bytes = format!("{most}{last}");
+    let pieces: Vec<&[u8]> = bytes.as_bytes().chunks(7).collect();
+    let beyond = format!("HTTP/1.1 103 Early\r\n\r\n{bytes}");
+    let pieces_beyond: Vec<&[u8]> = beyond.as_bytes().chunks(7).collect();
+    for (pieces, expected) in [
+        (&[bytes.as_bytes()][..], "200 ok (2) keeps"),
+        (&pieces, "200 ok (2) keeps"),
+        (&[beyond.as_bytes()], "TooManyInterim"),
+        (&pieces_beyond, "TooManyInterim"),
+    ] {
+        assert_eq!(read("GET", true, pieces), expected);
+    }
+}
+
+#[test]
+fn a_part_of_a_response_says_how_much_is_missing() {
+    for (bytes, expected) in [
+        ("", None),
+        ("HTTP/1.1 2", Some((None, "HTTP/1.1 2", 0, None, 0))),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhel",
+            Some((Some(200), "hel", 3, Some(9), 0)),
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhel",
+            Some((Some(200), "hel", 3, None, 0)),
+        ),
+        ("HTTP/1.1 100 C\r\n\r\nHTTP", Some((None, "HTTP", 0, None, 1))),
+    ] {
+        let (mut client, mut scratch) = (HttpClient::new(), Scratch::default());
+        client.expect("GET", false);
+        let mut bytes = bytes.as_bytes().to_vec();
+        let mut input = Input::new(&mut bytes);
+        assert!(client.next(Instant::ZERO, &mut input, &mut scratch, &mut Vec::new()).is_none());
+        let part = client.part().map(|part| {
+            let PartialResponse { head, bytes, body_bytes, declared_bytes, interim } = part;
+            let bytes = str::from_utf8(bytes).unwrap();
+            (head.map(|head| head.status), bytes, body_bytes, declared_bytes, interim)
+        });
+        assert_eq!(part, expected);
+    }
 }
 
 #[test]
@@ -172,6 +234,21 @@ fn heads_and_bodies_have_limits() {
 fn bytes_after_a_response_close_the_connection() {
     let two = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\naHTTP/1.1 200 OK\r\n";
     assert_eq!(read("GET", true, &[two.as_bytes()]), "200 a (1) closes");
+    for cut in [two.len(), 9] {
+        let (mut client, mut scratch) = (HttpClient::new(), Scratch::default());
+        client.expect("GET", true);
+        let (begin, end) = two.split_at(cut);
+        let mut surplus = Vec::new();
+        for piece in [begin, end] {
+            let mut bytes = piece.as_bytes().to_vec();
+            let mut input = Input::new(&mut bytes);
+            let event = client.next(Instant::ZERO, &mut input, &mut scratch, &mut Vec::new());
+            if let Some(HttpEvent::Response(response)) = event {
+                surplus.extend_from_slice(response.surplus);
+            }
+        }
+        assert_eq!(surplus, b"HTTP/1.1 200 OK\r\n", "cut at {cut}");
+    }
     let mut client = HttpClient::new();
     let (mut bytes, mut scratch) = (b"HTTP/1.1 408 Too late\r\n\r\n".to_vec(), Scratch::default());
     let mut input = Input::new(&mut bytes);

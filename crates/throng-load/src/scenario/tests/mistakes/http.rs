@@ -143,7 +143,7 @@ error: `protocol: http` has no step `connect`
  --> test.yaml:4:5
   |
 4 |   - connect
-  |     ^^^^^^^ it belongs to `protocol: phoenix`
+  |     ^^^^^^^ it belongs to the protocols `tcp`, `ws` and `phoenix`
   |
   = help: leave it out: the first request opens the connection
 
@@ -151,7 +151,7 @@ error: `protocol: http` has no step `send`
  --> test.yaml:5:5
   |
 5 |   - send: a
-  |     ^^^^ it belongs to `protocol: ws`
+  |     ^^^^ it belongs to the protocols `tcp` and `ws`
 ");
     let shown = whole(
         "target: http://h:1/login
@@ -172,6 +172,55 @@ error: `protocol: tcp` has no step `get`
  --> test.yaml:4:5
   |
 4 |   - get: /
-  |     ^^^ it belongs to `protocol: http`
+  |     ^^^ it belongs to the protocols `ws`, `phoenix` and `http`
 ");
+}
+
+#[test]
+fn a_capture_of_a_header_with_another_key_and_two_unknown_variables() {
+    insta::assert_snapshot!(http("  - get: {path: /, capture: {a: {headers: etag}}}\n"), @r"
+error: unknown key `headers` in a capture of a header
+ --> test.yaml:4:34
+  |
+4 |   - get: {path: /, capture: {a: {headers: etag}}}
+  |                                  ^^^^^^^ did you mean `header`?
+  |
+  = help: expected one of: `header`, `regex`
+");
+    insta::assert_snapshot!(http("  - get: /a?x=${aa}&y=${bb}\n"), @r"
+error: unknown variable `aa`
+ --> test.yaml:4:17
+  |
+4 |   - get: /a?x=${aa}&y=${bb}
+  |                 ^^ use user.id, counter, env.NAME or random(a,b); a plain `${` is written `$${`
+
+error: unknown variable `bb`
+ --> test.yaml:4:25
+  |
+4 |   - get: /a?x=${aa}&y=${bb}
+  |                         ^^ use user.id, counter, env.NAME or random(a,b); a plain `${` is written `$${`
+");
+}
+
+#[test]
+fn a_fragment_in_a_path() {
+    let shown = http(
+        "  - get: /a#b
+  - post: {path: \"/a?b=${user.id}#c\", body: x}
+  - get: /a%23b
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `path` must be a path such as /login
+ --> test.yaml:4:10
+  |
+4 |   - get: /a#b
+  |          ^^^^ a fragment is never sent: remove `#` and what follows it, or write %23 for the character
+
+error: `path` must be a path such as /login
+ --> test.yaml:5:18
+  |
+5 |   - post: {path: "/a?b=${user.id}#c", body: x}
+  |                  ^^^^^^^^^^^^^^^^^^^ a fragment is never sent: remove `#` and what follows it, or write %23 for the character
+"#);
 }

@@ -130,3 +130,14 @@ error: users of `protocol: tcp` do nothing that `request` limits
   |                 ^^^^^^^ they have limits of `send` and `connect`
 "#);
 }
+
+#[test]
+fn limits_that_no_step_obeys() {
+    insta::assert_snapshot!(limits("{all: {send: 5/s, connect: 5/s}}"), @r"
+error: no step does what `send` limits
+ --> test.yaml:4:16
+  |
+4 | limits: {all: {send: 5/s, connect: 5/s}}
+  |                ^^^^ take it out, or add such a step
+");
+}

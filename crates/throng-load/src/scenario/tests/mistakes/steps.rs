@@ -143,13 +143,19 @@ fn a_bad_template() {
   - send: hello ${user.ip} and ${random(6,1)}
 ",
     );
-    insta::assert_snapshot!(shown, @r#"
+    insta::assert_snapshot!(shown, @r"
 error: unknown variable `user.ip`
  --> test.yaml:5:19
   |
 5 |   - send: hello ${user.ip} and ${random(6,1)}
   |                   ^^^^^^^ did you mean `user.id`?
-"#);
+
+error: the range of a random number is empty
+ --> test.yaml:5:34
+  |
+5 |   - send: hello ${user.ip} and ${random(6,1)}
+  |                                  ^^^^^^^^^^^ 6 is more than 1: random(1,6)
+");
     let shown = user(
         "  - connect
   - send: \"hello ${counter\\n\"

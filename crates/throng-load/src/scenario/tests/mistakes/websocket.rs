@@ -39,15 +39,15 @@ error: a WebSocket cannot be half-closed
   - send: hello
 ",
     );
-    insta::assert_snapshot!(shown, @r#"
+    insta::assert_snapshot!(shown, @r"
 error: `protocol: phoenix` has no step `send`
  --> test.yaml:6:5
   |
 6 |   - send: hello
-  |     ^^^^ it belongs to `protocol: ws`
+  |     ^^^^ it belongs to the protocols `tcp` and `ws`
   |
   = help: use `push` to send to a channel; it waits for the reply
-"#);
+");
     let shown = user(
         "  - connect: {path: /chat}
   - push: {topic: lobby, event: x}

@@ -55,7 +55,15 @@ fn users_and_teardown_have_the_values_of_setup() {
     }
     assert!(!finished.stderr.contains("teardown"), "{finished:#?}");
     // One user of each class, with a setup and a teardown of its own.
-    place.throng(&["try", "s.yaml"]).exits_with(0);
+    let tried = place.throng(&["try", "s.yaml"]).exits_with(0);
+    tried.stdout_contains(&[
+        "`setup`, by one user\n",
+        "step 3 send (line 6)",
+        "`setup`: ok, no step failed",
+        "`teardown`, by one user\n",
+        "step 2 send (line 14)",
+        "`teardown`: ok, no step failed",
+    ]);
 }
 
 #[test]
@@ -65,11 +73,13 @@ fn no_run_starts_when_setup_fails() {
     let (room, other) = ("${setup.room}", "elsewhere");
     // Its first run leaves the room behind, so that no other run creates it.
     place.write("s.yaml", &scenario(&port, "lobby", room, other));
-    let finished = place.throng(&["run", "s.yaml"]);
+    let finished = place.throng(&["run", "s.yaml", "--json", "sum.json"]);
     for part in ["`teardown` failed", "expect (line 15)", "the run itself is whole"] {
         assert!(finished.stderr.contains(part), "{part:?} is not in {finished:#?}");
     }
     assert!(place.path("run.jsonl").exists(), "{finished:#?}");
+    let json = std::fs::read_to_string(place.path("sum.json")).unwrap();
+    assert!(json.contains("\"teardown\"") && json.contains("`teardown` failed"), "{json}");
     // The run may be invalid on a busy machine. The teardown changes neither grade nor exit code.
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
     let finished = place.throng(&["run", "s.yaml", "--record", "second.jsonl"]).exits_with(2);
@@ -79,6 +89,33 @@ fn no_run_starts_when_setup_fails() {
     let written = std::fs::read_to_string(place.path("second.jsonl")).unwrap();
     assert!(written.is_empty(), "{written}");
     place.throng(&["try", "s.yaml"]).exits_with(2).stderr_contains(&["`setup` failed"]);
+}
+
+#[test]
+fn a_setup_that_fails_half_way_leaves_nothing_behind() {
+    let place = TestDir::new();
+    let Some((_server, port)) = rooms(&place) else { return };
+    let scenario = |second: &str| {
+        format!(
+            "target: tcp://127.0.0.1:{port}\nload: [{{arrivals: {{rate: 20/s, for: 1s}}}}]\n\
+             setup:\n  - set: {{room: lobby}}\n  - connect\n  - send: \"create ${{room}}\\n\"\n  \
+             - expect: \"yes\\n\"\n  - send: \"{second}\\n\"\n  - expect: \"yes\\n\"\n\
+             user: [connect]\n\
+             teardown:\n  - connect\n  - send: \"delete ${{setup.room}}\\n\"\n  \
+             - expect: \"yes\\n\"\n"
+        )
+    };
+    place.write("fails.yaml", &scenario("enter elsewhere"));
+    place.write("succeeds.yaml", &scenario("enter lobby"));
+    for command in ["run", "try"] {
+        let finished = place.throng(&[command, "fails.yaml"]).exits_with(2);
+        let finished = finished.stderr_contains(&["`setup` failed"]);
+        let finished = finished.stdout_contains(&["`teardown`"]);
+        assert!(!finished.stderr.contains("`teardown` failed"), "{finished:#?}");
+    }
+    // The room of the others is gone.
+    let tried = place.throng(&["try", "succeeds.yaml"]).exits_with(0);
+    tried.stdout_contains(&["`setup`: ok, no step failed"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::scenario::{Class, OnError, Scenario, Step};
 
 /// Reason why `setup` or `teardown` did not take all its steps.
 #[derive(Debug)]
-pub enum OnceError {
+pub enum SetupError {
     /// It could not start.
     Load(LoadError),
     /// It did not end well.
@@ -24,6 +24,16 @@ pub enum OnceError {
     },
 }
 
+/// What the caller sees of `setup` or `teardown` while it goes on, and how it ends it.
+pub struct SetupWatch<'a> {
+    /// True to show whole messages.
+    pub is_full: bool,
+    /// Receives each line about what the user does and sees.
+    pub on_line: &'a mut dyn FnMut(&str),
+    /// Is asked many times a second whether to end it.
+    pub is_interrupted: &'a mut dyn FnMut() -> bool,
+}
+
 /// The last lines about a user, and the number of those before them.
 #[derive(Debug, Default)]
 pub struct LastLines {
@@ -32,19 +42,20 @@ pub struct LastLines {
 }
 
 /// Takes the steps of `setup`, if there are any, and gives what they store to all users of the
-/// scenario. `is_interrupted` is asked many times a second.
+/// scenario.
 ///
 /// # Errors
-/// When a step failed, or it did not come to its last step.
+/// When a step failed, or it did not come to its last step. The scenario has what was stored until
+/// then: [`Scenario::can_tear_down`] says whether that is enough for `teardown`.
 pub fn set_up(
     scenario: &mut Scenario,
     options: &LoadOptions,
-    is_interrupted: impl FnMut() -> bool,
-) -> Result<(), OnceError> {
+    watch: SetupWatch<'_>,
+) -> Result<(), SetupError> {
     let Some(setup) = &scenario.setup else { return Ok(()) };
-    let stored = take_steps("setup", scenario, &setup.steps, options, is_interrupted)?;
+    let (stored, ended) = take_steps("setup", scenario, &setup.steps, options, watch)?;
     scenario.fill_setup(&stored);
-    Ok(())
+    ended
 }
 
 /// Takes the steps of `teardown`, if there are any.
@@ -54,10 +65,10 @@ pub fn set_up(
 pub fn tear_down(
     scenario: &Scenario,
     options: &LoadOptions,
-    is_interrupted: impl FnMut() -> bool,
-) -> Result<(), OnceError> {
-    let Some(steps) = &scenario.teardown else { return Ok(()) };
-    take_steps("teardown", scenario, steps, options, is_interrupted).map(drop)
+    watch: SetupWatch<'_>,
+) -> Result<(), SetupError> {
+    let Some(teardown) = &scenario.teardown else { return Ok(()) };
+    take_steps("teardown", scenario, &teardown.steps, options, watch)?.1
 }
 
 impl LoadPlan {
@@ -68,26 +79,33 @@ impl LoadPlan {
     }
 }
 
-/// Takes one user through these steps. Returns the values that it has stored.
+/// Values that a user has stored, and how its steps ended.
+type StepsEnd = (Vec<Vec<u8>>, Result<(), SetupError>);
+
+/// Takes one user through these steps. Returns the values that it has stored, and how it ended.
 fn take_steps(
     key: &'static str,
     scenario: &Scenario,
     steps: &[Step],
     options: &LoadOptions,
-    is_interrupted: impl FnMut() -> bool,
-) -> Result<Vec<Vec<u8>>, OnceError> {
+    watch: SetupWatch<'_>,
+) -> Result<StepsEnd, LoadError> {
     // What is random in them differs from run to run: what one run has left does not disturb the
     // next.
     let options = &LoadOptions { seed: Some(fresh_seed()), ..options.clone() };
     let (name, steps) = (key.to_owned(), steps.to_vec());
     let class = Class { name, weight: 1, steps, on_error: OnError::Stop };
     let plan = solo::plan(scenario, class, 0, SPAN_MAX, options)?;
-    let solo = SoloRun::start(plan, 0, SPAN_MAX, false)?;
+    let solo = SoloRun::start(plan, 0, SPAN_MAX, watch.is_full)?;
     let mut lines = LastLines::default();
-    match solo.wait(|line| lines.push(line), is_interrupted) {
-        (SoloEnd::Finished, stored) => Ok(stored),
-        (end, _) => Err(OnceError::Ended { key, end, lines }),
-    }
+    let on_line = |line: String| {
+        (watch.on_line)(&line);
+        lines.push(line);
+    };
+    Ok(match solo.wait(on_line, watch.is_interrupted) {
+        (SoloEnd::Finished, stored) => (stored, Ok(())),
+        (end, stored) => (stored, Err(SetupError::Ended { key, end, lines })),
+    })
 }
 
 /// Returns another seed at each call.
@@ -115,28 +133,41 @@ impl fmt::Display for LastLines {
     }
 }
 
-impl From<LoadError> for OnceError {
+impl From<LoadError> for SetupError {
     fn from(error: LoadError) -> Self {
         Self::Load(error)
     }
 }
 
-impl fmt::Display for OnceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Ended { key, end, lines } = self else {
-            let Self::Load(error) = self else { return Ok(()) };
-            return error.fmt(f);
-        };
-        match end {
-            SoloEnd::Finished | SoloEnd::Failed => write!(f, "`{key}` failed")?,
-            SoloEnd::OutOfTime => write!(f, "`{key}` did not end within {} min", SPAN_MAX_MIN)?,
-            SoloEnd::Interrupted => write!(f, "`{key}` was interrupted")?,
+impl SetupError {
+    /// Says how it ended, without the lines about its user.
+    pub fn outcome(&self) -> String {
+        match self {
+            Self::Load(error) => error.to_string(),
+            Self::Ended { key, end: SoloEnd::Finished | SoloEnd::Failed, .. } => {
+                format!("`{key}` failed")
+            }
+            Self::Ended { key, end: SoloEnd::OutOfTime, .. } => {
+                format!("`{key}` did not end within {SPAN_MAX_MIN} min")
+            }
+            Self::Ended { key, end: SoloEnd::Interrupted, .. } => {
+                format!("`{key}` was interrupted")
+            }
         }
-        write!(f, "; its user's steps:{lines}")
     }
 }
 
-impl std::error::Error for OnceError {}
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.outcome())?;
+        match self {
+            Self::Load(_) => Ok(()),
+            Self::Ended { lines, .. } => write!(f, "; its user's steps:{lines}"),
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
 
 /// Longest time of `setup`, and of `teardown`.
 const SPAN_MAX: Duration = Duration::from_secs(60 * SPAN_MAX_MIN);
@@ -153,7 +184,7 @@ mod tests {
         let mut lines = LastLines::default();
         (0..1_000).for_each(|index| lines.push(format!("line {index}.")));
         assert_eq!(lines.lines.len(), LINES_MAX);
-        let error = OnceError::Ended { key: "setup", end: SoloEnd::Failed, lines };
+        let error = SetupError::Ended { key: "setup", end: SoloEnd::Failed, lines };
         let shown = error.to_string();
         let begin = "`setup` failed; its user's steps:\n  (960 lines before these)\n  line 960.\n";
         assert!(shown.starts_with(begin) && shown.ends_with("\n  line 999."), "{shown}");

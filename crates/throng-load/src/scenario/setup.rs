@@ -1,7 +1,8 @@
 //! `setup` and `teardown`: steps that one user takes once, before the load begins and after it.
 //!
 //! What the steps of `setup` store, all users read as `${setup.name}`. The reader makes a table of
-//! one row from it, whose cells are empty until `setup` has run.
+//! one row from it, whose cells are empty until `setup` has run. If `setup` fails, what it has made
+//! is removed by `teardown`, as far as the values that name it are stored.
 
 use super::data::DataTable;
 use super::node::Node;
@@ -18,6 +19,15 @@ pub struct Setup {
     pub steps: Vec<Step>,
     /// Places of its values among those of a user, in the order of the table's columns.
     slots: Vec<u16>,
+}
+
+/// The steps that run once after the load.
+#[derive(Clone, Debug)]
+pub struct Teardown {
+    /// Steps of its only user.
+    pub steps: Vec<Step>,
+    /// Columns of the table of `setup` that they use.
+    needs: Vec<u16>,
 }
 
 /// Reads `setup`, and makes its values known to all steps that follow.
@@ -39,9 +49,11 @@ pub(super) fn read_teardown(
     reader: &mut Reader<'_>,
     node: &Node,
     kinds: &'static [StepKind],
-) -> Option<Vec<Step>> {
+) -> Option<Teardown> {
     reader.names.begin_teardown();
-    read_steps(reader, node, "teardown", kinds)
+    let steps = read_steps(reader, node, "teardown", kinds);
+    let needs = reader.names.end_teardown();
+    Some(Teardown { steps: steps?, needs })
 }
 
 fn read_steps(
@@ -50,9 +62,9 @@ fn read_steps(
     key: &'static str,
     kinds: &'static [StepKind],
 ) -> Option<Vec<Step>> {
-    reader.once = Some(key);
+    reader.solo_key = Some(key);
     let list = step_list::read(reader, node, &format!("`{key}`"), kinds);
-    reader.once = None;
+    reader.solo_key = None;
     let list = list?;
     if list.ends {
         return Some(list.steps);
@@ -73,6 +85,16 @@ impl Setup {
         if let Some(filled) = table(place.columns().to_vec(), &values) {
             *place = filled;
         }
+    }
+}
+
+impl Teardown {
+    /// Reports whether `setup` has stored all values that the steps use.
+    pub(super) fn has_values(&self, tables: &[DataTable]) -> bool {
+        let table = tables.iter().find(|table| table.name() == SETUP);
+        let is_stored =
+            |column: &u16| table.is_some_and(|it| !it.cell(0, usize::from(*column)).is_empty());
+        self.needs.iter().all(is_stored)
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
 
-use throng_load::run::{LoadOptions, LoadPlan, OnceError, SoloEnd, set_up, tear_down};
+use throng_load::run::{LoadOptions, LoadPlan, SetupError, SetupWatch, SoloEnd, set_up, tear_down};
 
 use crate::run::{parsed, run_scenario, server};
 
@@ -21,6 +21,11 @@ fn note_lines(mut stream: TcpStream) {
             return;
         }
     }
+}
+
+/// Takes the steps of `setup` or `teardown` to their end.
+fn take<T>(steps: impl FnOnce(SetupWatch<'_>) -> T) -> T {
+    steps(SetupWatch { is_full: false, on_line: &mut |_| {}, is_interrupted: &mut || false })
 }
 
 #[test]
@@ -47,12 +52,12 @@ teardown:
     let mut scenario = parsed(&text);
     let options = LoadOptions { cores: Some(2), ..LoadOptions::default() };
     let mut plan = LoadPlan::new(&scenario, &options).unwrap();
-    set_up(&mut scenario, &options, || false).unwrap();
+    take(|watch| set_up(&mut scenario, &options, watch)).unwrap();
     // Both a plan that was made before `setup` and one that is made after it know its values.
     plan.take_setup(&scenario);
     assert_eq!(plan.program().tables()[0].cell(7, 0), scenario.tables[0].cell(0, 0));
     let run = run_scenario(&scenario, &options);
-    tear_down(&scenario, &options, || false).unwrap();
+    take(|watch| tear_down(&scenario, &options, watch)).unwrap();
     assert_eq!(run.last.errors.total(), 0, "{:?}", run.last.errors);
     assert_eq!(run.last.counters.users_started, 50, "setup's user is none of the load");
     let lines = LINES.lock().unwrap();
@@ -74,12 +79,32 @@ user: [connect]
 "
     );
     let mut scenario = parsed(&text);
-    let error = set_up(&mut scenario, &LoadOptions::default(), || false).unwrap_err();
-    let OnceError::Ended { end: SoloEnd::Failed, .. } = &error else { panic!("{error:?}") };
+    let error = take(|watch| set_up(&mut scenario, &LoadOptions::default(), watch)).unwrap_err();
+    let SetupError::Ended { end: SoloEnd::Failed, .. } = &error else { panic!("{error:?}") };
     let shown = error.to_string();
     for part in ["`setup` failed; its user's steps:", "step 1 connect (line 3)", "error "] {
         assert!(shown.contains(part), "{part:?} is not in {shown}");
     }
+}
+
+#[test]
+fn teardown_can_follow_a_setup_that_failed_if_its_values_are_stored() {
+    let target = server(drop);
+    let scenario = |before: &str| {
+        let text = format!(
+            "target: tcp://{target}
+load: [{{arrivals: {{rate: 1/s, for: 1s}}}}]
+setup: [{before}connect, send: hello, expect: {{bytes: 5}}, set: {{room: late}}]
+user: [connect]
+teardown: [connect, send: \"${{setup.room}}\"]
+"
+        );
+        let mut scenario = parsed(&text);
+        take(|watch| set_up(&mut scenario, &LoadOptions::default(), watch)).unwrap_err();
+        scenario
+    };
+    assert!(scenario("set: {room: lobby}, ").can_tear_down());
+    assert!(!scenario("").can_tear_down());
 }
 
 #[test]
@@ -94,10 +119,14 @@ user: [connect]
     );
     let mut scenario = parsed(&text);
     let mut questions = 0;
-    let error = set_up(&mut scenario, &LoadOptions::default(), || {
-        questions += 1;
-        questions > 3
-    });
-    let error = error.unwrap_err();
-    assert!(matches!(error, OnceError::Ended { end: SoloEnd::Interrupted, .. }), "{error:?}");
+    let watch = SetupWatch {
+        is_full: false,
+        on_line: &mut |_| {},
+        is_interrupted: &mut || {
+            questions += 1;
+            questions > 3
+        },
+    };
+    let error = set_up(&mut scenario, &LoadOptions::default(), watch).unwrap_err();
+    assert!(matches!(error, SetupError::Ended { end: SoloEnd::Interrupted, .. }), "{error:?}");
 }

@@ -1,0 +1,146 @@
+//! One run of a search: a `throng run` in a process of its own.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use throng_lab::{RunContent, RunResult};
+use throng_load::scenario::Target;
+use throng_report::search::{RecordedRun, SearchOutcome, SearchRun};
+use throng_report::{Grade, Threshold};
+
+use super::knob::Knob;
+use crate::interrupt::{Interrupt, LOOK_EVERY};
+use crate::{Exit, Failure};
+
+/// A run that is to be made.
+pub(super) struct FindStep<'a> {
+    pub(super) scenario: &'a Path,
+    pub(super) target: Option<&'a Target>,
+    pub(super) knob: &'a Knob,
+    pub(super) value: f64,
+    pub(super) slo: &'a [Threshold],
+    /// Further flags of the run.
+    pub(super) flags: &'a [String],
+    pub(super) run_file: PathBuf,
+}
+
+/// How a run ended.
+pub(super) enum StepEnd {
+    Recorded(RecordedRun),
+    /// It was ended before its plan was.
+    Interrupted,
+}
+
+impl FindStep<'_> {
+    /// Runs the scenario and judges the run.
+    pub(super) fn run(&self, interrupt: &Interrupt) -> Result<StepEnd, Failure> {
+        // A run file of an earlier search must not be taken for that of a run that cannot start.
+        remove(&self.run_file)?;
+        let mut child = self
+            .command()?
+            .spawn()
+            .map_err(|error| Failure::new(format!("cannot start `throng run`: {error}")))?;
+        let errors = child.stderr.take().expect("it is piped");
+        let reader = std::thread::spawn(move || read_all(errors));
+        let code = wait(&mut child, interrupt)?;
+        let errors = reader.join().unwrap_or_default();
+        if interrupt.requested().is_some() || code == Some(INCOMPLETE) {
+            return Ok(StepEnd::Interrupted);
+        }
+        let Ok(file) = File::open(&self.run_file) else {
+            return self.cannot_run(code, &errors);
+        };
+        let result = RunContent::judge_by(BufReader::new(file), self.slo.to_vec())?;
+        Ok(StepEnd::Recorded(self.recorded(&result)))
+    }
+
+    fn command(&self) -> Result<Command, Failure> {
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
+        let mut command = Command::new(program);
+        command.arg("run").arg(self.scenario).args(self.knob.flags(self.value));
+        if let Some(target) = self.target {
+            command.arg("--target").arg(target.to_string());
+        }
+        command.arg("--record").arg(&self.run_file).args(self.flags);
+        // The run ends with this process, whatever ends it.
+        command.arg("--exit-with-parent").stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    /// Returns the result of a value that the machine cannot hold. The first run shows every other
+    /// reason, so that ends the search.
+    fn cannot_run(&self, code: Option<i32>, errors: &str) -> Result<StepEnd, Failure> {
+        let first = errors.lines().next().unwrap_or("it said nothing");
+        let first = first.trim_start_matches("error: ").to_owned();
+        if code != Some(2) || !errors.contains(PREFLIGHT) {
+            return Err(Failure::new(format!("`throng run` failed: {errors}")));
+        }
+        let run = SearchRun { value: self.value, outcome: SearchOutcome::Invalid, usage: None };
+        Ok(StepEnd::Recorded(RecordedRun {
+            run,
+            grade: None,
+            judgements: Vec::new(),
+            verdict: first,
+            run_file: String::new(),
+        }))
+    }
+
+    fn recorded(&self, result: &RunResult) -> RecordedRun {
+        let grade = result.summary.validity.grade;
+        let met = result.judgements.iter().all(|judgement| judgement.met);
+        let outcome = match (grade, met) {
+            (Grade::Invalid, _) => SearchOutcome::Invalid,
+            (_, true) => SearchOutcome::Met,
+            (_, false) => SearchOutcome::Missed,
+        };
+        let usages = self.slo.iter().map(|slo| slo.usage(&result.summary));
+        let all: Option<Vec<f64>> = usages.collect();
+        let usage = all.map(|usages| usages.into_iter().fold(0.0, f64::max));
+        RecordedRun {
+            run: SearchRun { value: self.value, outcome, usage },
+            grade: Some(grade),
+            judgements: result.judgements.clone(),
+            verdict: result.diagnosis.verdict.clone(),
+            run_file: self.run_file.to_string_lossy().into_owned(),
+        }
+    }
+}
+
+/// Waits for the end of the run. A request to end this process ends the run, too.
+fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<Option<i32>, Failure> {
+    loop {
+        if interrupt.requested().is_some() {
+            // The run takes the end of its standard input for the end of its parent.
+            drop(child.stdin.take());
+        }
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.code());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn read_all(mut errors: impl Read) -> String {
+    let mut bytes = Vec::new();
+    let _ = errors.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn remove(path: &Path) -> Result<(), Failure> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Failure::new(format!("cannot replace {}: {error}", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The exit code of a run that was ended early.
+const INCOMPLETE: i32 = Exit::Incomplete as i32;
+
+/// What `throng run` says when a limit of this machine is in the way.
+const PREFLIGHT: &str = "--force";

@@ -1,0 +1,79 @@
+//! `throng import`: translates a file of another load generator into a scenario.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use throng_import::{Import, ImportOptions, import};
+use throng_load::scenario::{Diagnostics, Scenario, Target};
+
+use crate::output_place::{self, unwritable};
+use crate::{Exit, Failure, output};
+
+/// Translate a file of another load generator into a scenario
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ImportFile {
+    /// The file of the other tool
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Write the scenario to this file [default: standard output]
+    #[arg(short, long, value_name = "SCENARIO.yaml")]
+    output: Option<PathBuf>,
+    /// Target of the scenario, in place of the one that the file names
+    #[arg(long, value_name = "URL")]
+    target: Option<Target>,
+    /// Overwrite the output if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+impl ImportFile {
+    pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        if let Some(path) = &self.output {
+            self.check_output(path)?;
+        }
+        let name = self.file.display().to_string();
+        let text = std::fs::read_to_string(&self.file)
+            .map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;
+        let options = ImportOptions { target: self.target.clone() };
+        let imported = import(&text, &name, &options).map_err(|mistakes| rendered(&mistakes))?;
+        let Import { scenario, fidelity } = &imported;
+        match &self.output {
+            None => output::say(scenario),
+            Some(path) => {
+                std::fs::write(path, scenario).map_err(|error| unwritable(path, error))?;
+            }
+        }
+        let report = output::for_terminal(fidelity.to_string());
+        output::say_beside(self.output.is_none(), report);
+        // The scenario is written even if throng refuses it: its user can mend it.
+        let written = self.output.as_ref().unwrap_or(&self.file).display().to_string();
+        Scenario::parse(scenario, &written).map_err(|mistakes| rendered(&mistakes))?;
+        Ok(Exit::Met)
+    }
+
+    /// Refuses an output that would destroy a file.
+    fn check_output(&self, path: &Path) -> Result<(), Failure> {
+        output_place::check(path)?;
+        if output_place::is_one_file(path, &self.file) {
+            return Err(unwritable(path, "it is the file to import"));
+        }
+        if path.exists() && !self.force {
+            return Err(unwritable(path, "it exists; --force overwrites it"));
+        }
+        Ok(())
+    }
+}
+
+fn rendered(mistakes: &Diagnostics) -> Failure {
+    Failure::rendered(mistakes.render(output::stderr_has_colors()))
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  throng import tsung.xml                              show the scenario
+  throng import tsung.xml -o scenario.yaml             write it
+  throng import plan.json --target ws://127.0.0.1:4000 load another target
+  throng run tsung.xml                                 import it and run it
+
+The report says how exactly each construct of the file was translated.";

@@ -1,0 +1,108 @@
+//! The server begins its answers to HTTP requests, and does not end them.
+
+use throng_report::render::{count, percent};
+use throng_report::{Finding, Side};
+
+use super::{Rule, RuleTrait};
+use crate::first_error::{FirstError, cut};
+use crate::impact::FAILURES_ONE_IN;
+use crate::run_view::{Growth, RunView};
+
+pub(super) const RULE: Rule = Rule::new("answers_incomplete", find)
+    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn])
+    .explains(&["server_slow", "server_stalled", "server_closes_early"]);
+
+/// The generator counts the requests that fail with a part of their answer. A server that is slow
+/// before its answers fails most of them without one.
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let growth = run.load_growth("http_incomplete", |counters| counters.http_incomplete)?;
+    let ended: Vec<_> = KINDS.iter().filter_map(|kind| run.errors(kind)).collect();
+    let failed: u64 = ended.iter().map(Growth::by).sum();
+    let requests = run.summary.http.as_ref().map_or(0, |http| http.started).max(growth.by());
+    let is_rare = growth.by().saturating_mul(FAILURES_ONE_IN) < requests;
+    if growth.by() * 2 < failed || is_rare && !run.thresholds.no_errors() {
+        return None;
+    }
+    let begun = |kind: &&str| {
+        let first = FirstError::of(run, kind)?;
+        first.got.starts_with("`HTTP/").then(|| format!("; the first: {}", cut(first.got)))
+    };
+    let first = KINDS.iter().find_map(begun).unwrap_or_default();
+    let times_out = run.errors(KINDS[0]).is_some_and(|late| late.by() * 2 >= failed);
+    let (end, remedy) = if times_out {
+        (
+            "then nothing came until the time-out",
+            "compare the content-length of this answer with its body; if it is right, find where \
+             the server, or a proxy before it, stops inside a body",
+        )
+    } else {
+        (
+            "then the connection ended",
+            "compare the content-length of this answer with its body; if it is right, find why \
+             the server, or a proxy before it, closes the connection inside a body",
+        )
+    };
+    let text = format!(
+        "The server began its answers to {} of {} HTTP requests and did not end them ({}){first}. \
+         A part of each answer arrived, {end}.",
+        count(growth.by() as f64),
+        count(requests as f64),
+        percent(growth.by() as f64 / requests.max(1) as f64),
+    );
+    let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([growth]);
+    Some(finding.with_evidence(ended).remedied_by(remedy))
+}
+
+/// The kinds of errors that end a request before its answer is complete.
+const KINDS: [&str; 3] = ["http_timeout", "http_closed", "reset_by_peer"];
+
+#[cfg(test)]
+mod tests {
+    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
+
+    use super::super::fixture::Run;
+    use super::super::server_slow;
+    use super::*;
+
+    fn failing(kind: &'static str, incomplete: u64) -> Run {
+        Run::quiet()
+            .loaded(move |load, second| {
+                load.counters.http_started = 100 * second;
+                load.counters.http_ok = 60 * second;
+                load.counters.http_incomplete = incomplete * second.saturating_sub(1);
+                load.errors.add(kind, 40 * second.saturating_sub(1));
+            })
+            .changed(move |interval, second| {
+                if second == 2 {
+                    let event = RunEventKind::FirstError(ErrorExchange {
+                        kind: kind.to_owned(),
+                        got: "`HTTP/1.1 200`, 10 of 100 bytes of the body".to_owned(),
+                        ..ErrorExchange::default()
+                    });
+                    interval.events.push(RunEvent::new(2_000, event));
+                }
+            })
+    }
+
+    #[test]
+    fn answers_that_do_not_end_are_no_slow_server() {
+        let run = failing("http_timeout", 40);
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server began its answers to 360 of 1k HTTP requests and did not end them \
+             (36.0 %); the first: `HTTP/1.1 200`, 10 of 100 bytes of the body"
+        );
+        assert!(found.text.ends_with("then nothing came until the time-out."), "{found}");
+        run.is_silent(&server_slow::RULE);
+        let cut = failing("http_closed", 40).speaks(&RULE);
+        assert!(cut.text.ends_with("then the connection ended."), "{cut}");
+    }
+
+    #[test]
+    fn a_server_that_is_slow_before_its_answers_is_none() {
+        failing("http_timeout", 0).is_silent(&RULE);
+        failing("http_timeout", 19).is_silent(&RULE);
+        failing("http_timeout", 19).speaks(&server_slow::RULE);
+    }
+}

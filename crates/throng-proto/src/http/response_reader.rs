@@ -1,0 +1,222 @@
+//! The reader of a response that does not arrive in one piece.
+
+use super::chunked::Chunked;
+use super::response_head::{BodyFraming, HeadShape, ParsedHead, ResponseHead};
+use super::response_limits::{
+    BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX, HEAD_BYTES_MAX, INTERIM_RESPONSES_MAX,
+};
+use super::{Response, ResponseError};
+use crate::{Input, grow};
+
+/// What the caller wants of a response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// The request was `HEAD`: the response has no body.
+    pub(super) head_only: bool,
+    /// The caller needs the whole body.
+    pub(super) keeps_body: bool,
+}
+
+/// An incomplete response.
+#[derive(Debug)]
+pub(super) struct ResponseReader {
+    wanted: Wanted,
+    /// The head, and after it what is kept of the body.
+    pub(super) bytes: Vec<u8>,
+    /// The head; `None` while it is incomplete.
+    pub(super) head: Option<HeadShape>,
+    body: Body,
+    /// Bytes of the body so far, those that are not kept included.
+    pub(super) body_bytes: u64,
+    /// Interim responses before this one.
+    interim: u32,
+}
+
+/// What has arrived of an incomplete response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartialResponse<'a> {
+    /// The head; `None` while it is incomplete.
+    pub head: Option<Response<'a>>,
+    /// The bytes of an incomplete head, else what is kept of the body.
+    pub bytes: &'a [u8],
+    /// Bytes of the body so far, those that are not kept included.
+    pub body_bytes: u64,
+    /// The length of the whole body, if the head says it.
+    pub declared_bytes: Option<u64>,
+    /// Interim responses before this one.
+    pub interim: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Body {
+    Length { left: u64 },
+    Chunked(Chunked),
+    UntilClose,
+}
+
+impl ResponseReader {
+    /// Creates a reader at the beginning of a response.
+    pub(super) const fn new(wanted: Wanted) -> Self {
+        let body = Body::Length { left: 0 };
+        Self { wanted, bytes: Vec::new(), head: None, body, body_bytes: 0, interim: 0 }
+    }
+
+    /// Reads `input`. Returns true once the response is complete; before that, all of `input` is
+    /// consumed.
+    pub(super) fn read(&mut self, input: &mut Input<'_>) -> Result<bool, ResponseError> {
+        let head_bytes = loop {
+            match self.head {
+                Some(head) => break head.length,
+                None if input.is_empty() => return Ok(false),
+                None => self.read_head(input)?,
+            }
+        };
+        let declared = head_bytes + self.kept_bytes_max();
+        let room = |bytes: &[u8]| declared - bytes.len();
+        let (bytes, body_bytes) = (&mut self.bytes, &mut self.body_bytes);
+        let keeps_body = self.wanted.keeps_body;
+        let mut keep = |piece: &[u8]| {
+            *body_bytes += piece.len() as u64;
+            let room = room(bytes);
+            if piece.len() > room && keeps_body {
+                return Err(ResponseError::BodyTooLarge);
+            }
+            grow::append(bytes, &piece[..piece.len().min(room)], declared);
+            Ok(())
+        };
+        match &mut self.body {
+            Body::Length { left } => {
+                let received = input.peek().len();
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(received);
+                keep(input.take(count))?;
+                *left -= count as u64;
+                Ok(*left == 0)
+            }
+            Body::Chunked(chunked) => {
+                let (count, is_done) = chunked.feed(input.peek(), keep)?;
+                input.take(count);
+                Ok(is_done)
+            }
+            Body::UntilClose => {
+                keep(input.take_all())?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reports whether the response lasts until the end of the connection.
+    pub(super) const fn ends_with_connection(&self) -> bool {
+        self.head.is_some() && matches!(self.body, Body::UntilClose)
+    }
+
+    /// Returns what has arrived.
+    pub(super) fn part(&self) -> PartialResponse<'_> {
+        let head = self.head.and_then(|head| head.response(&self.bytes));
+        let declared_bytes = match self.body {
+            Body::Length { left } if self.head.is_some() => Some(self.body_bytes + left),
+            _ => None,
+        };
+        let bytes = &self.bytes[self.head.map_or(0, |head| head.length)..];
+        let (body_bytes, interim) = (self.body_bytes, self.interim);
+        PartialResponse { head, bytes, body_bytes, declared_bytes, interim }
+    }
+
+    /// Reads a part of a head. Interim responses are skipped.
+    fn read_head(&mut self, input: &mut Input<'_>) -> Result<(), ResponseError> {
+        let before = self.bytes.len();
+        if before > 0 {
+            let count = input.peek().len().min(HEAD_BYTES_MAX + 1 - before);
+            self.bytes.extend_from_slice(&input.peek()[..count]);
+        }
+        // A head that is whole in the input is copied only if it is not interim.
+        let received = if before == 0 { input.peek() } else { &self.bytes };
+        let found = match FoundHead::in_bytes(received, self.wanted.head_only) {
+            Ok(found) => found,
+            Err(error) => return Err(self.fail(input, error)),
+        };
+        let Some(FoundHead { shape, framing, length, utf8 }) = found else {
+            let rest = input.take_all();
+            if before == 0 {
+                self.bytes.extend_from_slice(rest);
+            }
+            return Ok(());
+        };
+        if shape.status == 101 {
+            return Err(self.fail(input, ResponseError::SwitchedProtocols));
+        }
+        if shape.status < 200 {
+            // Another head follows instead of a body (RFC 9110 section 15.2).
+            if self.interim == INTERIM_RESPONSES_MAX {
+                return Err(self.fail(input, ResponseError::TooManyInterim));
+            }
+            self.interim += 1;
+            input.take(length - before);
+            self.bytes.clear();
+            return Ok(());
+        }
+        let rest = input.take(length - before);
+        match utf8 {
+            Some(utf8) => self.bytes = utf8,
+            None if before == 0 => self.bytes.extend_from_slice(rest),
+            None => self.bytes.truncate(length),
+        }
+        self.head = Some(shape);
+        self.body = match framing {
+            BodyFraming::Length(left) if self.wanted.keeps_body && left > BODY_BYTES_MAX as u64 => {
+                return Err(ResponseError::BodyTooLarge);
+            }
+            BodyFraming::Length(left) => Body::Length { left },
+            BodyFraming::Chunked => Body::Chunked(Chunked::new()),
+            BodyFraming::UntilClose => Body::UntilClose,
+        };
+        Ok(())
+    }
+
+    /// Keeps the beginning of a head that cannot be read, for people, and returns the error.
+    fn fail(&mut self, input: &Input<'_>, error: ResponseError) -> ResponseError {
+        if self.bytes.is_empty() {
+            let count = input.peek().len().min(BODY_EXCERPT_BYTES_MAX);
+            self.bytes.extend_from_slice(&input.peek()[..count]);
+        }
+        error
+    }
+
+    /// Returns the most bytes of the body that are kept.
+    const fn kept_bytes_max(&self) -> usize {
+        if self.wanted.keeps_body { BODY_BYTES_MAX } else { BODY_EXCERPT_BYTES_MAX }
+    }
+}
+
+/// A complete head that was found in received bytes.
+struct FoundHead {
+    shape: HeadShape,
+    framing: BodyFraming,
+    /// Its length in the received bytes.
+    length: usize,
+    /// Its text, to which `shape` belongs, if the received bytes are not UTF-8.
+    utf8: Option<Vec<u8>>,
+}
+
+impl FoundHead {
+    /// Finds the head at the start of `bytes`; returns `None` while it is incomplete.
+    fn in_bytes(bytes: &[u8], head_only: bool) -> Result<Option<Self>, ResponseError> {
+        let found = |head: &ResponseHead<'_>, length, utf8| {
+            Some(Self { shape: head.shape(), framing: head.framing, length, utf8 })
+        };
+        match ResponseHead::parse(bytes, head_only)? {
+            None => Ok(None),
+            Some(ParsedHead::Utf8(head)) => Ok(found(&head, head.length, None)),
+            Some(ParsedHead::Latin1 { length }) => {
+                let text: String = bytes[..length].iter().copied().map(char::from).collect();
+                match ResponseHead::parse(text.as_bytes(), head_only)? {
+                    Some(ParsedHead::Utf8(head)) => {
+                        let found = found(&head, length, None);
+                        Ok(found.map(|found| Self { utf8: Some(text.into_bytes()), ..found }))
+                    }
+                    // Its bytes as characters are as many lines.
+                    _ => Err(ResponseError::Malformed),
+                }
+            }
+        }
+    }
+}

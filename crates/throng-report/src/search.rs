@@ -1,0 +1,285 @@
+//! The search for the largest load that still meets an SLO: which value is tried next.
+//!
+//! The value grows until a run misses the SLO, and then the interval between the largest value that
+//! met it and the smallest that missed it is halved. A run close to its limit decides nothing
+//! alone: its value is tried again, and the majority counts. A value that met the SLO before an
+//! overload is tried once more at the end, because a server may not recover from one.
+//!
+//! The next value depends on the earlier runs alone, so a search goes on from a list of them.
+
+mod record;
+
+use serde::{Deserialize, Serialize};
+
+pub use record::{RecordedRun, SEARCH_VERSION, SearchHeader, SearchRecord};
+
+/// What a search keeps to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchRules {
+    /// The first value.
+    pub first: f64,
+    /// The largest value that may be tried.
+    pub most: Option<f64>,
+    /// The smallest value that may be tried.
+    pub least: f64,
+    /// Distance, as a share of the result, between it and a value that missed the SLO.
+    pub precision: f64,
+    /// Values that may be tried.
+    pub steps_max: usize,
+    /// Runs of one value that may be needed to decide it.
+    pub repeats: usize,
+    /// A run decides alone if its usage is further from 1 than this.
+    pub hysteresis: f64,
+    /// Whether values are whole numbers.
+    pub is_whole: bool,
+}
+
+/// One run of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchRun {
+    /// The value of the knob.
+    pub value: f64,
+    /// Whether the SLO was met.
+    pub outcome: SearchOutcome,
+    /// The measured value as a share of its limit, of the SLO that is closest to its limit. `None`
+    /// if it is no such share: then one run decides.
+    pub usage: Option<f64>,
+}
+
+/// The outcome of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchOutcome {
+    /// The run met the SLO.
+    Met,
+    /// The run missed the SLO.
+    Missed,
+    /// The run measured the generator, or this machine could not hold it.
+    Invalid,
+}
+
+/// What a search does next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SearchMove {
+    /// It runs this value.
+    Run(f64),
+    /// It has ended.
+    End(SearchResult),
+}
+
+/// The result of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchResult {
+    /// The largest value that met the SLO; `None` if none did.
+    pub found: Option<f64>,
+    /// The smallest value above it that did not.
+    pub bound: Option<f64>,
+    /// Why the search ended.
+    pub end: SearchEnd,
+}
+
+/// The reason why a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchEnd {
+    /// The limit is known to the precision that was asked for.
+    Found,
+    /// The limit is that of the generator or of its machine.
+    Generator,
+    /// The largest value that may be tried meets the SLO.
+    Most,
+    /// The smallest value that may be tried misses it.
+    Least,
+    /// The value that met the SLO missed it after larger ones were tried: the server did not
+    /// recover.
+    NotRecovered,
+    /// All steps were used before the limit was known so exactly.
+    Steps,
+}
+
+/// A search: its rules and its runs.
+#[derive(Clone, Debug)]
+pub struct Search {
+    rules: SearchRules,
+    runs: Vec<SearchRun>,
+}
+
+impl Search {
+    /// Returns a search that goes on after these runs.
+    pub fn new(rules: SearchRules, runs: Vec<SearchRun>) -> Self {
+        Self { rules, runs }
+    }
+
+    /// Returns the runs so far.
+    pub fn runs(&self) -> &[SearchRun] {
+        &self.runs
+    }
+
+    /// Adds a run.
+    pub fn observe(&mut self, run: SearchRun) {
+        self.runs.push(run);
+    }
+
+    /// Returns what to do next.
+    pub fn next(&self) -> SearchMove {
+        let values = self.values();
+        if let Some(value) = values.iter().find(|value| self.decision(**value).is_none()) {
+            return SearchMove::Run(*value);
+        }
+        let met = self.largest_met();
+        let bound = self.bound(met);
+        let next = match (met, bound) {
+            (None, None) => Ok(self.rules.first),
+            (None, Some((bound, _))) => self.below(bound),
+            (Some(met), None) => self.above(met),
+            (Some(met), Some((bound, outcome))) => self.between(met, bound, outcome),
+        };
+        match next {
+            Ok(_) if values.len() >= self.rules.steps_max => self.end(SearchEnd::Steps),
+            Ok(value) => SearchMove::Run(value),
+            Err(end) => met.map_or(self.end(end), |met| self.confirm(met, end)),
+        }
+    }
+
+    /// Returns the end of the search, if its result holds after the overloads, too.
+    fn confirm(&self, met: f64, end: SearchEnd) -> SearchMove {
+        let overload = self.runs.iter().rposition(|run| run.outcome == SearchOutcome::Missed);
+        let is_later = |index: usize| overload.is_some_and(|overload| index > overload);
+        let last = self.runs.iter().rposition(|run| run.value == met).unwrap_or(0);
+        let confirmations: Vec<_> = self.later_runs(met).collect();
+        let has_failed =
+            |run: &&&SearchRun| run.outcome == SearchOutcome::Missed && self.is_clear(run);
+        match confirmations.iter().filter(has_failed).count() {
+            0 if confirmations.is_empty() && overload.is_some() && !is_later(last) => {
+                SearchMove::Run(met)
+            }
+            1 if confirmations.len() == 1 => SearchMove::Run(met),
+            2.. => self.end(SearchEnd::NotRecovered),
+            _ => self.end(end),
+        }
+    }
+
+    fn end(&self, end: SearchEnd) -> SearchMove {
+        let found = self.largest_met();
+        let bound = self.bound(found).map(|(bound, _)| bound);
+        SearchMove::End(SearchResult { found, bound, end })
+    }
+
+    /// Returns the values that were tried, in the order of their first runs.
+    fn values(&self) -> Vec<f64> {
+        let mut values: Vec<f64> = Vec::new();
+        for run in &self.runs {
+            if !values.contains(&run.value) {
+                values.push(run.value);
+            }
+        }
+        values
+    }
+
+    /// Returns the runs of this value that decide it: the first ones, without a run of another
+    /// value between them.
+    fn runs_of(&self, value: f64) -> impl Iterator<Item = &SearchRun> {
+        let of_value = move |run: &&SearchRun| run.value == value;
+        self.runs.iter().skip_while(move |run| !of_value(run)).take_while(of_value)
+    }
+
+    /// Returns the runs of this value after runs of others.
+    fn later_runs(&self, value: f64) -> impl Iterator<Item = &SearchRun> {
+        let deciding = self.runs_of(value).count();
+        self.runs.iter().filter(move |run| run.value == value).skip(deciding)
+    }
+
+    /// Reports whether this run decides its value alone.
+    fn is_clear(&self, run: &SearchRun) -> bool {
+        let distance = run.usage.map_or(f64::INFINITY, |usage| (usage - 1.0).abs());
+        run.outcome != SearchOutcome::Invalid && distance > self.rules.hysteresis
+    }
+
+    /// Returns what the runs of this value decide; `None` if it must be tried again.
+    fn decision(&self, value: f64) -> Option<SearchOutcome> {
+        let runs: Vec<_> = self.runs_of(value).collect();
+        let count = |outcome| runs.iter().filter(|run| run.outcome == outcome).count();
+        if let [only] = runs[..] {
+            return (self.is_clear(only) || self.rules.repeats <= 1).then_some(only.outcome);
+        }
+        let majority = [SearchOutcome::Met, SearchOutcome::Missed, SearchOutcome::Invalid]
+            .into_iter()
+            .find(|outcome| count(*outcome) * 2 > runs.len());
+        let may_repeat = runs.len() < self.rules.repeats;
+        majority.or((!may_repeat).then_some(SearchOutcome::Missed))
+    }
+
+    fn largest_met(&self) -> Option<f64> {
+        let is_met = |value: &f64| self.decision(*value) == Some(SearchOutcome::Met);
+        let met = self.values().into_iter().filter(is_met);
+        let lowest_missed = self.bound(None).map_or(f64::INFINITY, |(bound, _)| bound);
+        // A value above one that missed the SLO had luck.
+        met.filter(|value| *value < lowest_missed).max_by(f64::total_cmp)
+    }
+
+    /// Returns the smallest value above `met` that did not meet the SLO, and its outcome.
+    fn bound(&self, met: Option<f64>) -> Option<(f64, SearchOutcome)> {
+        self.values()
+            .into_iter()
+            .filter(|value| met.is_none_or(|met| *value > met))
+            .filter_map(|value| Some((value, self.decision(value)?)))
+            .filter(|(_, outcome)| *outcome != SearchOutcome::Met)
+            .min_by(|one, other| one.0.total_cmp(&other.0))
+    }
+
+    /// Returns a smaller value than `bound`.
+    fn below(&self, bound: f64) -> Result<f64, SearchEnd> {
+        let next = self.rounded((bound / SHRINK_FACTOR).max(self.rules.least));
+        if next < bound { Ok(next) } else { Err(SearchEnd::Least) }
+    }
+
+    /// Returns a larger value than `met`.
+    fn above(&self, met: f64) -> Result<f64, SearchEnd> {
+        let usage = self.runs_of(met).filter_map(|run| run.usage).fold(0.0, f64::max);
+        let factor = if usage > 0.0 && usage < FAR { FAR_FACTOR } else { GROWTH_FACTOR };
+        let most = self.rules.most.unwrap_or(f64::INFINITY);
+        let next = self.rounded(met * factor).min(most);
+        if next > met { Ok(next) } else { Err(SearchEnd::Most) }
+    }
+
+    /// Returns a value in the middle, or the end of the search if the two are close.
+    fn between(&self, met: f64, bound: f64, outcome: SearchOutcome) -> Result<f64, SearchEnd> {
+        let end = match outcome {
+            SearchOutcome::Invalid => SearchEnd::Generator,
+            _ => SearchEnd::Found,
+        };
+        if bound - met <= met * self.rules.precision {
+            return Err(end);
+        }
+        let is_wide = bound > GROWTH_FACTOR * met;
+        let middle = if is_wide { (met * bound).sqrt() } else { f64::midpoint(met, bound) };
+        let next = self.rounded(middle);
+        if met < next && next < bound { Ok(next) } else { Err(end) }
+    }
+
+    /// Returns the value with as many digits as the precision needs.
+    fn rounded(&self, value: f64) -> f64 {
+        let digits = (self.rules.precision / 4.0).max(1e-9).log10().floor();
+        let step = 10f64.powf(value.log10().floor() + digits + 1.0);
+        let step = if self.rules.is_whole { step.max(1.0) } else { step };
+        let rounded = (value / step).round() * step;
+        // 0.30000000000000004 is no value for a person.
+        let rounded = (rounded * 1e9).round() / 1e9;
+        if rounded > 0.0 { rounded } else { value }
+    }
+}
+
+/// Growth from one value to the next while the SLO is met.
+const GROWTH_FACTOR: f64 = 2.0;
+
+/// Growth while the measured value is far from its limit.
+const FAR_FACTOR: f64 = 4.0;
+
+/// Usage below which a value is far from its limit.
+const FAR: f64 = 0.25;
+
+/// The factor from one value to the next while the SLO is missed.
+const SHRINK_FACTOR: f64 = 4.0;
+
+#[cfg(test)]
+mod tests;

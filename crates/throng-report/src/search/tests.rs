@@ -1,0 +1,133 @@
+//! Searches against made-up servers.
+
+use throng_base::Prng;
+
+use super::*;
+
+const RULES: SearchRules = SearchRules {
+    first: 100.0,
+    most: None,
+    least: 1.0,
+    precision: 0.03,
+    steps_max: 12,
+    repeats: 3,
+    hysteresis: 0.1,
+    is_whole: true,
+};
+
+/// Runs a search against `server`, which returns the usage at a value. Returns the result and the
+/// number of values that were tried.
+fn run(rules: SearchRules, mut server: impl FnMut(f64) -> SearchRun) -> (SearchResult, usize) {
+    let mut search = Search::new(rules, Vec::new());
+    loop {
+        match search.next() {
+            SearchMove::Run(value) => search.observe(server(value)),
+            SearchMove::End(result) => return (result, search.values().len()),
+        }
+        assert!(search.runs().len() <= 3 * rules.steps_max + 3, "{:?}", search.runs());
+    }
+}
+
+fn outcome(value: f64, usage: f64) -> SearchRun {
+    let outcome = if usage < 1.0 { SearchOutcome::Met } else { SearchOutcome::Missed };
+    SearchRun { value, outcome, usage: Some(usage) }
+}
+
+#[test]
+fn a_ceiling_is_found_in_spite_of_noise() {
+    for seed in 0..500 {
+        let mut random = Prng::new(seed);
+        let mut share = || random.unit();
+        // Between a tenth and forty times the first value.
+        let ceiling = 10.0 * 400f64.powf(share());
+        let (result, steps) = run(RULES, |value| {
+            let noise = 1.0 + 0.01 * (2.0 * share() - 1.0);
+            outcome(value, value / ceiling * noise)
+        });
+        let found = result.found.unwrap();
+        let error = (found / ceiling - 1.0).abs();
+        let least = if ceiling < 34.0 { 1.0 / ceiling } else { 0.0 };
+        assert!(error <= 0.031 + least, "seed {seed}: {found} of {ceiling}, {result:?}");
+        assert!(steps <= 12, "seed {seed}: {steps} steps");
+        assert_eq!(result.end, SearchEnd::Found);
+    }
+}
+
+#[test]
+fn a_knee_is_found() {
+    // A latency that grows as that of a queue: the SLO is missed at 90 % of the capacity.
+    let (result, steps) = run(RULES, |value| {
+        let load = value / 5000.0;
+        outcome(value, if load < 1.0 { 0.1 / (1.0 - load) } else { 100.0 })
+    });
+    let found = result.found.unwrap();
+    assert!((4365.0..=4500.0).contains(&found), "{result:?}");
+    assert!(steps <= 12, "{steps} steps");
+}
+
+#[test]
+fn a_server_that_collapses_beyond_its_limit_and_recovers() {
+    let (result, _) = run(RULES, |value| outcome(value, if value <= 730.0 { 0.2 } else { 50.0 }));
+    assert!((709.0..=730.0).contains(&result.found.unwrap()), "{result:?}");
+    assert_eq!(result.end, SearchEnd::Found);
+}
+
+#[test]
+fn a_server_that_does_not_recover_is_told() {
+    let mut is_down = false;
+    let (result, _) = run(RULES, |value| {
+        is_down |= value > 730.0;
+        outcome(value, if is_down { 50.0 } else { 0.2 })
+    });
+    assert_eq!(result.end, SearchEnd::NotRecovered);
+    assert!((200.0..=730.0).contains(&result.found.unwrap()), "what held at first: {result:?}");
+}
+
+#[test]
+fn the_limit_of_the_generator_is_told() {
+    let (result, _) = run(RULES, |value| {
+        let usage = Some(0.2);
+        let outcome = if value > 3000.0 { SearchOutcome::Invalid } else { SearchOutcome::Met };
+        SearchRun { value, outcome, usage }
+    });
+    assert_eq!(result.end, SearchEnd::Generator);
+    assert!((2910.0..=3000.0).contains(&result.found.unwrap()), "{result:?}");
+}
+
+#[test]
+fn one_invalid_run_decides_nothing() {
+    let mut runs = 0;
+    let (result, _) = run(RULES, |value| {
+        runs += 1;
+        match runs {
+            1 => SearchRun { value, outcome: SearchOutcome::Invalid, usage: None },
+            _ => outcome(value, value / 1000.0),
+        }
+    });
+    assert_eq!(result.end, SearchEnd::Found);
+}
+
+#[test]
+fn the_bounds_are_kept() {
+    let rules = SearchRules { most: Some(350.0), ..RULES };
+    let (result, _) = run(rules, |value| outcome(value, value / 1e6));
+    assert_eq!((result.found, result.end), (Some(350.0), SearchEnd::Most));
+    let (result, _) = run(RULES, |value| outcome(value, 2.0));
+    assert_eq!((result.found, result.end), (None, SearchEnd::Least));
+    let rules = SearchRules { steps_max: 4, ..RULES };
+    let (result, steps) = run(rules, |value| outcome(value, value / 5123.0));
+    assert_eq!((result.end, steps), (SearchEnd::Steps, 4));
+}
+
+#[test]
+fn a_search_goes_on_from_its_runs() {
+    let server = |value| outcome(value, value / 1234.0);
+    let (whole, _) = run(RULES, server);
+    let mut search = Search::new(RULES, Vec::new());
+    while let SearchMove::Run(value) = search.next() {
+        // Each step is made by another process, which has read the runs of those before it.
+        search = Search::new(RULES, search.runs().to_vec());
+        search.observe(server(value));
+    }
+    assert_eq!(search.next(), SearchMove::End(whole));
+}

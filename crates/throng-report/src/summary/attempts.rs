@@ -1,0 +1,76 @@
+//! How much users attempted: what errors and costs are divided by.
+
+use super::Summary;
+
+impl Summary {
+    /// Returns the number of connects, messages, joins, pushes and HTTP requests that were
+    /// attempted. A connect for an HTTP request is a part of the request.
+    pub fn attempts(&self) -> u64 {
+        let joins = self.join.as_ref().map_or(0, |join| join.started);
+        let pushes = self.push.as_ref().map_or(0, |push| push.sent);
+        let messages = self.message.sent.max(self.message.expected).max(self.message.answered);
+        let requests = joins + pushes + self.http_requests();
+        self.connect_steps() + messages + self.message.sends_waiting + requests
+    }
+
+    /// Returns the number of connects of `connect` steps.
+    pub fn connect_steps(&self) -> u64 {
+        let all = self.connect.ok + self.connect.failed.total() + self.connect.waiting;
+        let for_requests =
+            self.http.as_ref().map_or(0, |http| http.connects + http.connects_failed);
+        all.saturating_sub(for_requests)
+    }
+
+    /// Returns the number of HTTP requests that were begun.
+    pub fn http_requests(&self) -> u64 {
+        self.http.as_ref().map_or(0, |http| http.started)
+    }
+
+    /// Returns the number of connections that `connect` steps established.
+    pub fn connect_steps_ok(&self) -> u64 {
+        let for_requests = self.http.as_ref().map_or(0, |http| http.connects);
+        self.connect.ok.saturating_sub(for_requests)
+    }
+
+    /// Returns what `messages` are in costs and rates: a request, if users sent HTTP requests
+    /// alone.
+    pub fn unit_of_work(&self) -> &'static str {
+        let is_silent = self.message.sent == 0 && self.message.answered == 0;
+        let is_http = self.http.is_some() && self.push.is_none() && is_silent;
+        if is_http { "request" } else { "message" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::HttpSummary;
+
+    /// A run in which each of 20 users logs in and opens a WebSocket, which the server refuses to
+    /// half of them.
+    fn logins() -> Summary {
+        let mut summary = Summary::default();
+        summary.connect.ok = 30;
+        summary.connect.failed.add("http_401", 10);
+        let http = HttpSummary { started: 20, connects: 20, ..Default::default() };
+        summary.http = Some(http);
+        summary
+    }
+
+    #[test]
+    fn a_connect_for_a_request_is_a_part_of_it() {
+        let summary = logins();
+        assert_eq!((summary.connect_steps_ok(), summary.connect_steps()), (10, 20));
+        assert_eq!(summary.attempts(), 40);
+        assert_eq!(summary.http_requests(), 20);
+    }
+
+    #[test]
+    fn work_is_requests_where_there_is_nothing_else() {
+        let mut summary = logins();
+        assert_eq!(summary.unit_of_work(), "request");
+        summary.message.sent = 1;
+        assert_eq!(summary.unit_of_work(), "message");
+        assert_eq!(Summary::default().unit_of_work(), "message");
+    }
+}
