@@ -18,6 +18,7 @@ mod source;
 mod tcpkali;
 mod tools;
 mod translator;
+mod tsung;
 mod yaml;
 
 pub use fidelity::{Fidelity, FidelityEntry, FidelityReport};

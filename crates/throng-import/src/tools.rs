@@ -4,9 +4,10 @@ use crate::connscale::CONNSCALE;
 use crate::importer::Importer;
 use crate::source::Source;
 use crate::tcpkali::TCPKALI;
+use crate::tsung::TSUNG;
 
 /// All importers. The first one that recognises a file reads it.
-pub const IMPORTERS: &[Importer] = &[CONNSCALE, TCPKALI];
+pub const IMPORTERS: &[Importer] = &[CONNSCALE, TCPKALI, TSUNG];
 
 /// Returns the importer that recognises the file `name` with this text.
 pub fn recognise(text: &str, name: &str) -> Option<&'static Importer> {
