@@ -13,6 +13,7 @@ mod erlang;
 mod fidelity;
 mod import;
 mod importer;
+mod mzbench;
 mod options;
 mod source;
 mod tcpkali;

@@ -4,7 +4,11 @@
 
 mod connscale;
 mod damaged;
+<<<<<<< HEAD
 mod tcpkali;
+=======
+mod mzbench;
+>>>>>>> 6a9c22e (import: read MZBench's scenarios)
 
 use std::fs;
 use std::path::{Path, PathBuf};
