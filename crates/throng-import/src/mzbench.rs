@@ -41,7 +41,9 @@ fn recognises(source: &Source<'_>) -> bool {
 /// Reports whether the file is benchDL rather than a term of Erlang.
 fn is_bdl(source: &Source<'_>) -> bool {
     let text = source.text.trim_start();
-    text.starts_with("#!benchDL") || source.extension() == "bdl" || !text.starts_with(['[', '%'])
+    text.starts_with("#!benchDL")
+        || source.extension() == "bdl"
+        || !text.starts_with(['[', '{', '%'])
 }
 
 fn read(translator: &mut Translator<'_>) -> Option<Draft> {

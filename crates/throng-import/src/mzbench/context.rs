@@ -111,7 +111,8 @@ impl<'t, 'a> Context<'t, 'a> {
             uses.iter().any(|expression| expression.split(|c| !is_word(c)).any(|word| word == name))
         };
         let used = self.params.iter().filter(|(name, _)| has(name));
-        let entries: Vec<_> = used.map(|(name, value)| (name.clone(), Yaml::plain(value))).collect();
+        let entries: Vec<_> =
+            used.map(|(name, value)| (name.clone(), Yaml::plain(value))).collect();
         (!entries.is_empty()).then(|| Yaml::map(entries))
     }
 

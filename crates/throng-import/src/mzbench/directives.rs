@@ -7,13 +7,17 @@ use super::threshold;
 use super::tree::{Call, Expr};
 
 /// Reads the directives, and returns the pools.
-pub(super) fn read<'e>(cx: &mut Context<'_, '_>, statements: &'e [Expr]) -> Vec<(&'e Expr, &'e Call)> {
+pub(super) fn read<'e>(
+    cx: &mut Context<'_, '_>,
+    statements: &'e [Expr],
+) -> Vec<(&'e Expr, &'e Call)> {
     let mut calls = Vec::new();
     for statement in statements {
         match statement.call() {
             Some(call) => calls.push((statement, call)),
             None => {
-                let label = format!("expected a pool or a directive, found {}", statement.describe());
+                let label =
+                    format!("expected a pool or a directive, found {}", statement.describe());
                 cx.translator.mistake(&statement.span, "this is not a statement", label);
             }
         }

@@ -44,7 +44,8 @@ pub(super) fn translate(
         steps.push(wait(&options.time));
     } else {
         steps.extend(user.enter_loop(&call.body));
-        let was_paced = std::mem::replace(&mut user.is_paced, !matches!(options.rate, LoopRate::None));
+        let was_paced =
+            std::mem::replace(&mut user.is_paced, !matches!(options.rate, LoopRate::None));
         let mut body = user.list(cx, &call.body, depth + needed);
         body.extend(user.leave_turn(&call.body));
         user.is_paced = was_paced;
@@ -82,7 +83,9 @@ fn read_options(cx: &mut Context<'_, '_>, expr: &Expr, call: &Call) -> Option<Lo
                 }
                 None => cx.translator.mistake(span, "this is not a name", "expected a text"),
             },
-            "spawn" if value.word() == Some("false") => cx.translator.translated(span, "loop spawn"),
+            "spawn" if value.word() == Some("false") => {
+                cx.translator.translated(span, "loop spawn")
+            }
             "spawn" => {
                 let how = "MZBench takes each turn in a process of its own; the turns of the \
                            scenario follow one another: a late one counts its latency from when it \
@@ -102,6 +105,10 @@ fn read_options(cx: &mut Context<'_, '_>, expr: &Expr, call: &Call) -> Option<Lo
                 let remedy = "a loop of the scenario ends by its time: shorten it, or stop the run \
                               with `throng ctl`";
                 cx.translator.not_supported(span, "loop while", remedy);
+            }
+            "" => {
+                let label = "expected a name and a value, `{time, {10, sec}}`";
+                cx.translator.mistake(span, "this is not an option", label);
             }
             key => {
                 let label = match nearest(key, OPTIONS) {
@@ -159,7 +166,8 @@ fn read_parallel(
             cx.translator.approximated(&span, "loop parallel", how);
         }
         Some(count) => {
-            let remedy = format!("make the pool {count} times as large: a user takes one turn at a time");
+            let remedy =
+                format!("make the pool {count} times as large: a user takes one turn at a time");
             cx.translator.not_supported(&span, "loop parallel", remedy);
         }
         None => {}
@@ -171,7 +179,13 @@ fn read_rate(cx: &mut Context<'_, '_>, value: &Expr) -> Option<LoopRate> {
     let rate = match value.named() {
         Some(("ramp", [law, from, to])) if law.word() == Some("linear") => {
             let (from, to) = (cx.rate(from, what), cx.rate(to, what));
-            LoopRate::Ramp(from?, to?)
+            let (from, to) = (from?, to?);
+            if from.value > 0.0 && to.value <= 0.0 {
+                let how = "the last rate is a thousandth of the first, and not 0";
+                cx.translator.approximated(&value.span, "loop rate", how);
+                return Some(LoopRate::Ramp(from, to));
+            }
+            LoopRate::Ramp(from, to)
         }
         Some(("ramp", _)) => {
             let label = "expected `ramp(linear, 1 rps, 10 rps)`";

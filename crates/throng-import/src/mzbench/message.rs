@@ -75,11 +75,7 @@ pub(super) fn template(cx: &mut Context<'_, '_>, expr: &Expr) -> Result<String, 
     }
 }
 
-fn of_call(
-    cx: &mut Context<'_, '_>,
-    expr: &Expr,
-    call: &Call,
-) -> Result<String, Option<String>> {
+fn of_call(cx: &mut Context<'_, '_>, expr: &Expr, call: &Call) -> Result<String, Option<String>> {
     let arguments = &call.arguments[..];
     match (&*call.name, arguments) {
         ("var" | "numvar", [name, ..]) => {
@@ -112,7 +108,8 @@ fn of_call(
             "write the file as CSV, add `data: FILE.csv`, and use `${row.COLUMN}`".to_owned(),
         )),
         ("term_to_binary", _) => Err(Some(
-            "throng does not encode terms of Erlang: write the bytes, `send: {hex: ...}`".to_owned(),
+            "throng does not encode terms of Erlang: write the bytes, `send: {hex: ...}`"
+                .to_owned(),
         )),
         _ => Err(Some("write the text that it stands for".to_owned())),
     }

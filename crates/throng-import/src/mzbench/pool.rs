@@ -98,11 +98,17 @@ fn read_pool<'e>(cx: &mut Context<'_, '_>, expr: &'e Expr, call: &'e Call) -> Op
                 let why = "throng has no nodes; start it on each machine";
                 cx.translator.not_needed(span, "per_node", why);
             }
+            "" => {
+                let label = "expected a name and a value, `{size, 10}`";
+                cx.translator.mistake(span, "this is not an option", label);
+            }
             key => {
                 let known = ["size", "per_node", "worker_type", "worker_start"];
                 let label = match nearest(key, known) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => "expected `size`, `per_node`, `worker_type` or `worker_start`".to_owned(),
+                    None => {
+                        "expected `size`, `per_node`, `worker_type` or `worker_start`".to_owned()
+                    }
                 };
                 cx.translator.mistake(span, format!("a pool has no option `{key}`"), label);
             }
@@ -248,7 +254,8 @@ fn weights(cx: &mut Context<'_, '_>, pools: &[Pool<'_>]) -> Vec<u32> {
     let divisor = sizes.iter().fold(0, |divisor, size| gcd(divisor, *size)).max(1);
     let most = sizes.iter().max().copied().unwrap_or(1) / divisor;
     if most > WEIGHT_MAX {
-        let how = format!("the shares of the pools are rounded to {} parts", show_count(WEIGHT_MAX));
+        let how =
+            format!("the shares of the pools are rounded to {} parts", show_count(WEIGHT_MAX));
         cx.translator.approximated(&pools[0].expr.span, "pool", how);
     }
     let scale = most.div_ceil(WEIGHT_MAX).max(1);
@@ -296,10 +303,13 @@ fn linear(size: &Amount, rate: &Amount) -> Yaml {
     if !size.is_param() && !rate.is_param() {
         return Start::Linear { rate: rate.value }.phases(size.value as u64).0.remove(0);
     }
-    let rate_operand = if rate.is_param() { rate.operand().to_owned() } else { rate_text(rate.value) };
+    let rate_operand = match rate.is_param() {
+        true => rate.operand().to_owned(),
+        false => format!("({})", rate_text(rate.value)),
+    };
     let arrivals = [
         ("rate", Yaml::plain(&rate.text)),
-        ("for", Yaml::plain(format!("$({} / ({rate_operand}))", size.operand()))),
+        ("for", Yaml::plain(format!("$({} / {rate_operand})", size.operand()))),
         ("most", Yaml::plain(&size.text)),
         ("spacing", Yaml::plain("even")),
     ];

@@ -18,13 +18,24 @@ pub(super) use chain::{StartCurve, chain};
 pub(super) enum Start {
     AtOnce,
     /// Worker `i` after `i / rate`.
-    Linear { rate: f64 },
+    Linear {
+        rate: f64,
+    },
     /// The same at random.
-    Poisson { rate: f64 },
+    Poisson {
+        rate: f64,
+    },
     /// `scale * (t / span)^exponent` workers by `t`.
-    Power { exponent: f64, scale: f64, span: f64 },
+    Power {
+        exponent: f64,
+        scale: f64,
+        span: f64,
+    },
     /// `scale * e^(t / span - 1)` workers by `t`.
-    Exponential { scale: f64, span: f64 },
+    Exponential {
+        scale: f64,
+        span: f64,
+    },
 }
 
 impl Start {
@@ -61,9 +72,7 @@ impl Start {
             Self::Power { exponent, scale, span } => {
                 Self::Power { exponent, scale: scale * factor, span }
             }
-            Self::Exponential { scale, span } => {
-                Self::Exponential { scale: scale * factor, span }
-            }
+            Self::Exponential { scale, span } => Self::Exponential { scale: scale * factor, span },
         }
     }
 
@@ -128,11 +137,12 @@ impl Start {
         }
         let begin = self.moment_of(first as f64) - BURST_S;
         if begin >= 1e-6 {
-            phases.push(Yaml::entry("hold", Yaml::map([("for", Yaml::plain(seconds_text(begin)))])));
+            phases
+                .push(Yaml::entry("hold", Yaml::map([("for", Yaml::plain(seconds_text(begin)))])));
         }
         // After t seconds, (first + 1) e^(t / span) - 1 workers have started.
         let (from, last) = ((first + 1) as f64, (size + 1) as f64);
-        let seconds = span * (last / from).ln();
+        let seconds = (span * (last / from).ln() * 1e6).ceil() / 1e6;
         let rate = Yaml::map([
             ("from", Yaml::plain(rate_up(from / span))),
             ("to", Yaml::plain(rate_up(last / span))),
@@ -208,4 +218,3 @@ const AT_ONCE: &str =
 
 const POISSON: &str = "MZBench sleeps at random between two starts, and its own delays add to \
     that; the scenario keeps the rate, and its last user may arrive a little later";
-

@@ -41,7 +41,12 @@ enum Link {
 
 impl UserSteps {
     /// Translates statements, which are in `depth` loops.
-    pub(super) fn list(&mut self, cx: &mut Context<'_, '_>, body: &[Expr], depth: usize) -> Vec<Yaml> {
+    pub(super) fn list(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        body: &[Expr],
+        depth: usize,
+    ) -> Vec<Yaml> {
         let mut steps: Vec<Yaml> = Vec::new();
         let mut comments = Vec::new();
         for (index, expr) in body.iter().enumerate() {
@@ -108,6 +113,11 @@ impl UserSteps {
         if !call.options.is_empty() && call.name != "loop" {
             let title = format!("`{}` takes values without names", call.name);
             cx.translator.mistake(&call.options[0].span, title, "remove the name");
+            return Vec::new();
+        }
+        if let Some(first) = call.body.first().filter(|_| !BLOCKS.contains(&&*call.name)) {
+            let title = format!("this line is indented, but `{}` takes no statements", call.name);
+            cx.translator.mistake(&first.span, title, "expected it below the one above");
         }
         match (&*call.name, &call.arguments[..]) {
             ("connect", [host, port]) => self.connect(cx, span, (host, port), false),
@@ -130,7 +140,9 @@ impl UserSteps {
                 }
                 signal(cx, span, name)
             }
-            ("wait_signal", [name, rest @ ..]) if rest.len() <= 2 => self.wait_signal(cx, span, name, rest),
+            ("wait_signal", [name, rest @ ..]) if rest.len() <= 2 => {
+                self.wait_signal(cx, span, name, rest)
+            }
             ("error", _) => {
                 let how = "MZBench counts the worker as failed; the user of the scenario ends here \
                            without an error";
@@ -242,7 +254,7 @@ impl UserSteps {
 
     fn wait(&mut self, cx: &mut Context<'_, '_>, time: &Expr, depth: usize) -> Vec<Yaml> {
         if let Some(text) = random_wait(cx, time) {
-            return text.map(|text| Yaml::entry("wait", Yaml::plain(text))).into_iter().collect();
+            return text.map(|text| Yaml::entry("wait", Yaml::text(text))).into_iter().collect();
         }
         let Some(amount) = cx.time(time, "the time of `wait`") else { return Vec::new() };
         cx.translator.translated(&time.span, "wait");
@@ -289,10 +301,9 @@ impl UserSteps {
             cx.translator.translated(span, "wait_signal");
         }
         let value = match timeout.flatten().filter(value_is_positive) {
-            Some(timeout) => Yaml::map([
-                ("name", Yaml::text(name)),
-                ("timeout", Yaml::plain(timeout.text)),
-            ]),
+            Some(timeout) => {
+                Yaml::map([("name", Yaml::text(name)), ("timeout", Yaml::plain(timeout.text))])
+            }
             None => Yaml::text(name),
         };
         vec![Yaml::entry("wait_for", value)]
@@ -332,7 +343,8 @@ fn server_of(cx: &mut Context<'_, '_>, span: &Range<usize>, (host, port): (&Expr
         return cx.translator.not_supported(&host.span, "host", remedy);
     };
     let Some(number) = cx.plain_number(port, "the port") else { return };
-    let number = (number.fract() == 0.0 && (1.0..65536.0).contains(&number)).then_some(number as u16);
+    let number =
+        (number.fract() == 0.0 && (1.0..65536.0).contains(&number)).then_some(number as u16);
     let Some(number) = number else {
         let label = "expected a whole number from 1 to 65535";
         return cx.translator.mistake(&port.span, "this is not a port", label);
@@ -445,6 +457,9 @@ const STATEMENTS: [&str; 13] = [
     "wait_finish",
     "wait_signal",
 ];
+
+/// Statements that have others in them.
+const BLOCKS: [&str; 4] = ["ignore_failure", "loop", "parallel", "thread"];
 
 /// Functions that only have a value.
 const VALUES: [&str; 17] = [

@@ -41,7 +41,11 @@ fn tuple(term: &Term, items: &[Term]) -> ExprKind {
     }
     let Some((name, values)) = term.tagged() else {
         let arguments = items.iter().map(expr).collect();
-        return ExprKind::Call(Box::new(Call { name: "t".to_owned(), arguments, ..Call::default() }));
+        return ExprKind::Call(Box::new(Call {
+            name: "t".to_owned(),
+            arguments,
+            ..Call::default()
+        }));
     };
     if OPERATORS.contains(&name) {
         return ExprKind::Operation(name.to_owned(), values.iter().map(expr).collect());
@@ -50,7 +54,8 @@ fn tuple(term: &Term, items: &[Term]) -> ExprKind {
     match (name, values) {
         ("pool" | "loop", [options, body, ..]) => {
             call.options = read_options(options);
-            call.body = body.list().unwrap_or(std::slice::from_ref(body)).iter().map(expr).collect();
+            call.body =
+                body.list().unwrap_or(std::slice::from_ref(body)).iter().map(expr).collect();
         }
         ("pool" | "loop", [options]) => call.options = read_options(options),
         ("make_install" | "defaults", [options]) => call.options = read_options(options),

@@ -54,7 +54,8 @@ impl Context<'_, '_> {
     fn whole_number(&mut self, expr: &Expr, what: &str) -> Option<Number> {
         let Number { value, variable } = self.number(expr, what)?;
         if value.fract() != 0.0 || !(1.0..=COUNT_MAX).contains(&value) {
-            let label = format!("expected a whole number from 1 to {}", show_count(COUNT_MAX as u64));
+            let label =
+                format!("expected a whole number from 1 to {}", show_count(COUNT_MAX as u64));
             self.translator.mistake(&expr.span, format!("{what} is {value}"), label);
             return None;
         }
@@ -123,7 +124,9 @@ impl Context<'_, '_> {
         };
         let number = match &value.kind {
             ExprKind::Number(value) => Some(*value),
-            ExprKind::Text(text) => text.trim().parse().ok().filter(|value: &f64| value.is_finite()),
+            ExprKind::Text(text) => {
+                text.trim().parse().ok().filter(|value: &f64| value.is_finite())
+            }
             _ => None,
         };
         if number.is_none() {
@@ -141,7 +144,11 @@ impl Context<'_, '_> {
         };
         let Some(name) = call.arguments.first().and_then(Expr::text) else {
             let title = format!("`{}` names no variable", call.name);
-            self.translator.mistake(&expr.span, title, "expected a name in quotes: `var(\"n\", 1)`");
+            self.translator.mistake(
+                &expr.span,
+                title,
+                "expected a name in quotes: `var(\"n\", 1)`",
+            );
             return None;
         };
         let default = self.defaults.get(name).or(call.arguments.get(1));

@@ -28,7 +28,8 @@ impl StartCurve {
 
     /// Returns the moments at which the last worker of each pool starts, in order.
     fn ends(&self) -> Vec<f64> {
-        let mut ends: Vec<f64> = self.pools.iter().map(|(start, size)| end(*start, *size)).collect();
+        let mut ends: Vec<f64> =
+            self.pools.iter().map(|(start, size)| end(*start, *size)).collect();
         ends.retain(|end| *end > 0.0);
         ends.sort_by(f64::total_cmp);
         ends.dedup();
@@ -37,20 +38,33 @@ impl StartCurve {
 
     /// Returns the moments between two of which the rate is linear: `parts` between two ends.
     fn cuts(&self, parts: usize) -> Vec<f64> {
-        let begins_steep = |(start, _): &(Start, f64)| {
-            matches!(start, Start::Power { exponent, .. } if *exponent < 1.0)
+        // The parts are short where the rate is far from linear: at the beginning of a steep
+        // start, and at the end of a late one.
+        let power = |(start, _): &(Start, f64)| match start {
+            Start::Power { exponent, .. } if *exponent < 1.0 => exponent.recip(),
+            Start::Power { exponent, .. } if self.pools.len() == 1 => (2.0 / exponent).min(1.0),
+            _ => 1.0,
         };
-        // Where the rate is infinite at the beginning, the first parts are short.
-        let power = if self.pools.iter().any(begins_steep) { 3 } else { 1 };
+        let steepest = self.pools.iter().map(power).fold(0.0, f64::max);
         let (mut cuts, mut begin) = (vec![0.0], 0.0);
         for end in self.ends() {
-            let share = |part: usize| (part as f64 / parts as f64).powi(power);
-            cuts.extend((1..=parts).map(|part| round_up(begin + (end - begin) * share(part))));
+            let share = |part: usize| (part as f64 / parts as f64).powf(steepest);
+            cuts.extend(
+                (1..parts).map(|part| round(begin + (end - begin) * share(part), f64::round)),
+            );
+            // At the end all must have started.
+            cuts.push(round(end, f64::ceil));
             begin = end;
         }
         cuts.dedup();
         cuts
     }
+}
+
+/// Returns a moment that is shorter to read.
+fn round(seconds: f64, to_whole: fn(f64) -> f64) -> f64 {
+    let steps = if seconds >= 0.1 { 1e3 } else { 1e6 };
+    to_whole(seconds * steps - 1e-6) / steps
 }
 
 /// Returns the moment at which all `size` workers have started.
@@ -101,7 +115,9 @@ fn links(curve: &StartCurve, cuts: &[f64]) -> (u64, Vec<Link>) {
     let link = |pair: &[f64]| {
         let (begin, end) = (pair[0], pair[1]);
         let seconds = end - begin;
-        let after = curve.started_by(end).round().max(before);
+        // The first worker starts at once, by each law.
+        let least = if before == 0.0 { 1.0 } else { before };
+        let after = curve.started_by(end).round().max(least);
         let users = after - before;
         // The count at the middle decides the slope.
         let middle = curve.started_by(begin + seconds / 2.0) - before;
