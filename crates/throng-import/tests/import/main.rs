@@ -4,11 +4,8 @@
 
 mod connscale;
 mod damaged;
-<<<<<<< HEAD
-mod tcpkali;
-=======
 mod mzbench;
->>>>>>> 6a9c22e (import: read MZBench's scenarios)
+mod tcpkali;
 
 use std::fs;
 use std::path::{Path, PathBuf};
