@@ -16,6 +16,7 @@ mod importer;
 mod mzbench;
 mod options;
 mod source;
+mod stressgrid;
 mod tcpkali;
 mod tools;
 mod translator;

@@ -4,10 +4,11 @@ use crate::connscale::CONNSCALE;
 use crate::importer::Importer;
 use crate::mzbench;
 use crate::source::Source;
+use crate::stressgrid;
 use crate::tcpkali::TCPKALI;
 
 /// All importers. The first one that recognises a file reads it.
-pub const IMPORTERS: &[Importer] = &[CONNSCALE, TCPKALI, mzbench::TOOL];
+pub const IMPORTERS: &[Importer] = &[CONNSCALE, TCPKALI, mzbench::TOOL, stressgrid::TOOL];
 
 /// Returns the importer that recognises the file `name` with this text.
 pub fn recognise(text: &str, name: &str) -> Option<&'static Importer> {
