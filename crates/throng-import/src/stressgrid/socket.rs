@@ -184,6 +184,12 @@ impl Device<'_, '_> {
             }
         }
         let Some(timeout) = self.timeout(timeout) else { return Vec::new() };
+        if kind == "binary" {
+            let remedy = "write what must come: `expect: {binary: de ad}`, or how much: `expect: \
+                          {bytes: 4}`";
+            self.translator.not_supported(span, name, remedy);
+            return Vec::new();
+        }
         let mut wanted = self.wanted(&kind, inner);
         wanted.entries.extend(timeout);
         self.receive(span, name, wanted)
@@ -194,7 +200,7 @@ impl Device<'_, '_> {
         let captures = Captures::default();
         let part = AnswerPart { captures: captures.clone(), pointer: String::new() };
         let entry = |key: &str, value: Yaml| vec![(key.to_owned(), value)];
-        let any = || entry("regex", Yaml::text("(?s).*"));
+        let any = || entry("regex", Yaml::text(".*"));
         let (entries, note) = match (kind, pattern) {
             ("json", Some(pattern)) => {
                 let json = self.demanded(pattern);
@@ -202,10 +208,6 @@ impl Device<'_, '_> {
                 (entry("json", json.map_or_else(empty_map, |json| json.to_yaml())), None)
             }
             ("json", None) => (entry("json", empty_map()), None),
-            ("binary", _) => (
-                entry("contains", Yaml::text("")),
-                None,
-            ),
             (_, Some(pattern)) if pattern.literal().is_some_and(|text| !text.is_empty()) => {
                 let text = super::value::escape(pattern.literal().unwrap_or_default());
                 (entry("text", Yaml::text(text)), None)

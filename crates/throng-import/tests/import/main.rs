@@ -5,6 +5,7 @@
 mod connscale;
 mod damaged;
 mod mzbench;
+mod stressgrid;
 mod tcpkali;
 
 use std::fs;

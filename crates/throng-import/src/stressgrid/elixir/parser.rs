@@ -269,7 +269,7 @@ impl<'t> Parser<'_, 't> {
         if has_parentheses {
             self.next();
             call.arguments = self.items(")")?;
-        } else if self.begins_argument(name) {
+        } else if self.begins_argument(name) && self.peek().span.start > token.span.end {
             call.arguments.push(self.expression()?);
             while self.takes(",") {
                 self.skip_lines();
@@ -305,7 +305,8 @@ impl<'t> Parser<'_, 't> {
             TokenKind::Word(word) => !["do", "and", "or", "in", "end", "else"].contains(&&**word),
             _ => false,
         };
-        may && name.starts_with(|first: char| first.is_lowercase())
+        let function = name.rsplit('.').next().unwrap_or_default();
+        may && function.starts_with(|first: char| first.is_lowercase())
     }
 
     /// Reads `fn _ -> ... end`.
