@@ -47,7 +47,7 @@ impl RunCommand {
     /// Reads the words of a command, the first of which is `sgcli`.
     pub(super) fn read(translator: &mut Translator<'_>, words: &[Word]) -> Self {
         let mut command = Self::default();
-        let (mut words, mut plain) = (words.iter().skip(1), Vec::new());
+        let (mut words, mut plain) = (words.iter().skip(1).peekable(), Vec::new());
         while let Some(word) = words.next() {
             if !word.text.starts_with('-') || word.text == "-" {
                 plain.push(word);
@@ -64,6 +64,7 @@ impl RunCommand {
                     None => "expected an option of `sgcli run`".to_owned(),
                 };
                 translator.mistake(&word.span, format!("sgcli has no option `{name}`"), label);
+                words.next_if(|value| inline.is_none() && !value.text.starts_with('-'));
                 continue;
             };
             let value = match inline {

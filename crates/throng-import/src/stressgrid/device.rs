@@ -245,7 +245,7 @@ impl<'t, 'a> Device<'t, 'a> {
             let label = "expected `--target-protocol tcp`, or a target tcp://";
             return self.translator.mistake(span, format!("`{name}` is for TCP"), label);
         }
-        if let Some(near) = nearest(name, FUNCTIONS.iter().copied()).filter(|_| name.len() > 3) {
+        if let Some(near) = nearest(name, FUNCTIONS.iter().copied()).filter(|_| !name.contains('.')) {
             let title = format!("Stressgrid has no function `{name}`");
             return self.translator.mistake(span, title, format!("did you mean `{near}`?"));
         }
@@ -270,6 +270,15 @@ impl<'t, 'a> Device<'t, 'a> {
         if let Some((least, most)) = random.filter(|(least, most)| least < most) {
             self.translator.translated(span, "delay");
             return vec![wait(&format!("uniform({least}ms, {most}ms)"))];
+        }
+        let varies = |device: &mut Self, expr: &Expr| match device.value(expr) {
+            Ok(value) => value.text.contains("${"),
+            Err(_) => matches!(expr.kind, ExprKind::Access(..) | ExprKind::Name(_)),
+        };
+        if (1..=2).contains(&arguments.len()) && arguments.iter().any(|it| varies(self, it)) {
+            let remedy = "a think time is known before the run: write it, or `uniform(1s, 2s)`";
+            self.translator.not_supported(span, "delay", remedy);
+            return Vec::new();
         }
         let (Some(ms), Some(ratio)) = (ms, ratio) else {
             let label = "expected milliseconds, and a share from 0 to 1: `delay(1000, 0.1)`";

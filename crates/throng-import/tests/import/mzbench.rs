@@ -31,9 +31,12 @@ on_error: stop
 
 7 constructs of MZBench: 5 translated, 1 not needed, 1 approximated
 not needed
-  line 3, make_install: throng has the worker's functions as steps
+  line 3, make_install
+    throng has the worker's functions as steps
 approximated
-  line 10, request: tcp_worker takes any data for the answer, and so does the scenario: it waits for one byte and ignores the rest; if you know the answer, write `expect: ok`
+  line 10, request
+    tcp_worker takes any data for the answer, and so does the scenario: it waits for one byte
+    and ignores the rest; if you know the answer, write `expect: ok`
 "#);
 }
 
@@ -59,7 +62,11 @@ on_error: continue
 
 8 constructs of MZBench: 7 translated, 1 approximated
 approximated
-  line 11, request_sync: request_sync counts a latency from the moment of its sending, so a slow server hides delays (coordinated omission); the scenario counts it from the moment at which the turn was due; tcp_worker takes any data for the answer, and so does the scenario: it waits for one byte and ignores the rest; if you know the answer, write `expect: ok`
+  line 11, request_sync
+    request_sync counts a latency from the moment of its sending, so a slow server hides delays
+    (coordinated omission); the scenario counts it from the moment at which the turn was due;
+    tcp_worker takes any data for the answer, and so does the scenario: it waits for one byte
+    and ignores the rest; if you know the answer, write `expect: ok`
 "#);
 }
 
@@ -145,32 +152,67 @@ thresholds:
 
 53 constructs of MZBench: 29 translated, 6 not needed, 15 approximated, 3 not supported
 not needed
-  line 6, pre_hook exec: run `echo begin` before `throng run`, on each machine
-  line 9, post_hook exec: run `echo end` after `throng run`, on each machine
-  line 13, per_node: throng has no nodes; start it on each machine
-  line 33, set_signal: no step waits for this signal
-  line 39, print: `throng try` shows what a user does
-  line 43, worker_type: a dummy_worker makes no traffic; its pool is left out
+  line 6, pre_hook exec
+    run `echo begin` before `throng run`, on each machine
+  line 9, post_hook exec
+    run `echo end` after `throng run`, on each machine
+  line 13, per_node
+    throng has no nodes; start it on each machine
+  line 33, set_signal
+    no step waits for this signal
+  line 39, print
+    `throng try` shows what a user does
+  line 43, worker_type
+    a dummy_worker makes no traffic; its pool is left out
 approximated
-  line 10, assert: MZBench judges the condition all the time; the scenario judges the whole run at its end
-  line 11, assert: the condition is judged once, at the end of the run
-  line 13, worker_start: the pools start together, mixed by their sizes; 8 linear rates stand for the curve; the number of users that have started differs by less than 1 of 120, after 3.71s
-  line 18, request_sync: request_sync counts a latency from the moment of its sending, so a slow server hides delays (coordinated omission); the scenario counts it from the moment at which the turn was due; tcp_worker takes any data for the answer, and so does the scenario: it waits for one byte and ignores the rest; if you know the answer, write `expect: ok`
-  line 18, iterator: the number of the turn is `${counter}`, which counts the user's messages with such a number, from 0
-  line 19, loop parallel: the turns of a user follow one another: a late one counts its latency from when it was due
-  line 20, request_sync: request_sync counts a latency from the moment of its sending, so a slow server hides delays (coordinated omission); the scenario counts it from the moment at which the turn was due
-  line 21, loop poisson: the distances of turns vary evenly, by at most half of one, and not exponentially; the rate is the same
-  line 21, loop spawn: MZBench takes each turn in a process of its own; the turns of the scenario follow one another: a late one counts its latency from when it was due
-  line 22, ignore_failure: `on_error: continue` is for all steps of the user
-  line 23, request_sync: request_sync counts a latency from the moment of its sending, so a slow server hides delays (coordinated omission); the scenario counts it from the moment at which the turn was due
-  line 25, round_robin: MZBench takes the values in turn over all workers; the scenario takes them at random
-  line 26, wait: MZBench waits for a whole number of units; the scenario for any time between
-  line 34, request: request does not wait for its answer, and the scenario does: what follows begins later by that time
-  line 41, error: MZBench counts the worker as failed; the user of the scenario ends here without an error
+  line 10, assert
+    MZBench judges the condition all the time; the scenario judges the whole run at its end
+  line 11, assert
+    the condition is judged once, at the end of the run
+  line 13, worker_start
+    the pools start together, mixed by their sizes; 8 linear rates stand for the curve; the
+    number of users that have started differs by less than 1 of 120, after 3.71s
+  line 18, request_sync
+    request_sync counts a latency from the moment of its sending, so a slow server hides delays
+    (coordinated omission); the scenario counts it from the moment at which the turn was due;
+    tcp_worker takes any data for the answer, and so does the scenario: it waits for one byte
+    and ignores the rest; if you know the answer, write `expect: ok`
+  line 18, iterator
+    the number of the turn is `${counter}`, which counts the user's messages with such a number,
+    from 0
+  line 19, loop parallel
+    the turns of a user follow one another: a late one counts its latency from when it was due
+  line 20, request_sync
+    request_sync counts a latency from the moment of its sending, so a slow server hides delays
+    (coordinated omission); the scenario counts it from the moment at which the turn was due
+  line 21, loop poisson
+    the distances of turns vary evenly, by at most half of one, and not exponentially; the rate
+    is the same
+  line 21, loop spawn
+    MZBench takes each turn in a process of its own; the turns of the scenario follow one
+    another: a late one counts its latency from when it was due
+  line 22, ignore_failure
+    `on_error: continue` is for all steps of the user
+  line 23, request_sync
+    request_sync counts a latency from the moment of its sending, so a slow server hides delays
+    (coordinated omission); the scenario counts it from the moment at which the turn was due
+  line 25, round_robin
+    MZBench takes the values in turn over all workers; the scenario takes them at random
+  line 26, wait
+    MZBench waits for a whole number of units; the scenario for any time between
+  line 34, request
+    request does not wait for its answer, and the scenario does: what follows begins later by
+    that time
+  line 41, error
+    MZBench counts the worker as failed; the user of the scenario ends here without an error
 not supported
-  line 4, include_resource: write the file as CSV with the names of its columns in the first line, add `data: FILE.csv`, and use `${row.COLUMN}`
-  line 7, pre_hook worker_call: do what the worker does before `throng run`; variables keep their defaults
-  line 24, loop while: a loop of the scenario ends by its time: shorten it, or stop the run with `throng ctl`
+  line 4, include_resource
+    write the file as CSV with the names of its columns in the first line, add `data: FILE.csv`,
+    and use `${row.COLUMN}`
+  line 7, pre_hook worker_call
+    do what the worker does before `throng run`; variables keep their defaults
+  line 24, loop while
+    a loop of the scenario ends by its time: shorten it, or stop the run with `throng ctl`
 "#);
 }
 

@@ -643,9 +643,11 @@ user:
 on_error: stop
 5 constructs of MZBench: 3 translated, 1 not needed, 1 approximated
 not needed
-  line 2, make_install: throng has the worker's functions as steps
+  line 2, make_install
+    throng has the worker's functions as steps
 approximated
-  line 3, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 3, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 
 == #!benchDL
 make_install(rsync = "u", exclude = "e")
@@ -660,9 +662,11 @@ user:
 on_error: stop
 5 constructs of MZBench: 3 translated, 1 not needed, 1 approximated
 not needed
-  line 2, make_install: throng has the worker's functions as steps
+  line 2, make_install
+    throng has the worker's functions as steps
 approximated
-  line 3, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 3, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 
 == #!benchDL
 include_resource(names, "names.tsv", tsv)
@@ -677,9 +681,12 @@ user:
 on_error: stop
 5 constructs of MZBench: 3 translated, 1 approximated, 1 not supported
 approximated
-  line 3, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 3, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 not supported
-  line 2, include_resource: write the file as CSV with the names of its columns in the first line, add `data: FILE.csv`, and use `${row.COLUMN}`
+  line 2, include_resource
+    write the file as CSV with the names of its columns in the first line, add `data: FILE.csv`,
+    and use `${row.COLUMN}`
 
 == #!benchDL
 pre_hook():
@@ -697,11 +704,14 @@ user:
 on_error: stop
 6 constructs of MZBench: 3 translated, 1 not needed, 1 approximated, 1 not supported
 not needed
-  line 3, pre_hook exec: run `a` before `throng run`, on each machine
+  line 3, pre_hook exec
+    run `a` before `throng run`, on each machine
 approximated
-  line 6, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 6, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 not supported
-  line 5, post_hook worker_call: do what the worker does after `throng run`; variables keep their defaults
+  line 5, post_hook worker_call
+    do what the worker does after `throng run`; variables keep their defaults
 
 == #!benchDL
 assert(always, "request.error" < 3)
@@ -720,7 +730,8 @@ thresholds:
   - users.failed < 3
 6 constructs of MZBench: 5 translated, 1 approximated
 approximated
-  line 4, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 4, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 
 == #!benchDL
 assert(always, "request.ok" >= 3)
@@ -739,9 +750,12 @@ thresholds:
   - message.p99.9 < 50ms
 6 constructs of MZBench: 3 translated, 3 approximated
 approximated
-  line 2, assert: MZBench judges the condition all the time; the scenario judges the whole run at its end
-  line 3, assert: the condition is judged once, at the end of the run
-  line 4, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 2, assert
+    MZBench judges the condition all the time; the scenario judges the whole run at its end
+  line 3, assert
+    the condition is judged once, at the end of the run
+  line 4, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 
 == #!benchDL
 assert(always, "workers.pool1.started" == numvar("n", 2) and "latency.max" < 9)
@@ -759,8 +773,10 @@ thresholds:
   - message.max < 9ms
 5 constructs of MZBench: 3 translated, 2 approximated
 approximated
-  line 2, assert: MZBench judges the condition all the time; the scenario judges the whole run at its end
-  line 3, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 2, assert
+    MZBench judges the condition all the time; the scenario judges the whole run at its end
+  line 3, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 
 == #!benchDL
 assert(always, "request.ok" > 3 or "latency.50" < 9)
@@ -775,9 +791,11 @@ user:
 on_error: stop
 5 constructs of MZBench: 3 translated, 1 approximated, 1 not supported
 approximated
-  line 3, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 3, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 not supported
-  line 2, assert: all thresholds must hold: write one for each condition that must
+  line 2, assert
+    all thresholds must hold: write one for each condition that must
 
 == #!benchDL
 assert(always, not "request.ok" > 3)
@@ -793,10 +811,13 @@ user:
 on_error: stop
 6 constructs of MZBench: 3 translated, 1 approximated, 2 not supported
 approximated
-  line 4, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 4, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 not supported
-  line 2, assert: all thresholds must hold: write one for each condition that must
-  line 3, assert: throng does not measure `print`; choose a threshold of docs/scenario.md
+  line 2, assert
+    all thresholds must hold: write one for each condition that must
+  line 3, assert
+    throng does not measure `print`; choose a threshold of docs/scenario.md
 
 == #!benchDL
 assert(always, "request.ok" != 3)
@@ -812,10 +833,13 @@ user:
 on_error: stop
 6 constructs of MZBench: 3 translated, 1 approximated, 2 not supported
 approximated
-  line 4, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 4, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 not supported
-  line 2, assert: throng has `<`, `<=`, `==`, `>=` and `>`: write one of these
-  line 3, assert: a threshold compares one metric with one number
+  line 2, assert
+    throng has `<`, `<=`, `==`, `>=` and `>`: write one of these
+  line 3, assert
+    a threshold compares one metric with one number
 
 == #!benchDL
 pool(size = 2, worker_type = tcp_worker):
@@ -831,9 +855,11 @@ user:
 on_error: stop
 6 constructs of MZBench: 4 translated, 1 not needed, 1 approximated
 not needed
-  line 4, worker_type: a dummy_worker makes no traffic; its pool is left out
+  line 4, worker_type
+    a dummy_worker makes no traffic; its pool is left out
 approximated
-  line 2, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 2, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 
 == #!benchDL
 pool(size = 2, worker_type = tcp_worker):
@@ -849,9 +875,11 @@ user:
 on_error: stop
 6 constructs of MZBench: 4 translated, 1 approximated, 1 not supported
 approximated
-  line 2, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 2, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 not supported
-  line 4, worker_type: write the requests as steps: `get`, `post`, `put`, `delete`
+  line 4, worker_type
+    write the requests as steps: `get`, `post`, `put`, `delete`
 
 == #!benchDL
 pool(size = 2, worker_type = tcp_worker):
@@ -867,9 +895,12 @@ user:
 on_error: stop
 6 constructs of MZBench: 4 translated, 1 approximated, 1 not supported
 approximated
-  line 2, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 2, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 not supported
-  line 4, worker_type: the code of `amqp_worker` is not here; only tcp_worker is known: write what it sends and expects as steps
+  line 4, worker_type
+    the code of `amqp_worker` is not here; only tcp_worker is known: write what it sends and
+    expects as steps
 
 == #!benchDL
 pool(size = 6, per_node = 3, worker_type = tcp_worker,
@@ -885,7 +916,8 @@ user:
 on_error: stop
 5 constructs of MZBench: 4 translated, 1 not needed
 not needed
-  line 2, per_node: throng has no nodes; start it on each machine
+  line 2, per_node
+    throng has no nodes; start it on each machine
 
 == #!benchDL
 pool(size = numvar("users", 60), worker_type = tcp_worker,
@@ -916,7 +948,9 @@ user:
 on_error: stop
 5 constructs of MZBench: 4 translated, 1 approximated
 approximated
-  line 2, worker_start: MZBench sleeps at random between two starts, and its own delays add to that; the scenario keeps the rate, and its last user may arrive a little later
+  line 2, worker_start
+    MZBench sleeps at random between two starts, and its own delays add to that; the scenario
+    keeps the rate, and its last user may arrive a little later
 
 == #!benchDL
 pool(size = 60, worker_type = tcp_worker, worker_start = [exp, 2, 1 sec]):
@@ -963,7 +997,9 @@ user:
 on_error: stop
 4 constructs of MZBench: 3 translated, 1 approximated
 approximated
-  line 2, worker_start: 16 linear rates stand for the curve; the number of users that have started differs by less than 1 of 500, after 2.07s
+  line 2, worker_start
+    16 linear rates stand for the curve; the number of users that have started differs by less
+    than 1 of 500, after 2.07s
 
 == #!benchDL
 pool(size = 3, worker_type = tcp_worker):
@@ -990,7 +1026,8 @@ users:
     on_error: stop
 6 constructs of MZBench: 5 translated, 1 approximated
 approximated
-  line 2, worker_start: MZBench starts all workers as fast as it can; the scenario starts them within 1ms
+  line 2, worker_start
+    MZBench starts all workers as fast as it can; the scenario starts them within 1ms
 "#);
 }
 
@@ -1077,15 +1114,28 @@ thresholds:
 
 30 constructs of MZBench: 22 translated, 1 not needed, 6 approximated, 1 not supported
 not needed
-  line 4, pre_hook exec: run `a` before `throng run`, on each machine
+  line 4, pre_hook exec
+    run `a` before `throng run`, on each machine
 approximated
-  line 6, assert: the condition is judged once, at the end of the run
-  line 7, worker_start: the pools start together, mixed by their sizes; 4 linear rates stand for the curve; the number of users that have started differs by less than 1 of 6, after 500ms
-  line 11, ignore_failure: `on_error: continue` is for all steps of the user
-  line 11, request_sync: tcp_worker takes any data for the answer, and so does the scenario: it waits for one byte and ignores the rest; if you know the answer, write `expect: ok`
-  line 13, request_sync: request_sync counts a latency from the moment of its sending, so a slow server hides delays (coordinated omission); the scenario counts it from the moment at which the turn was due
-  line 16, request_sync: request_sync counts a latency from the moment of its sending, so a slow server hides delays (coordinated omission); the scenario counts it from the moment at which the turn was due
+  line 6, assert
+    the condition is judged once, at the end of the run
+  line 7, worker_start
+    the pools start together, mixed by their sizes; 4 linear rates stand for the curve; the
+    number of users that have started differs by less than 1 of 6, after 500ms
+  line 11, ignore_failure
+    `on_error: continue` is for all steps of the user
+  line 11, request_sync
+    tcp_worker takes any data for the answer, and so does the scenario: it waits for one byte
+    and ignores the rest; if you know the answer, write `expect: ok`
+  line 13, request_sync
+    request_sync counts a latency from the moment of its sending, so a slow server hides delays
+    (coordinated omission); the scenario counts it from the moment at which the turn was due
+  line 16, request_sync
+    request_sync counts a latency from the moment of its sending, so a slow server hides delays
+    (coordinated omission); the scenario counts it from the moment at which the turn was due
 not supported
-  line 3, include_resource: write the file as CSV with the names of its columns in the first line, add `data: FILE.csv`, and use `${row.COLUMN}`
+  line 3, include_resource
+    write the file as CSV with the names of its columns in the first line, add `data: FILE.csv`,
+    and use `${row.COLUMN}`
 "#);
 }

@@ -33,7 +33,7 @@ fn of_scripts() {
         "ws_upgrade(\"/a\")\nws_send_text()",
         "ws_upgrade(\"/a\")\nws_receive(0)",
         "ws_upgrade(\"/a\")\nsend(\"a\")",
-        "recv()",
+        "get(\"/\")\nrecv()",
         "for _ <- 1..3 do\n  delay(1)",
         "if true do\n  delay(1)\nelse\n",
         "Enum.each(1..3, fn _ -> delay(1)",
