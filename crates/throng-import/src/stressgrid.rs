@@ -44,7 +44,8 @@ fn recognises(source: &Source<'_>) -> bool {
 
 fn is_plan(source: &Source<'_>) -> bool {
     let text = source.text.trim_start();
-    text.starts_with(['[', '{']) && ["\"start_run\"", "\"run_plan\""].iter().any(|it| text.contains(it))
+    text.starts_with(['[', '{'])
+        && ["\"start_run\"", "\"run_plan\""].iter().any(|it| text.contains(it))
 }
 
 /// Reports whether a line calls a function that only scripts of Stressgrid have.
@@ -148,7 +149,13 @@ fn read_command(translator: &mut Translator<'_>) -> Option<Draft> {
     let nothing = Yaml::entry("wait", Yaml::plain("1s")).comment("The steps of the script.");
     let class =
         DraftClass { name: "device".to_owned(), weight: 1, steps: vec![nothing], on_error: None };
-    Some(Draft { comments: command.comments, target, load: load?, classes: vec![class], ..Draft::default() })
+    Some(Draft {
+        comments: command.comments,
+        target,
+        load: load?,
+        classes: vec![class],
+        ..Draft::default()
+    })
 }
 
 fn read_plan(translator: &mut Translator<'_>) -> Option<Draft> {
@@ -169,7 +176,8 @@ fn read_plan(translator: &mut Translator<'_>) -> Option<Draft> {
     let all: Vec<&Script> = scripts.iter().collect();
     let wire = wire(translator, &all, &plan.protocol, &plan.address)?;
     let target = target(translator, wire, &plan.host, plan.port, &plan.address);
-    let sizes: Vec<u64> = plan.blocks.iter().map(|block| plan.ramps.effective(block.size)).collect();
+    let sizes: Vec<u64> =
+        plan.blocks.iter().map(|block| plan.ramps.effective(block.size)).collect();
     let size = plan.blocks.iter().map(|block| block.size).fold(0, u64::saturating_add);
     let devices = sizes.iter().copied().fold(0, u64::saturating_add);
     report_loss(translator, &plan.ramps.span, size, devices);
@@ -232,7 +240,8 @@ fn wire(
             translator.approximated(span, "protocol http10", how);
         }
         "https" | "http10s" | "http2" | "http2s" => {
-            let remedy = "throng speaks HTTP/1.1 without TLS: load a port behind the TLS terminator";
+            let remedy =
+                "throng speaks HTTP/1.1 without TLS: load a port behind the TLS terminator";
             translator.not_supported(span, format!("protocol {protocol}"), remedy);
         }
         "udp" => {
@@ -255,7 +264,14 @@ fn wire(
             translator.mistake(span, "the target is not one of WebSockets", label);
             return None;
         }
-        (Some(Scheme::Http), _) => Wire::Http,
+        (Some(Scheme::Http), _) => {
+            if !is_http && !scripts.is_empty() {
+                let why = "the script sends no request, and an HTTP device connects with its \
+                           first: it opens no connection; for plain TCP, take a target tcp://";
+                translator.suspicious(span, "protocol http", why);
+            }
+            Wire::Http
+        }
         (None, _) if is_http || scripts.is_empty() => Wire::Http,
         (None, _) => {
             let why = "the script sends no request, and an HTTP device connects with its first: it \
@@ -268,7 +284,13 @@ fn wire(
     Some(wire)
 }
 
-fn target(translator: &mut Translator<'_>, wire: Wire, host: &str, port: u64, span: &Span) -> String {
+fn target(
+    translator: &mut Translator<'_>,
+    wire: Wire,
+    host: &str,
+    port: u64,
+    span: &Span,
+) -> String {
     let scheme = match wire {
         Wire::Tcp => "tcp",
         Wire::Ws => "ws",

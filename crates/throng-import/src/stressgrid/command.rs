@@ -141,10 +141,8 @@ impl RunCommand {
 
     /// Returns its ramps.
     pub(super) fn ramps(&self) -> Ramps {
-        let shape = RampShape::Ramp {
-            up_ms: self.rampup_s * 1000,
-            down_ms: self.rampdown_s * 1000,
-        };
+        let shape =
+            RampShape::Ramp { up_ms: self.rampup_s * 1000, down_ms: self.rampdown_s * 1000 };
         Ramps { shape, sustain_ms: self.sustain_s * 1000, span: self.span.clone() }
     }
 }

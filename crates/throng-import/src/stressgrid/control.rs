@@ -50,16 +50,18 @@ impl Device<'_, '_> {
     fn condition(&mut self, condition: &Expr, is_negated: bool) -> Option<String> {
         let ExprKind::Operation(operator, left, right) = &condition.kind else { return None };
         // `:rand.uniform() < 0.1`
-        if let (Some(":rand.uniform"), ExprKind::Number(share)) =
-            (left.call().filter(|call| call.arguments.is_empty()).map(|call| &*call.name), &right.kind)
-            && ["<", "<="].contains(operator)
+        if let (Some(":rand.uniform"), ExprKind::Number(share)) = (
+            left.call().filter(|call| call.arguments.is_empty()).map(|call| &*call.name),
+            &right.kind,
+        ) && ["<", "<="].contains(operator)
             && (0.0..=1.0).contains(share)
         {
             let below = (share * 1_000_000.0).round();
             let sign = if is_negated { ">" } else { "<=" };
             return Some(format!("${{random(1,1000000)}} {sign} {below}"));
         }
-        let signs = [("==", "!="), ("!=", "=="), ("<", ">="), ("<=", ">"), (">", "<="), (">=", "<")];
+        let signs =
+            [("==", "!="), ("!=", "=="), ("<", ">="), ("<=", ">"), (">", "<="), (">=", "<")];
         let (sign, negated) = signs.iter().find(|(sign, _)| sign == operator)?;
         let (left, right) = (self.value(left).ok()?, self.value(right).ok()?);
         if !left.text.contains("${") && !right.text.contains("${") {
@@ -77,7 +79,9 @@ impl Device<'_, '_> {
     pub(super) fn turns(&mut self, span: &Span, call: &Call) -> Vec<Step> {
         let parts = match (&*call.name, &call.arguments[..]) {
             ("for", [generator]) => match &generator.kind {
-                ExprKind::Operation("<-", name, list) => Some(((**name).clone(), (**list).clone(), &call.block)),
+                ExprKind::Operation("<-", name, list) => {
+                    Some(((**name).clone(), (**list).clone(), &call.block))
+                }
                 _ => None,
             },
             ("Enum.each", [list, function]) => match function.call() {

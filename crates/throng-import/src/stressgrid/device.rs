@@ -142,6 +142,15 @@ impl<'t, 'a> Device<'t, 'a> {
         {
             return self.call(value, call, Some(pattern));
         }
+        if let (ExprKind::Tuple(pair), ExprKind::Name(name)) = (&pattern.kind, &value.kind)
+            && let ([kind, json], Some(Binding::Answer(part))) =
+                (&pair[..], self.bindings.get(name).cloned())
+            && kind.literal() == Some("json")
+        {
+            self.bind_json(json, &part);
+            self.translator.translated(&pattern.span, "match");
+            return Vec::new();
+        }
         let ExprKind::Name(name) = &pattern.kind else {
             let remedy = "write it as a name alone, or the value in its place";
             self.translator.not_supported(&pattern.span, "pattern", remedy);
@@ -171,11 +180,9 @@ impl<'t, 'a> Device<'t, 'a> {
             Ok(value_of) if value_of.varies() => {
                 self.translator.translated(&value.span, "match");
                 let name = self.new_name(name);
-                let set = Yaml::entry("set", Yaml::map([(name.clone(), Yaml::text(value_of.text))]));
-                let stored = super::value::Value {
-                    text: format!("${{{name}}}"),
-                    is_number: false,
-                };
+                let set =
+                    Yaml::entry("set", Yaml::map([(name.clone(), Yaml::text(value_of.text))]));
+                let stored = super::value::Value { text: format!("${{{name}}}"), is_number: false };
                 (Binding::Value(stored), vec![ready(set)])
             }
             Ok(value_of) => {
@@ -221,7 +228,11 @@ impl<'t, 'a> Device<'t, 'a> {
                 Vec::new()
             }
             "IO.puts" | "IO.inspect" => {
-                self.translator.not_needed(span, &*call.name, "`throng try` shows what a user does");
+                self.translator.not_needed(
+                    span,
+                    &*call.name,
+                    "`throng try` shows what a user does",
+                );
                 Vec::new()
             }
             "init_second_connection" => {
@@ -245,7 +256,8 @@ impl<'t, 'a> Device<'t, 'a> {
             let label = "expected `--target-protocol tcp`, or a target tcp://";
             return self.translator.mistake(span, format!("`{name}` is for TCP"), label);
         }
-        if let Some(near) = nearest(name, FUNCTIONS.iter().copied()).filter(|_| !name.contains('.')) {
+        if let Some(near) = nearest(name, FUNCTIONS.iter().copied()).filter(|_| !name.contains('.'))
+        {
             let title = format!("Stressgrid has no function `{name}`");
             return self.translator.mistake(span, title, format!("did you mean `{near}`?"));
         }

@@ -191,7 +191,10 @@ impl Device<'_, '_> {
         if let ExprKind::Name(name) = &status.kind {
             self.bindings.insert(name.clone(), Binding::Unknown("the status"));
         }
-        status.whole().and_then(|status| u16::try_from(status).ok()).filter(|s| (100..600).contains(s))
+        status
+            .whole()
+            .and_then(|status| u16::try_from(status).ok())
+            .filter(|s| (100..600).contains(s))
     }
 
     /// Binds the names in a pattern for JSON.
@@ -224,5 +227,12 @@ fn is_json_body(body: &Expr) -> bool {
 
 /// Fields that throng sends itself.
 const OWN_HEADERS: [&str; 8] = [
-    "host", "content-length", "transfer-encoding", "upgrade", "expect", "te", "trailer", "connection",
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "upgrade",
+    "expect",
+    "te",
+    "trailer",
+    "connection",
 ];

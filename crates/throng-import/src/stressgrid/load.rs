@@ -37,14 +37,20 @@ impl Ramps {
     }
 
     /// Returns the phases for so many devices at the top. `None` after a mistake.
-    pub(super) fn phases(&self, translator: &mut Translator<'_>, devices: u64) -> Option<Vec<Yaml>> {
+    pub(super) fn phases(
+        &self,
+        translator: &mut Translator<'_>,
+        devices: u64,
+    ) -> Option<Vec<Yaml>> {
         let span = &self.span;
         if devices == 0 || devices > DEVICES_MAX {
             let label = match (devices, self.shape) {
                 (0, RampShape::Stairs { steps, .. }) => {
                     format!("expected a size of at least {steps}, one device for each step")
                 }
-                (0, RampShape::Ramp { .. }) => "expected a size of at least 10, one step".to_owned(),
+                (0, RampShape::Ramp { .. }) => {
+                    "expected a size of at least 10, one step".to_owned()
+                }
                 _ => format!("expected at most {}", show_count(DEVICES_MAX)),
             };
             let title = format!("this run has {} devices", show_count(devices));

@@ -63,7 +63,8 @@ pub(super) fn read(translator: &mut Translator<'_>) -> Option<RunPlan> {
         match &*name {
             "start_run" | "run_plan" if run.is_none() => run = Some((name.clone(), span)),
             "start_run" | "run_plan" => {
-                let remedy = "a scenario is one run: import each `start_run` from a file of its own";
+                let remedy =
+                    "a scenario is one run: import each `start_run` from a file of its own";
                 translator.not_supported(&span, name, remedy);
             }
             "abort_run" => translator.not_needed(&span, name, "`throng ctl` ends a run"),
@@ -95,6 +96,7 @@ fn read_run(translator: &mut Translator<'_>, run: &Value, span: &Span) -> Option
     }
     let addresses = fields.get("addresses").and_then(Value::as_array).cloned().unwrap_or_default();
     let address_span = find(&source, "addresses", span.start);
+    let address_span = if address_span.is_empty() { span.clone() } else { address_span };
     if addresses.len() > 1 {
         let remedy = "a scenario has one target: give a name that stands for all addresses";
         translator.not_supported(&address_span, "addresses", remedy);
@@ -128,6 +130,7 @@ fn read_blocks(
     let source = translator.source;
     let list = fields.get("blocks").and_then(Value::as_array).cloned().unwrap_or_default();
     let at = find(&source, "blocks", span.start);
+    let at = if at.is_empty() { span.clone() } else { at };
     if list.is_empty() {
         let label = "expected `\"blocks\": [{\"script\": \"...\", \"size\": 1000}]`";
         translator.mistake(&at, "the run has no blocks", label);
@@ -160,6 +163,7 @@ fn read_blocks(
 fn read_opts(translator: &mut Translator<'_>, opts: Option<&Value>, span: &Span) -> Option<Ramps> {
     let source = translator.source;
     let at = find(&source, "opts", span.start);
+    let at = if at.is_empty() { span.clone() } else { at };
     let keys = ["ramp_steps", "rampup_step_ms", "sustain_ms", "rampdown_step_ms"];
     for key in opts.and_then(Value::as_object).into_iter().flat_map(|opts| opts.keys()) {
         if !keys.contains(&&**key) {

@@ -82,15 +82,17 @@ impl Device<'_, '_> {
     fn ws_send(&mut self, span: &Span, name: &str, message: &Expr) -> Vec<Step> {
         let literal = self.literal(message);
         let (kind, data) = match (name, &literal.kind) {
-            ("ws_send", ExprKind::Tuple(pair)) => match (&pair[..], pair.first().and_then(Expr::literal)) {
-                ([_, data], Some("text")) => ("text", data.clone()),
-                ([_, data], Some("binary")) => ("binary", data.clone()),
-                _ => {
-                    let label = "expected `{:text, data}` or `{:binary, data}`";
-                    self.translator.mistake(&message.span, "this is not a frame", label);
-                    return Vec::new();
+            ("ws_send", ExprKind::Tuple(pair)) => {
+                match (&pair[..], pair.first().and_then(Expr::literal)) {
+                    ([_, data], Some("text")) => ("text", data.clone()),
+                    ([_, data], Some("binary")) => ("binary", data.clone()),
+                    _ => {
+                        let label = "expected `{:text, data}` or `{:binary, data}`";
+                        self.translator.mistake(&message.span, "this is not a frame", label);
+                        return Vec::new();
+                    }
                 }
-            },
+            }
             ("ws_send", _) => {
                 let label = "expected `{:text, data}` or `{:binary, data}`";
                 self.translator.mistake(&message.span, "this is not a frame", label);
@@ -127,7 +129,11 @@ impl Device<'_, '_> {
         if let Some(call) = data.call()
             && ["random_bytes", "payload"].contains(&&*call.name)
         {
-            let size = call.arguments.first().and_then(Expr::whole).filter(|size| (1..=1 << 30).contains(size));
+            let size = call
+                .arguments
+                .first()
+                .and_then(Expr::whole)
+                .filter(|size| (1..=1 << 30).contains(size));
             let size = size.ok_or("write the number of bytes")?;
             self.translator.translated(&data.span, &*call.name);
             let size = throng_base::units::show_bytes(size);
@@ -156,7 +162,9 @@ impl Device<'_, '_> {
                 let text = if pairs.len() == 1 { pairs[0].clone() } else { pairs.join(" ") };
                 Ok(Yaml::map([(key, Yaml::text(text))]))
             }
-            None if key == "binary" => Err("write its bytes: `send: {binary: de ad be ef}`".to_owned()),
+            None if key == "binary" => {
+                Err("write its bytes: `send: {binary: de ad be ef}`".to_owned())
+            }
             None => self.value(&data).and_then(|text| match text.text.is_empty() {
                 true => Err("write at least one byte".to_owned()),
                 false => Ok(Yaml::text(text.text)),

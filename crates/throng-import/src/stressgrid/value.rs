@@ -75,7 +75,12 @@ impl Device<'_, '_> {
             ExprKind::Name(name) => match self.bindings.get(name).cloned() {
                 Some(Binding::Value(value)) => Ok(value),
                 Some(Binding::Literal(literal)) => self.value(&literal),
-                Some(Binding::Answer(part)) => Ok(Value::text(self.capture(&part, name))),
+                Some(Binding::Answer(part)) if !part.pointer.is_empty() => {
+                    Ok(Value::text(self.capture(&part, name)))
+                }
+                Some(Binding::Answer(_)) => {
+                    Err("the whole answer is not kept: use a part of its JSON".to_owned())
+                }
                 Some(Binding::Unknown(what)) => {
                     Err(format!("{what} is not kept: `capture` a part of it by hand"))
                 }
@@ -197,14 +202,18 @@ impl Device<'_, '_> {
             };
             return Ok(Value::number(value));
         }
-        if [&left, &right].iter().any(|it| it.text.parse().is_ok_and(|v: f64| v < 0.0 || v.fract() != 0.0)) {
+        if [&left, &right]
+            .iter()
+            .any(|it| it.text.parse().is_ok_and(|v: f64| v < 0.0 || v.fract() != 0.0))
+        {
             return Err("a scenario computes with whole numbers: write the value".to_owned());
         }
         Ok(Value::number(format!("${{({}) {operator} ({})}}", left.operand(), right.operand())))
     }
 
     fn call_value(&mut self, call: &Call) -> Result<Value, String> {
-        let remedy = || format!("a scenario has no `{}`: write the text that it stands for", call.name);
+        let remedy =
+            || format!("a scenario has no `{}`: write the text that it stands for", call.name);
         match (&*call.name, &call.arguments[..]) {
             ("to_string" | "Integer.to_string" | "inspect", [value]) => {
                 Ok(Value { is_number: false, ..self.value(value)? })
@@ -215,7 +224,8 @@ impl Device<'_, '_> {
             }
             ("Enum.random", [from]) => self.random(from).ok_or_else(remedy),
             ("random_bits", [bits]) => {
-                let bits = bits.whole().filter(|bits| (1..=62).contains(bits)).ok_or_else(remedy)?;
+                let bits =
+                    bits.whole().filter(|bits| (1..=62).contains(bits)).ok_or_else(remedy)?;
                 Ok(Value::number(format!("${{random(0,{})}}", (1u64 << bits) - 1)))
             }
             ("Map.get" | "Access.get", [from, key]) => self.access(from, key),

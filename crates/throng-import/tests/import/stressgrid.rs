@@ -287,11 +287,15 @@ approximated
 
   - wait: 1s ±10%
   - close: reset
-2 constructs of Stressgrid: 1 translated, 1 approximated
+3 constructs of Stressgrid: 1 translated, 1 approximated, 1 suspicious
 approximated
   line 1, ramps
     Stressgrid starts and stops devices in steps of 10 for each generator; the scenario does one
     after another
+suspicious
+  line 1, protocol http
+    the script sends no request, and an HTTP device connects with its first: it opens no
+    connection; for plain TCP, take a target tcp://
 
   - connect
   - wait: 1s ±10%

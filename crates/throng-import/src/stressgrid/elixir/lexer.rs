@@ -147,9 +147,8 @@ impl<'a> Lexer<'a> {
     /// Reads `1_000`, `0x1f` or `0.1`.
     fn number(&mut self) -> Result<TokenKind, Diagnostic> {
         let (start, rest) = (self.at, self.rest());
-        let digits = |text: &str| {
-            text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len())
-        };
+        let digits =
+            |text: &str| text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
         let value = if let Some(hex) = rest.strip_prefix("0x") {
             let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
             self.at += 2 + end;

@@ -96,7 +96,8 @@ impl<'t> Parser<'_, 't> {
         loop {
             self.skip_lines();
             let is_end = ends.iter().any(|end| self.is_word(end));
-            if self.peek().kind == TokenKind::End || is_end || ends.is_empty() && self.is_sign("}") {
+            if self.peek().kind == TokenKind::End || is_end || ends.is_empty() && self.is_sign("}")
+            {
                 return Ok(statements);
             }
             statements.push(self.expression()?);

@@ -52,14 +52,18 @@ fn plans_are_exact() {
         let end = steps * up_ms + sustain_ms + steps * down_ms;
         // Between two steps: at a step the line goes up.
         for ms in (0..end).step_by((end / 1000).max(1) as usize) {
-            let is_step = ms % up_ms == 0 || (ms.wrapping_sub(steps * up_ms + sustain_ms)) % down_ms == 0;
+            let is_step =
+                ms % up_ms == 0 || (ms.wrapping_sub(steps * up_ms + sustain_ms)) % down_ms == 0;
             if is_step {
                 continue;
             }
             let expected = devices_at(sizes, opts, ms);
             let got = schedule.target_at(Duration::from_millis(ms));
             // After a single step, nothing is left to be told.
-            assert!((got - expected).abs() < 0.5 || steps == 1 && expected == 0.0, "{opts:?} {ms}: {got} {expected}");
+            assert!(
+                (got - expected).abs() < 0.5 || steps == 1 && expected == 0.0,
+                "{opts:?} {ms}: {got} {expected}"
+            );
         }
     }
 }
@@ -67,7 +71,9 @@ fn plans_are_exact() {
 #[test]
 fn ramps_of_a_command_are_within_one_per_cent() {
     // One generator: steps of 10 devices.
-    for (size, up_s, sustain_s, down_s) in [(10_000u64, 900u64, 900u64, 900u64), (100_000, 900, 60, 900), (2000, 5, 3, 2)] {
+    for (size, up_s, sustain_s, down_s) in
+        [(10_000u64, 900u64, 900u64, 900u64), (100_000, 900, 60, 900), (2000, 5, 3, 2)]
+    {
         let text = format!(
             "# sgcli run x y -s {size} --target-protocol tcp --rampup {up_s} --sustain {sustain_s} \
              --rampdown {down_s}\ndelay(1000)\n"
