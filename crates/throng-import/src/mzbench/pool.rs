@@ -33,8 +33,9 @@ pub(super) fn translate(cx: &mut Context<'_, '_>, pools: &[(&Expr, &Call)]) -> O
         return None;
     }
     if pools.is_empty() {
-        let notes = cx.translator.entries.iter().filter(|entry| entry.construct == "worker_type");
-        let label = notes.last().map(|entry| entry.note.clone()).unwrap_or_default();
+        let mut notes = cx.translator.entries.iter().rev();
+        let label = notes.find(|entry| entry.construct == "worker_type");
+        let label = label.map(|entry| entry.note.clone()).unwrap_or_default();
         cx.translator.mistake(&(first..first), "no pool makes traffic that throng has", label);
         return None;
     }

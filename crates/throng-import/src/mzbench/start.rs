@@ -196,7 +196,7 @@ fn round_up(seconds: f64) -> f64 {
     (rounded * 1e9).round() / 1e9
 }
 
-/// Returns a rate in six digits, not less than it is: the number of users is then limited by `most`.
+/// Returns a rate in six digits, not less than it is: `most` limits the number of users.
 fn rate_up(rate: f64) -> String {
     if rate <= 0.0 {
         return "0/s".to_owned();

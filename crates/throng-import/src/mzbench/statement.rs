@@ -315,7 +315,6 @@ impl UserSteps {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "a filter passes a reference")]
 fn value_is_positive(amount: &Amount) -> bool {
     amount.value > 0.0
 }

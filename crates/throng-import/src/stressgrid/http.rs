@@ -34,7 +34,6 @@ impl Device<'_, '_> {
         let mut notes = Vec::new();
         let captures = Captures::default();
         match pattern.and_then(|pattern| self.answer(pattern, &captures)) {
-            Some(status) if status == 200 => entries.push(("expect".to_owned(), Yaml::plain(200))),
             Some(status) => entries.push(("expect".to_owned(), Yaml::plain(status))),
             None if self.told.insert("status") => notes.push(
                 "Stressgrid takes an answer of any status; here others than 2xx are errors, after \
@@ -222,7 +221,10 @@ pub(super) fn captures_yaml(captures: &[(String, String)]) -> Yaml {
 }
 
 fn is_json_body(body: &Expr) -> bool {
-    matches!(&body.kind, ExprKind::Tuple(pair) if pair.first().and_then(Expr::literal) == Some("json"))
+    match &body.kind {
+        ExprKind::Tuple(pair) => pair.first().and_then(Expr::literal) == Some("json"),
+        _ => false,
+    }
 }
 
 /// Fields that throng sends itself.

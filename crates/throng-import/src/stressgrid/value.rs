@@ -108,11 +108,11 @@ impl Device<'_, '_> {
     /// Returns the value of `params["key"]` or `json["key"]`.
     fn access(&mut self, from: &Expr, key: &Expr) -> Result<Value, String> {
         if let Some(value) = self.param(from, key) {
-            return value.and_then(|value| match value {
-                serde_json::Value::String(text) => Ok(Value::text(escape(&text))),
-                serde_json::Value::Number(number) => Ok(Value::number(number)),
-                serde_json::Value::Bool(value) => Ok(Value::text(value.to_string())),
-                other => Ok(Value::text(escape(&other.to_string()))),
+            return value.map(|value| match value {
+                serde_json::Value::String(text) => Value::text(escape(&text)),
+                serde_json::Value::Number(number) => Value::number(number),
+                serde_json::Value::Bool(value) => Value::text(value.to_string()),
+                other => Value::text(escape(&other.to_string())),
             });
         }
         let part = self.answer_part(from, key).ok_or("write the text that it stands for")?;

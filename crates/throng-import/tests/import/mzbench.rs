@@ -239,8 +239,7 @@ fn imports_do_what_the_labs_do() {
         let import = parse(&import.scenario.replace("bytes: 1,", "text: ok,"));
         let [lab_ops, import_ops] = [&lab, &import].map(|scenario| {
             let program = Program::compile(scenario);
-            let loops =
-                if name == "fast-receive" { vec![program.loop_at(0).clone()] } else { vec![] };
+            let loops = if name == "fast-receive" { vec![*program.loop_at(0)] } else { vec![] };
             format!("{:#?} {:?} {loops:?}", program.ops(), program.template(0))
         });
         assert_eq!(lab_ops, import_ops, "{name}");

@@ -17,7 +17,8 @@ fn plan(sizes: &[u64], steps: u64, up_ms: u64, sustain_ms: u64, down_ms: u64) ->
     let block = |size: &u64| format!(r#"{{"script": "delay(1000)", "size": {size}}}"#);
     let blocks: Vec<_> = sizes.iter().map(block).collect();
     format!(
-        r#"[{{"start_run": {{"name": "x", "addresses": [{{"host": "h", "port": 1, "protocol": "tcp"}}],
+        r#"[{{"start_run": {{"name": "x",
+            "addresses": [{{"host": "h", "port": 1, "protocol": "tcp"}}],
             "blocks": [{}], "opts": {{"ramp_steps": {steps}, "rampup_step_ms": {up_ms},
             "sustain_ms": {sustain_ms}, "rampdown_step_ms": {down_ms}}}}}}}]"#,
         blocks.join(",")
