@@ -24,7 +24,7 @@ use crate::source::{Source, Span};
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 use command::RunCommand;
-use device::{Device, Wire};
+use device::{Device, FUNCTIONS, Wire};
 use elixir::Script;
 use plan::Block;
 
@@ -231,7 +231,8 @@ fn wire(
 ) -> Option<Wire> {
     let of_target = translator.options.target.as_ref().map(|target| target.scheme);
     let uses = |names: &[&str]| scripts.iter().any(|script| script.calls(names));
-    let is_ws = uses(&["ws_upgrade"]);
+    let of_ws = |name: &&str| name.starts_with("ws_");
+    let is_ws = uses(&FUNCTIONS.into_iter().filter(of_ws).collect::<Vec<_>>());
     let is_http = uses(&["get", "post", "put", "delete", "head", "options", "patch"]);
     match protocol {
         "http" | "tcp" => {}

@@ -18,9 +18,10 @@ pub(super) enum Json {
 }
 
 impl Json {
-    /// Returns it as a scenario writes it: in YAML, unless a variable stands for a number.
+    /// Returns it as a scenario writes it: in YAML, unless a variable stands for a number, or a text
+    /// looks like JSON.
     pub(super) fn to_yaml(&self) -> Yaml {
-        if self.has_numbers() || !matches!(self, Self::List(_) | Self::Map(_)) {
+        if self.needs_text() || !matches!(self, Self::List(_) | Self::Map(_)) {
             return Yaml::text(self.to_text());
         }
         self.yaml()
@@ -37,12 +38,13 @@ impl Json {
         }
     }
 
-    fn has_numbers(&self) -> bool {
+    fn needs_text(&self) -> bool {
         match self {
             Self::Number(_) => true,
-            Self::Plain(_) | Self::Text(_) => false,
-            Self::List(items) => items.iter().any(Self::has_numbers),
-            Self::Map(entries) => entries.iter().any(|(_, value)| value.has_numbers()),
+            Self::Text(text) => text.trim_start().starts_with(['{', '[']),
+            Self::Plain(_) => false,
+            Self::List(items) => items.iter().any(Self::needs_text),
+            Self::Map(entries) => entries.iter().any(|(_, value)| value.needs_text()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! WebSockets and plain TCP.
 
-use super::device::{Device, Step, ready};
+use super::device::{Device, Step, Wire, ready};
 use super::elixir::{Call, Expr, ExprKind};
 use super::http::captures_yaml;
 use super::json::Json;
@@ -24,6 +24,11 @@ impl Device<'_, '_> {
         call: &Call,
         pattern: Option<&Expr>,
     ) -> Vec<Step> {
+        if self.wire == Wire::Tcp {
+            let remedy = "a TCP device has no WebSockets: choose the protocol `http`";
+            self.translator.not_supported(span, &*call.name, remedy);
+            return Vec::new();
+        }
         if call.name == "ws_upgrade" {
             return self.upgrade(span, call);
         }

@@ -28,6 +28,7 @@ fn requests() {
         "post(\"/a\", [], \"text\")",
         "post(\"/a\", [], {:json, %{a: 1, \"b\" => [true, nil, \"x\"]}})",
         "post(\"/a\", [], {:json, %{a: Enum.random(1..5)}})",
+        "post(\"/a\", [], {:json, %{a: \"[not a list\"}})",
         "post(\"/a\", [], {:bert, {:a}})",
         "put(\"/a\", [], Jason.encode!(%{a: 1}))",
         "{200, _, _} = get(\"/a\")",
@@ -78,6 +79,7 @@ fn tcp() {
         script("send(\"a\")\nrecv()"),
         script("send(\"a\")\n{:ok, \"b\"} = recv(100)"),
         script("{:ok, data} = recv()\nsend(data)"),
+        script("ws_upgrade(\"/a\")\nget(\"/\")"),
     ];
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
     insta::assert_snapshot!(steps(&scripts));
