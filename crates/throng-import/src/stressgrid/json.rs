@@ -18,8 +18,8 @@ pub(super) enum Json {
 }
 
 impl Json {
-    /// Returns it as a scenario writes it: in YAML, unless a variable stands for a number, or a text
-    /// looks like JSON.
+    /// Returns it as a scenario writes it: in YAML, unless a variable stands for a number, or a
+    /// text looks like JSON.
     pub(super) fn to_yaml(&self) -> Yaml {
         if self.needs_text() || !matches!(self, Self::List(_) | Self::Map(_)) {
             return Yaml::text(self.to_text());
