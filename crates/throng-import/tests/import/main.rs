@@ -4,6 +4,8 @@
 
 mod connscale;
 mod damaged;
+mod mzbench;
+mod stressgrid;
 mod tcpkali;
 mod tsung;
 
