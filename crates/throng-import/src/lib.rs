@@ -15,6 +15,7 @@ mod import;
 mod importer;
 mod mzbench;
 mod options;
+mod own_headers;
 mod source;
 mod stressgrid;
 mod tcpkali;

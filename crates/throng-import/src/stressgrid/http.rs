@@ -3,6 +3,7 @@
 use super::device::{Device, Step, Wire};
 use super::elixir::{Call, Expr, ExprKind};
 use super::value::{AnswerPart, Binding, Captures};
+use crate::own_headers::is_own_header;
 use crate::source::Span;
 use crate::yaml::Yaml;
 
@@ -112,7 +113,7 @@ impl Device<'_, '_> {
                 self.translator.not_supported(&name.span, "header", "write its name as a text");
                 continue;
             };
-            let is_own = OWN_HEADERS.contains(&&*field) || field.starts_with("sec-websocket");
+            let is_own = is_own_header(&field);
             if is_own {
                 let why = "throng sets this field itself";
                 self.translator.not_needed(&name.span, format!("header {field}"), why);
@@ -226,15 +227,3 @@ fn is_json_body(body: &Expr) -> bool {
         _ => false,
     }
 }
-
-/// Fields that throng sends itself.
-const OWN_HEADERS: [&str; 8] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "upgrade",
-    "expect",
-    "te",
-    "trailer",
-    "connection",
-];

@@ -7,6 +7,7 @@ use super::request::is_token;
 use super::sessions::weights;
 use super::steps::StepsReader;
 use super::variables::escaped;
+use crate::own_headers::is_own_header;
 use crate::yaml::Yaml;
 
 impl<'d> StepsReader<'_, '_, 'd> {
@@ -213,7 +214,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 self.translator.mistake(&name.span, "this is no name of a header", label);
                 continue;
             }
-            let is_own = OWN_HEADERS.iter().any(|own| text.eq_ignore_ascii_case(own));
+            let is_own = is_own_header(text);
             if is_own || headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(&text)) {
                 self.leave_header_out(&span, is_own);
                 continue;
@@ -276,22 +277,6 @@ const METHODS: [&str; 20] = [
     "VERSION-CONTROL",
     "MERGE",
     "CHECKOUT",
-];
-
-/// Headers that throng sets itself, or that change the meaning of a request.
-const OWN_HEADERS: [&str; 12] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "upgrade",
-    "expect",
-    "te",
-    "trailer",
-    "connection",
-    "sec-websocket-key",
-    "sec-websocket-version",
-    "sec-websocket-protocol",
-    "sec-websocket-extensions",
 ];
 
 /// Name of the value with the browser of a session.
