@@ -214,7 +214,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 self.translator.mistake(&name.span, "this is no name of a header", label);
                 continue;
             }
-            let is_own = is_own_header(text);
+            let is_own = is_own_header(&text);
             if is_own || headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(&text)) {
                 self.leave_header_out(&span, is_own);
                 continue;
