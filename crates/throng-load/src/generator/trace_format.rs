@@ -104,6 +104,12 @@ impl TraceFormat<'_> {
             TraceEvent::TakenFromKept(message) => {
                 one(format!("  kept before: {}", self.message(*message)))
             }
+            TraceEvent::CookieRefused(name, refusal) => {
+                let name = name.map_or_else(String::new, |name| {
+                    format!(" {}", self.excerpt().bytes(name.as_bytes()))
+                });
+                one(format!("  cookie{name} {refusal}"))
+            }
             TraceEvent::IdleEnded => one("  status 408: the server ends an idle connection"),
             TraceEvent::AnsweredEarly => {
                 one("  answered before the whole request was sent: the rest of it is not sent")
