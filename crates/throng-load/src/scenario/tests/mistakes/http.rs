@@ -203,6 +203,27 @@ error: unknown variable `bb`
 }
 
 #[test]
+fn a_host_that_is_empty_or_there_already() {
+    let shown = http(
+        "  - get: {path: /, headers: {host: ''}}
+  - get: {path: /, headers: {host: a, Host: b}}
+",
+    );
+    insta::assert_snapshot!(shown, @"");
+}
+
+#[test]
+fn the_body_of_an_answer_to_head_and_a_misspelled_status() {
+    let shown = http(
+        "  - head: {path: /, expect: {text: a}}
+  - head: {path: /, capture: {a: /a}}
+  - get: {path: /, capture: {a: statu}}
+",
+    );
+    insta::assert_snapshot!(shown, @"");
+}
+
+#[test]
 fn a_fragment_in_a_path() {
     let shown = http(
         "  - get: /a#b
