@@ -30,8 +30,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let stopped = run.peak(Endpoint::Server, ProcessMetric::STOPPED.server);
     let stopped = stopped.filter(|stopped| stopped.value > 0);
-    let waits =
-        counted(gave_up.by(), "wait for an answer was", "waits for an answer were");
+    let waits = counted(gave_up.by(), "wait for an answer was", "waits for an answer were");
     let (text, confidence, remedy) = match (&queue, stopped) {
         (Some(queue), Some(_)) => (
             format!(

@@ -48,7 +48,10 @@ fn users(run: &RunView<'_>) -> Option<Finding> {
         }
         (0, 0) => return None,
         (0, frames) => {
-            format!("{} dropped", with_word(frames, "message for them was", "messages for them were"))
+            format!(
+                "{} dropped",
+                with_word(frames, "message for them was", "messages for them were")
+            )
         }
         (connections, 0) => format!("{} disconnected", with_word(connections, "was", "were")),
         (connections, frames) => format!(

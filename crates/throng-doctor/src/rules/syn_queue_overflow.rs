@@ -76,11 +76,9 @@ fn of_the_run(run: &RunView<'_>, refused: &SynHandling) -> String {
     let became = match (refused.dropped, refused.cookies) {
         (dropped, 0) => format!("{} dropped", syns(dropped)),
         (0, cookies) => format!("{} answered with cookies", syns(cookies)),
-        (dropped, cookies) => format!(
-            "{} dropped and {} answered with cookies",
-            syns(dropped),
-            count(cookies as f64)
-        ),
+        (dropped, cookies) => {
+            format!("{} dropped and {} answered with cookies", syns(dropped), count(cookies as f64))
+        }
     };
     format!(
         "The server's SYN queue{room} was full: {became}. Handshakes began faster than they \

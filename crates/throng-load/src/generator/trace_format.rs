@@ -127,7 +127,8 @@ impl TraceFormat<'_> {
                 format!("{n} {}: {shown}", plural(n, "byte", "bytes"))
             }
             Payload::Body(bytes, length) if bytes.len() as u64 == *length => {
-                format!("{length} bytes: {}", self.excerpt().bytes(bytes))
+                let (unit, shown) = (plural(*length, "byte", "bytes"), self.excerpt().bytes(bytes));
+                format!("{length} {unit}: {shown}")
             }
             Payload::Body(bytes, length) => {
                 let (kept, excerpt) = (bytes.len(), self.excerpt().bytes(bytes));

@@ -86,6 +86,24 @@ fn markdown_of_a_run() {
 }
 
 #[test]
+fn requests_that_were_sent_again_are_told_in_markdown_as_in_text() {
+    for (retried, says) in [
+        (0, None),
+        (1, Some("1 of 9 HTTP requests was sent a second time, because the server had closed its")),
+        (3, Some("3 of 9 HTTP requests were sent a second time, because the server had closed")),
+    ] {
+        let mut run = run("orders");
+        run.summary.http = Some(HttpSummary { started: 9, retried, ..HttpSummary::default() });
+        let texts = [run.export().markdown(), crate::render::render_text(&run.summary, &[])];
+        for text in texts {
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(words.contains("sent a second time"), says.is_some(), "{text}");
+            assert!(says.is_none_or(|says| words.contains(says)), "{text}");
+        }
+    }
+}
+
+#[test]
 fn step_summary_of_a_run() {
     insta::assert_snapshot!(run("orders").export().github());
 }

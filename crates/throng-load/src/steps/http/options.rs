@@ -66,11 +66,7 @@ pub(super) fn read(
 }
 
 /// Checks that there is at most one `host`, and that it names one.
-fn check_host(
-    reader: &mut Reader<'_>,
-    node: &Node,
-    headers: &[(String, Template)],
-) -> Option<()> {
+fn check_host(reader: &mut Reader<'_>, node: &Node, headers: &[(String, Template)]) -> Option<()> {
     let Kind::Map(entries) = &node.kind else { return None };
     let mut hosts = headers.iter().zip(entries).filter(|((name, _), _)| is_host(name));
     let Some(((_, value), (_, first))) = hosts.next() else { return Some(()) };
@@ -146,24 +142,23 @@ fn read_expected(
         Some(node) => statuses = read_statuses(reader, node),
     }
     let (mut of_fields, mut of_status) = (Vec::new(), Vec::new());
-    let captures =
-        read_captures_with(reader, fields, &mut |reader, slot, name, node| {
-            if node.scalar() == Some(STATUS) {
-                of_status.push(slot);
-                return Some(None);
+    let captures = read_captures_with(reader, fields, &mut |reader, slot, name, node| {
+        if node.scalar() == Some(STATUS) {
+            of_status.push(slot);
+            return Some(None);
+        }
+        check_status_name(reader, node)?;
+        match read_field(reader, slot, node) {
+            None => {
+                check_has_body(reader, node, method)?;
+                read_capture(reader, slot, name, node).map(Some)
             }
-            check_status_name(reader, node)?;
-            match read_field(reader, slot, node) {
-                None => {
-                    check_has_body(reader, node, method)?;
-                    read_capture(reader, slot, name, node).map(Some)
-                }
-                Some(field) => {
-                    of_fields.push(field?);
-                    Some(None)
-                }
+            Some(field) => {
+                of_fields.push(field?);
+                Some(None)
             }
-        })?;
+        }
+    })?;
     if let (Some(Some(_)), Some(node)) = (&pattern, fields.get("expect")) {
         check_has_body(reader, node, method)?;
     }

@@ -160,15 +160,15 @@ fn a_request_of_each_safe_method_is_sent_again() {
 }
 
 /// The actions of a request that is sent again.
-const AGAIN: &str =
-    "connect, time-out 5002, connected -1, connects_started +1, http_retried +1";
+const AGAIN: &str = "connect, time-out 5002, connected -1, connects_started +1, http_retried +1";
 
 #[test]
 fn the_answer_to_a_head_has_no_body_and_keeps_its_connection() {
     let head = "http HTTP/1.1 200 OK|content-length: 100||";
     check(
         HTTP,
-        "[head: {path: /a, capture: {s: status, n: {header: content-length}}}, get: \"/${s}/${n}\"]",
+        "[head: {path: /a, capture: {s: status, n: {header: content-length}}}, \
+         get: \"/${s}/${n}\"]",
         &[(
             &format!("0 begin; 1 opened; 2 {head}"),
             "answer 200 2, no deadline, time-out 5002, sent GET /200/100, http_started +1",
@@ -237,8 +237,8 @@ fn a_user_that_is_watched_says_which_cookies_it_drops() {
         "[get: /a, stay]",
         &[
             "0 begin; 1 opened",
-            "2 http HTTP/1.1 200 OK|set-cookie: s=abc; Secure; Path=/|set-cookie: abc|\
-             set-cookie: t=abc; Max-Age=0|set-cookie: u=abc; HttpOnly|set-cookie: u=; Max-Age=0|\
+            "2 http HTTP/1.1 200 OK|set-cookie: s=abc;Secure;Path=/|set-cookie: abc|\
+             set-cookie: t=abc;Max-Age=0|set-cookie: u=abc;HttpOnly|set-cookie: u=;Max-Age=0|\
              content-length: 0||",
         ],
         &[
