@@ -29,10 +29,17 @@ pub(super) struct Questions {
     pub(super) many: &'static str,
     /// The kind of error that the generator counts.
     error: &'static str,
-    /// Returns the number of questions, of answers, their latency, and the waits without one.
-    totals: fn(&Summary) -> Option<(u64, u64, LatencySummary, LatencySummary)>,
+    totals: fn(&Summary) -> Option<Totals>,
     asked: fn(&LoadCounters) -> u64,
     answered: fn(&LoadCounters) -> u64,
+}
+
+/// Questions of a whole run.
+struct Totals {
+    asked: u64,
+    answered: u64,
+    latency_us: LatencySummary,
+    unanswered_us: LatencySummary,
 }
 
 /// Questions and answers of one interval.
@@ -52,7 +59,8 @@ impl LostAnswers {
 
     fn of_kind(run: &RunView<'_>, questions: &'static Questions) -> Option<Self> {
         let growth = run.errors(questions.error)?;
-        let (asked, answered, latency_us, unanswered_us) = (questions.totals)(run.summary)?;
+        let Totals { asked, answered, latency_us, unanswered_us } =
+            (questions.totals)(run.summary)?;
         let is_few = growth.by() < LOST_MIN || growth.by().saturating_mul(FAILURES_ONE_IN) < asked;
         let waited_us = unanswered_us.p50;
         let is_fast = answered > 0 && latency_us.p99.saturating_mul(FAST_TIMES) < waited_us;
@@ -113,7 +121,12 @@ static QUESTIONS: [Questions; 2] = [
         error: "expect_timeout",
         totals: |summary| {
             let it = &summary.message;
-            Some((it.sent.max(it.expected), it.answered, it.latency_us, it.unanswered_us))
+            Some(Totals {
+                asked: it.sent.max(it.expected),
+                answered: it.answered,
+                latency_us: it.latency_us,
+                unanswered_us: it.unanswered_us,
+            })
         },
         asked: |load| load.messages_sent,
         answered: |load| load.messages_answered,
@@ -124,7 +137,12 @@ static QUESTIONS: [Questions; 2] = [
         error: "http_timeout",
         totals: |summary| {
             let it = summary.http.as_ref()?;
-            Some((it.started, it.responses(), it.latency_us, it.unanswered_us))
+            Some(Totals {
+                asked: it.started,
+                answered: it.responses(),
+                latency_us: it.latency_us,
+                unanswered_us: it.unanswered_us,
+            })
         },
         asked: |load| load.http_started,
         answered: |load| load.http_2xx + load.http_3xx + load.http_4xx + load.http_5xx,

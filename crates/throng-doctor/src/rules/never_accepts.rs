@@ -53,8 +53,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         ),
         (None, _) => (
             format!(
-                "TCP connects, and nothing ever answers: {waits} given up, and there was not one answer. The program accepts no connection, or does not \
-                 read."
+                "TCP connects, and nothing ever answers: {waits} given up, and there was not one \
+                 answer. The program accepts no connection, or does not read."
             ),
             UNSEEN_CONFIDENCE,
             "look on the server's machine whether connections wait in its accept queue (ss -ltn: \

@@ -1,4 +1,5 @@
-//! `get`, `head`, `post`, `put`, `patch`, `delete`, `options`: requests, and the connections that carry them.
+//! `get`, `head`, `post`, `put`, `patch`, `delete`, `options`: requests, and the connections that
+//! carry them.
 
 use super::play::{HTTP, HTTP_CONTINUES, WS, check, check_trace};
 
