@@ -6,7 +6,9 @@
 //!
 //! An importer reads text and nothing else: it opens no file, and it fetches nothing.
 
+mod artillery;
 mod command_line;
+mod comments;
 mod connscale;
 mod draft;
 mod erlang;
@@ -18,6 +20,7 @@ mod source;
 mod tcpkali;
 mod tools;
 mod translator;
+mod trial;
 mod yaml;
 
 pub use fidelity::{Fidelity, FidelityEntry, FidelityReport};

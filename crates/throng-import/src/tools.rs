@@ -1,12 +1,13 @@
 //! The table of importers.
 
+use crate::artillery::ARTILLERY;
 use crate::connscale::CONNSCALE;
 use crate::importer::Importer;
 use crate::source::Source;
 use crate::tcpkali::TCPKALI;
 
 /// All importers. The first one that recognises a file reads it.
-pub const IMPORTERS: &[Importer] = &[CONNSCALE, TCPKALI];
+pub const IMPORTERS: &[Importer] = &[ARTILLERY, CONNSCALE, TCPKALI];
 
 /// Returns the importer that recognises the file `name` with this text.
 pub fn recognise(text: &str, name: &str) -> Option<&'static Importer> {

@@ -2,6 +2,7 @@
 //!
 //! Each importer has a module here, and a folder of files under `files`.
 
+mod artillery;
 mod connscale;
 mod damaged;
 mod tcpkali;

@@ -1,0 +1,74 @@
+//! Values of YAML as bodies and messages of JSON.
+
+use throng_load::scenario::{YamlKind, YamlNode};
+
+use crate::translator::Translator;
+use crate::yaml::Yaml;
+
+use super::template::translate;
+use super::variables::Variables;
+
+/// Returns the value with the variables in its texts.
+pub(super) fn value(
+    translator: &mut Translator<'_>,
+    variables: &mut Variables,
+    node: &YamlNode,
+) -> Yaml {
+    match &node.kind {
+        YamlKind::Nothing => Yaml::plain("null"),
+        YamlKind::Scalar(text) if node.is_typed => Yaml::plain(text),
+        YamlKind::Scalar(text) => Yaml::text(translate(translator, variables, &node.span, text)),
+        YamlKind::List(items) => {
+            Yaml::list(items.iter().map(|item| value(translator, variables, item)))
+        }
+        YamlKind::Map(entries) => Yaml::map(entries.iter().map(|(key, item)| {
+            let key = key.scalar().unwrap_or_default();
+            (key.to_owned(), value(translator, variables, item))
+        })),
+    }
+}
+
+/// Returns the JSON pointer of a JSONPath that names one place, such as `$.user.items[0]`.
+pub(super) fn pointer(path: &str) -> Option<String> {
+    let path = path.strip_prefix('$').unwrap_or(path);
+    let path = path.replace("['", ".").replace("[\"", ".").replace("']", "").replace("\"]", "");
+    let path = path.replace('[', ".").replace(']', "");
+    let path = path.strip_prefix('.').unwrap_or(&path);
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '@'))
+    };
+    let names: Vec<_> = path.split('.').collect();
+    names.iter().all(|name| is_name(name)).then(|| format!("/{}", names.join("/")))
+}
+
+/// Returns the pattern of JSON that has `value` at `pointer`; `None` within an array.
+pub(super) fn at(pointer: &str, value: Yaml) -> Option<Yaml> {
+    let names: Vec<_> = pointer.trim_start_matches('/').split('/').collect();
+    let is_index = |name: &&str| name.chars().all(|c| c.is_ascii_digit());
+    if names.iter().any(is_index) {
+        return None;
+    }
+    Some(names.iter().rev().fold(value, |value, name| Yaml::entry(name, value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_to_one_place_is_a_pointer() {
+        for (path, expected) in [
+            ("$.id", "/id"),
+            ("id", "/id"),
+            ("$.a.b[0].c", "/a/b/0/c"),
+            ("$['a']['b-c']", "/a/b-c"),
+            ("$[0].id", "/0/id"),
+        ] {
+            assert_eq!(pointer(path).as_deref(), Some(expected), "{path}");
+        }
+        for path in ["$", "$..id", "$.a[*]", "$.a[?(@.b>1)]", ""] {
+            assert_eq!(pointer(path), None, "{path}");
+        }
+    }
+}
