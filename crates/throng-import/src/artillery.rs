@@ -267,7 +267,11 @@ fn target(
         translator.translated(&span, "target");
     }
     let path = if engine == Engine::Ws { url.path } else { "" };
+    let mistakes = translator.mistakes.len();
     let target = translator.target(&node.span, &format!("{scheme}://{}", url.authority), path);
+    if translator.mistakes.len() > mistakes {
+        return None;
+    }
     let wanted = format!("{scheme}://");
     if !target.starts_with(&wanted) {
         let label = format!("the scenarios of this file need a target `{wanted}`");

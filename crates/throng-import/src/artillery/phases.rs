@@ -28,8 +28,7 @@ pub(super) fn read(translator: &mut Translator<'_>, node: Option<&YamlNode>) -> 
             phases.push(comments.fold(yaml, |yaml, comment| yaml.comment(&comment)));
         }
     }
-    let is_first = translator.mistakes.is_empty() && !phases.is_empty();
-    if is_first {
+    if !phases.is_empty() {
         let how = "Artillery gives each of its workers a share of the rate, at equal distances; \
                    the scenario's users all arrive at equal distances";
         translator.approximated(&node.span, "phases", how);
@@ -54,8 +53,8 @@ struct Phase {
 
 impl Phase {
     fn read(translator: &mut Translator<'_>, node: &YamlNode) -> Option<Self> {
-        let fields = Fields::read(translator, node, "a phase", &KEYS)?;
         let mistakes = translator.mistakes.len();
+        let fields = Fields::read(translator, node, "a phase", &KEYS)?;
         let mut rate = |key: &str| {
             fields.entry(key).and_then(|(span, node)| {
                 number(translator, node, &format!("`{key}`"), (0.0, RATE_MAX)).map(|n| (span, n))

@@ -42,7 +42,9 @@ pub(super) fn read(
             }
             "maxErrorRate" => {
                 if let Some(percent) = number(translator, node, key, (0.0, 100.0)) {
-                    translator.translated(&span, "ensure maxErrorRate");
+                    let how = "Artillery counts users that failed; the scenario counts errors \
+                               among all connects, messages and requests";
+                    translator.approximated(&span, "ensure maxErrorRate", how);
                     out.push(format!("errors <= {percent}%"));
                 }
             }
