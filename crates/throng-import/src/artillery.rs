@@ -14,11 +14,9 @@ mod json;
 mod payload;
 mod phases;
 mod settings;
-mod step_names;
 mod template;
 mod thresholds;
 mod time;
-mod url;
 mod variables;
 mod ws;
 
@@ -27,15 +25,15 @@ use throng_load::scenario::YamlNode;
 use crate::draft::{Draft, DraftClass};
 use crate::importer::Importer;
 use crate::source::{Source, Span};
+use crate::step_names::StepNames;
 use crate::translator::Translator;
 use crate::trial::Trial;
+use crate::url::Url;
 use crate::yaml::Yaml;
 use engine::Engine;
 use fields::{Fields, is_true, list};
 use flow::Flow;
 use settings::Settings;
-use step_names::StepNames;
-use url::Url;
 use variables::Variables;
 
 pub(crate) const ARTILLERY: Importer =

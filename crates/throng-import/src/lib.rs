@@ -15,12 +15,17 @@ mod erlang;
 mod fidelity;
 mod import;
 mod importer;
+mod json_place;
+mod k6;
+mod names;
 mod options;
 mod source;
+mod step_names;
 mod tcpkali;
 mod tools;
 mod translator;
 mod trial;
+mod url;
 mod yaml;
 
 pub use fidelity::{Fidelity, FidelityEntry, FidelityReport};

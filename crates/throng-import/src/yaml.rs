@@ -61,6 +61,14 @@ impl Yaml {
         matches!(self.value, Value::Text(_))
     }
 
+    /// Returns the entries of a mapping.
+    pub(crate) fn entries(&self) -> Vec<(String, Self)> {
+        match &self.value {
+            Value::Map(entries) => entries.clone(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Reports whether it is the step `connect`.
     pub(crate) fn is_connect(&self) -> bool {
         match &self.value {

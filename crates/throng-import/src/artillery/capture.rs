@@ -6,8 +6,8 @@ use crate::translator::Translator;
 use crate::yaml::Yaml;
 
 use super::fields::{Fields, one_or_more, text};
-use super::json::pointer;
 use super::variables::Variables;
+use crate::json_place::pointer;
 
 /// Reads one capture, or a list of them. Returns the entries of the step's `capture`.
 pub(super) fn read(

@@ -7,8 +7,9 @@ use crate::translator::Translator;
 use crate::yaml::Yaml;
 
 use super::fields::{Fields, one_or_more, text};
-use super::json::{at, pointer, value};
+use super::json::value;
 use super::variables::Variables;
+use crate::json_place::{at, pointer};
 
 /// What an answer must be: a status, and one pattern for the body.
 #[derive(Debug, Default)]

@@ -11,10 +11,10 @@ use super::condition;
 use super::engine::Engine;
 use super::fields::{Fields, list, one_or_more};
 use super::settings::Settings;
-use super::step_names::StepNames;
 use super::template;
 use super::time;
 use super::variables::Variables;
+use crate::step_names::StepNames;
 
 /// The translation of the steps of one scenario after another.
 pub(super) struct Flow<'t, 's, 'n> {

@@ -10,8 +10,8 @@ use super::expect::Expectation;
 use super::fields::{Fields, text};
 use super::flow::Flow;
 use super::settings::is_on;
-use super::url::{encode, path_of};
 use super::{capture, json};
+use crate::url::{encode, path_of};
 
 impl Flow<'_, '_, '_> {
     /// Returns the request, and with `ifTrue` its condition around it.

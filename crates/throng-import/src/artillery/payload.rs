@@ -6,7 +6,8 @@ use crate::translator::Translator;
 use crate::yaml::Yaml;
 
 use super::fields::{Fields, is_true, one_or_more, text};
-use super::variables::{Variables, identifier};
+use super::variables::Variables;
+use crate::names::identifier;
 
 /// Reads the files. Returns `data`, and makes their columns known.
 pub(super) fn read(

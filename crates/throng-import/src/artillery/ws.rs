@@ -7,8 +7,8 @@ use crate::yaml::Yaml;
 
 use super::fields::{Fields, one_or_more, text};
 use super::flow::Flow;
-use super::url::path_of;
 use super::{capture, json};
+use crate::url::path_of;
 
 impl Flow<'_, '_, '_> {
     /// Returns the step that every user of this engine begins with.

@@ -5,6 +5,7 @@
 mod artillery;
 mod connscale;
 mod damaged;
+mod k6;
 mod tcpkali;
 
 use std::fs;

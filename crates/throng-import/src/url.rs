@@ -2,17 +2,17 @@
 
 /// A target in the file: `https://shop.example:8443/api`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Url<'a> {
-    pub(super) scheme: &'a str,
+pub(crate) struct Url<'a> {
+    pub(crate) scheme: &'a str,
     /// Host and port.
-    pub(super) authority: &'a str,
+    pub(crate) authority: &'a str,
     /// Path and query, without a `/` at its end.
-    pub(super) path: &'a str,
+    pub(crate) path: &'a str,
 }
 
 impl<'a> Url<'a> {
     /// Splits a URL into its parts.
-    pub(super) fn split(url: &'a str) -> Option<Self> {
+    pub(crate) fn split(url: &'a str) -> Option<Self> {
         let (scheme, rest) = url.trim().split_once("://")?;
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
@@ -25,13 +25,13 @@ impl<'a> Url<'a> {
     }
 
     /// Reports whether the server is to be reached over TLS.
-    pub(super) fn is_secure(&self) -> bool {
+    pub(crate) fn is_secure(&self) -> bool {
         matches!(self.scheme, "https" | "wss")
     }
 }
 
 /// Returns the path of `url` on the server of `base`; `None` if it is of another server.
-pub(super) fn path_of(url: &str, base: &str) -> Option<String> {
+pub(crate) fn path_of(url: &str, base: &str) -> Option<String> {
     let base = Url::split(base);
     if let Some(absolute) = Url::split(url) {
         let is_same = base.is_some_and(|base| base.authority == absolute.authority);
@@ -51,7 +51,7 @@ pub(super) fn path_of(url: &str, base: &str) -> Option<String> {
 }
 
 /// Returns the text with all signs percent-encoded that are none of a query's value.
-pub(super) fn encode(text: &str) -> String {
+pub(crate) fn encode(text: &str) -> String {
     outside_variables(text, |byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte))
 }
 

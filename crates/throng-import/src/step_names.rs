@@ -1,15 +1,15 @@
 //! The names of steps.
 
-use super::variables::identifier;
+use crate::names::identifier;
 
 /// The names that are taken, each with the kind of its steps.
 #[derive(Debug, Default)]
-pub(super) struct StepNames(Vec<(String, String)>);
+pub(crate) struct StepNames(Vec<(String, String)>);
 
 impl StepNames {
     /// Returns a name in the letters that names of steps have; `None` if there are too many. Steps
     /// of one kind may share a name.
-    pub(super) fn take(&mut self, name: &str, kind: &str) -> Option<String> {
+    pub(crate) fn take(&mut self, name: &str, kind: &str) -> Option<String> {
         let name = identifier(name.trim_matches(|c: char| !c.is_ascii_alphanumeric()));
         let name: String = name.chars().take(NAME_CHARS_MAX).collect();
         let is_other = |(known, of): &(String, String)| *known == name && of != kind;
