@@ -83,6 +83,9 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         return None;
     }
     let draft = draft(translator, items, server, load, &values, options.as_ref())?;
+    if !translator.mistakes.is_empty() {
+        return None;
+    }
     let trial = Trial { target: &draft.target, variables: &values.of_environment() };
     if let Some(refusal) = trial.of_draft(&draft) {
         translator.mistake(&(0..0), refusal.title, refusal.label);

@@ -24,6 +24,12 @@ impl<'a> Url<'a> {
         })
     }
 
+    /// Returns host and port, without the default port.
+    fn server(&self) -> &str {
+        let port = if self.is_secure() { ":443" } else { ":80" };
+        self.authority.strip_suffix(port).unwrap_or(self.authority)
+    }
+
     /// Reports whether the server is to be reached over TLS.
     pub(crate) fn is_secure(&self) -> bool {
         matches!(self.scheme, "https" | "wss")
@@ -34,7 +40,7 @@ impl<'a> Url<'a> {
 pub(crate) fn path_of(url: &str, base: &str) -> Option<String> {
     let base = Url::split(base);
     if let Some(absolute) = Url::split(url) {
-        let is_same = base.is_some_and(|base| base.authority == absolute.authority);
+        let is_same = base.is_some_and(|base| base.server() == absolute.server());
         let path = if absolute.path.starts_with('/') {
             absolute.path.to_owned()
         } else {
@@ -97,6 +103,7 @@ mod tests {
             ("/items", "http://a:1/api/", Some("/api/items")),
             ("http://a:1/items", "http://a:1/api", Some("/items")),
             ("http://a:1", "http://a:1", Some("/")),
+            ("http://a/items", "http://a:80", Some("/items")),
             ("http://b/items", "http://a:1", None),
             ("${next}", "http://a:1", None),
             ("/a b/${x y}#top", "http://a:1", Some("/a%20b/${x y}")),

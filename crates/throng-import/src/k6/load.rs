@@ -58,7 +58,9 @@ impl<'e> Members<'e> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("expected one of `{}`", keys.join("`, `")),
             };
-            translator.mistake(&value.span, format!("{what} has no key `{name}`"), label);
+            let before = translator.source.text.get(..value.span.start).unwrap_or_default();
+            let span = before.rfind(name).map_or(value.span.clone(), |at| at..at + name.len());
+            translator.mistake(&span, format!("{what} has no key `{name}`"), label);
         }
     }
 

@@ -211,21 +211,29 @@ impl<'a> Parser<'a> {
 
     fn expression(&mut self) -> Parsed<Expression> {
         self.deeper(|parser| {
-            let mut left = parser.operand()?;
+            let mut left = parser.comparison()?;
             let begin = parser.at;
-            // The operators have no rank: a chain with different ones is refused where it matters.
-            while let Some(sign) = parser.operator() {
+            while let Some(sign) = parser.operator(&["&&", "||", "??", "="]) {
                 parser.check_chain(begin)?;
-                let right = parser.operand()?;
-                let span = left.span.start..right.span.end;
-                let kind = ExpressionKind::Binary(Box::new(left), sign, Box::new(right));
-                left = Expression { span, kind };
+                left = Expression::binary(left, sign, parser.comparison()?);
             }
             if parser.is_sign("?") || parser.is_sign("++") || parser.is_sign("--") {
                 return Err(program(&(left.span.start..parser.span().end)));
             }
             Ok(left)
         })
+    }
+
+    /// Parses operands between operators of one rank. A chain with different ones is refused where
+    /// it matters.
+    fn comparison(&mut self) -> Parsed<Expression> {
+        let begin = self.at;
+        let mut left = self.operand()?;
+        while let Some(sign) = self.operator(&OPERATORS) {
+            self.check_chain(begin)?;
+            left = Expression::binary(left, sign, self.operand()?);
+        }
+        Ok(left)
     }
 
     /// Reports a chain of operators or members that is longer than any person writes.
@@ -237,11 +245,11 @@ impl<'a> Parser<'a> {
         Err(Diagnostic::new(self.span(), "this expression is too long", label))
     }
 
-    fn operator(&mut self) -> Option<&'static str> {
+    fn operator(&mut self, operators: &[&str]) -> Option<&'static str> {
         let Some(Token { kind: TokenKind::Sign(sign), .. }) = self.tokens.get(self.at) else {
             return None;
         };
-        let is_operator = OPERATORS.contains(sign);
+        let is_operator = operators.contains(sign);
         self.at += usize::from(is_operator);
         is_operator.then_some(*sign)
     }
@@ -435,8 +443,8 @@ const KEYWORDS: [&str; 18] = [
     "yield", "delete", "typeof", "with", "break", "continue", "debugger",
 ];
 
-const OPERATORS: [&str; 14] =
-    ["=", "+", "-", "*", "/", "%", "===", "!==", "==", "!=", "<", "<=", ">", ">="];
+const OPERATORS: [&str; 13] =
+    ["+", "-", "*", "/", "%", "===", "!==", "==", "!=", "<", "<=", ">", ">="];
 
 /// The most levels of values and blocks in one another.
 const DEPTH_MAX: usize = 64;

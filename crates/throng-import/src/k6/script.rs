@@ -458,6 +458,11 @@ fn checked(condition: &Expression) -> Option<Checked> {
     let [Statement { kind: StatementKind::Return(Some(value)), .. }] = &*function.body else {
         return None;
     };
+    // `r && r.status === 200`
+    let value = match &value.kind {
+        ExpressionKind::Binary(left, "&&", right) if left.name() == Some(parameter) => right,
+        _ => value,
+    };
     if let Some((name, [text])) = value.call() {
         let is_includes = name == format!("{parameter}.body.includes");
         return is_includes.then_some(Checked::Body("contains", Yaml::text(text.text()?)));

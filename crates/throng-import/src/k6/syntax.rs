@@ -68,6 +68,12 @@ impl Expression {
         Self { span, kind: ExpressionKind::Call(Box::new(function), arguments) }
     }
 
+    /// Returns `left sign right`.
+    pub(super) fn binary(left: Self, sign: &'static str, right: Self) -> Self {
+        let span = left.span.start..right.span.end;
+        Self { span, kind: ExpressionKind::Binary(Box::new(left), sign, Box::new(right)) }
+    }
+
     /// Returns the text of a literal.
     pub(super) fn text(&self) -> Option<&str> {
         match &self.kind {

@@ -297,6 +297,10 @@ fn each_step_has_its_place() {
     check_step("get: {url: '/{{ $uuid }}'}", &["- get: \"/${uuid()}\""]);
     check_step("get: {url: '/{{ $randomNumber(5, 9) }}'}", &["- get: \"/${random(5,9)}\""]);
     check_step("get: {url: '/{{ $randomString(8) }}'}", &["- get: \"/${uuid()}\""]);
+    check_step(
+        "post: {url: /, body: '{{ $env.PATH }}'}",
+        &["- post: {path: /, body: ${env.PATH}}"],
+    );
 }
 
 #[test]
@@ -423,6 +427,10 @@ fn what_a_scenario_lacks_has_a_remedy() {
         config("").replace("- flow", "- beforeScenario: f\n    flow"),
         config("") + "  - engine: socketio\n    flow: [emit: {channel: a}]\n",
         config("") + "  - engine: ws\n    flow: [send: a]\n",
+        config("  ws: {proxy: {url: 'http://a'}}\n"),
+        config("").replace("- flow", "- afterScenario: f\n    flow"),
+        config("  plugins: {expect: {}}\n")
+            .replace("{url: /}", "{url: /, expect: {contentType: json}}"),
         config("") + "before: {flow: [get: {url: /}]}\n",
         web_socket("      - connect: myFunction\n"),
         web_socket("      - connect: {proxy: {url: 'http://a'}}\n"),
@@ -445,11 +453,39 @@ fn what_does_not_concern_the_traffic_is_not_needed() {
         "  environments: {staging: {target: 'http://a'}}\n",
         "  tls: {rejectUnauthorized: false}\n",
         "  http: {extendedMetrics: true}\n",
+        "  http: {maxSockets: 5}\n",
         "  plugins: {metrics-by-endpoint: {}}\n",
+        "  ws: {rejectUnauthorized: false}\n",
+        "  statsInterval: 5\n",
         "  plugins: {publish-metrics: [{type: statsd}]}\n",
     ] {
         let import = imported(&file(config, GET));
         assert_eq!(import.fidelity.of(Fidelity::NotNeeded).count(), 1, "{}", import.fidelity);
+    }
+}
+
+#[test]
+fn a_scenario_without_weight_is_left_out() {
+    let text = file("", GET) + "  - weight: 0\n    flow: [get: {url: /never}]\n";
+    let import = imported(&text);
+    assert!(!import.scenario.contains("never"), "{}", import.scenario);
+    assert_eq!(import.fidelity.of(Fidelity::NotNeeded).count(), 1, "{}", import.fidelity);
+}
+
+#[test]
+fn what_differs_is_approximated() {
+    for (text, construct) in [
+        (file("  defaults: {strictCapture: false}\n", GET), "strictCapture"),
+        (file("  ensure: {maxErrorRate: 1}\n", GET), "ensure maxErrorRate"),
+        (file("  phases: [{duration: 1, rampTo: 5}]\n", GET), "phase"),
+        (file("", "      - get: {url: /, gzip: true}\n"), "gzip"),
+        (file("", "      - get: {url: /, cookie: {a: b}}\n"), "cookie"),
+        (file("", "      - get: {url: '/{{ $randomString(8) }}'}\n"), "{{ $randomString(8) }}"),
+        (file("", GET).replace(PHASES, ""), "phases"),
+    ] {
+        let import = imported(&text);
+        let mut approximated = import.fidelity.of(Fidelity::Approximated);
+        assert!(approximated.any(|entry| entry.construct == construct), "{}", import.fidelity);
     }
 }
 

@@ -49,17 +49,126 @@ fn check_session(body: &str, expected: &[&str]) {
 
 #[test]
 fn a_shop() {
-    insta::assert_snapshot!(show(&import_file("k6/shop.js")), @"");
+    insta::assert_snapshot!(show(&import_file("k6/shop.js")), @r#"
+# Imported from shop.js (k6).
+# A shop: people log in, look around, and think.
+target: http://127.0.0.1:8080
+load:
+  - ramp: {to: 20, over: 30s}
+  - hold: {for: 1m30s}
+  - ramp: {to: 0, over: 20s}
+user:
+  - repeat:
+      for: 2m20s
+      do:
+        # a login gives a token
+        - post:
+            path: /login
+            name: login
+            headers: {content-type: application/json}
+            json: {user: "user ${user.id + 1}", "n": 1}
+            expect: {status: 200, contains: token}
+            capture: {token: /session/token}
+        - transaction:
+            name: browse
+            do:
+              - get:
+                  path: /items?page=${random(1,9)}
+                  headers: {authorization: "Bearer ${token}"}
+                  timeout: 10s
+              - wait: 500ms
+        - delete: /basket
+        - wait: uniform(1s, 3s)
+on_error: continue
+thresholds:
+  - http.p95 < 500ms
+  - http.mean < 200ms
+  - errors < 1%
+
+23 constructs of k6: 14 translated, 4 not needed, 5 approximated
+not needed
+  line 2, import k6/http
+    its functions are known
+  line 3, import k6
+    its functions are known
+  line 4, import https://jslib.k6.io/k6-utils/1.4.0/index.js
+    its functions are known
+  line 38, console.log
+    see `--log` of `throng run`
+approximated
+  line 1, requests
+    k6 follows redirects, and takes any status; in the scenario a status other than 2xx is an
+    error, unless `expect` names it
+  line 1, timeouts
+    a request without `timeout` may take 60s in k6, and 5s in the scenario
+  line 1, cookies
+    k6 forgets cookies after each iteration; a user of the scenario keeps them
+  line 16, threshold http_req_failed
+    the scenario counts errors among all connects, messages and requests
+  line 37, sleep
+    think times are evenly distributed, and not whole seconds
+"#);
 }
 
 #[test]
 fn a_chat() {
-    insta::assert_snapshot!(show(&import_file("k6/chat.js")), @"");
+    insta::assert_snapshot!(show(&import_file("k6/chat.js")), @r#"
+# Imported from chat.js (k6).
+target: ws://127.0.0.1:7900/ws
+load:
+  - ramp: {to: 100, over: 1ms}
+  - hold: {for: 1m}
+user:
+  - connect: {headers: {origin: http://localhost}}
+  - send: {json: {type: hello, name: "user ${user.id + 1}"}, reply: false}
+  - wait: 2s
+  - every:
+      period: 2s
+      for: 28s
+      do: [send: {text: ping, reply: false}]
+  - close
+
+12 constructs of k6: 7 translated, 5 not needed
+not needed
+  line 1, import k6/ws
+    its functions are known
+  line 2, import k6
+    its functions are known
+  line 17, on message
+    what a user receives is counted
+  line 18, on close
+    what a user receives is counted
+  line 23, check status is 101
+    `connect` checks it
+"#);
 }
 
 #[test]
 fn a_web_socket_with_handlers() {
-    insta::assert_snapshot!(show(&import_file("k6/socket.js")), @"");
+    insta::assert_snapshot!(show(&import_file("k6/socket.js")), @r#"
+# Imported from socket.js (k6).
+target: ws://127.0.0.1:9000/a
+load:
+  - arrivals: {rate: 10/m, for: 1m, spacing: even}
+  - arrivals: {rate: {from: 10/m, to: 600/m}, for: 2m, spacing: even}
+user:
+  - connect
+  - send: hello
+  - expect: {regex: ".*"}
+  - close
+on_error: stop
+
+9 constructs of k6: 6 translated, 1 not needed, 1 approximated, 1 suspicious
+not needed
+  line 1, import k6/websockets
+    its functions are known
+approximated
+  line 9, preAllocatedVUs
+    k6 drops an iteration for which it has no user; the scenario begins each
+suspicious
+  line 23, on message
+    the first message ends the session, whatever it says; expect what only the answer has
+"#);
 }
 
 #[test]
@@ -75,7 +184,10 @@ fn each_executor_has_its_load() {
     );
     check_options(
         "vus: 10, iterations: 100",
-        &["- arrivals: {rate: 10k/s, for: 1ms, most: 10, spacing: even}", "times: 10"],
+        &[
+            "- arrivals: {rate: 10k/s, for: 1ms, most: 10, spacing: even}",
+            "- repeat: {times: 10, do: [get: /]}",
+        ],
     );
     let scenario = |options: &str, expected: &[&str]| {
         check_options(&format!("scenarios: {{ load: {{ {options} }} }}"), expected);
@@ -105,7 +217,7 @@ fn each_executor_has_its_load() {
     );
     scenario(
         "executor: 'shared-iterations', vus: 3, iterations: 20, startTime: '0s'",
-        &["times: 7", "- hold: {for: 10m}"],
+        &["- repeat: {times: 7, do: [get: /]}", "- hold: {for: 10m}"],
     );
 }
 
@@ -154,7 +266,7 @@ fn each_statement_has_its_step() {
         "group('my group', function () { http.get('http://127.0.0.1/'); });",
         &["- transaction: {name: my_group, do: [get: /]}"],
     );
-    check_step("http.get('http://127.0.0.1/${x}');", &["- get: /$${x%7D"]);
+    check_step("http.get('http://127.0.0.1/${x}');", &["- get: /$${x}"]);
 }
 
 #[test]
@@ -225,6 +337,10 @@ fn what_a_scenario_lacks_has_a_remedy() {
         script(USERS, "http.get('https://127.0.0.1/');"),
         session("s.on('message', (m) => s.send(m));"),
         session("s.on('open', () => s.ping());"),
+        script(
+            "scenarios: { a: { executor: 'constant-vus', duration: '1s', env: {A: 'b'} } }",
+            GET,
+        ),
         options("rps: 10"),
         options("noConnectionReuse: true"),
         options("hosts: {a: 'b'}"),
@@ -236,6 +352,47 @@ fn what_a_scenario_lacks_has_a_remedy() {
         let import = imported(&text);
         let count = import.fidelity.of(Fidelity::NotSupported).count();
         assert_eq!(count, 1, "{text}\n{}", import.fidelity);
+    }
+}
+
+#[test]
+fn what_differs_is_approximated() {
+    let rate = "executor: 'constant-arrival-rate', rate: 1, duration: '1s'";
+    for (text, construct) in [
+        (script("vus: 2, iterations: 4", GET), "shared-iterations"),
+        (script(&format!("scenarios: {{ a: {{ {rate}, maxVUs: 5 }} }}"), GET), "maxVUs"),
+        (
+            script(&format!("scenarios: {{ a: {{ {rate}, gracefulStop: '1s' }} }}"), GET),
+            "gracefulStop",
+        ),
+        (script(USERS, &format!("{GET} sleep(randomIntBetween(1, 2));")), "sleep"),
+        (script(USERS, "http.get(`http://127.0.0.1/${__ITER}`);"), "__ITER"),
+        (script(USERS, GET), "requests"),
+        (script(USERS, GET), "timeouts"),
+        (script(USERS, GET), "cookies"),
+    ] {
+        let import = imported(&text);
+        let mut approximated = import.fidelity.of(Fidelity::Approximated);
+        assert!(approximated.any(|entry| entry.construct == construct), "{}", import.fidelity);
+    }
+}
+
+#[test]
+fn what_does_not_concern_the_traffic_is_not_needed() {
+    for (option, construct) in [
+        ("tags: {a: 'b'}", "tags"),
+        ("userAgent: 'x'", "userAgent"),
+        ("summaryTrendStats: ['avg']", "summaryTrendStats"),
+        ("noVUConnectionReuse: true", "noVUConnectionReuse"),
+    ] {
+        let text = script(&format!("{USERS}, {option}"), GET);
+        let import = imported(&text + "export function handleSummary() {}\n");
+        let not_needed: Vec<_> = import.fidelity.of(Fidelity::NotNeeded).collect();
+        for construct in [construct, "handleSummary", "import k6/ws"] {
+            let has_it = not_needed.iter().any(|entry| entry.construct == construct);
+            assert!(has_it, "{construct}: {}", import.fidelity);
+        }
+        assert_eq!(import.scenario.contains("repeat"), !option.starts_with("noVU"));
     }
 }
 
@@ -304,8 +461,8 @@ fn mistakes() {
         session("s.setTimeout(() => s.close(), 0);"),
         session("s.setTimeout(f, 10);"),
         session("while (true) {}"),
+        session("s.setInterval(() => s.send('a'), 9); s.setInterval(() => s.send('b'), 9);"),
         body("ws.connect('ws://a/');"),
-        options("vus: 5"),
         options("vus: -5, duration: '1s'"),
         options("vus: 5, duration: 10"),
         options("vus: 5, duration: '0s'"),
