@@ -3,6 +3,7 @@
 //! A script is a program, and only a program can say what another one does. [`parser`] reads the
 //! part of the language that lists steps; all else is a mistake at its place.
 
+mod checked;
 mod handlers;
 mod lexer;
 mod load;
@@ -247,9 +248,13 @@ fn draft(
     let known = values.known();
     let trial = Trial { target: &target, variables: &known };
     for item in &items {
-        let Item::Request(request) = item else { continue };
-        if let Some(refusal) = trial.of_first_step(&request.write()) {
-            translator.mistake(&request.span, refusal.title, refusal.label);
+        let (span, refusal) = match item {
+            Item::Request(request) => (&request.span, trial.of_first_step(&request.write())),
+            Item::Session(session) => (&session.span, trial.of_steps(&session.write(path))),
+            Item::Step(_) | Item::Group(..) => continue,
+        };
+        if let Some(refusal) = refusal {
+            translator.mistake(span, refusal.title, refusal.label);
         }
     }
     if values.has_iteration {

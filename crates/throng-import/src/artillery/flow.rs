@@ -138,7 +138,9 @@ impl Flow<'_, '_, '_> {
             Some(jitter) => jitter.around(think),
             None => throng_base::units::show_duration(think),
         };
-        Some(Yaml::entry("wait", Yaml::plain(wait)))
+        // A law has a comma in it, which YAML does not take everywhere.
+        let wait = if wait.contains(',') { Yaml::text(wait) } else { Yaml::plain(wait) };
+        Some(Yaml::entry("wait", wait))
     }
 
     fn repeat(&mut self, span: &Span, node: &YamlNode, body: &YamlNode, steps: &mut Vec<Yaml>) {

@@ -158,7 +158,8 @@ impl Variables {
 
 /// Reports whether a text can be an argument of `choice`.
 fn may_be_quoted(text: &str) -> bool {
-    !text.contains('}') && !text.contains("${") && !(text.contains('"') && text.contains('\''))
+    let has_both_quotes = text.contains('"') && text.contains('\'');
+    !(has_both_quotes || text.contains('}') || text.contains("${"))
 }
 
 /// Returns the text in quotes that it does not have itself.

@@ -12,6 +12,7 @@ use crate::translator::Translator;
 use crate::url::{Url, path_of};
 use crate::yaml::Yaml;
 
+use super::checked::{Checked, checked, place_in_answer};
 use super::load::parse_duration;
 use super::parser::program;
 use super::request::Request;
@@ -401,7 +402,7 @@ impl Script<'_, '_> {
         if between.is_none() {
             self.translator.translated(span, "sleep");
         }
-        self.items.push(Item::Step(Yaml::entry("wait", Yaml::plain(wait))));
+        self.items.push(Item::Step(Yaml::entry("wait", think_time(wait))));
         Ok(())
     }
 
@@ -431,69 +432,9 @@ impl Script<'_, '_> {
     }
 }
 
-/// What a check looks at.
-pub(super) enum Checked {
-    Status(u16),
-    Body(&'static str, Yaml),
-}
-
-impl Request {
-    /// Adds what the answer must be. Returns whether there is a place for it.
-    fn add(&mut self, checked: Checked) -> bool {
-        match checked {
-            Checked::Status(status) => self.statuses.push(status.to_string()),
-            Checked::Body(key, pattern) if self.pattern.is_none() => {
-                self.pattern = Some((key, pattern));
-            }
-            Checked::Body(..) => return false,
-        }
-        true
-    }
-}
-
-/// Returns what `(r) => r.status === 200` and the like look at.
-fn checked(condition: &Expression) -> Option<Checked> {
-    let function = condition.function()?;
-    let [parameter] = &*function.parameters else { return None };
-    let [Statement { kind: StatementKind::Return(Some(value)), .. }] = &*function.body else {
-        return None;
-    };
-    // `r && r.status === 200`
-    let value = match &value.kind {
-        ExpressionKind::Binary(left, "&&", right) if left.name() == Some(parameter) => right,
-        _ => value,
-    };
-    if let Some((name, [text])) = value.call() {
-        let is_includes = name == format!("{parameter}.body.includes");
-        return is_includes.then_some(Checked::Body("contains", Yaml::text(text.text()?)));
-    }
-    let ExpressionKind::Binary(left, "===" | "==", right) = &value.kind else { return None };
-    if left.path()? == format!("{parameter}.status") {
-        let status = right.number().filter(|n| n.fract() == 0.0 && (100.0..600.0).contains(n))?;
-        return Some(Checked::Status(status as u16));
-    }
-    if left.path()? == format!("{parameter}.body") {
-        return Some(Checked::Body("text", Yaml::text(right.text()?)));
-    }
-    None
-}
-
-/// Returns the variable and the place of `res.json('a.b')` and `res.json().a.b`.
-fn place_in_answer(value: &Expression) -> Option<(String, String)> {
-    if let Some((function, [place])) = value.call() {
-        let variable = function.strip_suffix(".json")?;
-        return Some((variable.to_owned(), place.text()?.to_owned()));
-    }
-    let mut names = Vec::new();
-    let mut object = value;
-    while let ExpressionKind::Member(inner, name) = &object.kind {
-        names.push(name.as_str());
-        object = inner;
-    }
-    let (function, []) = object.call()? else { return None };
-    let variable = function.strip_suffix(".json")?;
-    names.reverse();
-    (!names.is_empty()).then(|| (variable.to_owned(), names.join(".")))
+/// Returns a think time. A law has a comma in it, which YAML does not take everywhere.
+fn think_time(wait: String) -> Yaml {
+    if wait.contains(',') { Yaml::text(wait) } else { Yaml::plain(wait) }
 }
 
 /// The longest sleep: a day.

@@ -386,7 +386,7 @@ fn what_does_not_concern_the_traffic_is_not_needed() {
         ("noVUConnectionReuse: true", "noVUConnectionReuse"),
     ] {
         let text = script(&format!("{USERS}, {option}"), GET);
-        let import = imported(&text + "export function handleSummary() {}\n");
+        let import = imported(&(text + "export function handleSummary() {}\n"));
         let not_needed: Vec<_> = import.fidelity.of(Fidelity::NotNeeded).collect();
         for construct in [construct, "handleSummary", "import k6/ws"] {
             let has_it = not_needed.iter().any(|entry| entry.construct == construct);
