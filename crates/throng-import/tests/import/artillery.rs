@@ -4,7 +4,7 @@ mod fidelity;
 
 use throng_import::{Fidelity, Import, ImportOptions, import};
 
-use crate::{import_file, import_text, show, show_mistakes};
+use crate::{assert_same, import_file, import_text, show, show_mistakes};
 
 /// Returns a file whose only scenario has these steps. `config` is added to its `config`.
 fn file(config: &str, flow: &str) -> String {
@@ -209,6 +209,33 @@ approximated
   line 1, http timeout
     a request may take 10s in Artillery, and 5s in the scenario
 "#);
+}
+
+#[test]
+fn a_chat_does_the_same_as_its_scenario_by_hand() {
+    let written = "\
+target: ws://127.0.0.1:7900/ws
+load: [arrivals: {rate: 1000/m, for: 60s, most: 1000, spacing: even}]
+users:
+  chatter:
+    weight: 1
+    on_error: stop
+    user:
+      - connect: {path: '/ws?room=1', headers: {cookie: a=1}, subprotocols: [chat]}
+      - send: {text: hello, reply: false}
+      - send: {text: '{\"type\": \"ping\", \"id\": \"${uuid()}\"}'}
+      - expect: {json: {}, capture: {id: /id}}
+      - repeat:
+          times: 10
+          do:
+            - send: {json: {type: say, to: '${id}', n: 1}, reply: false}
+            - wait: 1s
+  scenario:
+    weight: 3
+    on_error: stop
+    user: [connect: {subprotocols: [chat]}, wait: 60s]
+";
+    assert_same(&import_file("artillery/chat.yml"), written);
 }
 
 #[test]

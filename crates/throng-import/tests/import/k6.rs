@@ -2,7 +2,7 @@
 
 use throng_import::{Fidelity, Import, ImportOptions, import};
 
-use crate::{import_file, import_text, show, show_mistakes};
+use crate::{assert_same, import_file, import_text, show, show_mistakes};
 
 /// Returns a script with these options and this body.
 fn script(options: &str, body: &str) -> String {
@@ -169,6 +169,24 @@ suspicious
   line 23, on message
     the first message ends the session, whatever it says; expect what only the answer has
 "#);
+}
+
+#[test]
+fn a_chat_does_the_same_as_its_scenario_by_hand() {
+    let written = "\
+target: ws://127.0.0.1:7900/ws
+load:
+  - ramp: {to: 100, over: 1ms}
+  - hold: {for: 60s}
+user:
+  - connect:
+      headers: {origin: 'http://localhost'}
+  - send: {json: {type: hello, name: 'user ${user.id + 1}'}, reply: false}
+  - wait: 2s
+  - every: {period: 2000ms, for: 28s, do: [send: {text: ping, reply: false}]}
+  - close
+";
+    assert_same(&import_file("k6/chat.js"), written);
 }
 
 #[test]
