@@ -145,8 +145,8 @@ impl Flow<'_, '_, '_> {
         if !captures.is_empty() {
             entries.push(("capture", Yaml::map(captures)));
         }
-        let why = "Artillery takes the next message for the answer, whoever sent it; so does the \
-                   scenario: expect what only the answer has, with `skip_others: true`";
+        let why = "Artillery takes the next message for the answer, also another user's; so does \
+                   the scenario: expect what only the answer has, with `skip_others: true`";
         self.translator.suspicious(&span, "answer", why);
         Some(Yaml::entry("expect", Yaml::map(entries)))
     }

@@ -58,7 +58,14 @@ impl<'a> Parser<'a> {
     }
 
     fn is_sign(&self, sign: &str) -> bool {
-        matches!(self.tokens.get(self.at), Some(Token { kind: TokenKind::Sign(is), .. }) if *is == sign)
+        self.is_sign_at(self.at, sign)
+    }
+
+    fn is_sign_at(&self, at: usize, sign: &str) -> bool {
+        self.tokens.get(at).is_some_and(|token| match token.kind {
+            TokenKind::Sign(is) => is == sign,
+            _ => false,
+        })
     }
 
     fn take_sign(&mut self, sign: &str) -> bool {
@@ -374,7 +381,7 @@ impl<'a> Parser<'a> {
 
     /// Reports whether an arrow function begins here: `x =>`, `(x, y) =>`.
     fn is_arrow(&self) -> bool {
-        let is_sign = |at: usize, sign: &str| matches!(self.tokens.get(at), Some(Token { kind: TokenKind::Sign(is), .. }) if *is == sign);
+        let is_sign = |at: usize, sign: &str| self.is_sign_at(at, sign);
         if !is_sign(self.at, "(") {
             return is_sign(self.at + 1, "=>");
         }

@@ -181,7 +181,7 @@ approximated
     users all arrive at equal distances
 suspicious
   line 20, answer
-    Artillery takes the next message for the answer, whoever sent it; so does the scenario:
+    Artillery takes the next message for the answer, also another user's; so does the scenario:
     expect what only the answer has, with `skip_others: true`
 "#);
 }
@@ -265,7 +265,8 @@ fn each_phase_has_its_place() {
         &["- arrivals: {rate: 0.428572/s, for: 7s, most: 3, spacing: even}"],
     );
     check_phases(
-        "[{pause: 5}, {duration: 1, arrivalRate: 1}, {pause: 2 min}, {duration: 1, arrivalRate: 1}]",
+        "[{pause: 5}, {duration: 1, arrivalRate: 1}, {pause: 2 min}, \
+         {duration: 1, arrivalRate: 1}]",
         &["- hold: {for: 2m}"],
     );
 }
@@ -362,7 +363,8 @@ fn each_key_of_the_configuration_has_its_place() {
         &["- http.p95 < 200ms", "- errors <= 2%"],
     );
     check_config(
-        "  ensure: {conditions: [{expression: http.response_time.p99 < 80 and vusers.failed == 0}]}\n",
+        "  ensure: {conditions: [{expression: http.response_time.p99 < 80 and \
+         vusers.failed == 0}]}\n",
         &["- http.p99 < 80ms", "- users.failed == 0"],
     );
     let drawn = "      - get: {url: '/{{ a }}/{{ b }}'}\n";
