@@ -229,6 +229,7 @@ fn draft(
         translator.mistake(&(0..0), "this script sends nothing", label);
         return None;
     };
+    report_sessions(translator, &items);
     let sessions = session_paths(&items);
     let authority = server.split_once("://").map_or(&*server, |(_, authority)| authority);
     let scheme = if sessions.is_empty() { "http" } else { "ws" };
@@ -289,6 +290,22 @@ fn draft(
     let comments = comments_at_top(&translator.source);
     let (load, classes) = (load.phases, vec![class]);
     Some(Draft { comments, target, load, classes, thresholds, ..Draft::default() })
+}
+
+/// Reports what the steps of sessions leave out.
+fn report_sessions(translator: &mut Translator<'_>, items: &[Item]) {
+    for item in items {
+        match item {
+            Item::Group(_, items) => report_sessions(translator, items),
+            Item::Session(session) => {
+                if let Some(omitted) = session.omits() {
+                    let remedy = "a user does one thing at a time; write the steps in their order";
+                    translator.not_supported(&session.span, omitted, remedy);
+                }
+            }
+            Item::Request(_) | Item::Step(_) => {}
+        }
+    }
 }
 
 /// Returns the paths of all sessions.

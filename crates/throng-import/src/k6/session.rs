@@ -64,7 +64,9 @@ impl Session {
         let end = timeouts.iter().position(|timer| timer.closes);
         let closing = end.map(|at| timeouts[at].after);
         match &self.interval {
-            Some(interval) => self.write_interval(interval, closing, &mut steps),
+            Some(interval) => {
+                write_interval(interval, end.map(|at| &timeouts[at]), &mut steps);
+            }
             None => {
                 let mut now = Duration::ZERO;
                 let count = end.map_or(timeouts.len(), |end| end + 1);
@@ -79,23 +81,15 @@ impl Session {
         steps
     }
 
-    /// Writes a loop: its first turn comes after one period.
-    fn write_interval(&self, interval: &Timer, closing: Option<Duration>, steps: &mut Vec<Yaml>) {
-        let period = interval.after;
-        if let Some(end) = closing.filter(|end| *end <= period) {
-            steps.extend(wait(end));
-            steps.push(Yaml::text("close"));
-            return;
+    /// Returns what the steps leave out.
+    pub(super) fn omits(&self) -> Option<&'static str> {
+        let has_timers = self.interval.is_some() || !self.timeouts.is_empty();
+        if self.closes_on_message && has_timers {
+            return Some("timers beside a message that closes the session");
         }
-        steps.extend(wait(period));
-        let mut entries = vec![("period", Yaml::plain(show_duration(period)))];
-        let span = closing.map(|end| Yaml::plain(show_duration(end - period)));
-        entries.extend(span.map(|span| ("for", span)));
-        entries.push(("do", Yaml::list(interval.messages.iter().map(send))));
-        steps.push(Yaml::entry("every", Yaml::map(entries)));
-        if closing.is_some() {
-            steps.push(Yaml::text("close"));
-        }
+        let sends = |timer: &Timer| !timer.closes && !timer.messages.is_empty();
+        let sends_beside = self.interval.is_some() && self.timeouts.iter().any(sends);
+        sends_beside.then_some("setTimeout beside setInterval")
     }
 
     /// Writes a session that the first message ends.
@@ -108,6 +102,27 @@ impl Session {
         } else {
             steps.push(Yaml::entry("receive", any));
         }
+        steps.push(Yaml::text("close"));
+    }
+}
+
+/// Writes a loop: its first turn comes after one period.
+fn write_interval(interval: &Timer, closing: Option<&Timer>, steps: &mut Vec<Yaml>) {
+    let period = interval.after;
+    let end = closing.map(|timer| timer.after);
+    match end.filter(|end| *end <= period) {
+        Some(end) => steps.extend(wait(end)),
+        None => {
+            steps.extend(wait(period));
+            let mut entries = vec![("period", Yaml::plain(show_duration(period)))];
+            let span = end.map(|end| Yaml::plain(show_duration(end - period)));
+            entries.extend(span.map(|span| ("for", span)));
+            entries.push(("do", Yaml::list(interval.messages.iter().map(send))));
+            steps.push(Yaml::entry("every", Yaml::map(entries)));
+        }
+    }
+    if let Some(closing) = closing {
+        steps.extend(closing.messages.iter().map(send));
         steps.push(Yaml::text("close"));
     }
 }

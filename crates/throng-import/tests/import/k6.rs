@@ -315,6 +315,11 @@ fn each_part_of_a_session_has_its_steps() {
                    socket.on('message', () => socket.close());",
         &["- send: a", "- expect: {regex: .*}", "- close"],
     );
+    check_session(
+        "socket.setInterval(() => socket.send('a'), 500); \
+         socket.setTimeout(() => { socket.send('bye'); socket.close(); }, 2000);",
+        &["for: 1.5s", "- send: {text: bye, reply: false}", "- close"],
+    );
     check_session("socket.on('message', () => socket.close());", &["- receive: {regex: .*}"]);
     check_session(
         "socket.send(JSON.stringify({a: 1}));",
@@ -355,6 +360,8 @@ fn what_a_scenario_lacks_has_a_remedy() {
         script(USERS, "http.get('https://127.0.0.1/');"),
         session("s.on('message', (m) => s.send(m));"),
         session("s.on('open', () => s.ping());"),
+        session("s.on('message', () => s.close()); s.setTimeout(() => s.send('a'), 9);"),
+        session("s.setInterval(() => s.send('a'), 9); s.setTimeout(() => s.send('b'), 9);"),
         script(
             "scenarios: { a: { executor: 'constant-vus', duration: '1s', env: {A: 'b'} } }",
             GET,
