@@ -6,22 +6,30 @@
 //!
 //! An importer reads text and nothing else: it opens no file, and it fetches nothing.
 
+mod artillery;
 mod command_line;
+mod comments;
 mod connscale;
 mod draft;
 mod erlang;
 mod fidelity;
 mod import;
 mod importer;
+mod json_place;
+mod k6;
 mod mzbench;
+mod names;
 mod options;
 mod own_headers;
 mod source;
+mod step_names;
 mod stressgrid;
 mod tcpkali;
 mod tools;
 mod translator;
+mod trial;
 mod tsung;
+mod url;
 mod yaml;
 
 pub use fidelity::{Fidelity, FidelityEntry, FidelityReport};

@@ -56,6 +56,28 @@ impl Yaml {
         self
     }
 
+    /// Reports whether it is a text.
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self.value, Value::Text(_))
+    }
+
+    /// Returns the entries of a mapping.
+    pub(crate) fn entries(&self) -> Vec<(String, Self)> {
+        match &self.value {
+            Value::Map(entries) => entries.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Reports whether it is the step `connect`.
+    pub(crate) fn is_connect(&self) -> bool {
+        match &self.value {
+            Value::Text(text) => text == "connect",
+            Value::Map(entries) => entries.iter().any(|(key, _)| key == "connect"),
+            _ => false,
+        }
+    }
+
     /// Reports whether a value in this one has a comment.
     fn contains_comments(&self) -> bool {
         let has_some = |value: &Self| !value.comments.is_empty() || value.contains_comments();

@@ -45,6 +45,7 @@ pub use escape::Escape;
 pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
 pub use load::{Curve, LoadPeak, Model, Phase, Spacing, peak_arrivals, peak_users};
 pub(crate) use load::{outline, phase_name, read_curve};
+pub use node::{Kind as YamlKind, Node as YamlNode};
 pub use on_error::OnError;
 pub use params::{Params, read_params, with_params};
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};

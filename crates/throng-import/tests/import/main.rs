@@ -2,8 +2,10 @@
 //!
 //! Each importer has a module here, and a folder of files under `files`.
 
+mod artillery;
 mod connscale;
 mod damaged;
+mod k6;
 mod mzbench;
 mod stressgrid;
 mod tcpkali;
@@ -13,6 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use throng_import::{Import, ImportOptions, import};
+use throng_load::program::Program;
 use throng_load::scenario::{Diagnostics, Scenario};
 
 /// Imports a file of `files`, which must be valid. Checks that throng accepts the scenario.
@@ -53,4 +56,22 @@ fn show_mistakes(name: &str, files: &[&str]) -> String {
 
 fn files() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import/files")
+}
+
+/// Checks that an import does the same as a scenario that a person has written: the same target,
+/// load, thresholds and compiled steps. Only the places of steps in the text may differ.
+fn assert_same(import: &Import, written: &str) {
+    let compiled = |text: &str| {
+        let scenario = Scenario::parse(text, "scenario.yaml").unwrap_or_else(|m| panic!("{m}"));
+        let program = format!("{:#?}", Program::compile(&scenario));
+        let is_place = |line: &&str| ["line:", "span:"].iter().any(|key| line.contains(key));
+        let program: Vec<_> = program.lines().filter(|line| !is_place(line)).collect();
+        let rest = (&scenario.target, &scenario.load, &scenario.thresholds);
+        format!("{rest:#?}\n{}", program.join("\n"))
+    };
+    let (imported, written) = (compiled(&import.scenario), compiled(written));
+    for (number, (ours, theirs)) in imported.lines().zip(written.lines()).enumerate() {
+        assert_eq!(ours, theirs, "line {number} of the program\n{}", import.scenario);
+    }
+    assert_eq!(imported.len(), written.len());
 }

@@ -13,26 +13,32 @@ use super::{Diagnostic, yaml_error};
 
 /// A node and the bytes of the source that it covers.
 #[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) span: Range<usize>,
-    pub(crate) kind: Kind,
+pub struct Node {
+    /// Bytes of the source.
+    pub span: Range<usize>,
+    /// Its value.
+    pub kind: Kind,
     /// True for a scalar that YAML takes for a number or a boolean, because it has no quotes.
-    pub(crate) is_typed: bool,
+    pub is_typed: bool,
 }
 
+/// The value of a node.
 #[derive(Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// No value, or `null`.
     Nothing,
+    /// The text of a single value.
     Scalar(String),
+    /// The items of a list.
     List(Vec<Node>),
+    /// The entries of a mapping, in their order.
     Map(Vec<(Node, Node)>),
 }
 
 impl Node {
     /// Parses one YAML document. Text that is not YAML gives one diagnostic, because the parser
-    /// cannot continue after it.
-    pub(crate) fn parse(source: &str) -> Result<Self, Diagnostic> {
+    /// cannot continue after it. Aliases are filled in, up to a limit.
+    pub fn parse(source: &str) -> Result<Self, Diagnostic> {
         let options = serde_saphyr::options! {
             non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
         };
@@ -42,7 +48,7 @@ impl Node {
     }
 
     /// Returns the text of a scalar.
-    pub(crate) fn scalar(&self) -> Option<&str> {
+    pub fn scalar(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar(text) => Some(text),
             _ => None,
@@ -50,7 +56,7 @@ impl Node {
     }
 
     /// Describes the node in words that fit after "found".
-    pub(crate) fn describe(&self) -> &'static str {
+    pub fn describe(&self) -> &'static str {
         match self.kind {
             Kind::Nothing => "nothing",
             Kind::Scalar(_) => "a single value",

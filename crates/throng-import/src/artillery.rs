@@ -1,0 +1,388 @@
+//! Artillery: YAML or JSON with `config` and `scenarios`.
+//!
+//! `config` becomes the target, the load, the data and the thresholds; each scenario of the
+//! engines http and ws becomes a class of users.
+
+mod capture;
+mod condition;
+mod engine;
+mod expect;
+mod fields;
+mod flow;
+mod http;
+mod json;
+mod payload;
+mod phases;
+mod settings;
+mod template;
+mod thresholds;
+mod time;
+mod variables;
+mod ws;
+
+use throng_load::scenario::YamlNode;
+
+use crate::draft::{Draft, DraftClass};
+use crate::importer::Importer;
+use crate::source::{Source, Span};
+use crate::step_names::StepNames;
+use crate::translator::Translator;
+use crate::trial::Trial;
+use crate::url::Url;
+use crate::yaml::Yaml;
+use engine::Engine;
+use fields::{Fields, is_true, list};
+use flow::Flow;
+use settings::Settings;
+use variables::Variables;
+
+pub(crate) const ARTILLERY: Importer =
+    Importer { tool: "artillery", reads: "scenarios in YAML or JSON", recognises, read };
+
+/// Reports whether the text has the keys of such a file. A scenario of throng has none of them at
+/// its top level.
+fn recognises(source: &Source<'_>) -> bool {
+    let has_key = |key: &str, is_top: bool| {
+        source.text.lines().any(|line| {
+            let start =
+                line.trim_start_matches([' ', '\t', '-', '{']).trim_start_matches(['"', '\'']);
+            let is_json = source.text.trim_start().starts_with('{');
+            let is_there = !is_top || is_json || !line.starts_with([' ', '\t', '-']);
+            let rest = start.strip_prefix(key).map(|rest| rest.trim_start_matches(['"', '\'']));
+            is_there && rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
+        })
+    };
+    let is_one_line = source.text.trim_start().starts_with('{')
+        && ["\"config\"", "\"scenarios\"", "\"flow\""].iter().all(|key| source.text.contains(key));
+    is_one_line
+        || (has_key("scenarios", true) && has_key("flow", false))
+        || (has_key("config", true) && has_key("phases", false))
+}
+
+fn read(translator: &mut Translator<'_>) -> Option<Draft> {
+    let source = translator.source;
+    let root = match YamlNode::parse(source.text) {
+        Ok(root) => root,
+        Err(mistake) => {
+            translator.mistakes.push(mistake);
+            return None;
+        }
+    };
+    let fields = Fields::read(translator, &root, "the file", &ROOT_KEYS)?;
+    let Some(scenarios) = fields.get("scenarios") else {
+        let label = "expected `scenarios: [{flow: [...]}]`";
+        translator.mistake(&(0..0), "the file has no scenarios", label);
+        return None;
+    };
+    let config = match fields.get("config") {
+        Some(node) => Fields::read(translator, node, "`config`", &CONFIG_KEYS)?,
+        None => Fields::default(),
+    };
+    report_others(translator, &fields, &config);
+    let scenarios: Vec<_> = list(translator, scenarios, "`scenarios`")?
+        .iter()
+        .filter_map(|node| ScenarioFields::read(translator, node))
+        .collect();
+    let engine = chosen_engine(translator, &scenarios)?;
+    let (target, base) = target(translator, &config, engine)?;
+    let load = phases::read(translator, config.get("phases"));
+    check_load(translator, &config, &load, &target);
+    let mut variables = config
+        .get("variables")
+        .map_or_else(Variables::default, |node| Variables::read(translator, node));
+    let data =
+        config.get("payload").and_then(|node| payload::read(translator, node, &mut variables));
+    let settings = Settings::read(translator, &config);
+    let thresholds = read_thresholds(translator, &config, engine);
+    if engine == Engine::Http {
+        report_requests(translator, &settings);
+    }
+    let mut flow = Flow {
+        translator: &mut *translator,
+        engine,
+        target,
+        base,
+        settings,
+        variables,
+        names: StepNames::default(),
+    };
+    let classes: Vec<_> = scenarios
+        .iter()
+        .filter(|scenario| scenario.engine == Some(engine))
+        .filter_map(|scenario| scenario.class(&mut flow))
+        .collect();
+    let Flow { target, variables, .. } = flow;
+    if classes.is_empty() && translator.mistakes.is_empty() {
+        let label = "expected a scenario of the engine http or ws with steps";
+        translator.mistake(&(0..0), "the file has no scenario that can be imported", label);
+    }
+    let comments = source.comments_at_top();
+    let draft = Draft { comments, target, data, load, classes, thresholds, ..Draft::default() };
+    if translator.mistakes.is_empty() {
+        let trial = Trial { target: &draft.target, variables: &variables.of_files() };
+        if let Some(refusal) = trial.of_draft(&draft) {
+            translator.mistake(&root.span, refusal.title, refusal.label);
+        }
+    }
+    Some(draft)
+}
+
+/// An entry of `scenarios`.
+struct ScenarioFields<'n> {
+    fields: Fields<'n>,
+    span: Span,
+    name: String,
+    engine: Option<Engine>,
+    weight: u32,
+}
+
+impl<'n> ScenarioFields<'n> {
+    fn read(translator: &mut Translator<'_>, node: &'n YamlNode) -> Option<Self> {
+        let fields = Fields::read(translator, node, "a scenario", &SCENARIO_KEYS)?;
+        let name = fields.get("name").and_then(YamlNode::scalar).unwrap_or("scenario").to_owned();
+        let span = node.span.start..node.span.start + 1;
+        let engine_name = fields.get("engine").and_then(YamlNode::scalar).unwrap_or("http");
+        let engine = Engine::named(engine_name);
+        if engine.is_none() {
+            let remedy = match engine_name {
+                "socketio" | "socketio-v3" => {
+                    "Socket.IO is not in this version; write its frames as WebSocket messages"
+                }
+                _ => "only the engines http and ws are imported; the scenario is left out",
+            };
+            translator.not_supported(&span, format!("engine {engine_name}"), remedy);
+        }
+        let weight = match fields.get("weight") {
+            None => 1,
+            Some(node) => {
+                let weight = node.scalar().and_then(|text| text.parse::<u32>().ok());
+                let Some(weight) = weight.filter(|weight| *weight <= WEIGHT_MAX) else {
+                    let label = "expected a whole number from 0 to a million";
+                    translator.mistake(&node.span, "`weight` cannot be read", label);
+                    return None;
+                };
+                weight
+            }
+        };
+        if weight == 0 {
+            translator.not_needed(&span, format!("scenario {name}"), "its weight is 0");
+            return None;
+        }
+        for key in ["beforeScenario", "afterScenario", "beforeRequest", "afterResponse"] {
+            if let Some((span, _)) = fields.entry(key) {
+                let remedy = "JavaScript is not run; write what the function does as steps";
+                translator.not_supported(&span, key, remedy);
+            }
+        }
+        Some(Self { fields, span, name, engine, weight })
+    }
+
+    fn class(&self, flow: &mut Flow<'_, '_, '_>) -> Option<DraftClass> {
+        flow.variables.begin_user();
+        let Some(node) = self.fields.get("flow") else {
+            let label = "expected `flow: [...]`";
+            flow.translator.mistake(&self.span, "this scenario has no steps", label);
+            return None;
+        };
+        let mut steps = flow.steps(node);
+        let is_connected = steps.iter().any(Yaml::is_connect);
+        if flow.engine == Engine::Ws && !is_connected {
+            steps.insert(0, flow.first_connect(&self.span));
+        }
+        if let Some(draw) = flow.variables.draw() {
+            steps.insert(0, draw);
+        }
+        if steps.is_empty() {
+            let why = "none of its steps can be imported";
+            flow.translator.not_needed(&self.span, format!("scenario {}", self.name), why);
+            return None;
+        }
+        flow.translator.translated(&self.span, format!("scenario {}", self.name));
+        let comments = flow.translator.source.comments_above(self.span.start);
+        if let Some(first) = steps.first_mut() {
+            *first = comments.iter().fold(first.clone(), |step, comment| step.comment(comment));
+        }
+        let name = self.name.clone();
+        Some(DraftClass { name, weight: self.weight, steps, on_error: Some("stop") })
+    }
+}
+
+/// Returns the engine of the scenarios. A scenario of another one is left out.
+fn chosen_engine(
+    translator: &mut Translator<'_>,
+    scenarios: &[ScenarioFields<'_>],
+) -> Option<Engine> {
+    let Some(first) = scenarios.iter().find_map(|scenario| scenario.engine) else {
+        if translator.mistakes.is_empty() {
+            let label = "expected a scenario of the engine http or ws";
+            translator.mistake(&(0..0), "the file has no scenario that can be imported", label);
+        }
+        return None;
+    };
+    for scenario in scenarios.iter().filter(|scenario| scenario.engine.is_some()) {
+        if scenario.engine != Some(first) {
+            let remedy = format!(
+                "a scenario of throng speaks one protocol; import the scenarios of the engine {} \
+                 alone",
+                scenario.engine.map_or("", Engine::name)
+            );
+            translator.not_supported(&scenario.span, format!("scenario {}", scenario.name), remedy);
+        }
+    }
+    Some(first)
+}
+
+/// Returns the target of the scenario, and the one of the file, with its path.
+fn target(
+    translator: &mut Translator<'_>,
+    config: &Fields<'_>,
+    engine: Engine,
+) -> Option<(String, String)> {
+    let scheme = engine.scheme();
+    let Some((span, node)) = config.entry("target") else {
+        if translator.options.target.is_none() {
+            let label = "expected `target` in `config`, or `--target`";
+            translator.mistake(&(0..0), "the file has no target", label);
+            return None;
+        }
+        let target = translator.target(&(0..0), scheme, "");
+        return Some((target.clone(), target));
+    };
+    let base = fields::text(translator, node, "`target`")?;
+    let Some(url) = Url::split(base) else {
+        if translator.options.target.is_some() {
+            let target = translator.target(&span, scheme, "");
+            return Some((target.clone(), target));
+        }
+        let label = "expected a URL such as `http://127.0.0.1:8080`, or `--target`";
+        translator.mistake(&node.span, format!("`{base}` is not a target"), label);
+        return None;
+    };
+    if url.is_secure() && translator.options.target.is_none() {
+        let remedy = "this version has no TLS; run it against the server behind, with `--target`";
+        translator.not_supported(&span, format!("target {base}"), remedy);
+    } else {
+        translator.translated(&span, "target");
+    }
+    let path = if engine == Engine::Ws { url.path } else { "" };
+    let mistakes = translator.mistakes.len();
+    let target = translator.target(&node.span, &format!("{scheme}://{}", url.authority), path);
+    if translator.mistakes.len() > mistakes {
+        return None;
+    }
+    let wanted = format!("{scheme}://");
+    if !target.starts_with(&wanted) {
+        let label = format!("the scenarios of this file need a target `{wanted}`");
+        translator.mistake(&node.span, format!("`{target}` is of another scheme"), label);
+        return None;
+    }
+    Some((target, base.to_owned()))
+}
+
+fn check_load(translator: &mut Translator<'_>, config: &Fields<'_>, load: &[Yaml], target: &str) {
+    if !translator.mistakes.is_empty() {
+        return;
+    }
+    if let Some(refusal) = (Trial { target, variables: &[] }).of_load(load) {
+        let span = config.entry("phases").map_or(0..0, |(span, _)| span);
+        translator.mistake(&span, refusal.title, refusal.label);
+    }
+}
+
+/// Reads `ensure`, which may stand among the plugins.
+fn read_thresholds(
+    translator: &mut Translator<'_>,
+    config: &Fields<'_>,
+    engine: Engine,
+) -> Vec<String> {
+    let of_plugins = config.get("plugins").and_then(|node| match &node.kind {
+        throng_load::scenario::YamlKind::Map(entries) => {
+            entries.iter().find(|(key, _)| key.scalar() == Some("ensure")).map(|(_, node)| node)
+        }
+        _ => None,
+    });
+    let is_map = |node: &&YamlNode| matches!(node.kind, throng_load::scenario::YamlKind::Map(_));
+    let nodes = [config.get("ensure"), of_plugins.filter(is_map)];
+    let read = |node| thresholds::read(translator, node, engine);
+    nodes.into_iter().flatten().flat_map(read).collect()
+}
+
+/// Reports what holds for all requests.
+fn report_requests(translator: &mut Translator<'_>, settings: &Settings<'_>) {
+    let how = "Artillery goes on after any status and follows redirects; in the scenario a status \
+               other than 2xx is an error and ends the user, unless `expect` names it";
+    translator.approximated(&(0..0), "requests", how);
+    if settings.timeout.is_none() {
+        let how = "a request may take 10s in Artillery, and 5s in the scenario";
+        translator.approximated(&(0..0), "http timeout", how);
+    }
+}
+
+/// Reports the keys that no class of users needs.
+fn report_others(translator: &mut Translator<'_>, root: &Fields<'_>, config: &Fields<'_>) {
+    for key in ["before", "after"] {
+        if let Some((span, _)) = root.entry(key) {
+            let remedy = "write its steps as `setup` or `teardown`";
+            translator.not_supported(&span, key, remedy);
+        }
+    }
+    for (key, span, node) in config.iter() {
+        match key {
+            "processor" => {
+                let why = "JavaScript is not run; each step that calls it is named below";
+                translator.not_needed(&span, key, why);
+            }
+            "environments" => {
+                let why = "the values outside of it are imported; choose others with `--target` \
+                           and `--arrivals`";
+                translator.not_needed(&span, key, why);
+            }
+            "tls" | "socketio" | "bundling" | "includeFiles" | "statsInterval" | "engines" => {
+                let why = "it does not concern the traffic of http and ws";
+                translator.not_needed(&span, key, why);
+            }
+            "http2" if is_true(node) => {
+                let remedy = "requests are of HTTP/1.1";
+                translator.not_supported(&span, key, remedy);
+            }
+            _ => {}
+        }
+    }
+}
+
+const ROOT_KEYS: [&str; 5] = ["config", "scenarios", "before", "after", "version"];
+
+const CONFIG_KEYS: [&str; 18] = [
+    "target",
+    "phases",
+    "variables",
+    "payload",
+    "defaults",
+    "http",
+    "ws",
+    "socketio",
+    "plugins",
+    "ensure",
+    "processor",
+    "environments",
+    "tls",
+    "bundling",
+    "includeFiles",
+    "statsInterval",
+    "engines",
+    "http2",
+];
+
+const SCENARIO_KEYS: [&str; 8] = [
+    "name",
+    "engine",
+    "weight",
+    "flow",
+    "beforeScenario",
+    "afterScenario",
+    "beforeRequest",
+    "afterResponse",
+];
+
+/// The largest weight of a class.
+const WEIGHT_MAX: u32 = 1_000_000;

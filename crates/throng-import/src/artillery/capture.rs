@@ -1,0 +1,88 @@
+//! `capture`: parts of an answer that later steps use.
+
+use throng_load::scenario::YamlNode;
+
+use crate::translator::Translator;
+use crate::yaml::Yaml;
+
+use super::fields::{Fields, one_or_more, text};
+use super::variables::Variables;
+use crate::json_place::pointer;
+
+/// Reads one capture, or a list of them. Returns the entries of the step's `capture`.
+pub(super) fn read(
+    translator: &mut Translator<'_>,
+    variables: &mut Variables,
+    node: &YamlNode,
+) -> Vec<(String, Yaml)> {
+    let captures = one_or_more(node);
+    captures.into_iter().filter_map(|node| read_one(translator, variables, node)).collect()
+}
+
+fn read_one(
+    translator: &mut Translator<'_>,
+    variables: &mut Variables,
+    node: &YamlNode,
+) -> Option<(String, Yaml)> {
+    let fields = Fields::read(translator, node, "`capture`", &KEYS)?;
+    let Some(name) = fields.get("as") else {
+        let label = "expected `as: name`";
+        translator.mistake(&node.span, "this capture has no name", label);
+        return None;
+    };
+    let name = text(translator, name, "`as`")?;
+    let construct = format!("capture {name}");
+    let unsupported = ["xpath", "selector", "transform"].iter().find_map(|key| fields.entry(key));
+    if let Some((span, _)) = unsupported {
+        let remedy = "a scenario captures by JSON pointers, headers and regular expressions; \
+                      write a `regex`";
+        translator.not_supported(&span, construct, remedy);
+        return None;
+    }
+    let place = if let Some((span, path)) = fields.entry("json") {
+        let path = text(translator, path, "`json`")?;
+        let Some(pointer) = pointer(path) else {
+            let remedy = "a scenario captures by JSON pointers, which name one place; write \
+                          `/items/0`, or a `regex`";
+            translator.not_supported(&span, format!("{construct}: {path}"), remedy);
+            return None;
+        };
+        Yaml::text(pointer)
+    } else if let Some((_, header)) = fields.entry("header") {
+        let header = text(translator, header, "`header`")?;
+        Yaml::map([("header", Yaml::text(header.to_ascii_lowercase()))])
+    } else if let Some((span, regexp)) = fields.entry("regexp") {
+        let regexp = text(translator, regexp, "`regexp`")?;
+        let group = fields.get("group").and_then(YamlNode::scalar);
+        let flags = fields.get("flags").and_then(YamlNode::scalar).unwrap_or_default();
+        let Some(regex) = regex(regexp, group, flags) else {
+            let remedy = "write a regular expression whose first group is the value";
+            translator.not_supported(&span, construct, remedy);
+            return None;
+        };
+        Yaml::map([("regex", Yaml::text(regex))])
+    } else {
+        let label = "expected `json`, `header` or `regexp`";
+        translator.mistake(&node.span, "this capture has no place", label);
+        return None;
+    };
+    translator.translated(&node.span, construct);
+    Some((variables.store(name), place))
+}
+
+/// Returns the regular expression whose first group is the one that Artillery keeps; without a
+/// group it keeps the whole match.
+fn regex(regexp: &str, group: Option<&str>, flags: &str) -> Option<String> {
+    let flags: String = flags.chars().filter(|flag| "ims".contains(*flag)).collect();
+    let flags = if flags.is_empty() { String::new() } else { format!("(?{flags})") };
+    let group: usize = group.map_or(Some(0), |group| group.parse().ok())?;
+    let regexp = match group {
+        0 => format!("({regexp})"),
+        1 => regexp.to_owned(),
+        _ => return None,
+    };
+    Some(format!("{flags}{regexp}"))
+}
+
+pub(super) const KEYS: [&str; 9] =
+    ["json", "header", "regexp", "group", "flags", "as", "xpath", "selector", "transform"];

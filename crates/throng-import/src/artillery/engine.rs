@@ -1,0 +1,43 @@
+//! `engine`: which protocol a scenario speaks.
+
+/// An engine whose scenarios are imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    Http,
+    Ws,
+}
+
+impl Engine {
+    /// Returns the engine of this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        match name {
+            "http" => Some(Self::Http),
+            "ws" => Some(Self::Ws),
+            _ => None,
+        }
+    }
+
+    /// Returns its name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Ws => "ws",
+        }
+    }
+
+    /// Returns the scheme of its targets.
+    pub(super) fn scheme(self) -> &'static str {
+        self.name()
+    }
+
+    /// Returns the names of its steps.
+    pub(super) fn actions(self) -> &'static [&'static str] {
+        match self {
+            Self::Http => &[
+                "get", "post", "put", "delete", "patch", "head", "options", "think", "loop", "log",
+                "function", "parallel",
+            ],
+            Self::Ws => &["connect", "send", "think", "loop", "log", "function", "parallel"],
+        }
+    }
+}

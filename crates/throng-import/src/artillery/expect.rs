@@ -1,0 +1,155 @@
+//! `expect` and `match`: what an answer must be.
+
+use throng_load::scenario::{YamlKind, YamlNode};
+
+use crate::source::Span;
+use crate::translator::Translator;
+use crate::yaml::Yaml;
+
+use super::fields::{Fields, one_or_more, text};
+use super::json::value;
+use super::variables::Variables;
+use crate::json_place::{at, pointer};
+
+/// What an answer must be: a status, and one pattern for the body.
+#[derive(Debug, Default)]
+pub(super) struct Expectation {
+    statuses: Vec<String>,
+    body: Option<(&'static str, Yaml)>,
+}
+
+impl Expectation {
+    /// Reads `expect`: one check, or a list of them.
+    pub(super) fn read(&mut self, translator: &mut Translator<'_>, node: &YamlNode) {
+        for node in one_or_more(node) {
+            let Some(fields) = Fields::read(translator, node, "`expect`", &KEYS) else { continue };
+            for (key, span, node) in fields.iter() {
+                let pattern = match key {
+                    "statusCode" => {
+                        self.read_statuses(translator, node);
+                        continue;
+                    }
+                    "hasProperty" => {
+                        let exists = Yaml::map([("$exists", Yaml::plain("true"))]);
+                        let pointer = node.scalar().and_then(pointer);
+                        pointer.and_then(|place| at(&place, exists)).map(|json| ("json", json))
+                    }
+                    "matchesRegexp" => node.scalar().map(|regex| ("regex", Yaml::text(regex))),
+                    "equals" | "contentType" | "hasHeader" | "headerEquals" | "cdnHit"
+                    | "notStatusCode" | "notHasProperty" => None,
+                    _ => continue,
+                };
+                self.keep(translator, &span, &format!("expect {key}"), pattern);
+            }
+        }
+    }
+
+    /// Reads `match: {json, value}` or `match: {regexp}`, one or a list of them.
+    pub(super) fn read_match(
+        &mut self,
+        translator: &mut Translator<'_>,
+        variables: &mut Variables,
+        node: &YamlNode,
+    ) {
+        for node in one_or_more(node) {
+            let Some(fields) = Fields::read(translator, node, "`match`", &MATCH_KEYS) else {
+                continue;
+            };
+            let wanted = fields.get("value").map(|node| value(translator, variables, node));
+            let json = fields.get("json").and_then(YamlNode::scalar).and_then(pointer);
+            let regexp = fields.get("regexp").and_then(YamlNode::scalar);
+            let pattern = match (json, regexp, wanted) {
+                (Some(pointer), _, Some(wanted)) => at(&pointer, wanted).map(|json| ("json", json)),
+                (None, Some(regexp), None) => Some(("regex", Yaml::text(regexp))),
+                _ => None,
+            };
+            self.keep(translator, &node.span, "match", pattern);
+        }
+    }
+
+    /// Returns the value of the step's `expect`, if it needs one.
+    pub(super) fn write(self) -> Option<Yaml> {
+        let status = match &*self.statuses {
+            [] => None,
+            [status] => Some(Yaml::plain(status)),
+            statuses => Some(Yaml::list(statuses.iter().map(Yaml::plain))),
+        };
+        match (status, self.body) {
+            (status, None) => status,
+            (None, Some(body)) => Some(Yaml::map([body])),
+            (Some(status), Some(body)) => Some(Yaml::map([("status", status), body])),
+        }
+    }
+
+    /// Reports whether any status of success will do.
+    pub(super) fn has_no_status(&self) -> bool {
+        self.statuses.is_empty()
+    }
+
+    /// Adds statuses, or classes of them, that will do.
+    pub(super) fn add_statuses(&mut self, statuses: &[&str]) {
+        self.statuses.extend(statuses.iter().map(|status| (*status).to_owned()));
+    }
+
+    /// Returns the pattern of the body.
+    pub(super) fn into_body(self) -> Option<(&'static str, Yaml)> {
+        self.body
+    }
+
+    fn read_statuses(&mut self, translator: &mut Translator<'_>, node: &YamlNode) {
+        if let YamlKind::Nothing = node.kind {
+            return;
+        }
+        for node in one_or_more(node) {
+            let Some(status) = text(translator, node, "`statusCode`") else { continue };
+            let is_status = status.parse::<u16>().is_ok_and(|n| (200..=599).contains(&n));
+            if !is_status {
+                let title = format!("`{status}` is no status");
+                translator.mistake(&node.span, title, "expected a number from 200 to 599");
+                continue;
+            }
+            translator.translated(&node.span, "expect statusCode");
+            self.statuses.push(status.to_owned());
+        }
+    }
+
+    fn keep(
+        &mut self,
+        translator: &mut Translator<'_>,
+        span: &Span,
+        construct: &str,
+        pattern: Option<(&'static str, Yaml)>,
+    ) {
+        match pattern {
+            Some(pattern) if self.body.is_none() => {
+                translator.translated(span, construct);
+                self.body = Some(pattern);
+            }
+            Some(_) => {
+                let remedy = "a step has one pattern for the body; put both into one `json` or \
+                              `regex`";
+                translator.not_supported(span, construct, remedy);
+            }
+            None => {
+                let remedy = "the scenario does not check this; see `expect` in \
+                              docs/scenario.md for what it can check";
+                translator.not_supported(span, construct, remedy);
+            }
+        }
+    }
+}
+
+const KEYS: [&str; 10] = [
+    "statusCode",
+    "notStatusCode",
+    "contentType",
+    "hasProperty",
+    "notHasProperty",
+    "hasHeader",
+    "headerEquals",
+    "equals",
+    "matchesRegexp",
+    "cdnHit",
+];
+
+const MATCH_KEYS: [&str; 6] = ["json", "regexp", "value", "strict", "group", "flags"];

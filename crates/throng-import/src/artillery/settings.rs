@@ -1,0 +1,184 @@
+//! The parts of `config` that every step heeds.
+
+use std::time::Duration;
+
+use throng_base::units::show_duration;
+use throng_load::scenario::YamlNode;
+
+use crate::source::Span;
+use crate::translator::Translator;
+
+use super::fields::{Fields, is_true};
+use super::time;
+
+/// What `config` says about all steps.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Settings<'n> {
+    /// Headers of each request, and of each upgrade.
+    pub(super) headers: Option<&'n YamlNode>,
+    /// Cookies of each request.
+    pub(super) cookie: Option<&'n YamlNode>,
+    /// Subprotocols of each WebSocket.
+    pub(super) subprotocols: Option<&'n YamlNode>,
+    /// What a request may take.
+    pub(super) timeout: Option<Duration>,
+    /// How much each think time varies.
+    pub(super) jitter: Option<Jitter>,
+    /// Whether Artillery checks what `expect` says.
+    pub(super) has_expect: bool,
+}
+
+/// How much think times vary.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Jitter {
+    Percent(f64),
+    Span(Duration),
+}
+
+impl<'n> Settings<'n> {
+    /// Reads `defaults`, `http`, `ws` and `plugins` of `config`.
+    pub(super) fn read(translator: &mut Translator<'_>, config: &Fields<'n>) -> Self {
+        let mut settings = Self::default();
+        if let Some((span, node)) = config.entry("defaults") {
+            settings.read_defaults(translator, node);
+            translator.translated(&span, "defaults");
+        }
+        if let Some((_, node)) = config.entry("http") {
+            settings.read_http(translator, node);
+        }
+        if let Some((_, node)) = config.entry("ws") {
+            settings.read_ws(translator, node);
+        }
+        if let Some((_, node)) = config.entry("plugins") {
+            settings.read_plugins(translator, node);
+        }
+        settings
+    }
+
+    fn read_defaults(&mut self, translator: &mut Translator<'_>, node: &'n YamlNode) {
+        let keys = ["headers", "cookie", "think", "strictCapture", "timeout"];
+        let Some(fields) = Fields::read(translator, node, "`defaults`", &keys) else { return };
+        self.headers = fields.get("headers").or(self.headers);
+        self.cookie = fields.get("cookie");
+        if let Some(node) = fields.get("timeout") {
+            self.timeout = time::duration(translator, node, "`timeout`");
+        }
+        if let Some((span, _)) = fields.entry("strictCapture") {
+            let how = "a value that is not found is always an error in the scenario";
+            translator.approximated(&span, "strictCapture", how);
+        }
+        let Some(node) = fields.get("think") else { return };
+        let Some(think) = Fields::read(translator, node, "`think`", &["jitter"]) else { return };
+        let Some(node) = think.get("jitter") else { return };
+        let text = node.scalar().unwrap_or_default();
+        let percent = text.strip_suffix('%').and_then(|text| text.trim().parse::<f64>().ok());
+        self.jitter = match (percent, text.parse::<f64>(), time::parse(text)) {
+            (Some(percent), ..) if (0.0..=100.0).contains(&percent) => {
+                Some(Jitter::Percent(percent))
+            }
+            // A plain number is of milliseconds here.
+            (None, Ok(ms), _) if (0.0..=1e9).contains(&ms) => {
+                Some(Jitter::Span(Duration::from_micros((ms * 1e3) as u64)))
+            }
+            (None, Err(_), Some(span)) => Some(Jitter::Span(span)),
+            _ => {
+                let label = "expected a share such as `20%`, or a duration such as `500ms`";
+                translator.mistake(&node.span, "`jitter` cannot be read", label);
+                None
+            }
+        };
+    }
+
+    fn read_http(&mut self, translator: &mut Translator<'_>, node: &'n YamlNode) {
+        let keys = ["timeout", "maxSockets", "pool", "extendedMetrics", "defaults", "cookieJar"];
+        let Some(fields) = Fields::read(translator, node, "`http`", &keys) else { return };
+        for (key, span, node) in fields.iter() {
+            match key {
+                "timeout" => {
+                    self.timeout = time::duration(translator, node, "`timeout`");
+                    translator.translated(&span, "http timeout");
+                }
+                "defaults" => self.read_defaults(translator, node),
+                "pool" => {
+                    let remedy = "each user has a connection of its own; let fewer users send \
+                                  more requests";
+                    translator.not_supported(&span, "http pool", remedy);
+                }
+                "maxSockets" => {
+                    let why = "a user has one connection, which is Artillery's default";
+                    translator.not_needed(&span, "http maxSockets", why);
+                }
+                _ => translator.not_needed(&span, format!("http {key}"), "a matter of reports"),
+            }
+        }
+    }
+
+    fn read_ws(&mut self, translator: &mut Translator<'_>, node: &'n YamlNode) {
+        let Some(fields) = Fields::read(translator, node, "`ws`", &WS_KEYS) else { return };
+        for (key, span, node) in fields.iter() {
+            match key {
+                "headers" => self.headers = Some(node),
+                "subprotocols" => self.subprotocols = Some(node),
+                "rejectUnauthorized" => {
+                    let why = "this version has no TLS";
+                    translator.not_needed(&span, format!("ws {key}"), why);
+                    continue;
+                }
+                _ => {
+                    let remedy = "users connect to the target by themselves; see `--source` of \
+                                  `throng run` for other addresses";
+                    translator.not_supported(&span, format!("ws {key}"), remedy);
+                    continue;
+                }
+            }
+            translator.translated(&span, format!("ws {key}"));
+        }
+    }
+
+    fn read_plugins(&mut self, translator: &mut Translator<'_>, node: &'n YamlNode) {
+        let Some(fields) = Fields::read_any(translator, node, "`plugins`") else { return };
+        for (key, span, _) in fields.iter() {
+            match key {
+                "expect" => {
+                    self.has_expect = true;
+                    translator.translated(&span, "plugin expect");
+                }
+                "ensure" => translator.translated(&span, "plugin ensure"),
+                _ => plugin(translator, &span, key),
+            }
+        }
+    }
+}
+
+/// Reports a plugin that has no place in a scenario.
+fn plugin(translator: &mut Translator<'_>, span: &Span, name: &str) {
+    let why = match name {
+        "metrics-by-endpoint" | "apdex" | "slack" => {
+            "a matter of reports; steps with a `name` are measured apart"
+        }
+        "publish-metrics" | "statsd" => "pass --metrics to `throng run`, for Prometheus",
+        _ => "throng has no plugins; write what it does as steps, if it concerns the traffic",
+    };
+    translator.not_needed(span, format!("plugin {name}"), why);
+}
+
+impl Jitter {
+    /// Returns the think time around `mean`, in the scenario's words.
+    pub(super) fn around(self, mean: Duration) -> String {
+        match self {
+            Self::Percent(percent) => format!("{} ±{percent}%", show_duration(mean)),
+            Self::Span(span) => {
+                let least = mean.saturating_sub(span).max(Duration::from_micros(1));
+                format!("uniform({}, {})", show_duration(least), show_duration(mean + span))
+            }
+        }
+    }
+}
+
+/// Reports whether a setting is switched on.
+pub(super) fn is_on(node: Option<&YamlNode>) -> bool {
+    node.is_some_and(is_true)
+}
+
+const WS_KEYS: [&str; 6] =
+    ["headers", "subprotocols", "rejectUnauthorized", "proxy", "localAddress", "family"];

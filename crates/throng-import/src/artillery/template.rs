@@ -1,0 +1,101 @@
+//! `{{ ... }}` in texts.
+
+use crate::source::Span;
+use crate::translator::Translator;
+
+use super::variables::Variables;
+
+/// Returns the text with its variables in the scenario's form. Reports those that the scenario
+/// cannot have.
+pub(super) fn translate(
+    translator: &mut Translator<'_>,
+    variables: &mut Variables,
+    span: &Span,
+    text: &str,
+) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        out.push_str(&escape(before));
+        let Some((inner, after)) = after.split_once("}}") else {
+            let label = "expected `}}` at its end";
+            translator.mistake(span, "a variable has no end", label);
+            return out;
+        };
+        out.push_str(&variable(translator, variables, span, inner.trim()));
+        rest = after;
+    }
+    out.push_str(&escape(rest));
+    out
+}
+
+/// Returns the text with each `${` as throng reads it literally.
+pub(super) fn escape(text: &str) -> String {
+    text.replace("${", "$${")
+}
+
+/// Returns what stands in the place of `{{ name }}`.
+fn variable(
+    translator: &mut Translator<'_>,
+    variables: &mut Variables,
+    span: &Span,
+    name: &str,
+) -> String {
+    let construct = format!("{{{{ {name} }}}}");
+    let call = name.split_once('(').map(|(name, arguments)| {
+        (name.trim(), arguments.trim_end().strip_suffix(')').unwrap_or(arguments).trim())
+    });
+    match call.unwrap_or((name, "")) {
+        ("$uuid", "") => {
+            translator.translated(span, construct);
+            return "${uuid()}".to_owned();
+        }
+        ("$randomNumber", arguments) if call.is_some() => {
+            if let Some((least, most)) = range(arguments) {
+                translator.translated(span, construct);
+                return format!("${{random({least},{most})}}");
+            }
+            let label = "expected two whole numbers from 0: `{{ $randomNumber(1, 100) }}`";
+            translator.mistake(span, format!("`{construct}` cannot be read"), label);
+            return String::new();
+        }
+        ("$randomString", _) => {
+            let how = "a random UUID of 36 characters stands in its place";
+            translator.approximated(span, construct, how);
+            return "${uuid()}".to_owned();
+        }
+        _ => {}
+    }
+    let of_environment = ["$processEnvironment.", "$env.", "$environment."]
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix));
+    if let Some(name) = of_environment {
+        translator.translated(span, construct);
+        return variables.environment(name);
+    }
+    if let Some(value) = variables.value(name) {
+        return value;
+    }
+    let (in_its_place, what_to_do) = if name.starts_with('$') {
+        ("nothing", "write the value out, or use a variable of docs/scenario.md")
+    } else {
+        ("its name", "nothing in this file sets it; add a step `set`, or a column of `data`")
+    };
+    let remedy = format!("{what_to_do}; {in_its_place} stands in its place");
+    translator.not_supported(span, construct, remedy);
+    if name.starts_with('$') { String::new() } else { escape(name) }
+}
+
+/// Parses the arguments of `$randomNumber`: its default is 0 or 1.
+fn range(arguments: &str) -> Option<(u64, u64)> {
+    let number = |text: &str| text.trim().parse::<u64>().ok().filter(|n| *n <= NUMBER_MAX);
+    let (least, most) = match arguments.split_once(',') {
+        Some((least, most)) => (number(least)?, number(most)?),
+        None if arguments.is_empty() => (0, 1),
+        None => (0, number(arguments)?),
+    };
+    (least <= most).then_some((least, most))
+}
+
+/// The largest number that a script of JavaScript counts exactly.
+const NUMBER_MAX: u64 = 1 << 53;

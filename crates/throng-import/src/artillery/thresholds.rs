@@ -1,0 +1,135 @@
+//! `ensure`: the goals of the run.
+
+use throng_load::scenario::YamlNode;
+
+use crate::source::Span;
+use crate::translator::Translator;
+
+use super::engine::Engine;
+use super::fields::{Fields, number, one_or_more};
+
+/// Reads `config.ensure`, or `plugins.ensure`, which has the same keys.
+pub(super) fn read(
+    translator: &mut Translator<'_>,
+    node: &YamlNode,
+    engine: Engine,
+) -> Vec<String> {
+    let mut out = Vec::new();
+    let Some(fields) = Fields::read_any(translator, node, "`ensure`") else { return out };
+    for (key, span, node) in fields.iter() {
+        match key {
+            "thresholds" => {
+                for node in one_or_more(node) {
+                    let entries = Fields::read_any(translator, node, "a threshold");
+                    for (metric, span, node) in entries.iter().flat_map(Fields::iter) {
+                        let most = number(translator, node, metric, (0.0, VALUE_MAX));
+                        let comparison = most.map(|most| (metric, "<", most));
+                        out.extend(goal(translator, &span, metric, comparison, engine));
+                    }
+                }
+            }
+            "conditions" => {
+                for node in one_or_more(node) {
+                    let fields = Fields::read_any(translator, node, "a condition");
+                    let expression =
+                        fields.as_ref().and_then(|fields| fields.get("expression")).unwrap_or(node);
+                    let text = expression.scalar().unwrap_or_default();
+                    for part in text.split(" and ") {
+                        let compared = comparison(part);
+                        out.extend(goal(translator, &expression.span, part, compared, engine));
+                    }
+                }
+            }
+            "maxErrorRate" => {
+                if let Some(percent) = number(translator, node, key, (0.0, 100.0)) {
+                    let how = "Artillery counts users that failed; the scenario counts errors \
+                               among all connects, messages and requests";
+                    translator.approximated(&span, "ensure maxErrorRate", how);
+                    out.push(format!("errors <= {percent}%"));
+                }
+            }
+            _ => {
+                let metric = format!("http.response_time.{key}");
+                let most = number(translator, node, key, (0.0, VALUE_MAX));
+                let comparison = most.map(|most| (&*metric, "<", most));
+                out.extend(goal(translator, &span, &metric, comparison, engine));
+            }
+        }
+    }
+    out
+}
+
+/// Parses `http.response_time.p99 < 100`.
+fn comparison(text: &str) -> Option<(&str, &str, f64)> {
+    let text = text.trim().trim_start_matches('(').trim_end_matches(')');
+    for sign in ["<=", ">=", "==", "<", ">"] {
+        if let Some((metric, value)) = text.split_once(sign) {
+            return Some((metric.trim(), sign, value.trim().parse().ok()?));
+        }
+    }
+    None
+}
+
+/// Returns the threshold of a comparison. Reports a metric that throng does not have.
+fn goal(
+    translator: &mut Translator<'_>,
+    span: &Span,
+    construct: &str,
+    comparison: Option<(&str, &str, f64)>,
+    engine: Engine,
+) -> Option<String> {
+    let construct = format!("ensure {}", construct.trim());
+    let threshold = comparison.and_then(|(metric, sign, value)| {
+        let (name, unit) = ours(metric, engine)?;
+        Some(format!("{name} {sign} {value}{unit}"))
+    });
+    if threshold.is_none() {
+        let remedy = "throng has no such measure; see the thresholds in docs/scenario.md";
+        translator.not_supported(span, construct, remedy);
+        return None;
+    }
+    translator.translated(span, construct);
+    threshold
+}
+
+/// Returns the name of a metric in a scenario, and the unit of its values.
+fn ours(metric: &str, engine: Engine) -> Option<(String, &'static str)> {
+    if let Some(percentile) = metric.strip_prefix("http.response_time.") {
+        let percentile = match percentile {
+            "median" => "p50",
+            "p50" | "p75" | "p90" | "p95" | "p99" | "p999" | "max" | "mean" => percentile,
+            _ => return None,
+        };
+        return (engine == Engine::Http).then(|| (format!("http.{percentile}"), "ms"));
+    }
+    let name = match (metric, engine) {
+        ("vusers.failed", _) => "users.failed",
+        ("vusers.created", _) => "users.started",
+        ("vusers.completed", _) => "users.finished",
+        ("http.requests", Engine::Http) => "http.started",
+        ("http.responses", Engine::Http) => "http.ok",
+        ("http.request_rate", Engine::Http) => return Some(("http.rate_mean".to_owned(), "/s")),
+        ("websocket.messages_sent", Engine::Ws) => "message.sent",
+        ("websocket.send_rate", Engine::Ws) => {
+            return Some(("message.rate_mean".to_owned(), "/s"));
+        }
+        _ => return None,
+    };
+    Some((name.to_owned(), ""))
+}
+
+/// The largest value of a threshold.
+const VALUE_MAX: f64 = 1e9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_is_a_comparison() {
+        let expected = Some(("http.response_time.p99", "<", 100.0));
+        assert_eq!(comparison("(http.response_time.p99 < 100)"), expected);
+        assert_eq!(comparison("http.requests"), None);
+        assert_eq!(comparison("a < b"), None);
+    }
+}

@@ -1,0 +1,422 @@
+//! k6: scripts in JavaScript, as far as they are lists of steps.
+//!
+//! A script is a program, and only a program can say what another one does. [`parser`] reads the
+//! part of the language that lists steps; all else is a mistake at its place.
+
+mod checked;
+mod handlers;
+mod lexer;
+mod load;
+mod parser;
+mod request;
+mod script;
+mod session;
+mod syntax;
+mod thresholds;
+mod values;
+
+use throng_base::units::show_duration;
+
+use crate::draft::{Draft, DraftClass};
+use crate::importer::Importer;
+use crate::source::Source;
+use crate::step_names::StepNames;
+use crate::translator::Translator;
+use crate::trial::Trial;
+use crate::yaml::Yaml;
+use load::{Load, Members};
+use script::{Item, Script};
+use syntax::{Expression, Statement, StatementKind};
+use values::Values;
+
+pub(crate) const K6: Importer = Importer {
+    tool: "k6",
+    reads: "scripts of requests and WebSocket sessions with literals",
+    recognises,
+    read,
+};
+
+/// Reports whether the text imports a module of k6.
+fn recognises(source: &Source<'_>) -> bool {
+    source.text.lines().map(str::trim_start).any(|line| {
+        let module = line.split_once("from").map(|(_, module)| module.trim_start());
+        let module = module.map(|module| module.trim_start_matches(['\'', '"']));
+        let is_k6 = |module: &str| module.starts_with("k6'") || module.starts_with("k6\"");
+        line.starts_with(['i', '}'])
+            && module.is_some_and(|module| module.starts_with("k6/") || is_k6(module))
+    })
+}
+
+fn read(translator: &mut Translator<'_>) -> Option<Draft> {
+    let statements = match parser::parse(translator.source.text) {
+        Ok(statements) => statements,
+        Err(mistake) => {
+            translator.mistakes.push(mistake);
+            return None;
+        }
+    };
+    let mut values = Values::default();
+    for statement in &statements {
+        read_top(translator, &mut values, statement);
+    }
+    let options = statements.iter().rev().find_map(|statement| match &statement.kind {
+        StatementKind::Constant(name, value) if name == "options" => Some(value),
+        _ => None,
+    });
+    let options = options.map(|value| values.resolved(value, 0));
+    let (load, function) = read_options(translator, options.as_ref())?;
+    let body = statements.iter().find_map(|statement| match &statement.kind {
+        StatementKind::Function(name, body) if *name == function => Some(body),
+        _ => None,
+    });
+    let Some(body) = body else {
+        let label = format!("expected a function `{function}`: `export default function () {{}}`");
+        translator.mistake(&(0..0), "the script has no such function", label);
+        return None;
+    };
+    report_others(translator, &statements, &function);
+    let names = StepNames::default();
+    let (server, items, socket) = (None, Vec::new(), None);
+    let mut script = Script { translator: &mut *translator, values, names, server, items, socket };
+    script.statements(&body.body);
+    let Script { values, items, server, .. } = script;
+    if !translator.mistakes.is_empty() {
+        return None;
+    }
+    let draft = draft(translator, items, server, load, &values, options.as_ref())?;
+    if !translator.mistakes.is_empty() {
+        return None;
+    }
+    let trial = Trial { target: &draft.target, variables: &values.of_environment() };
+    if let Some(refusal) = trial.of_draft(&draft) {
+        translator.mistake(&(0..0), refusal.title, refusal.label);
+    }
+    Some(draft)
+}
+
+/// Reads a statement outside of functions.
+fn read_top(translator: &mut Translator<'_>, values: &mut Values, statement: &Statement) {
+    match &statement.kind {
+        StatementKind::Import(module) => {
+            let is_known = module.starts_with("k6") || module.contains("jslib.k6.io");
+            if is_known && !["k6/net/grpc", "k6/browser"].contains(&&**module) {
+                let construct = format!("import {module}");
+                translator.not_needed(&statement.span, construct, "its functions are known");
+            } else {
+                let label = "expected a module of k6: `k6`, `k6/http`, `k6/ws`, `k6/websockets`";
+                let title = format!("the module `{module}` is not imported");
+                translator.mistake(&statement.span, title, label);
+            }
+        }
+        StatementKind::Constant(name, value) => values.define(name, value),
+        StatementKind::Function(..) => {}
+        StatementKind::Expression(_) | StatementKind::Return(_) => {
+            translator.mistakes.push(parser::program(&statement.span));
+        }
+    }
+}
+
+/// Returns the load, and the name of the function that its users call.
+fn read_options(
+    translator: &mut Translator<'_>,
+    options: Option<&Expression>,
+) -> Option<(Load, String)> {
+    let none = Expression { span: 0..0, kind: syntax::ExpressionKind::Object(Vec::new()) };
+    let value = options.unwrap_or(&none);
+    let members = Members::read(translator, value, "`options`")?;
+    members.check(translator, "`options`", &OPTIONS);
+    for (key, value) in members.iter() {
+        match key {
+            "rps" => {
+                let remedy = "write `limits: {all: {request: 100/s}}`";
+                translator.not_supported(&value.span, key, remedy);
+            }
+            "noConnectionReuse" | "httpDebug" | "hosts" | "tlsAuth" | "blockHostnames" => {
+                let remedy = "a scenario has no such option; see docs/scenario.md";
+                translator.not_supported(&value.span, key, remedy);
+            }
+            _ if NOT_NEEDED.contains(&key) => {
+                let why = "a matter of reports, or throng does it by itself";
+                translator.not_needed(&value.span, key, why);
+            }
+            _ => {}
+        }
+    }
+    if let Some(scenarios) = members.get("scenarios") {
+        return read_scenarios(translator, scenarios);
+    }
+    let executor =
+        ["stages", "iterations", "duration"].iter().find(|key| members.get(key).is_some());
+    let executor = match executor {
+        Some(&"stages") => "ramping-vus",
+        Some(&"duration") => "constant-vus",
+        _ => "shared-iterations",
+    };
+    Some((load::read(translator, &members, executor)?, "default".to_owned()))
+}
+
+/// Reads the first scenario. The others would run beside it.
+fn read_scenarios(
+    translator: &mut Translator<'_>,
+    scenarios: &Expression,
+) -> Option<(Load, String)> {
+    let scenarios = Members::read(translator, scenarios, "`scenarios`")?;
+    let mut read = None;
+    for (name, value) in scenarios.iter() {
+        if read.is_some() {
+            let remedy = "a scenario of throng has one load; import each of them alone";
+            translator.not_supported(&value.span, format!("scenario {name}"), remedy);
+            continue;
+        }
+        let members = Members::read(translator, value, "a scenario")?;
+        members.check(translator, "a scenario", &SCENARIO);
+        let executor = members.get("executor").and_then(Expression::text).unwrap_or_default();
+        let function = members.get("exec").and_then(Expression::text).unwrap_or("default");
+        for (key, value) in members.iter() {
+            let is_zero = value.text().and_then(load::parse_duration).is_some_and(|t| t.is_zero());
+            match key {
+                "startTime" if !is_zero => {
+                    let why = "a load begins with its first users";
+                    translator.not_needed(&value.span, key, why);
+                }
+                "env" => {
+                    let remedy = "write the values out";
+                    translator.not_supported(&value.span, key, remedy);
+                }
+                "gracefulStop" | "gracefulRampDown" => {
+                    let how = "users that are cut off by the end are counted as such";
+                    translator.approximated(&value.span, key, how);
+                }
+                "tags" => translator.not_needed(&value.span, key, "a matter of reports"),
+                _ => {}
+            }
+        }
+        read = Some((load::read(translator, &members, executor)?, function.to_owned()));
+    }
+    if read.is_none() {
+        let label = "expected `{ name: { executor: 'constant-vus', ... } }`";
+        translator.mistake(&(0..0), "`scenarios` is empty", label);
+    }
+    read
+}
+
+/// Reports the functions that no user calls.
+fn report_others(translator: &mut Translator<'_>, statements: &[Statement], called: &str) {
+    for statement in statements {
+        let StatementKind::Function(name, _) = &statement.kind else { continue };
+        match &**name {
+            name if name == called => translator.translated(&statement.span, name),
+            "setup" | "teardown" => {
+                let remedy = format!("write it as `{name}: [...]`");
+                translator.not_supported(&statement.span, &**name, remedy);
+            }
+            _ => translator.not_needed(&statement.span, &**name, "no user calls it"),
+        }
+    }
+}
+
+/// Puts the scenario together.
+fn draft(
+    translator: &mut Translator<'_>,
+    items: Vec<Item>,
+    server: Option<(String, crate::source::Span)>,
+    load: Load,
+    values: &Values,
+    options: Option<&Expression>,
+) -> Option<Draft> {
+    let Some((server, span)) = server else {
+        let label = "expected a request or a session";
+        translator.mistake(&(0..0), "this script sends nothing", label);
+        return None;
+    };
+    report_sessions(translator, &items);
+    let sessions = session_paths(&items);
+    let authority = server.split_once("://").map_or(&*server, |(_, authority)| authority);
+    let scheme = if sessions.is_empty() { "http" } else { "ws" };
+    let path = match &*sessions {
+        [first, others @ ..] if !first.contains("${") && others.iter().all(|o| o == first) => first,
+        _ => "",
+    };
+    let target = translator.target(&span, &format!("{scheme}://{authority}"), path);
+    if !target.starts_with(scheme) || !translator.mistakes.is_empty() {
+        if translator.mistakes.is_empty() {
+            let label = format!("this script needs a target `{scheme}://`");
+            translator.mistake(&span, format!("`{target}` is of another scheme"), label);
+        }
+        return None;
+    }
+    let mut steps = write(&items, path);
+    let known = values.known();
+    let trial = Trial { target: &target, variables: &known };
+    for item in &items {
+        let (span, refusal) = match item {
+            Item::Request(request) => (&request.span, trial.of_first_step(&request.write())),
+            Item::Session(session) => (&session.span, trial.of_steps(&session.write(path))),
+            Item::Step(_) | Item::Group(..) => continue,
+        };
+        if let Some(refusal) = refusal {
+            translator.mistake(span, refusal.title, refusal.label);
+        }
+    }
+    if values.has_iteration {
+        let how = "`${counter}` counts the messages with it in them, and not the iterations";
+        translator.approximated(&(0..0), "__ITER", how);
+    }
+    let mut on_error = load.is_open.then_some("stop");
+    if sessions.is_empty() {
+        report_requests(translator);
+        let option = |key: &str| {
+            let options = options.and_then(Expression::object).unwrap_or_default();
+            options.iter().find(|(name, _)| name == key).map(|(_, value)| value.kind.clone())
+        };
+        let is_new = option("noVUConnectionReuse");
+        let is_new = matches!(is_new, Some(syntax::ExpressionKind::Truth(true)));
+        if !load.is_open && !is_new {
+            on_error = Some("continue");
+            let length = Yaml::plain(show_duration(load.length));
+            let turns = Yaml::map([("for", length), ("do", Yaml::list(steps))]);
+            steps = vec![Yaml::entry("repeat", turns)];
+        }
+    }
+    if let Some(times) = load.iterations.filter(|times| *times > 1) {
+        let turns = Yaml::map([("times", Yaml::plain(times)), ("do", Yaml::list(steps))]);
+        steps = vec![Yaml::entry("repeat", turns)];
+    }
+    let thresholds = options.and_then(Expression::object).unwrap_or_default();
+    let thresholds = thresholds.iter().find(|(key, _)| key == "thresholds");
+    let thresholds = thresholds
+        .map_or(Vec::new(), |(_, value)| thresholds::read(translator, value, sessions.is_empty()));
+    let class = DraftClass { name: "user".to_owned(), weight: 1, steps, on_error };
+    let comments = comments_at_top(&translator.source);
+    let (load, classes) = (load.phases, vec![class]);
+    Some(Draft { comments, target, load, classes, thresholds, ..Draft::default() })
+}
+
+/// Reports what the steps of sessions leave out.
+fn report_sessions(translator: &mut Translator<'_>, items: &[Item]) {
+    for item in items {
+        match item {
+            Item::Group(_, items) => report_sessions(translator, items),
+            Item::Session(session) => {
+                if let Some(omitted) = session.omits() {
+                    let remedy = "a user does one thing at a time; write the steps in their order";
+                    translator.not_supported(&session.span, omitted, remedy);
+                }
+            }
+            Item::Request(_) | Item::Step(_) => {}
+        }
+    }
+}
+
+/// Returns the paths of all sessions.
+fn session_paths(items: &[Item]) -> Vec<String> {
+    let paths = items.iter().flat_map(|item| match item {
+        Item::Session(session) => vec![session.path.clone()],
+        Item::Group(_, items) => session_paths(items),
+        _ => Vec::new(),
+    });
+    paths.collect()
+}
+
+fn write(items: &[Item], target_path: &str) -> Vec<Yaml> {
+    let steps = items.iter().flat_map(|item| match item {
+        Item::Request(request) => vec![request.write()],
+        Item::Session(session) => session.write(target_path),
+        Item::Step(step) => vec![step.clone()],
+        Item::Group(name, items) => {
+            let entries =
+                [("name", Yaml::text(&**name)), ("do", Yaml::list(write(items, target_path)))];
+            vec![Yaml::entry("transaction", Yaml::map(entries))]
+        }
+    });
+    steps.collect()
+}
+
+/// Reports what holds for all requests.
+fn report_requests(translator: &mut Translator<'_>) {
+    let how = "k6 follows redirects, and takes any status; in the scenario a status other than \
+               2xx is an error, unless `expect` names it";
+    translator.approximated(&(0..0), "requests", how);
+    let how = "a request without `timeout` may take 60s in k6, and 5s in the scenario";
+    translator.approximated(&(0..0), "timeouts", how);
+    let how = "k6 forgets cookies after each iteration; a user of the scenario keeps them";
+    translator.approximated(&(0..0), "cookies", how);
+}
+
+/// Returns the comments before the first statement.
+fn comments_at_top(source: &Source<'_>) -> Vec<String> {
+    let is_top = |line: &&str| line.starts_with("//") || line.trim().is_empty();
+    let lines = source.text.lines().take_while(is_top).filter(|line| line.starts_with("//"));
+    lines.map(|line| line.trim_start_matches('/').trim().to_owned()).collect()
+}
+
+/// Options that do not concern the traffic.
+const NOT_NEEDED: [&str; 14] = [
+    "tags",
+    "summaryTrendStats",
+    "summaryTimeUnit",
+    "systemTags",
+    "discardResponseBodies",
+    "insecureSkipTLSVerify",
+    "noVUConnectionReuse",
+    "userAgent",
+    "setupTimeout",
+    "teardownTimeout",
+    "ext",
+    "cloud",
+    "dns",
+    "gracefulStop",
+];
+
+/// All options.
+const OPTIONS: [&str; 27] = [
+    "vus",
+    "duration",
+    "iterations",
+    "stages",
+    "scenarios",
+    "thresholds",
+    "maxDuration",
+    "rps",
+    "noConnectionReuse",
+    "httpDebug",
+    "hosts",
+    "tlsAuth",
+    "blockHostnames",
+    "tags",
+    "summaryTrendStats",
+    "summaryTimeUnit",
+    "systemTags",
+    "discardResponseBodies",
+    "insecureSkipTLSVerify",
+    "noVUConnectionReuse",
+    "userAgent",
+    "setupTimeout",
+    "teardownTimeout",
+    "ext",
+    "cloud",
+    "dns",
+    "gracefulStop",
+];
+
+/// All keys of a scenario.
+const SCENARIO: [&str; 18] = [
+    "executor",
+    "exec",
+    "vus",
+    "duration",
+    "iterations",
+    "maxDuration",
+    "stages",
+    "startVUs",
+    "rate",
+    "startRate",
+    "timeUnit",
+    "preAllocatedVUs",
+    "maxVUs",
+    "startTime",
+    "gracefulStop",
+    "gracefulRampDown",
+    "tags",
+    "env",
+];

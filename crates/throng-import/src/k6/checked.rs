@@ -1,0 +1,71 @@
+//! What a script does with an answer: its checks, and the values that it takes from it.
+
+use crate::yaml::Yaml;
+
+use super::request::Request;
+use super::syntax::{Expression, ExpressionKind, Statement, StatementKind};
+
+/// What a check looks at.
+pub(super) enum Checked {
+    Status(u16),
+    Body(&'static str, Yaml),
+}
+
+impl Request {
+    /// Adds what the answer must be. Returns whether there is a place for it.
+    pub(super) fn add(&mut self, checked: Checked) -> bool {
+        match checked {
+            Checked::Status(status) => self.statuses.push(status.to_string()),
+            Checked::Body(key, pattern) if self.pattern.is_none() => {
+                self.pattern = Some((key, pattern));
+            }
+            Checked::Body(..) => return false,
+        }
+        true
+    }
+}
+
+/// Returns what `(r) => r.status === 200` and the like look at.
+pub(super) fn checked(condition: &Expression) -> Option<Checked> {
+    let function = condition.function()?;
+    let [parameter] = &*function.parameters else { return None };
+    let [Statement { kind: StatementKind::Return(Some(value)), .. }] = &*function.body else {
+        return None;
+    };
+    // `r && r.status === 200`
+    let value = match &value.kind {
+        ExpressionKind::Binary(left, "&&", right) if left.name() == Some(parameter) => right,
+        _ => value,
+    };
+    if let Some((name, [text])) = value.call() {
+        let is_includes = name == format!("{parameter}.body.includes");
+        return is_includes.then_some(Checked::Body("contains", Yaml::text(text.text()?)));
+    }
+    let ExpressionKind::Binary(left, "===" | "==", right) = &value.kind else { return None };
+    if left.path()? == format!("{parameter}.status") {
+        let status = right.number().filter(|n| n.fract() == 0.0 && (100.0..600.0).contains(n))?;
+        return Some(Checked::Status(status as u16));
+    }
+    if left.path()? == format!("{parameter}.body") {
+        return Some(Checked::Body("text", Yaml::text(right.text()?)));
+    }
+    None
+}
+
+/// Returns the variable and the place of `res.json('a.b')` and `res.json().a.b`.
+pub(super) fn place_in_answer(value: &Expression) -> Option<(String, String)> {
+    if let Some((function, [place])) = value.call() {
+        let variable = function.strip_suffix(".json")?;
+        return Some((variable.to_owned(), place.text()?.to_owned()));
+    }
+    let mut names = Vec::new();
+    let mut object = value;
+    while let ExpressionKind::Member(inner, name) = &object.kind {
+        names.push(name.as_str());
+        object = inner;
+    }
+    let (function, []) = object.call()? else { return None };
+    let variable = function.strip_suffix(".json")?;
+    names.reverse();
+    (!names.is_empty()).then(|| (variable.to_owned(), names.join(".")))
+}

@@ -1,0 +1,441 @@
+//! The default function of a script: its statements as steps.
+
+use std::time::Duration;
+
+use throng_base::units::show_duration;
+use throng_load::scenario::Diagnostic;
+
+use crate::json_place::pointer;
+use crate::source::Span;
+use crate::step_names::StepNames;
+use crate::translator::Translator;
+use crate::url::{Url, path_of};
+use crate::yaml::Yaml;
+
+use super::checked::{Checked, checked, place_in_answer};
+use super::load::parse_duration;
+use super::parser::program;
+use super::request::Request;
+use super::session::Session;
+use super::syntax::{Expression, ExpressionKind, Statement, StatementKind};
+use super::values::Values;
+
+/// The translation of the statements.
+pub(super) struct Script<'t, 's> {
+    pub(super) translator: &'t mut Translator<'s>,
+    pub(super) values: Values,
+    pub(super) names: StepNames,
+    /// Scheme and server of the first URL, and its place.
+    pub(super) server: Option<(String, Span)>,
+    pub(super) items: Vec<Item>,
+    /// The variable of the WebSocket that `new WebSocket` has opened.
+    pub(super) socket: Option<String>,
+}
+
+/// A part of the default function.
+#[derive(Clone, Debug)]
+pub(super) enum Item {
+    Request(Request),
+    Session(Session),
+    Step(Yaml),
+    Group(String, Vec<Item>),
+}
+
+type Done<T> = Result<T, Diagnostic>;
+
+impl Script<'_, '_> {
+    /// Translates statements. What is more than a step is a mistake.
+    pub(super) fn statements(&mut self, statements: &[Statement]) {
+        for statement in statements {
+            let begin = self.items.len();
+            if let Err(mistake) = self.statement(statement) {
+                self.translator.mistakes.push(mistake);
+            }
+            let comments = self.comments_above(statement.span.start);
+            match self.items.get_mut(begin) {
+                Some(Item::Request(request)) => request.comments = comments,
+                Some(Item::Session(session)) => session.comments = comments,
+                Some(Item::Step(step)) => {
+                    let comments = comments.iter();
+                    *step = comments.fold(step.clone(), |step, comment| step.comment(comment));
+                }
+                Some(Item::Group(..)) | None => {}
+            }
+        }
+    }
+
+    /// Returns the comments in the lines right above a statement.
+    fn comments_above(&self, offset: usize) -> Vec<String> {
+        let before = self.translator.source.text.get(..offset).unwrap_or_default();
+        let (above, line) = before.rsplit_once('\n').unwrap_or(("", before));
+        if !line.trim().is_empty() {
+            return Vec::new();
+        }
+        let is_comment = |line: &&str| line.trim_start().starts_with("//");
+        let text = |line: &str| line.trim().trim_start_matches('/').trim().to_owned();
+        let mut comments: Vec<_> = above.lines().rev().take_while(is_comment).map(text).collect();
+        comments.reverse();
+        comments
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Done<()> {
+        match &statement.kind {
+            StatementKind::Constant(name, value) => self.constant(name, value),
+            StatementKind::Expression(value) => self.expression(value),
+            StatementKind::Return(None) => Ok(()),
+            _ => Err(program(&statement.span)),
+        }
+    }
+
+    fn constant(&mut self, name: &str, value: &Expression) -> Done<()> {
+        if let Some((function, arguments)) = value.call() {
+            if function.starts_with("http.") || function == "ws.connect" {
+                return self.call(&function, arguments, &value.span, Some(name));
+            }
+            if function == "WebSocket" {
+                let url = arguments.first().ok_or_else(|| program(&value.span))?;
+                let path = self.path(url)?;
+                let span = value.span.clone();
+                let session = Session { span, path, ..Session::default() };
+                self.items.push(Item::Session(session));
+                self.socket = Some(name.to_owned());
+                self.translator.translated(&value.span, "WebSocket");
+                return Ok(());
+            }
+            if function == "check" {
+                return self.expression(value);
+            }
+        }
+        if let Some((variable, place)) = place_in_answer(value) {
+            let Some(pointer) = pointer(&place) else { return Err(program(&value.span)) };
+            let stored = crate::names::identifier(name);
+            let request = self.request_of(&variable).ok_or_else(|| program(&value.span))?;
+            request.captures.push((stored, Yaml::text(pointer)));
+            self.values.store(name);
+            self.translator.translated(&value.span, format!("{variable}.json"));
+            return Ok(());
+        }
+        self.values.define(name, value);
+        Ok(())
+    }
+
+    fn expression(&mut self, value: &Expression) -> Done<()> {
+        if let ExpressionKind::Binary(left, "=", right) = &value.kind {
+            return self.assignment(left, right);
+        }
+        let Some((function, arguments)) = value.call() else { return Err(program(&value.span)) };
+        self.call(&function, arguments, &value.span, None)
+    }
+
+    /// Translates `socket.onopen = () => {...}`.
+    fn assignment(&mut self, left: &Expression, right: &Expression) -> Done<()> {
+        let path = left.path().unwrap_or_default();
+        let event = path.split_once(".on").filter(|(socket, _)| self.is_socket(socket));
+        let Some(((_, event), function)) = event.zip(right.function()) else {
+            return Err(program(&left.span));
+        };
+        let event = event.to_owned();
+        self.handler(&event, function, &left.span)
+    }
+
+    fn is_socket(&self, name: &str) -> bool {
+        self.socket.as_deref() == Some(name)
+    }
+
+    fn call(
+        &mut self,
+        function: &str,
+        arguments: &[Expression],
+        span: &Span,
+        variable: Option<&str>,
+    ) -> Done<()> {
+        match function {
+            "http.get" | "http.post" | "http.put" | "http.del" => {
+                self.request(function, arguments, span, variable)
+            }
+            "http.patch" | "http.head" | "http.options" => {
+                let remedy = "a scenario has `get`, `post`, `put` and `delete`";
+                self.translator.not_supported(span, function, remedy);
+                Ok(())
+            }
+            "http.setResponseCallback" => {
+                let remedy = "write the statuses as `expect` of each request";
+                self.translator.not_supported(span, function, remedy);
+                Ok(())
+            }
+            "check" => self.check(arguments, span),
+            "sleep" => self.sleep(arguments, span),
+            "group" => self.group(arguments, span),
+            "ws.connect" => self.connect(arguments, span),
+            _ if function.starts_with("console.") => {
+                self.translator.not_needed(span, function, "see `--log` of `throng run`");
+                Ok(())
+            }
+            _ => match function.split_once(".addEventListener") {
+                Some((socket, "")) if self.is_socket(socket) => match arguments {
+                    [event, handler] => {
+                        let event = event.text().zip(handler.function());
+                        let (event, handler) = event.ok_or_else(|| program(span))?;
+                        self.handler(event, handler, span)
+                    }
+                    _ => Err(program(span)),
+                },
+                _ => Err(program(span)),
+            },
+        }
+    }
+
+    /// Returns the path of a URL. The first URL is that of the target.
+    pub(super) fn path(&mut self, url: &Expression) -> Done<String> {
+        let text = self.values.text(url)?;
+        let Some(parts) = Url::split(&text) else {
+            let label = "expected a URL such as 'http://127.0.0.1:8080/'";
+            return Err(Diagnostic::new(url.span.clone(), "this is no URL", label));
+        };
+        let server = format!("{}://{}", parts.scheme, parts.authority);
+        if self.server.is_none() {
+            if parts.authority.contains("${") && self.translator.options.target.is_none() {
+                let title = "the target is a variable";
+                let label = "expected a host and a port here, or `--target`";
+                return Err(Diagnostic::new(url.span.clone(), title, label));
+            }
+            if parts.is_secure() && self.translator.options.target.is_none() {
+                let remedy = "this version has no TLS; run it against the server behind, with \
+                              `--target`";
+                self.translator.not_supported(&url.span, format!("target {server}"), remedy);
+            }
+            self.server = Some((server, url.span.clone()));
+        }
+        let base = self.server.as_ref().map_or("", |(server, _)| server);
+        path_of(&text, base).ok_or_else(|| {
+            let label = format!("expected a URL of `{base}`");
+            let title = "a scenario has one target, and this is another server";
+            Diagnostic::new(url.span.clone(), title, label)
+        })
+    }
+
+    fn request(
+        &mut self,
+        function: &str,
+        arguments: &[Expression],
+        span: &Span,
+        variable: Option<&str>,
+    ) -> Done<()> {
+        let (method, has_body) = match function {
+            "http.get" => ("get", false),
+            "http.post" => ("post", true),
+            "http.put" => ("put", true),
+            _ => ("delete", true),
+        };
+        let url = arguments.first().ok_or_else(|| program(span))?;
+        let path = self.path(url)?;
+        let variable = variable.map(str::to_owned);
+        let mut request =
+            Request { span: span.clone(), method, path, variable, ..Request::default() };
+        let is_given = |value: &&Expression| !matches!(value.kind, ExpressionKind::Null);
+        if let Some(body) = arguments.get(1).filter(|_| has_body).filter(is_given) {
+            let resolved = self.values.resolved(body, 0);
+            request.body = Some(match &resolved.kind {
+                ExpressionKind::Object(members) => {
+                    let mut form = Vec::new();
+                    for (name, value) in members {
+                        form.push((name.clone(), Yaml::text(self.values.text(value)?)));
+                    }
+                    ("form", Yaml::map(form))
+                }
+                _ => match self.values.payload(body)? {
+                    ("text", text) => ("body", text),
+                    json => json,
+                },
+            });
+        }
+        if let Some(params) = arguments.get(1 + usize::from(has_body)).filter(is_given) {
+            self.params(params, &mut request)?;
+        }
+        self.translator.translated(span, format!("{function} {}", request.path));
+        self.items.push(Item::Request(request));
+        Ok(())
+    }
+
+    /// Reads the parameters of a request or of a session.
+    fn params(&mut self, params: &Expression, request: &mut Request) -> Done<()> {
+        let params = self.values.resolved(params, 0);
+        let members = params.object().ok_or_else(|| program(&params.span))?;
+        for (key, value) in members {
+            match &**key {
+                "headers" => {
+                    for (name, value) in value.object().ok_or_else(|| program(&value.span))? {
+                        let value = Yaml::text(self.values.text(value)?);
+                        request.headers.push((name.to_ascii_lowercase(), value));
+                    }
+                }
+                "tags" => {
+                    let tags = value.object().unwrap_or_default();
+                    let name = tags.iter().find(|(name, _)| name == "name");
+                    let name = name.and_then(|(_, name)| name.text());
+                    let kind = if request.method.is_empty() { "connect" } else { request.method };
+                    request.name = name.and_then(|name| self.names.take(name, kind));
+                }
+                "timeout" => {
+                    let seconds = value.number().map(|ms| Duration::from_millis(ms as u64));
+                    let timeout = value.text().and_then(parse_duration).or(seconds);
+                    let timeout = timeout.filter(|timeout| !timeout.is_zero());
+                    let label = "expected a text such as '10s'";
+                    let mistake =
+                        || Diagnostic::new(value.span.clone(), "`timeout` cannot be read", label);
+                    request.timeout = Some(timeout.ok_or_else(mistake)?);
+                }
+                "redirects" if value.number() == Some(0.0) => {
+                    request.statuses = vec!["2xx".to_owned(), "3xx".to_owned()];
+                }
+                "responseType" | "responseCallback" | "compression" => {
+                    let why = "answers are read as far as the scenario looks at them";
+                    self.translator.not_needed(&value.span, &**key, why);
+                }
+                _ => {
+                    let remedy = "a step has no such key; see docs/scenario.md";
+                    self.translator.not_supported(&value.span, &**key, remedy);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, arguments: &[Expression], span: &Span) -> Done<()> {
+        let (url, params, function) = match arguments {
+            [url, params, function] => (url, Some(params), function),
+            [url, function] => (url, None, function),
+            _ => return Err(program(span)),
+        };
+        let path = self.path(url)?;
+        let function = function.function().ok_or_else(|| program(&function.span))?;
+        let mut request = Request::default();
+        let is_given = |value: &&Expression| !matches!(value.kind, ExpressionKind::Null);
+        if let Some(params) = params.filter(is_given) {
+            self.params(params, &mut request)?;
+        }
+        let headers = request.headers;
+        let session = Session { span: span.clone(), path, headers, ..Session::default() };
+        self.items.push(Item::Session(session));
+        self.socket = function.parameters.first().cloned();
+        self.translator.translated(span, "ws.connect");
+        self.session(&function.body)
+    }
+
+    /// Translates `check(answer, {name: (answer) => condition})`.
+    fn check(&mut self, arguments: &[Expression], span: &Span) -> Done<()> {
+        let [answer, checks, ..] = arguments else { return Err(program(span)) };
+        let variable = match answer.name() {
+            Some(name) => name.to_owned(),
+            None => {
+                // `check(http.get(...), {...})`
+                self.expression(answer)?;
+                if let Some(Item::Request(request)) = self.items.last_mut() {
+                    request.variable = Some(String::new());
+                }
+                String::new()
+            }
+        };
+        let checks = self.values.resolved(checks, 0);
+        let checks = checks.object().ok_or_else(|| program(&checks.span))?.to_vec();
+        for (name, condition) in &checks {
+            let construct = format!("check {name}");
+            match checked(condition) {
+                Some(Checked::Status(101)) => {
+                    let why = "`connect` checks it";
+                    self.translator.not_needed(&condition.span, construct, why);
+                }
+                Some(checked) => {
+                    let is_kept =
+                        self.request_of(&variable).is_some_and(|request| request.add(checked));
+                    if is_kept {
+                        self.translator.translated(&condition.span, construct);
+                    } else {
+                        let remedy = "a request has one pattern for the body; put both into one";
+                        self.translator.not_supported(&condition.span, construct, remedy);
+                    }
+                }
+                None => {
+                    let remedy = "write it as `expect` of the request";
+                    self.translator.not_supported(&condition.span, construct, remedy);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sleep(&mut self, arguments: &[Expression], span: &Span) -> Done<()> {
+        let [time] = arguments else { return Err(program(span)) };
+        let time = self.values.resolved(time, 0);
+        let seconds = |seconds: f64| {
+            (0.0..=SLEEP_MAX_S).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+        };
+        let between = time.call().and_then(|(name, arguments)| match arguments {
+            [least, most] if name == "randomIntBetween" => least.number().zip(most.number()),
+            _ => None,
+        });
+        let wait = match (&time.kind, between) {
+            (ExpressionKind::Number(number), _) => {
+                show_duration(seconds(*number).ok_or_else(|| program(&time.span))?)
+            }
+            (_, Some((least, most))) if least < most && least >= 0.0 => {
+                let how = "think times are evenly distributed, and not whole seconds";
+                self.translator.approximated(span, "sleep", how);
+                let least = seconds(least).ok_or_else(|| program(&time.span))?;
+                let most = seconds(most).ok_or_else(|| program(&time.span))?;
+                format!("uniform({}, {})", show_duration(least), show_duration(most))
+            }
+            (ExpressionKind::Binary(left, "*", right), _) => {
+                let is_random =
+                    |side: &Expression| side.call().is_some_and(|(name, _)| name == "Math.random");
+                let most = if is_random(left) { right.number() } else { left.number() };
+                let most = most.filter(|most| *most > 0.0).and_then(seconds);
+                let most = most.filter(|_| is_random(left) || is_random(right));
+                format!("uniform(0s, {})", show_duration(most.ok_or_else(|| program(&time.span))?))
+            }
+            _ => return Err(program(&time.span)),
+        };
+        if wait == "0s" {
+            self.translator.not_needed(span, "sleep", "it takes no time");
+            return Ok(());
+        }
+        if between.is_none() {
+            self.translator.translated(span, "sleep");
+        }
+        self.items.push(Item::Step(Yaml::entry("wait", think_time(wait))));
+        Ok(())
+    }
+
+    fn group(&mut self, arguments: &[Expression], span: &Span) -> Done<()> {
+        let [name, function] = arguments else { return Err(program(span)) };
+        let name = name.text().ok_or_else(|| program(&name.span))?;
+        let function = function.function().ok_or_else(|| program(&function.span))?;
+        let outer = std::mem::take(&mut self.items);
+        self.statements(&function.body);
+        let inner = std::mem::replace(&mut self.items, outer);
+        self.translator.translated(span, format!("group {name}"));
+        match self.names.take(name, "transaction") {
+            Some(name) if !inner.is_empty() => self.items.push(Item::Group(name, inner)),
+            _ => self.items.extend(inner),
+        }
+        Ok(())
+    }
+
+    /// Returns the request whose answer this variable holds.
+    fn request_of(&mut self, variable: &str) -> Option<&mut Request> {
+        self.items.iter_mut().rev().find_map(|item| match item {
+            Item::Request(request) if request.variable.as_deref() == Some(variable) => {
+                Some(request)
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Returns a think time. A law has a comma in it, which YAML does not take everywhere.
+fn think_time(wait: String) -> Yaml {
+    if wait.contains(',') { Yaml::text(wait) } else { Yaml::plain(wait) }
+}
+
+/// The longest sleep: a day.
+const SLEEP_MAX_S: f64 = 86_400.0;

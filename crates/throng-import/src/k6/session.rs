@@ -1,0 +1,143 @@
+//! A WebSocket session of a script: what it sends when it is open, and by its timers.
+
+use std::time::Duration;
+
+use throng_base::units::show_duration;
+
+use crate::source::Span;
+use crate::yaml::Yaml;
+
+/// A session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Session {
+    pub(super) span: Span,
+    pub(super) path: String,
+    pub(super) headers: Vec<(String, Yaml)>,
+    /// What is sent at once.
+    pub(super) first: Vec<Yaml>,
+    /// What is sent after a time, and whether the session is closed then.
+    pub(super) timeouts: Vec<Timer>,
+    /// What is sent again and again.
+    pub(super) interval: Option<Timer>,
+    /// Whether the first message closes it.
+    pub(super) closes_on_message: bool,
+    /// Whether it is closed as soon as all is sent.
+    pub(super) closes_at_once: bool,
+    pub(super) comments: Vec<String>,
+}
+
+/// Messages that are sent after a time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Timer {
+    pub(super) after: Duration,
+    pub(super) messages: Vec<Yaml>,
+    pub(super) closes: bool,
+}
+
+impl Session {
+    /// Returns the steps. `target_path` is the path that the target has already.
+    pub(super) fn write(&self, target_path: &str) -> Vec<Yaml> {
+        let mut entries = Vec::new();
+        if self.path != target_path {
+            entries.push(("path", Yaml::text(&*self.path)));
+        }
+        if !self.headers.is_empty() {
+            entries.push(("headers", Yaml::map(self.headers.clone())));
+        }
+        let connect = match entries.is_empty() {
+            true => Yaml::text("connect"),
+            false => Yaml::entry("connect", Yaml::map(entries)),
+        };
+        let comments = self.comments.iter();
+        let mut steps = vec![comments.fold(connect, |step, comment| step.comment(comment))];
+        if self.closes_on_message {
+            self.write_dialogue(&mut steps);
+            return steps;
+        }
+        steps.extend(self.first.iter().map(send));
+        if self.closes_at_once {
+            steps.push(Yaml::text("close"));
+            return steps;
+        }
+        let mut timeouts = self.timeouts.clone();
+        timeouts.sort_by_key(|timer| timer.after);
+        let end = timeouts.iter().position(|timer| timer.closes);
+        let closing = end.map(|at| timeouts[at].after);
+        match &self.interval {
+            Some(interval) => {
+                write_interval(interval, end.map(|at| &timeouts[at]), &mut steps);
+            }
+            None => {
+                let mut now = Duration::ZERO;
+                let count = end.map_or(timeouts.len(), |end| end + 1);
+                for timer in timeouts.iter().take(count) {
+                    steps.extend(wait(timer.after.saturating_sub(now)));
+                    now = now.max(timer.after);
+                    steps.extend(timer.messages.iter().map(send));
+                }
+                steps.push(Yaml::text(if closing.is_some() { "close" } else { "stay" }));
+            }
+        }
+        steps
+    }
+
+    /// Returns what the steps leave out.
+    pub(super) fn omits(&self) -> Option<&'static str> {
+        let has_timers = self.interval.is_some() || !self.timeouts.is_empty();
+        if self.closes_on_message && has_timers {
+            return Some("timers beside a message that closes the session");
+        }
+        let sends = |timer: &Timer| !timer.closes && !timer.messages.is_empty();
+        let sends_beside = self.interval.is_some() && self.timeouts.iter().any(sends);
+        sends_beside.then_some("setTimeout beside setInterval")
+    }
+
+    /// Writes a session that the first message ends.
+    fn write_dialogue(&self, steps: &mut Vec<Yaml>) {
+        let any = Yaml::map([("regex", Yaml::text(".*"))]);
+        if let Some((last, others)) = self.first.split_last() {
+            steps.extend(others.iter().map(send));
+            steps.push(Yaml::entry("send", last.clone()));
+            steps.push(Yaml::entry("expect", any));
+        } else {
+            steps.push(Yaml::entry("receive", any));
+        }
+        steps.push(Yaml::text("close"));
+    }
+}
+
+/// Writes a loop: its first turn comes after one period.
+fn write_interval(interval: &Timer, closing: Option<&Timer>, steps: &mut Vec<Yaml>) {
+    let period = interval.after;
+    let end = closing.map(|timer| timer.after);
+    match end.filter(|end| *end <= period) {
+        Some(end) => steps.extend(wait(end)),
+        None => {
+            steps.extend(wait(period));
+            let mut entries = vec![("period", Yaml::plain(show_duration(period)))];
+            let span = end.map(|end| Yaml::plain(show_duration(end - period)));
+            entries.extend(span.map(|span| ("for", span)));
+            entries.push(("do", Yaml::list(interval.messages.iter().map(send))));
+            steps.push(Yaml::entry("every", Yaml::map(entries)));
+        }
+    }
+    if let Some(closing) = closing {
+        steps.extend(closing.messages.iter().map(send));
+        steps.push(Yaml::text("close"));
+    }
+}
+
+/// Returns the step that sends a message, which nothing answers.
+fn send(message: &Yaml) -> Yaml {
+    let payload = match message.is_text() {
+        true => vec![("text".to_owned(), message.clone())],
+        false => message.entries(),
+    };
+    let reply = ("reply".to_owned(), Yaml::plain("false"));
+    Yaml::entry("send", Yaml::map(payload.into_iter().chain([reply])))
+}
+
+fn wait(span: Duration) -> Option<Yaml> {
+    let wait = Yaml::entry("wait", Yaml::plain(show_duration(span)));
+    (!span.is_zero()).then_some(wait)
+}

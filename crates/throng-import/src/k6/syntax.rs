@@ -1,0 +1,131 @@
+//! The tree of a script.
+
+use crate::source::Span;
+
+/// An expression, and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Expression {
+    pub(super) span: Span,
+    pub(super) kind: ExpressionKind,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum ExpressionKind {
+    Number(f64),
+    Text(String),
+    /// Texts and expressions in backticks.
+    Template(Vec<Expression>),
+    Truth(bool),
+    Null,
+    Name(String),
+    Object(Vec<(String, Expression)>),
+    List(Vec<Expression>),
+    /// `object.name`, `object['name']`
+    Member(Box<Expression>, String),
+    /// `function(arguments)`, `new Function(arguments)`
+    Call(Box<Expression>, Vec<Expression>),
+    Function(Function),
+    Binary(Box<Expression>, &'static str, Box<Expression>),
+}
+
+/// A function: `() => ...`, `function () {...}`.
+#[derive(Clone, Debug)]
+pub(super) struct Function {
+    pub(super) parameters: Vec<String>,
+    pub(super) body: Vec<Statement>,
+}
+
+/// A statement, and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Statement {
+    pub(super) span: Span,
+    pub(super) kind: StatementKind,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum StatementKind {
+    /// `import ... from 'k6/http'`
+    Import(String),
+    /// `const name = value`
+    Constant(String, Expression),
+    /// `function name() {...}`; the default one is called `default`.
+    Function(String, Function),
+    Expression(Expression),
+    /// The value of an arrow function, and `return value`.
+    Return(Option<Expression>),
+}
+
+impl Expression {
+    /// Returns `object.name`.
+    pub(super) fn member(object: Self, name: String) -> Self {
+        let span = object.span.clone();
+        Self { span, kind: ExpressionKind::Member(Box::new(object), name) }
+    }
+
+    /// Returns `function(arguments)`.
+    pub(super) fn call_of(function: Self, arguments: Vec<Self>) -> Self {
+        let span = function.span.clone();
+        Self { span, kind: ExpressionKind::Call(Box::new(function), arguments) }
+    }
+
+    /// Returns `left sign right`.
+    pub(super) fn binary(left: Self, sign: &'static str, right: Self) -> Self {
+        let span = left.span.start..right.span.end;
+        Self { span, kind: ExpressionKind::Binary(Box::new(left), sign, Box::new(right)) }
+    }
+
+    /// Returns the text of a literal.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.kind {
+            ExpressionKind::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of a literal.
+    pub(super) fn number(&self) -> Option<f64> {
+        match self.kind {
+            ExpressionKind::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of a variable.
+    pub(super) fn name(&self) -> Option<&str> {
+        match &self.kind {
+            ExpressionKind::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Returns the members of an object.
+    pub(super) fn object(&self) -> Option<&[(String, Self)]> {
+        match &self.kind {
+            ExpressionKind::Object(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    /// Returns the function.
+    pub(super) fn function(&self) -> Option<&Function> {
+        match &self.kind {
+            ExpressionKind::Function(function) => Some(function),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of a called function, with its object, and the arguments: `http.get`.
+    pub(super) fn call(&self) -> Option<(String, &[Self])> {
+        let ExpressionKind::Call(function, arguments) = &self.kind else { return None };
+        Some((function.path()?, arguments))
+    }
+
+    /// Returns the names of a variable and its members: `socket.send`.
+    pub(super) fn path(&self) -> Option<String> {
+        match &self.kind {
+            ExpressionKind::Name(name) => Some(name.clone()),
+            ExpressionKind::Member(object, name) => Some(format!("{}.{name}", object.path()?)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `thresholds`: the goals of the run.
+
+use crate::source::Span;
+use crate::translator::Translator;
+
+use super::syntax::{Expression, ExpressionKind};
+
+/// Reads `options.thresholds`. `is_http` says whether the script sends requests.
+pub(super) fn read(
+    translator: &mut Translator<'_>,
+    thresholds: &Expression,
+    is_http: bool,
+) -> Vec<String> {
+    let Some(metrics) = thresholds.object() else {
+        let label = "expected `{ http_req_duration: ['p(95)<500'] }`";
+        translator.mistake(&thresholds.span, "`thresholds` is no object", label);
+        return Vec::new();
+    };
+    let mut out = Vec::new();
+    for (metric, goals) in metrics {
+        let goals = match &goals.kind {
+            ExpressionKind::List(goals) => &**goals,
+            _ => std::slice::from_ref(goals),
+        };
+        for goal in goals {
+            let members = goal.object().unwrap_or_default();
+            let of_object = members.iter().find(|(key, _)| key == "threshold");
+            let text = of_object.map_or(goal, |(_, goal)| goal).text();
+            let Some((value, sign, limit)) = text.and_then(split) else {
+                let label = "expected a text such as 'p(95)<500'";
+                translator.mistake(&goal.span, format!("`{metric}` has no goal"), label);
+                continue;
+            };
+            out.extend(one(translator, &goal.span, metric, (&value, sign, limit), is_http));
+        }
+    }
+    out
+}
+
+/// Returns the threshold of one goal.
+fn one(
+    translator: &mut Translator<'_>,
+    span: &Span,
+    metric: &str,
+    (value, sign, limit): (&str, &str, f64),
+    is_http: bool,
+) -> Option<String> {
+    let construct = format!("threshold {metric}");
+    if matches!((metric, value), ("http_req_failed" | "checks", "rate")) && is_http {
+        // `checks` counts what is right, `errors` what is wrong.
+        let (sign, share) = match (metric, sign) {
+            ("checks", ">") => ("<", 1.0 - limit),
+            ("checks", ">=") => ("<=", 1.0 - limit),
+            _ => (sign, limit),
+        };
+        let how = "the scenario counts errors among all connects, messages and requests";
+        translator.approximated(span, construct, how);
+        let percent = (share * 1e8).round() / 1e6;
+        return Some(format!("errors {sign} {percent}%"));
+    }
+    let threshold = ours(metric, value, is_http);
+    match threshold {
+        Some((name, unit)) => {
+            translator.translated(span, construct);
+            Some(format!("{name} {sign} {limit}{unit}"))
+        }
+        None => {
+            let remedy = "throng has no such measure; see the thresholds in docs/scenario.md";
+            translator.not_supported(span, construct, remedy);
+            None
+        }
+    }
+}
+
+/// Splits `p(95) < 500`.
+fn split(text: &str) -> Option<(String, &str, f64)> {
+    for sign in ["<=", ">=", "===", "==", "<", ">"] {
+        if let Some((value, limit)) = text.split_once(sign) {
+            let limit = limit.trim().parse::<f64>().ok().filter(|limit| limit.is_finite())?;
+            let sign = if sign == "===" { "==" } else { sign };
+            return Some((value.trim().to_owned(), sign, limit));
+        }
+    }
+    None
+}
+
+/// Returns the name of a measure in a scenario, and the unit of its values.
+fn ours(metric: &str, value: &str, is_http: bool) -> Option<(String, &'static str)> {
+    let latency = match (metric, is_http) {
+        ("http_req_duration", true) => Some("http"),
+        ("ws_connecting", false) => Some("connect"),
+        _ => None,
+    };
+    if let Some(latency) = latency {
+        let percentile = value.strip_prefix("p(").and_then(|value| value.strip_suffix(')'));
+        let value = match (percentile, value) {
+            (Some(percentile), _) => {
+                let number = percentile.parse::<f64>().ok()?;
+                (0.0..=100.0).contains(&number).then(|| format!("p{number}"))?
+            }
+            (None, "avg") => "mean".to_owned(),
+            (None, "med") => "p50".to_owned(),
+            (None, "max") => "max".to_owned(),
+            _ => return None,
+        };
+        return Some((format!("{latency}.{value}"), "ms"));
+    }
+    let name = match (metric, value, is_http) {
+        ("http_reqs", "count", true) => "http.started",
+        ("http_reqs", "rate", true) => return Some(("http.rate_mean".to_owned(), "/s")),
+        ("iterations", "count", _) => "users.iterations",
+        ("ws_sessions", "count", false) => "connect.ok",
+        ("ws_msgs_sent", "count", false) => "message.sent",
+        ("ws_msgs_sent", "rate", false) => {
+            return Some(("message.rate_mean".to_owned(), "/s"));
+        }
+        ("ws_msgs_received", "count", false) => "message.received",
+        _ => return None,
+    };
+    Some((name.to_owned(), ""))
+}

@@ -1,0 +1,114 @@
+//! URLs, and the parts of them that a scenario needs.
+
+/// A target in the file: `https://shop.example:8443/api`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Url<'a> {
+    pub(crate) scheme: &'a str,
+    /// Host and port.
+    pub(crate) authority: &'a str,
+    /// Path and query, without a `/` at its end.
+    pub(crate) path: &'a str,
+}
+
+impl<'a> Url<'a> {
+    /// Splits a URL into its parts.
+    pub(crate) fn split(url: &'a str) -> Option<Self> {
+        let (scheme, rest) = url.trim().split_once("://")?;
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let is_known = ["http", "https", "ws", "wss"].contains(&scheme);
+        (is_known && !authority.is_empty()).then_some(Self {
+            scheme,
+            authority,
+            path: path.trim_end_matches('/'),
+        })
+    }
+
+    /// Returns host and port, without the default port.
+    fn server(&self) -> &str {
+        let port = if self.is_secure() { ":443" } else { ":80" };
+        self.authority.strip_suffix(port).unwrap_or(self.authority)
+    }
+
+    /// Reports whether the server is to be reached over TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        matches!(self.scheme, "https" | "wss")
+    }
+}
+
+/// Returns the path of `url` on the server of `base`; `None` if it is of another server.
+pub(crate) fn path_of(url: &str, base: &str) -> Option<String> {
+    let base = Url::split(base);
+    if let Some(absolute) = Url::split(url) {
+        let is_same = base.is_some_and(|base| base.server() == absolute.server());
+        let path = if absolute.path.starts_with('/') {
+            absolute.path.to_owned()
+        } else {
+            format!("/{}", absolute.path)
+        };
+        return is_same.then(|| encode_path(&path));
+    }
+    if url.starts_with("${") || url.contains("://") {
+        return None;
+    }
+    let folder = base.map_or("", |base| base.path);
+    let sign = if url.starts_with('/') || url.is_empty() && !folder.is_empty() { "" } else { "/" };
+    Some(encode_path(&format!("{folder}{sign}{url}")))
+}
+
+/// Returns the text with all signs percent-encoded that are none of a query's value.
+pub(crate) fn encode(text: &str) -> String {
+    outside_variables(text, |byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte))
+}
+
+/// Returns the path with blanks and letters beyond ASCII percent-encoded.
+fn encode_path(path: &str) -> String {
+    let path = path.split('#').next().unwrap_or_default();
+    outside_variables(path, |byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte))
+}
+
+/// Percent-encodes the bytes that do not `belong`, outside of `${...}`.
+fn outside_variables(text: &str, belongs: impl Fn(u8) -> bool) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let variable = rest.starts_with("${").then(|| rest.find('}')).flatten();
+        if let Some(end) = variable {
+            out.push_str(&rest[..=end]);
+            rest = &rest[end + 1..];
+            continue;
+        }
+        let length = rest.chars().next().map_or(0, char::len_utf8);
+        for byte in rest[..length].bytes() {
+            if belongs(byte) {
+                out.push(char::from(byte));
+            } else {
+                out.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        rest = &rest[length..];
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_a_path_on_the_target() {
+        for (url, base, expected) in [
+            ("/items", "http://a:1", Some("/items")),
+            ("items?n=1", "http://a:1/", Some("/items?n=1")),
+            ("/items", "http://a:1/api/", Some("/api/items")),
+            ("http://a:1/items", "http://a:1/api", Some("/items")),
+            ("http://a:1", "http://a:1", Some("/")),
+            ("http://a/items", "http://a:80", Some("/items")),
+            ("http://b/items", "http://a:1", None),
+            ("${next}", "http://a:1", None),
+            ("/a b/${x y}#top", "http://a:1", Some("/a%20b/${x y}")),
+        ] {
+            assert_eq!(path_of(url, base).as_deref(), expected, "{url} of {base}");
+        }
+    }
+}

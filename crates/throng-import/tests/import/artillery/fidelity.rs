@@ -1,0 +1,108 @@
+//! What Artillery's files have and scenarios lack.
+
+use throng_import::Fidelity;
+
+use super::{GET, PHASES, file, imported, web_socket};
+
+#[test]
+fn what_a_scenario_lacks_has_a_remedy() {
+    let step = |step: &str| file("", &format!("{GET}      - {step}\n"));
+    let config = |config: &str| file(config, GET);
+    for text in [
+        step("patch: {url: /}"),
+        step("head: {url: /}"),
+        step("options: {url: /}"),
+        step("parallel: [get: {url: /}]"),
+        step("function: f"),
+        step("think: '{{ t }}'"),
+        step("{loop: [think: 1], whileTrue: f}"),
+        step("{loop: [think: 1], count: '{{ n }}'}"),
+        step("{loop: [think: 1], over: items}"),
+        step("get: {url: 'http://other/'}"),
+        step("get: {url: /, formData: {a: b}}"),
+        step("get: {url: /, beforeRequest: f}"),
+        step("get: {url: /, afterResponse: f}"),
+        step("get: {url: /, followRedirect: true}"),
+        step("get: {url: /, ifTrue: a && b}"),
+        step("get: {url: /, auth: {user: '{{ u }}', pass: x}}"),
+        step("get: {url: /, capture: {json: '$..id', as: x}}"),
+        step("get: {url: /, capture: {xpath: //a, as: x}}"),
+        step("get: {url: /, capture: {selector: a, as: x}}"),
+        step("get: {url: /, capture: {regexp: a, group: 2, as: x}}"),
+        step("get: {url: '/{{ unknown }}'}"),
+        step("get: {url: '/{{ $testId }}'}"),
+        config("  http: {pool: 10}\n"),
+        config("  http2: true\n"),
+        config("  ensure: {thresholds: [{browser.page: 1}]}\n"),
+        config("  ensure: {conditions: [{expression: f(x)}]}\n"),
+        config("  variables: {a: {b: 1}}\n"),
+        config("  payload: {path: users.csv, fields: [name, token]}\n"),
+        config("  payload: {path: users.csv, fields: [name, token], delimiter: ';'}\n"),
+        config("  payload: {path: users.csv, loadAll: true, name: x}\n"),
+        config("  payload: {path: users.txt, fields: [a]}\n"),
+        file("  phases: [{duration: 1, arrivalRate: 1, maxVusers: 5}]\n", GET),
+        file("  target: https://127.0.0.1\n", GET),
+        config("").replace("- flow", "- beforeScenario: f\n    flow"),
+        config("") + "  - engine: socketio\n    flow: [emit: {channel: a}]\n",
+        config("") + "  - engine: ws\n    flow: [send: a]\n",
+        config("  ws: {proxy: {url: 'http://a'}}\n"),
+        config("").replace("- flow", "- afterScenario: f\n    flow"),
+        config("  plugins: {expect: {}}\n")
+            .replace("{url: /}", "{url: /, expect: {contentType: json}}"),
+        config("") + "before: {flow: [get: {url: /}]}\n",
+        web_socket("      - connect: myFunction\n"),
+        web_socket("      - connect: {proxy: {url: 'http://a'}}\n"),
+        web_socket("      - connect: 'ws://other:1'\n"),
+    ] {
+        let import = imported(&text);
+        assert_eq!(
+            import.fidelity.of(Fidelity::NotSupported).count(),
+            1,
+            "{text}\n{}",
+            import.fidelity
+        );
+    }
+}
+
+#[test]
+fn what_does_not_concern_the_traffic_is_not_needed() {
+    for config in [
+        "  processor: ./a.js\n",
+        "  environments: {staging: {target: 'http://a'}}\n",
+        "  tls: {rejectUnauthorized: false}\n",
+        "  http: {extendedMetrics: true}\n",
+        "  http: {maxSockets: 5}\n",
+        "  plugins: {metrics-by-endpoint: {}}\n",
+        "  ws: {rejectUnauthorized: false}\n",
+        "  statsInterval: 5\n",
+        "  plugins: {publish-metrics: [{type: statsd}]}\n",
+    ] {
+        let import = imported(&file(config, GET));
+        assert_eq!(import.fidelity.of(Fidelity::NotNeeded).count(), 1, "{}", import.fidelity);
+    }
+}
+
+#[test]
+fn a_scenario_without_weight_is_left_out() {
+    let text = file("", GET) + "  - weight: 0\n    flow: [get: {url: /never}]\n";
+    let import = imported(&text);
+    assert!(!import.scenario.contains("never"), "{}", import.scenario);
+    assert_eq!(import.fidelity.of(Fidelity::NotNeeded).count(), 1, "{}", import.fidelity);
+}
+
+#[test]
+fn what_differs_is_approximated() {
+    for (text, construct) in [
+        (file("  defaults: {strictCapture: false}\n", GET), "strictCapture"),
+        (file("  ensure: {maxErrorRate: 1}\n", GET), "ensure maxErrorRate"),
+        (file("  phases: [{duration: 1, rampTo: 5}]\n", GET), "phase"),
+        (file("", "      - get: {url: /, gzip: true}\n"), "gzip"),
+        (file("", "      - get: {url: /, cookie: {a: b}}\n"), "cookie"),
+        (file("", "      - get: {url: '/{{ $randomString(8) }}'}\n"), "{{ $randomString(8) }}"),
+        (file("", GET).replace(PHASES, ""), "phases"),
+    ] {
+        let import = imported(&text);
+        let mut approximated = import.fidelity.of(Fidelity::Approximated);
+        assert!(approximated.any(|entry| entry.construct == construct), "{}", import.fidelity);
+    }
+}

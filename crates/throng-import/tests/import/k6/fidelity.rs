@@ -1,0 +1,83 @@
+//! What k6's scripts have and scenarios lack.
+
+use throng_import::Fidelity;
+
+use super::{GET, USERS, imported, script};
+
+#[test]
+fn what_a_scenario_lacks_has_a_remedy() {
+    let step = |step: &str| script(USERS, &format!("const res = {GET}\n{step}"));
+    let session = |body: &str| {
+        script(USERS, &format!("ws.connect('ws://127.0.0.1:9000/', function (s) {{ {body} }});"))
+    };
+    let options = |options: &str| script(&format!("{USERS}, {options}"), GET);
+    for text in [
+        step("http.patch('http://127.0.0.1/');"),
+        step("http.head('http://127.0.0.1/');"),
+        step("http.options('http://127.0.0.1/');"),
+        step("http.setResponseCallback(http.expectedStatuses(200));"),
+        step("http.get('http://127.0.0.1/', {cookies: {a: 'b'}});"),
+        step("check(res, {a: (r) => r.timings.duration < 100});"),
+        script(USERS, "http.get('https://127.0.0.1/');"),
+        session("s.on('message', (m) => s.send(m));"),
+        session("s.on('open', () => s.ping());"),
+        session("s.on('message', () => s.close()); s.setTimeout(() => s.send('a'), 9);"),
+        session("s.setInterval(() => s.send('a'), 9); s.setTimeout(() => s.send('b'), 9);"),
+        script(
+            "scenarios: { a: { executor: 'constant-vus', duration: '1s', env: {A: 'b'} } }",
+            GET,
+        ),
+        options("rps: 10"),
+        options("noConnectionReuse: true"),
+        options("hosts: {a: 'b'}"),
+        options("thresholds: {'http_req_duration{a:b}': ['max<1']}"),
+        script(USERS, GET) + "export function setup() {}\n",
+        script(USERS, GET) + "export function teardown() {}\n",
+        script("scenarios: { a: { executor: 'constant-vus', duration: '1s' }, b: {} }", GET),
+    ] {
+        let import = imported(&text);
+        let count = import.fidelity.of(Fidelity::NotSupported).count();
+        assert_eq!(count, 1, "{text}\n{}", import.fidelity);
+    }
+}
+
+#[test]
+fn what_differs_is_approximated() {
+    let rate = "executor: 'constant-arrival-rate', rate: 1, duration: '1s'";
+    for (text, construct) in [
+        (script("vus: 2, iterations: 4", GET), "shared-iterations"),
+        (script(&format!("scenarios: {{ a: {{ {rate}, maxVUs: 5 }} }}"), GET), "maxVUs"),
+        (
+            script(&format!("scenarios: {{ a: {{ {rate}, gracefulStop: '1s' }} }}"), GET),
+            "gracefulStop",
+        ),
+        (script(USERS, &format!("{GET} sleep(randomIntBetween(1, 2));")), "sleep"),
+        (script(USERS, "http.get(`http://127.0.0.1/${__ITER}`);"), "__ITER"),
+        (script(USERS, GET), "requests"),
+        (script(USERS, GET), "timeouts"),
+        (script(USERS, GET), "cookies"),
+    ] {
+        let import = imported(&text);
+        let mut approximated = import.fidelity.of(Fidelity::Approximated);
+        assert!(approximated.any(|entry| entry.construct == construct), "{}", import.fidelity);
+    }
+}
+
+#[test]
+fn what_does_not_concern_the_traffic_is_not_needed() {
+    for (option, construct) in [
+        ("tags: {a: 'b'}", "tags"),
+        ("userAgent: 'x'", "userAgent"),
+        ("summaryTrendStats: ['avg']", "summaryTrendStats"),
+        ("noVUConnectionReuse: true", "noVUConnectionReuse"),
+    ] {
+        let text = script(&format!("{USERS}, {option}"), GET);
+        let import = imported(&(text + "export function handleSummary() {}\n"));
+        let not_needed: Vec<_> = import.fidelity.of(Fidelity::NotNeeded).collect();
+        for construct in [construct, "handleSummary", "import k6/ws"] {
+            let has_it = not_needed.iter().any(|entry| entry.construct == construct);
+            assert!(has_it, "{construct}: {}", import.fidelity);
+        }
+        assert_eq!(import.scenario.contains("repeat"), !option.starts_with("noVU"));
+    }
+}
