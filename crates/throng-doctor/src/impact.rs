@@ -43,7 +43,8 @@ pub fn impact(run: &RunView<'_>) -> Option<Impact> {
 /// Returns the impact that waiting for a CPU can explain. A server that refuses, closes, resets or
 /// gives a wrong answer does not do so for lack of CPU time.
 pub(crate) fn impact_of_waiting(run: &RunView<'_>) -> Option<Impact> {
-    let late = |missed: &MissedThreshold| !missed.is_about_errors();
+    let late =
+        |missed: &MissedThreshold| !missed.is_about_errors() && !missed.is_about_status_share();
     gravest([failures(run, is_time_out), lateness(run), slowness(run), missed(run, late)])
 }
 

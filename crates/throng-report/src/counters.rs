@@ -326,6 +326,9 @@ counters! {
         http_connects,
         /// Connects for HTTP requests that failed. `connects_failed` includes them.
         http_connects_failed,
+        /// Connects for HTTP requests in progress when their user was stopped. `connects_waiting`
+        /// includes them.
+        http_connects_waiting,
         /// HTTP requests sent again on a new connection, because the server closed the old one
         /// before it answered.
         http_retried,

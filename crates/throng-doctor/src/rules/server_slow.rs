@@ -116,9 +116,10 @@ fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
         .last()
         .and_then(Sample::load)
         .map_or(0, |load| load.counters.requests_begun() + load.counters.joins_started);
-    // An answer that begins and does not end is not late.
-    let is_late =
-        |kind: &&str| *kind != "http_timeout" || answers_incomplete::RULE.find(run).is_none();
+    // An answer that stops before the length that it declares is not late.
+    let is_late = |kind: &&str| {
+        *kind != "http_timeout" || !answers_incomplete::stops_before_declared_end(run)
+    };
     let kinds = kinds.into_iter().filter(is_late);
     let found: Vec<_> = kinds.filter_map(|kind| run.errors(kind)).collect();
     let all: u64 = found.iter().map(Growth::by).sum();

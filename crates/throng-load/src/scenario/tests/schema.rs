@@ -35,7 +35,7 @@ fn mappings() -> BTreeMap<String, BTreeSet<String>> {
     let mut all = BTreeMap::<_, BTreeSet<_>>::new();
     for source in &sources {
         let _ = parse_with(source, "test.yaml", |reader, root| {
-            let scenario = read(reader, root, Path::new(""));
+            let scenario = read(reader, root, Path::new(""), None);
             for (what, keys) in std::mem::take(&mut reader.mappings) {
                 all.entry(what).or_default().extend(keys);
             }
