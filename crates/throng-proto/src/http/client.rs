@@ -34,6 +34,9 @@ pub struct HttpResponse<'a> {
     pub body_bytes: u64,
     /// True if the connection may carry another request.
     pub keep_alive: bool,
+    /// True if fields of the head are not UTF-8, and were read as ISO 8859-1 (RFC 9110 section
+    /// 5.5).
+    pub is_latin1: bool,
     /// Bytes that came with the response and stand behind its end. No request asked for them, so
     /// the start of the next response is unknown.
     pub surplus: &'a [u8],
@@ -111,6 +114,14 @@ impl HttpClient {
             Phase::Reading(reading) => Some(FinishedResponse(reading)),
             Phase::Idle | Phase::Awaiting(_) => None,
         }
+    }
+}
+
+impl HttpResponse<'_> {
+    /// Reports whether a text of the head has the bytes that the server sent. Others are for people
+    /// alone: the server would not know them.
+    pub fn is_verbatim(&self, text: &str) -> bool {
+        !self.is_latin1 || text.is_ascii()
     }
 }
 
@@ -239,8 +250,9 @@ fn is_whole(head: &ResponseHead<'_>, wanted: Wanted, received: usize) -> bool {
 /// Returns the response whose head and kept body are `bytes`.
 fn response_of(bytes: &[u8], head: HeadShape, body_bytes: u64) -> Option<HttpResponse<'_>> {
     let body = &bytes[head.length..];
-    let keep_alive = head.keep_alive;
-    Some(HttpResponse { head: head.response(bytes)?, body, body_bytes, keep_alive, surplus: &[] })
+    let HeadShape { keep_alive, is_latin1, .. } = head;
+    let head = head.response(bytes)?;
+    Some(HttpResponse { head, body, body_bytes, keep_alive, is_latin1, surplus: &[] })
 }
 
 const _: () = assert!(size_of::<HttpClient>() <= 16, "a user's protocol is small");

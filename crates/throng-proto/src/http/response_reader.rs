@@ -207,11 +207,15 @@ impl FoundHead {
             None => Ok(None),
             Some(ParsedHead::Utf8(head)) => Ok(found(&head, head.length, None)),
             Some(ParsedHead::Latin1 { length }) => {
-                let text: String = bytes[..length].iter().copied().map(char::from).collect();
-                match ResponseHead::parse(text.as_bytes(), head_only)? {
+                let text = as_text(&bytes[..length]);
+                // Its text is longer than the limit of its bytes.
+                match ResponseHead::parse_within(text.as_bytes(), head_only, text.len())? {
                     Some(ParsedHead::Utf8(head)) => {
                         let found = found(&head, length, None);
-                        Ok(found.map(|found| Self { utf8: Some(text.into_bytes()), ..found }))
+                        Ok(found.map(|mut found| {
+                            found.shape.is_latin1 = true;
+                            Self { utf8: Some(text.into_bytes()), ..found }
+                        }))
                     }
                     // Its bytes as characters are as many lines.
                     _ => Err(ResponseError::Malformed),
@@ -219,4 +223,16 @@ impl FoundHead {
             }
         }
     }
+}
+
+/// Returns the text of a head. Each line that is not UTF-8 is read as ISO 8859-1.
+fn as_text(head: &[u8]) -> String {
+    let lines = head.split_inclusive(|byte| *byte == b'\n');
+    lines.fold(String::with_capacity(head.len() + head.len() / 8), |mut text, line| {
+        match std::str::from_utf8(line) {
+            Ok(line) => text.push_str(line),
+            Err(_) => text.extend(line.iter().copied().map(char::from)),
+        }
+        text
+    })
 }

@@ -161,9 +161,11 @@ impl SummaryFold {
                 None => 0,
             },
             ceiling_share: self.ceiling_share(),
-            // While the run goes on, those that are awaited may still come.
+            // While the run goes on, those that are awaited may still come; and they might have,
+            // had it not been ended.
             cues_unopened: match end {
                 None if !end_missing => Vec::new(),
+                _ if interrupted => Vec::new(),
                 _ => last.cues.iter().filter_map(CueWaits::describe_unopened).collect(),
             },
         };
