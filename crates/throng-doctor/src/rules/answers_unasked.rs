@@ -1,5 +1,6 @@
 //! The server sends bytes, or whole answers, that no HTTP request asked for.
 
+use throng_base::units::plural;
 use throng_report::render::{count, percent};
 use throng_report::{Finding, Side};
 
@@ -23,10 +24,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let first = FirstError::of(run, KIND)
         .map_or_else(String::new, |first| format!("; the first: {}", cut(first.got)));
     let text = format!(
-        "The server sent bytes that no HTTP request asked for, {} times in {} requests \
+        "The server sent bytes that no HTTP request asked for, {} {} in {} requests \
          ({}){first}. It answered a request twice, or its content-length is too small. Answers \
          before may have been those to other requests.",
         count(growth.by() as f64),
+        plural(growth.by(), "time", "times"),
         count(requests as f64),
         percent(growth.by() as f64 / requests.max(1) as f64),
     );

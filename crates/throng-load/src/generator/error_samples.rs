@@ -2,6 +2,7 @@
 //! what arrived.
 
 use throng_base::Prng;
+use throng_base::units::plural;
 use throng_driver::Errno;
 use throng_proto::http::{HttpResponse, PartialResponse};
 use throng_proto::phoenix::PhoenixPayload;
@@ -165,10 +166,11 @@ pub(super) fn describe_sample(
             };
             (expected, describe_part(part, excerpt))
         }
-        Sample::HttpUnasked(bytes) => (
-            "only answers to requests".to_owned(),
-            format!("{} bytes: {}", bytes.len(), excerpt.head(bytes)),
-        ),
+        Sample::HttpUnasked(bytes) => {
+            let n = bytes.len() as u64;
+            let got = format!("{n} {}: {}", plural(n, "byte", "bytes"), excerpt.head(bytes));
+            ("only answers to requests".to_owned(), got)
+        }
     }
 }
 

@@ -121,7 +121,8 @@ impl TraceFormat<'_> {
                 format!("{n} {}: {shown}", plural(n, "byte", "bytes"))
             }
             Payload::Body(bytes, length) if bytes.len() as u64 == *length => {
-                format!("{length} bytes: {}", self.excerpt().bytes(bytes))
+                let unit = plural(*length, "byte", "bytes");
+                format!("{length} {unit}: {}", self.excerpt().bytes(bytes))
             }
             Payload::Body(bytes, length) => {
                 let (kept, excerpt) = (bytes.len(), self.excerpt().bytes(bytes));
@@ -319,8 +320,9 @@ impl TraceFormat<'_> {
                 lines
             }
             Sample::HttpUnasked(bytes) => {
-                let (count, bytes) = (bytes.len(), self.excerpt().head(bytes));
-                one(format!("  no match: {count} bytes that no request asked for: {bytes}"))
+                let (n, bytes) = (bytes.len() as u64, self.excerpt().head(bytes));
+                let unit = plural(n, "byte", "bytes");
+                one(format!("  no match: {n} {unit} that no request asked for: {bytes}"))
             }
         }
     }
