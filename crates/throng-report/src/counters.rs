@@ -375,6 +375,11 @@ impl LoadCounters {
         self.messages_answered + self.pushes_ok + self.http_ok
     }
 
+    /// Returns the number of answers to HTTP requests, whatever their status.
+    pub fn http_answers(&self) -> u64 {
+        self.http_2xx + self.http_3xx + self.http_4xx + self.http_5xx
+    }
+
     /// Returns the number of connects of `connect` steps that ended: those for HTTP requests are
     /// parts of the requests.
     pub fn connect_steps_ended(&self) -> u64 {
