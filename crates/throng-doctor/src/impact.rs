@@ -62,6 +62,16 @@ pub(crate) fn plural_of(kind: &str) -> String {
     }
 }
 
+/// The kinds of errors of users that waited for an answer, and gave up.
+pub(crate) const ANSWER_TIMEOUTS: [&str; 6] = [
+    "expect_timeout",
+    "push_timeout",
+    "join_timeout",
+    "leave_timeout",
+    "heartbeat_timeout",
+    "http_timeout",
+];
+
 /// Reports whether an error of this kind is a wait that was given up.
 pub(crate) fn is_time_out(kind: &str) -> bool {
     kind == "timeout" || kind == "ETIMEDOUT" || kind.ends_with("_timeout")

@@ -7,7 +7,7 @@ use super::retransmission::MUCH_ONE_IN;
 use super::{Rule, RuleTrait, answers_incomplete, server_lost, server_stalled};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, LONG_DELAY_SHARE, mean, whole_percent};
 use crate::history::{Quantiles, Sample};
-use crate::impact::plural_of;
+use crate::impact::{ANSWER_TIMEOUTS, plural_of};
 use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule::new("server_slow", find).with(&[RuleTrait::LacksCpu]);
@@ -103,14 +103,6 @@ fn burst_ms(run: &RunView<'_>, slow: Option<&SlowAnswers>) -> Option<u64> {
 
 /// Returns the waits for an answer that users gave up.
 fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
-    let kinds = [
-        "expect_timeout",
-        "push_timeout",
-        "join_timeout",
-        "leave_timeout",
-        "heartbeat_timeout",
-        "http_timeout",
-    ];
     let waits = run
         .samples()
         .last()
@@ -120,7 +112,7 @@ fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
     let is_late = |kind: &&str| {
         *kind != "http_timeout" || !answers_incomplete::stops_before_declared_end(run)
     };
-    let kinds = kinds.into_iter().filter(is_late);
+    let kinds = ANSWER_TIMEOUTS.into_iter().filter(is_late);
     let found: Vec<_> = kinds.filter_map(|kind| run.errors(kind)).collect();
     let all: u64 = found.iter().map(Growth::by).sum();
     if all >= TIMEOUTS_MIN && all.saturating_mul(TIMEOUTS_ONE_IN) >= waits {
