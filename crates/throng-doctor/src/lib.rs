@@ -10,6 +10,7 @@
 
 pub mod cgroup;
 pub mod conntrack;
+mod counted;
 pub mod cpu;
 mod cpus;
 mod diagnosis;

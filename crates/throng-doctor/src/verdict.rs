@@ -4,6 +4,7 @@ use throng_report::render::{count, micros, rate};
 use throng_report::runfile::RunEndReason;
 use throng_report::{Finding, Grade, Severity, Summary};
 
+use crate::counted::{connections, counted};
 use crate::diagnosis::RuleFinding;
 use crate::headroom::{Headroom, headroom};
 use crate::impact::{FAILURES_ONE_IN, GAP_MS};
@@ -136,12 +137,8 @@ fn minor_errors(summary: &Summary) -> Option<String> {
     let all = summary.errors.total().max(summary.users.failed);
     let kind = most_frequent_error(summary).map(|(kind, _)| kind);
     let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
-    let of = count(summary.attempts() as f64);
-    match all {
-        0 => None,
-        1 => Some(format!("1 error{kind} in {of} attempts")),
-        all => Some(format!("{} errors{kind} in {of} attempts", count(all as f64))),
-    }
+    let of = counted(summary.attempts(), "attempt", "attempts");
+    (all > 0).then(|| format!("{}{kind} in {of}", counted(all, "error", "errors")))
 }
 
 /// Returns a reason why a run without errors may still have missed its plan.
@@ -176,7 +173,8 @@ fn doubt(run: &RunView<'_>) -> Option<String> {
     if let Some(missing) = summary.broadcast.as_ref().map(|broadcast| broadcast.counters.missing)
         && missing > 0
     {
-        return Some(format!("{} deliveries of probes are missing", count(missing as f64)));
+        let what = counted(missing, "delivery of probes is", "deliveries of probes are");
+        return Some(format!("{what} missing"));
     }
     if let Some(turns) = &summary.turns {
         let missed = turns.intended.saturating_sub(turns.started);
@@ -225,7 +223,7 @@ const UNSTARTED_SHARE_MAX: f64 = 0.2;
 fn show_load(load: LoadLevel, summary: &Summary) -> String {
     let mut parts = Vec::new();
     if load.connections > 0 {
-        parts.push(format!("{} connections", count(load.connections as f64)));
+        parts.push(connections(load.connections));
     }
     let messages = format!("{}s", summary.unit_of_work());
     for (per_second, what) in [(load.connects_per_s, "connects"), (load.messages_per_s, &messages)]

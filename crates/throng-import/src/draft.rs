@@ -12,6 +12,8 @@ pub(crate) struct Draft {
     pub(crate) target: String,
     /// The protocol, where the target's scheme does not say it.
     pub(crate) protocol: Option<&'static str>,
+    /// Values with names, which the rest has as `$(name)`.
+    pub(crate) params: Option<Yaml>,
     /// Data files.
     pub(crate) data: Option<Yaml>,
     /// Phases of the load.
@@ -47,6 +49,9 @@ impl Draft {
         write_entry("target", &Yaml::text(&*self.target), 0, &mut out);
         if let Some(protocol) = self.protocol {
             write_entry("protocol", &Yaml::text(protocol), 0, &mut out);
+        }
+        if let Some(params) = &self.params {
+            write_entry("params", params, 0, &mut out);
         }
         if let Some(data) = &self.data {
             write_entry("data", data, 0, &mut out);

@@ -52,15 +52,6 @@ impl Term {
         }
     }
 
-    /// Returns the number, if this is one.
-    pub(crate) fn number(&self) -> Option<f64> {
-        match self.kind {
-            TermKind::Integer(value) => Some(value as f64),
-            TermKind::Float(value) => Some(value),
-            _ => None,
-        }
-    }
-
     /// Returns the text of a string or of an atom.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {

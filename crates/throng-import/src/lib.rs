@@ -13,11 +13,15 @@ mod erlang;
 mod fidelity;
 mod import;
 mod importer;
+mod mzbench;
 mod options;
+mod own_headers;
 mod source;
+mod stressgrid;
 mod tcpkali;
 mod tools;
 mod translator;
+mod tsung;
 mod yaml;
 
 pub use fidelity::{Fidelity, FidelityEntry, FidelityReport};

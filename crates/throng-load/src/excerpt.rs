@@ -183,7 +183,7 @@ mod tests {
         );
         let answer = b"HTTP/1.1 302 Found\r\nset-cookie: sid=abc\r\n\r\n";
         let shown = Excerpt::short(&[]).head(answer);
-        assert_eq!(shown, "`HTTP/1.1 302 Found\\r\\nset-cookie: ***`");
+        assert_eq!(shown, "`HTTP/1.1 302 Found\\r\\nset-cookie: sid=***`");
         assert_eq!(Excerpt::short(&[]).head(b"+OK hello redis\r\n"), "`+OK hello redis\\r\\n`");
     }
 
@@ -192,16 +192,16 @@ mod tests {
         for (head, shown) in [
             (
                 "HTTP/1.1 200 OK\nset-cookie: sid=abc\ncontent-length: 1\n\n",
-                "`HTTP/1.1 200 OK\\nset-cookie: ***\\ncontent-length: 1`",
+                "`HTTP/1.1 200 OK\\nset-cookie: sid=***\\ncontent-length: 1`",
             ),
-            ("HTTP/1.1 200 OK\rset-cookie: sid=abc\r\r", "`HTTP/1.1 200 OK\\rset-cookie: ***`"),
+            ("HTTP/1.1 200 OK\rset-cookie: sid=abc\r\r", "`HTTP/1.1 200 OK\\rset-cookie: sid=***`"),
             (
                 "HTTP/1.1 200 OK\r\nset-cookie:\r\n sid=abc\r\n\tpath:abc\r\nx: 1\r\n\r\n",
                 "`HTTP/1.1 200 OK\\r\\nset-cookie: ***\\r\\n ***\\r\\n ***\\r\\nx: 1`",
             ),
             (
                 "HTTP/1.1 200 OK\r\nset-cookie : sid=abc\r\n\r\n",
-                "`HTTP/1.1 200 OK\\r\\nset-cookie : ***`",
+                "`HTTP/1.1 200 OK\\r\\nset-cookie : sid=***`",
             ),
         ] {
             assert_eq!(Excerpt::short(&[]).head(head.as_bytes()), shown);

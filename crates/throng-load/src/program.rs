@@ -41,7 +41,9 @@ pub use cue::{Cue, CueKind};
 pub use dialogue::NextAnswer;
 pub use event_pattern::EventPattern;
 pub use handshake::Handshake;
-pub use http_request::{FieldCapture, HttpExpectation, HttpRequest, RequestTraits, Statuses};
+pub use http_request::{
+    FieldCapture, HttpExpectation, HttpRequest, RequestTraits, StatusCaptures, Statuses,
+};
 pub(crate) use http_request::{HttpDifference, message_of};
 pub use json_pattern::{JsonOrder, JsonPattern, JsonTest};
 pub use json_place::JsonPlace;

@@ -8,6 +8,7 @@
 mod chunked;
 mod client;
 mod cookie_jar;
+mod cookie_refusal;
 mod date;
 mod headers;
 mod query;
@@ -24,6 +25,7 @@ pub use client::{
     FinishedResponse, HttpClient, HttpEvent, HttpRequestHead, HttpResponse, write_field,
 };
 pub use cookie_jar::{COOKIE_BYTES_MAX, COOKIES_MAX, CookieJar, JAR_BYTES_MAX};
+pub use cookie_refusal::{CookieRefusal, cookie_name};
 pub use headers::Headers;
 pub(crate) use headers::{has_list_member, list_members};
 pub use query::{percent_decode, query_pairs};

@@ -21,6 +21,7 @@ pub use compare::{compare_markdown, compare_text};
 pub use escape::{escape, escape_lines};
 pub(crate) use latency_table::{latencies, steps};
 pub(crate) use markdown::escaped;
+pub(crate) use notes::retries_note;
 pub(crate) use outcome::outcome;
 pub use progress::{broadcast_progress, paused, progress_line};
 pub(crate) use report::{by_name, costs, probes, statuses};

@@ -3,7 +3,9 @@
 //! The value grows until a run misses the SLO, and then the interval between the largest value that
 //! met it and the smallest that missed it is halved. A run close to its limit decides nothing
 //! alone: its value is tried again, and the majority counts. A value that met the SLO before an
-//! overload is tried once more at the end, because a server may not recover from one.
+//! overload is tried once more at the end, because a server may not recover from one. If it misses
+//! the SLO then, twice, the search goes on below it; if that happens to two values, the server has
+//! not recovered.
 //!
 //! The next value depends on the earlier runs alone, so a search goes on from a list of them.
 
@@ -123,10 +125,20 @@ impl Search {
     /// Returns what to do next.
     pub fn next(&self) -> SearchMove {
         let values = self.values();
+        let lost = values.iter().filter(|value| self.was_lost(**value)).count();
+        if lost >= LOST_MAX {
+            return self.end(SearchEnd::NotRecovered);
+        }
         if let Some(value) = values.iter().find(|value| self.decision(**value).is_none()) {
             return SearchMove::Run(*value);
         }
         let met = self.largest_met();
+        if lost > 0
+            && let Some(met) = met
+            && !self.is_confirmed(met)
+        {
+            return SearchMove::Run(met);
+        }
         let bound = self.bound(met);
         let next = match (met, bound) {
             (None, None) => Ok(self.rules.first),
@@ -137,30 +149,39 @@ impl Search {
         match next {
             Ok(_) if values.len() >= self.rules.steps_max => self.end(SearchEnd::Steps),
             Ok(value) => SearchMove::Run(value),
-            Err(end) => met.map_or(self.end(end), |met| self.confirm(met, end)),
+            Err(end) => match met.filter(|met| !self.is_confirmed(*met)) {
+                Some(met) => SearchMove::Run(met),
+                None => self.end(end),
+            },
         }
     }
 
-    /// Returns the end of the search, if its result holds after the overloads, too.
-    fn confirm(&self, met: f64, end: SearchEnd) -> SearchMove {
+    /// Reports whether the result holds after the overloads, too.
+    fn is_confirmed(&self, met: f64) -> bool {
         let overload = self.runs.iter().rposition(|run| run.outcome == SearchOutcome::Missed);
-        let is_later = |index: usize| overload.is_some_and(|overload| index > overload);
-        let last = self.runs.iter().rposition(|run| run.value == met).unwrap_or(0);
-        let confirmations: Vec<_> = self.later_runs(met).collect();
-        let has_failed =
-            |run: &&&SearchRun| run.outcome == SearchOutcome::Missed && self.is_clear(run);
-        match confirmations.iter().filter(has_failed).count() {
-            0 if confirmations.is_empty() && overload.is_some() && !is_later(last) => {
-                SearchMove::Run(met)
-            }
-            1 if confirmations.len() == 1 => SearchMove::Run(met),
-            2.. => self.end(SearchEnd::NotRecovered),
-            _ => self.end(end),
+        let last = self.runs.iter().rposition(|run| run.value == met);
+        match self.later_runs(met).last() {
+            Some(run) => !self.is_clear_miss(run),
+            None => overload < last,
         }
+    }
+
+    /// Reports whether this value met the SLO at first, and missed it twice after larger values.
+    fn was_lost(&self, value: f64) -> bool {
+        self.later_runs(value).filter(|run| self.is_clear_miss(run)).count() >= 2
+    }
+
+    fn is_clear_miss(&self, run: &SearchRun) -> bool {
+        run.outcome == SearchOutcome::Missed && self.is_clear(run)
     }
 
     fn end(&self, end: SearchEnd) -> SearchMove {
-        let found = self.largest_met();
+        let found = match end {
+            SearchEnd::NotRecovered => {
+                self.values().into_iter().filter(|value| self.was_lost(*value)).reduce(f64::max)
+            }
+            _ => self.largest_met(),
+        };
         let bound = self.bound(found).map(|(bound, _)| bound);
         SearchMove::End(SearchResult { found, bound, end })
     }
@@ -197,6 +218,9 @@ impl Search {
 
     /// Returns what the runs of this value decide; `None` if it must be tried again.
     fn decision(&self, value: f64) -> Option<SearchOutcome> {
+        if self.was_lost(value) {
+            return Some(SearchOutcome::Missed);
+        }
         let runs: Vec<_> = self.runs_of(value).collect();
         let count = |outcome| runs.iter().filter(|run| run.outcome == outcome).count();
         if let [only] = runs[..] {
@@ -268,6 +292,10 @@ impl Search {
         if rounded > 0.0 { rounded } else { value }
     }
 }
+
+/// Values that met the SLO at first and do no longer, from which on the server has not recovered.
+/// One such value had luck at first.
+const LOST_MAX: usize = 2;
 
 /// Growth from one value to the next while the SLO is met.
 const GROWTH_FACTOR: f64 = 2.0;

@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule::row(
         gauge: Some(Metric::LISTENER_ACCEPT_QUEUE_MOST),
         symptom,
         without_symptom: Some((Severity::Noted, 0.6)),
-        text: "The server's accept queue{room} overflowed {drops} times. Connections arrived \
+        text: "The server's accept queue{room} overflowed {times}. Connections arrived \
                faster than the server accepted them: the kernel drops the rest, and each of those \
                clients tries again a second later.",
         remedy: "throng serve --backlog {wanted}, or raise the backlog of your server's listen(); \

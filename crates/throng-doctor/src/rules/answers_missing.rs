@@ -27,10 +27,16 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         micros(lost.p99_us)
     );
     let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([lost.evidence()]);
-    Some(finding.with_confidence(0.9).remedied_by(
-        "find where the server drops them: an error that it swallows, a full queue, a message that \
-         it does not understand; or correct `expect`, if no answer is due",
-    ))
+    // An HTTP request has an answer, always.
+    let or = match lost.questions.one {
+        "request" => "",
+        _ => "; or correct `expect`, if no answer is due",
+    };
+    Some(finding.with_confidence(0.9).remedied_by(format!(
+        "find where the server drops them: an error that it swallows, a full queue, a {} that it \
+         does not understand{or}",
+        lost.questions.one
+    )))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The server sends bytes, or whole answers, that no HTTP request asked for.
 
-use throng_base::units::plural;
-use throng_report::render::{count, percent};
+use throng_report::render::percent;
 use throng_report::{Finding, Side};
 
 use super::{Rule, RuleTrait};
+use crate::counted::{counted, times};
 use crate::first_error::{FirstError, cut};
 use crate::impact::FAILURES_ONE_IN;
 use crate::run_view::RunView;
@@ -24,12 +24,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let first = FirstError::of(run, KIND)
         .map_or_else(String::new, |first| format!("; the first: {}", cut(first.got)));
     let text = format!(
-        "The server sent bytes that no HTTP request asked for, {} {} in {} requests \
+        "The server sent bytes that no HTTP request asked for, {} in {} \
          ({}){first}. It answered a request twice, or its content-length is too small. Answers \
          before may have been those to other requests.",
-        count(growth.by() as f64),
-        plural(growth.by(), "time", "times"),
-        count(requests as f64),
+        times(growth.by()),
+        counted(requests, "request", "requests"),
         percent(growth.by() as f64 / requests.max(1) as f64),
     );
     let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([growth]);

@@ -5,6 +5,7 @@ use throng_report::{Evidence, Finding, Side};
 
 use super::accept_backlog::{accept_backlog, open};
 use super::{Rule, RuleTrait, retransmission};
+use crate::counted::connections;
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("connections_max_reached", find)
@@ -32,9 +33,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         Side::Server,
         format!(
-            "The server is full with {} connections: its limit is {}. New connections complete the \
+            "The server is full with {}: its limit is {}. New connections complete the \
              handshake but wait in the accept queue until one closes.",
-            count(held as f64),
+            connections(held),
             count(limit as f64)
         ),
     )

@@ -4,6 +4,7 @@ use throng_report::render::count;
 use throng_report::{Endpoint, Finding, Limit, RunEventKind, Side};
 
 use super::Rule;
+use crate::counted::connections;
 use crate::outages::events;
 use crate::run_view::RunView;
 
@@ -31,10 +32,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         side,
         format!(
-            "{whose} has no epoll watch left{all}: {} connections failed with ENOSPC. All programs \
+            "{whose} has no epoll watch left{all}: {} failed with ENOSPC. All programs \
              of that user share the limit (fs.epoll.max_user_watches). Each connection takes one \
              watch in the generator and one in the server.",
-            count(refused as f64)
+            connections(refused)
         ),
     )
     .with_evidence([client, server].into_iter().flatten())

@@ -5,6 +5,7 @@ use throng_report::{Endpoint, Finding, Limit, Metric, RunEventKind, Side};
 
 use super::accept_backlog::{accept_backlog, open};
 use super::{Rule, RuleTrait, retransmission};
+use crate::counted::{connections, counted};
 use crate::history::Sample;
 use crate::run_view::{Growth, RunView};
 
@@ -30,9 +31,9 @@ fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         Side::Kernel,
         format!(
-            "The system has no file left to open{room}: {} connects or accepts failed with ENFILE. \
+            "The system has no file left to open{room}: {} failed with ENFILE. \
              Sockets of all programs count as files.",
-            count(growth.by() as f64)
+            counted(growth.by(), "connect or accept", "connects or accepts")
         ),
     )
     .with_evidence([growth])
@@ -54,11 +55,11 @@ fn of_the_generator(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         Side::Client,
         format!(
-            "The generator's fd table{} was full with {} connections: {} connects found no free fd \
+            "The generator's fd table{} was full with {}: {} found no free fd \
              (EMFILE). The server may hold more.",
             room(run, Endpoint::Client, held),
-            count(held as f64),
-            count(growth.by() as f64)
+            connections(held),
+            counted(growth.by(), "connect", "connects")
         ),
     )
     .with_evidence([growth])
@@ -90,10 +91,10 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         Side::Server,
         format!(
-            "The server's fd table{} is full with {} connections. New connections complete the \
+            "The server's fd table{} is full with {}. New connections complete the \
              handshake but wait in the accept queue until one closes.",
             room(run, Endpoint::Server, held),
-            count(held as f64)
+            connections(held)
         ),
     )
     .with_evidence([growth])

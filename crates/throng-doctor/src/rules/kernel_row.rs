@@ -4,6 +4,7 @@ use throng_report::render::count;
 use throng_report::{Endpoint, EndpointFacts, Finding, Limit, Metric, Severity, Side};
 
 use super::retransmission::{self, Symptom};
+use crate::counted::times;
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::RunView;
 
@@ -33,10 +34,10 @@ pub(super) struct KernelRow {
     pub(super) symptom: fn(&RunView<'_>) -> Option<Symptom>,
     /// The severity and the confidence without a symptom; `None` for no finding.
     pub(super) without_symptom: Option<(Severity, f64)>,
-    /// The conclusion. `{whose}` stands for the machine, `{drops}` for their number, `{all}` for
-    /// all that might have been dropped, `{closed}` for the connections that the run closed.
-    /// `{limit}` is a space and the limit, `{room}` says that so many fit: both are empty if it is
-    /// unknown.
+    /// The conclusion. `{whose}` stands for the machine, `{drops}` for their number, `{times}` for
+    /// it with its word, `{all}` for all that might have been dropped, `{closed}` for the
+    /// connections that the run closed. `{limit}` is a space and the limit, `{room}` says that so
+    /// many fit: both are empty if it is unknown.
     pub(super) text: &'static str,
     /// Returns a further sentence, with a space before it.
     pub(super) more: fn(&RunView<'_>, &Kernel) -> &'static str,
@@ -110,6 +111,7 @@ impl KernelRow {
         let text = self
             .text
             .replace("{whose}", kernel.whose)
+            .replace("{times}", &times(drops))
             .replace("{drops}", &count(drops as f64))
             .replace("{all}", &count((all + drops) as f64))
             .replace("{closed}", &count(closed as f64))

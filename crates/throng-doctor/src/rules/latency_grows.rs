@@ -4,6 +4,7 @@ use throng_report::render::{count, micros, rate};
 use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, Severity, Side};
 
 use super::{Rule, RuleTrait, retransmits};
+use crate::counted::connections;
 use crate::cpus::{CpuUse, LONG_DELAY_SHARE};
 use crate::history::Sample;
 use crate::run_view::RunView;
@@ -42,9 +43,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         String::new()
     };
     let text = format!(
-        "The server's answers took longer and longer at a constant load of {} connections and {} \
+        "The server's answers took longer and longer at a constant load of {} and {} \
          {}s: {} at {} s, {} at {} s (p50). That is {} more each second.{ends} {why}",
-        count(steady.level.connections as f64),
+        connections(steady.level.connections),
         rate(steady.level.messages_per_s),
         run.summary.unit_of_work(),
         us(trend.from),

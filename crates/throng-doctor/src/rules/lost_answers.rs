@@ -1,8 +1,8 @@
 //! Questions that never got an answer, while the others were answered at once.
 
-use throng_report::{Evidence, Grade};
+use throng_report::{Evidence, Grade, LatencySummary, LoadCounters, Summary};
 
-use super::{server_lost, server_stalled};
+use super::{answers_incomplete, server_lost, server_stalled};
 use crate::first_error::FirstError;
 use crate::history::Sample;
 use crate::impact::FAILURES_ONE_IN;
@@ -10,6 +10,8 @@ use crate::run_view::{Growth, RunView};
 
 /// Answers that a server which is otherwise fast did not give.
 pub(super) struct LostAnswers {
+    /// What users asked.
+    pub(super) questions: &'static Questions,
     /// Waits that users gave up.
     growth: Growth,
     /// Questions that were asked.
@@ -18,6 +20,26 @@ pub(super) struct LostAnswers {
     pub(super) p99_us: u64,
     /// Questions and answers of each interval.
     pub(super) intervals: Vec<IntervalAnswers>,
+}
+
+/// Questions of a kind, and the numbers about them.
+pub(super) struct Questions {
+    /// Name of one, and of many.
+    pub(super) one: &'static str,
+    pub(super) many: &'static str,
+    /// The kind of error that the generator counts.
+    error: &'static str,
+    totals: fn(&Summary) -> Option<Totals>,
+    asked: fn(&LoadCounters) -> u64,
+    answered: fn(&LoadCounters) -> u64,
+}
+
+/// Questions of a whole run.
+struct Totals {
+    asked: u64,
+    answered: u64,
+    latency_us: LatencySummary,
+    unanswered_us: LatencySummary,
 }
 
 /// Questions and answers of one interval.
@@ -32,23 +54,29 @@ impl LostAnswers {
     /// Returns the lost answers, if they are more than chance, and no stall, no end of the server
     /// and no wrong answer explains them.
     pub(super) fn of(run: &RunView<'_>) -> Option<Self> {
-        let growth = run.errors(KIND)?;
-        let message = &run.summary.message;
-        let asked = message.sent.max(message.expected);
+        QUESTIONS.iter().find_map(|questions| Self::of_kind(run, questions))
+    }
+
+    fn of_kind(run: &RunView<'_>, questions: &'static Questions) -> Option<Self> {
+        let growth = run.errors(questions.error)?;
+        let Totals { asked, answered, latency_us, unanswered_us } =
+            (questions.totals)(run.summary)?;
         let is_few = growth.by() < LOST_MIN || growth.by().saturating_mul(FAILURES_ONE_IN) < asked;
-        let waited_us = message.unanswered_us.p50;
-        let is_fast =
-            message.answered > 0 && message.latency_us.p99.saturating_mul(FAST_TIMES) < waited_us;
-        let others = FirstError::of(run, KIND).is_some_and(|first| first.got.starts_with("others"));
+        let waited_us = unanswered_us.p50;
+        let is_fast = answered > 0 && latency_us.p99.saturating_mul(FAST_TIMES) < waited_us;
+        let others = FirstError::of(run, questions.error)
+            .is_some_and(|first| first.got.starts_with("others"));
         let is_explained = others
             || run.summary.generator.lag_grade != Grade::Valid
             || server_lost::ended(run).is_some()
-            || server_stalled::RULE.find(run).is_some();
+            || server_stalled::RULE.find(run).is_some()
+            || answers_incomplete::RULE.find(run).is_some();
         if is_few || !is_fast || is_explained {
             return None;
         }
-        let intervals = run.steps().filter_map(IntervalAnswers::of).collect();
-        Some(Self { growth, asked, p99_us: message.latency_us.p99, intervals })
+        let steps = run.steps().filter_map(|step| IntervalAnswers::of(step, questions));
+        let intervals = steps.collect();
+        Some(Self { questions, growth, asked, p99_us: latency_us.p99, intervals })
     }
 
     /// Returns the number of lost answers.
@@ -62,11 +90,12 @@ impl LostAnswers {
 }
 
 impl IntervalAnswers {
-    fn of((before, now): (&Sample, &Sample)) -> Option<Self> {
+    fn of((before, now): (&Sample, &Sample), questions: &Questions) -> Option<Self> {
         let (before, load) = (before.load()?, now.load()?);
         let grown = load.counters.since(&before.counters);
         let seconds = now.interval.span_ms as f64 / 1000.0;
-        Some(Self { asked: grown.messages_sent, answered: grown.messages_answered, seconds })
+        let (asked, answered) = ((questions.asked)(&grown), (questions.answered)(&grown));
+        Some(Self { asked, answered, seconds })
     }
 
     /// Returns the share of questions without an answer in the same interval. The answers are fast:
@@ -84,8 +113,41 @@ impl IntervalAnswers {
     }
 }
 
-/// The kind of error that the generator counts.
-const KIND: &str = "expect_timeout";
+/// The questions that users ask.
+static QUESTIONS: [Questions; 2] = [
+    Questions {
+        one: "message",
+        many: "messages",
+        error: "expect_timeout",
+        totals: |summary| {
+            let it = &summary.message;
+            Some(Totals {
+                asked: it.sent.max(it.expected),
+                answered: it.answered,
+                latency_us: it.latency_us,
+                unanswered_us: it.unanswered_us,
+            })
+        },
+        asked: |load| load.messages_sent,
+        answered: |load| load.messages_answered,
+    },
+    Questions {
+        one: "request",
+        many: "HTTP requests",
+        error: "http_timeout",
+        totals: |summary| {
+            let it = summary.http.as_ref()?;
+            Some(Totals {
+                asked: it.started,
+                answered: it.responses(),
+                latency_us: it.latency_us,
+                unanswered_us: it.unanswered_us,
+            })
+        },
+        asked: |load| load.http_started,
+        answered: |load| load.http_2xx + load.http_3xx + load.http_4xx + load.http_5xx,
+    },
+];
 
 /// The fewest lost answers that are a pattern.
 const LOST_MIN: u64 = 5;

@@ -4,6 +4,7 @@ use throng_report::render::{bytes, count, rate};
 use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, Severity, Side};
 
 use super::{Rule, memory_runs_out};
+use crate::counted::connections;
 use crate::history::Sample;
 use crate::run_view::RunView;
 use crate::steady_load::SteadyLoad;
@@ -51,11 +52,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         )
     });
     let text = format!(
-        "The server's memory grew by {} a second{each}, at a constant load of {} connections and \
+        "The server's memory grew by {} a second{each}, at a constant load of {} and \
          {} {}s. It was {} at {} s and {} at {} s.{ends} A leak keeps what each {} or \
          connection leaves; a cache without a limit does the same.",
         bytes(trend.per_second),
-        count(steady.level.connections as f64),
+        connections(steady.level.connections),
         rate(steady.level.messages_per_s),
         run.summary.unit_of_work(),
         bytes(trend.from),

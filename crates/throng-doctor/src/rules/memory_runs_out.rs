@@ -5,6 +5,7 @@ use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity
 
 use super::accept_backlog::open;
 use super::{Rule, RuleTrait, server_lost};
+use crate::counted::{connections, times};
 use crate::history::Sample;
 use crate::impact::impact;
 use crate::run_view::{Growth, Peak, RunView};
@@ -93,10 +94,10 @@ fn limited(run: &RunView<'_>, group: Group) -> Option<Finding> {
     let impact = impact(run).filter(|impact| hits.began_ms <= impact.last_ms)?;
     let limit = group.limit(run)?;
     let text = format!(
-        "The memory of {} ran into its limit of {} {} times.{} Meanwhile {}.",
+        "The memory of {} ran into its limit of {} {}.{} Meanwhile {}.",
         group.whose,
         bytes(limit as f64),
-        count(hits.by() as f64),
+        times(hits.by()),
         reached(run),
         impact.what
     );
@@ -251,7 +252,8 @@ fn reached(run: &RunView<'_>) -> String {
     let open = run.samples().iter().filter_map(open).max().unwrap_or(0);
     match run.summary.users.connected_most.max(open) {
         0 => String::new(),
-        most => format!(" There were {} connections at most.", count(most as f64)),
+        1 => " There was 1 connection at most.".to_owned(),
+        most => format!(" There were {} at most.", connections(most)),
     }
 }
 

@@ -1,9 +1,9 @@
 //! The kernel establishes connections, and the server's program never accepts one.
 
-use throng_report::render::count;
 use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Side};
 
 use super::{Rule, RuleTrait};
+use crate::counted::counted;
 use crate::history::Sample;
 use crate::run_view::{Growth, RunView};
 
@@ -30,22 +30,22 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let stopped = run.peak(Endpoint::Server, ProcessMetric::STOPPED.server);
     let stopped = stopped.filter(|stopped| stopped.value > 0);
-    let waits = count(gave_up.by() as f64);
+    let waits = counted(gave_up.by(), "wait for an answer was", "waits for an answer were");
     let (text, confidence, remedy) = match (&queue, stopped) {
         (Some(queue), Some(_)) => (
             format!(
-                "The server's process is stopped (state T) and accepts no connection: {} wait in \
-                 its accept queue, and {waits} waits for an answer were given up.",
-                count(queue.value as f64)
+                "The server's process is stopped (state T) and accepts no connection: {} \
+                 in its accept queue, and {waits} given up.",
+                counted(queue.value as u64, "waits", "wait")
             ),
             1.0,
             "let it go on: kill -CONT PID, fg in its shell, or leave the debugger",
         ),
         (Some(queue), None) => (
             format!(
-                "The server's program never accepts: TCP connects, {} connections wait in its \
-                 accept queue, and {waits} waits for an answer were given up.",
-                count(queue.value as f64)
+                "The server's program never accepts: TCP connects, {} in its \
+                 accept queue, and {waits} given up.",
+                counted(queue.value as u64, "connection waits", "connections wait")
             ),
             1.0,
             "find why the program does not call accept(): it starts up, its loop is blocked, or it \
@@ -53,9 +53,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         ),
         (None, _) => (
             format!(
-                "TCP connects, and nothing ever answers: {waits} waits for an answer were given \
-                 up, and there was not one answer. The program accepts no connection, or does not \
-                 read."
+                "TCP connects, and nothing ever answers: {waits} given up, and there was not one \
+                 answer. The program accepts no connection, or does not read."
             ),
             UNSEEN_CONFIDENCE,
             "look on the server's machine whether connections wait in its accept queue (ss -ltn: \

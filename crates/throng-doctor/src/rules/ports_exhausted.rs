@@ -4,6 +4,7 @@ use throng_report::render::count;
 use throng_report::{Endpoint, Finding, Metric, RunEventKind, Side};
 
 use super::Rule;
+use crate::counted::counted;
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("ports_exhausted", find).explains(&["generator_saturated"]);
@@ -41,8 +42,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         Side::Client,
         format!(
-            "No source port{address} was left for {} connects of the generator{has}. {}",
-            count(short.by() as f64),
+            "No source port{address} was left for {} of the generator{has}. {}",
+            counted(short.by(), "connect", "connects"),
             match waiting {
                 Some(_) => {
                     "Most are in TIME-WAIT: their connections are closed, and for a minute no \

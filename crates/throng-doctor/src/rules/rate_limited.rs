@@ -71,14 +71,15 @@ fn let_in(run: &RunView<'_>) -> Option<f64> {
     rates.get(rates.len() / 2).copied()
 }
 
-/// Returns the finding for messages that were dropped above a rate.
+/// Returns the finding for messages or requests that were dropped above a rate.
 fn dropped(run: &RunView<'_>) -> Option<Finding> {
     let lost = LostAnswers::of(run)?;
     let per_second = answered_at_most(&lost.intervals)?;
     let text = format!(
-        "The server answers {} messages at most and drops the rest without a word: {} of {} got \
+        "The server answers {} {} at most and drops the rest without a word: {} of {} got \
          no answer ({}), however many were asked. Below that rate it answered all of them.",
         rate(per_second),
+        lost.questions.many,
         count(lost.lost() as f64),
         count(lost.asked as f64),
         percent(lost.lost() as f64 / lost.asked.max(1) as f64)
@@ -187,6 +188,27 @@ mod tests {
              5.5k got no answer (38.2 %), however many were asked"
         );
         run.check_all(&["rate_limited", "server_slow"]);
+    }
+
+    #[test]
+    fn a_silent_limit_of_requests_is_one_too() {
+        let run = Run::quiet().loaded(|load, second| {
+            let asked = |second: u64| 100 * second;
+            let c = &mut load.counters;
+            (c.messages_sent, c.messages_answered) = (0, 0);
+            c.http_started = (1..=second).map(asked).sum();
+            c.http_2xx = (1..=second).map(|second| asked(second).min(400)).sum();
+            c.http_ok = c.http_2xx;
+            load.errors.add("http_timeout", c.http_started - c.http_2xx);
+            load.message = Default::default();
+            load.http.record_n(200, 100);
+            load.unanswered.http.record_n(1_000_000, 100);
+        });
+        assert_eq!(
+            run.speaks(&RULE).first_sentence(),
+            "The server answers 400/s HTTP requests at most and drops the rest without a word: \
+             2.1k of 5.5k got no answer (38.2 %), however many were asked"
+        );
     }
 
     #[test]

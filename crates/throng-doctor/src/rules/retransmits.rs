@@ -6,6 +6,7 @@ use throng_report::{Endpoint, Finding, Metric, Side};
 
 use super::Rule;
 use super::retransmission::{self, Symptom};
+use crate::counted::counted;
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::{Growth, RunView};
 
@@ -38,9 +39,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let text = match (&syn, &data) {
         (Some(syn), Some(data)) => format!(
-            "Packets are lost between generator and server: {} and {} SYNs were sent again.",
+            "Packets are lost between generator and server: {} and {} were sent again.",
             share(data, "segments"),
-            count(syn.lost as f64)
+            counted(syn.lost, "SYN", "SYNs")
         ),
         (None, Some(data)) => {
             format!(
@@ -49,10 +50,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             )
         }
         (Some(syn), None) => format!(
-            "Handshakes are lost between generator and server: {} SYNs or SYN-ACKs were sent again \
-             for {} connects.",
-            count(syn.lost as f64),
-            count(syn.of as f64)
+            "Handshakes are lost between generator and server: {} sent again \
+             for {}.",
+            counted(syn.lost, "SYN or SYN-ACK was", "SYNs or SYN-ACKs were"),
+            counted(syn.of, "connect", "connects")
         ),
         (None, None) => return None,
     };

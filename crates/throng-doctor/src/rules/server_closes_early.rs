@@ -1,11 +1,12 @@
 //! The server closed connections that their users still needed.
 
 use throng_report::render::{count, percent};
-use throng_report::{Finding, ServerCounters, ServerSnapshot, Side};
+use throng_report::{Finding, LoadCounters, ServerCounters, ServerSnapshot, Side};
 
 use super::close_code::CloseCodeMeaning;
 use super::close_times::CloseTimes;
 use super::{Rule, RuleTrait};
+use crate::counted::{counted, times};
 use crate::first_error::{FirstError, cut};
 use crate::outages::outages;
 use crate::run_view::{Growth, RunView};
@@ -112,10 +113,10 @@ impl Reason {
         let counted =
             known.into_iter().filter_map(|(growth, what, remedy)| Some((growth?, what, remedy)));
         if let Some((growth, what, remedy)) = counted.max_by_key(|(growth, ..)| growth.by()) {
-            let what = format!(": {what} ({} times)", count(growth.by() as f64));
+            let what = format!(": {what} ({})", times(growth.by()));
             return Self { what, growth: Some(growth), confidence: 1.0, remedy: remedy.to_owned() };
         }
-        Self::shown_by(run, closes).unwrap_or_else(|| Self::unknown(run))
+        Self::shown_by(run, closes).unwrap_or_else(|| Self::unknown(run, closes))
     }
 
     /// Returns the reason that the most frequent kind of close and the times of the closes show.
@@ -145,22 +146,58 @@ impl Reason {
         Some(Self { what, growth: None, confidence: 1.0, remedy })
     }
 
-    fn unknown(run: &RunView<'_>) -> Self {
-        let answered = run.load_growth("messages_answered", |counters| {
-            let http = [counters.http_2xx, counters.http_3xx, counters.http_4xx, counters.http_5xx];
-            counters.messages_answered + counters.pushes_ok + http.iter().sum::<u64>()
-        });
+    fn unknown(run: &RunView<'_>, closes: &[Growth]) -> Self {
+        let answered = Answered::before(run, closes);
         Self {
-            what: match answered.map_or(0, |growth| growth.by()) {
-                0 => ": it answered no message before".to_owned(),
-                answered => format!(": it answered {} messages in all", count(answered as f64)),
-            },
+            what: format!(": it answered {}", answered.what),
             growth: None,
             confidence: 0.9,
-            remedy: "find in the server's log why it closes: a limit, a time-out, or a message \
-                     that it rejects"
-                .to_owned(),
+            remedy: format!(
+                "find in the server's log why it closes: a limit, a time-out, or a {} that it \
+                 rejects",
+                answered.question
+            ),
         }
+    }
+}
+
+/// What the server answered before it closed, on connections of the kind that it closed most.
+struct Answered {
+    what: String,
+    /// What users ask there.
+    question: &'static str,
+}
+
+impl Answered {
+    fn before(run: &RunView<'_>, closes: &[Growth]) -> Self {
+        let of = |counter: fn(&LoadCounters) -> u64| {
+            run.load_growth("answered", counter).map_or(0, |growth| growth.by())
+        };
+        let messages = (of(|load| load.messages_answered), "message", "messages");
+        let pushes = (of(|load| load.pushes_ok), "push", "pushes");
+        let requests = (
+            of(|load| load.http_2xx + load.http_3xx + load.http_4xx + load.http_5xx),
+            "HTTP request",
+            "HTTP requests",
+        );
+        let kind = closes.first().map_or("", |growth| growth.counter.as_str());
+        let asks_sockets = messages.0 + pushes.0 > 0 || run.summary.connect_steps_ok() > 0;
+        let kinds = match kind {
+            "errors.http_closed" => vec![requests],
+            _ if !asks_sockets => vec![requests],
+            // A connection of requests may be reset, too.
+            "errors.reset_by_peer" => vec![messages, pushes, requests],
+            _ => vec![messages, pushes],
+        };
+        let question = if kinds[0].1 == requests.1 { "request" } else { "message" };
+        let some: Vec<_> = kinds.iter().filter(|(number, ..)| *number > 0).collect();
+        let some: Vec<_> =
+            some.into_iter().map(|(number, one, many)| counted(*number, one, many)).collect();
+        let what = match some.is_empty() {
+            true => format!("no {} before", kinds[0].1),
+            false => format!("{} in all", some.join(" and ")),
+        };
+        Self { what, question }
     }
 }
 
@@ -200,6 +237,26 @@ mod tests {
             (found.evidence[0].counter.as_str(), found.began_ms()),
             ("errors.closed_by_peer", Some(2_000))
         );
+    }
+
+    #[test]
+    fn what_was_answered_before_is_named() {
+        let check = |kind, messages, requests, connects: u64, what: &str| {
+            let run = closing(kind, 40).loaded(move |load, second| {
+                load.counters.messages_answered = messages * second;
+                load.counters.http_started = requests * second;
+                load.counters.http_2xx = requests * second;
+                load.counters.http_connects = connects.min(load.counters.connects_ok);
+            });
+            let found = run.speaks(&RULE);
+            assert!(found.first_sentence().ends_with(what), "{kind}: {found}");
+        };
+        check("http_closed", 0, 7, 1_000, "early: it answered 70 HTTP requests in all");
+        check("http_closed", 0, 0, 1_000, "early: it answered no HTTP request before");
+        check("reset_by_peer", 0, 7, 1_000, "early: it answered 70 HTTP requests in all");
+        check("reset_by_peer", 5, 7, 10, "it answered 50 messages and 70 HTTP requests in all");
+        check("closed_by_peer", 0, 7, 10, "early: it answered no message before");
+        check("closed_by_peer", 5, 7, 10, "early: it answered 50 messages in all");
     }
 
     #[test]

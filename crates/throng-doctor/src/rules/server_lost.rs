@@ -4,6 +4,7 @@ use throng_report::render::count;
 use throng_report::{Endpoint, Finding, Limit, ProcessMetric, RunEventKind, SERVER_SILENT, Side};
 
 use super::{Rule, RuleTrait};
+use crate::counted::connections;
 use crate::history::Sample;
 use crate::outages::{events, outages};
 use crate::run_view::{Growth, RunView};
@@ -118,7 +119,7 @@ fn held(run: &RunView<'_>, at_ms: u64) -> u64 {
 fn established_first(run: &RunView<'_>, at_ms: u64) -> Option<String> {
     let first = run.samples().iter().find(|sample| sample.interval.at_ms >= at_ms)?;
     let ok = first.load()?.counters.connects_ok;
-    (ok > 0).then(|| count(ok as f64))
+    (ok > 0).then(|| connections(ok))
 }
 
 /// Returns the connections in the last interval.
@@ -130,8 +131,8 @@ fn at_end(run: &RunView<'_>) -> u64 {
 fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
     let held = held(run, at_ms);
     let with = match held {
-        0 => established_first(run, at_ms).map(|most| format!(", with at most {most} connections")),
-        held => Some(format!(", with {} connections", count(held as f64))),
+        0 => established_first(run, at_ms).map(|most| format!(", with at most {most}")),
+        held => Some(format!(", with {}", connections(held))),
     };
     let with = with.unwrap_or_default();
     let taken = port_taken(run);
@@ -196,10 +197,10 @@ fn silent(run: &RunView<'_>, at_ms: u64, reason: &str) -> Finding {
         RULE.id,
         Side::Server,
         format!(
-            "The server stopped answering after {:.1} s ({reason}), with {} connections still \
+            "The server stopped answering after {:.1} s ({reason}), with {} still \
              open. It hangs, or is too busy to answer.",
             at_ms as f64 / 1000.0,
-            count(at_end as f64)
+            connections(at_end)
         ),
     )
     .with_confidence(SILENT_CONFIDENCE)

@@ -1,9 +1,10 @@
 //! The server ended and came back.
 
-use throng_report::render::{count, micros};
+use throng_report::render::micros;
 use throng_report::{Evidence, Finding, RunEventKind, Side};
 
 use super::{Rule, RuleTrait};
+use crate::counted::counted;
 use crate::outages::{Absence, events, outages};
 use crate::run_view::RunView;
 
@@ -68,11 +69,11 @@ fn length_ms(away: &Absence) -> u64 {
 
 /// Formats losses, such as `20 connections were lost, 42 connects refused`.
 fn show_losses(lost: u64, refused: u64) -> String {
-    let (lost_words, refused_words) = (count(lost as f64), count(refused as f64));
+    let lost_words = counted(lost, "connection was", "connections were");
     match (lost, refused) {
-        (0, _) => format!("{refused_words} connects were refused"),
-        (_, 0) => format!("{lost_words} connections were lost"),
-        _ => format!("{lost_words} connections were lost, {refused_words} connects refused"),
+        (0, _) => format!("{} refused", counted(refused, "connect was", "connects were")),
+        (_, 0) => format!("{lost_words} lost"),
+        _ => format!("{lost_words} lost, {} refused", counted(refused, "connect", "connects")),
     }
 }
 

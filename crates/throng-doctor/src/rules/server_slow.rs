@@ -1,10 +1,11 @@
 //! Answers took long although no visible resource was exhausted.
 
-use throng_report::render::{count, micros};
+use throng_report::render::micros;
 use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity, Side};
 
 use super::retransmission::MUCH_ONE_IN;
 use super::{Rule, RuleTrait, answers_incomplete, server_lost, server_stalled};
+use crate::counted::counted;
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, LONG_DELAY_SHARE, mean, whole_percent};
 use crate::history::{Quantiles, Sample};
 use crate::impact::{ANSWER_TIMEOUTS, plural_of};
@@ -47,7 +48,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             format!("{plural} took {} (p99 of the worst interval)", micros(slow.worst_us))
         }
         (None, 0) => overdue.unwrap_or_default(),
-        (_, late) => format!("{} waits for an answer timed out", count(late as f64)),
+        (_, late) => {
+            let waits = counted(late, "wait for an answer", "waits for an answer");
+            format!("{waits} timed out")
+        }
     };
     let burst_ms = burst_ms(run, slow.as_ref());
     let bursts = burst_ms.map_or_else(String::new, |ms| {

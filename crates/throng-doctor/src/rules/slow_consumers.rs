@@ -1,10 +1,11 @@
 //! A client or a server does not read the data that it is sent.
 
-use throng_report::render::{bytes, count};
+use throng_report::render::bytes;
 use throng_report::{Endpoint, Finding, Metric, ServerCounters, ServerSnapshot, Severity, Side};
 
 use super::accept_backlog::open;
 use super::{Rule, RuleTrait};
+use crate::counted::counted as with_word;
 use crate::run_view::{Growth, Peak, RunView};
 
 pub(super) const RULE: Rule = Rule::new("slow_consumers", find)
@@ -46,12 +47,17 @@ fn users(run: &RunView<'_>) -> Option<Finding> {
             "the generator's own users have no step that reads the messages they receive".to_owned()
         }
         (0, 0) => return None,
-        (0, frames) => format!("{} messages for them were dropped", count(frames as f64)),
-        (connections, 0) => format!("{} were disconnected", count(connections as f64)),
+        (0, frames) => {
+            format!(
+                "{} dropped",
+                with_word(frames, "message for them was", "messages for them were")
+            )
+        }
+        (connections, 0) => format!("{} disconnected", with_word(connections, "was", "were")),
         (connections, frames) => format!(
-            "{} were disconnected, and {} messages were dropped",
-            count(connections as f64),
-            count(frames as f64)
+            "{} disconnected, and {} dropped",
+            with_word(connections, "was", "were"),
+            with_word(frames, "message was", "messages were")
         ),
     };
     let fanned_out = counted("fanned_out", |counters| counters.fanned_out);

@@ -5,6 +5,7 @@ use throng_report::render::count;
 use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 
 use super::{Rule, retransmission};
+use crate::counted::counted;
 use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule =
@@ -71,15 +72,13 @@ fn refused(run: &RunView<'_>) -> SynHandling {
 /// Returns the text of a finding about the run's own connects.
 fn of_the_run(run: &RunView<'_>, refused: &SynHandling) -> String {
     let room = room(run).map_or(String::new(), |n| format!(", which holds {},", count(n as f64)));
-    let times = |n: u64| count(n as f64);
+    let syns = |n: u64| counted(n, "SYN was", "SYNs were");
     let became = match (refused.dropped, refused.cookies) {
-        (dropped, 0) => format!("{} SYNs were dropped", times(dropped)),
-        (0, cookies) => format!("{} SYNs were answered with cookies", times(cookies)),
-        (dropped, cookies) => format!(
-            "{} SYNs were dropped and {} answered with cookies",
-            times(dropped),
-            times(cookies)
-        ),
+        (dropped, 0) => format!("{} dropped", syns(dropped)),
+        (0, cookies) => format!("{} answered with cookies", syns(cookies)),
+        (dropped, cookies) => {
+            format!("{} dropped and {} answered with cookies", syns(dropped), count(cookies as f64))
+        }
     };
     format!(
         "The server's SYN queue{room} was full: {became}. Handshakes began faster than they \
@@ -102,9 +101,9 @@ fn room(run: &RunView<'_>) -> Option<i64> {
 fn of_a_flood(total: u64, connects: u64) -> String {
     format!(
         "The server is flooded with SYNs that are not the run's: {} found its SYN queue full, and \
-         the run made {} connects. The run's connects share the queue with them.",
+         the run made {}. The run's connects share the queue with them.",
         count(total as f64),
-        count(connects as f64)
+        counted(connects, "connect", "connects")
     )
 }
 

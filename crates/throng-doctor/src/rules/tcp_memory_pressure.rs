@@ -1,9 +1,9 @@
 //! The machine's sockets hold more memory than TCP may use.
 
-use throng_report::render::count;
 use throng_report::{Finding, Limit, Metric, Side};
 
 use super::{Rule, retransmission};
+use crate::counted::times;
 use crate::kernels::{Kernel, kernels};
 use crate::run_view::{Growth, RunView};
 
@@ -57,7 +57,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
              buffer{}, and senders wait.",
             kernel.whose,
             if drops > 0 {
-                format!(", dropped received segments {} times", count(drops as f64))
+                format!(", dropped received segments {}", times(drops))
             } else {
                 String::new()
             }

@@ -58,6 +58,9 @@ pub(super) fn head(text: &str) -> String {
             let is_continued = line.starts_with([' ', '\t']) && is_hidden;
             let is_field = name.is_some_and(is_secret);
             masked += &match name.filter(|_| is_field && !is_continued) {
+                Some(name) if is_set_cookie(name) => {
+                    format!("{name}: {}", set_cookie(&line[name.len() + 1..]))
+                }
                 Some(name) => format!("{name}: {MASK}"),
                 None if is_continued => format!(" {MASK}"),
                 None => query(line),
@@ -65,6 +68,29 @@ pub(super) fn head(text: &str) -> String {
             (is_first, is_hidden) = (false, is_field || is_continued);
         }
         masked += line_end;
+    }
+    masked
+}
+
+fn is_set_cookie(name: &str) -> bool {
+    name.trim().eq_ignore_ascii_case("set-cookie")
+}
+
+/// Masks the value of a cookie, and each part that is no attribute of one.
+fn set_cookie(field: &str) -> String {
+    let mut parts = field.split(';').map(str::trim_ascii);
+    let pair = parts.next().unwrap_or_default();
+    let mut masked = match pair.split_once('=') {
+        Some((name, _)) => format!("{name}={MASK}"),
+        None => MASK.to_owned(),
+    };
+    for part in parts {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let is_known = ATTRIBUTES.iter().any(|known| name.trim().eq_ignore_ascii_case(known));
+        // Another cookie may follow an attribute, where a proxy has joined two fields.
+        let is_one = !value.contains(['=', '"']);
+        masked += "; ";
+        masked += if is_known && is_one { part } else { MASK };
     }
     masked
 }
@@ -114,6 +140,19 @@ const WORDS: [&str; 15] = [
     "sig",
 ];
 
+/// Attributes of cookies, which are no secrets.
+const ATTRIBUTES: [&str; 9] = [
+    "domain",
+    "expires",
+    "httponly",
+    "max-age",
+    "partitioned",
+    "path",
+    "priority",
+    "samesite",
+    "secure",
+];
+
 /// Endings of names that are written as one word: `accessToken`.
 const ENDINGS: [&str; 4] = ["token", "secret", "password", "apikey"];
 
@@ -126,6 +165,25 @@ mod tests {
         let secrets = ["hunter2".to_owned(), String::new()];
         let begin = |at| begin_of_secret(b"pw=hunter2;", at, &secrets);
         assert_eq!([begin(0), begin(3), begin(4), begin(9), begin(10)], [0, 3, 3, 3, 10]);
+    }
+
+    #[test]
+    fn a_cookie_shows_its_name_and_its_attributes() {
+        for (field, shown) in [
+            ("sid=abc; Path=/; HttpOnly; Max-Age=9", "sid=***; Path=/; HttpOnly; Max-Age=9"),
+            (
+                "sid = a=b ;expires=Thu, 01 Jan 2026 00:00:00 GMT;Secure",
+                "sid =***; expires=Thu, 01 Jan 2026 00:00:00 GMT; Secure",
+            ),
+            ("abc; secure", "***; secure"),
+            ("sid=\"a; abc\"; SameSite=Lax", "sid=***; ***; SameSite=Lax"),
+            ("sid=a; Path=/, token=abc; abc=d", "sid=***; ***; ***"),
+            ("", "***"),
+        ] {
+            let text = format!("HTTP/1.1 200 OK\r\nSet-Cookie: {field}\r\n");
+            let expected = format!("HTTP/1.1 200 OK\r\nSet-Cookie: {shown}\r\n");
+            assert_eq!(head(&text), expected, "{field}");
+        }
     }
 
     #[test]

@@ -167,8 +167,8 @@ pub(super) fn describe_sample(
             (expected, describe_part(part, excerpt))
         }
         Sample::HttpUnasked(bytes) => {
-            let n = bytes.len() as u64;
-            let got = format!("{n} {}: {}", plural(n, "byte", "bytes"), excerpt.head(bytes));
+            let (n, shown) = (bytes.len() as u64, excerpt.head(bytes));
+            let got = format!("{n} {}: {shown}", plural(n, "byte", "bytes"));
             ("only answers to requests".to_owned(), got)
         }
     }

@@ -104,6 +104,12 @@ impl TraceFormat<'_> {
             TraceEvent::TakenFromKept(message) => {
                 one(format!("  kept before: {}", self.message(*message)))
             }
+            TraceEvent::CookieRefused(name, refusal) => {
+                let name = name.map_or_else(String::new, |name| {
+                    format!(" {}", self.excerpt().bytes(name.as_bytes()))
+                });
+                one(format!("  cookie{name} {refusal}"))
+            }
             TraceEvent::IdleEnded => one("  status 408: the server ends an idle connection"),
             TraceEvent::AnsweredEarly => {
                 one("  answered before the whole request was sent: the rest of it is not sent")
@@ -121,8 +127,8 @@ impl TraceFormat<'_> {
                 format!("{n} {}: {shown}", plural(n, "byte", "bytes"))
             }
             Payload::Body(bytes, length) if bytes.len() as u64 == *length => {
-                let unit = plural(*length, "byte", "bytes");
-                format!("{length} {unit}: {}", self.excerpt().bytes(bytes))
+                let (unit, shown) = (plural(*length, "byte", "bytes"), self.excerpt().bytes(bytes));
+                format!("{length} {unit}: {shown}")
             }
             Payload::Body(bytes, length) => {
                 let (kept, excerpt) = (bytes.len(), self.excerpt().bytes(bytes));

@@ -13,13 +13,13 @@ use crate::scenario::Segment;
 /// A request, ready to be rendered for a user.
 #[derive(Clone, Debug)]
 pub struct HttpRequest {
-    /// `GET`, `POST`, `PUT` or `DELETE`.
+    /// `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` or `OPTIONS`.
     pub method: &'static str,
-    /// Value of the `host` header.
+    /// Value of the `host` header, if the request has no field `host` of its own.
     pub host: String,
     /// Path and query.
     pub path: Template,
-    /// Further header fields.
+    /// Further header fields. A `host` is the first.
     pub headers: Vec<(String, Template)>,
     /// Body, if it has one.
     pub body: Option<Template>,
@@ -36,6 +36,8 @@ pub struct HttpRequest {
 pub struct RequestTraits {
     /// Rendering it again gives another request.
     pub(crate) draws: bool,
+    /// Its first field is a `host` of its own, in place of the target's.
+    pub(crate) has_host: bool,
     /// It has a field `cookie` of its own, in place of the jar's.
     pub(crate) has_cookie: bool,
     /// It has a field `user-agent` of its own.
@@ -53,7 +55,13 @@ pub struct HttpExpectation {
     pub body: Option<MessagePattern>,
     /// Header fields that the user keeps. An answer without one of them is not expected.
     pub fields: Vec<FieldCapture>,
+    /// Where the user keeps the status, of an answer that is not expected too.
+    pub status_captures: StatusCaptures,
 }
+
+/// Places of the status among a user's values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatusCaptures(pub Vec<u16>);
 
 /// Ranges of statuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +93,13 @@ impl HttpRequest {
     /// Reports whether a connection on which the server gave no answer may carry the request again
     /// (RFC 9110 section 9.2.2).
     pub(crate) fn is_idempotent(&self) -> bool {
-        self.method != "POST"
+        !matches!(self.method, "POST" | "PATCH")
+    }
+
+    /// Reports whether the request has a `content-length` without a body too: its method gives a
+    /// body a meaning (RFC 9110 section 8.6).
+    pub(crate) fn needs_length(&self) -> bool {
+        matches!(self.method, "POST" | "PUT" | "PATCH") || self.body.is_some()
     }
 
     /// Returns the path that cookies of the answer belong to if they name none: that of the request
@@ -126,6 +140,7 @@ impl RequestTraits {
         };
         Self {
             draws: values.chain([path]).chain(body).any(|template| template.uses(changes)),
+            has_host: has("host"),
             has_cookie: has("cookie"),
             has_user_agent: has("user-agent"),
             closes: headers.iter().any(is_close),
@@ -134,6 +149,12 @@ impl RequestTraits {
 }
 
 impl HttpExpectation {
+    /// Returns what is expected unless a step says otherwise: a status of success.
+    pub(crate) fn success() -> Self {
+        let (fields, status_captures) = (Vec::new(), StatusCaptures::default());
+        Self { statuses: Statuses::success(), body: None, fields, status_captures }
+    }
+
     /// Reports whether the whole body is needed.
     pub(crate) fn needs_body(&self) -> bool {
         self.body.is_some()
@@ -186,6 +207,15 @@ impl HttpExpectation {
             text += &format!(" and {}", field.describe());
         }
         text
+    }
+}
+
+impl StatusCaptures {
+    /// Passes the status to `store`, with each of its places among the user's values.
+    pub(crate) fn store(&self, status: u16, mut store: impl FnMut(u16, &[u8])) {
+        for slot in &self.0 {
+            store(*slot, status.to_string().as_bytes());
+        }
     }
 }
 
@@ -286,7 +316,7 @@ mod tests {
             (200, None, capture("none", None), Some(HttpDifference::Field(0))),
             (200, None, capture("x-token", part("[0-9]")), Some(HttpDifference::Field(0))),
         ] {
-            let rule = HttpExpectation { statuses: Statuses::success(), body, fields: vec![field] };
+            let rule = HttpExpectation { body, fields: vec![field], ..HttpExpectation::success() };
             let scope = VariableScope::new(7, Prng::new(1));
             let found = rule.difference(&answer(status), scope, &mut Vec::new());
             assert_eq!(found, expected, "{rule:?}");

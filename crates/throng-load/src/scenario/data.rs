@@ -9,6 +9,7 @@ use super::load::{Model, Phase, Spacing};
 use super::node::{Kind, Node};
 use super::reader::Reader;
 use crate::schedule;
+use read::CsvForm;
 pub use read::DataFileError;
 pub use table::{DataTable, RowOrder};
 
@@ -16,7 +17,7 @@ pub use table::{DataTable, RowOrder};
 /// names to files. Paths are relative to `folder`.
 pub(super) fn read(reader: &mut Reader<'_>, node: &Node, folder: &Path) -> Option<()> {
     let Kind::Map(entries) = &node.kind else {
-        let table = read_file(reader, node, "row", folder)?;
+        let table = read_file(reader, node, "row", folder, &CsvForm::default())?;
         reader.names.tables.push(table);
         return Some(());
     };
@@ -40,7 +41,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node, folder: &Path) -> Optio
         }
         let table = match value.kind {
             Kind::Map(_) => read_options(reader, value, name, folder)?,
-            _ => read_file(reader, value, name, folder)?,
+            _ => read_file(reader, value, name, folder, &CsvForm::default())?,
         };
         reader.names.tables.push(table);
     }
@@ -53,7 +54,7 @@ fn read_options(
     name: &str,
     folder: &Path,
 ) -> Option<DataTable> {
-    let fields = reader.fields(node, "a data file", &["file", "order"])?;
+    let fields = reader.fields(node, "a data file", &["file", "order", "columns", "delimiter"])?;
     let order = match fields.get("order") {
         None => Some(RowOrder::default()),
         Some(node) => {
@@ -65,15 +66,74 @@ fn read_options(
             reader.one_of(node, "`order`", &known)
         }
     };
+    let columns = match fields.get("columns") {
+        None => Some(None),
+        Some(node) => read_columns(reader, node).map(Some),
+    };
+    let delimiter = match fields.get("delimiter") {
+        None => Some(None),
+        Some(node) => read_delimiter(reader, node).map(Some),
+    };
     let file = reader.require(&fields, "file", "a data file", "file: users.csv")?;
-    let table = read_file(reader, file, name, folder)?;
+    let (Some(columns), Some(delimiter)) = (columns, delimiter) else {
+        reader.names.add_unreadable(name);
+        return None;
+    };
+    let table = read_file(reader, file, name, folder, &CsvForm { columns, delimiter })?;
     Some(table.with_order(order?))
 }
 
-fn read_file(reader: &mut Reader<'_>, node: &Node, name: &str, folder: &Path) -> Option<DataTable> {
+/// Reads the names of the columns of a file whose first line is a row.
+fn read_columns(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
+    let expected = "a list of names such as [user, token]";
+    let Kind::List(items) = &node.kind else {
+        reader.wrong_kind(node, "`columns`", expected);
+        return None;
+    };
+    let mut columns = Vec::<String>::new();
+    for item in items {
+        let name = reader.text(item, "a name in `columns`", "a name")?;
+        let label = match is_name(name) {
+            true if !columns.iter().any(|other| other == name) => {
+                columns.push(name.to_owned());
+                continue;
+            }
+            true => "it is there already; give each column a name of its own",
+            false => "a letter, then letters, digits and _",
+        };
+        reader.error(item.span.clone(), format!("`{name}` cannot name a column"), label);
+        return None;
+    }
+    if columns.is_empty() {
+        reader.error(node.span.clone(), "`columns` is empty", format!("expected {expected}"));
+        return None;
+    }
+    Some(columns)
+}
+
+/// Reads the character between two values.
+fn read_delimiter(reader: &mut Reader<'_>, node: &Node) -> Option<u8> {
+    let text = reader.text(node, "`delimiter`", "a character such as \";\"")?;
+    match text.as_bytes() {
+        [byte @ (b'\t' | b' '..=b'~')] if *byte != b'"' => Some(*byte),
+        _ => {
+            let label = "one character of ASCII, and no quote: \";\", \"|\", \"\\t\"";
+            reader.error(node.span.clone(), format!("`{text}` cannot be a delimiter"), label);
+            None
+        }
+    }
+}
+
+fn read_file(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    name: &str,
+    folder: &Path,
+    form: &CsvForm,
+) -> Option<DataTable> {
     let text = reader.text(node, "`data`", "the path of a file such as users.csv")?;
     let path: PathBuf = folder.join(text);
-    match read::read(&path, name) {
+    match read::read(&path, name, form) {
         Ok(table) => {
             reader.files.push(path);
             Some(table)

@@ -12,8 +12,10 @@ use super::reader::Reader;
 pub(crate) struct StepNames(Vec<(String, &'static str)>);
 
 /// The steps, beside transactions, that may have a name: they wait for something.
-const NAMED: [&str; 9] =
-    ["connect", "expect", "receive", "join", "push", "get", "post", "put", "delete"];
+const NAMED: [&str; 12] = [
+    "connect", "expect", "receive", "join", "push", "get", "head", "post", "put", "patch",
+    "delete", "options",
+];
 
 /// Reports whether steps of this kind may have a key `name`.
 pub(super) fn may_be_named(kind: &str) -> bool {

@@ -1,5 +1,5 @@
-//! `get`, `post`, `put` and `delete`: an HTTP request, and the wait for its answer. What happens at
-//! run time is in [`user::http`](crate::user::http).
+//! `get`, `head`, `post`, `put`, `patch`, `delete` and `options`: an HTTP request, and the wait for
+//! its answer. What happens at run time is in [`user::http`](crate::user::http).
 
 mod options;
 
@@ -16,6 +16,13 @@ pub(super) const GET: StepKind = StepKind {
     form: StepForm::Value(|reader, node| read(reader, node, ("get", "GET"))),
 };
 
+pub(super) const HEAD: StepKind = StepKind {
+    name: "head",
+    example: "head: /",
+    protocols: PROTOCOLS,
+    form: StepForm::Value(|reader, node| read(reader, node, ("head", HEAD_METHOD))),
+};
+
 pub(super) const POST: StepKind = StepKind {
     name: "post",
     example: "post: {path: /login, json: {user: \"${user.id}\"}}",
@@ -30,11 +37,25 @@ pub(super) const PUT: StepKind = StepKind {
     form: StepForm::Value(|reader, node| read(reader, node, ("put", "PUT"))),
 };
 
+pub(super) const PATCH: StepKind = StepKind {
+    name: "patch",
+    example: "patch: {path: /name, json: {name: \"${user.id}\"}}",
+    protocols: PROTOCOLS,
+    form: StepForm::Value(|reader, node| read(reader, node, ("patch", "PATCH"))),
+};
+
 pub(super) const DELETE: StepKind = StepKind {
     name: "delete",
     example: "delete: /session",
     protocols: PROTOCOLS,
     form: StepForm::Value(|reader, node| read(reader, node, ("delete", "DELETE"))),
+};
+
+pub(super) const OPTIONS: StepKind = StepKind {
+    name: "options",
+    example: "options: /",
+    protocols: PROTOCOLS,
+    form: StepForm::Value(|reader, node| read(reader, node, ("options", "OPTIONS"))),
 };
 
 #[derive(Debug)]
@@ -84,6 +105,9 @@ fn read(
 ) -> Option<Box<dyn Action>> {
     Some(Box::new(options::read(reader, node, names)?))
 }
+
+/// The method whose answers have no body.
+const HEAD_METHOD: &str = "HEAD";
 
 /// Default time-out of an answer.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);

@@ -118,7 +118,7 @@ fn each_step_has_an_example_that_all_its_protocols_read() {
                 name if name != "join" && kind.example.contains("topic") => {
                     "  - connect\n  - join: {topic: \"rooms:lobby\"}\n"
                 }
-                "get" | "post" | "put" | "delete" => "",
+                "get" | "head" | "post" | "put" | "patch" | "delete" | "options" => "",
                 _ if *protocol == Protocol::Http => "",
                 _ => "  - connect\n",
             };

@@ -137,20 +137,22 @@ fn send_request(cx: &mut UserContext<'_>, is_reused: bool) {
 fn write_head(cx: &mut UserContext<'_>, request: &HttpRequest, ends: &[usize]) {
     let encoder = &*cx.encoder;
     let begin = cx.out.len();
-    let needs_length = matches!(request.method, "POST" | "PUT") || request.body.is_some();
+    let begins = std::iter::once(0).chain(ends.iter().copied());
+    let values = begins.zip(ends).map(|(begin, end)| as_text(&encoder.text[begin..*end]));
+    let mut fields = request.headers.iter().map(|(name, _)| name).zip(values);
+    let own_host = if request.traits.has_host { fields.next() } else { None };
     HttpRequestHead {
         method: request.method,
         path_and_query: as_text(&encoder.topic),
-        host: &request.host,
-        content_length: needs_length.then_some(encoder.payload.len()),
+        host: own_host.map_or(&request.host, |(_, host)| host),
+        content_length: request.needs_length().then_some(encoder.payload.len()),
     }
     .write(cx.out);
     if !request.traits.has_user_agent {
         write_field("user-agent", "throng", cx.out);
     }
-    let begins = std::iter::once(0).chain(ends.iter().copied());
-    for (((name, _), begin), end) in request.headers.iter().zip(begins).zip(ends) {
-        write_field(name, as_text(&encoder.text[begin..*end]), cx.out);
+    for (name, value) in fields {
+        write_field(name, value, cx.out);
     }
     if !encoder.event.is_empty() {
         write_field("cookie", as_text(&encoder.event), cx.out);

@@ -1,5 +1,7 @@
 //! What a user that is watched does and sees, beside its [records](super::record::Record).
 
+use throng_proto::http::CookieRefusal;
+
 use crate::program::IncomingMessage;
 
 /// Event of a user that is watched. Other users give none.
@@ -23,6 +25,8 @@ pub(crate) enum TraceEvent<'a> {
     SetAside,
     /// The server has sent the status 408: it closes an idle connection.
     IdleEnded,
+    /// A cookie of an answer, of this name, is not kept.
+    CookieRefused(Option<&'a str>, CookieRefusal),
     /// The answer came before the server had the whole request.
     AnsweredEarly,
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 
+use super::CookieRefusal;
 use super::date::unix_seconds;
 use super::request::path_of;
 
@@ -50,11 +51,17 @@ impl CookieJar {
     /// Takes the value of a `set-cookie` field: stores, replaces or deletes a cookie (RFC 6265
     /// section 5.2). `target` is the path of the request, and `date` the `date` field of the
     /// response, against which `Expires` is compared; without it, only dates before the year 2000
-    /// are past.
-    pub fn store(&mut self, set_cookie: &str, target: &str, date: Option<&str>, now: Instant) {
+    /// are past. Returns why it holds no such cookie afterwards, if so.
+    pub fn store(
+        &mut self,
+        set_cookie: &str,
+        target: &str,
+        date: Option<&str>,
+        now: Instant,
+    ) -> Option<CookieRefusal> {
         let mut parts = set_cookie.split(';');
         let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else {
-            return;
+            return Some(CookieRefusal::Syntax);
         };
         let (name, value) = (name.trim_ascii(), value.trim_ascii());
         let (mut path, mut lifetime) = (default_path(target), Lifetime::Session);
@@ -69,13 +76,16 @@ impl CookieJar {
                 "expires" if !matches!(lifetime, Lifetime::MaxAge(_)) => {
                     lifetime = expires(value, date).unwrap_or(lifetime);
                 }
-                "secure" => return,
+                "secure" => return Some(CookieRefusal::Secure),
                 _ => {}
             }
         }
         let bytes = name.len() + 1 + value.len() + path.len();
-        if name.is_empty() || bytes > COOKIE_BYTES_MAX {
-            return;
+        if name.is_empty() {
+            return Some(CookieRefusal::Syntax);
+        }
+        if bytes > COOKIE_BYTES_MAX {
+            return Some(CookieRefusal::TooLong);
         }
         let same = self.cookies.iter().position(|known| known.is(name, path));
         let replaced = same.map(|index| self.cookies.remove(index));
@@ -84,7 +94,8 @@ impl CookieJar {
             Lifetime::MaxAge(left) | Lifetime::Expires(left) => Some(left),
         };
         if left.is_some_and(|left| left.is_zero()) {
-            return;
+            let is_held = replaced.is_some_and(|cookie| cookie.expires_at > now);
+            return Some(if is_held { CookieRefusal::Deleted } else { CookieRefusal::Expired });
         }
         // Those that have expired make room first (RFC 6265 section 5.3).
         self.cookies.retain(|cookie| cookie.expires_at > now);
@@ -98,6 +109,7 @@ impl CookieJar {
             expires_at: left.map_or(Instant::FAR, |left| now + left),
             number,
         });
+        None
     }
 
     /// Appends the value of the `cookie` field for a request to `target` at `now`; nothing if no
@@ -200,6 +212,7 @@ const YEAR_2000: i64 = 946_684_800;
 
 #[cfg(test)]
 mod tests {
+    use super::super::cookie_name;
     use super::*;
 
     fn at(seconds: u64) -> Instant {
@@ -267,6 +280,26 @@ mod tests {
             // It replaces, or deletes, what was there.
             assert_eq!(sent(&[("/", "a=x"), ("/", set)], "/", now), cookie, "{set} at {now}");
         }
+    }
+
+    #[test]
+    fn a_jar_says_why_it_holds_no_cookie() {
+        let mut jar = CookieJar::new();
+        let long = format!("a={}", "x".repeat(COOKIE_BYTES_MAX));
+        for (set, refusal) in [
+            ("a=b; Max-Age=0", Some(CookieRefusal::Expired)),
+            ("a=b", None),
+            ("a=b; Max-Age=0", Some(CookieRefusal::Deleted)),
+            ("a=b; Expires=Thu, 01 Jan 1970 00:00:00 GMT", Some(CookieRefusal::Expired)),
+            ("a=b; secure", Some(CookieRefusal::Secure)),
+            ("a", Some(CookieRefusal::Syntax)),
+            ("=b", Some(CookieRefusal::Syntax)),
+            (&long, Some(CookieRefusal::TooLong)),
+        ] {
+            assert_eq!(jar.store(set, "/", None, at(1)), refusal, "{set:.40}");
+        }
+        assert_eq!(cookie_name(" sid =x; Secure"), Some("sid"));
+        assert_eq!([cookie_name("x; a=b"), cookie_name("=b")], [None; 2]);
     }
 
     #[test]

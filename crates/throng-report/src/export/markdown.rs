@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::run_export::RunExport;
-use crate::render::{Table, by_name, costs, escaped, latencies, outcome, probes, statuses, steps};
+use crate::render::{
+    Table, by_name, costs, escaped, latencies, outcome, probes, retries_note, statuses, steps,
+};
 use crate::{ErrorExchange, Evidence, Finding, Grade, Summary, Tally};
 
 impl RunExport<'_> {
@@ -46,6 +48,9 @@ impl RunExport<'_> {
         }
         if let Some(statuses) = statuses(summary) {
             _ = writeln!(text, "\nHTTP answers: {}", escaped(&statuses));
+        }
+        if let Some(retries) = retries_note(summary) {
+            _ = writeln!(text, "\n{}", escaped(&retries));
         }
         text += &tally("Failed connects", &summary.connect.failed);
         text += &tally("Errors", &summary.errors);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::runfile::RunHeader;
 use crate::runfile::{RunEndReason, ScenarioSource};
+use crate::summary::HttpSummary;
 use crate::{
     Diagnosis, Finding, Grade, Histogram, Judgement, LatencySummary, Metric, RunExit, Severity,
     Side, Summary, Validity,
@@ -83,6 +84,24 @@ const HOSTILE: &str = "]]>\"'&amp;<script>alert(1)</script>|`*x*`\n\u{0}\u{1b}[3
 #[test]
 fn markdown_of_a_run() {
     insta::assert_snapshot!(run("orders").export().markdown());
+}
+
+#[test]
+fn requests_that_were_sent_again_are_told_in_markdown_as_in_text() {
+    for (retried, says) in [
+        (0, None),
+        (1, Some("1 of 9 HTTP requests was sent a second time, because the server had closed its")),
+        (3, Some("3 of 9 HTTP requests were sent a second time, because the server had closed")),
+    ] {
+        let mut run = run("orders");
+        run.summary.http = Some(HttpSummary { started: 9, retried, ..HttpSummary::default() });
+        let texts = [run.export().markdown(), crate::render::render_text(&run.summary, &[], None)];
+        for text in texts {
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(words.contains("sent a second time"), says.is_some(), "{text}");
+            assert!(says.is_none_or(|says| words.contains(says)), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -155,13 +155,15 @@ fn cues_note(summary: &Summary) -> Option<String> {
 }
 
 /// Says that requests were sent a second time.
-fn retries_note(summary: &Summary) -> Option<String> {
+pub(crate) fn retries_note(summary: &Summary) -> Option<String> {
     let http = summary.http.as_ref().filter(|http| http.retried > 0)?;
     Some(format!(
-        "{} of {} HTTP requests were sent a second time, because the server had closed their \
-         connection without an answer.",
+        "{} of {} HTTP requests {} sent a second time, because the server had closed {} connection \
+         without an answer.",
         count(http.retried as f64),
-        count(http.started as f64)
+        count(http.started as f64),
+        plural(http.retried, "was", "were"),
+        plural(http.retried, "its", "their")
     ))
 }
 

@@ -84,6 +84,18 @@ fn a_server_that_does_not_recover_is_told() {
 }
 
 #[test]
+fn a_value_that_had_luck_at_first_is_not_the_result() {
+    let mut runs = 0;
+    let (result, _) = run(RULES, |value| {
+        runs += 1;
+        let limit = if runs < 8 { 900.0 } else { 800.0 };
+        outcome(value, if value <= limit { 0.2 } else { 5.0 })
+    });
+    assert_eq!(result.end, SearchEnd::Found);
+    assert!((776.0..=800.0).contains(&result.found.unwrap()), "{result:?}");
+}
+
+#[test]
 fn the_limit_of_the_generator_is_told() {
     let (result, _) = run(RULES, |value| {
         let usage = Some(0.2);

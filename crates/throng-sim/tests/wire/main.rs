@@ -112,3 +112,105 @@ on_error: stop
     let pings = journal.connections.iter().filter(|one| one.bytes == b"Ping");
     assert!(journal.connections.len() > 5000 && pings.count() > 500);
 }
+
+#[test]
+fn the_phoenix_article_joins_the_lobby() {
+    let join = concat!(
+        r#"{"topic":"rooms:lobby", "event":"phx_join", "#,
+        r#""payload": {"user":"${user.id + 1}"}, "ref":"1"}"#
+    );
+    let by_hand = format!(
+        "
+target: TARGET/socket/websocket
+load: [arrivals: {{rate: 1000/s, for: 100s, most: 100k}}, hold: {{for: 1h}}]
+user:
+  - connect
+  - send: '{join}'
+  - expect: {{regex: '.*', timeout: 1m}}
+  - stay
+on_error: stop
+"
+    );
+    let journal = compare("tsung/phoenix.xml", "ws", Duration::from_secs(5), &by_hand);
+    // Arrivals are at random.
+    assert!((4400..5400).contains(&journal.connections.len()), "{}", journal.connections.len());
+    let first = String::from_utf8_lossy(&journal.connections[0].bytes);
+    assert!(first.contains("/socket/websocket"), "{first}");
+    assert!(first.ends_with(r#""payload": {"user":"1"}, "ref":"1"}"#), "{first}");
+}
+
+#[test]
+fn the_line_of_the_stressgrid_article_connects_and_waits() {
+    let journal = compare(
+        "stressgrid/article.exs",
+        "tcp",
+        Duration::from_secs(20),
+        "
+target: TARGET
+load:
+  - ramp: {to: 100k, over: 15m}
+  - hold: {for: 1m}
+  - ramp: {to: 0, over: 15m}
+user: [connect, wait: 1s ±10%, close]
+",
+    );
+    // 111 devices more each second, and each of them connects about once a second.
+    assert!((15_000..25_000).contains(&journal.connections.len()));
+    assert!(journal.connections.iter().all(|connection| connection.bytes.is_empty()));
+}
+
+#[test]
+fn the_fast_connect_of_the_erlang_article_makes_ever_more_connections() {
+    for file in ["mzbench/fast_connect.bdl", "mzbench/fast_connect.erl"] {
+        let journal = compare(
+            file,
+            "tcp",
+            Duration::from_secs(15),
+            r#"
+target: TARGET
+load: [arrivals: {rate: {from: 0/s, to: 42177.8/s}, for: 949s, most: 20M, spacing: even}]
+user:
+  - connect
+  - send: "I'm requesting the service"
+  - expect: {bytes: 1, timeout: 5s}
+  - close
+on_error: stop
+"#,
+        );
+        // The worker's formula: 200 (t/3)^2 workers after t seconds, of which 14.9 are played.
+        let started = 200.0 * (14.9f64 / 3.0).powi(2);
+        assert!((journal.connections.len() as f64 / started - 1.0).abs() < 0.01);
+        assert!(
+            journal
+                .connections
+                .iter()
+                .rev()
+                .skip(10)
+                .all(|connection| { connection.bytes == b"I'm requesting the service" })
+        );
+    }
+}
+
+#[test]
+fn the_fast_receive_of_the_erlang_article_sends_ever_more_messages() {
+    for file in ["mzbench/fast_receive.bdl", "mzbench/fast_receive.erl"] {
+        let journal = compare(
+            file,
+            "tcp",
+            Duration::from_secs(10),
+            r#"
+target: TARGET
+load: [arrivals: {rate: 500/s, for: 50s, most: 25k, spacing: even}, hold: {for: 20m}]
+user:
+  - connect
+  - every:
+      rate: {from: 1/s, to: 10/s, over: 20m}
+      for: 20m
+      do: [send: "I'm requesting the service", expect: {bytes: 1, timeout: 5s}]
+  - close
+on_error: continue
+"#,
+        );
+        assert!((journal.connections.len() as f64 / (500.0 * 9.9) - 1.0).abs() < 0.01);
+    }
+}

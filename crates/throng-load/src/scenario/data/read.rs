@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use serde_json::Value;
+use throng_base::units::plural;
 
 use super::table::{DataTable, TableBuilder};
 
@@ -17,9 +18,18 @@ pub struct DataFileError {
     pub remedy: String,
 }
 
+/// The form of a CSV file, where it is not the usual one.
+#[derive(Debug, Default)]
+pub(super) struct CsvForm {
+    /// Names of the columns, where no line of the file has them.
+    pub(super) columns: Option<Vec<String>>,
+    /// Character between two values, in place of a comma.
+    pub(super) delimiter: Option<u8>,
+}
+
 /// Reads a file into a table called `name`.
-pub(super) fn read(path: &Path, name: &str) -> Result<DataTable, DataFileError> {
-    let format = Format::of(path)?;
+pub(super) fn read(path: &Path, name: &str, form: &CsvForm) -> Result<DataTable, DataFileError> {
+    let format = Format::of(path, form)?;
     let file = File::open(path).map_err(|error| {
         let place = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let remedy = match place {
@@ -33,10 +43,10 @@ pub(super) fn read(path: &Path, name: &str) -> Result<DataTable, DataFileError> 
     }
     let input = BufReader::new(file.take(FILE_BYTES_MAX + 1));
     let table = match format {
-        Format::Csv => read_csv(input, name, path)?,
+        Format::Csv => read_csv(input, name, path, form)?,
         Format::JsonLines => read_json_lines(input, name, &path.display().to_string())?,
     };
-    table.ok_or_else(|| wrong("it has no rows", "one row for each user, below the header"))
+    table.ok_or_else(|| wrong("it has no rows", "one row for each user, below the header if any"))
 }
 
 #[derive(Clone, Copy)]
@@ -46,11 +56,17 @@ enum Format {
 }
 
 impl Format {
-    fn of(path: &Path) -> Result<Self, DataFileError> {
+    /// Returns the format of a file: by the end of its name, unless its form says that it is CSV.
+    fn of(path: &Path, form: &CsvForm) -> Result<Self, DataFileError> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         match extension.map(str::to_ascii_lowercase).as_deref() {
+            Some("jsonl" | "ndjson") if form.is_usual() => Ok(Self::JsonLines),
+            Some("jsonl" | "ndjson") => Err(wrong(
+                "`columns` and `delimiter` are for CSV",
+                "leave them out: each line of JSON names its values",
+            )),
             Some("csv") => Ok(Self::Csv),
-            Some("jsonl" | "ndjson") => Ok(Self::JsonLines),
+            _ if !form.is_usual() => Ok(Self::Csv),
             _ => Err(wrong(
                 "the end of its name is not that of a data file",
                 "name.csv: values between commas, below a header; name.jsonl: an object a line",
@@ -59,8 +75,55 @@ impl Format {
     }
 }
 
-fn read_csv(input: impl Read, name: &str, path: &Path) -> Result<Option<DataTable>, DataFileError> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::Headers).from_reader(input);
+impl CsvForm {
+    fn is_usual(&self) -> bool {
+        self.columns.is_none() && self.delimiter.is_none()
+    }
+}
+
+fn read_csv(
+    input: impl Read,
+    name: &str,
+    path: &Path,
+    form: &CsvForm,
+) -> Result<Option<DataTable>, DataFileError> {
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::Headers)
+        .delimiter(form.delimiter.unwrap_or(b','))
+        .has_headers(form.columns.is_none())
+        .from_reader(input);
+    let columns = match &form.columns {
+        Some(columns) => columns.clone(),
+        None => read_header(&mut reader, path)?,
+    };
+    let count = columns.len();
+    let mut table = TableBuilder::new(name, &path.display().to_string(), columns);
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record).map_err(|error| csv_error(&error, path))? {
+        let line = || record.position().map_or(0, |position| line_of(position, path));
+        if record.len() != count {
+            return Err(wrong(
+                format!("line {} has {}, not {count}", line(), values(record.len())),
+                "each row has a value for each name in `columns`, between delimiters",
+            ));
+        }
+        for cell in &record {
+            push(&mut table, cell.as_bytes(), line)?;
+        }
+        check_size(record.position().map_or(0, csv::Position::byte))?;
+    }
+    Ok(table.build())
+}
+
+fn values(count: usize) -> String {
+    format!("{count} {}", plural(count as u64, "value", "values"))
+}
+
+/// Reads the names of the columns from the first line.
+fn read_header(
+    reader: &mut csv::Reader<impl Read>,
+    path: &Path,
+) -> Result<Vec<String>, DataFileError> {
     let header = reader.headers().map_err(|error| csv_error(&error, path))?;
     let columns: Vec<_> = header
         .iter()
@@ -73,17 +136,7 @@ fn read_csv(input: impl Read, name: &str, path: &Path) -> Result<Option<DataTabl
         .map(str::to_owned)
         .collect();
     let header_line = || header.position().map_or(1, |position| line_of(position, path));
-    let columns = check_columns(columns, header_line)?;
-    let mut table = TableBuilder::new(name, &path.display().to_string(), columns);
-    let mut record = csv::StringRecord::new();
-    while reader.read_record(&mut record).map_err(|error| csv_error(&error, path))? {
-        let line = || record.position().map_or(0, |position| line_of(position, path));
-        for cell in &record {
-            push(&mut table, cell.as_bytes(), line)?;
-        }
-        check_size(record.position().map_or(0, csv::Position::byte))?;
-    }
-    Ok(table.build())
+    check_columns(columns, header_line)
 }
 
 /// Returns the line of a record, from 1. The reader begins a record with the empty lines before it,

@@ -43,6 +43,20 @@ fn json_lines_have_the_columns_of_the_first() {
 }
 
 #[test]
+fn a_file_without_a_header_has_the_columns_of_the_scenario() {
+    let data = "{people: {file: p.txt, columns: [name, token], delimiter: \";\"}}";
+    let scenario = parse("p.txt", b"ann;t1\nbob, jr;t2\n", data, "${people.token}").unwrap();
+    let table = &scenario.tables[0];
+    assert_eq!(
+        (table.rows(), table.cell(0, 1), table.cell(1, 0)),
+        (2, &b"t1"[..], &b"bob, jr"[..])
+    );
+    let data = "{file: p.csv, delimiter: \"\\t\"}";
+    let scenario = parse("p.csv", b"name\ttoken\nann\tt1\n", data, "${row.token}").unwrap();
+    assert_eq!(scenario.tables[0].cell(0, 1), b"t1");
+}
+
+#[test]
 fn a_file_that_cannot_be_used_names_its_line() {
     let rows: &[(&str, &[u8], &str, &str, &str)] = &[
         (
@@ -74,6 +88,15 @@ fn a_file_that_cannot_be_used_names_its_line() {
         ("a.csv", b"a\n1\n", "{file: a.csv, order: rndom}", "x", "did you mean `random`?"),
         ("a.csv", b"a\n1\n", "{user: a.csv}", "x", "`user` cannot name a data file"),
         ("a.csv", b"a\n1\n", "{a b: a.csv}", "x", "`a b` cannot name a data file"),
+        ("a.csv", b"1,2\n3\n", "{file: a.csv, columns: [a, b]}", "x", "line 2 has not as many"),
+        ("a.csv", b"1;2\n", "{file: a.csv, columns: [a, b]}", "x", "line 1 has 1 value, not 2"),
+        ("a.csv", b"1\n", "{file: a.csv, columns: [a, a]}", "x", "it is there already"),
+        ("a.csv", b"1\n", "{file: a.csv, columns: [a b]}", "x", "`a b` cannot name a column"),
+        ("a.csv", b"1\n", "{file: a.csv, columns: []}", "x", "`columns` is empty"),
+        ("a.csv", b"1\n", "{file: a.csv, columns: a}", "x", "`columns` must be a list of names"),
+        ("a.csv", b"a\n", "{file: a.csv, delimiter: ab}", "x", "`ab` cannot be a delimiter"),
+        ("a.csv", b"a\n", "{file: a.csv, delimiter: \"\\\"\"}", "x", "cannot be a delimiter"),
+        ("a.jsonl", b"1\n", "{file: a.jsonl, columns: [a]}", "x", "are for CSV"),
         ("a.csv", b"a\n1\n", "[a.csv]", "x", "`data` must be the path of a file"),
     ];
     for (file, content, data, text, says) in rows {

@@ -4,8 +4,10 @@ use std::ops::RangeInclusive;
 
 use throng_base::units::nearest;
 
-use super::Http;
-use crate::program::{FieldCapture, HttpExpectation, MessagePattern, Pattern, Statuses};
+use super::{HEAD_METHOD, Http};
+use crate::program::{
+    FieldCapture, HttpExpectation, MessagePattern, Pattern, StatusCaptures, Statuses,
+};
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::values::read_timeout;
@@ -26,8 +28,7 @@ pub(super) fn read(
 ) -> Option<Http> {
     if node.scalar().is_some() {
         let path = read_path(reader, node, "/login")?;
-        let expected =
-            HttpExpectation { statuses: Statuses::success(), body: None, fields: Vec::new() };
+        let expected = HttpExpectation::success();
         let (headers, body, timeout) = (Vec::new(), None, super::TIMEOUT_DEFAULT);
         return Some(Http { method, path, headers, body, expected, timeout });
     }
@@ -37,7 +38,10 @@ pub(super) fn read(
     let path = path.and_then(|node| read_path(reader, node, "/login"));
     let mut headers = match fields.get("headers") {
         None => Some(Vec::new()),
-        Some(node) => read_headers(reader, node, &OWN_HEADERS),
+        Some(node) => read_headers(reader, node, &OWN_HEADERS).and_then(|headers| {
+            check_host(reader, node, &headers)?;
+            Some(headers)
+        }),
     };
     let body = read_body(reader, &fields);
     if let (Some(headers), Some(Some((_, content_type)))) = (&mut headers, &body)
@@ -46,16 +50,41 @@ pub(super) fn read(
         let value = Template::from_bytes(content_type.as_bytes().to_vec());
         headers.push(("content-type".to_owned(), value));
     }
-    let expected = read_expected(reader, &fields);
+    let expected = read_expected(reader, &fields, method);
     let timeout = read_timeout(reader, fields.get("timeout"), super::TIMEOUT_DEFAULT);
+    let mut headers = headers?;
+    // A `host` is the first of them, as a request needs it.
+    headers.sort_by_key(|(name, _)| !is_host(name));
     Some(Http {
         method,
         path: path?,
-        headers: headers?,
+        headers,
         body: body?.map(|(body, _)| body),
         expected: expected?,
         timeout: timeout?,
     })
+}
+
+/// Checks that there is at most one `host`, and that it names one.
+fn check_host(reader: &mut Reader<'_>, node: &Node, headers: &[(String, Template)]) -> Option<()> {
+    let Kind::Map(entries) = &node.kind else { return None };
+    let mut hosts = headers.iter().zip(entries).filter(|((name, _), _)| is_host(name));
+    let Some(((_, value), (_, first))) = hosts.next() else { return Some(()) };
+    if let Some((_, (other, _))) = hosts.next() {
+        let label = "a request has one host: leave one of the two out";
+        reader.error(other.span.clone(), "the header `host` is there already", label);
+        return None;
+    }
+    if value.as_literal().is_some_and(|value| value.trim_ascii().is_empty()) {
+        let label = "write a name such as www.example.com, or leave `host` out for the target's";
+        reader.error(first.span.clone(), "the header `host` is empty", label);
+        return None;
+    }
+    Some(())
+}
+
+fn is_host(name: &str) -> bool {
+    name.eq_ignore_ascii_case("host")
 }
 
 /// Reads the body, with its type.
@@ -94,7 +123,11 @@ fn read_form(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
 }
 
 /// Reads `expect` and `capture`: what the answer must be.
-fn read_expected(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<HttpExpectation> {
+fn read_expected(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    method: &str,
+) -> Option<HttpExpectation> {
     let mut statuses = Some(Statuses::success());
     let mut pattern = Some(None);
     match fields.get("expect") {
@@ -108,17 +141,27 @@ fn read_expected(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<HttpExp
         }
         Some(node) => statuses = read_statuses(reader, node),
     }
-    let mut of_fields = Vec::new();
-    let captures =
-        read_captures_with(reader, fields, &mut |reader, slot, name, node| match read_field(
-            reader, slot, node,
-        ) {
-            None => read_capture(reader, slot, name, node).map(Some),
+    let (mut of_fields, mut of_status) = (Vec::new(), Vec::new());
+    let captures = read_captures_with(reader, fields, &mut |reader, slot, name, node| {
+        if node.scalar() == Some(STATUS) {
+            of_status.push(slot);
+            return Some(None);
+        }
+        check_status_name(reader, node)?;
+        match read_field(reader, slot, node) {
+            None => {
+                check_has_body(reader, node, method)?;
+                read_capture(reader, slot, name, node).map(Some)
+            }
             Some(field) => {
                 of_fields.push(field?);
                 Some(None)
             }
-        })?;
+        }
+    })?;
+    if let (Some(Some(_)), Some(node)) = (&pattern, fields.get("expect")) {
+        check_has_body(reader, node, method)?;
+    }
     let body = match (pattern?, captures.is_empty()) {
         (None, true) => None,
         (pattern, _) => {
@@ -126,7 +169,27 @@ fn read_expected(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<HttpExp
             Some(MessagePattern::new(pattern, captures, false))
         }
     };
-    Some(HttpExpectation { statuses: statuses?, body, fields: of_fields })
+    let status_captures = StatusCaptures(of_status);
+    Some(HttpExpectation { statuses: statuses?, body, fields: of_fields, status_captures })
+}
+
+/// Reports a misspelled `status` in place of a JSON pointer.
+fn check_status_name(reader: &mut Reader<'_>, node: &Node) -> Option<()> {
+    let text = node.scalar().filter(|text| nearest(text, [STATUS]).is_some());
+    let Some(text) = text else { return Some(()) };
+    let title = format!("a request has nothing to capture at `{text}`");
+    reader.error(node.span.clone(), title, "did you mean `status`?");
+    None
+}
+
+/// Reports what looks at a body where the answer has none.
+fn check_has_body(reader: &mut Reader<'_>, node: &Node, method: &str) -> Option<()> {
+    if method != HEAD_METHOD {
+        return Some(());
+    }
+    let label = "look at its `status` or a `header`, or use `get`";
+    reader.error(node.span.clone(), "the answer to a `head` has no body", label);
+    None
 }
 
 /// Reads the capture of a header field. Returns `None` if it is one of the body.
@@ -176,6 +239,9 @@ fn read_status(reader: &mut Reader<'_>, node: &Node) -> Option<RangeInclusive<u1
     None
 }
 
+/// Place of a capture that keeps the status.
+const STATUS: &str = "status";
+
 /// Header fields of a request, which throng sets itself or which would change its meaning.
-const OWN_HEADERS: [&str; 7] =
-    ["host", "content-length", "transfer-encoding", "upgrade", "expect", "te", "trailer"];
+const OWN_HEADERS: [&str; 6] =
+    ["content-length", "transfer-encoding", "upgrade", "expect", "te", "trailer"];

@@ -2,7 +2,7 @@
 //! none.
 
 use throng_engine::Deadline;
-use throng_proto::http::{HttpResponse, ResponseError};
+use throng_proto::http::{CookieRefusal, HttpResponse, ResponseError, cookie_name};
 
 use super::close_before;
 use crate::program::{HttpDifference, HttpRequest, OnError, Op};
@@ -32,6 +32,8 @@ pub(crate) fn answered(cx: &mut UserContext<'_>, response: &HttpResponse<'_>) ->
     let (from, timing) = (cx.user.intended, cx.timing());
     let is_expected = difference.is_none();
     let status = response.head.status;
+    let kept = &request.expected.status_captures;
+    kept.store(status, |slot, value| cx.user.memory.store(slot, value));
     cx.record(Record::HttpAnswered { status, is_expected, from, timing });
     // A server that answers before it has the whole request may never read the rest of it.
     let is_early = cx.is_blocked();
@@ -77,10 +79,16 @@ fn trace_response(cx: &mut UserContext<'_>, response: &HttpResponse<'_>) {
 fn store_cookies(cx: &mut UserContext<'_>, request: &HttpRequest, response: &HttpResponse<'_>) {
     let headers = response.head.headers;
     let fields = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
-    // The server would not know a cookie whose bytes have changed.
-    for (_, cookie) in fields.filter(|(_, cookie)| response.is_verbatim(cookie)) {
+    for (_, cookie) in fields {
         let jar = &mut cx.user.memory.http().cookies;
-        jar.store(cookie, request.cookie_path(), headers.get("date"), cx.now);
+        // The server would not know a cookie whose bytes have changed.
+        let refusal = match response.is_verbatim(cookie) {
+            true => jar.store(cookie, request.cookie_path(), headers.get("date"), cx.now),
+            false => Some(CookieRefusal::NotUtf8),
+        };
+        if let Some(refusal) = refusal {
+            cx.trace(TraceEvent::CookieRefused(cookie_name(cookie), refusal));
+        }
     }
 }
 

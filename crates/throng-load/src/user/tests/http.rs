@@ -1,6 +1,7 @@
-//! `get`, `post`, `put`, `delete`: requests, and the connections that carry them.
+//! `get`, `head`, `post`, `put`, `patch`, `delete`, `options`: requests, and the connections that
+//! carry them.
 
-use super::play::{HTTP, WS, check, check_trace};
+use super::play::{HTTP, HTTP_CONTINUES, WS, check, check_trace};
 
 /// An answer that keeps the connection.
 const OK: &str = "http HTTP/1.1 200 OK|content-length: 2||ok";
@@ -120,9 +121,11 @@ fn a_retry_repeats_its_own_request_and_not_the_values_of_an_earlier_one() {
 #[test]
 fn a_post_is_never_sent_again_and_neither_is_a_request_with_a_part_of_its_answer() {
     let begin = format!("0 begin; 1 opened; 2 {OK}");
-    for (method, part, fin) in
-        [("post", "", "close finished"), ("get", "3 http HTTP/1.1 2; ", "close finished")]
-    {
+    for (method, part, fin) in [
+        ("post", "", "close finished"),
+        ("patch", "", "close finished"),
+        ("get", "3 http HTTP/1.1 2; ", "close finished"),
+    ] {
         let noted = if part.is_empty() { ("", "") } else { ("sample, ", ", http_incomplete +1") };
         let sent = format!("sent {} /b", method.to_uppercase());
         check(
@@ -145,6 +148,126 @@ fn a_post_is_never_sent_again_and_neither_is_a_request_with_a_part_of_its_answer
             ],
         );
     }
+}
+
+#[test]
+fn a_request_of_each_safe_method_is_sent_again() {
+    for (step, method) in [("get", "GET"), ("head", "HEAD"), ("options", "OPTIONS")] {
+        check(
+            HTTP,
+            &format!("[get: /a, {step}: /b]"),
+            &[
+                (&format!("0 begin; 1 opened; 2 {OK}; 3 closed reset"), AGAIN),
+                ("4 opened", &format!("HTTP connected 1, sent {method} /b, connected +1")),
+            ],
+        );
+    }
+}
+
+/// The actions of a request that is sent again.
+const AGAIN: &str = "connect, time-out 5002, connected -1, connects_started +1, http_retried +1";
+
+#[test]
+fn the_answer_to_a_head_has_no_body_and_keeps_its_connection() {
+    let head = "http HTTP/1.1 200 OK|content-length: 100||";
+    check(
+        HTTP,
+        "[head: {path: /a, capture: {s: status, n: {header: content-length}}}, \
+         get: \"/${s}/${n}\"]",
+        &[(
+            &format!("0 begin; 1 opened; 2 {head}"),
+            "answer 200 2, no deadline, time-out 5002, sent GET /200/100, http_started +1",
+        )],
+    );
+}
+
+#[test]
+fn a_status_is_kept_whether_it_is_expected_or_not() {
+    let steps = |expect| {
+        format!(
+            "[get: {{path: /a, expect: {expect}, capture: {{s: status}}}}, \
+             if: {{condition: \"${{s}} == 429\", do: [wait: 1s]}}, get: \"/${{s}}\"]"
+        )
+    };
+    let limited = "0 begin; 1 opened; 2 http HTTP/1.1 429 Slow|content-length: 0||";
+    check(
+        HTTP,
+        &steps("[2xx, 429]"),
+        &[
+            (limited, "answer 429 2, no deadline, until 1002"),
+            ("1002 deadline", "late 0, time-out 6002, sent GET /429, http_started +1"),
+        ],
+    );
+    check(
+        HTTP,
+        &steps("[2xx, 429]"),
+        &[(
+            &format!("0 begin; 1 opened; 2 {OK}"),
+            "answer 200 2, no deadline, time-out 5002, sent GET /200, http_started +1",
+        )],
+    );
+    check(
+        HTTP_CONTINUES,
+        &steps("200"),
+        &[(
+            limited,
+            "wrong answer 429 2, sample, no deadline, error http_status, until 1002, \
+             http_failed +1",
+        )],
+    );
+}
+
+#[test]
+fn a_host_of_its_own_replaces_the_targets() {
+    check_trace(
+        HTTP,
+        "[get: {path: /a, headers: {x: \"1\", Host: \"${user.id}.example\"}}, stay]",
+        &["0 begin", "1 opened"],
+        &[
+            "   0.000000  begins",
+            "   0.000000  step 1 get (line 3): status 2xx within 5s",
+            "   0.001000    TCP is established, after 1.00 ms",
+            "   0.001000    > GET /a HTTP/1.1",
+            "   0.001000    > host: 0.example",
+            "   0.001000    > user-agent: throng",
+            "   0.001000    > x: 1",
+        ],
+    );
+}
+
+#[test]
+fn a_user_that_is_watched_says_which_cookies_it_drops() {
+    check_trace(
+        HTTP,
+        "[get: /a, stay]",
+        &[
+            "0 begin; 1 opened",
+            "2 http HTTP/1.1 200 OK|set-cookie: s=abc;Secure;Path=/|set-cookie: abc|\
+             set-cookie: t=abc;Max-Age=0|set-cookie: u=abc;HttpOnly|set-cookie: u=;Max-Age=0|\
+             content-length: 0||",
+        ],
+        &[
+            "   0.000000  begins",
+            "   0.000000  step 1 get (line 3): status 2xx within 5s",
+            "   0.001000    TCP is established, after 1.00 ms",
+            "   0.001000    > GET /a HTTP/1.1",
+            "   0.001000    > host: h:1",
+            "   0.001000    > user-agent: throng",
+            "   0.002000    < HTTP/1.1 200 OK",
+            "   0.002000    < set-cookie: s=***; Secure; Path=/",
+            "   0.002000    < set-cookie: ***",
+            "   0.002000    < set-cookie: t=***; Max-Age=0",
+            "   0.002000    < set-cookie: u=***; HttpOnly",
+            "   0.002000    < set-cookie: u=***; Max-Age=0",
+            "   0.002000    < content-length: 0",
+            "   0.002000    cookie `s` dropped: it is Secure, and the connection is plain HTTP",
+            "   0.002000    cookie dropped: it does not begin with name=value",
+            "   0.002000    cookie `t` dropped: it has expired",
+            "   0.002000    cookie `u` deleted: it has expired",
+            "   0.002000    ok: status 200, after 2.00 ms",
+            "   0.002000  step 2 stay (line 3)",
+        ],
+    );
 }
 
 #[test]
@@ -319,7 +442,7 @@ fn a_user_that_is_watched_shows_its_requests() {
             "   0.001000    > 2 bytes: `hi`",
             "   0.002000    < HTTP/1.1 302 Found",
             "   0.002000    < location: /x",
-            "   0.002000    < set-cookie: ***",
+            "   0.002000    < set-cookie: s=***",
             "   0.002000    < content-length: 0",
             "   0.002000    no match: expected status 2xx, received \
              `HTTP/1.1 302\\r\\nlocation: /x`",

@@ -203,6 +203,57 @@ error: unknown variable `bb`
 }
 
 #[test]
+fn a_host_that_is_empty_or_there_already() {
+    let shown = http(
+        "  - get: {path: /, headers: {host: ''}}
+  - get: {path: /, headers: {host: a, Host: b}}
+",
+    );
+    insta::assert_snapshot!(shown, @r"
+error: the header `host` is empty
+ --> test.yaml:4:36
+  |
+4 |   - get: {path: /, headers: {host: ''}}
+  |                                    ^^ write a name such as www.example.com, or leave `host` out for the target's
+
+error: the header `host` is there already
+ --> test.yaml:5:39
+  |
+5 |   - get: {path: /, headers: {host: a, Host: b}}
+  |                                       ^^^^ a request has one host: leave one of the two out
+");
+}
+
+#[test]
+fn the_body_of_an_answer_to_head_and_a_misspelled_status() {
+    let shown = http(
+        "  - head: {path: /, expect: {text: a}}
+  - head: {path: /, capture: {a: /a}}
+  - get: {path: /, capture: {a: statu}}
+",
+    );
+    insta::assert_snapshot!(shown, @r"
+error: the answer to a `head` has no body
+ --> test.yaml:4:29
+  |
+4 |   - head: {path: /, expect: {text: a}}
+  |                             ^^^^^^^^^ look at its `status` or a `header`, or use `get`
+
+error: the answer to a `head` has no body
+ --> test.yaml:5:34
+  |
+5 |   - head: {path: /, capture: {a: /a}}
+  |                                  ^^ look at its `status` or a `header`, or use `get`
+
+error: a request has nothing to capture at `statu`
+ --> test.yaml:6:33
+  |
+6 |   - get: {path: /, capture: {a: statu}}
+  |                                 ^^^^^ did you mean `status`?
+");
+}
+
+#[test]
 fn a_fragment_in_a_path() {
     let shown = http(
         "  - get: /a#b

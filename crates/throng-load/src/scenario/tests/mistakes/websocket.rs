@@ -25,7 +25,7 @@ error: unknown step `jion`
 7 |   - jion: {topic: lobby}
   |     ^^^^ not known here
   |
-  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `get`, `post`, `put`, `delete`, `wait`, `barrier`, `signal`, `wait_for`, `every`, `repeat`, `transaction`, `foreach`, `if`, `choose`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `get`, `head`, `post`, `put`, `patch`, `delete`, `options`, `wait`, `barrier`, `signal`, `wait_for`, `every`, `repeat`, `transaction`, `foreach`, `if`, `choose`, `stay`, `close`
 
 error: a WebSocket cannot be half-closed
  --> test.yaml:8:12

@@ -1,0 +1,144 @@
+//! What the parts of the import know together: variables, comments, the target, signals.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+
+use super::tree::Expr;
+use crate::erlang::Comment;
+use crate::translator::Translator;
+use crate::yaml::Yaml;
+
+/// The state of an import.
+pub(super) struct Context<'t, 'a> {
+    pub(super) translator: &'t mut Translator<'a>,
+    /// Comments that have no place yet.
+    comments: VecDeque<Comment>,
+    /// `defaults(...)`.
+    pub(super) defaults: BTreeMap<String, Expr>,
+    /// Parameters of the scenario, with their values.
+    params: Vec<(String, String)>,
+    /// Host and port of the first connection, and where they stand.
+    pub(super) server: Option<(Range<usize>, String, u16)>,
+    /// Signals that a step gives, and signals that a step waits for.
+    pub(super) signals: Signals,
+    /// Signals of which both are known; `None` while they are collected.
+    pub(super) signals_known: Option<BTreeSet<String>>,
+    /// Thresholds from `assert`.
+    pub(super) thresholds: Vec<String>,
+    /// Iterators of the loops around the statement.
+    pub(super) iterators: Vec<String>,
+    /// Whether the report has said what an answer is.
+    pub(super) has_told_answers: bool,
+}
+
+/// Names of signals.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Signals {
+    pub(super) given: BTreeSet<String>,
+    pub(super) awaited: BTreeSet<String>,
+}
+
+/// What a trial translation may change: [`Context::rewind`] undoes it.
+pub(super) struct Mark {
+    entries: usize,
+    comments: VecDeque<Comment>,
+    params: Vec<(String, String)>,
+}
+
+impl<'t, 'a> Context<'t, 'a> {
+    pub(super) fn new(translator: &'t mut Translator<'a>, comments: Vec<Comment>) -> Self {
+        Self {
+            translator,
+            comments: comments.into(),
+            defaults: BTreeMap::new(),
+            params: Vec::new(),
+            server: None,
+            signals: Signals::default(),
+            signals_known: None,
+            thresholds: Vec::new(),
+            iterators: Vec::new(),
+            has_told_answers: false,
+        }
+    }
+
+    /// Takes the comments above `offset`, and those in its line.
+    pub(super) fn comments_to(&mut self, offset: usize) -> Vec<String> {
+        let text = self.translator.source.text;
+        let end = text.get(offset..).and_then(|rest| rest.find('\n'));
+        let end = end.map_or(text.len(), |length| offset + length);
+        self.take_comments(end)
+    }
+
+    /// Takes the comments above the line of `offset`.
+    pub(super) fn comments_above(&mut self, offset: usize) -> Vec<String> {
+        let before = self.translator.source.text.get(..offset).unwrap_or_default();
+        self.take_comments(before.rfind('\n').map_or(0, |at| at + 1))
+    }
+
+    fn take_comments(&mut self, end: usize) -> Vec<String> {
+        let count = self.comments.iter().take_while(|comment| comment.offset < end).count();
+        let texts = self.comments.drain(..count).map(|comment| comment.text);
+        texts.filter(|text| !text.is_empty()).collect()
+    }
+
+    /// Returns the text of a value. If a variable has it, it becomes a parameter of the scenario:
+    /// the text is then `$(name)`.
+    pub(super) fn param(&mut self, variable: Option<&str>, value: String) -> String {
+        let Some(name) = variable.and_then(param_name) else { return value };
+        if self.translator.source.text.contains("$(") {
+            return value;
+        }
+        match self.params.iter().find(|(known, _)| *known == name) {
+            Some((_, known)) if *known != value => value,
+            None if self.params.len() == PARAMS_MAX => value,
+            found => {
+                let reference = format!("$({name})");
+                if found.is_none() {
+                    self.params.push((name, value));
+                }
+                reference
+            }
+        }
+    }
+
+    /// Returns the parameters that these values use.
+    pub(super) fn params(&self, values: &impl std::fmt::Debug) -> Option<Yaml> {
+        let text = format!("{values:?}");
+        let uses: Vec<&str> =
+            text.split("$(").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let has = |name: &str| {
+            uses.iter().any(|expression| expression.split(|c| !is_word(c)).any(|word| word == name))
+        };
+        let used = self.params.iter().filter(|(name, _)| has(name));
+        let entries: Vec<_> =
+            used.map(|(name, value)| (name.clone(), Yaml::plain(value))).collect();
+        (!entries.is_empty()).then(|| Yaml::map(entries))
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        let (comments, params) = (self.comments.clone(), self.params.clone());
+        Mark { entries: self.translator.entries.len(), comments, params }
+    }
+
+    pub(super) fn rewind(&mut self, mark: Mark) {
+        self.translator.entries.truncate(mark.entries);
+        (self.comments, self.params) = (mark.comments, mark.params);
+        self.has_told_answers = false;
+    }
+}
+
+/// Returns the name of a parameter for a variable of this name, if it may have one.
+fn param_name(variable: &str) -> Option<String> {
+    let name: String = variable.replace(['-', '.'], "_");
+    let begins = name.starts_with(|first: char| first.is_ascii_alphabetic());
+    let is_name = begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_free = !["and", "or", "not"].contains(&&*name) && name.len() <= NAME_BYTES_MAX;
+    (is_name && is_free).then_some(name)
+}
+
+/// Parameters of a scenario.
+const PARAMS_MAX: usize = 64;
+
+/// Longest name of a parameter.
+const NAME_BYTES_MAX: usize = 40;

@@ -1,0 +1,485 @@
+//! The statements of a pool: the steps of a user.
+
+use std::ops::Range;
+
+use throng_base::units::nearest;
+
+use super::context::Context;
+use super::loops;
+use super::message;
+use super::tree::{Call, Expr, ExprKind};
+use super::value::{Amount, seconds_text};
+use crate::yaml::Yaml;
+
+/// The translation of one user, statement after statement.
+#[derive(Default)]
+pub(super) struct UserSteps {
+    link: Link,
+    /// Whether the worker connects by itself before a request.
+    connects_itself: bool,
+    /// Times that the statements take, one after another.
+    times: Vec<Amount>,
+    /// Whether something follows a request that may have failed.
+    goes_on: bool,
+    /// Whether no later statement is reached.
+    is_over: bool,
+    /// Whether the statement is in a paced loop.
+    pub(super) is_paced: bool,
+    /// Whether another statement than a request follows in the same list.
+    is_followed: bool,
+}
+
+/// Connection of the user before a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Link {
+    #[default]
+    Closed,
+    /// The next request connects.
+    Due,
+    Open,
+}
+
+impl UserSteps {
+    /// Translates statements, which are in `depth` loops.
+    pub(super) fn list(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        body: &[Expr],
+        depth: usize,
+    ) -> Vec<Yaml> {
+        let mut steps: Vec<Yaml> = Vec::new();
+        let mut comments = Vec::new();
+        for (index, expr) in body.iter().enumerate() {
+            if self.is_over {
+                break;
+            }
+            let next = body.get(index + 1).and_then(Expr::call);
+            self.is_followed =
+                next.is_some_and(|call| !["request", "wait_finish"].contains(&&*call.name));
+            comments.extend(cx.comments_to(expr.span.start));
+            let mut own = self.statement(cx, expr, depth);
+            if let Some(first) = own.first_mut() {
+                let text = std::mem::take(&mut comments).join("\n");
+                *first = std::mem::replace(first, Yaml::plain("")).comment(&text);
+            }
+            steps.extend(own);
+        }
+        steps
+    }
+
+    /// Ends the steps of the user.
+    pub(super) fn finish(&mut self, steps: &mut Vec<Yaml>) {
+        if self.link == Link::Open {
+            steps.push(Yaml::text("close"));
+        }
+        if steps.is_empty() {
+            steps.push(Yaml::entry("wait", Yaml::plain("1ms")));
+        }
+    }
+
+    /// Returns the time that the steps take, beside that of answers.
+    pub(super) fn length(&self) -> Amount {
+        let value = self.times.iter().map(|time| time.value).sum();
+        let text = match &self.times[..] {
+            [only] => only.text.clone(),
+            times if times.iter().any(Amount::is_param) => {
+                let operands: Vec<_> = times.iter().map(Amount::operand).collect();
+                format!("$({})", operands.join(" + "))
+            }
+            _ => seconds_text(value),
+        };
+        Amount { value, text }
+    }
+
+    /// Returns what the user does after an error.
+    pub(super) fn on_error(&self) -> &'static str {
+        if self.goes_on { "continue" } else { "stop" }
+    }
+
+    /// Adds to the time that the steps take.
+    pub(super) fn takes(&mut self, time: Amount, depth: usize) {
+        if depth == 0 && value_is_positive(&time) {
+            self.times.push(time);
+        }
+    }
+
+    fn statement(&mut self, cx: &mut Context<'_, '_>, expr: &Expr, depth: usize) -> Vec<Yaml> {
+        let span = &expr.span;
+        let Some(call) = expr.call() else {
+            let label = format!("expected a call, found {}", expr.describe());
+            cx.translator.mistake(span, "this is not a statement", label);
+            return Vec::new();
+        };
+        if !call.options.is_empty() && call.name != "loop" {
+            let title = format!("`{}` takes values without names", call.name);
+            cx.translator.mistake(&call.options[0].span, title, "remove the name");
+            return Vec::new();
+        }
+        if let Some(first) = call.body.first().filter(|_| !BLOCKS.contains(&&*call.name)) {
+            let title = format!("this line is indented, but `{}` takes no statements", call.name);
+            cx.translator.mistake(&first.span, title, "expected it below the one above");
+        }
+        match (&*call.name, &call.arguments[..]) {
+            ("connect", [host, port]) => self.connect(cx, span, (host, port), false),
+            ("connect_sync", [host, port]) => self.connect(cx, span, (host, port), true),
+            ("request" | "request_sync", [] | [_]) => self.request(cx, span, call),
+            ("wait_finish", []) => {
+                cx.translator.translated(span, "wait_finish");
+                let closed = self.link_when_closed();
+                let was_open = std::mem::replace(&mut self.link, closed);
+                if was_open == Link::Open { vec![Yaml::text("close")] } else { Vec::new() }
+            }
+            ("wait", [time]) => self.wait(cx, time, depth),
+            ("loop", []) => loops::translate(self, cx, expr, call, depth),
+            ("ignore_failure", _) => self.ignore_failure(cx, expr, call, depth),
+            ("set_signal", [name]) => signal(cx, span, name),
+            ("set_signal", [name, count]) => {
+                if cx.plain_count(count, "the number of signals").is_some_and(|count| count > 1.0) {
+                    let how = "a signal is given once: the steps that wait for it go on at once";
+                    cx.translator.approximated(span, "set_signal count", how);
+                }
+                signal(cx, span, name)
+            }
+            ("wait_signal", [name, rest @ ..]) if rest.len() <= 2 => {
+                self.wait_signal(cx, span, name, rest)
+            }
+            ("error", _) => {
+                let how = "MZBench counts the worker as failed; the user of the scenario ends here \
+                           without an error";
+                cx.translator.approximated(span, "error", how);
+                self.is_over = true;
+                Vec::new()
+            }
+            ("parallel", _) => {
+                let remedy = "a user does one thing at a time: make a pool of each thread";
+                cx.translator.not_supported(span, "parallel", remedy);
+                Vec::new()
+            }
+            ("print" | "dump", _) => {
+                cx.translator.not_needed(span, &*call.name, "`throng try` shows what a user does");
+                Vec::new()
+            }
+            (name, _) if VALUES.contains(&name) => {
+                cx.translator.not_needed(span, name, "its value is not used");
+                Vec::new()
+            }
+            (name, _) => {
+                unknown(cx, span, name);
+                Vec::new()
+            }
+        }
+    }
+
+    fn link_when_closed(&self) -> Link {
+        if self.connects_itself { Link::Due } else { Link::Closed }
+    }
+
+    fn connect(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        span: &Range<usize>,
+        server: (&Expr, &Expr),
+        at_once: bool,
+    ) -> Vec<Yaml> {
+        server_of(cx, span, server);
+        let mut steps = Vec::new();
+        if self.link == Link::Open {
+            steps.push(Yaml::text("close"));
+        }
+        self.connects_itself = !at_once;
+        if at_once {
+            cx.translator.translated(span, "connect_sync");
+            steps.push(Yaml::text("connect"));
+            self.link = Link::Open;
+        } else {
+            cx.translator.translated(span, "connect");
+            self.link = Link::Due;
+        }
+        steps
+    }
+
+    /// Returns the step that connects, where the next request would.
+    pub(super) fn connect_if_due(&mut self) -> Option<Yaml> {
+        (self.link == Link::Due).then(|| {
+            self.link = Link::Open;
+            Yaml::text("connect")
+        })
+    }
+
+    /// Prepares for a loop. Its turns must begin and end with the same connection.
+    pub(super) fn enter_loop(&mut self, body: &[Expr]) -> Option<Yaml> {
+        if body.iter().any(changes_link) {
+            let closed = self.link_when_closed();
+            let before = std::mem::replace(&mut self.link, closed);
+            return (before == Link::Open).then(|| Yaml::text("close"));
+        }
+        if body.iter().any(requests) { self.connect_if_due() } else { None }
+    }
+
+    /// Returns the step at the end of a turn.
+    pub(super) fn leave_turn(&mut self, body: &[Expr]) -> Option<Yaml> {
+        if self.link != Link::Open || !body.iter().any(changes_link) {
+            return None;
+        }
+        self.link = self.link_when_closed();
+        Some(Yaml::text("close"))
+    }
+
+    fn request(&mut self, cx: &mut Context<'_, '_>, span: &Range<usize>, call: &Call) -> Vec<Yaml> {
+        let mut steps: Vec<Yaml> = self.connect_if_due().into_iter().collect();
+        if self.link == Link::Closed {
+            let label = "add `connect(host, port)` or `connect_sync(host, port)` before it";
+            let title = format!("`{}` needs a connection", call.name);
+            cx.translator.mistake(span, title, label);
+            self.link = Link::Open;
+        }
+        let has_told = std::mem::replace(&mut cx.has_told_answers, true);
+        let is_sync = call.name == "request_sync";
+        let notes = [
+            (is_sync && self.is_paced).then_some(FROM_DUE),
+            (!is_sync && self.is_followed).then_some(NOT_AWAITED),
+            (!has_told).then_some(ANY_ANSWER),
+        ];
+        let notes: Vec<&str> = notes.into_iter().flatten().collect();
+        match notes.is_empty() {
+            true => cx.translator.translated(span, &*call.name),
+            false => cx.translator.approximated(span, &*call.name, notes.join("; ")),
+        }
+        let message = message::send(cx, call.arguments.first());
+        steps.push(Yaml::entry("send", message));
+        let answer = [("bytes", Yaml::plain(1)), ("timeout", Yaml::plain("5s"))];
+        steps.push(Yaml::entry("expect", Yaml::map(answer)));
+        steps
+    }
+
+    fn wait(&mut self, cx: &mut Context<'_, '_>, time: &Expr, depth: usize) -> Vec<Yaml> {
+        if let Some(text) = random_wait(cx, time) {
+            return text.map(|text| Yaml::entry("wait", Yaml::text(text))).into_iter().collect();
+        }
+        let Some(amount) = cx.time(time, "the time of `wait`") else { return Vec::new() };
+        cx.translator.translated(&time.span, "wait");
+        self.takes(amount.clone(), depth);
+        vec![Yaml::entry("wait", Yaml::plain(amount.text))]
+    }
+
+    fn ignore_failure(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        expr: &Expr,
+        call: &Call,
+        depth: usize,
+    ) -> Vec<Yaml> {
+        let how = "`on_error: continue` is for all steps of the user";
+        cx.translator.approximated(&expr.span, "ignore_failure", how);
+        self.goes_on = true;
+        let body: Vec<Expr> = call.arguments.iter().chain(&call.body).cloned().collect();
+        self.list(cx, &body, depth)
+    }
+
+    fn wait_signal(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        span: &Range<usize>,
+        name: &Expr,
+        rest: &[Expr],
+    ) -> Vec<Yaml> {
+        let Some(name) = cue_name(cx, name) else { return Vec::new() };
+        let count = rest.first().map(|count| cx.plain_count(count, "the number of signals"));
+        let timeout = rest.get(1).map(|time| cx.time(time, "the time-out"));
+        cx.signals.awaited.insert(name.clone());
+        if cx.signals_known.as_ref().is_some_and(|known| !known.contains(&name)) {
+            let remedy = "no step of the scenario gives this signal: add `signal` to the steps \
+                          that it stands for";
+            cx.translator.not_supported(span, "wait_signal", remedy);
+            return Vec::new();
+        }
+        if count.flatten().is_some_and(|count| count > 1.0) {
+            let remedy = "the scenario waits for the first signal only; to wait for several users, \
+                          use `barrier: {name, users}`";
+            cx.translator.not_supported(span, "wait_signal count", remedy);
+        } else {
+            cx.translator.translated(span, "wait_signal");
+        }
+        let value = match timeout.flatten().filter(value_is_positive) {
+            Some(timeout) => {
+                Yaml::map([("name", Yaml::text(name)), ("timeout", Yaml::plain(timeout.text))])
+            }
+            None => Yaml::text(name),
+        };
+        vec![Yaml::entry("wait_for", value)]
+    }
+
+    /// Marks that steps follow a request that may have failed.
+    pub(super) fn goes_on_after_errors(&mut self) {
+        self.goes_on = true;
+    }
+}
+
+fn value_is_positive(amount: &Amount) -> bool {
+    amount.value > 0.0
+}
+
+/// Reports whether a statement opens or closes the connection.
+fn changes_link(expr: &Expr) -> bool {
+    let Some(call) = expr.call() else { return false };
+    ["connect", "connect_sync", "wait_finish"].contains(&&*call.name)
+        || call.body.iter().chain(&call.arguments).any(changes_link)
+}
+
+/// Reports whether a statement sends a request.
+pub(super) fn requests(expr: &Expr) -> bool {
+    let Some(call) = expr.call() else { return false };
+    ["request", "request_sync"].contains(&&*call.name)
+        || call.body.iter().chain(&call.arguments).any(requests)
+}
+
+/// Keeps the server of a connection. There is one target.
+fn server_of(cx: &mut Context<'_, '_>, span: &Range<usize>, (host, port): (&Expr, &Expr)) {
+    let Some(host_value) = cx.variable(host) else { return };
+    let host_value = host_value.map_or_else(|| host.clone(), |(_, value)| value);
+    let Some(name) = host_value.text().map(str::to_owned) else {
+        let remedy = "write one host; a name with several addresses spreads the users over them";
+        return cx.translator.not_supported(&host.span, "host", remedy);
+    };
+    let Some(number) = cx.plain_number(port, "the port") else { return };
+    let number =
+        (number.fract() == 0.0 && (1.0..65536.0).contains(&number)).then_some(number as u16);
+    let Some(number) = number else {
+        let label = "expected a whole number from 1 to 65535";
+        return cx.translator.mistake(&port.span, "this is not a port", label);
+    };
+    match &cx.server {
+        None => cx.server = Some((host.span.start..port.span.end, name, number)),
+        Some((_, known, known_port)) if *known == name && *known_port == number => {}
+        Some((_, known, known_port)) => {
+            let remedy = format!(
+                "a scenario has one target: this connects to {known}:{known_port}, too; run a \
+                 scenario of its own for {name}:{number}"
+            );
+            cx.translator.not_supported(span, "connect", remedy);
+        }
+    }
+}
+
+/// Returns the think time of `wait(random_number(1, 5) sec)`: `None` if it is another one, and
+/// `Some(None)` after a mistake.
+fn random_wait(cx: &mut Context<'_, '_>, time: &Expr) -> Option<Option<String>> {
+    let ExprKind::Quantity(number, unit) = &time.kind else { return None };
+    let call = number.call().filter(|call| call.name == "random_number")?;
+    let bound = |cx: &mut Context<'_, '_>, expr: &Expr| {
+        let kind = ExprKind::Quantity(Box::new(expr.clone()), unit.clone());
+        cx.time(&Expr { span: expr.span.clone(), kind }, "the time of `wait`")
+    };
+    let (least, most) = match &call.arguments[..] {
+        [most] => (Some(Amount::seconds(0.0)), bound(cx, most)),
+        [least, most] => (bound(cx, least), bound(cx, most)),
+        _ => return None,
+    };
+    let (Some(least), Some(most)) = (least, most) else { return Some(None) };
+    if least.value >= most.value {
+        let label = "expected the smaller one first";
+        cx.translator.mistake(&number.span, "there is no number between these two", label);
+        return Some(None);
+    }
+    let how = "MZBench waits for a whole number of units; the scenario for any time between";
+    cx.translator.approximated(&time.span, "wait", how);
+    Some(Some(format!("uniform({}, {})", seconds_text(least.value), seconds_text(most.value))))
+}
+
+fn signal(cx: &mut Context<'_, '_>, span: &Range<usize>, name: &Expr) -> Vec<Yaml> {
+    let Some(name) = cue_name(cx, name) else { return Vec::new() };
+    cx.signals.given.insert(name.clone());
+    if cx.signals_known.as_ref().is_some_and(|known| !known.contains(&name)) {
+        cx.translator.not_needed(span, "set_signal", "no step waits for this signal");
+        return Vec::new();
+    }
+    cx.translator.translated(span, "set_signal");
+    vec![Yaml::entry("signal", Yaml::text(name))]
+}
+
+/// Returns the name of a signal, in the letters that one may have.
+fn cue_name(cx: &mut Context<'_, '_>, name: &Expr) -> Option<String> {
+    let text = match &name.kind {
+        ExprKind::Number(number) => number.to_string(),
+        ExprKind::Text(text) | ExprKind::Word(text) => text.clone(),
+        _ => {
+            let label = format!("expected a text, found {}", name.describe());
+            cx.translator.mistake(&name.span, "this is not the name of a signal", label);
+            return None;
+        }
+    };
+    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    let cue: String = text.chars().map(letter).take(NAME_CHARS_MAX).collect();
+    let begins = cue.starts_with(|first: char| first.is_ascii_alphabetic());
+    Some(if begins { cue } else { format!("s_{cue}") })
+}
+
+/// Reports a statement that neither MZBench nor the tcp_worker has.
+fn unknown(cx: &mut Context<'_, '_>, span: &Range<usize>, name: &str) {
+    let Some(near) = nearest(name, STATEMENTS.iter().copied()) else {
+        let remedy = "the code of this function is not here: write what it sends and expects as \
+                      steps";
+        return cx.translator.not_supported(span, name, remedy);
+    };
+    if near == name {
+        let title = format!("`{name}` takes other values");
+        let label = "for example `connect(\"localhost\", 4444)`, `wait(1 sec)`, `request()`";
+        return cx.translator.mistake(span, title, label);
+    }
+    let title = format!("the tcp_worker has no `{name}`");
+    cx.translator.mistake(span, title, format!("did you mean `{near}`?"));
+}
+
+const FROM_DUE: &str = "request_sync counts a latency from the moment of its sending, so a slow \
+    server hides delays (coordinated omission); the scenario counts it from the moment at which \
+    the turn was due";
+
+const NOT_AWAITED: &str = "request does not wait for its answer, and the scenario does: what \
+    follows begins later by that time";
+
+const ANY_ANSWER: &str = "tcp_worker takes any data for the answer, and so does the scenario: it \
+    waits for one byte and ignores the rest; if you know the answer, write `expect: ok`";
+
+/// Statements that are known here.
+const STATEMENTS: [&str; 13] = [
+    "connect",
+    "connect_sync",
+    "error",
+    "ignore_failure",
+    "loop",
+    "parallel",
+    "print",
+    "request",
+    "request_sync",
+    "set_signal",
+    "wait",
+    "wait_finish",
+    "wait_signal",
+];
+
+/// Statements that have others in them.
+const BLOCKS: [&str; 4] = ["ignore_failure", "loop", "parallel", "thread"];
+
+/// Functions that only have a value.
+const VALUES: [&str; 17] = [
+    "choose",
+    "concat",
+    "numvar",
+    "random_binary",
+    "random_list",
+    "random_number",
+    "random_string",
+    "resource",
+    "round_robin",
+    "seq",
+    "sprintf",
+    "t",
+    "term_to_binary",
+    "thread",
+    "tokens",
+    "var",
+    "term",
+];
+
+/// Longest name of a signal that an import writes.
+const NAME_CHARS_MAX: usize = 28;

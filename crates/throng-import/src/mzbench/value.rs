@@ -1,0 +1,194 @@
+//! Values: numbers, times and rates, with the defaults of variables.
+
+use std::time::Duration;
+
+use throng_base::units::{nearest, show_count, show_duration, show_rate};
+
+use super::context::Context;
+use super::tree::{Expr, ExprKind, RATES, TIMES};
+
+/// A number, a time in seconds or a rate per second, and how a scenario writes it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Amount {
+    pub(super) value: f64,
+    /// `20m`, or `$(time)`.
+    pub(super) text: String,
+}
+
+/// A number, and the variable that it is the default of.
+struct Number {
+    value: f64,
+    variable: Option<String>,
+}
+
+impl Amount {
+    /// Returns a time.
+    pub(super) fn seconds(value: f64) -> Self {
+        Self { value, text: seconds_text(value) }
+    }
+
+    /// Reports whether the text names a parameter.
+    pub(super) fn is_param(&self) -> bool {
+        self.text.starts_with("$(")
+    }
+
+    /// Returns the text as an operand of an expression.
+    pub(super) fn operand(&self) -> &str {
+        self.text.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(&self.text)
+    }
+}
+
+impl Context<'_, '_> {
+    /// Reads a number of users or turns, which becomes no parameter.
+    pub(super) fn plain_count(&mut self, expr: &Expr, what: &str) -> Option<f64> {
+        Some(self.whole_number(expr, what)?.value)
+    }
+
+    /// Reads a number of users or turns.
+    pub(super) fn count(&mut self, expr: &Expr, what: &str) -> Option<Amount> {
+        let Number { value, variable } = self.whole_number(expr, what)?;
+        let text = self.param(variable.as_deref(), show_count(value as u64));
+        Some(Amount { value, text })
+    }
+
+    fn whole_number(&mut self, expr: &Expr, what: &str) -> Option<Number> {
+        let Number { value, variable } = self.number(expr, what)?;
+        if value.fract() != 0.0 || !(1.0..=COUNT_MAX).contains(&value) {
+            let label =
+                format!("expected a whole number from 1 to {}", show_count(COUNT_MAX as u64));
+            self.translator.mistake(&expr.span, format!("{what} is {value}"), label);
+            return None;
+        }
+        Some(Number { value, variable })
+    }
+
+    /// Reads a time, `10 sec`.
+    pub(super) fn time(&mut self, expr: &Expr, what: &str) -> Option<Amount> {
+        let (number, factor) = self.quantity(expr, what, &TIMES, "a time such as `10 sec`")?;
+        let value = number.value * factor;
+        if !(0.0..=TIME_MAX_S).contains(&value) {
+            let label = "expected a time from 0 to a year";
+            self.translator.mistake(&expr.span, format!("{what} is {value} s"), label);
+            return None;
+        }
+        let value = (value * 1e9).round() / 1e9;
+        let variable = number.variable.filter(|_| value > 0.0);
+        let text = self.param(variable.as_deref(), seconds_text(value));
+        Some(Amount { value, text })
+    }
+
+    /// Reads a rate, `10 rps`.
+    pub(super) fn rate(&mut self, expr: &Expr, what: &str) -> Option<Amount> {
+        let (number, per) = self.quantity(expr, what, &RATES, "a rate such as `10 rps`")?;
+        let value = number.value / per;
+        if !(0.0..=RATE_MAX).contains(&value) || value > 0.0 && value < RATE_MIN {
+            let label = "expected a rate from 0 to a thousand million a second";
+            self.translator.mistake(&expr.span, format!("{what} is {value}/s"), label);
+            return None;
+        }
+        let variable = number.variable.filter(|_| value > 0.0);
+        let text = self.param(variable.as_deref(), rate_text(value));
+        Some(Amount { value, text })
+    }
+
+    /// Reads a number without a unit.
+    pub(super) fn plain_number(&mut self, expr: &Expr, what: &str) -> Option<f64> {
+        Some(self.number(expr, what)?.value)
+    }
+
+    /// Reads a number with one of these units. Returns it with the factor of its unit.
+    fn quantity(
+        &mut self,
+        expr: &Expr,
+        what: &str,
+        units: &[(&str, f64)],
+        expected: &str,
+    ) -> Option<(Number, f64)> {
+        if let ExprKind::Quantity(value, unit) = &expr.kind
+            && let Some((_, factor)) = units.iter().find(|(known, _)| known == unit)
+        {
+            return Some((self.number(value, what)?, *factor));
+        }
+        let label = format!("expected {expected}, found {}", expr.describe());
+        self.translator.mistake(&expr.span, format!("{what} cannot be read"), label);
+        None
+    }
+
+    fn number(&mut self, expr: &Expr, what: &str) -> Option<Number> {
+        if let ExprKind::Number(value) = expr.kind {
+            return Some(Number { value, variable: None });
+        }
+        let (value, variable) = match self.variable(expr)? {
+            Some((name, value)) => (value, Some(name)),
+            None => (expr.clone(), None),
+        };
+        let number = match &value.kind {
+            ExprKind::Number(value) => Some(*value),
+            ExprKind::Text(text) => {
+                text.trim().parse().ok().filter(|value: &f64| value.is_finite())
+            }
+            _ => None,
+        };
+        if number.is_none() {
+            let label = format!("expected a number, found {}", value.describe());
+            self.translator.mistake(&expr.span, format!("{what} cannot be read"), label);
+        }
+        Some(Number { value: number?, variable })
+    }
+
+    /// Returns the name and the value of a variable: `var("n", 1)`. `Some(None)` if the expression
+    /// is none, and `None` after a mistake.
+    pub(super) fn variable(&mut self, expr: &Expr) -> Option<Option<(String, Expr)>> {
+        let Some(call) = expr.call().filter(|call| ["var", "numvar"].contains(&&*call.name)) else {
+            return Some(None);
+        };
+        let Some(name) = call.arguments.first().and_then(Expr::text) else {
+            let title = format!("`{}` names no variable", call.name);
+            self.translator.mistake(
+                &expr.span,
+                title,
+                "expected a name in quotes: `var(\"n\", 1)`",
+            );
+            return None;
+        };
+        let default = self.defaults.get(name).or(call.arguments.get(1));
+        if let Some(value) = default {
+            return Some(Some((name.to_owned(), value.clone())));
+        }
+        let near = nearest(name, self.defaults.keys().map(String::as_str));
+        let label = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("add `defaults(\"{name}\" = ...)`: `--env` is not known here"),
+        };
+        self.translator.mistake(&expr.span, format!("the variable `{name}` has no value"), label);
+        None
+    }
+}
+
+/// Returns a time as a scenario writes it.
+pub(super) fn seconds_text(seconds: f64) -> String {
+    show_duration(Duration::from_secs_f64(seconds.clamp(0.0, TIME_MAX_S)))
+}
+
+/// Returns a rate as a scenario writes it.
+pub(super) fn rate_text(per_second: f64) -> String {
+    for (unit, seconds) in [("s", 1.0), ("m", 60.0), ("h", 3600.0)] {
+        let turns = (per_second * seconds).round();
+        if turns >= 1.0 && (turns / seconds - per_second).abs() < 1e-12 * per_second {
+            return format!("{}/{unit}", show_count(turns as u64));
+        }
+    }
+    show_rate(per_second)
+}
+
+/// Largest number of users, turns and bytes.
+const COUNT_MAX: f64 = 1e9;
+
+/// Longest time: a year.
+pub(super) const TIME_MAX_S: f64 = 366.0 * 86_400.0;
+
+/// Largest rate, per second.
+pub(super) const RATE_MAX: f64 = 1e9;
+
+/// Smallest rate above zero, per second: one turn in a year.
+const RATE_MIN: f64 = 1.0 / TIME_MAX_S;

@@ -1,0 +1,432 @@
+//! The parser of Elixir's expressions.
+
+use throng_load::scenario::Diagnostic;
+
+use super::lexer::{TextPart, Token, TokenKind, tokens};
+use super::{Call, Expr, ExprKind, Parsed, Script};
+use crate::source::Span;
+
+/// Reads a script. The error is its first mistake.
+pub(in super::super) fn parse(source: &str) -> Parsed<Script> {
+    parse_part(source, &(0..source.len()), 0)
+}
+
+fn parse_part(source: &str, part: &Span, depth: usize) -> Parsed<Script> {
+    let (tokens, comments) = tokens(source, part)?;
+    let mut parser = Parser { source, tokens: &tokens, at: 0, depth };
+    let statements = parser.statements(&[])?;
+    if parser.peek().kind != TokenKind::End {
+        return Err(parser.unexpected("a statement"));
+    }
+    Ok(Script { statements, comments })
+}
+
+struct Parser<'s, 't> {
+    source: &'s str,
+    tokens: &'t [Token],
+    at: usize,
+    /// Expressions that are open.
+    depth: usize,
+}
+
+impl<'t> Parser<'_, 't> {
+    fn peek(&self) -> &'t Token {
+        &self.tokens[self.at.min(self.tokens.len() - 1)]
+    }
+
+    fn next(&mut self) -> &'t Token {
+        let token = self.peek();
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    fn is_sign(&self, sign: &str) -> bool {
+        matches!(self.peek().kind, TokenKind::Sign(next) if next == sign)
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        matches!(&self.peek().kind, TokenKind::Word(next) if next == word)
+    }
+
+    fn takes(&mut self, sign: &str) -> bool {
+        let is_next = self.is_sign(sign);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn takes_word(&mut self, word: &str) -> bool {
+        let is_next = self.is_word(word);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn expect(&mut self, sign: &str, expected: &str) -> Parsed<()> {
+        if self.takes(sign) { Ok(()) } else { Err(self.unexpected(expected)) }
+    }
+
+    fn skip_lines(&mut self) {
+        while self.peek().kind == TokenKind::Line {
+            self.next();
+        }
+    }
+
+    fn unexpected(&self, expected: &str) -> Diagnostic {
+        let token = self.peek();
+        if self.is_sign("|>") {
+            let label = "write a call: `f(a)` in place of `a |> f()`";
+            return Diagnostic::new(token.span.clone(), "pipes are not read", label);
+        }
+        let title = "the script cannot be read here";
+        Diagnostic::new(token.span.clone(), title, format!("expected {expected}"))
+    }
+
+    fn open(&mut self) -> Parsed<()> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            let label = format!("at most {DEPTH_MAX} may be open");
+            let title = "too many expressions in expressions";
+            return Err(Diagnostic::new(self.peek().span.clone(), title, label));
+        }
+        Ok(())
+    }
+
+    /// Reads statements up to one of these words, which it leaves, or to the end.
+    fn statements(&mut self, ends: &[&str]) -> Parsed<Vec<Expr>> {
+        let mut statements = Vec::new();
+        loop {
+            self.skip_lines();
+            let is_end = ends.iter().any(|end| self.is_word(end));
+            if self.peek().kind == TokenKind::End || is_end || ends.is_empty() && self.is_sign("}")
+            {
+                return Ok(statements);
+            }
+            statements.push(self.expression()?);
+            let is_end = ends.iter().any(|end| self.is_word(end));
+            if !is_end && !matches!(self.peek().kind, TokenKind::Line | TokenKind::End) {
+                return Err(self.unexpected("the next statement in a line of its own"));
+            }
+        }
+    }
+
+    /// Reads an expression, which may be a match.
+    fn expression(&mut self) -> Parsed<Expr> {
+        self.open()?;
+        let left = self.operation(0)?;
+        let whole = if self.takes("=") {
+            self.skip_lines();
+            let right = self.expression()?;
+            let span = left.span.start..right.span.end;
+            Expr { span, kind: ExprKind::Match(Box::new(left), Box::new(right)) }
+        } else {
+            left
+        };
+        self.depth -= 1;
+        Ok(whole)
+    }
+
+    /// Reads operands with operators of at least this rank between them.
+    fn operation(&mut self, rank: usize) -> Parsed<Expr> {
+        let Some(operators) = OPERATORS.get(rank) else { return self.postfix() };
+        let mut left = self.operation(rank + 1)?;
+        loop {
+            let found = match &self.peek().kind {
+                TokenKind::Sign(sign) => operators.iter().find(|operator| *operator == sign),
+                TokenKind::Word(word) => operators.iter().find(|operator| *operator == word),
+                _ => None,
+            };
+            let Some(operator) = found else { return Ok(left) };
+            self.next();
+            self.skip_lines();
+            let right = self.operation(rank + 1)?;
+            let span = left.span.start..right.span.end;
+            let kind = ExprKind::Operation(operator, Box::new(left), Box::new(right));
+            left = Expr { span, kind };
+        }
+    }
+
+    /// Reads a value with `.key` and `["key"]` behind it.
+    fn postfix(&mut self) -> Parsed<Expr> {
+        let mut value = self.primary()?;
+        loop {
+            if self.is_sign("[") && self.peek().span.start == value.span.end {
+                self.next();
+                let key = self.expression()?;
+                self.expect("]", "`]`")?;
+                let span = value.span.start..self.tokens[self.at - 1].span.end;
+                value = Expr { span, kind: ExprKind::Access(Box::new(value), Box::new(key)) };
+            } else if self.is_sign(".") {
+                self.next();
+                let TokenKind::Word(name) = &self.peek().kind else {
+                    return Err(self.unexpected("a name"));
+                };
+                let token = self.next();
+                let span = value.span.start..token.span.end;
+                value = match &value.kind {
+                    // `Enum.each` and `:rand.uniform` are names of functions.
+                    ExprKind::Name(module) | ExprKind::Atom(module)
+                        if module.starts_with(char::is_uppercase)
+                            || matches!(value.kind, ExprKind::Atom(_)) =>
+                    {
+                        let is_atom = matches!(value.kind, ExprKind::Atom(_));
+                        let colon = if is_atom { ":" } else { "" };
+                        self.call(&format!("{colon}{module}.{name}"), value.span.start, token)?
+                    }
+                    _ => {
+                        let kind = ExprKind::Atom(name.clone());
+                        let key = Expr { span: token.span.clone(), kind };
+                        Expr { span, kind: ExprKind::Access(Box::new(value), Box::new(key)) }
+                    }
+                };
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Parsed<Expr> {
+        let token = self.next();
+        let begin = token.span.start;
+        let kind = match &token.kind {
+            TokenKind::Number(value) => ExprKind::Number(*value),
+            TokenKind::Atom(name) => ExprKind::Atom(name.clone()),
+            TokenKind::Text(parts) => ExprKind::Text(self.text(parts)?),
+            TokenKind::Sign("-") => {
+                self.open()?;
+                let operand = self.primary()?;
+                self.depth -= 1;
+                match operand.kind {
+                    ExprKind::Number(value) => ExprKind::Number(-value),
+                    _ => ExprKind::Other("-".to_owned()),
+                }
+            }
+            TokenKind::Sign("(") => {
+                self.skip_lines();
+                let inner = self.expression()?;
+                self.skip_lines();
+                self.expect(")", "`)`")?;
+                return Ok(inner);
+            }
+            TokenKind::Sign("[") => ExprKind::List(self.items("]")?),
+            TokenKind::Sign("{") => ExprKind::Tuple(self.items("}")?),
+            TokenKind::Sign("%{") => ExprKind::Map(self.entries()?),
+            TokenKind::Sign("<<") => ExprKind::Bytes(self.items(">>")?),
+            TokenKind::Word(word) => return self.word(word, token),
+            _ => {
+                self.at -= 1;
+                return Err(self.unexpected("a call, a value or a name"));
+            }
+        };
+        Ok(Expr { span: begin..self.tokens[self.at - 1].span.end, kind })
+    }
+
+    fn text(&mut self, parts: &[TextPart]) -> Parsed<Vec<Expr>> {
+        let mut exprs = Vec::new();
+        for part in parts {
+            match part {
+                TextPart::Literal(text) if text.is_empty() => {}
+                TextPart::Literal(text) => {
+                    exprs.push(Expr { span: 0..0, kind: ExprKind::Literal(text.clone()) });
+                }
+                TextPart::Place(span) => {
+                    self.open()?;
+                    let mut script = parse_part(self.source, span, self.depth)?;
+                    self.depth -= 1;
+                    match script.statements.pop() {
+                        Some(value) if script.statements.is_empty() => exprs.push(value),
+                        _ => {
+                            let title = "the script cannot be read here";
+                            let label = "expected one value between `#{` and `}`";
+                            return Err(Diagnostic::new(span.clone(), title, label));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(exprs)
+    }
+
+    /// Reads what begins with a word: a block, a call or a variable.
+    fn word(&mut self, word: &str, token: &Token) -> Parsed<Expr> {
+        let begin = token.span.start;
+        match word {
+            "true" | "false" | "nil" => {
+                Ok(Expr { span: token.span.clone(), kind: ExprKind::Atom(word.to_owned()) })
+            }
+            "fn" => self.function(begin),
+            "case" | "cond" | "try" | "receive" | "with" => self.other(word, begin),
+            "def" | "defp" | "defmodule" | "import" | "alias" | "require" | "use" => {
+                let label = "expected the body of a script alone";
+                let title = format!("a script of Stressgrid has no `{word}`");
+                Err(Diagnostic::new(token.span.clone(), title, label))
+            }
+            _ => self.call(word, begin, token),
+        }
+    }
+
+    /// Reads the rest of a call, or of a variable, behind its name.
+    fn call(&mut self, name: &str, begin: usize, token: &Token) -> Parsed<Expr> {
+        let mut call = Call { name: name.to_owned(), ..Call::default() };
+        let has_parentheses = self.is_sign("(") && self.peek().span.start == token.span.end;
+        if has_parentheses {
+            self.next();
+            call.arguments = self.items(")")?;
+        } else if self.begins_argument(name) && self.peek().span.start > token.span.end {
+            call.arguments.push(self.expression()?);
+            while self.takes(",") {
+                self.skip_lines();
+                call.arguments.push(self.expression()?);
+            }
+        } else if !self.is_word("do") {
+            let kind = match name.contains('.') {
+                true => ExprKind::Call(Box::new(call)),
+                false => ExprKind::Name(name.to_owned()),
+            };
+            return Ok(Expr { span: begin..token.span.end, kind });
+        }
+        if BLOCKS.contains(&name) && self.takes_word("do") {
+            self.open()?;
+            call.block = self.statements(&["else", "end"])?;
+            if self.takes_word("else") {
+                call.otherwise = self.statements(&["end"])?;
+            }
+            self.depth -= 1;
+            if !self.takes_word("end") {
+                return Err(self.unexpected("`end`"));
+            }
+        }
+        let span = begin..self.tokens[self.at - 1].span.end;
+        Ok(Expr { span, kind: ExprKind::Call(Box::new(call)) })
+    }
+
+    /// Reports whether an argument without parentheses follows: `delay 1000`.
+    fn begins_argument(&self, name: &str) -> bool {
+        let may = match &self.peek().kind {
+            TokenKind::Number(_) | TokenKind::Text(_) | TokenKind::Atom(_) => true,
+            TokenKind::Sign(sign) => ["%{", "{", "[", "("].contains(sign),
+            TokenKind::Word(word) => !["do", "and", "or", "in", "end", "else"].contains(&&**word),
+            _ => false,
+        };
+        let function = name.rsplit('.').next().unwrap_or_default();
+        may && function.starts_with(|first: char| first.is_lowercase())
+    }
+
+    /// Reads `fn _ -> ... end`.
+    fn function(&mut self, begin: usize) -> Parsed<Expr> {
+        self.open()?;
+        let mut call = Call { name: "fn".to_owned(), ..Call::default() };
+        while !self.takes("->") {
+            call.arguments.push(self.operation(0)?);
+            if !self.takes(",") && !self.is_sign("->") {
+                return Err(self.unexpected("`->`"));
+            }
+        }
+        call.block = self.statements(&["end"])?;
+        if !self.takes_word("end") {
+            return Err(self.unexpected("`end`"));
+        }
+        self.depth -= 1;
+        let span = begin..self.tokens[self.at - 1].span.end;
+        Ok(Expr { span, kind: ExprKind::Call(Box::new(call)) })
+    }
+
+    /// Skips a block up to its `end`.
+    fn other(&mut self, word: &str, begin: usize) -> Parsed<Expr> {
+        let mut open = 0;
+        loop {
+            let token = self.next();
+            match &token.kind {
+                TokenKind::Word(inner) if inner == "do" || inner == "fn" => open += 1,
+                TokenKind::Word(inner) if inner == "end" => {
+                    open -= 1;
+                    if open <= 0 {
+                        let span = begin..token.span.end;
+                        return Ok(Expr { span, kind: ExprKind::Other(word.to_owned()) });
+                    }
+                }
+                TokenKind::End => return Err(self.unexpected(&format!("the `end` of `{word}`"))),
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads items up to `close`. Keys without braces become pairs: `a: 1`.
+    fn items(&mut self, close: &'static str) -> Parsed<Vec<Expr>> {
+        self.open()?;
+        let mut items = Vec::new();
+        loop {
+            self.skip_lines();
+            if self.takes(close) {
+                break;
+            }
+            items.push(match &self.peek().kind {
+                TokenKind::Key(key) => {
+                    let token = self.next();
+                    self.skip_lines();
+                    let key = Expr { span: token.span.clone(), kind: ExprKind::Atom(key.clone()) };
+                    let value = self.expression()?;
+                    let span = key.span.start..value.span.end;
+                    Expr { span, kind: ExprKind::Tuple(vec![key, value]) }
+                }
+                _ => self.expression()?,
+            });
+            self.skip_lines();
+            if !self.takes(",") {
+                self.expect(close, &format!("`,` or `{close}`"))?;
+                break;
+            }
+        }
+        self.depth -= 1;
+        Ok(items)
+    }
+
+    /// Reads the entries of a map, behind its `%{`.
+    fn entries(&mut self) -> Parsed<Vec<(Expr, Expr)>> {
+        self.open()?;
+        let mut entries = Vec::new();
+        loop {
+            self.skip_lines();
+            if self.takes("}") {
+                break;
+            }
+            let key = match &self.peek().kind {
+                TokenKind::Key(key) => {
+                    let token = self.next();
+                    Expr { span: token.span.clone(), kind: ExprKind::Atom(key.clone()) }
+                }
+                _ => {
+                    let key = self.expression()?;
+                    self.skip_lines();
+                    self.expect("=>", "`=>`")?;
+                    key
+                }
+            };
+            self.skip_lines();
+            entries.push((key, self.expression()?));
+            self.skip_lines();
+            if !self.takes(",") {
+                self.expect("}", "`,` or `}`")?;
+                break;
+            }
+        }
+        self.depth -= 1;
+        Ok(entries)
+    }
+}
+
+/// Operators between two operands, from the loosest.
+const OPERATORS: [&[&str]; 8] = [
+    &["<-"],
+    &["||", "or"],
+    &["&&", "and"],
+    &["==", "!=", "===", "!=="],
+    &["<", ">", "<=", ">="],
+    &["<>", "++", ".."],
+    &["+", "-"],
+    &["*", "/"],
+];
+
+/// Calls that have a block.
+const BLOCKS: [&str; 3] = ["if", "unless", "for"];
+
+/// Expressions that may be open at once.
+const DEPTH_MAX: usize = 48;

@@ -1,0 +1,359 @@
+//! WebSockets and plain TCP.
+
+use super::device::{Device, Step, Wire, ready};
+use super::elixir::{Call, Expr, ExprKind};
+use super::http::captures_yaml;
+use super::json::Json;
+use super::value::{AnswerPart, Captures};
+use crate::source::Span;
+use crate::yaml::Yaml;
+
+/// What a receive waits for.
+struct Wanted {
+    entries: Vec<(String, Yaml)>,
+    captures: Captures,
+    /// How the scenario differs.
+    note: Option<&'static str>,
+}
+
+impl Device<'_, '_> {
+    /// Translates a function of WebSockets.
+    pub(super) fn web_socket(
+        &mut self,
+        span: &Span,
+        call: &Call,
+        pattern: Option<&Expr>,
+    ) -> Vec<Step> {
+        if self.wire == Wire::Tcp {
+            let remedy = "a TCP device has no WebSockets: choose the protocol `http`";
+            self.translator.not_supported(span, &*call.name, remedy);
+            return Vec::new();
+        }
+        if call.name == "ws_upgrade" {
+            return self.upgrade(span, call);
+        }
+        if !self.is_upgraded {
+            let label = "add `ws_upgrade(\"/path\")` before it";
+            let title = format!("`{}` needs a WebSocket", call.name);
+            self.translator.mistake(span, title, label);
+            return Vec::new();
+        }
+        match &*call.name {
+            "ws_send" | "ws_send_text" | "ws_send_binary" | "ws_send_json" => {
+                let Some(message) = call.arguments.first() else {
+                    let title = format!("`{}` needs a message", call.name);
+                    self.translator.mistake(span, title, "for example `ws_send_text(\"hello\")`");
+                    return Vec::new();
+                };
+                self.ws_send(span, &call.name, message)
+            }
+            name if name.starts_with("ws_fetch") => {
+                let uses = pattern.is_some_and(|it| !matches!(it.kind, ExprKind::Atom(_)));
+                if uses {
+                    let remedy = "a scenario does not look whether a message is there: write \
+                                  `receive` where one must come";
+                    self.translator.not_supported(span, name, remedy);
+                } else {
+                    let why = "what no step waits for is set aside";
+                    self.translator.not_needed(span, name, why);
+                }
+                Vec::new()
+            }
+            name => self.ws_receive(span, name, call.arguments.first(), pattern),
+        }
+    }
+
+    fn upgrade(&mut self, span: &Span, call: &Call) -> Vec<Step> {
+        if self.is_upgraded || self.loops > 0 {
+            let remedy = "a script opens its WebSocket once: write it outside of loops";
+            self.translator.not_supported(span, "ws_upgrade", remedy);
+            return Vec::new();
+        }
+        let Some(path) = call.arguments.first() else {
+            let label = "for example `ws_upgrade(\"/socket\")`";
+            self.translator.mistake(span, "`ws_upgrade` needs a path", label);
+            return Vec::new();
+        };
+        let Some(path) = self.path(path) else { return Vec::new() };
+        let mut entries = vec![("path", Yaml::text(path))];
+        if let Some(headers) = call.arguments.get(1).and_then(|headers| self.headers(headers)) {
+            entries.push(("headers", headers));
+        }
+        self.is_upgraded = true;
+        self.translator.translated(span, "ws_upgrade");
+        vec![ready(Yaml::entry("connect", Yaml::map(entries)))]
+    }
+
+    fn ws_send(&mut self, span: &Span, name: &str, message: &Expr) -> Vec<Step> {
+        let literal = self.literal(message);
+        let (kind, data) = match (name, &literal.kind) {
+            ("ws_send", ExprKind::Tuple(pair)) => {
+                match (&pair[..], pair.first().and_then(Expr::literal)) {
+                    ([_, data], Some("text")) => ("text", data.clone()),
+                    ([_, data], Some("binary")) => ("binary", data.clone()),
+                    _ => {
+                        let label = "expected `{:text, data}` or `{:binary, data}`";
+                        self.translator.mistake(&message.span, "this is not a frame", label);
+                        return Vec::new();
+                    }
+                }
+            }
+            ("ws_send", _) => {
+                let label = "expected `{:text, data}` or `{:binary, data}`";
+                self.translator.mistake(&message.span, "this is not a frame", label);
+                return Vec::new();
+            }
+            (name, _) => (name.strip_prefix("ws_send_").unwrap_or_default(), literal.clone()),
+        };
+        let sent = match kind {
+            "json" => self.json(&data).map(|json| Yaml::map([("json", json.to_yaml())])),
+            "binary" => self.bytes(&data, "binary"),
+            _ => self.value(&data).map(|text| Yaml::text(text.text)),
+        };
+        match sent {
+            Ok(_) if data.literal() == Some("") => {
+                let label = "expected at least one byte";
+                self.translator.mistake(&message.span, "an empty message cannot be sent", label);
+                Vec::new()
+            }
+            Ok(sent) => {
+                self.has_asked = true;
+                self.translator.translated(span, name);
+                vec![ready(Yaml::entry("send", sent))]
+            }
+            Err(remedy) => {
+                self.translator.not_supported(span, name, remedy);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Returns the value of `send` for bytes; `key` is the one for hexadecimal digits.
+    fn bytes(&mut self, data: &Expr, key: &'static str) -> Result<Yaml, String> {
+        let data = self.literal(data);
+        if let Some(call) = data.call()
+            && ["random_bytes", "payload"].contains(&&*call.name)
+        {
+            let size = call
+                .arguments
+                .first()
+                .and_then(Expr::whole)
+                .filter(|size| (1..=1 << 30).contains(size));
+            let size = size.ok_or("write the number of bytes")?;
+            self.translator.translated(&data.span, &*call.name);
+            let size = throng_base::units::show_bytes(size);
+            return Ok(Yaml::map([("random", Yaml::plain(size))]));
+        }
+        let hex = match &data.kind {
+            ExprKind::Bytes(items) => {
+                let mut bytes = Vec::new();
+                for item in items {
+                    match (item.whole().and_then(|byte| u8::try_from(byte).ok()), item.literal()) {
+                        (Some(byte), _) => bytes.push(byte),
+                        (None, Some(text)) => bytes.extend(text.as_bytes()),
+                        (None, None) => return Err("write bytes from 0 to 255".to_owned()),
+                    }
+                }
+                Some(bytes)
+            }
+            _ if key == "binary" => data.literal().map(|text| text.as_bytes().to_vec()),
+            _ => None,
+        };
+        match hex {
+            Some(bytes) if bytes.is_empty() => Err("write at least one byte".to_owned()),
+            Some(bytes) => {
+                let pairs: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                // Spaces keep YAML from reading a number.
+                let text = if pairs.len() == 1 { pairs[0].clone() } else { pairs.join(" ") };
+                Ok(Yaml::map([(key, Yaml::text(text))]))
+            }
+            None if key == "binary" => {
+                Err("write its bytes: `send: {binary: de ad be ef}`".to_owned())
+            }
+            None => self.value(&data).and_then(|text| match text.text.is_empty() {
+                true => Err("write at least one byte".to_owned()),
+                false => Ok(Yaml::text(text.text)),
+            }),
+        }
+    }
+
+    fn ws_receive(
+        &mut self,
+        span: &Span,
+        name: &str,
+        timeout: Option<&Expr>,
+        pattern: Option<&Expr>,
+    ) -> Vec<Step> {
+        let kind = name.strip_prefix("ws_receive").unwrap_or_default().trim_start_matches('_');
+        // `{:ok, pattern}`, and without a kind `{:ok, {:text, pattern}}`.
+        let mut inner = pattern.and_then(|pattern| second(pattern, "ok"));
+        let mut kind = kind.to_owned();
+        if kind.is_empty() {
+            for of in ["text", "binary"] {
+                if let Some(data) = inner.and_then(|inner| second(inner, of)) {
+                    (kind, inner) = (of.to_owned(), Some(data));
+                    break;
+                }
+            }
+        }
+        let Some(timeout) = self.timeout(timeout) else { return Vec::new() };
+        if kind == "binary" {
+            let remedy = "write what must come: `expect: {binary: de ad}`, or how much: `expect: \
+                          {bytes: 4}`";
+            self.translator.not_supported(span, name, remedy);
+            return Vec::new();
+        }
+        let mut wanted = self.wanted(&kind, inner);
+        wanted.entries.extend(timeout);
+        self.receive(span, name, wanted)
+    }
+
+    /// Returns what a message must be.
+    fn wanted(&mut self, kind: &str, pattern: Option<&Expr>) -> Wanted {
+        let captures = Captures::default();
+        let part = AnswerPart { captures: captures.clone(), pointer: String::new() };
+        let entry = |key: &str, value: Yaml| vec![(key.to_owned(), value)];
+        let any = || entry("regex", Yaml::text(".*"));
+        let (entries, note) = match (kind, pattern) {
+            ("json", Some(pattern)) => {
+                let json = self.demanded(pattern);
+                self.bind_json(pattern, &part);
+                (entry("json", json.map_or_else(empty_map, |json| json.to_yaml())), None)
+            }
+            ("json", None) => (entry("json", empty_map()), None),
+            (_, Some(pattern)) if pattern.literal().is_some_and(|text| !text.is_empty()) => {
+                let text = super::value::escape(pattern.literal().unwrap_or_default());
+                (entry("text", Yaml::text(text)), None)
+            }
+            (_, Some(pattern)) => {
+                if let ExprKind::Name(name) = &pattern.kind {
+                    let what = super::value::Binding::Unknown("the message");
+                    self.bindings.insert(name.clone(), what);
+                }
+                (any(), None)
+            }
+            _ => (any(), None),
+        };
+        Wanted { entries, captures, note }
+    }
+
+    /// Returns the part of a pattern for JSON that has values.
+    fn demanded(&mut self, pattern: &Expr) -> Option<Json> {
+        match &pattern.kind {
+            ExprKind::Map(entries) => {
+                let mut map: Vec<(String, Json)> = Vec::new();
+                for (key, value) in entries {
+                    if let (Some(key), Some(value)) = (key.literal(), self.demanded(value)) {
+                        map.retain(|(known, _)| known != key);
+                        map.push((key.to_owned(), value));
+                    }
+                }
+                (!map.is_empty()).then_some(Json::Map(map))
+            }
+            ExprKind::Number(_) | ExprKind::Atom(_) => self.json(pattern).ok(),
+            ExprKind::Text(_) if pattern.literal().is_some() => self.json(pattern).ok(),
+            _ => None,
+        }
+    }
+
+    /// Returns the entry for a time-out, unless it is the default; `None` after a mistake.
+    fn timeout(&mut self, timeout: Option<&Expr>) -> Option<Option<(String, Yaml)>> {
+        let Some(timeout) = timeout else { return Some(None) };
+        let ms = self.value(timeout).ok().and_then(|value| value.text.parse::<f64>().ok());
+        match ms.filter(|ms| (1.0..=86_400_000.0).contains(ms)) {
+            Some(5000.0) => Some(None),
+            Some(ms) => {
+                let time = Yaml::plain(super::load::millis(ms));
+                Some(Some(("timeout".to_owned(), time)))
+            }
+            None => {
+                let label = "expected milliseconds, from 1 to a day";
+                self.translator.mistake(&timeout.span, "this time-out cannot be read", label);
+                None
+            }
+        }
+    }
+
+    /// Returns the step that waits: for an answer if something was sent before.
+    fn receive(&mut self, span: &Span, name: &str, wanted: Wanted) -> Vec<Step> {
+        match wanted.note.filter(|note| self.told.insert(note)) {
+            Some(note) => self.translator.approximated(span, name, note),
+            None => self.translator.translated(span, name),
+        }
+        let key = if std::mem::take(&mut self.has_asked) { "expect" } else { "receive" };
+        let Wanted { mut entries, captures, .. } = wanted;
+        vec![Box::new(move || {
+            let captures = captures.borrow();
+            if !captures.is_empty() {
+                entries.push(("capture".to_owned(), captures_yaml(&captures)));
+            }
+            match &entries[..] {
+                [(only, text)] if only == "text" => Yaml::entry(key, text.clone()),
+                _ => Yaml::entry(key, Yaml::map(entries)),
+            }
+        })]
+    }
+
+    /// Translates `send` and `recv` of plain TCP.
+    pub(super) fn tcp(&mut self, span: &Span, call: &Call, pattern: Option<&Expr>) -> Vec<Step> {
+        if call.name == "send" {
+            let Some(data) = call.arguments.first() else {
+                self.translator.mistake(span, "`send` needs data", "for example `send(\"hello\")`");
+                return Vec::new();
+            };
+            return match self.bytes(data, "hex") {
+                Ok(data) => {
+                    self.has_asked = true;
+                    self.translator.translated(span, "send");
+                    vec![ready(Yaml::entry("send", data))]
+                }
+                Err(remedy) => {
+                    self.translator.not_supported(span, "send", remedy);
+                    Vec::new()
+                }
+            };
+        }
+        let Some(timeout) = self.timeout(call.arguments.first()) else { return Vec::new() };
+        let inner = pattern.and_then(|pattern| second(pattern, "ok"));
+        let text = inner.and_then(|inner| match &inner.kind {
+            ExprKind::List(items) if items.len() == 1 => items[0].literal(),
+            _ => inner.literal(),
+        });
+        let mut wanted = match text.filter(|text| !text.is_empty()) {
+            Some(text) => Wanted {
+                entries: vec![("text".to_owned(), Yaml::text(super::value::escape(text)))],
+                captures: Captures::default(),
+                note: None,
+            },
+            None => Wanted {
+                entries: vec![("bytes".to_owned(), Yaml::plain(1))],
+                captures: Captures::default(),
+                note: Some(ANY_ANSWER),
+            },
+        };
+        if let Some(ExprKind::Name(name)) = inner.map(|inner| &inner.kind) {
+            let what = super::value::Binding::Unknown("the answer");
+            self.bindings.insert(name.clone(), what);
+        }
+        wanted.entries.extend(timeout);
+        self.receive(span, "recv", wanted)
+    }
+}
+
+fn empty_map() -> Yaml {
+    Yaml::map::<String>([])
+}
+
+/// Returns the second part of `{:name, part}`.
+fn second<'e>(pattern: &'e Expr, name: &str) -> Option<&'e Expr> {
+    match &pattern.kind {
+        ExprKind::Tuple(pair) => match &pair[..] {
+            [first, second] if first.literal() == Some(name) => Some(second),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+const ANY_ANSWER: &str = "recv takes any data, and so does the scenario: it waits for one byte and \
+    ignores the rest; if you know the answer, write `expect: ok`";

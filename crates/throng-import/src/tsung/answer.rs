@@ -1,0 +1,270 @@
+//! `match` and `dyn_variable`: what an answer must have, and what is kept of it.
+
+use regex::Regex;
+
+use super::element::{Attribute, Element};
+use super::steps::{Plugin, StepsReader, Wire};
+use crate::yaml::Yaml;
+
+/// What a request says about its answer.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    /// What must match in it.
+    pub(super) regex: Option<String>,
+    /// Parts to keep, each with its name.
+    pub(super) captures: Vec<(String, Yaml)>,
+}
+
+impl<'d> StepsReader<'_, '_, 'd> {
+    /// Reads what a request says about its answer, for which it waits or not.
+    pub(super) fn answer(&mut self, request: Element<'d>, waits: bool) -> Answer {
+        let mut answer = Answer::default();
+        for element in request.elements() {
+            match element.name() {
+                "match" => self.read_match(element, &mut answer, waits),
+                "dyn_variable" => self.read_variable(element, &mut answer, waits),
+                _ => {}
+            }
+        }
+        if self.wire == Wire::Tcp
+            && let Some(regex) = answer.regex.take()
+        {
+            // A part that is kept must be there.
+            let place = Yaml::entry("regex", Yaml::text(format!("({regex})")));
+            let name = self.variables.name("matched", &self.shared.tables.ids);
+            answer.captures.push((name, place));
+        }
+        answer
+    }
+
+    fn read_match(&mut self, element: Element<'d>, answer: &mut Answer, waits: bool) {
+        let span = element.span();
+        let action = self.translator.word(element, "do", &ACTIONS).unwrap_or("continue");
+        let when = self.translator.word(element, "when", &["match", "nomatch"]).unwrap_or("match");
+        for (name, most) in
+            [("max_loop", 1e9), ("max_restart", 1e9), ("sleep_loop", 1e9), ("loop_back", 1e9)]
+        {
+            self.translator.number(element, name, 0.0..=most);
+        }
+        let construct = format!("match {action}");
+        if matches!(action, "log" | "dump") {
+            let why = "throng shows the first exchange of each kind of error";
+            return self.translator.not_needed(&span, construct, why);
+        }
+        let text = element.text();
+        let text = text.trim();
+        let remedy = if !waits && self.plugin != Plugin::Http {
+            Some("nothing waits for this answer: give the request an `ack` that does")
+        } else if text.is_empty() || Regex::new(text).is_err() {
+            Some(
+                "throng has no such regular expression: write it without look-around and \
+                  back-references",
+            )
+        } else if element.value("subst") == Some("true") && text.contains("%%") {
+            Some("a regular expression has no variables; use `contains`, which has")
+        } else if element.get("apply_to_content").is_some() {
+            Some("throng runs no Erlang; match the answer as it comes")
+        } else {
+            match (action, when) {
+                ("continue", _) | ("abort" | "restart", "nomatch") => None,
+                ("loop", _) => Some(
+                    "put the request into a `repeat: {while}` whose condition uses a captured \
+                     value",
+                ),
+                ("abort_test", _) => Some("no step ends a run; write a threshold"),
+                _ => Some(
+                    "an `expect` says what an answer must have, and not what it must not have: \
+                     turn the expression round, or capture the value and write an `if`",
+                ),
+            }
+        };
+        let remedy = remedy.or_else(|| {
+            let is_taken = answer.regex.is_some();
+            is_taken.then_some("an answer has one expression; join the two into one")
+        });
+        if let Some(remedy) = remedy {
+            return self.translator.not_supported(&span, construct, remedy);
+        }
+        let how = match action {
+            "abort" => {
+                self.on_error = Some("stop");
+                "an answer that does not match is an error, after which the user stops; so it \
+                 does after all other errors"
+            }
+            "restart" => {
+                self.on_error = Some("restart");
+                "an answer that does not match is an error, after which the user begins again, \
+                 as often as that happens, and after all other errors, too"
+            }
+            _ => {
+                self.captures = true;
+                "an answer that does not match is an error, after which the user goes on; tsung \
+                 only counts it"
+            }
+        };
+        self.approximated_once(&span, &construct, how);
+        answer.regex = Some(text.to_owned());
+    }
+
+    fn read_variable(&mut self, element: Element<'d>, answer: &mut Answer, waits: bool) {
+        let span = element.span();
+        let Some(name) = self.translator.require(element, "name", "id") else { return };
+        let forms = ["re", "regexp", "jsonpath", "xpath", "header", "pgsql_expr"];
+        let given: Vec<_> =
+            forms.iter().filter_map(|form| Some((*form, element.get(form)?))).collect();
+        if given.len() > 1 {
+            let label = format!("expected one of {}", forms.join(", "));
+            self.translator.mistake(&given[1].1.span, "this variable has two sources", label);
+            return;
+        }
+        let (form, place) = match given.into_iter().next() {
+            None => ("form", self.form_field(name.value)),
+            Some((form, value)) => (form, self.place(form, &value)),
+        };
+        let construct = format!("dyn_variable {form}");
+        let place = if waits || self.plugin == Plugin::Http {
+            place
+        } else {
+            Err("nothing waits for this answer: give the request an `ack` that does")
+        };
+        let (place, how) = match place {
+            Ok(place) => place,
+            Err(remedy) => {
+                self.translator.not_supported(&span, construct, remedy);
+                return;
+            }
+        };
+        let decodes = element.value("decode") == Some("html_entities");
+        let how = match how {
+            "" if decodes => "the scenario keeps the text as it comes, with its HTML entities",
+            "" if self.wire == Wire::Tcp => {
+                "the scenario looks for it in the first line of the answer; tsung does in the \
+                 first packet"
+            }
+            "" => {
+                "an answer without it is an error, after which the user goes on with an empty \
+                 text, as in tsung"
+            }
+            how => how,
+        };
+        self.approximated_once(&span, &construct, how);
+        let own = name.value.trim();
+        let name = self.variables.name(own, &self.shared.tables.ids);
+        self.captured.push((own.to_owned(), name.clone()));
+        answer.captures.retain(|(other, _)| *other != name);
+        answer.captures.push((name, place));
+    }
+
+    /// Returns the place of a form's field, as tsung looks for it, and how it differs.
+    fn form_field(&self, name: &str) -> Result<(Yaml, &'static str), &'static str> {
+        let name = regex::escape(name);
+        let regex = format!("name=[\"']{name}[\"'] (?:[^>]* )?value=[\"']([^\"']*)[\"']");
+        Ok((Yaml::entry("regex", Yaml::text(regex)), ""))
+    }
+
+    /// Returns the place of the value in an answer and how it differs; or else what to do.
+    fn place(
+        &self,
+        form: &str,
+        value: &Attribute<'d>,
+    ) -> Result<(Yaml, &'static str), &'static str> {
+        let regex = |text: &str| Yaml::entry("regex", Yaml::text(text));
+        let text = value.value.trim();
+        match form {
+            "re" | "regexp" if text.is_empty() || Regex::new(text).is_err() => {
+                Err("throng has no such regular expression: write it without look-around and \
+                     back-references")
+            }
+            "re" | "regexp" => Ok((regex(text), "")),
+            "jsonpath" => match pointer(text) {
+                Some(pointer) => Ok((Yaml::text(pointer), "")),
+                None => {
+                    Err("a place in JSON is a plain path, without `*` and `?`: name the member")
+                }
+            },
+            "header" if self.plugin != Plugin::Http => Err("only answers of HTTP have headers"),
+            "header" => {
+                let (name, parameter) = text
+                    .split_once('/')
+                    .map_or((text, None), |(name, part)| (name, Some(regex::escape(part))));
+                if name.is_empty() || !name.bytes().all(super::request::is_token) {
+                    return Err("this is no name of a header: write one");
+                }
+                let mut place = vec![("header", Yaml::text(name.to_ascii_lowercase()))];
+                place.extend(
+                    parameter.map(|part| ("regex", Yaml::text(format!("{part}=\"?([^\";,]*)")))),
+                );
+                Ok((Yaml::map(place), ""))
+            }
+            "xpath" => match xpath(text) {
+                Some(expression) => Ok((
+                    regex(&expression),
+                    "a regular expression looks for it, which knows no HTML: the attributes must \
+                     come in this order",
+                )),
+                None => Err("throng reads no HTML; capture it with a `regex`"),
+            },
+            _ => Err("throng does not speak this protocol"),
+        }
+    }
+}
+
+/// Returns the JSON pointer of a plain path of JSONPath: `$.items[0].id`.
+fn pointer(path: &str) -> Option<String> {
+    let path = path.strip_prefix('$').unwrap_or(path);
+    let path = path.strip_prefix('.').unwrap_or(path);
+    if path.is_empty() || path.contains(['*', '?', '(', '@', ',']) {
+        return None;
+    }
+    let mut pointer = String::new();
+    for key in path.split('.') {
+        let (name, indices) = key.split_at(key.find('[').unwrap_or(key.len()));
+        if name.is_empty() && (indices.is_empty() || !pointer.is_empty()) {
+            return None;
+        }
+        if !name.is_empty() {
+            pointer += &format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+        }
+        for index in indices.split('[').skip(1) {
+            let index = index.strip_suffix(']')?;
+            pointer += &format!("/{}", index.parse::<u32>().ok()?);
+        }
+    }
+    Some(pointer)
+}
+
+/// Returns a regular expression for the simplest paths of XPath: `//input[@name='a']/@value`,
+/// `//a/@href`, `//title/text()`.
+fn xpath(path: &str) -> Option<String> {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+    };
+    let path = path.strip_prefix("//")?;
+    let (element, wanted) = path.rsplit_once('/')?;
+    let (tag, attribute) = match element.split_once('[') {
+        None => (element, String::new()),
+        Some((tag, test)) => {
+            let (name, value) = test.strip_suffix(']')?.strip_prefix('@')?.split_once('=')?;
+            let quotes: [&[char]; 2] = [&['\''], &['"']];
+            let value = quotes.iter().find_map(|quote| {
+                value.strip_prefix(*quote).and_then(|value| value.strip_suffix(*quote))
+            })?;
+            if !is_name(name) {
+                return None;
+            }
+            (tag, format!("[^>]*\\s{name}=[\"']{}[\"']", regex::escape(value)))
+        }
+    };
+    if !is_name(tag) {
+        return None;
+    }
+    match wanted.strip_prefix('@') {
+        Some(name) if is_name(name) => {
+            Some(format!("<{tag}\\b{attribute}[^>]*\\s{name}=[\"']([^\"']*)"))
+        }
+        None if wanted == "text()" => Some(format!("<{tag}\\b{attribute}[^>]*>([^<]*)<")),
+        _ => None,
+    }
+}
+
+const ACTIONS: [&str; 7] = ["continue", "loop", "abort", "restart", "log", "dump", "abort_test"];

@@ -1,0 +1,276 @@
+//! `options`: defaults of the sessions.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use throng_base::units::nearest;
+
+use super::element::{Attribute, Element};
+use super::think::{SECONDS_MAX, ThinkTime, seconds};
+use crate::translator::Translator;
+
+/// The options that concern the traffic.
+#[derive(Debug)]
+pub(super) struct Options<'d> {
+    pub(super) think: ThinkDefaults,
+    /// How long a connect may take; `None` for as long as the kernel tries.
+    pub(super) connect_timeout: Option<Duration>,
+    /// How long an answer may take.
+    pub(super) idle_timeout: Duration,
+    /// How long a wait for other users may take.
+    pub(super) global_timeout: Option<Duration>,
+    /// Users that wait for one another.
+    pub(super) global_number: u32,
+    /// The handshake of a server of type `websocket`.
+    pub(super) websocket: WebSocketOptions<'d>,
+    /// Browsers of `ts_http`, each with its probability.
+    pub(super) user_agents: Vec<(f64, String)>,
+    /// Files of `setdynvars`, by their ids.
+    pub(super) files: BTreeMap<&'d str, Attribute<'d>>,
+}
+
+/// Think times of the sessions that do not say their own.
+#[derive(Debug)]
+pub(super) struct ThinkDefaults {
+    pub(super) time: ThinkTime,
+    /// True if it holds for all think times, whatever the sessions say.
+    pub(super) overrides: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct WebSocketOptions<'d> {
+    pub(super) path: Option<Attribute<'d>>,
+    pub(super) origin: Option<Attribute<'d>>,
+    pub(super) subprotocols: Option<Attribute<'d>>,
+    /// `None` for the default, which is binary.
+    pub(super) is_text: Option<bool>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            think: ThinkDefaults { time: ThinkTime::Fixed(5.0), overrides: false },
+            connect_timeout: None,
+            idle_timeout: Duration::from_secs(600),
+            global_timeout: None,
+            global_number: 100,
+            websocket: WebSocketOptions::default(),
+            user_agents: Vec::new(),
+            files: BTreeMap::new(),
+        }
+    }
+}
+
+impl<'d> Options<'d> {
+    /// Reads all options. `uses` reports whether a session needs such an option.
+    pub(super) fn read(
+        translator: &mut Translator<'_>,
+        root: Element<'d>,
+        uses: impl Fn(OptionUse<'_>) -> bool,
+    ) -> Self {
+        let mut options = Self::default();
+        let list = root.child("options").into_iter().flat_map(Element::elements);
+        for option in list {
+            options.read_one(translator, option, &uses);
+        }
+        options
+    }
+
+    fn read_one(
+        &mut self,
+        translator: &mut Translator<'_>,
+        option: Element<'d>,
+        uses: &impl Fn(OptionUse<'_>) -> bool,
+    ) {
+        let Some(found) = translator.require(option, "name", "thinktime") else { return };
+        let name = found.value.trim();
+        let construct = format!("option {name}");
+        let span = option.span();
+        if let Some((_, why)) = NOT_NEEDED.iter().find(|(known, _)| *known == name) {
+            return translator.not_needed(&span, construct, *why);
+        }
+        match name {
+            "thinktime" => self.read_think(translator, option),
+            "connect_timeout" => self.connect_timeout = milliseconds(translator, option),
+            "idle_timeout" => {
+                self.idle_timeout =
+                    milliseconds(translator, option).unwrap_or(Duration::from_secs(600));
+            }
+            "global_ack_timeout" => self.global_timeout = milliseconds(translator, option),
+            "global_number" => {
+                let number = translator.integer(option, "value", 1..=u64::from(u32::MAX));
+                self.global_number = number.map_or(100, |number| number as u32);
+            }
+            "user_agent" => return self.read_user_agents(translator, option, uses),
+            "file_server" | "local_file_server" => {
+                let id = option.value("id").unwrap_or("default");
+                if let Some(path) = translator.require(option, "value", "users.csv") {
+                    self.files.insert(id, path);
+                }
+                if !uses(OptionUse::File(id)) {
+                    let why = "no session of the scenario reads this file";
+                    return translator.not_needed(&span, construct, why);
+                }
+            }
+            "websocket_path"
+            | "websocket_frame"
+            | "websocket_origin"
+            | "websocket_subprotocols" => {
+                self.read_websocket(translator, option, name);
+                if !uses(OptionUse::WebSocketServer) {
+                    let why = "it is for servers of type `websocket`";
+                    return translator.not_needed(&span, construct, why);
+                }
+            }
+            "max_retries" | "retry_timeout" => {
+                let why = "a user whose connect fails stops: the scenario tries no second time";
+                return translator.approximated(&span, construct, why);
+            }
+            "rate_limit" => {
+                let remedy = "throng does not slow down its reading; `limits` are for messages \
+                              and connects";
+                return translator.not_supported(&span, construct, remedy);
+            }
+            "http_use_server_as_proxy" => {
+                let remedy = "throng sends requests to the target itself; make the target's \
+                              address that of the server";
+                return translator.not_supported(&span, construct, remedy);
+            }
+            _ => {
+                let known = NOT_NEEDED.iter().map(|(known, _)| *known).chain(KNOWN);
+                let label = match nearest(name, known) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "expected an option of tsung, such as `thinktime`".to_owned(),
+                };
+                let title = format!("tsung has no option `{name}`");
+                return translator.mistake(&found.span, title, label);
+            }
+        }
+        translator.translated(&span, construct);
+    }
+
+    fn read_think(&mut self, translator: &mut Translator<'_>, option: Element<'d>) {
+        let bounds = 0.0..=SECONDS_MAX;
+        let value = translator.number(option, "value", bounds.clone());
+        let low = translator.number(option, "min", bounds.clone());
+        let high = translator.number(option, "max", bounds);
+        let is_random = translator.flag(option, "random").unwrap_or(false);
+        self.think.overrides = translator.flag(option, "override").unwrap_or(false);
+        self.think.time = ThinkTime::of(value.unwrap_or(5.0), low.zip(high), is_random);
+    }
+
+    fn read_websocket(&mut self, translator: &mut Translator<'_>, option: Element<'d>, name: &str) {
+        let value = translator.require(option, "value", "...");
+        match name {
+            "websocket_path" => self.websocket.path = value,
+            "websocket_origin" => self.websocket.origin = value,
+            "websocket_subprotocols" => self.websocket.subprotocols = value,
+            _ => {
+                let frame = translator.word(option, "value", &["text", "binary"]);
+                self.websocket.is_text = frame.map(|frame| frame == "text");
+            }
+        }
+    }
+
+    fn read_user_agents(
+        &mut self,
+        translator: &mut Translator<'_>,
+        option: Element<'d>,
+        uses: &impl Fn(OptionUse<'_>) -> bool,
+    ) {
+        for agent in option.elements() {
+            let share = translator.number(agent, "probability", 0.0..=100.0).unwrap_or(100.0);
+            let text: String = agent.text().split_whitespace().collect::<Vec<_>>().join(" ");
+            if share > 0.0 && !text.is_empty() {
+                self.user_agents.push((share, text));
+            }
+        }
+        match uses(OptionUse::Http) {
+            true => translator.translated(&option.span(), "option user_agent"),
+            false => {
+                let why = "no session of the scenario sends HTTP requests";
+                translator.not_needed(&option.span(), "option user_agent", why);
+            }
+        }
+    }
+}
+
+/// What a session may need of the options.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OptionUse<'k> {
+    /// The file with this id.
+    File(&'k str),
+    Http,
+    WebSocketServer,
+}
+
+/// Reads a time in milliseconds. `None` for `infinity`.
+pub(super) fn milliseconds(
+    translator: &mut Translator<'_>,
+    option: Element<'_>,
+) -> Option<Duration> {
+    let value = translator.require(option, "value", "1000")?;
+    if value.value.trim() == "infinity" {
+        return None;
+    }
+    translator.number(option, "value", 1.0..=SECONDS_MAX * 1e3).map(|ms| seconds(ms / 1e3))
+}
+
+/// Options that the scenario does without, and why.
+const NOT_NEEDED: &[(&str, &str)] = &[
+    ("hibernate", "it saves memory of tsung's"),
+    (
+        "ports_range",
+        "throng uses all ports of the kernel's range; `throng run --source ADDRESS \
+         --source-ports MIN-MAX` sets another one",
+    ),
+    ("seed", "`throng run --seed N` sets it; the same seed gives the same run"),
+    ("tcp_rcv_buffer", BUFFERS),
+    ("tcp_snd_buffer", BUFFERS),
+    ("udp_rcv_buffer", BUFFERS),
+    ("udp_snd_buffer", BUFFERS),
+    ("tcp_reuseaddr", SOCKETS),
+    ("tcp_reuseport", SOCKETS),
+    ("ip_transparent", SOCKETS),
+    ("ip_bind_address_no_port", SOCKETS),
+    ("ssl_ciphers", TLS),
+    ("ssl_versions", TLS),
+    ("ssl_reuse_sessions", TLS),
+    ("ssl_disable_sni", TLS),
+    ("bosh_path", OTHER_PROTOCOL),
+    ("userid_max", OTHER_PROTOCOL),
+    ("domain", OTHER_PROTOCOL),
+    ("username", OTHER_PROTOCOL),
+    ("passwd", OTHER_PROTOCOL),
+    ("muc_service", OTHER_PROTOCOL),
+    ("heartbeat", OTHER_PROTOCOL),
+    ("job_notify_port", OTHER_PROTOCOL),
+    ("max_ssh_startup_per_core", "throng needs no ssh; start it on each machine"),
+];
+
+const BUFFERS: &str = "the kernel sizes the buffers: net.ipv4.tcp_rmem and tcp_wmem";
+
+const SOCKETS: &str = "throng sets its sockets' options as it needs them";
+
+const TLS: &str = "this version of throng has no TLS";
+
+const OTHER_PROTOCOL: &str = "it is for a protocol that throng does not speak";
+
+/// The other options.
+const KNOWN: [&str; 15] = [
+    "thinktime",
+    "connect_timeout",
+    "idle_timeout",
+    "global_ack_timeout",
+    "global_number",
+    "user_agent",
+    "file_server",
+    "local_file_server",
+    "websocket_path",
+    "websocket_frame",
+    "websocket_origin",
+    "websocket_subprotocols",
+    "max_retries",
+    "retry_timeout",
+    "rate_limit",
+];

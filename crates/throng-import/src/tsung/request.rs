@@ -1,0 +1,390 @@
+//! `request`: what is sent, and what is waited for.
+
+use std::ops::Range;
+
+use super::answer::Answer;
+use super::element::{Attribute, Element};
+use super::steps::{Plugin, StepsReader, Wire};
+use super::variables::escaped;
+use crate::yaml::Yaml;
+
+/// What is sent.
+enum Payload {
+    Text(String),
+    Hex(String),
+    /// As many bytes, of any value.
+    Random(u64),
+}
+
+impl<'d> StepsReader<'_, '_, 'd> {
+    pub(super) fn request(&mut self, request: Element<'d>) -> Vec<Yaml> {
+        let subst = self.translator.word(request, "subst", &["true", "false", "all_except_body"]);
+        let subst = subst.unwrap_or("false");
+        self.translator.translated(&request.span(), "request");
+        if request.get("tag").is_some() {
+            let why = "`tsung -x` leaves requests out by their tags; the scenario has all of them";
+            self.translator.not_needed(&request.span(), "request tag", why);
+        }
+        let is_other = |child: &Element<'_>| !matches!(child.name(), "match" | "dyn_variable");
+        let mut protocols = request.elements().filter(is_other);
+        let name = self.plugin.element();
+        let Some(element) = protocols.next() else {
+            let title = "this request sends nothing";
+            let label = format!("expected `<{name} .../>` in it");
+            self.translator.mistake(&request.span(), title, label);
+            return Vec::new();
+        };
+        if let Some(second) = protocols.next() {
+            let label = "expected one for each `request`";
+            self.translator.mistake(&second.span(), "this request sends something already", label);
+            return Vec::new();
+        }
+        if element.name() != name {
+            let title = format!("`{}` is no request of this session", element.name());
+            let label = format!("expected `{name}`, which its type sends");
+            self.translator.mistake(&element.span(), title, label);
+            return Vec::new();
+        }
+        let steps = match self.plugin {
+            Plugin::Raw => self.raw(request, element, subst == "true"),
+            Plugin::WebSocket => self.websocket(request, element, subst != "false"),
+            Plugin::Http => self.http(request, element, subst),
+        };
+        // The request itself has the values from before it.
+        for (name, stored) in std::mem::take(&mut self.captured) {
+            if !steps.is_empty() {
+                self.variables.bind(&name, stored);
+            }
+        }
+        steps
+    }
+
+    fn raw(&mut self, request: Element<'d>, raw: Element<'d>, subst: bool) -> Vec<Yaml> {
+        let span = raw.span();
+        let ack = self.translator.require(raw, "ack", "local");
+        let ack = ack.and_then(|_| self.translator.word(raw, "ack", &ACKS)).unwrap_or("no_ack");
+        let Some(payload) = self.raw_payload(raw, subst) else { return Vec::new() };
+        let waits = matches!(ack, "local" | "parse" | "bidi_ack");
+        let answer = self.answer(request, waits);
+        let mut steps = self.connect_before(&span);
+        steps.push(self.send(payload, waits));
+        match ack {
+            "no_ack" => self.translator.translated(&span, "raw ack no_ack"),
+            "global" => steps.extend(self.wait_global(&span, "raw ack global")),
+            _ => {
+                let how = "the first byte that comes is the answer, as the first packet is in \
+                           tsung, whichever it is; where bytes come unasked, throng calls such \
+                           answers doubtful";
+                self.approximated_once(&span, &format!("raw ack {ack}"), how);
+                steps.push(self.expect(answer));
+            }
+        }
+        steps
+    }
+
+    fn raw_payload(&mut self, raw: Element<'d>, subst: bool) -> Option<Payload> {
+        let span = raw.span();
+        match (raw.get("data"), raw.get("datasize")) {
+            (Some(data), None) => {
+                self.translator.translated(&span, "raw");
+                let text = self.variables.text(self.translator, data.value, subst, &data.span);
+                let text = self.sendable(text, &data.span)?;
+                if self.wire == Wire::WebSocket {
+                    let has_variables = subst && data.value.contains("%%");
+                    let is_text = self.options.websocket.is_text;
+                    return Some(self.framed(&span, (text, data.value), has_variables, is_text));
+                }
+                Some(Payload::Text(text))
+            }
+            (None, Some(size)) if subst && size.value.contains("%%") => {
+                let remedy = "the size of a message has no variables; write it";
+                self.translator.not_supported(&span, "raw datasize", remedy);
+                None
+            }
+            (None, Some(_)) => {
+                let bytes = self.translator.integer(raw, "datasize", 1..=BYTES_MAX)?;
+                if bytes <= ZEROS_MAX {
+                    self.translator.translated(&span, "raw datasize");
+                    return Some(Payload::Hex("00 ".repeat(bytes as usize).trim().to_owned()));
+                }
+                let how = "the scenario sends as many random bytes; tsung's are zeros";
+                self.translator.approximated(&span, "raw datasize", how);
+                Some(Payload::Random(bytes))
+            }
+            (Some(_), Some(size)) => {
+                let label = "expected one of `data` and `datasize`";
+                self.translator.mistake(&size.span, "this message has two contents", label);
+                None
+            }
+            (None, None) => {
+                let label = "expected `data=\"...\"` or `datasize=\"...\"`";
+                self.translator.mistake(&span, "this request has no data", label);
+                None
+            }
+        }
+    }
+
+    fn websocket(&mut self, request: Element<'d>, element: Element<'d>, subst: bool) -> Vec<Yaml> {
+        let kinds = ["connect", "message", "close"];
+        let found = self.translator.require(element, "type", "message");
+        match found.and_then(|_| self.translator.word(element, "type", &kinds)) {
+            Some("connect") => self.websocket_connect(request, element, subst),
+            Some("message") => self.websocket_message(request, element, subst),
+            Some(_) => {
+                self.translator.translated(&element.span(), "websocket close");
+                if !self.connected {
+                    let why = "the user is not connected here; the scenario leaves it out";
+                    self.translator.suspicious(&element.span(), "websocket close", why);
+                }
+                self.close()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn websocket_connect(
+        &mut self,
+        request: Element<'d>,
+        element: Element<'d>,
+        subst: bool,
+    ) -> Vec<Yaml> {
+        let span = element.span();
+        let answer = self.answer(request, false);
+        if self.connected {
+            let why = "the user is connected already, so that tsung sends this handshake over \
+                       the WebSocket; the scenario leaves it out";
+            self.translator.suspicious(&span, "websocket connect", why);
+            return Vec::new();
+        }
+        if !answer.captures.is_empty() {
+            let remedy = "a scenario keeps nothing of the answer to a handshake";
+            self.translator.not_supported(&span, "websocket connect dyn_variable", remedy);
+        }
+        if self.server.is_websocket {
+            let why = "the server's type is `websocket`, too: tsung makes one handshake for it, \
+                       and sends this second one over that WebSocket, where no server answers \
+                       it; the scenario makes one plain handshake, with the path of this element";
+            self.translator.suspicious(&span, "websocket connect", why);
+        } else {
+            self.translator.translated(&span, "websocket connect");
+        }
+        vec![self.connect(Some((element, subst)))]
+    }
+
+    fn websocket_message(
+        &mut self,
+        request: Element<'d>,
+        element: Element<'d>,
+        subst: bool,
+    ) -> Vec<Yaml> {
+        let span = element.span();
+        let ack = self.translator.word(element, "ack", &["parse", "no_ack"]).unwrap_or("parse");
+        let frame = self.translator.word(element, "frame", &["text", "binary"]);
+        let raw = element.text();
+        let answer = self.answer(request, ack == "parse");
+        let has_variables = subst && raw.contains("%%");
+        let text = self.variables.text(self.translator, &raw, subst, &span);
+        let Some(text) = self.sendable(text, &span) else { return Vec::new() };
+        if raw.starts_with(['\n', '\r']) || raw.ends_with(['\n', '\r']) {
+            let why = "the line breaks around the text are a part of the message";
+            self.translator.suspicious(&span, "websocket message", why);
+        }
+        let is_text = frame.map(|frame| frame == "text");
+        let payload = self.framed(&span, (text, &raw), has_variables, is_text);
+        let mut steps = self.connect_before(&span);
+        steps.push(self.send(payload, ack == "parse"));
+        if ack == "no_ack" {
+            self.translator.translated(&span, "websocket ack no_ack");
+            return steps;
+        }
+        let how = "the next message counts as the answer, as in tsung, whichever it is; where \
+                   messages come unasked, throng calls such answers doubtful";
+        self.approximated_once(&span, "websocket ack parse", how);
+        steps.push(self.expect(answer));
+        steps
+    }
+
+    /// Returns a message of a WebSocket: the text, which is `raw` in the source.
+    fn framed(
+        &mut self,
+        span: &Range<usize>,
+        (text, raw): (String, &str),
+        has_variables: bool,
+        is_text: Option<bool>,
+    ) -> Payload {
+        match is_text {
+            Some(true) => self.translator.translated(span, "websocket message"),
+            Some(false) if !has_variables => {
+                self.translator.translated(span, "websocket message");
+                return Payload::Hex(hex(raw.as_bytes()));
+            }
+            Some(false) => {
+                let how = "a binary message of throng has no variables: the scenario sends it as \
+                           text";
+                self.approximated_once(span, "websocket frame", how);
+            }
+            None => {
+                let how = "tsung 1.7 sends a binary frame where no `frame` is written; the \
+                           scenario sends text, as servers of text messages need it";
+                self.approximated_once(span, "websocket message", how);
+            }
+        }
+        Payload::Text(text)
+    }
+
+    /// Returns the step that connects: that of an element, or one that tsung takes by itself.
+    pub(super) fn connect(&mut self, element: Option<(Element<'d>, bool)>) -> Yaml {
+        self.connected = true;
+        let mut connect = Vec::new();
+        if self.wire == Wire::WebSocket {
+            let options = &self.options.websocket;
+            let own = |name| element.and_then(|(element, _)| element.get(name));
+            let (path, origin, subprotocols, subst) = match element {
+                Some((_, subst)) => (own("path"), own("origin"), own("subprotocols"), subst),
+                None => (
+                    options.path.clone(),
+                    options.origin.clone(),
+                    options.subprotocols.clone(),
+                    false,
+                ),
+            };
+            let default = if element.is_some() { "/" } else { "/chat" };
+            let path = self.path(path, default, subst);
+            let plain = (!path.contains("${")).then(|| path.replace("$${", "${"));
+            match (&self.shared.path, plain) {
+                (None, Some(plain)) => self.shared.path = Some(plain),
+                (Some(known), Some(plain)) if *known == plain => {}
+                _ => connect.push(("path", Yaml::text(path))),
+            }
+            let origin = origin.filter(|origin| !origin.value.trim().is_empty());
+            let mut headers = Vec::new();
+            if let Some(origin) = origin {
+                let value = self.header_value(&origin, subst);
+                headers.push(("origin".to_owned(), Yaml::text(value)));
+            }
+            if let Some((element, _)) = element {
+                headers.extend(self.extra_headers(element, subst));
+            }
+            if !headers.is_empty() {
+                connect.push(("headers", Yaml::map(headers)));
+            }
+            let names = subprotocols.map(|list| self.subprotocols(&list)).unwrap_or_default();
+            if !names.is_empty() {
+                connect.push(("subprotocols", Yaml::list(names.iter().map(Yaml::text))));
+            }
+        }
+        connect.push(self.timeout_of_connect());
+        Yaml::entry("connect", Yaml::map(connect))
+    }
+
+    /// Returns a path of the source as a path of the scenario.
+    fn path(&mut self, path: Option<Attribute<'d>>, default: &str, subst: bool) -> String {
+        let Some(path) = path else { return default.to_owned() };
+        self.check_path(path.value, &path.span);
+        self.variables.text(self.translator, path.value, subst, &path.span)
+    }
+
+    /// Reports a path that cannot stand in a request.
+    pub(super) fn check_path(&mut self, path: &str, span: &Range<usize>) {
+        let is_graphic = path.bytes().all(|byte| byte.is_ascii_graphic());
+        let label = match path.starts_with('/') {
+            true if is_graphic => return,
+            true => "expected printable ASCII without spaces: percent-encode the rest",
+            false => "expected `/` at its beginning",
+        };
+        self.translator.mistake(span, "this path cannot be requested", label);
+    }
+
+    fn subprotocols(&mut self, list: &Attribute<'d>) -> Vec<String> {
+        let names: Vec<_> = list.value.split(',').map(str::trim).collect();
+        let names: Vec<_> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        if names.iter().any(|name| !name.bytes().all(is_token)) {
+            let label = "expected names with commas between them: `chat, superchat`";
+            self.translator.mistake(&list.span, "these are no subprotocols", label);
+        }
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    fn send(&mut self, payload: Payload, waits: bool) -> Yaml {
+        let is_web = self.wire == Wire::WebSocket;
+        let (key, value) = match payload {
+            Payload::Text(text) if waits || !self.expects => {
+                return Yaml::entry("send", Yaml::text(text));
+            }
+            Payload::Text(text) => ("text", Yaml::text(text)),
+            Payload::Hex(hex) => (if is_web { "binary" } else { "hex" }, Yaml::text(hex)),
+            Payload::Random(bytes) => ("random", Yaml::plain(bytes)),
+        };
+        let mut send = vec![(key, value)];
+        if !waits && self.expects {
+            send.push(("reply", Yaml::plain(false)));
+        }
+        Yaml::entry("send", Yaml::map(send))
+    }
+
+    fn expect(&mut self, answer: Answer) -> Yaml {
+        let mut expect = match (answer.regex, self.wire) {
+            (Some(regex), Wire::WebSocket) => vec![("regex", Yaml::text(regex))],
+            // A stream has no ends of messages: the answer is a line.
+            _ if self.wire == Wire::Tcp && !answer.captures.is_empty() => {
+                vec![("until", Yaml::text("\n"))]
+            }
+            _ => vec![self.anything()],
+        };
+        if !answer.captures.is_empty() {
+            self.captures = true;
+            expect.push(("capture", Yaml::map(answer.captures)));
+        }
+        expect.push(self.timeout());
+        Yaml::entry("expect", Yaml::map(expect))
+    }
+
+    /// Returns the text, unless nothing is left of it.
+    fn sendable(&mut self, text: String, span: &Range<usize>) -> Option<String> {
+        if text.is_empty() {
+            let remedy = "an empty message cannot be sent; take it out";
+            self.translator.not_supported(span, "empty message", remedy);
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Returns the value of a header as a text of the scenario.
+    pub(super) fn header_value(&mut self, value: &Attribute<'d>, subst: bool) -> String {
+        if value.value.contains(['\r', '\n', '\0']) {
+            let label = "expected one line";
+            self.translator.mistake(&value.span, "this header has a line break in it", label);
+        }
+        match subst {
+            true => self.variables.text(self.translator, value.value, true, &value.span),
+            false => escaped(value.value),
+        }
+    }
+}
+
+impl Plugin {
+    /// Returns the element of its requests.
+    fn element(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::WebSocket => "websocket",
+            Self::Http => "http",
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Reports whether a byte may stand in the name of a header or subprotocol.
+pub(super) fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+const ACKS: [&str; 5] = ["local", "no_ack", "global", "parse", "bidi_ack"];
+
+/// Longest message of zeros that is written out.
+const ZEROS_MAX: u64 = 16;
+
+const BYTES_MAX: u64 = 1 << 30;

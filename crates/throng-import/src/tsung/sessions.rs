@@ -1,0 +1,329 @@
+//! `sessions`: those that the scenario can have, and their weights.
+
+use throng_base::units::nearest;
+
+use super::element::Element;
+use super::ends::TsungServer;
+use super::options::OptionUse;
+use super::steps::{Plugin, Wire};
+use crate::translator::Translator;
+
+/// The sessions of a file.
+#[derive(Debug)]
+pub(super) struct Sessions<'d> {
+    /// Those of the scenario: at least one.
+    pub(super) kept: Vec<Session<'d>>,
+    pub(super) wire: Wire,
+    has_websocket_server: bool,
+}
+
+/// A session of the scenario.
+#[derive(Debug)]
+pub(super) struct Session<'d> {
+    pub(super) element: Element<'d>,
+    pub(super) name: &'d str,
+    pub(super) plugin: Plugin,
+    /// Share of the users, relative to the others; at least 1.
+    pub(super) weight: u32,
+}
+
+/// A session as it is written.
+struct Written<'d> {
+    element: Element<'d>,
+    name: &'d str,
+    kind: &'d str,
+    /// What its users speak, if throng speaks it.
+    wire: Option<(Plugin, Wire)>,
+    share: f64,
+}
+
+impl<'d> Sessions<'d> {
+    /// Reads the sessions. `setups` are weights of the only phase, which go before their own.
+    pub(super) fn read(
+        translator: &mut Translator<'_>,
+        root: Element<'d>,
+        server: &TsungServer<'d>,
+        setups: &[Element<'d>],
+    ) -> Option<Self> {
+        let Some(sessions) = root.child("sessions") else {
+            let label = "expected `<sessions>` with a `session` in it";
+            translator.mistake(&root.span(), "there is no session", label);
+            return None;
+        };
+        let mistakes = translator.mistakes.len();
+        let list = sessions.elements();
+        let mut all: Vec<_> =
+            list.filter_map(|session| Written::read(translator, session, server)).collect();
+        if all.is_empty() && translator.mistakes.len() == mistakes {
+            let label = "expected a `session` in it";
+            translator.mistake(&sessions.span(), "there is no session", label);
+        }
+        check_sum(translator, &all);
+        if translator.mistakes.len() == mistakes && !setups.is_empty() {
+            set_up(translator, &mut all, setups);
+        }
+        if translator.mistakes.len() > mistakes {
+            return None;
+        }
+        let how = "a user stops when its connect fails or its connection ends; tsung tries three \
+                   more times, and connects anew at the next request";
+        translator.approximated(&sessions.span(), "sessions", how);
+        let wire = choose(&all);
+        let Some(wire) = wire else {
+            let label = "expected a session of type ts_raw, ts_websocket or ts_http that has users";
+            let title = "throng speaks the protocol of no session";
+            translator.mistake(&all[0].element.span(), title, label);
+            return None;
+        };
+        let kept = keep(translator, all, wire);
+        Some(Self { kept, wire, has_websocket_server: server.is_websocket })
+    }
+
+    /// Reports whether a session of the scenario needs such an option.
+    pub(super) fn uses(&self, option: OptionUse<'_>) -> bool {
+        match option {
+            OptionUse::Http => self.kept.iter().any(|session| session.plugin == Plugin::Http),
+            OptionUse::WebSocketServer => {
+                let is_raw = |session: &Session<'_>| session.plugin == Plugin::Raw;
+                self.has_websocket_server && self.kept.iter().any(is_raw)
+            }
+            OptionUse::File(id) => self.kept.iter().any(|session| {
+                session.element.all("setdynvars").any(|set| {
+                    let is_file = matches!(set.value("sourcetype"), Some("file" | "local_file"));
+                    is_file && set.value("fileid").unwrap_or("default") == id
+                })
+            }),
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Reports whether a request of the session waits for an answer.
+    pub(super) fn expects(&self) -> bool {
+        let waits =
+            |raw: Element<'_>| matches!(raw.value("ack"), Some("local" | "parse" | "bidi_ack"));
+        let asks = |message: Element<'_>| {
+            message.value("type") == Some("message") && message.value("ack") != Some("no_ack")
+        };
+        let mut think = self.element.all("thinktime");
+        self.element.all("raw").any(waits)
+            || self.element.all("websocket").any(asks)
+            || think.any(|think| think.value("value") == Some("wait_bidi"))
+    }
+}
+
+impl<'d> Written<'d> {
+    fn read(
+        translator: &mut Translator<'_>,
+        element: Element<'d>,
+        server: &TsungServer<'d>,
+    ) -> Option<Self> {
+        let name = translator.require(element, "name", "login");
+        let kind = translator.require(element, "type", "ts_websocket");
+        let kind = kind.and_then(|_| translator.word(element, "type", &TYPES));
+        let share = read_share(translator, element);
+        for (attribute, why) in [
+            ("bidi", "a user of throng reads whatever comes, at any time"),
+            ("persistent", "a user of throng stops when the server closes its connection"),
+        ] {
+            if element.get(attribute).is_some() {
+                translator.not_needed(&element.span(), element.with(attribute), why);
+            }
+        }
+        let (name, kind) = name.zip(kind)?;
+        let becomes_websocket =
+            || element.all("change_type").any(|it| it.value("new_type") == Some("ts_websocket"));
+        let wire = match kind {
+            "ts_raw" if server.is_websocket => Some((Plugin::Raw, Wire::WebSocket)),
+            "ts_raw" => Some((Plugin::Raw, Wire::Tcp)),
+            "ts_websocket" => Some((Plugin::WebSocket, Wire::WebSocket)),
+            "ts_http" if becomes_websocket() => Some((Plugin::Http, Wire::WebSocket)),
+            "ts_http" => Some((Plugin::Http, Wire::Http)),
+            _ => None,
+        };
+        Some(Self { element, name: name.value.trim(), kind, wire, share: share? })
+    }
+}
+
+/// Reads `probability` or `weight`.
+fn read_share(translator: &mut Translator<'_>, element: Element<'_>) -> Option<f64> {
+    match (element.get("probability"), element.get("weight")) {
+        (Some(_), None) => translator.number(element, "probability", 0.0..=100.0),
+        (None, Some(_)) => translator.number(element, "weight", 0.0..=1e9),
+        (Some(_), Some(second)) => {
+            let label = "expected one of `probability` and `weight`";
+            translator.mistake(&second.span, "this session has two shares", label);
+            None
+        }
+        (None, None) => {
+            let label = "expected `probability=\"...\"` or `weight=\"...\"`";
+            translator.mistake(&element.span(), "this session has no share of the users", label);
+            None
+        }
+    }
+}
+
+/// Checks that probabilities are one hundred together, and that all sessions have such.
+fn check_sum(translator: &mut Translator<'_>, all: &[Written<'_>]) {
+    check_shares(translator, all.iter().map(|session| (session.element, session.share)));
+}
+
+fn check_shares<'d>(
+    translator: &mut Translator<'_>,
+    all: impl Iterator<Item = (Element<'d>, f64)>,
+) {
+    let all: Vec<_> = all.collect();
+    let Some((last, _)) = all.last() else { return };
+    let has_weight = |(element, _): &&(Element<'_>, f64)| element.get("weight").is_some();
+    let sum: f64 = all.iter().map(|(_, share)| share).sum();
+    match all.iter().filter(has_weight).count() {
+        0 if (sum - 100.0).abs() > 0.05 => {
+            let title = format!("the probabilities are {sum} together");
+            translator.mistake(&last.span(), title, "expected 100");
+        }
+        with_weight if with_weight > 0 && with_weight < all.len() => {
+            let label = "expected `weight` in all of them, or `probability` in all of them";
+            translator.mistake(&last.span(), "the sessions mix weights and probabilities", label);
+        }
+        _ if sum <= 0.0 => {
+            translator.mistake(&last.span(), "no session has users", "expected more than 0");
+        }
+        _ => {}
+    }
+}
+
+/// Gives the sessions the weights of the only phase.
+fn set_up(translator: &mut Translator<'_>, all: &mut [Written<'_>], setups: &[Element<'_>]) {
+    let mut shares = Vec::new();
+    let mut named = Vec::new();
+    for setup in setups {
+        let name = translator.require(*setup, "name", "login");
+        let share = read_share(translator, *setup);
+        let (Some(name), Some(share)) = (name, share) else { return };
+        let known = all.iter().position(|session| session.name == name.value.trim());
+        let Some(known) = known else {
+            let label = match nearest(name.value, all.iter().map(|session| session.name)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "expected the name of a session".to_owned(),
+            };
+            let title = format!("there is no session `{}`", name.value);
+            return translator.mistake(&name.span, title, label);
+        };
+        named.push((known, share));
+        shares.push((*setup, share));
+    }
+    check_shares(translator, shares.into_iter());
+    for (index, session) in all.iter_mut().enumerate() {
+        let share = named.iter().find(|(known, _)| *known == index).map(|(_, share)| *share);
+        session.share = share.unwrap_or(0.0);
+    }
+}
+
+/// Returns the protocol of the scenario: that of the session with most users.
+fn choose(all: &[Written<'_>]) -> Option<Wire> {
+    let with_users = all.iter().filter(|session| session.share > 0.0);
+    let known = with_users.filter_map(|session| Some((session.share, session.wire?.1)));
+    let known: Vec<_> = known.collect();
+    let (_, best) =
+        known.iter().copied().reduce(|best, it| if it.0 > best.0 { it } else { best })?;
+    let has_websockets = known.iter().any(|(_, wire)| *wire == Wire::WebSocket);
+    // A scenario of WebSockets may have HTTP requests, too.
+    Some(if best == Wire::Http && has_websockets { Wire::WebSocket } else { best })
+}
+
+/// Returns the sessions of this protocol, and reports what becomes of each.
+fn keep<'d>(
+    translator: &mut Translator<'_>,
+    all: Vec<Written<'d>>,
+    scenario: Wire,
+) -> Vec<Session<'d>> {
+    let mut kept = Vec::new();
+    for session in all {
+        let span = session.element.span();
+        let fits =
+            |wire: Wire| wire == scenario || wire == Wire::Http && scenario == Wire::WebSocket;
+        if session.share <= 0.0 {
+            let why = "no user runs it";
+            translator.not_needed(&span, "session", why);
+        } else if let Some((plugin, _)) = session.wire.filter(|(_, wire)| fits(*wire)) {
+            translator.translated(&span, format!("session {}", session.kind));
+            kept.push((session, plugin));
+        } else {
+            let remedy = match session.wire {
+                None => {
+                    "throng speaks TCP, WebSockets and HTTP; what the session does over \
+                         another protocol can be written for TCP byte by byte"
+                }
+                Some(_) => {
+                    "a scenario has one protocol, and most users of this file speak \
+                            another one; make a scenario of each"
+                }
+            };
+            translator.not_supported(&span, format!("session {}", session.kind), remedy);
+        }
+    }
+    let shares: Vec<_> = kept.iter().map(|(session, _)| session.share).collect();
+    let weights = weights(&shares);
+    let sessions = kept.into_iter().zip(weights);
+    let session = |((session, plugin), weight): ((Written<'d>, Plugin), u32)| Session {
+        element: session.element,
+        name: session.name,
+        plugin,
+        weight,
+    };
+    sessions.map(session).collect()
+}
+
+/// Returns whole numbers in the same proportion, as small as possible.
+pub(super) fn weights(shares: &[f64]) -> Vec<u32> {
+    let is_whole = |value: f64| (value - value.round()).abs() < 1e-6;
+    let scales = (0..6).map(|digits| 10f64.powi(digits));
+    let fits = |scale: &f64| {
+        let all_whole = shares.iter().all(|share| is_whole(share * scale));
+        all_whole && shares.iter().all(|share| share * scale <= WEIGHT_MAX)
+    };
+    let largest = shares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let scale = { scales }.find(fits).unwrap_or(10_000.0 / largest);
+    let whole: Vec<_> =
+        shares.iter().map(|share| ((share * scale).round() as u32).max(1)).collect();
+    let divisor = whole.iter().copied().reduce(greatest_divisor).unwrap_or(1);
+    whole.iter().map(|weight| weight / divisor).collect()
+}
+
+fn greatest_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_divisor(b, a % b) }
+}
+
+const TYPES: [&str; 13] = [
+    "ts_http",
+    "ts_raw",
+    "ts_websocket",
+    "ts_jabber",
+    "ts_pgsql",
+    "ts_mysql",
+    "ts_ldap",
+    "ts_webdav",
+    "ts_fs",
+    "ts_shell",
+    "ts_job",
+    "ts_amqp",
+    "ts_mqtt",
+];
+
+/// Largest weight of a class.
+const WEIGHT_MAX: f64 = 1e6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_small_whole_numbers() {
+        assert_eq!(weights(&[100.0]), [1]);
+        assert_eq!(weights(&[70.0, 30.0]), [7, 3]);
+        assert_eq!(weights(&[99.95, 0.05]), [1999, 1]);
+        assert_eq!(weights(&[1.0, 2.0, 1.0]), [1, 2, 1]);
+        assert_eq!(weights(&[66.666_666_7, 33.333_333_3]), [2, 1]);
+        assert_eq!(weights(&[1e9, 1.0]), [10_000, 1]);
+    }
+}

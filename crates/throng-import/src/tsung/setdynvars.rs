@@ -1,0 +1,187 @@
+//! `setdynvars`: values that a step stores, and rows of data files.
+
+use super::element::Element;
+use super::steps::StepsReader;
+use super::variables::{escaped, plain_name};
+use crate::yaml::Yaml;
+
+impl<'d> StepsReader<'_, '_, 'd> {
+    /// Translates `setdynvars`.
+    pub(super) fn setdynvars(&mut self, element: Element<'d>) -> Vec<Yaml> {
+        let found = self.translator.require(element, "sourcetype", "file");
+        let kind = found.and_then(|_| self.translator.word(element, "sourcetype", &SOURCES));
+        let Some(kind) = kind else { return Vec::new() };
+        let names: Vec<_> = element
+            .elements()
+            .filter_map(|var| self.translator.require(var, "name", "user"))
+            .map(|name| name.value.trim())
+            .filter(|name| !name.is_empty())
+            .collect();
+        if names.is_empty() {
+            let label = "expected `<var name=\"...\"/>` in it";
+            self.translator.mistake(&element.span(), "no variable is set", label);
+            return Vec::new();
+        }
+        match kind {
+            "file" | "local_file" => self.file(element, kind, &names),
+            "random_number" => {
+                let number = |reader: &mut Self, name, default| {
+                    let bounds = 0..=u64::MAX / 2;
+                    reader.translator.integer(element, name, bounds).unwrap_or(default)
+                };
+                let (low, high) = (number(self, "start", 1), number(self, "end", 10));
+                if low > high {
+                    let label = format!("expected `end` to be at least {low}");
+                    self.translator.mistake(&element.span(), "the range is empty", label);
+                    return Vec::new();
+                }
+                self.set(element, kind, &names, &format!("${{random({low},{high})}}"))
+            }
+            "random_string" | "urandom_string" => {
+                let length = self.translator.integer(element, "length", 1..=STRING_CHARS_MAX);
+                let value = digits(length.unwrap_or(20));
+                let how = "the scenario's text is as long, of digits and not of letters";
+                self.translator.approximated(&element.span(), label(kind), how);
+                self.set_to(&names, &value)
+            }
+            "value" => {
+                let Some(value) = self.translator.require(element, "value", "...") else {
+                    return Vec::new();
+                };
+                self.set(element, kind, &names, &escaped(value.value))
+            }
+            "server" => {
+                let parts = [self.server.host, self.server.port];
+                let parts: Vec<_> = names.iter().zip(parts).collect();
+                self.translator.translated(&element.span(), label(kind));
+                let mut steps = Vec::new();
+                for (name, value) in parts {
+                    steps.extend(self.set_to(&[*name], &escaped(value)));
+                }
+                steps
+            }
+            kind => {
+                let remedy = match kind {
+                    "jsonpath" => "keep the part of the answer itself, with `capture`",
+                    _ => "throng runs no Erlang; use `set` with the scenario's functions",
+                };
+                self.translator.not_supported(&element.span(), label(kind), remedy);
+                self.set_to(&names, "")
+            }
+        }
+    }
+
+    fn set(&mut self, element: Element<'d>, kind: &str, names: &[&str], value: &str) -> Vec<Yaml> {
+        self.translator.translated(&element.span(), label(kind));
+        self.set_to(names, value)
+    }
+
+    /// Returns a step that stores the value under each of the names.
+    pub(super) fn set_to(&mut self, names: &[&str], value: &str) -> Vec<Yaml> {
+        let mut stored = Vec::<(String, Yaml)>::new();
+        for name in names {
+            let name = self.variables.store(name, &self.shared.tables.ids);
+            if !stored.iter().any(|(other, _)| *other == name) {
+                stored.push((name, Yaml::text(value)));
+            }
+        }
+        vec![Yaml::entry("set", Yaml::map(stored))]
+    }
+
+    fn file(&mut self, element: Element<'d>, kind: &str, names: &[&'d str]) -> Vec<Yaml> {
+        let id = element.value("fileid").unwrap_or("default");
+        let Some(path) = self.options.files.get(id).cloned() else {
+            let span = element.get("fileid").map_or(element.span(), |found| found.span);
+            let title = format!("there is no file `{id}`");
+            let label = format!("expected an option `file_server` with `id=\"{id}\"`");
+            self.translator.mistake(&span, title, label);
+            return Vec::new();
+        };
+        let order = self.translator.word(element, "order", &["iter", "random"]);
+        let is_random = order == Some("random") || kind == "local_file";
+        let delimiter = element.get("delimiter").map_or(";", |found| found.value);
+        let is_delimiter = matches!(delimiter.as_bytes(), [b' '..=b'~' | b'\t'])
+            && !matches!(delimiter, "\"" | "\\");
+        if !is_delimiter {
+            let span = element.get("delimiter").map_or(element.span(), |found| found.span);
+            let label = "expected one character, such as `;`";
+            self.translator.mistake(&span, "this delimiter cannot be used", label);
+            return Vec::new();
+        }
+        let mut columns = Vec::<String>::new();
+        for name in names {
+            let base = plain_name(name);
+            let is_new = !columns.contains(&base);
+            let column = if is_new { base } else { format!("{base}_{}", columns.len() + 1) };
+            columns.push(column);
+        }
+        if columns.len() > COLUMNS_MAX {
+            let label = format!("expected at most {COLUMNS_MAX}");
+            self.translator.mistake(&element.span(), "too many variables", label);
+            return Vec::new();
+        }
+        let Some(table) =
+            self.shared.tables.add(id, &path, columns.clone(), (delimiter, is_random))
+        else {
+            let label = "expected at most 16 files, each with its variables";
+            self.translator.mistake(&element.span(), "too many data files", label);
+            return Vec::new();
+        };
+        for (name, column) in names.iter().zip(&columns) {
+            self.variables.bind(name, format!("{table}.{column}"));
+        }
+        let how = match (self.is_repeated(), self.read_files.contains(&id)) {
+            (true, _) => "tsung takes another row in each turn; a user of the scenario has one row",
+            (_, true) => "tsung takes another row here; a user of the scenario has one row",
+            _ if is_random && kind == "file" => "",
+            _ if self.is_only_session => "",
+            _ => {
+                "tsung gives the next row to the next user of this session; the scenario gives \
+                  row k to user k, whatever its session"
+            }
+        };
+        self.read_files.push(id);
+        match how {
+            "" => self.translator.translated(&element.span(), label(kind)),
+            how => self.translator.approximated(&element.span(), label(kind), how),
+        }
+        Vec::new()
+    }
+}
+
+/// Returns the construct as a report calls it.
+fn label(kind: &str) -> String {
+    format!("setdynvars {kind}")
+}
+
+/// Returns an expression for a text of this many random digits.
+fn digits(length: u64) -> String {
+    let part = |digits: u64| {
+        let low = if digits == 1 { 0 } else { 10u64.pow(digits as u32 - 1) };
+        format!("${{random({low},{})}}", 10u64.pow(digits as u32) - 1)
+    };
+    let whole = part(DIGITS).repeat((length / DIGITS) as usize);
+    if length.is_multiple_of(DIGITS) { whole } else { whole + &part(length % DIGITS) }
+}
+
+const SOURCES: [&str; 10] = [
+    "file",
+    "local_file",
+    "random_number",
+    "random_string",
+    "urandom_string",
+    "value",
+    "jsonpath",
+    "server",
+    "erlang",
+    "eval",
+];
+
+/// Random digits of one number.
+const DIGITS: u64 = 10;
+
+/// Longest random text.
+const STRING_CHARS_MAX: u64 = 1_000;
+
+/// Most columns of a data file.
+const COLUMNS_MAX: usize = 100;

@@ -1,0 +1,411 @@
+//! The actions of a session become steps.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use throng_base::units::show_duration;
+
+use super::comments::with_comments;
+use super::element::{Child, Element};
+use super::ends::TsungServer;
+use super::options::Options;
+use super::think::{SECONDS_MAX, StepsTime, ThinkTime};
+use super::variables::{Tables, Variables};
+use crate::translator::Translator;
+use crate::yaml::Yaml;
+
+/// What the users of the scenario speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wire {
+    Tcp,
+    WebSocket,
+    Http,
+}
+
+/// The plugin of tsung that sends the requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plugin {
+    Raw,
+    WebSocket,
+    Http,
+}
+
+/// Why no further action of a session becomes a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    /// The session ends before it.
+    Ended,
+    /// It belongs to a part that is left out.
+    LeftOut,
+}
+
+/// What the sessions of a scenario share.
+#[derive(Debug)]
+pub(super) struct Shared<'d> {
+    pub(super) tables: Tables<'d>,
+    /// Names of transactions.
+    pub(super) transactions: Vec<String>,
+    /// Path of the target, once a connect has one.
+    pub(super) path: Option<String>,
+    /// Line of the first report of a difference, by its text.
+    pub(super) reported: BTreeMap<&'static str, usize>,
+}
+
+/// The reader of one session.
+pub(super) struct StepsReader<'w, 't, 'd> {
+    pub(super) translator: &'w mut Translator<'t>,
+    pub(super) options: &'w Options<'d>,
+    pub(super) server: &'w TsungServer<'d>,
+    pub(super) shared: &'w mut Shared<'d>,
+    pub(super) wire: Wire,
+    pub(super) plugin: Plugin,
+    pub(super) variables: Variables,
+    /// Users of this session, nearly always.
+    pub(super) users_min: u64,
+    pub(super) is_only_session: bool,
+    /// True if a request of the session waits for an answer.
+    pub(super) expects: bool,
+    /// Files of which a row is used already.
+    pub(super) read_files: Vec<&'d str>,
+    pub(super) connected: bool,
+    pub(super) connect_timeout: Option<Duration>,
+    pub(super) over: Option<Over>,
+    /// Think times so far.
+    pub(super) time: StepsTime,
+    /// Comments that stand before the next step.
+    pub(super) comments: Vec<String>,
+    /// Variables that the present request sets, by tsung's names and by those of the scenario.
+    pub(super) captured: Vec<(String, String)>,
+    /// What a user does after an error, if a request says so.
+    pub(super) on_error: Option<&'static str>,
+    /// True if a step keeps a part of an answer.
+    pub(super) captures: bool,
+    /// Loops around the present action.
+    pub(super) loops: usize,
+    /// How often the steps stand in the program, because of lists of values.
+    pub(super) copies: u64,
+    pub(super) transactions: usize,
+    /// Lists around the present action, beside that of the session.
+    pub(super) depth: usize,
+}
+
+impl<'d> StepsReader<'_, '_, 'd> {
+    /// Translates the actions in an element.
+    pub(super) fn steps(&mut self, element: Element<'d>) -> Vec<Yaml> {
+        let children: Vec<_> = element.children().collect();
+        self.list(&children)
+    }
+
+    /// Translates a list of actions, each with the comments before it.
+    pub(super) fn list(&mut self, children: &[Child<'d>]) -> Vec<Yaml> {
+        let mut steps = Vec::new();
+        for (index, child) in children.iter().enumerate() {
+            let element = match child {
+                Child::Comment(text) => {
+                    self.comments.push((*text).to_owned());
+                    continue;
+                }
+                Child::Element(element) => *element,
+            };
+            if let Some(over) = self.over {
+                self.leave_out(element, over);
+                continue;
+            }
+            let comments = std::mem::take(&mut self.comments);
+            let rest = &children[index + 1..];
+            let (mut new, takes_rest) = match self.depth {
+                0 if self.aborts_in(element) => (self.if_else(element, rest), true),
+                _ => (self.step(element), false),
+            };
+            if new.is_empty() {
+                self.comments.splice(0..0, comments);
+            } else {
+                let first = new.remove(0);
+                new.insert(0, with_comments(first, &comments));
+            }
+            steps.append(&mut new);
+            if takes_rest {
+                break;
+            }
+        }
+        steps
+    }
+
+    /// Reports actions that become no steps.
+    fn leave_out(&mut self, element: Element<'d>, over: Over) {
+        let span = element.span();
+        match over {
+            Over::Ended => {
+                let why = "the session ends before it";
+                self.translator.not_needed(&span, element.name(), why);
+            }
+            Over::LeftOut => {
+                let remedy = "it follows a `change_type` that is left out";
+                self.translator.not_supported(&span, element.name(), remedy);
+            }
+        }
+    }
+
+    /// Translates one action.
+    fn step(&mut self, element: Element<'d>) -> Vec<Yaml> {
+        match element.name() {
+            "request" => self.request(element),
+            "thinktime" => self.thinktime(element),
+            "transaction" => self.transaction(element),
+            "setdynvars" => self.setdynvars(element),
+            "for" => self.for_loop(element),
+            "foreach" => self.foreach(element),
+            "repeat" => self.repeat(element),
+            "if" => self.if_then(element),
+            "change_type" => self.change_type(element),
+            "set_option" => self.set_option(element),
+            "interaction" => {
+                let why = "tsung measures the time between two users' actions, and no user waits \
+                           for the other; a `probe` or a `receive` with a name measures it";
+                self.translator.not_needed(&element.span(), "interaction", why);
+                Vec::new()
+            }
+            "abort" => self.abort(element),
+            // The end of a loop, which the loop reads.
+            _ => Vec::new(),
+        }
+    }
+
+    fn thinktime(&mut self, element: Element<'d>) -> Vec<Yaml> {
+        let span = element.span();
+        match element.value("value") {
+            Some("wait_global") => return self.wait_global(&span, "thinktime wait_global"),
+            Some("wait_bidi") => return self.wait_bidi(&span),
+            Some(value) if value.contains("%%") => {
+                let remedy = "a `wait` has no variables; write the time";
+                self.translator.not_supported(&span, "thinktime", remedy);
+                return Vec::new();
+            }
+            _ => {}
+        }
+        let bounds = 0.0..=SECONDS_MAX;
+        let value = self.translator.number(element, "value", bounds.clone());
+        let low = self.translator.number(element, "min", bounds.clone());
+        let high = self.translator.number(element, "max", bounds);
+        let is_random = self.translator.flag(element, "random");
+        let defaults = &self.options.think;
+        let own = match (value, low.zip(high)) {
+            (None, None) => defaults.time,
+            (value, bounds) => {
+                let of_options = matches!(defaults.time, ThinkTime::Exponential(_));
+                let is_random = is_random.unwrap_or(of_options);
+                ThinkTime::of(value.unwrap_or_default(), bounds, is_random)
+            }
+        };
+        let time = if defaults.overrides { defaults.time } else { own };
+        self.translator.translated(&span, "thinktime");
+        self.time = self.time.plus(time.time());
+        time.step().into_iter().collect()
+    }
+
+    /// Returns the wait for other users.
+    pub(super) fn wait_global(&mut self, span: &Range<usize>, construct: &str) -> Vec<Yaml> {
+        let users = self.options.global_number;
+        if u64::from(users) > self.users_min {
+            let remedy = "fewer users than `global_number` run this session: tsung's would wait \
+                          for ever; set the option to their number";
+            self.translator.not_supported(span, construct, remedy);
+            return Vec::new();
+        }
+        self.translator.translated(span, construct);
+        let mut barrier = vec![("name", Yaml::text("global")), ("users", Yaml::plain(users))];
+        let timeout = self.options.global_timeout;
+        barrier.extend(timeout.map(|time| ("timeout", Yaml::plain(show_duration(time)))));
+        vec![Yaml::entry("barrier", Yaml::map(barrier))]
+    }
+
+    fn wait_bidi(&mut self, span: &Range<usize>) -> Vec<Yaml> {
+        if self.wire == Wire::Http {
+            let remedy = "a server of HTTP sends nothing unasked; take it out";
+            self.translator.not_supported(span, "thinktime wait_bidi", remedy);
+            return Vec::new();
+        }
+        let mut steps = self.connect_before(span);
+        let how = "tsung waits for ever for the next message; a user of the scenario stops after a \
+                   day";
+        self.approximated_once(span, "thinktime wait_bidi", how);
+        self.time = self.time.plus(StepsTime::OPEN);
+        let receive = [self.anything(), ("timeout", Yaml::plain(show_duration(DAY)))];
+        steps.push(Yaml::entry("receive", Yaml::map(receive)));
+        steps
+    }
+
+    fn transaction(&mut self, element: Element<'d>) -> Vec<Yaml> {
+        let Some(name) = self.translator.require(element, "name", "login") else {
+            return Vec::new();
+        };
+        let name = transaction_name(name.value);
+        let is_new = !self.shared.transactions.contains(&name);
+        let too_many = is_new && self.shared.transactions.len() >= TRANSACTION_NAMES_MAX;
+        let is_measured = !too_many && self.transactions < TRANSACTIONS_MAX;
+        self.transactions += 1;
+        self.depth += 1;
+        let steps = self.steps(element);
+        self.depth -= 1;
+        self.transactions -= 1;
+        if !is_measured {
+            let how = "its steps are there, and are not measured together: a scenario has at most \
+                       64 names, and 4 transactions in one another";
+            self.translator.approximated(&element.span(), "transaction", how);
+            return steps;
+        }
+        self.translator.translated(&element.span(), "transaction");
+        if steps.is_empty() {
+            return steps;
+        }
+        if is_new {
+            self.shared.transactions.push(name.clone());
+        }
+        let transaction = [("name", Yaml::text(name)), ("do", Yaml::list(steps))];
+        vec![Yaml::entry("transaction", Yaml::map(transaction))]
+    }
+
+    fn change_type(&mut self, element: Element<'d>) -> Vec<Yaml> {
+        let kind = self.translator.require(element, "new_type", "ts_http");
+        let host = self.translator.require(element, "host", "127.0.0.1");
+        let port = self.translator.require(element, "port", "8080");
+        let (Some(kind), Some(host), Some(port)) = (kind, host, port) else { return Vec::new() };
+        let is_same =
+            host.value.trim() == self.server.host && port.value.trim() == self.server.port;
+        let plugin = match kind.value.trim() {
+            "ts_http" => Some(Plugin::Http),
+            "ts_websocket" => Some(Plugin::WebSocket),
+            _ => None,
+        };
+        let Some(plugin) = plugin.filter(|_| is_same && self.wire == Wire::WebSocket) else {
+            let remedy = "a scenario has one target and one protocol, HTTP requests before a \
+                          WebSocket excepted; make a scenario of each part";
+            self.translator.not_supported(&element.span(), "change_type", remedy);
+            self.over = Some(Over::LeftOut);
+            return Vec::new();
+        };
+        self.translator.translated(&element.span(), "change_type");
+        self.plugin = plugin;
+        if plugin == Plugin::Http { self.close() } else { Vec::new() }
+    }
+
+    fn set_option(&mut self, element: Element<'d>) -> Vec<Yaml> {
+        let name = element.value("name").unwrap_or_default();
+        let construct = format!("set_option {name}");
+        if name == "connect_timeout" {
+            self.connect_timeout = super::options::milliseconds(self.translator, element);
+            self.translator.translated(&element.span(), construct);
+            return Vec::new();
+        }
+        let remedy = match name {
+            "certificate" => "this version of throng has no TLS",
+            "rate_limit" => "throng does not slow down its reading",
+            _ => "write it in the steps of the scenario, for example in `headers`",
+        };
+        self.translator.not_supported(&element.span(), construct, remedy);
+        Vec::new()
+    }
+
+    fn abort(&mut self, element: Element<'d>) -> Vec<Yaml> {
+        if self.translator.word(element, "type", &["session", "all"]) == Some("all") {
+            let remedy = "no step ends a run; `throng ctl drain` does";
+            self.translator.not_supported(&element.span(), "abort all", remedy);
+            return Vec::new();
+        }
+        self.translator.translated(&element.span(), "abort");
+        self.over = Some(Over::Ended);
+        Vec::new()
+    }
+
+    /// Returns the steps that connect, if the user is not connected.
+    pub(super) fn connect_before(&mut self, span: &Range<usize>) -> Vec<Yaml> {
+        if self.connected || self.wire == Wire::Http {
+            return Vec::new();
+        }
+        if self.plugin == Plugin::WebSocket {
+            let why = "no handshake is before it; the scenario connects first";
+            self.translator.suspicious(span, "websocket", why);
+        }
+        vec![self.connect(None)]
+    }
+
+    /// Returns the step that closes, if the user is connected.
+    pub(super) fn close(&mut self) -> Vec<Yaml> {
+        let was_connected = std::mem::replace(&mut self.connected, false);
+        if was_connected && self.wire != Wire::Http {
+            vec![Yaml::text("close")]
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Returns what any answer satisfies.
+    pub(super) fn anything(&self) -> (&'static str, Yaml) {
+        match self.wire {
+            Wire::Tcp => ("bytes", Yaml::plain(1)),
+            _ => ("regex", Yaml::text(".*")),
+        }
+    }
+
+    /// Reports whether the present action may run several times.
+    pub(super) fn is_repeated(&self) -> bool {
+        self.loops > 0 || self.copies > 1
+    }
+
+    /// Reports a difference in full where it is the first of its kind.
+    pub(super) fn approximated_once(
+        &mut self,
+        span: &Range<usize>,
+        construct: &str,
+        how: &'static str,
+    ) {
+        let line = self.translator.source.line_of(span.start);
+        match self.shared.reported.get(how) {
+            Some(first) => {
+                let how = format!("as in line {first}");
+                self.translator.approximated(span, construct, how);
+            }
+            None => {
+                self.shared.reported.insert(how, line);
+                self.translator.approximated(span, construct, how);
+            }
+        }
+    }
+
+    /// Returns a time-out as it is written.
+    pub(super) fn timeout(&self) -> (&'static str, Yaml) {
+        ("timeout", Yaml::plain(show_duration(self.options.idle_timeout)))
+    }
+
+    /// Returns the time-out of a connect.
+    pub(super) fn timeout_of_connect(&self) -> (&'static str, Yaml) {
+        let default =
+            if self.wire == Wire::Tcp { KERNEL_CONNECT } else { self.options.idle_timeout };
+        let time = self.connect_timeout.unwrap_or(default);
+        ("timeout", Yaml::plain(show_duration(time)))
+    }
+}
+
+/// Returns a name that a transaction may have.
+fn transaction_name(name: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = name.trim().chars().map(letter).collect();
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let name = if begins_well { name } else { format!("tr_{name}") };
+    name.chars().take(NAME_CHARS_MAX).collect()
+}
+
+/// About as long as Linux tries to connect.
+const KERNEL_CONNECT: Duration = Duration::from_secs(120);
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Longest name of a transaction.
+const NAME_CHARS_MAX: usize = 32;
+
+/// Most names of transactions of a scenario.
+const TRANSACTION_NAMES_MAX: usize = 64;
+
+/// Deepest nesting of transactions.
+const TRANSACTIONS_MAX: usize = 4;

@@ -1,0 +1,226 @@
+//! Dynamic variables: what `%%...%%` becomes, and the data files behind it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::element::Attribute;
+use crate::translator::Translator;
+use crate::yaml::Yaml;
+
+/// The data files of the scenario, which all sessions share.
+#[derive(Debug)]
+pub(super) struct Tables<'d> {
+    tables: Vec<Table<'d>>,
+    /// Ids of the files, which no variable may have as its name.
+    pub(super) ids: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Table<'d> {
+    name: String,
+    id: &'d str,
+    path: &'d str,
+    columns: Vec<String>,
+    delimiter: String,
+    is_random: bool,
+}
+
+/// The variables of one session.
+#[derive(Debug, Default)]
+pub(super) struct Variables {
+    /// What stands between `${` and `}`, by tsung's names.
+    known: BTreeMap<String, String>,
+    /// Names in the scenario, by tsung's names.
+    names: BTreeMap<String, String>,
+}
+
+impl<'d> Tables<'d> {
+    /// Creates a list for the files with these ids.
+    pub(super) fn new(ids: Vec<String>) -> Self {
+        Self { tables: Vec::new(), ids }
+    }
+
+    /// Returns the name of a data file with these columns, which it adds if it is not there.
+    /// `None` if there are too many.
+    pub(super) fn add(
+        &mut self,
+        id: &'d str,
+        path: &Attribute<'d>,
+        columns: Vec<String>,
+        (delimiter, is_random): (&str, bool),
+    ) -> Option<String> {
+        let is_same = |table: &&Table<'_>| {
+            table.id == id
+                && table.columns == columns
+                && table.delimiter == delimiter
+                && table.is_random == is_random
+        };
+        if let Some(table) = self.tables.iter().find(is_same) {
+            return Some(table.name.clone());
+        }
+        if self.tables.len() == TABLES_MAX {
+            return None;
+        }
+        let base = plain_name(id);
+        let numbered = (2..).map(|number| format!("{base}_{number}"));
+        let is_free = |name: &String| !self.tables.iter().any(|table| table.name == *name);
+        let name = std::iter::once(base.clone()).chain(numbered).find(is_free)?;
+        self.tables.push(Table {
+            name: name.clone(),
+            id,
+            path: path.value.trim(),
+            columns,
+            delimiter: delimiter.to_owned(),
+            is_random,
+        });
+        Some(name)
+    }
+
+    /// Returns `data` of the scenario.
+    pub(super) fn write(&self) -> Option<Yaml> {
+        let table = |table: &Table<'_>| {
+            let columns = table.columns.iter().map(Yaml::text);
+            let mut entries =
+                vec![("file", Yaml::text(table.path)), ("columns", Yaml::list(columns))];
+            if table.delimiter != "," {
+                entries.push(("delimiter", Yaml::text(&*table.delimiter)));
+            }
+            if table.is_random {
+                entries.push(("order", Yaml::text("random")));
+            }
+            (table.name.clone(), Yaml::map(entries))
+        };
+        (!self.tables.is_empty()).then(|| Yaml::map(self.tables.iter().map(table)))
+    }
+}
+
+impl Variables {
+    /// Returns the name that a value has in the scenario, and makes it known as a value that a
+    /// step stores.
+    pub(super) fn store(&mut self, name: &str, ids: &[String]) -> String {
+        let stored = self.name(name, ids);
+        self.known.insert(name.to_owned(), stored.clone());
+        stored
+    }
+
+    /// Makes a variable known: a cell of a data file.
+    pub(super) fn bind(&mut self, name: &str, expression: String) {
+        self.known.insert(name.to_owned(), expression);
+    }
+
+    /// Returns what stands for the variable in `${...}`.
+    pub(super) fn find(&self, name: &str) -> Option<&str> {
+        if name == "tsung_userid" {
+            return Some(USER_NUMBER);
+        }
+        self.known.get(name).map(String::as_str)
+    }
+
+    /// Returns the name of a value in the scenario.
+    pub(super) fn name(&mut self, name: &str, ids: &[String]) -> String {
+        if let Some(known) = self.names.get(name) {
+            return known.clone();
+        }
+        let mut base = plain_name(name);
+        if ids.iter().any(|id| base.starts_with(id.as_str())) {
+            base.insert_str(0, "value_");
+        }
+        let numbered = (2..).map(|number| format!("{base}_{number}"));
+        let is_free = |name: &String| !self.names.values().any(|other| other == name);
+        let free = std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base);
+        self.names.insert(name.to_owned(), free.clone());
+        free
+    }
+
+    /// Returns a text of the source as a text of the scenario. With `subst`, `%%...%%` become
+    /// variables, each of which is reported at `span`.
+    pub(super) fn text(
+        &self,
+        translator: &mut Translator<'_>,
+        text: &str,
+        subst: bool,
+        span: &Range<usize>,
+    ) -> String {
+        let (mut out, mut rest) = (String::new(), text);
+        while let Some((before, after)) = rest.split_once("%%").filter(|_| subst) {
+            let Some((name, behind)) = after.split_once("%%") else { break };
+            out.push_str(&escaped(before));
+            out.push_str(&self.value(translator, name, span));
+            rest = behind;
+        }
+        out + &escaped(rest)
+    }
+
+    /// Returns what `%%name%%` becomes.
+    fn value(&self, translator: &mut Translator<'_>, name: &str, span: &Range<usize>) -> String {
+        let construct = format!("%%{name}%%");
+        if let Some(variable) = name.strip_prefix('_') {
+            let Some(expression) = self.find(variable) else {
+                let why = "no step before it sets the variable; tsung sends `undefined`, and so \
+                           does the scenario";
+                translator.suspicious(span, construct, why);
+                return "undefined".to_owned();
+            };
+            match expression {
+                USER_NUMBER => translator.approximated(span, construct, GAPS),
+                _ => translator.translated(span, construct),
+            }
+            return format!("${{{expression}}}");
+        }
+        match name {
+            "ts_user_server:get_unique_id" => {
+                translator.approximated(span, construct, GAPS);
+                format!("${{{USER_NUMBER}}}")
+            }
+            "ts_user_server:get_really_unique_id" => {
+                let how = "the time in it is that of the message, and not of the user's begin";
+                translator.approximated(span, construct, how);
+                format!("${{time('s')}}-${{{USER_NUMBER}}}")
+            }
+            "ts_file_server:get_next_line" | "ts_file_server:get_random_line"
+                if self.find(name).is_some() =>
+            {
+                let how = "a user has one line of the file, whatever the number of its requests";
+                translator.approximated(span, construct, how);
+                format!("${{{}}}", self.find(name).unwrap_or_default())
+            }
+            _ => {
+                let remedy = "throng runs no Erlang; the scenario leaves the value out: write \
+                              another variable there";
+                translator.not_supported(span, construct, remedy);
+                String::new()
+            }
+        }
+    }
+}
+
+/// Returns a text in which nothing is a variable of the scenario.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace("${", "$${")
+}
+
+/// Returns `name` in the letters that names of a scenario have.
+pub(super) fn plain_name(name: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = name.chars().map(letter).take(NAME_CHARS_MAX).collect();
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if RESERVED.contains(&name.as_str()) || !begins_well { format!("value_{name}") } else { name }
+}
+
+/// Number of a user, from 1 as tsung counts.
+pub(super) const USER_NUMBER: &str = "user.id + 1";
+
+/// How the numbers of users differ.
+const GAPS: &str = "the numbers begin at 1 and no two users have the same one, as in tsung; where \
+                    users arrive at random, some numbers are left out";
+
+/// Names that mean something else in a scenario.
+const RESERVED: [&str; 14] = [
+    "user", "env", "sent", "setup", "counter", "probe", "row", "random", "choice", "uuid", "time",
+    "base64", "json", "sha256",
+];
+
+const NAME_CHARS_MAX: usize = 40;
+
+/// Most data files of a scenario.
+const TABLES_MAX: usize = 16;

@@ -1,0 +1,150 @@
+//! Each construct of the reference: what the scenario has for it, and what the report says.
+
+use crate::import_text;
+
+/// Shows the steps of these scripts, and the notes of the report.
+fn steps(scripts: &[&str]) -> String {
+    let show = |script: &&str| {
+        let import = import_text(script, "script.exs").unwrap_or_else(|error| panic!("{error}"));
+        let (_, steps) = import.scenario.split_once("user:\n").unwrap();
+        let notes = import.fidelity.entries.iter().filter(|entry| entry.construct != "ramps");
+        let notes = notes
+            .map(|entry| format!("{}, {}: {}", entry.fidelity.name(), entry.construct, entry.note));
+        let notes: Vec<_> = notes.collect();
+        format!("== {script}\n{steps}{}", notes.join("\n"))
+    };
+    scripts.iter().map(show).collect::<Vec<_>>().join("\n\n")
+}
+
+#[test]
+fn requests() {
+    insta::assert_snapshot!(steps(&[
+        "get(\"/a\")",
+        "get(\"/a\", [{\"x-a\", \"1\"}])",
+        "get \"/a\", %{\"x-a\" => \"1\", \"connection\" => \"close\"}",
+        "head(\"/a\")\noptions(\"/a\")\npatch(\"/a\")\nget(\"/\")",
+        "delete(\"/a\")",
+        "post(\"/a\")",
+        "post(\"/a\", [], \"text\")",
+        "post(\"/a\", [], {:json, %{a: 1, \"b\" => [true, nil, \"x\"]}})",
+        "post(\"/a\", [], {:json, %{a: Enum.random(1..5)}})",
+        "post(\"/a\", [], {:json, %{a: \"[not a list\"}})",
+        "post(\"/a\", [], {:bert, {:a}})",
+        "put(\"/a\", [], Jason.encode!(%{a: 1}))",
+        "{200, _, _} = get(\"/a\")",
+        "{404, headers, body} = get(\"/a\")",
+        "{status, headers, body} = get(\"/a\")\npost(\"/b\", [], body)",
+        "{200, _, {:json, json}} = get(\"/a\")\nget(\"/b/#{json[\"x\"][\"y\"]}/#{json[\"list\"]}\")",
+        "{_, _, {:json, %{\"id\" => id}}} = get(\"/a\")\nget(\"/b/#{id}\")",
+        "{_, _, body} = get(\"/a\")\n{:json, json} = body\nget(\"/b/#{json[\"id\"]}\")",
+        "{:error, _} = get(\"/a\")",
+    ]));
+}
+
+#[test]
+fn web_sockets() {
+    insta::assert_snapshot!(steps(&[
+        "ws_upgrade(\"/a\")",
+        "{:ok, _} = ws_upgrade(\"/a\", [{\"origin\", \"http://x\"}, \
+         {\"sec-websocket-key\", \"x\"}])",
+        "ws_upgrade(\"/a\")\nws_upgrade(\"/b\")",
+        "ws_upgrade(\"/a\")\nget(\"/b\")",
+        "ws_upgrade(\"/a\")\nws_send({:text, \"a\"})\nws_send({:binary, <<1>>})",
+        "ws_upgrade(\"/a\")\nws_send_text(\"a\")\nws_send_binary(\"ab\")\nws_send_json(%{a: 1})",
+        "ws_upgrade(\"/a\")\nws_receive()",
+        "ws_upgrade(\"/a\")\nws_send_text(\"a\")\nws_receive(100)",
+        "ws_upgrade(\"/a\")\n{:ok, {:text, \"a\"}} = ws_receive()",
+        "ws_upgrade(\"/a\")\n{:ok, text} = ws_receive_text()\nws_send_text(text)",
+        "ws_upgrade(\"/a\")\n{:ok, \"a\"} = ws_receive_text(5000)",
+        "ws_upgrade(\"/a\")\nws_receive_binary()",
+        "ws_upgrade(\"/a\")\nws_receive_json()",
+        "ws_upgrade(\"/a\")\n{:ok, %{\"a\" => 1, \"b\" => %{\"c\" => c}}} = ws_receive_json()\n\
+         ws_send_text(c)",
+        "ws_upgrade(\"/a\")\n{:ok, json} = ws_receive_json()\nws_send_json(%{id: json[\"id\"]})",
+        "ws_upgrade(\"/a\")\nws_fetch()\nws_fetch_text()\nws_fetch_binary()\nws_fetch_json()",
+        "ws_upgrade(\"/a\")\n{:ok, text} = ws_fetch_text()",
+        "ws_upgrade(\"/a\")\ninit_second_connection()",
+    ]));
+}
+
+#[test]
+fn tcp() {
+    let script = |body: &str| format!("# sgcli run a b --target-protocol tcp\n{body}");
+    let scripts = [
+        script("send(\"a\\n\")"),
+        script("send(<<1, 2, 255>>)"),
+        script("send([\"a\", \"b\"])"),
+        script("send(random_bytes(1024))"),
+        script("send(payload(5))"),
+        script("send(\"a\")\nrecv()"),
+        script("send(\"a\")\n{:ok, \"b\"} = recv(100)"),
+        script("{:ok, data} = recv()\nsend(data)"),
+        script("ws_upgrade(\"/a\")\nget(\"/\")"),
+    ];
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    insta::assert_snapshot!(steps(&scripts));
+}
+
+#[test]
+fn common_functions() {
+    insta::assert_snapshot!(steps(&[
+        "delay(1500)",
+        "delay(1000, 0.125)",
+        "delay(1000, 1)",
+        "delay(Enum.random(10..20))",
+        "delay(:rand.uniform(20))",
+        "ms = 20\ndelay(ms * 2 + 1)",
+        "start_timing(:a)\ndelay(1)\nstop_timing(:a)",
+        "start_timing(:a)\nstart_timing(:b)\ndelay(1)\nstop_timing(:b)\nstop_timing(:a)",
+        "start_timing(:a)\nstart_timing(:b)\ndelay(1)\nstop_timing(:a)\nstop_timing(:b)",
+        "start_timing(:a)\ndelay(1)\nstop_start_timing(:a, :b)\ndelay(2)\nstop_timing(:b)",
+        "start_timing(:a)\ndelay(1)\nstop_start_timing(:a)\ndelay(2)\nstop_timing(:a)",
+        "start_timing(:a)\ndelay(1)",
+        "inc_counter(:a)\ninc_counter(:a, 2)\ndelay(1)",
+        "get(\"/#{random_bits(8)}\")",
+        "get(\"/#{Enum.random([\"a\", \"b\"])}/#{UUID.uuid4()}\")",
+        "get(\"/#{System.system_time(:second)}/#{Base.encode64(\"a\")}\")",
+        "id = Enum.random(1..9)\nget(\"/#{id}/#{id}\")",
+        "name = \"a\" <> \"${b}\"\nput(\"/\", [], name)",
+        "Process.sleep(5)\n:timer.sleep(5)",
+        "IO.puts(\"a\")\nto_string(1)\ndelay(1)",
+        "String.upcase(\"a\")\ndelay(1)",
+        "delay 10; delay 20",
+    ]));
+}
+
+#[test]
+fn control() {
+    insta::assert_snapshot!(steps(&[
+        "for _ <- 1..3 do\n  delay(1)\nend",
+        "for i <- 1..3 do\n  get(\"/#{i}\")\nend",
+        "for i <- [\"a\", \"b\"] do\n  get(\"/#{i}\")\nend",
+        "for i <- 1..1000 do\n  get(\"/#{i}\")\nend",
+        "Enum.each(1..3, fn _ -> delay(1) end)",
+        "Enum.each([1, 2], fn n ->\n  delay(n)\n  get(\"/#{n}\")\nend)",
+        "Enum.map(1..3, fn _ -> delay(1) end)\ndelay(1)",
+        "n = Enum.random(1..3)\nif n == 1 do\n  delay(1)\nend",
+        "n = Enum.random(1..3)\nif n >= 2 do\n  delay(1)\nelse\n  delay(2)\nend",
+        "n = Enum.random(1..3)\nunless n == 2 do\n  delay(1)\nend",
+        "if :rand.uniform() < 0.5 do\n  delay(1)\nend",
+        "if true do\n  delay(1)\nend\ndelay(2)",
+        "if :rand.uniform() < 0.5 do\n  ws_upgrade(\"/\")\nend\ndelay(1)",
+        "case get(\"/\") do\n  {200, _, _} -> delay(1)\n  _ -> delay(2)\nend\ndelay(3)",
+        "[a, b] = [1, 2]\ndelay(1)",
+        "x = params[\"missing\"]\nget(\"/#{x}\")",
+    ]));
+}
+
+#[test]
+fn protocols() {
+    let command = |options: &str| format!("# sgcli run a b {options}\nget(\"/\")");
+    let scripts = [
+        command("--target-protocol http10"),
+        command("--target-protocol https"),
+        command("--target-protocol http2"),
+        command("-t a.test,b.test -c c"),
+        command("--size 1005 --target-port=81"),
+    ];
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    insta::assert_snapshot!(steps(&scripts));
+}

@@ -1,0 +1,375 @@
+//! The constructs around the sessions.
+
+use throng_import::Fidelity::{Approximated, NotNeeded, NotSupported, Translated};
+
+use super::constructs::{Row, check};
+use super::file::{File, load};
+
+#[test]
+fn options() {
+    let rows: &[Row] = &[
+        ("option thinktime", "name=\"thinktime\" value=\"7\"", "wait: 7s", Translated),
+        (
+            "option thinktime",
+            "name=\"thinktime\" min=\"1\" max=\"2\" random=\"true\" override=\"true\"",
+            "wait: uniform(1s, 2s)",
+            Translated,
+        ),
+        ("option hibernate", "name=\"hibernate\" value=\"10\"", "", NotNeeded),
+        ("option ports_range", "name=\"ports_range\" min=\"1025\" max=\"65535\"", "", NotNeeded),
+        ("option rate_limit", "name=\"rate_limit\" value=\"10\"", "", NotSupported),
+        ("option seed", "name=\"seed\" value=\"1\"", "", NotNeeded),
+        (
+            "option connect_timeout",
+            "name=\"connect_timeout\" value=\"300\"",
+            "connect: {timeout: 300ms}",
+            Translated,
+        ),
+        ("option max_retries", "name=\"max_retries\" value=\"1\"", "", Approximated),
+        ("option retry_timeout", "name=\"retry_timeout\" value=\"10\"", "", Approximated),
+        (
+            "option idle_timeout",
+            "name=\"idle_timeout\" value=\"30000\"",
+            "expect: {bytes: 1, timeout: 30s}",
+            Translated,
+        ),
+        (
+            "option global_ack_timeout",
+            "name=\"global_ack_timeout\" value=\"infinity\"",
+            "barrier: {name: global, users: 100}",
+            Translated,
+        ),
+        ("option global_number", "name=\"global_number\" value=\"7\"", "users: 7}", Translated),
+        ("option tcp_rcv_buffer", "name=\"tcp_rcv_buffer\" value=\"7\"", "", NotNeeded),
+        ("option tcp_snd_buffer", "name=\"tcp_snd_buffer\" value=\"7\"", "", NotNeeded),
+        ("option udp_rcv_buffer", "name=\"udp_rcv_buffer\" value=\"7\"", "", NotNeeded),
+        ("option udp_snd_buffer", "name=\"udp_snd_buffer\" value=\"7\"", "", NotNeeded),
+        ("option tcp_reuseaddr", "name=\"tcp_reuseaddr\" value=\"true\"", "", NotNeeded),
+        ("option tcp_reuseport", "name=\"tcp_reuseport\" value=\"true\"", "", NotNeeded),
+        ("option ip_transparent", "name=\"ip_transparent\" value=\"true\"", "", NotNeeded),
+        (
+            "option ip_bind_address_no_port",
+            "name=\"ip_bind_address_no_port\" value=\"true\"",
+            "",
+            NotNeeded,
+        ),
+        ("option ssl_ciphers", "name=\"ssl_ciphers\" value=\"a\"", "", NotNeeded),
+        ("option ssl_versions", "name=\"ssl_versions\" value=\"a\"", "", NotNeeded),
+        ("option ssl_reuse_sessions", "name=\"ssl_reuse_sessions\" value=\"a\"", "", NotNeeded),
+        ("option ssl_disable_sni", "name=\"ssl_disable_sni\" value=\"true\"", "", NotNeeded),
+        ("option websocket_path", "name=\"websocket_path\" value=\"/a\"", "", NotNeeded),
+        ("option websocket_frame", "name=\"websocket_frame\" value=\"text\"", "", NotNeeded),
+        ("option websocket_origin", "name=\"websocket_origin\" value=\"a\"", "", NotNeeded),
+        (
+            "option websocket_subprotocols",
+            "name=\"websocket_subprotocols\" value=\"a\"",
+            "",
+            NotNeeded,
+        ),
+        ("option bosh_path", "name=\"bosh_path\" value=\"/\"", "", NotNeeded),
+        ("option file_server", "name=\"file_server\" id=\"a\" value=\"a.csv\"", "", NotNeeded),
+        ("option local_file_server", "name=\"local_file_server\" value=\"a.csv\"", "", NotNeeded),
+        ("option job_notify_port", "name=\"job_notify_port\" value=\"1\"", "", NotNeeded),
+        (
+            "option max_ssh_startup_per_core",
+            "name=\"max_ssh_startup_per_core\" value=\"1\"",
+            "",
+            NotNeeded,
+        ),
+        (
+            "option http_use_server_as_proxy",
+            "name=\"http_use_server_as_proxy\" value=\"true\"",
+            "",
+            NotSupported,
+        ),
+        ("option userid_max", "type=\"ts_jabber\" name=\"userid_max\" value=\"1\"", "", NotNeeded),
+        ("option domain", "type=\"ts_jabber\" name=\"domain\" value=\"a\"", "", NotNeeded),
+        ("option username", "type=\"ts_jabber\" name=\"username\" value=\"a\"", "", NotNeeded),
+        ("option passwd", "type=\"ts_jabber\" name=\"passwd\" value=\"a\"", "", NotNeeded),
+        (
+            "option muc_service",
+            "type=\"ts_jabber\" name=\"muc_service\" value=\"a\"",
+            "",
+            NotNeeded,
+        ),
+        ("option heartbeat", "type=\"ts_amqp\" name=\"heartbeat\" value=\"600\"", "", NotNeeded),
+        ("option user_agent", "type=\"ts_http\" name=\"user_agent\"", "", NotNeeded),
+    ];
+    check(rows, |xml| {
+        let steps = "<request><raw ack=\"local\" data=\"a\"/></request><thinktime/>\
+                     <thinktime value=\"wait_global\"/>";
+        let file = File::with_session("ts_raw", steps);
+        let load = load("<users arrivalrate=\"10\" unit=\"second\"/>");
+        File { options: format!("<option {xml}/>"), load, ..file }
+    });
+}
+
+#[test]
+fn options_of_a_server_of_websockets() {
+    let rows: &[Row] = &[
+        (
+            "option websocket_path",
+            "name=\"websocket_path\" value=\"/a\"",
+            "target: ws://127.0.0.1:5555/a",
+            Translated,
+        ),
+        (
+            "option websocket_origin",
+            "name=\"websocket_origin\" value=\"http://o\"",
+            "target: ws://127.0.0.1:5555/chat load: - arrivals: {rate: 10/s, for: 10s} user: \
+             - connect: {headers: {origin: http://o}, timeout: 10m} - send: hi",
+            Translated,
+        ),
+        (
+            "option websocket_subprotocols",
+            "name=\"websocket_subprotocols\" value=\"x\"",
+            "subprotocols: [x]",
+            Translated,
+        ),
+        (
+            "option websocket_frame",
+            "name=\"websocket_frame\" value=\"binary\"",
+            "send: {binary: 68 69}",
+            Translated,
+        ),
+    ];
+    check(rows, |xml| File {
+        servers: "<server host=\"127.0.0.1\" port=\"5555\" type=\"websocket\"/>".to_owned(),
+        options: format!("<option {xml}/>"),
+        ..File::default()
+    });
+}
+
+#[test]
+fn phases() {
+    let rows: &[Row] = &[
+        (
+            "users",
+            "<load><arrivalphase phase=\"1\" duration=\"2\" unit=\"minute\">\
+             <users interarrival=\"0.02\" unit=\"second\"/></arrivalphase></load>",
+            "- arrivals: {rate: 50/s, for: 2m}",
+            Approximated,
+        ),
+        (
+            "arrivalphase",
+            "<load><arrivalphase phase=\"1\" duration=\"1\" unit=\"hour\">\
+             <users arrivalrate=\"90\" unit=\"hour\" maxnumber=\"5\"/></arrivalphase></load>",
+            "- arrivals: {rate: 90/h, for: 1h, most: 5}",
+            Translated,
+        ),
+        (
+            "arrivalphase",
+            "<load><arrivalphase phase=\"1\" duration=\"500\" unit=\"millisecond\">\
+             <users interarrival=\"7\" unit=\"minute\"/></arrivalphase></load>",
+            "- arrivals: {rate: 8.571428571/h, for: 500ms}",
+            Translated,
+        ),
+        (
+            "load loop",
+            "<load loop=\"2\"><arrivalphase phase=\"1\" duration=\"5\" unit=\"second\">\
+             <users arrivalrate=\"2\" unit=\"second\"/></arrivalphase></load>",
+            "- loop: {times: 3, do: [arrivals: {rate: 2/s, for: 5s}]}",
+            Translated,
+        ),
+        (
+            "load duration",
+            "<load duration=\"8\" unit=\"second\" loop=\"1\"><arrivalphase phase=\"1\" \
+             duration=\"5\" unit=\"second\"><users arrivalrate=\"2\" unit=\"second\"/>\
+             </arrivalphase></load>",
+            "load: - arrivals: {rate: 2/s, for: 5s} - arrivals: {rate: 2/s, for: 3s} user:",
+            Translated,
+        ),
+        (
+            "arrivalphase wait_all_sessions_end",
+            "<load><arrivalphase phase=\"1\" duration=\"5\" unit=\"second\" \
+             wait_all_sessions_end=\"true\"><users arrivalrate=\"2\" unit=\"second\"/>\
+             </arrivalphase><arrivalphase phase=\"2\" duration=\"5\" unit=\"second\">\
+             <users arrivalrate=\"2\" unit=\"second\"/></arrivalphase></load>",
+            "- arrivals: {rate: 2/s, for: 5s} # The users of this phase finish. - hold: {for: 20s} \
+             - arrivals: {rate: 2/s, for: 5s} # tsung runs until the last user has finished. \
+             - hold: {for: 20s}",
+            Approximated,
+        ),
+        (
+            "user",
+            "<load><user session=\"one\" start_time=\"2\"/><user session=\"one\" start_time=\"4\" \
+             unit=\"second\"/></load>",
+            "- arrivals: {rate: 0.5/s, for: 4s, most: 2, spacing: even}",
+            Approximated,
+        ),
+        (
+            "user",
+            "<load><arrivalphase phase=\"1\" duration=\"5\" unit=\"second\"><users \
+             arrivalrate=\"2\" unit=\"second\"/></arrivalphase><user session=\"one\"/></load>",
+            "- arrivals: {rate: 2/s, for: 5s}",
+            NotSupported,
+        ),
+        (
+            "session_setup",
+            "<load><arrivalphase phase=\"1\" duration=\"5\" unit=\"second\"><session_setup \
+             name=\"two\" probability=\"100\"/><users arrivalrate=\"2\" unit=\"second\"/>\
+             </arrivalphase></load>",
+            "- wait: 20s on_error: stop",
+            Translated,
+        ),
+        (
+            "session_setup",
+            "<load><arrivalphase phase=\"1\" duration=\"5\" unit=\"second\"><session_setup \
+             name=\"two\" weight=\"1\"/><users arrivalrate=\"2\" unit=\"second\"/></arrivalphase>\
+             <arrivalphase phase=\"2\" duration=\"5\" unit=\"second\"><users arrivalrate=\"2\" \
+             unit=\"second\"/></arrivalphase></load>",
+            "one: weight: 1",
+            NotSupported,
+        ),
+    ];
+    check(rows, |xml| {
+        let session = |name: &str, think: &str| {
+            format!(
+                "<session name=\"{name}\" probability=\"50\" type=\"ts_raw\"><request><raw \
+                 ack=\"no_ack\" data=\"a\"/></request>{think}</session>"
+            )
+        };
+        let think = "<thinktime value=\"20\"/>";
+        let is_short = !xml.contains("wait_all") && !xml.contains("setup");
+        let (one, two) = (session("one", ""), session("two", think));
+        let sessions = match is_short {
+            true => one.replace("50", "100"),
+            false => one + &two,
+        };
+        File { load: xml.to_owned(), sessions, ..File::default() }
+    });
+}
+
+#[test]
+fn machines() {
+    let rows: &[Row] = &[
+        ("client", "<client host=\"a\"/>", "", NotNeeded),
+        ("client maxusers", "<client host=\"a\" maxusers=\"9\"/>", "", NotNeeded),
+        ("client cpu", "<client host=\"a\" cpu=\"4\"/>", "", NotNeeded),
+        ("client weight", "<client host=\"a\" weight=\"2\"/>", "", NotNeeded),
+        ("client use_controller_vm", "<client use_controller_vm=\"true\"/>", "", NotNeeded),
+        ("client type", "<client type=\"batch\" batch=\"torque\"/>", "", NotNeeded),
+        ("client batch", "<client type=\"batch\" batch=\"torque\"/>", "", NotNeeded),
+        ("client scan_intf", "<client scan_intf=\"eth0\"/>", "", NotNeeded),
+        ("ip", "<client><ip value=\"10.0.0.1\"/></client>", "", Approximated),
+        ("ip scan", "<client><ip scan=\"true\" value=\"eth0\"/></client>", "", Approximated),
+        ("iprange", "<client><iprange value=\"10.0.0.1-9\"/></client>", "", Approximated),
+    ];
+    check(rows, |xml| File { clients: xml.to_owned(), ..File::default() });
+    let rows: &[Row] = &[
+        ("server", "host=\"a\" port=\"80\" type=\"tcp\"", "target: tcp://a:80", Translated),
+        ("server", "host=\"::1\" port=\"80\" type=\"tcp6\"", "tcp://[::1]:80", Translated),
+        ("server", "host=\"a\" port=\"80\" type=\"websocket\"", "ws://a:80/chat", Translated),
+        ("server type ssl", "host=\"a\" port=\"80\" type=\"ssl\"", "tcp://a", NotSupported),
+        ("server type udp", "host=\"a\" port=\"80\" type=\"udp\"", "tcp://a", NotSupported),
+        (
+            "server type websocket_ssl",
+            "host=\"a\" port=\"80\" type=\"websocket_ssl\"",
+            "ws://a",
+            NotSupported,
+        ),
+        (
+            "server",
+            "host=\"a\" port=\"80\" type=\"tcp\" weight=\"2\"/><server host=\"b\" port=\"80\" \
+             type=\"tcp\"",
+            "tcp://a",
+            NotSupported,
+        ),
+    ];
+    check(rows, |xml| File { servers: format!("<server {xml}/>"), ..File::default() });
+}
+
+#[test]
+fn sessions() {
+    let raw = "<request><raw ack=\"no_ack\" data=\"a\"/></request>";
+    let session =
+        |attributes: &str, steps: &str| format!("<session {attributes}>{steps}</session>");
+    let rows = [
+        ("sessions", session("name=\"a\" weight=\"3\" type=\"ts_raw\"", raw), "a:", Approximated),
+        (
+            "session ts_raw",
+            session("name=\"a\" weight=\"3\" type=\"ts_raw\"", raw),
+            "b: weight: 1",
+            Translated,
+        ),
+        (
+            "session ts_jabber",
+            session("name=\"a\" weight=\"3\" type=\"ts_jabber\"", ""),
+            "user:",
+            NotSupported,
+        ),
+        (
+            "session ts_http",
+            session(
+                "name=\"a\" weight=\"0.5\" type=\"ts_http\"",
+                "<request><http url=\"/\"/></request>",
+            ),
+            "user: - connect: {timeout: 2m} - send: a",
+            NotSupported,
+        ),
+        (
+            "session bidi",
+            session("name=\"a\" weight=\"3\" type=\"ts_raw\" bidi=\"true\"", raw),
+            "",
+            NotNeeded,
+        ),
+        (
+            "session persistent",
+            session("name=\"a\" weight=\"3\" type=\"ts_raw\" persistent=\"true\"", raw),
+            "",
+            NotNeeded,
+        ),
+        ("session", session("name=\"a\" weight=\"0\" type=\"ts_raw\"", raw), "user:", NotNeeded),
+    ];
+    for (construct, xml, says, fidelity) in rows {
+        let other = session("name=\"b\" weight=\"1\" type=\"ts_raw\"", raw);
+        let file = File { sessions: xml + &other, ..File::default() };
+        super::constructs::check_one(construct, &file, says, fidelity);
+    }
+}
+
+#[test]
+fn a_login_before_a_websocket() {
+    let steps = "<request><dyn_variable name=\"t\" jsonpath=\"token\"/><http url=\"/login\" \
+                 method=\"POST\" contents=\"u=1\"/></request>\
+                 <change_type new_type=\"ts_websocket\" host=\"127.0.0.1\" port=\"5555\" \
+                 server_type=\"tcp\" store=\"true\"/>\
+                 <request subst=\"true\"><websocket type=\"connect\" path=\"/s?t=%%_t%%\"/>\
+                 </request>";
+    let file = File::with_session("ts_http", steps);
+    let says = "user: - post: path: /login headers: {content-type: \
+                application/x-www-form-urlencoded} body: u=1 capture: {t: /token} timeout: 10m \
+                - connect: {path: \"/s?t=${t}\", timeout: 10m}";
+    super::constructs::check_one("change_type", &file, says, Translated);
+}
+
+#[test]
+fn what_is_beside_the_load() {
+    let with = |root: &str, part: &str| {
+        let text = File::default().text();
+        text.replace("<tsung>", &format!("<tsung {root}>"))
+            .replace("<load>", &format!("{part}<load>"))
+    };
+    let monitor = "<monitoring><monitor host=\"a\" type=\"snmp\"><snmp version=\"v2\"/></monitor>\
+                   </monitoring>";
+    for (construct, text) in [
+        ("tsung loglevel", with("loglevel=\"debug\"", "")),
+        ("tsung dumptraffic", with("dumptraffic=\"protocol\"", "")),
+        ("tsung backend", with("backend=\"json\"", "")),
+        ("tsung version", with("version=\"1.0\"", "")),
+        ("monitor", with("", monitor)),
+        (
+            "information",
+            File::default()
+                .text()
+                .replace("<clients>", "<information><name>the test</name></information><clients>"),
+        ),
+    ] {
+        let import = crate::import_text(&text, "tsung/rows.xml").unwrap();
+        let report = &import.fidelity;
+        assert!(report.of(NotNeeded).any(|entry| entry.construct == construct), "{report}");
+        if construct == "information" {
+            assert!(import.scenario.contains("# the test\n"), "{}", import.scenario);
+        }
+    }
+}

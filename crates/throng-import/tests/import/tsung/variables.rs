@@ -1,0 +1,210 @@
+//! The constructs of answers and of variables.
+
+use throng_import::Fidelity::{Approximated, NotNeeded, NotSupported, Suspicious, Translated};
+
+use super::constructs::{Row, check};
+use super::file::File;
+
+#[test]
+fn variables_and_answers() {
+    let rows: &[Row] = &[
+        (
+            "%%_tsung_userid%%",
+            "<http url=\"/a\" contents=\"%%_tsung_userid%%\" method=\"POST\"/>",
+            "body: ${user.id + 1}",
+            Approximated,
+        ),
+        (
+            "%%ts_user_server:get_unique_id%%",
+            "<http url=\"/%%ts_user_server:get_unique_id%%\"/>",
+            "path: /${user.id + 1}",
+            Approximated,
+        ),
+        (
+            "%%ts_user_server:get_really_unique_id%%",
+            "<http url=\"/%%ts_user_server:get_really_unique_id%%\"/>",
+            "path: /${time('s')}-${user.id + 1}",
+            Approximated,
+        ),
+        ("%%my:fun%%", "<http url=\"/a%%my:fun%%\"/>", "path: /a,", NotSupported),
+        ("%%_x%%", "<http url=\"/a%%_x%%\"/>", "path: /aundefined", Suspicious),
+        (
+            "dyn_variable re",
+            "<dyn_variable name=\"user\" re=\"id=([0-9]+)\"/><http url=\"/a\"/>",
+            "capture: {value_user: {regex: id=([0-9]+)}}",
+            Approximated,
+        ),
+        (
+            "dyn_variable regexp",
+            "<dyn_variable name=\"a-b\" regexp=\"id=([0-9]+)\"/><http url=\"/a\"/>",
+            "capture: {a_b: {regex: id=([0-9]+)}}",
+            Approximated,
+        ),
+        (
+            "dyn_variable re",
+            "<dyn_variable name=\"a\" re=\"(?&lt;!x)y\"/><http url=\"/a\"/>",
+            "",
+            NotSupported,
+        ),
+        (
+            "dyn_variable jsonpath",
+            "<dyn_variable name=\"a\" jsonpath=\"$.b[0].c\"/><http url=\"/a\"/>",
+            "capture: {a: /b/0/c}",
+            Approximated,
+        ),
+        (
+            "dyn_variable jsonpath",
+            "<dyn_variable name=\"a\" jsonpath=\"$.b[?x=1].c\"/><http url=\"/a\"/>",
+            "",
+            NotSupported,
+        ),
+        (
+            "dyn_variable header",
+            "<dyn_variable name=\"a\" header=\"Content-Type/charset\"/><http url=\"/a\"/>",
+            "capture: {a: {header: content-type, regex: 'charset=\"?([^\";,]*)'}}",
+            Approximated,
+        ),
+        (
+            "dyn_variable xpath",
+            "<dyn_variable name=\"a\" xpath=\"//input[@name='t']/@value\"/><http url=\"/a\"/>",
+            "<input\\\\b[^>]*\\\\sname=[\\\"']t[\\\"'][^>]*\\\\svalue=[\\\"']([^\\\"']*)",
+            Approximated,
+        ),
+        (
+            "dyn_variable xpath",
+            "<dyn_variable name=\"a\" xpath=\"//a[1]/b\"/><http url=\"/a\"/>",
+            "",
+            NotSupported,
+        ),
+        (
+            "dyn_variable pgsql_expr",
+            "<dyn_variable name=\"a\" pgsql_expr=\"b\"/><http url=\"/a\"/>",
+            "",
+            NotSupported,
+        ),
+        (
+            "dyn_variable form",
+            "<dyn_variable name=\"a\" decode=\"html_entities\"/><http url=\"/a\"/>",
+            "capture: {a: {regex: ",
+            Approximated,
+        ),
+        (
+            "match continue",
+            "<match do=\"continue\" when=\"match\">ok</match><http url=\"/a\"/>",
+            "expect: {status: [\"2xx\"], regex: ok}",
+            Approximated,
+        ),
+        (
+            "match abort",
+            "<match do=\"abort\" when=\"nomatch\">ok</match><http url=\"/a\"/>",
+            "on_error: stop",
+            Approximated,
+        ),
+        (
+            "match restart",
+            "<match do=\"restart\" when=\"nomatch\" max_restart=\"2\">ok</match><http url=\"/a\"/>",
+            "on_error: restart",
+            Approximated,
+        ),
+        ("match log", "<match do=\"log\">ok</match><http url=\"/a\"/>", "", NotNeeded),
+        ("match dump", "<match do=\"dump\">ok</match><http url=\"/a\"/>", "", NotNeeded),
+        (
+            "match abort",
+            "<match do=\"abort\" when=\"match\">bad</match><http url=\"/a\"/>",
+            "",
+            NotSupported,
+        ),
+        (
+            "match loop",
+            "<match do=\"loop\" sleep_loop=\"5\" max_loop=\"2\">x</match><http url=\"/a\"/>",
+            "",
+            NotSupported,
+        ),
+        (
+            "match abort_test",
+            "<match do=\"abort_test\">x</match><http url=\"/a\"/>",
+            "",
+            NotSupported,
+        ),
+        (
+            "match continue",
+            "<match subst=\"true\">%%_x%%</match><http url=\"/a\"/>",
+            "",
+            NotSupported,
+        ),
+        (
+            "match continue",
+            "<match apply_to_content=\"my:fun\">x</match><http url=\"/a\"/>",
+            "",
+            NotSupported,
+        ),
+    ];
+    check(rows, |xml| {
+        File::with_session("ts_http", &format!("<request subst=\"true\">{xml}</request>"))
+    });
+}
+
+#[test]
+fn values_that_a_step_sets() {
+    let rows: &[Row] = &[
+        (
+            "setdynvars file",
+            "sourcetype=\"file\" fileid=\"u\"",
+            "data: {u: {file: users.csv, columns: [a, b], delimiter: \";\"}}",
+            Translated,
+        ),
+        (
+            "setdynvars file",
+            "sourcetype=\"file\" fileid=\"u\" order=\"random\"",
+            "data: {u: {file: users.csv, columns: [a, b], delimiter: \";\", order: random}}",
+            Translated,
+        ),
+        ("setdynvars local_file", "sourcetype=\"local_file\" fileid=\"u\"", "random", Translated),
+        (
+            "setdynvars random_number",
+            "sourcetype=\"random_number\" start=\"3\" end=\"8\"",
+            "set: {a: \"${random(3,8)}\", b: \"${random(3,8)}\"}",
+            Translated,
+        ),
+        (
+            "setdynvars random_string",
+            "sourcetype=\"random_string\" length=\"12\"",
+            "${random(1000000000,9999999999)}${random(10,99)}",
+            Approximated,
+        ),
+        (
+            "setdynvars urandom_string",
+            "sourcetype=\"urandom_string\" length=\"1\"",
+            "${random(0,9)}",
+            Approximated,
+        ),
+        (
+            "setdynvars value",
+            "sourcetype=\"value\" value=\"${x\"",
+            "set: {a: $${x, b: $${x}",
+            Translated,
+        ),
+        (
+            "setdynvars server",
+            "sourcetype=\"server\"",
+            "set: {a: \"127.0.0.1\"} - set: {b: \"5555\"}",
+            Translated,
+        ),
+        (
+            "setdynvars jsonpath",
+            "sourcetype=\"jsonpath\" from=\"x\" jsonpath=\"y\"",
+            "",
+            NotSupported,
+        ),
+        ("setdynvars erlang", "sourcetype=\"erlang\" callback=\"m:f\"", "", NotSupported),
+        ("setdynvars eval", "sourcetype=\"eval\" code=\"fun\"", "", NotSupported),
+    ];
+    check(rows, |xml| {
+        let steps = format!(
+            "<setdynvars {xml}><var name=\"a\"/><var name=\"b\"/></setdynvars><request \
+             subst=\"true\"><raw ack=\"no_ack\" data=\"%%_a%%\"/></request>"
+        );
+        let options = "<option name=\"file_server\" id=\"u\" value=\"users.csv\"/>".to_owned();
+        File { options, ..File::with_session("ts_raw", &steps) }
+    });
+}

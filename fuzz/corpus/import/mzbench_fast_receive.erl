@@ -1,0 +1,1 @@
+../../../crates/throng-import/tests/import/files/mzbench/fast_receive.erl

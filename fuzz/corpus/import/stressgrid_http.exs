@@ -1,0 +1,1 @@
+../../../crates/throng-import/tests/import/files/stressgrid/http.exs
