@@ -43,7 +43,8 @@ pub fn impact(run: &RunView<'_>) -> Option<Impact> {
 /// Returns the impact that waiting for a CPU can explain. A server that refuses, closes, resets or
 /// gives a wrong answer does not do so for lack of CPU time.
 pub(crate) fn impact_of_waiting(run: &RunView<'_>) -> Option<Impact> {
-    let late = |missed: &MissedThreshold| !missed.is_about_errors();
+    let late =
+        |missed: &MissedThreshold| !missed.is_about_errors() && !missed.is_about_status_share();
     gravest([failures(run, is_time_out), lateness(run), slowness(run), missed(run, late)])
 }
 
@@ -60,6 +61,16 @@ pub(crate) fn plural_of(kind: &str) -> String {
         _ => format!("{kind}s"),
     }
 }
+
+/// The kinds of errors of users that waited for an answer, and gave up.
+pub(crate) const ANSWER_TIMEOUTS: [&str; 6] = [
+    "expect_timeout",
+    "push_timeout",
+    "join_timeout",
+    "leave_timeout",
+    "heartbeat_timeout",
+    "http_timeout",
+];
 
 /// Reports whether an error of this kind is a wait that was given up.
 pub(crate) fn is_time_out(kind: &str) -> bool {

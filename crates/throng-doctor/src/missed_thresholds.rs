@@ -20,6 +20,8 @@ pub(crate) struct MissedThreshold {
     pub(crate) value: Option<f64>,
     /// Threshold as it was written, such as `< 10ms`.
     pub(crate) condition: String,
+    /// True if the run measured less than the threshold asks for, false if it measured more.
+    pub(crate) asks_for_more: bool,
     /// Latency that the threshold limits, such as `message`, and the limit in microseconds.
     latency: Option<(String, u64)>,
 }
@@ -58,12 +60,13 @@ impl MissedThreshold {
             measured: judgement.measured.clone(),
             value: judgement.value,
             condition: threshold.condition().to_owned(),
+            asks_for_more: threshold.asks_for_more_than(judgement.value.unwrap_or(0.0)),
             latency,
         })
     }
 
-    /// Reports whether the threshold is on errors, failed connects, failed users or the errors of
-    /// a step with a name.
+    /// Reports whether the threshold is on errors, failed connects, failed users, the errors of a
+    /// step with a name, or limits answers with a status of 300 or more.
     pub(crate) fn is_about_errors(&self) -> bool {
         if self.name.starts_with("step.") && self.name.ends_with(".errors") {
             return true;
@@ -77,13 +80,19 @@ impl MissedThreshold {
             "http.failed",
             "http.retried",
         ];
-        if self.statuses().is_some() {
-            return true;
+        if self.statuses().is_some_and(StatusRange::is_no_success) {
+            return !self.asks_for_more;
         }
         counts.iter().any(|count| {
             let rest = self.name.strip_prefix(count);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         })
+    }
+
+    /// Reports whether the run missed the threshold by the statuses of its answers: their share is
+    /// not larger or smaller because answers take longer.
+    pub(crate) fn is_about_status_share(&self) -> bool {
+        self.statuses().is_some() && self.condition.ends_with('%')
     }
 
     /// Returns the statuses of answers that the threshold is about, expected or not.
@@ -149,6 +158,16 @@ mod tests {
         check("errors.http_status.429", true);
         check("step.login.errors", true);
         check("users.waiting", false);
+        check("http.2xx", false);
+        check("http.200", false);
         check("step.errors.p99", false);
+    }
+
+    #[test]
+    fn a_threshold_that_asks_for_more_answers_is_not_about_errors() {
+        for threshold in ["http.2xx >= 5k", "http.200 == 10", "http.302 >= 10"] {
+            let thresholds = MissedThresholds::of(&[judged(threshold, Some(3.0), "3")]);
+            assert!(!thresholds.no_errors(), "{threshold}");
+        }
     }
 }

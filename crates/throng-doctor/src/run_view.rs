@@ -3,7 +3,7 @@
 use throng_report::runfile::RunHeader;
 use throng_report::{
     AnswerGap, Endpoint, EndpointFacts, LoadCounters, MachineUse, Metric, ProgramUse, RunEventKind,
-    Series, ServerSnapshot, Summary, Tally,
+    Series, ServerSnapshot, Summary, Tally, is_of_family,
 };
 pub(crate) use throng_report::{Growth, Peak};
 
@@ -196,10 +196,8 @@ impl<'a> RunView<'a> {
     pub(crate) fn errors_of_family(&self, family: &str) -> Vec<(&'a str, Growth)> {
         let run = self.to_the_end();
         let tally = run.samples.last().and_then(Sample::load).map(|load| &load.errors);
-        let below =
-            |kind: &str| kind.strip_prefix(family).is_some_and(|rest| rest.starts_with('.'));
         let kinds = tally.into_iter().flat_map(|tally| tally.0.keys().map(String::as_str));
-        let kinds = kinds.filter(|kind| *kind == family || below(kind));
+        let kinds = kinds.filter(|kind| is_of_family(kind, family));
         by_growth(kinds.filter_map(|kind| Some((kind, run.errors(kind)?))))
     }
 

@@ -30,7 +30,7 @@ enum SharedCue {
 
 /// What a user finds that comes to a cue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrived {
+pub(crate) enum CueArrival {
     /// It waits, as one of this group, of which so many wait now; 0 for a signal.
     Waits { group: u32, waiting: u32 },
     /// It completes this group, which goes on.
@@ -55,11 +55,11 @@ impl Cues {
     }
 
     /// Counts a user that comes to a cue.
-    pub(crate) fn arrive(&self, cue: u16) -> Arrived {
+    pub(crate) fn arrive(&self, cue: u16) -> CueArrival {
         match &self.0[usize::from(cue)] {
             SharedCue::Signal { raised_at } => match raised_at.load(SeqCst) {
-                UNRAISED => Arrived::Waits { group: 0, waiting: 0 },
-                at => Arrived::Raised(Instant::from_nanos(at)),
+                UNRAISED => CueArrival::Waits { group: 0, waiting: 0 },
+                at => CueArrival::Raised(Instant::from_nanos(at)),
             },
             SharedCue::Barrier { users, group: shared } => {
                 let next = |before: u64| {
@@ -72,9 +72,9 @@ impl Cues {
                 };
                 let (group, count) = split(update(shared, |before| Some(next(before))).0);
                 if count + 1 < *users {
-                    Arrived::Waits { group, waiting: count + 1 }
+                    CueArrival::Waits { group, waiting: count + 1 }
                 } else {
-                    Arrived::Completes { group }
+                    CueArrival::Completes { group }
                 }
             }
         }
@@ -148,8 +148,8 @@ mod tests {
         let cues = barrier(3);
         let arrived: Vec<_> = (0..6).map(|_| cues.arrive(0)).collect();
         let group = |group| {
-            let waits = |waiting| Arrived::Waits { group, waiting };
-            [waits(1), waits(2), Arrived::Completes { group }]
+            let waits = |waiting| CueArrival::Waits { group, waiting };
+            [waits(1), waits(2), CueArrival::Completes { group }]
         };
         assert_eq!(arrived, [group(0), group(1)].concat());
     }
@@ -157,22 +157,22 @@ mod tests {
     #[test]
     fn a_user_that_leaves_is_not_counted_unless_its_group_has_gone_on() {
         let cues = barrier(2);
-        assert_eq!(cues.arrive(0), Arrived::Waits { group: 0, waiting: 1 });
+        assert_eq!(cues.arrive(0), CueArrival::Waits { group: 0, waiting: 1 });
         assert!(cues.leave(0, 0));
-        assert_eq!(cues.arrive(0), Arrived::Waits { group: 0, waiting: 1 });
-        assert_eq!(cues.arrive(0), Arrived::Completes { group: 0 });
+        assert_eq!(cues.arrive(0), CueArrival::Waits { group: 0, waiting: 1 });
+        assert_eq!(cues.arrive(0), CueArrival::Completes { group: 0 });
         assert!(cues.has_gone_on(0, 0) && !cues.leave(0, 0));
-        assert_eq!(cues.arrive(0), Arrived::Waits { group: 1, waiting: 1 });
+        assert_eq!(cues.arrive(0), CueArrival::Waits { group: 1, waiting: 1 });
     }
 
     #[test]
     fn the_first_signal_counts() {
         let cues = Cues::new(&[Cue { name: "go".into(), line: 1, kind: CueKind::Signal }]);
-        assert_eq!(cues.arrive(0), Arrived::Waits { group: 0, waiting: 0 });
+        assert_eq!(cues.arrive(0), CueArrival::Waits { group: 0, waiting: 0 });
         assert!(!cues.has_gone_on(0, 0));
         assert!(cues.raise(0, Instant::from_nanos(7)));
         assert!(!cues.raise(0, Instant::from_nanos(9)));
-        assert_eq!(cues.arrive(0), Arrived::Raised(Instant::from_nanos(7)));
+        assert_eq!(cues.arrive(0), CueArrival::Raised(Instant::from_nanos(7)));
     }
 
     #[test]
@@ -185,8 +185,8 @@ mod tests {
                 scope.spawn(move || {
                     for turn in 0..10_000 {
                         match cues.arrive(0) {
-                            Arrived::Completes { .. } => _ = completed.fetch_add(1, SeqCst),
-                            Arrived::Waits { group, .. } if (turn + thread) % 3 == 0 => {
+                            CueArrival::Completes { .. } => _ = completed.fetch_add(1, SeqCst),
+                            CueArrival::Waits { group, .. } if (turn + thread) % 3 == 0 => {
                                 left.fetch_add(usize::from(cues.leave(0, group)), SeqCst);
                             }
                             _ => {}

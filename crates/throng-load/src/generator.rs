@@ -41,6 +41,7 @@ pub use crate::user::{
 pub use config::GeneratorConfig;
 pub use core_stats::{AddressTally, CoreStats, CueTally, LimitTally};
 pub use error_log::ErrorLog;
+pub(crate) use error_log::STATUSES_MAX;
 pub use incidents::Incidents;
 pub(crate) use incidents::{gap_of_all, outage_of_all};
 pub use probe_tally::ProbeTally;

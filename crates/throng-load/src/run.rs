@@ -14,5 +14,5 @@ pub use collect::Collector;
 pub use plan::{LoadError, LoadOptions, LoadPlan};
 pub use running::RunningLoad;
 pub use setup::{LastLines, SetupError, SetupWatch, set_up, tear_down};
-pub use solo::{SoloEnd, SoloRun};
+pub use solo::{SoloEnd, SoloOutcome, SoloRun};
 pub use trial::Trial;

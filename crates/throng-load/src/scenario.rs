@@ -138,9 +138,8 @@ impl Scenario {
         parse_with(source, name, |reader, root| read(reader, root, folder, peak))
     }
 
-    /// Reports whether `teardown` can follow a `setup` that has failed: all values that it uses are
-    /// stored.
-    pub fn can_tear_down(&self) -> bool {
+    /// Reports whether there is a `teardown`, and all values that it uses are stored.
+    pub(crate) fn can_tear_down(&self) -> bool {
         self.teardown.as_ref().is_some_and(|teardown| teardown.has_values(&self.tables))
     }
 

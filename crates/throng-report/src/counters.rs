@@ -326,6 +326,9 @@ counters! {
         http_connects,
         /// Connects for HTTP requests that failed. `connects_failed` includes them.
         http_connects_failed,
+        /// Connects for HTTP requests in progress when their user was stopped. `connects_waiting`
+        /// includes them.
+        http_connects_waiting,
         /// HTTP requests sent again on a new connection, because the server closed the old one
         /// before it answered.
         http_retried,
@@ -370,6 +373,11 @@ impl LoadCounters {
     /// requests.
     pub fn requests_answered(&self) -> u64 {
         self.messages_answered + self.pushes_ok + self.http_ok
+    }
+
+    /// Returns the number of answers to HTTP requests, whatever their status.
+    pub fn http_answers(&self) -> u64 {
+        self.http_2xx + self.http_3xx + self.http_4xx + self.http_5xx
     }
 
     /// Returns the number of connects of `connect` steps that ended: those for HTTP requests are

@@ -42,6 +42,14 @@ impl StatusRange {
         }
     }
 
+    /// Reports whether all its statuses are 300 or more.
+    pub fn is_no_success(self) -> bool {
+        match self {
+            Self::One(status) => status >= 300,
+            Self::Class(class) => class >= 3,
+        }
+    }
+
     /// Reports whether the status, as a tally names it, is in the range. A status of 600 or more
     /// counts as a fault of the server.
     pub fn contains(self, status: &str) -> bool {

@@ -30,8 +30,7 @@ impl Tally {
 
     /// Returns the count of `name` and of all names below it: `http_status` has `http_status.429`.
     pub fn family(&self, name: &str) -> u64 {
-        let below = |one: &str| one.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-        let family = self.0.iter().filter(|(one, _)| *one == name || below(one));
+        let family = self.0.iter().filter(|(one, _)| is_of_family(one, name));
         family.fold(0, |sum, (_, n)| sum.saturating_add(*n))
     }
 
@@ -46,6 +45,11 @@ impl Tally {
     pub fn total(&self) -> u64 {
         self.0.values().fold(0, |sum: u64, n| sum.saturating_add(*n))
     }
+}
+
+/// Reports whether a tally counts `name` in this family: it is `family` itself, or stands below it.
+pub fn is_of_family(name: &str, family: &str) -> bool {
+    name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 impl Merge for Tally {

@@ -98,6 +98,16 @@ impl Threshold {
         Some((of, self.limit as u64))
     }
 
+    /// Reports whether a run that measured this value, and so missed the threshold, measured too
+    /// little.
+    pub fn asks_for_more_than(&self, value: f64) -> bool {
+        match self.comparison {
+            Comparison::Less | Comparison::AtMost => false,
+            Comparison::AtLeast | Comparison::Greater => true,
+            Comparison::Equal => value < self.limit,
+        }
+    }
+
     fn split(&self) -> (&str, &str) {
         let end = self.text.find(|c: char| c.is_whitespace() || SIGNS.contains(c));
         let (name, condition) = self.text.split_at(end.unwrap_or(self.text.len()));

@@ -5,6 +5,7 @@
 //! | generator lag, p99 over the run | above 10 ms | above 100 ms |
 //! | that lag in the smallest p99, timed arrivals | above 10 ms and 10 % | above 100 ms and 50 % |
 //! | answers that may belong to another user or request | above 1 % | above 5 % |
+//! | times that the server sent what no HTTP request asked for, of all answers | above 1 % | |
 //! | lag of at least half of a shown or judged latency, at the same percentile | above 10 ms | |
 //! | arrivals that were due and did not start | above 1 % | above 5 % |
 //! | turns of `every` that the generator kept from starting | above 1 % | above 5 % |
@@ -263,9 +264,10 @@ impl ValidityFacts {
         let share = unasked as f64 / answers.max(1) as f64;
         let percent = share * 100.0;
         (share > DOUBTFUL_DEGRADED).then(|| {
+            let times = plural(unasked, "time", "times");
             let reason = format!(
-                "{unasked} times in {answers} HTTP answers ({percent:.1} %) the server sent what \
-                 no request asked for: the answers before it may belong to other requests, and \
+                "{unasked} {times} in {answers} HTTP answers ({percent:.1} %) the server sent \
+                 what no request asked for: the answers before it may belong to other requests, and \
                  their latencies mean nothing. See the exchange of http_unasked"
             );
             (Grade::Degraded, reason)

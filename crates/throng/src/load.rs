@@ -119,7 +119,7 @@ impl Load {
             refuse_foreign(&plan)?;
         }
         if let Err(error) = unwatched(|watch| set_up(&mut scenario, &options, watch)) {
-            if scenario.can_tear_down() {
+            if error.allows_teardown(&scenario) {
                 // What it has made is removed if that can be; its own error is the reason.
                 _ = unwatched(|watch| tear_down(&scenario, &options, watch));
             }
@@ -144,7 +144,7 @@ impl Load {
 
 /// Takes the steps of `setup` or `teardown` to their end. Nothing shows them.
 fn unwatched<T>(take: impl FnOnce(SetupWatch<'_>) -> T) -> T {
-    take(SetupWatch { is_full: false, on_line: &mut |_| {}, is_interrupted: &mut || false })
+    take(SetupWatch::silent(&mut || false))
 }
 
 /// Runs a planned load.

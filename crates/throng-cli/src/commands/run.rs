@@ -16,6 +16,7 @@ pub(crate) mod sources;
 pub(crate) mod text;
 mod trace;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use throng_base::units::show_duration;
@@ -30,7 +31,9 @@ use throng_report::RunExit;
 use throng_report::runfile::RunEndReason;
 use throng_view::terminal::TerminalModel;
 
+use crate::dashboard::LivePage;
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};
+use crate::metrics::RunEndpoint;
 use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::report_files::{ReportFile, ReportPlace, RunReader};
@@ -39,19 +42,93 @@ use calibrate::CalibrationResult;
 use displays::RunDisplays;
 pub(crate) use flags::Run;
 use live::LoadControl;
+use observer::ServerObserver;
 use plan::RunPlan;
+
+/// A run that is about to begin: its generator is calibrated, and `setup` has run.
+struct ReadyRun {
+    plan: RunPlan,
+    observer: ServerObserver,
+    place: RunFileLock,
+    page: LivePage,
+    metrics: Option<RunEndpoint>,
+    /// The reason why the generator's maximum is unknown.
+    uncalibrated: Option<String>,
+}
+
+/// What a load leaves behind.
+struct EndedRun {
+    outcome: Outcome,
+    page: LivePage,
+    trace_file: Option<PathBuf>,
+}
 
 impl Run {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let mut plan = RunPlan::new(self)?;
         if let Some(report) = &plan.fidelity {
-            output::say_beside(self.json == Some(JsonOut::Stdout), report.to_string());
+            self.note(&report.to_string());
         }
         if self.dry_run {
-            output::say(text::plan(&plan));
-            let can_run = plan.preflight.fits() || self.force;
-            return Ok(if can_run { Exit::Met } else { Exit::CannotRun });
+            return Ok(self.show(&plan));
         }
+        self.check_outputs()?;
+        let reports = ReportPlace::files(&self.report, &self.record)?;
+        let observer = self.observe(&mut plan)?;
+        let metrics = self.metrics.serve_run()?;
+        let run_file = (!self.no_record).then_some(&*self.record);
+        let place = RunFileLock::acquire(run_file).map_err(unwritten)?;
+        let interrupt = Interrupt::install(self.exit_with_parent)?;
+        let first = "The run begins after the generator's calibration.";
+        let page = self.ui.start(first, self.is_quiet())?;
+        let uncalibrated = match self.calibrate(&mut plan, &interrupt) {
+            Ok(uncalibrated) => uncalibrated,
+            Err(by) => {
+                output::print_error(format!("{by}: the run was not started"));
+                return Ok(Exit::Incomplete);
+            }
+        };
+        if let Err(error) = self.set_up(&mut plan, &interrupt) {
+            return Ok(self.end_after_setup(&error, &plan, &interrupt));
+        }
+        let (scenario, options) = (plan.scenario.clone(), plan.options.clone());
+        let ready = ReadyRun { plan, observer, place, page, metrics, uncalibrated };
+        let ended = self.load(ready, &interrupt);
+        // The results come first: nothing that `teardown` does costs them.
+        let told = ended.map(|ended| {
+            let more_follows = scenario.teardown.is_some();
+            (self.tell(&ended, &reports, &interrupt, more_follows), ended)
+        });
+        let torn_down = self.tear_down(&scenario, &options, &interrupt);
+        if let Err(error) = &torn_down {
+            output::print_error(format!("{error}\nthe run itself is whole"));
+        }
+        let (exit, ended) = told?;
+        ended.page.close();
+        if scenario.teardown.is_some() {
+            self.write_teardown(&ended.outcome, torn_down)?;
+        }
+        exit
+    }
+
+    /// Reports whether standard output is for the JSON alone.
+    fn is_quiet(&self) -> bool {
+        self.json == Some(JsonOut::Stdout)
+    }
+
+    fn note(&self, text: &str) {
+        output::say_beside(self.is_quiet(), text);
+    }
+
+    /// Shows what would run.
+    fn show(&self, plan: &RunPlan) -> Exit {
+        output::say(text::plan(plan));
+        let can_run = plan.preflight.fits() || self.force;
+        if can_run { Exit::Met } else { Exit::CannotRun }
+    }
+
+    /// Refuses places that cannot be written.
+    fn check_outputs(&self) -> Result<(), Failure> {
         if let Some(json) = &self.json {
             json.check()?;
         }
@@ -60,110 +137,94 @@ impl Run {
                        one of them out";
             return Err(Failure::new(why));
         }
-        let reports = ReportPlace::files(&self.report, &self.record)?;
-        self.trace.check()?;
-        let observer = observer::ServerObserver::find(self, &plan.load.targets)?;
+        self.trace.check()
+    }
+
+    /// Finds the server on this machine or its facts elsewhere.
+    fn observe(&self, plan: &mut RunPlan) -> Result<ServerObserver, Failure> {
+        let observer = ServerObserver::find(self, &plan.load.targets)?;
         plan.header.target_is_here |= observer.is_on_this_machine();
         if let Some(facts) = observer.facts(&plan.load.targets) {
             plan.header.server_facts = Some(facts);
         }
-        let served = self.metrics.serve_run()?;
-        let unwritten = |error: RecordError| {
-            Failure::new(format!(
-                "{error}\n  the run was not started; pass --record FILE for another run file, or \
-                 --no-record for none"
-            ))
-        };
-        let run_file = (!self.no_record).then_some(&*self.record);
-        let place = RunFileLock::acquire(run_file).map_err(unwritten)?;
-        let interrupt = Interrupt::install(self.exit_with_parent)?;
-        let quiet = self.json == Some(JsonOut::Stdout);
-        let page = self.ui.start("The run begins after the generator's calibration.", quiet)?;
-        let uncalibrated = match self.calibrate(&mut plan, &interrupt, quiet) {
-            Ok(uncalibrated) => uncalibrated,
-            Err(by) => {
-                output::print_error(format!("{by}: the run was not started"));
-                return Ok(Exit::Incomplete);
+        Ok(observer)
+    }
+
+    /// Tells why `setup` failed, and removes what it has made, as far as that can be.
+    fn end_after_setup(&self, error: &SetupError, plan: &RunPlan, interrupt: &Interrupt) -> Exit {
+        output::print_error(format!("{error}\nthe run was not started"));
+        let by = interrupt.requested();
+        if error.allows_teardown(&plan.scenario) {
+            self.note("taking the steps of `teardown`");
+            if let Err(error) = self.tear_down(&plan.scenario, &plan.options, interrupt) {
+                output::print_error(error.to_string());
             }
-        };
-        if let Err(error) = self.set_up(&mut plan, &interrupt, quiet) {
-            output::print_error(format!("{error}\nthe run was not started"));
-            let by = interrupt.requested();
-            if plan.scenario.can_tear_down() {
-                output::say_beside(quiet, "taking the steps of `teardown`");
-                if let Err(error) = self.tear_down(&plan.scenario, &plan.options, &interrupt) {
-                    output::print_error(error.to_string());
-                }
-            }
-            return Ok(by.map_or(Exit::CannotRun, |_| Exit::Incomplete));
         }
-        let (scenario, options) = (plan.scenario.clone(), plan.options.clone());
-        let note = |text: &str| output::say_beside(quiet, text);
-        let load = || {
-            let recorder = place.begin(self.recorder_options(&plan)).map_err(unwritten)?;
-            note(&text::beginning(&plan, observer.server.as_ref()));
-            if let Some(address) = &self.server_facts {
-                note(&format!("server facts: from the watch at {address}"));
-            }
-            if let Some(why) = uncalibrated {
-                note(&format!("calibration failed: {why}"));
-            }
-            let progress = self.progress(&plan, &interrupt, quiet);
-            let trace = self.trace.start(&self.record, progress.is_view())?;
-            let writer = trace.map(|(options, writer)| {
-                plan.load.watch_users(options);
-                writer
-            });
-            let displays = RunDisplays { progress, page, metrics: served };
-            let title = self.scenario.to_string_lossy();
-            displays.begin(&title, &plan);
-            let outcome = self.record(plan, observer, recorder, &interrupt, &displays)?;
-            // The cores have ended, and with them the last sender of lines.
-            Ok((outcome, displays.page, writer.and_then(|writer| writer.file.clone())))
-        };
-        let loaded: Result<_, Failure> = load();
-        // The results come first: nothing that `teardown` does costs them.
-        let finished = loaded.map(|(outcome, page, trace_file)| {
-            page.end(&outcome.result);
-            if let Some(file) = trace_file {
-                note(&format!("trace: {}", file.display()));
-            }
-            let more_follows = scenario.teardown.is_some();
-            let exit = self.finish(&outcome, &reports, &interrupt, quiet, more_follows);
-            (exit, page, outcome.result)
+        by.map_or(Exit::CannotRun, |_| Exit::Incomplete)
+    }
+
+    /// Runs the load, and shows it while it goes on.
+    fn load(&self, ready: ReadyRun, interrupt: &Interrupt) -> Result<EndedRun, Failure> {
+        let ReadyRun { mut plan, observer, place, page, metrics, uncalibrated } = ready;
+        let recorder = place.begin(self.recorder_options(&plan)).map_err(unwritten)?;
+        self.note(&text::beginning(&plan, observer.server.as_ref()));
+        if let Some(address) = &self.server_facts {
+            self.note(&format!("server facts: from the watch at {address}"));
+        }
+        if let Some(why) = uncalibrated {
+            self.note(&format!("calibration failed: {why}"));
+        }
+        let progress = self.progress(&plan, interrupt);
+        let trace = self.trace.start(&self.record, progress.is_view())?;
+        let writer = trace.map(|(options, writer)| {
+            plan.load.watch_users(options);
+            writer
         });
-        let torn_down = self.tear_down(&scenario, &options, &interrupt);
-        if let Err(error) = &torn_down {
-            output::print_error(format!("{error}\nthe run itself is whole"));
+        let displays = RunDisplays { progress, page, metrics };
+        let title = self.scenario.to_string_lossy();
+        displays.begin(&title, &plan);
+        let outcome = self.record(plan, observer, recorder, interrupt, &displays)?;
+        // The cores have ended, and with them the last sender of lines.
+        let trace_file = writer.and_then(|writer| writer.file.clone());
+        Ok(EndedRun { outcome, page: displays.page, trace_file })
+    }
+
+    /// Shows the results on the page and here.
+    fn tell(
+        &self,
+        ended: &EndedRun,
+        reports: &[ReportFile],
+        interrupt: &Interrupt,
+        more_follows: bool,
+    ) -> Result<Exit, Failure> {
+        ended.page.end(&ended.outcome.result);
+        if let Some(file) = &ended.trace_file {
+            self.note(&format!("trace: {}", file.display()));
         }
-        let (exit, page, result) = finished?;
-        page.close();
-        if let Some(json) = self.json.as_ref().filter(|_| scenario.teardown.is_some()) {
-            let mut value = result.json();
-            let error = torn_down.err().map(|error| error.to_string());
-            value["teardown"] = serde_json::json!({ "ok": error.is_none(), "error": error });
-            json.write(&value)?;
-        }
-        exit
+        self.finish(&ended.outcome, reports, interrupt, more_follows)
+    }
+
+    /// Writes the JSON again, with how `teardown` ended.
+    fn write_teardown(
+        &self,
+        outcome: &Outcome,
+        torn_down: Result<(), SetupError>,
+    ) -> Result<(), Failure> {
+        let Some(json) = &self.json else { return Ok(()) };
+        let mut value = outcome.result.json();
+        let error = torn_down.err().map(|error| error.to_string());
+        value["teardown"] = serde_json::json!({ "ok": error.is_none(), "error": error });
+        json.write(&value)
     }
 
     /// Takes the steps of the scenario's `setup`.
-    fn set_up(
-        &self,
-        plan: &mut RunPlan,
-        interrupt: &Interrupt,
-        quiet: bool,
-    ) -> Result<(), SetupError> {
+    fn set_up(&self, plan: &mut RunPlan, interrupt: &Interrupt) -> Result<(), SetupError> {
         if plan.scenario.setup.is_none() {
             return Ok(());
         }
-        output::say_beside(quiet, "taking the steps of `setup`");
-        let watch = SetupWatch {
-            is_full: false,
-            on_line: &mut |_| {},
-            is_interrupted: &mut || interrupt.requested().is_some(),
-        };
-        set_up(&mut plan.scenario, &plan.options, watch)?;
+        self.note("taking the steps of `setup`");
+        let mut is_interrupted = || interrupt.requested().is_some();
+        set_up(&mut plan.scenario, &plan.options, SetupWatch::silent(&mut is_interrupted))?;
         plan.load.take_setup(&plan.scenario);
         plan.header.started = throng_driver::utc_now();
         Ok(())
@@ -177,29 +238,20 @@ impl Run {
         interrupt: &Interrupt,
     ) -> Result<(), SetupError> {
         let before = interrupt.requested();
-        let watch = SetupWatch {
-            is_full: false,
-            on_line: &mut |_| {},
-            is_interrupted: &mut || interrupt.requested() != before,
-        };
-        tear_down(scenario, options, watch)
+        let mut is_interrupted = || interrupt.requested() != before;
+        tear_down(scenario, options, SetupWatch::silent(&mut is_interrupted))
     }
 
     /// Measures this generator's capacity, unless that is disabled. Returns the reason if it is
     /// unknown; the error is the source of a request to end.
-    fn calibrate(
-        &self,
-        plan: &mut RunPlan,
-        interrupt: &Interrupt,
-        quiet: bool,
-    ) -> Result<Option<String>, By> {
+    fn calibrate(&self, plan: &mut RunPlan, interrupt: &Interrupt) -> Result<Option<String>, By> {
         if self.no_calibrate {
             return Ok(None);
         }
         let length = show_duration(self.calibrate);
-        let note =
-            format!("measuring this generator's capacity for {length} (--no-calibrate skips it)");
-        output::say_beside(quiet, note);
+        self.note(&format!(
+            "measuring this generator's capacity for {length} (--no-calibrate skips it)"
+        ));
         let unknown = match calibrate::calibrate(plan, self.calibrate, interrupt) {
             CalibrationResult::Measured(ceiling) => {
                 plan.header.ceiling = Some(ceiling);
@@ -213,7 +265,8 @@ impl Run {
     }
 
     /// Returns a live view if there is a terminal for it, else lines.
-    fn progress(&self, plan: &RunPlan, interrupt: &Interrupt, quiet: bool) -> Progress {
+    fn progress(&self, plan: &RunPlan, interrupt: &Interrupt) -> Progress {
+        let quiet = self.is_quiet();
         let view = || {
             let content = RunContent::new(plan.header.clone(), plan.scenario.thresholds.clone());
             let first = interrupt.clone();
@@ -242,7 +295,7 @@ impl Run {
     fn record(
         &self,
         plan: RunPlan,
-        observer: observer::ServerObserver,
+        observer: ServerObserver,
         recorder: Recorder,
         interrupt: &Interrupt,
         displays: &RunDisplays,
@@ -295,7 +348,6 @@ impl Run {
         outcome: &Outcome,
         reports: &[ReportFile],
         interrupt: &Interrupt,
-        quiet: bool,
         more_follows: bool,
     ) -> Result<Exit, Failure> {
         let mut text = outcome.result.text();
@@ -316,7 +368,7 @@ impl Run {
             text += &format!("\nrun file: {path}; show it with `throng report {path}`");
         }
         let reported = RunReader::new(&self.record).write_named(reports, &mut text);
-        if quiet {
+        if self.is_quiet() {
             output::print_error(text);
         } else {
             output::say(output::for_terminal(format!("\n{text}")));
@@ -337,4 +389,11 @@ impl Run {
             _ => Ok(exit.into()),
         }
     }
+}
+
+fn unwritten(error: RecordError) -> Failure {
+    Failure::new(format!(
+        "{error}\n  the run was not started; pass --record FILE for another run file, or \
+         --no-record for none"
+    ))
 }

@@ -78,12 +78,7 @@ impl Try {
             let is_set_up = self
                 .show_steps("setup", &interrupt, |watch| set_up(&mut scenario, &options, watch));
             if let Err(error) = is_set_up {
-                output::print_error(format!("{error}\nno user was taken through its steps"));
-                let by = interrupt.requested();
-                if scenario.can_tear_down() {
-                    self.tear_down(&scenario, &options, &interrupt)?;
-                }
-                return Ok(by.map_or(Exit::CannotRun, |_| Exit::Incomplete));
+                return Ok(self.end_after_setup(&error, &scenario, &options, &interrupt));
             }
         }
         let ends = self.run_classes(&scenario, classes, &interrupt);
@@ -99,6 +94,25 @@ impl Try {
         })
     }
 
+    /// Tells why `setup` failed, and removes what it has made, as far as that can be.
+    fn end_after_setup(
+        &self,
+        error: &SetupError,
+        scenario: &Scenario,
+        options: &LoadOptions,
+        interrupt: &Interrupt,
+    ) -> Exit {
+        let outcome = error.outcome();
+        output::print_error(format!("{outcome}\nno user was taken through its steps"));
+        let by = interrupt.requested();
+        if error.allows_teardown(scenario)
+            && let Err(error) = self.tear_down(scenario, options, interrupt)
+        {
+            output::print_error(error.to_string());
+        }
+        by.map_or(Exit::CannotRun, |_| Exit::Incomplete)
+    }
+
     /// Takes the steps of `teardown`, if there are any, and shows them.
     fn tear_down(
         &self,
@@ -110,25 +124,25 @@ impl Try {
             return Ok(());
         }
         self.show_steps("teardown", interrupt, |watch| tear_down(scenario, options, watch))
-            .map_err(Failure::new)
+            .map_err(|error| Failure::new(error.outcome()))
     }
 
     /// Shows the steps of `setup` or `teardown` under a heading. A further request ends them. The
-    /// error says how they ended; its lines have been shown.
+    /// lines of the error have been shown.
     fn show_steps(
         &self,
         key: &str,
         interrupt: &Interrupt,
         take: impl FnOnce(SetupWatch<'_>) -> Result<(), SetupError>,
-    ) -> Result<(), String> {
+    ) -> Result<(), SetupError> {
         output::say(format!("`{key}`, by one user"));
         let before = interrupt.requested();
         let watch = SetupWatch {
             is_full: self.full,
-            on_line: &mut |line| output::say(line),
+            on_line: Some(&mut |line| output::say(line)),
             is_interrupted: &mut || interrupt.requested() != before,
         };
-        let taken = take(watch).map_err(|error| error.outcome());
+        let taken = take(watch);
         if taken.is_ok() {
             output::say(format!("`{key}`: ok, no step failed\n"));
         }
@@ -196,11 +210,11 @@ impl Try {
         let cuts = self.cuts();
         output::say(format!("user {user} of class {name}, {target} ({address}); {cuts}"));
         let solo = SoloRun::start(plan, user, span, self.full)?;
-        let end = match solo.wait(output::say, || interrupt.requested().is_some()) {
-            (SoloEnd::Finished, _) => TrialEnd::Finished,
-            (SoloEnd::Failed, _) => TrialEnd::Failed,
-            (SoloEnd::OutOfTime, _) => TrialEnd::Stopped,
-            (SoloEnd::Interrupted, _) => {
+        let end = match solo.wait(output::say, || interrupt.requested().is_some()).end {
+            SoloEnd::Finished => TrialEnd::Finished,
+            SoloEnd::Failed => TrialEnd::Failed,
+            SoloEnd::OutOfTime => TrialEnd::Stopped,
+            SoloEnd::Interrupted => {
                 interrupt.requested().map_or(TrialEnd::Stopped, TrialEnd::Interrupted)
             }
         };

@@ -62,8 +62,7 @@ fn bytes_that_no_request_asked_for_degrade_a_run_and_are_its_cause() {
     assert_eq!((&run["http"]["ok"], &run["http"]["failed"]), (started, &0.into()), "{run:#}");
     assert_ne!(run["validity"]["grade"], "valid", "{run:#}");
     assert!(run["validity"]["reasons"].to_string().contains("no request asked for"), "{run:#}");
-    let finding = &run["diagnosis"]["findings"][0];
-    assert_eq!(finding["id"], "answers_unasked", "{run:#}");
+    assert!(run["diagnosis"]["findings"].to_string().contains("answers_unasked"), "{run:#}");
     let trial = place.throng(&["try", &file]).exits_with(1);
     for part in ["5 bytes that no request asked for: `56789`", "error http_unasked"] {
         assert!(trial.stdout.contains(part), "{part:?} is not in {trial:#?}");
@@ -74,7 +73,7 @@ fn bytes_that_no_request_asked_for_degrade_a_run_and_are_its_cause() {
 fn an_answer_that_does_not_end_is_shown_and_is_no_slow_server() {
     let place = TestDir::new();
     let Some((_server, port)) = server(&place) else { return };
-    let file = scenario(&place, &port, "[get: {path: /hang, timeout: 200ms}]");
+    let file = scenario(&place, &port, "[get: {path: /hang, timeout: 2s}]");
     let run = run(&place, &file);
     let http = &run["http"];
     assert!(http["started"].as_u64() > Some(0), "{http:#}");

@@ -133,3 +133,36 @@ fn a_setup_that_is_interrupted_is_incomplete() {
     let finished = run.finish().exits_with(4);
     finished.stderr_contains(&["`setup` was interrupted", "the run was not started"]);
 }
+
+#[test]
+fn a_trial_whose_setup_is_interrupted_is_incomplete_though_teardown_fails() {
+    let place = TestDir::new();
+    let Some((_server, port)) = rooms(&place) else { return };
+    let text = format!(
+        "target: tcp://127.0.0.1:{port}\nload: [{{arrivals: {{rate: 1/s, for: 1s}}}}]\n\
+         setup: [connect, wait: 5m]\nuser: [connect]\n\
+         teardown: [connect, send: \"delete elsewhere\\n\", expect: \"yes\\n\"]\n"
+    );
+    place.write("s.yaml", &text);
+    let mut trial = place.start(&["try", "s.yaml"]);
+    trial.line_with("step 2 wait");
+    trial.signal(Signal::INT);
+    let finished = trial.finish().exits_with(4);
+    finished.stderr_contains(&["`setup` was interrupted", "`teardown` failed"]);
+}
+
+#[test]
+fn no_teardown_follows_a_setup_that_reached_no_server() {
+    let place = TestDir::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let room = "${setup.room}";
+    place.write("s.yaml", &scenario(&port.to_string(), "lobby", room, room));
+    for command in ["run", "try"] {
+        let finished = place.throng(&[command, "s.yaml"]).exits_with(2);
+        let finished = finished.stderr_contains(&["`setup` failed"]);
+        assert!(!finished.stdout.contains("`teardown`"), "{finished:#?}");
+        assert!(!finished.stderr.contains("`teardown`"), "{finished:#?}");
+    }
+}

@@ -44,6 +44,13 @@ thresholds: [{thresholds}]
     )
 }
 
+/// Returns the text of the finding on statuses. A busy machine may have others before it.
+fn finding(diagnosis: &Value) -> &str {
+    let findings = diagnosis["findings"].as_array().unwrap();
+    let found = findings.iter().find(|finding| finding["id"] == "http_statuses");
+    found.and_then(|finding| finding["text"].as_str()).unwrap_or_default()
+}
+
 #[test]
 fn each_status_is_told_and_the_most_frequent_one_is_the_cause() {
     let place = TestDir::new();
@@ -70,11 +77,9 @@ fn each_status_is_told_and_the_most_frequent_one_is_the_cause() {
     let got = exchanges[0]["got"].as_str().unwrap();
     assert!(got.starts_with("`HTTP/1.1 429\\r\\nretry-after: 1"), "{got}");
     let diagnosis = &summary["diagnosis"];
-    let verdict = diagnosis["verdict"].as_str().unwrap();
-    let cause = "the server answered 30 of 100 HTTP requests with unexpected statuses (30.0 %), \
+    let cause = "The server answered 30 of 100 HTTP requests with unexpected statuses (30.0 %), \
                  most with 429 Too Many Requests (Retry-After: 1): 429 ×20, 500 ×10";
-    assert!(verdict.contains(cause), "{verdict}");
-    assert_eq!(diagnosis["findings"][0]["id"], "http_statuses");
+    assert!(finding(diagnosis).contains(cause), "{diagnosis:#}");
 
     let listed = "HTTP answers: 200 ×70, 429 ×20, 500 ×10";
     assert!(finished.stdout.contains(listed), "{}", finished.stdout);
@@ -93,11 +98,12 @@ fn a_missed_threshold_on_expected_statuses_is_explained_by_them() {
     assert!(matches!(finished.code, Some(1 | 3)), "{finished:#?}");
     let summary = place.json("out.json");
     assert_eq!(summary["errors"].to_string(), "{}");
-    let verdict = summary["diagnosis"]["verdict"].as_str().unwrap();
-    let cause = "the server answered 10 of 100 HTTP requests with 500 Internal Server Error \
-                 (10.0 %); do: look for the error in the server's log";
-    assert!(verdict.starts_with("Missed: http.5xx 10, asked == 0"), "{verdict}");
-    assert!(verdict.contains(cause), "{verdict}");
+    let diagnosis = &summary["diagnosis"];
+    let verdict = diagnosis["verdict"].as_str().unwrap();
+    assert!(verdict.contains("http.5xx 10, asked == 0"), "{verdict}");
+    let cause = "The server answered 10 of 100 HTTP requests with 500 Internal Server Error \
+                 (10.0 %).";
+    assert!(finding(diagnosis).contains(cause), "{diagnosis:#}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let growth = run.load_growth("http_incomplete", |counters| counters.http_incomplete)?;
     let ended: Vec<_> = KINDS.iter().filter_map(|kind| run.errors(kind)).collect();
     let failed: u64 = ended.iter().map(Growth::by).sum();
-    let requests = run.summary.http.as_ref().map_or(0, |http| http.started).max(growth.by());
+    let requests = run.summary.http_requests().max(growth.by());
     let is_rare = growth.by().saturating_mul(FAILURES_ONE_IN) < requests;
     if growth.by() * 2 < failed || is_rare && !run.thresholds.no_errors() {
         return None;
@@ -28,18 +28,24 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         first.got.starts_with("`HTTP/").then(|| format!("; the first: {}", cut(first.got)))
     };
     let first = KINDS.iter().find_map(begun).unwrap_or_default();
-    let times_out = run.errors(KINDS[0]).is_some_and(|late| late.by() * 2 >= failed);
-    let (end, remedy) = if times_out {
+    let times_out = run.errors(TIMEOUT).is_some_and(|late| late.by() * 2 >= failed);
+    let (end, remedy) = if !times_out {
         (
-            "then nothing came until the time-out",
+            "then the connection ended",
+            "compare the content-length of this answer with its body; if it is right, find why \
+             the server, or a proxy before it, closes the connection inside a body",
+        )
+    } else if declares_length(run) {
+        (
+            "and not its end before the time-out",
             "compare the content-length of this answer with its body; if it is right, find where \
              the server, or a proxy before it, stops inside a body",
         )
     } else {
         (
-            "then the connection ended",
-            "compare the content-length of this answer with its body; if it is right, find why \
-             the server, or a proxy before it, closes the connection inside a body",
+            "and not its end before the time-out",
+            "find where the server, or a proxy before it, waits or stops inside an answer; if the \
+             answer may take that long, raise the `timeout` of the request",
         )
     };
     let text = format!(
@@ -53,8 +59,22 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(finding.with_evidence(ended).remedied_by(remedy))
 }
 
+/// Reports whether requests time out inside answers whose length is known: such an answer has not
+/// the bytes that it declares. Any other may just be slow.
+pub(super) fn stops_before_declared_end(run: &RunView<'_>) -> bool {
+    declares_length(run) && find(run).is_some()
+}
+
+/// Reports whether the first answer that a time-out cut off declares the length of its body.
+fn declares_length(run: &RunView<'_>) -> bool {
+    let first = FirstError::of(run, TIMEOUT);
+    first.is_some_and(|first| first.got.ends_with(" bytes of the body"))
+}
+
+/// The kind of errors of requests that time out.
+const TIMEOUT: &str = "http_timeout";
 /// The kinds of errors that end a request before its answer is complete.
-const KINDS: [&str; 3] = ["http_timeout", "http_closed", "reset_by_peer"];
+const KINDS: [&str; 3] = [TIMEOUT, "http_closed", "reset_by_peer"];
 
 #[cfg(test)]
 mod tests {
@@ -65,6 +85,12 @@ mod tests {
     use super::*;
 
     fn failing(kind: &'static str, incomplete: u64) -> Run {
+        failing_with(kind, incomplete, "`HTTP/1.1 200`, 10 of 100 bytes of the body")
+    }
+
+    /// A run in which `incomplete` of 40 requests a second fail inside their answer; `got` came of
+    /// the first.
+    fn failing_with(kind: &'static str, incomplete: u64, got: &'static str) -> Run {
         Run::quiet()
             .loaded(move |load, second| {
                 load.counters.http_started = 100 * second;
@@ -76,7 +102,7 @@ mod tests {
                 if second == 2 {
                     let event = RunEventKind::FirstError(ErrorExchange {
                         kind: kind.to_owned(),
-                        got: "`HTTP/1.1 200`, 10 of 100 bytes of the body".to_owned(),
+                        got: got.to_owned(),
                         ..ErrorExchange::default()
                     });
                     interval.events.push(RunEvent::new(2_000, event));
@@ -93,10 +119,20 @@ mod tests {
             "The server began its answers to 360 of 1k HTTP requests and did not end them \
              (36.0 %); the first: `HTTP/1.1 200`, 10 of 100 bytes of the body"
         );
-        assert!(found.text.ends_with("then nothing came until the time-out."), "{found}");
+        assert!(found.text.ends_with("and not its end before the time-out."), "{found}");
+        assert!(found.remedy.contains("content-length"), "{found}");
         run.is_silent(&server_slow::RULE);
         let cut = failing("http_closed", 40).speaks(&RULE);
         assert!(cut.text.ends_with("then the connection ended."), "{cut}");
+    }
+
+    #[test]
+    fn an_answer_of_unknown_length_may_be_slow() {
+        let got = "`HTTP/1.1 200`, 3 bytes of the body, and not its end";
+        let run = failing_with("http_timeout", 40, got);
+        let found = run.speaks(&RULE);
+        assert!(found.remedy.contains("waits or stops"), "{found}");
+        run.speaks(&server_slow::RULE);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule::new("answers_unasked", find)
 /// answer before may have been that to another request.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let growth = run.errors(KIND)?;
-    let requests = run.summary.http.as_ref().map_or(0, |http| http.started).max(growth.by());
+    let requests = run.summary.http_requests().max(growth.by());
     if growth.by().saturating_mul(FAILURES_ONE_IN) < requests && !run.thresholds.no_errors() {
         return None;
     }

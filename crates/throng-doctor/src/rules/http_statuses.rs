@@ -88,7 +88,7 @@ fn unexpected<'a>(run: &RunView<'a>) -> Option<StatusAnswers<'a>> {
 fn limited<'a>(run: &RunView<'a>, missed: &MissedThreshold) -> Option<StatusAnswers<'a>> {
     let range = missed.statuses()?;
     let of = run.summary.http.as_ref()?.responses();
-    let asks_for_more = missed.condition.starts_with(['>', '≥']);
+    let asks_for_more = missed.asks_for_more;
     // A share that is too small is one of other answers; a number may be one of too few requests.
     if asks_for_more && !missed.condition.ends_with('%') {
         return None;
@@ -206,6 +206,15 @@ mod tests {
             ),
             "{verdict}"
         );
+        for threshold in ["http.2xx == 100%", "http.200 == 100%"] {
+            let verdict = judged(threshold);
+            assert!(verdict.contains("most with 429"), "{threshold}: {verdict}");
+            assert!(!verdict.contains("a success"), "{threshold}: {verdict}");
+        }
+        let verdict = judged("http.429 == 0");
+        assert!(verdict.contains("with 429 Too Many Requests"), "{verdict}");
+        let verdict = judged("http.200 == 1000");
+        assert!(!verdict.contains("a success"), "{verdict}");
         let verdict = judged("http.2xx >= 5k");
         assert!(verdict.contains("no cause was found"), "there were too few requests: {verdict}");
     }

@@ -8,7 +8,7 @@ use super::{Rule, RuleTrait, answers_incomplete, server_lost, server_stalled};
 use crate::counted::counted;
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, LONG_DELAY_SHARE, mean, whole_percent};
 use crate::history::{Quantiles, Sample};
-use crate::impact::plural_of;
+use crate::impact::{ANSWER_TIMEOUTS, plural_of};
 use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule::new("server_slow", find).with(&[RuleTrait::LacksCpu]);
@@ -107,23 +107,16 @@ fn burst_ms(run: &RunView<'_>, slow: Option<&SlowAnswers>) -> Option<u64> {
 
 /// Returns the waits for an answer that users gave up.
 fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
-    let kinds = [
-        "expect_timeout",
-        "push_timeout",
-        "join_timeout",
-        "leave_timeout",
-        "heartbeat_timeout",
-        "http_timeout",
-    ];
     let waits = run
         .samples()
         .last()
         .and_then(Sample::load)
         .map_or(0, |load| load.counters.requests_begun() + load.counters.joins_started);
-    // An answer that begins and does not end is not late.
-    let is_late =
-        |kind: &&str| *kind != "http_timeout" || answers_incomplete::RULE.find(run).is_none();
-    let kinds = kinds.into_iter().filter(is_late);
+    // An answer that stops before the length that it declares is not late.
+    let is_late = |kind: &&str| {
+        *kind != "http_timeout" || !answers_incomplete::stops_before_declared_end(run)
+    };
+    let kinds = ANSWER_TIMEOUTS.into_iter().filter(is_late);
     let found: Vec<_> = kinds.filter_map(|kind| run.errors(kind)).collect();
     let all: u64 = found.iter().map(Growth::by).sum();
     if all >= TIMEOUTS_MIN && all.saturating_mul(TIMEOUTS_ONE_IN) >= waits {

@@ -8,7 +8,7 @@ use throng_report::{Finding, Severity, Side};
 
 use super::{Rule, RuleTrait};
 use crate::gaps::{Gap, gaps};
-use crate::impact::{GAP_MS, gap_evidence};
+use crate::impact::{ANSWER_TIMEOUTS, GAP_MS, gap_evidence};
 use crate::run_view::RunView;
 use activity::{ActivityKind, ServerActivity, waits_for_a_cpu};
 
@@ -60,7 +60,7 @@ fn long_ms(run: &RunView<'_>) -> u64 {
 
 /// Reports whether users gave up waiting during one of the gaps.
 fn gave_up(run: &RunView<'_>, gaps: &[Gap<'_>]) -> bool {
-    ["expect_timeout", "push_timeout", "http_timeout", "join_timeout", "heartbeat_timeout"]
+    ANSWER_TIMEOUTS
         .into_iter()
         .filter_map(|kind| run.errors(kind))
         .any(|growth| gaps.iter().any(|gap| growth.began_ms + 1_000 >= gap.gap.from_ms))

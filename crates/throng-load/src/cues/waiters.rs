@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use throng_base::Instant;
 
-use super::{Arrived, Cues};
+use super::{CueArrival, Cues};
 
 /// Users of one core that wait for one another, or for users of other cores.
 #[derive(Debug)]
@@ -77,12 +77,12 @@ impl CueWaiters {
     /// Adds the user at `index`, which comes to a cue.
     pub(crate) fn arrive(&mut self, cue: u16, index: u32, now: Instant) -> CueAnswer {
         let (group, waiting) = match self.shared.arrive(cue) {
-            Arrived::Raised(at) => return CueAnswer::Passes(at),
-            Arrived::Completes { group } => {
+            CueArrival::Raised(at) => return CueAnswer::Passes(at),
+            CueArrival::Completes { group } => {
                 self.open_for_all(GroupOpening { cue, group, at: now });
                 return CueAnswer::Opens;
             }
-            Arrived::Waits { group, waiting } => (group, waiting),
+            CueArrival::Waits { group, waiting } => (group, waiting),
         };
         self.last_ticket = self.last_ticket.wrapping_add(1);
         let ticket = self.last_ticket;

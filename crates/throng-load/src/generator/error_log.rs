@@ -23,7 +23,7 @@ impl ErrorLog {
     pub(super) fn note(&mut self, name: ErrorName, now: Instant) {
         if let Some(moments) = self.0.iter_mut().find(|moments| moments.name == name) {
             moments.last = now;
-        } else if self.0.len() < KINDS_MAX {
+        } else if has_room(self.0.iter().map(|moments| moments.name), name) {
             self.0.push(ErrorMoments { name, first: now, last: now });
         }
     }
@@ -44,8 +44,18 @@ impl ErrorLog {
     }
 }
 
-/// An upper bound of the number of kinds.
-pub(super) const KINDS_MAX: usize = 64;
+/// Reports whether `name` has room beside those that are `known`. The server decides how many
+/// statuses there are, so that these get a few places only.
+pub(super) fn has_room(known: impl Iterator<Item = ErrorName> + Clone, name: ErrorName) -> bool {
+    let is_status = |name: &ErrorName| matches!(name, ErrorName::HttpStatus(_));
+    let has_place = !is_status(&name) || known.clone().filter(is_status).count() < STATUSES_MAX;
+    has_place && known.count() < KINDS_MAX
+}
+
+/// The most kinds of errors of a core: more than there are, close codes and statuses apart.
+const KINDS_MAX: usize = 64;
+/// The most unexpected statuses among them.
+pub(crate) const STATUSES_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -67,5 +77,15 @@ mod tests {
         let shown: Vec<_> =
             times.iter().map(|(kind, at)| (kind.as_str(), at.first_ms, at.last_ms)).collect();
         assert_eq!(shown, [("expect_mismatch", 2_500, 4_000), ("http_401", 100, 100)]);
+    }
+    #[test]
+    fn many_statuses_hide_no_other_kind() {
+        let mut log = ErrorLog::default();
+        (400..500).for_each(|status| log.note(ErrorName::HttpStatus(status), Instant::ZERO));
+        log.note(ErrorName::Kind(ErrorKind::HttpTimeout), Instant::ZERO);
+        let mut times = BTreeMap::new();
+        log.add_to(&mut times);
+        assert!(times.contains_key("http_timeout"), "{times:?}");
+        assert_eq!(times.len(), STATUSES_MAX + 1);
     }
 }

@@ -8,7 +8,7 @@ use throng_proto::http::{HttpResponse, PartialResponse};
 use throng_proto::phoenix::PhoenixPayload;
 use throng_report::ErrorExchange;
 
-use super::error_log::KINDS_MAX;
+use super::error_log::has_room;
 use super::error_name::ErrorName;
 use super::upgrade_answer::describe_answer;
 use crate::excerpt::Excerpt;
@@ -52,12 +52,7 @@ impl ErrorSamples {
         place: ErrorPlace<'_>,
         describe: impl FnOnce(&Self) -> (String, String),
     ) -> Option<ErrorExchange> {
-        if self.sampled.len() == KINDS_MAX || self.sampled.contains(&name) {
-            return None;
-        }
-        let is_status = |name: &ErrorName| matches!(name, ErrorName::HttpStatus(_));
-        let statuses = || self.sampled.iter().filter(|name| is_status(name)).count();
-        if is_status(&name) && statuses() >= STATUSES_SAMPLED_MAX {
+        if self.sampled.contains(&name) || !has_room(self.sampled.iter().copied(), name) {
             return None;
         }
         self.sampled.push(name);
@@ -351,11 +346,9 @@ pub(super) fn describe_close(
     (program.describe_expected(pc, excerpt), got)
 }
 
-/// Unexpected statuses of which an answer is kept.
-const STATUSES_SAMPLED_MAX: usize = 8;
-
 #[cfg(test)]
 mod tests {
+    use super::super::error_log::STATUSES_MAX;
     use super::*;
     use crate::scenario::Scenario;
 
@@ -402,7 +395,7 @@ mod tests {
             |name| samples.first(name, place(&program, 1), |_| (String::new(), String::new()));
         let statuses: Vec<_> =
             (400..430).filter_map(|status| first(ErrorName::HttpStatus(status))).collect();
-        assert_eq!(statuses.len(), STATUSES_SAMPLED_MAX);
+        assert_eq!(statuses.len(), STATUSES_MAX);
         assert_eq!(statuses[1].kind, "http_status.401");
         assert!(first(ErrorName::HttpStatus(400)).is_none(), "it has one");
         assert!(first(ErrorName::Kind(ErrorKind::HttpTimeout)).is_some());

@@ -218,20 +218,61 @@ fn histogram(unanswered: &mut UnansweredWaits, kind: LatencyKind) -> &mut Histog
     }
 }
 
-/// Records how long each of these turns has been due. If there are very many, groups of neighbours
-/// count as the last of their group.
+/// Records how long each of these turns has been due.
 fn record_turns(histogram: &mut Histogram, missed: &MissedTurns, now: Instant) {
+    for (due_at, count) in turn_groups(missed) {
+        histogram.record_n(now.micros_since(due_at), count);
+    }
+}
+
+/// Returns when these turns were due, and how many at a time. If there are very many, groups of
+/// neighbours count as the last of their group.
+fn turn_groups(missed: &MissedTurns) -> impl Iterator<Item = (Instant, u32)> {
     let MissedTurns { looping, begun_at, mut first, end, .. } = *missed;
-    let together = (end - first).div_ceil(TURNS_RECORDED_MAX).max(1);
-    while first < end {
+    let together = end.saturating_sub(first).div_ceil(TURNS_RECORDED_MAX).max(1);
+    std::iter::from_fn(move || {
+        if first >= end {
+            return None;
+        }
         let next = end.min(first.saturating_add(together));
         let last_due_ns = looping.turn_begin_ns(next - 1, 0).unwrap_or(0);
-        let due_at = begun_at + std::time::Duration::from_nanos(last_due_ns);
         let count = u32::try_from(next - first).unwrap_or(u32::MAX);
-        histogram.record_n(now.micros_since(due_at), count);
         first = next;
-    }
+        Some((begun_at + std::time::Duration::from_nanos(last_due_ns), count))
+    })
 }
 
 /// Values recorded for the turns of one loop of one user.
 const TURNS_RECORDED_MAX: u64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::{Op, Program};
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn millions_of_missed_turns_are_recorded_in_few_steps() {
+        let text = "target: tcp://h:1\nload: [{ramp: {to: 1, over: 1s}}]\n\
+                    user: [connect, every: {rate: 1M/s, do: [send: x]}]\n";
+        let program = Program::compile(&Scenario::parse(text, "test").unwrap());
+        let looping = program.ops().iter().find_map(|op| match op {
+            Op::LoopBegin { index } => Some(*program.loop_at(*index)),
+            _ => None,
+        });
+        for (first, end) in [(7, 7), (7, 8), (0, 1_000), (3, 30_000_003)] {
+            let missed = MissedTurns {
+                has_failed: false,
+                kind: None,
+                looping: looping.unwrap(),
+                begun_at: Instant::ZERO,
+                first,
+                end,
+            };
+            let groups: Vec<_> = turn_groups(&missed).collect();
+            assert!(groups.len() as u64 <= TURNS_RECORDED_MAX, "{}", groups.len());
+            let counted: u64 = groups.iter().map(|(_, count)| u64::from(*count)).sum();
+            assert_eq!(counted, end - first);
+        }
+    }
+}

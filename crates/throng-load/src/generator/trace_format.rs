@@ -326,8 +326,9 @@ impl TraceFormat<'_> {
                 lines
             }
             Sample::HttpUnasked(bytes) => {
-                let (count, bytes) = (bytes.len(), self.excerpt().head(bytes));
-                one(format!("  no match: {count} bytes that no request asked for: {bytes}"))
+                let (n, bytes) = (bytes.len() as u64, self.excerpt().head(bytes));
+                let unit = plural(n, "byte", "bytes");
+                one(format!("  no match: {n} {unit} that no request asked for: {bytes}"))
             }
         }
     }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use throng_report::http_status::status_of_kind;
 use throng_report::{ErrorExchange, RunEventKind};
+
+use crate::generator::STATUSES_MAX;
 
 /// First errors that are not reported yet, and the kinds seen so far.
 #[derive(Debug, Default)]
@@ -12,13 +15,20 @@ pub(super) struct FirstErrors {
 }
 
 impl FirstErrors {
-    /// Adds the samples of one core. Ignores kinds that another core has reported before.
+    /// Adds the samples of one core. Ignores kinds that another core has reported before, and
+    /// statuses beyond the first few.
     pub(super) fn add_samples(&mut self, samples: &mut Vec<ErrorExchange>) {
         for exchange in samples.drain(..) {
-            if self.kinds.insert(exchange.kind.clone()) {
+            if self.has_room(&exchange.kind) && self.kinds.insert(exchange.kind.clone()) {
                 self.unreported.push(RunEventKind::FirstError(exchange));
             }
         }
+    }
+
+    fn has_room(&self, kind: &str) -> bool {
+        let is_status = |kind: &str| status_of_kind(kind).is_some();
+        let statuses = || self.kinds.iter().filter(|kind| is_status(kind)).count();
+        !is_status(kind) || statuses() < STATUSES_MAX
     }
 
     /// Returns the events that have not been returned before.
@@ -49,5 +59,17 @@ mod tests {
         );
         shown.add_samples(&mut vec![sample("b", "4")]);
         assert_eq!(shown.take_events(), []);
+    }
+    #[test]
+    fn a_run_has_the_answers_of_a_few_statuses_however_many_cores_it_has() {
+        let sample = |status| ErrorExchange {
+            kind: format!("http_status.{status}"),
+            ..ErrorExchange::default()
+        };
+        let mut shown = FirstErrors::default();
+        for core in 0..4 {
+            shown.add_samples(&mut (400..408).map(|status| sample(status + core * 8)).collect());
+        }
+        assert_eq!(shown.take_events().len(), STATUSES_MAX);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use super::plan::{LoadError, LoadOptions, LoadPlan};
-use super::solo::{self, SoloEnd, SoloRun};
+use super::solo::{self, SoloEnd, SoloOutcome, SoloRun};
 use crate::scenario::{Class, OnError, Scenario, Step};
 
 /// Reason why `setup` or `teardown` did not take all its steps.
@@ -19,6 +19,8 @@ pub enum SetupError {
         key: &'static str,
         /// The way in which it ended; not [`SoloEnd::Finished`].
         end: SoloEnd,
+        /// True if its user had a connection.
+        has_connected: bool,
         /// What its user did and saw last.
         lines: LastLines,
     },
@@ -29,9 +31,16 @@ pub struct SetupWatch<'a> {
     /// True to show whole messages.
     pub is_full: bool,
     /// Receives each line about what the user does and sees.
-    pub on_line: &'a mut dyn FnMut(&str),
+    pub on_line: Option<&'a mut dyn FnMut(&str)>,
     /// Is asked many times a second whether to end it.
     pub is_interrupted: &'a mut dyn FnMut() -> bool,
+}
+
+impl<'a> SetupWatch<'a> {
+    /// Creates a watch that shows nothing.
+    pub fn silent(is_interrupted: &'a mut dyn FnMut() -> bool) -> Self {
+        Self { is_full: false, on_line: None, is_interrupted }
+    }
 }
 
 /// The last lines about a user, and the number of those before them.
@@ -46,7 +55,7 @@ pub struct LastLines {
 ///
 /// # Errors
 /// When a step failed, or it did not come to its last step. The scenario has what was stored until
-/// then: [`Scenario::can_tear_down`] says whether that is enough for `teardown`.
+/// then: [`SetupError::allows_teardown`] says whether that is enough for `teardown`.
 pub fn set_up(
     scenario: &mut Scenario,
     options: &LoadOptions,
@@ -88,7 +97,7 @@ fn take_steps(
     scenario: &Scenario,
     steps: &[Step],
     options: &LoadOptions,
-    watch: SetupWatch<'_>,
+    mut watch: SetupWatch<'_>,
 ) -> Result<StepsEnd, LoadError> {
     // What is random in them differs from run to run: what one run has left does not disturb the
     // next.
@@ -99,13 +108,17 @@ fn take_steps(
     let solo = SoloRun::start(plan, 0, SPAN_MAX, watch.is_full)?;
     let mut lines = LastLines::default();
     let on_line = |line: String| {
-        (watch.on_line)(&line);
+        if let Some(on_line) = &mut watch.on_line {
+            on_line(&line);
+        }
         lines.push(line);
     };
-    Ok(match solo.wait(on_line, watch.is_interrupted) {
-        (SoloEnd::Finished, stored) => (stored, Ok(())),
-        (end, stored) => (stored, Err(SetupError::Ended { key, end, lines })),
-    })
+    let SoloOutcome { end, stored, has_connected } = solo.wait(on_line, watch.is_interrupted);
+    let ended = match end {
+        SoloEnd::Finished => Ok(()),
+        end => Err(SetupError::Ended { key, end, has_connected, lines }),
+    };
+    Ok((stored, ended))
 }
 
 /// Returns another seed at each call.
@@ -140,6 +153,12 @@ impl From<LoadError> for SetupError {
 }
 
 impl SetupError {
+    /// Reports whether `teardown` can follow a `setup` that ended so: its user had a connection, so
+    /// that it may have made something, and all values that `teardown` uses are stored.
+    pub fn allows_teardown(&self, scenario: &Scenario) -> bool {
+        matches!(self, Self::Ended { has_connected: true, .. }) && scenario.can_tear_down()
+    }
+
     /// Says how it ended, without the lines about its user.
     pub fn outcome(&self) -> String {
         match self {
@@ -184,7 +203,8 @@ mod tests {
         let mut lines = LastLines::default();
         (0..1_000).for_each(|index| lines.push(format!("line {index}.")));
         assert_eq!(lines.lines.len(), LINES_MAX);
-        let error = SetupError::Ended { key: "setup", end: SoloEnd::Failed, lines };
+        let error =
+            SetupError::Ended { key: "setup", end: SoloEnd::Failed, has_connected: true, lines };
         let shown = error.to_string();
         let begin = "`setup` failed; its user's steps:\n  (960 lines before these)\n  line 960.\n";
         assert!(shown.starts_with(begin) && shown.ends_with("\n  line 999."), "{shown}");

@@ -33,6 +33,17 @@ pub enum SoloEnd {
     Interrupted,
 }
 
+/// What remains of the only user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SoloOutcome {
+    /// The way in which it ended.
+    pub end: SoloEnd,
+    /// The values that it has stored.
+    pub stored: Vec<Vec<u8>>,
+    /// True if it had a connection.
+    pub has_connected: bool,
+}
+
 impl SoloRun {
     /// Starts a plan with one user, the user with this number. `is_full` shows whole messages.
     ///
@@ -54,21 +65,20 @@ impl SoloRun {
 
     /// Waits until the user is gone. Gives each line about it to `on_line`, and asks
     /// `is_interrupted` many times a second. The last line says which statuses came, if any.
-    /// Returns its end and the values that it has stored.
     pub fn wait(
         mut self,
         mut on_line: impl FnMut(String),
         mut is_interrupted: impl FnMut() -> bool,
-    ) -> (SoloEnd, Vec<Vec<u8>>) {
+    ) -> SoloOutcome {
         let mut stop_at = Instant::now() + self.span;
-        let (mut end, mut values) = (None, Vec::new());
+        let (mut end, mut stored) = (None, Vec::new());
         let mut cause = None;
         loop {
             let fate = self.fates.recv_timeout(LOOK_EVERY);
             // Its lines are there before it. A user that is faster than the caller has more.
             self.lines.try_iter().take(LINES_WAITING_MAX).for_each(|line| on_line(line.text));
             match fate {
-                Ok(UserFate::Stored(stored)) => values = stored,
+                Ok(UserFate::Stored(values)) => stored = values,
                 Ok(UserFate::Ended(how)) => end = Some(how),
                 Ok(UserFate::Removed) | Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -90,7 +100,9 @@ impl SoloRun {
                 self.load.ramp_down();
             }
         }
-        let statuses = self.load.snapshot().http_statuses;
+        let snapshot = self.load.snapshot();
+        let has_connected = snapshot.counters.connects_ok > 0;
+        let statuses = snapshot.http_statuses;
         if statuses.total() > 0 {
             on_line(format!("HTTP answers: {}", statuses_text(&statuses.by_count())));
         }
@@ -100,7 +112,7 @@ impl SoloRun {
             Some(IterationEnd::Failed) => SoloEnd::Failed,
             Some(IterationEnd::Cut) | None => cause.unwrap_or(SoloEnd::OutOfTime),
         };
-        (end, values)
+        SoloOutcome { end, stored, has_connected }
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use super::Protocol;
-use super::Scenario;
 use super::node::{Kind, Node};
 use super::reader::Reader;
 use super::values::bounded_rate;
+use super::{Class, OnError, Protocol, Scenario, Step};
 use crate::program::{LimitScope, LimitedAction, Op, Program, RateLimit};
 
 /// Reads the limits of a scenario: those of a user first, in the order in which a step obeys them.
@@ -70,17 +69,23 @@ fn check_protocol(reader: &mut Reader<'_>, span: Range<usize>, action: LimitedAc
     }
 }
 
-/// Reports limits that no step obeys: they would hold nothing back.
+/// Reports limits that no step obeys: they would hold nothing back. A step that `when` leaves out
+/// may be the one.
 pub(super) fn check_steps(reader: &mut Reader<'_>, scenario: &Scenario) {
-    // The users of `setup` and `teardown` obey them, too.
-    if !reader.mistakes.is_empty()
-        || scenario.limits.is_empty()
-        || scenario.setup.is_some()
-        || scenario.teardown.is_some()
-    {
+    if !reader.mistakes.is_empty() || scenario.limits.is_empty() || reader.leaves_out {
         return;
     }
-    let program = Program::compile(scenario);
+    // The users of `setup` and `teardown` obey them, too.
+    let mut scenario = scenario.clone();
+    let setup = scenario.setup.iter().map(|setup| &setup.steps);
+    let solo = setup.chain(scenario.teardown.iter().map(|teardown| &teardown.steps));
+    let class = |steps: &Vec<Step>| {
+        let (name, steps) = (String::new(), steps.clone());
+        Class { name, weight: 1, steps, on_error: OnError::Stop }
+    };
+    let classes: Vec<_> = solo.map(class).collect();
+    scenario.classes.extend(classes);
+    let program = Program::compile(&scenario);
     let spans = reader.limit_spans.clone();
     for (index, (limit, span)) in scenario.limits.iter().zip(spans).enumerate() {
         let obeys = |op: &Op| matches!(op, Op::AwaitTurn { limit } if usize::from(*limit) == index);

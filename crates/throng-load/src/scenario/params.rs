@@ -199,7 +199,9 @@ fn is_wanted(reader: &mut Reader<'_>, node: &mut Node, params: &[(String, Quanti
     let Some(text) = reader.text(&condition, "`when`", "an expression such as users > 10k") else {
         return true;
     };
-    value_of(reader, &condition, text, 0, params).is_none_or(|value| value.holds())
+    let is_wanted = value_of(reader, &condition, text, 0, params).is_none_or(|value| value.holds());
+    reader.leaves_out |= !is_wanted;
+    is_wanted
 }
 
 fn fill_scalar(reader: &mut Reader<'_>, node: &mut Node, params: &[(String, Quantity)]) {

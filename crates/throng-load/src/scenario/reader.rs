@@ -38,6 +38,8 @@ pub(crate) struct Reader<'s> {
     pub(super) limit_spans: Vec<Range<usize>>,
     /// Key of the list of steps that is read, if one user takes them once.
     pub(super) solo_key: Option<&'static str>,
+    /// True if a `when` leaves out a step, a class or a phase.
+    pub(super) leaves_out: bool,
     /// Kind of the step that is read, if such steps may have a name; and the name.
     named: Option<(&'static str, Option<String>)>,
     /// Names that variables may use here.
@@ -84,6 +86,7 @@ impl<'s> Reader<'s> {
             cues: CueUses::default(),
             knows_steps: true,
             limit_spans: Vec::new(),
+            leaves_out: false,
             solo_key: None,
             named: None,
             names: VariableNames::default(),

@@ -220,11 +220,11 @@ fn name_and_value<'n>(
 fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str, kinds: &[StepKind]) {
     let own = reader.protocol;
     let others = Protocol::ALL.iter().filter(|other| names(kinds, **other).contains(&name));
-    let others: Vec<_> = others.map(|other| format!("`{}`", other.name())).collect();
+    let others: Vec<_> = others.map(|other| other.name()).collect();
     let others = match others.as_slice() {
         [] => return reader.unknown(span, &format!("step `{name}`"), name, &names(kinds, own)),
-        [one] => format!("`protocol: {}`", one.trim_matches('`')),
-        [first @ .., last] => format!("the protocols {} and {last}", first.join(", ")),
+        [one] => format!("`protocol: {one}`"),
+        [first @ .., last] => format!("the protocols `{}` and `{last}`", first.join("`, `")),
     };
     let title = format!("`protocol: {}` has no step `{name}`", own.name());
     let label = format!("it belongs to {others}");

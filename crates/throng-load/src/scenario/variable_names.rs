@@ -25,7 +25,7 @@ pub(crate) struct VariableNames {
     /// Names that the steps of `setup` store; `None` before its end.
     set_up: Option<Vec<String>>,
     /// Columns of the table of `setup` that the steps of `teardown` use.
-    torn_down: Vec<u16>,
+    teardown_columns: Vec<u16>,
     /// The steps that are read.
     steps: StepOwner,
     /// True in the broadcast of a probe.
@@ -64,7 +64,7 @@ impl Default for VariableNames {
             defined: Vec::new(),
             has_sent: false,
             set_up: None,
-            torn_down: Vec::new(),
+            teardown_columns: Vec::new(),
             steps: StepOwner::Users,
             has_probe: false,
             env: |name| std::env::var(name).ok(),
@@ -104,7 +104,7 @@ impl VariableNames {
                 },
             })?;
             if prefix == SETUP && self.steps == StepOwner::Teardown {
-                self.torn_down.push(at as u16);
+                self.teardown_columns.push(at as u16);
             }
             return Ok(Variable::Cell {
                 table: index as u16,
@@ -243,7 +243,7 @@ impl VariableNames {
 
     /// Ends the steps of `teardown`. Returns the columns of the table of `setup` that they use.
     pub(super) fn end_teardown(&mut self) -> Vec<u16> {
-        std::mem::take(&mut self.torn_down)
+        std::mem::take(&mut self.teardown_columns)
     }
 
     /// Forgets which names have a value: another class of users begins.

@@ -260,7 +260,7 @@ pub(crate) fn violated(
         _ => {
             cx.record(Record::Sample(Sample::Violation(violation)));
             cx.count_error(ErrorKind::WebSocketViolation);
-            failure::condemn(cx)
+            failure::close_faulty(cx)
         }
     }
 }

@@ -96,9 +96,7 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
     let to_retry = http::request_to_retry(cx, reason);
     if let (Some(wait), None) = (cx.user.wait(), to_retry)
         && let Ending::Lost(kind) = Ending::of(wait, link, reason)
-        && reason != CloseReason::Finished
     {
-        // The server's FIN has noted it already.
         http::note_part(cx, kind);
     }
     clear_connection_state(cx);

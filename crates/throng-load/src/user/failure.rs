@@ -81,7 +81,7 @@ pub(crate) fn fail_beside(cx: &mut UserContext<'_>, kind: ErrorKind) -> StepOutc
 }
 
 /// Closes an upgraded connection after an error that has been counted.
-pub(crate) fn condemn(cx: &mut UserContext<'_>) -> StepOutcome {
+pub(crate) fn close_faulty(cx: &mut UserContext<'_>) -> StepOutcome {
     cx.user.set_link(Link::Faulty);
     cx.close();
     StepOutcome::Wait

@@ -16,7 +16,7 @@ pub(crate) fn due(cx: &mut UserContext<'_>) -> StepOutcome {
     if cx.user.heartbeat != 0 {
         cx.count(|c| c.heartbeats_missed += 1);
         cx.count_error(ErrorKind::HeartbeatTimeout);
-        return failure::condemn(cx);
+        return failure::close_faulty(cx);
     }
     let number = cx.user.next_ref();
     cx.user.heartbeat = number;

@@ -12,7 +12,6 @@ use throng_proto::http::{HttpRequestHead, write_field};
 
 use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
 use super::encoder::as_text;
-use super::error::ErrorKind;
 use super::record::Record;
 use super::session::UserSession;
 use super::state::{Link, UserWait};
@@ -182,10 +181,8 @@ pub(crate) fn peer_finished(cx: &mut UserContext<'_>) -> bool {
     match finished.as_ref().filter(|_| waits).and_then(|finished| finished.response()) {
         // It closes the connection, and goes on when that is done.
         Some(response) => _ = answered(cx, &response),
-        None => {
-            note_part(cx, ErrorKind::HttpClosed);
-            cx.act(UserAction::CloseFinished);
-        }
+        // The end of the connection finds what has arrived of it.
+        None => cx.act(UserAction::CloseFinished),
     }
     true
 }

@@ -284,7 +284,7 @@ fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> StepOutcome {
         }
         Input::PeerClosed(code, reason) => {
             cx.record(Record::PeerClosed { code, reason });
-            failure::condemn(cx)
+            failure::close_faulty(cx)
         }
         _ => StepOutcome::Wait,
     }
@@ -314,7 +314,7 @@ fn bad_message(cx: &mut UserContext<'_>, message: &[u8]) -> StepOutcome {
         cx.record(Record::Sample(Sample::BadMessage(message)));
         cx.count_error(ErrorKind::BadMessage);
     }
-    failure::condemn(cx)
+    failure::close_faulty(cx)
 }
 
 fn stop_and_leave(cx: &mut UserContext<'_>) -> StepOutcome {

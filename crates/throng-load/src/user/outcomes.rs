@@ -108,6 +108,7 @@ fn cut_off_wait(cx: &mut UserContext<'_>) {
         ServerWait::Push => cx.count(|c| c.pushes_waiting += 1),
         ServerWait::HttpConnect => cx.count(|c| {
             c.connects_waiting += 1;
+            c.http_connects_waiting += 1;
             c.http_waiting += 1;
         }),
         ServerWait::Response => cx.count(|c| c.http_waiting += 1),

@@ -14,6 +14,7 @@ mod limits;
 mod named;
 mod play;
 mod send;
+mod shown;
 mod stop;
 mod trace;
 mod wait;

@@ -25,7 +25,7 @@ fn note_lines(mut stream: TcpStream) {
 
 /// Takes the steps of `setup` or `teardown` to their end.
 fn take<T>(steps: impl FnOnce(SetupWatch<'_>) -> T) -> T {
-    steps(SetupWatch { is_full: false, on_line: &mut |_| {}, is_interrupted: &mut || false })
+    steps(SetupWatch::silent(&mut || false))
 }
 
 #[test]
@@ -90,7 +90,7 @@ user: [connect]
 #[test]
 fn teardown_can_follow_a_setup_that_failed_if_its_values_are_stored() {
     let target = server(drop);
-    let scenario = |before: &str| {
+    let allows_teardown = |before: &str| {
         let text = format!(
             "target: tcp://{target}
 load: [{{arrivals: {{rate: 1/s, for: 1s}}}}]
@@ -100,11 +100,29 @@ teardown: [connect, send: \"${{setup.room}}\"]
 "
         );
         let mut scenario = parsed(&text);
-        take(|watch| set_up(&mut scenario, &LoadOptions::default(), watch)).unwrap_err();
-        scenario
+        let error = take(|watch| set_up(&mut scenario, &LoadOptions::default(), watch));
+        error.unwrap_err().allows_teardown(&scenario)
     };
-    assert!(scenario("set: {room: lobby}, ").can_tear_down());
-    assert!(!scenario("").can_tear_down());
+    assert!(allows_teardown("set: {room: lobby}, "));
+    assert!(!allows_teardown(""));
+}
+
+#[test]
+fn no_teardown_follows_a_setup_without_a_connection() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = listener.local_addr().unwrap();
+    drop(listener);
+    let text = format!(
+        "target: tcp://{target}
+load: [{{arrivals: {{rate: 1/s, for: 1s}}}}]
+setup: [connect]
+user: [connect]
+teardown: [connect]
+"
+    );
+    let mut scenario = parsed(&text);
+    let error = take(|watch| set_up(&mut scenario, &LoadOptions::default(), watch)).unwrap_err();
+    assert!(!error.allows_teardown(&scenario), "{error}");
 }
 
 #[test]
@@ -119,14 +137,11 @@ user: [connect]
     );
     let mut scenario = parsed(&text);
     let mut questions = 0;
-    let watch = SetupWatch {
-        is_full: false,
-        on_line: &mut |_| {},
-        is_interrupted: &mut || {
-            questions += 1;
-            questions > 3
-        },
+    let mut is_interrupted = || {
+        questions += 1;
+        questions > 3
     };
+    let watch = SetupWatch::silent(&mut is_interrupted);
     let error = set_up(&mut scenario, &LoadOptions::default(), watch).unwrap_err();
     assert!(matches!(error, SetupError::Ended { end: SoloEnd::Interrupted, .. }), "{error:?}");
 }

@@ -6,7 +6,7 @@ use throng_base::Instant;
 
 use super::response_head::{BodyFraming, HeadShape, ParsedHead, ResponseHead};
 use super::response_limits::{BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX};
-use super::response_reader::{PartialResponse, ResponseReader, Wanted};
+use super::response_reader::{PartialResponse, ResponseNeeds, ResponseReader};
 use super::{Response, ResponseError, write_fields};
 use crate::websocket::Scratch;
 use crate::{Input, Session};
@@ -34,6 +34,9 @@ pub struct HttpResponse<'a> {
     pub body_bytes: u64,
     /// True if the connection may carry another request.
     pub keep_alive: bool,
+    /// True if fields of the head are not UTF-8, and were read as ISO 8859-1 (RFC 9110 section
+    /// 5.5).
+    pub is_latin1: bool,
     /// Bytes that came with the response and stand behind its end. No request asked for them, so
     /// the start of the next response is unknown.
     pub surplus: &'a [u8],
@@ -67,7 +70,7 @@ enum Phase {
     #[default]
     Idle,
     /// No byte of the response has arrived.
-    Awaiting(Wanted),
+    Awaiting(ResponseNeeds),
     Reading(Box<ResponseReader>),
 }
 
@@ -84,7 +87,7 @@ impl HttpClient {
     /// Expects the response to a request that the caller has sent. `keeps_body` if it needs the
     /// whole body.
     pub fn expect(&mut self, method: &str, keeps_body: bool) {
-        self.phase = Phase::Awaiting(Wanted { head_only: method == "HEAD", keeps_body });
+        self.phase = Phase::Awaiting(ResponseNeeds { head_only: method == "HEAD", keeps_body });
     }
 
     /// Reports whether a part of the response has arrived.
@@ -111,6 +114,14 @@ impl HttpClient {
             Phase::Reading(reading) => Some(FinishedResponse(reading)),
             Phase::Idle | Phase::Awaiting(_) => None,
         }
+    }
+}
+
+impl HttpResponse<'_> {
+    /// Reports whether a text of the head has the bytes that the server sent. Others are for people
+    /// alone: the server would not know them.
+    pub fn is_verbatim(&self, text: &str) -> bool {
+        !self.is_latin1 || text.is_ascii()
     }
 }
 
@@ -157,13 +168,13 @@ impl Session for HttpClient {
         if input.is_empty() {
             return None;
         }
-        let wanted = match &self.phase {
+        let needs = match &self.phase {
             Phase::Idle => return Some(HttpEvent::Unasked(input.take_all())),
-            Phase::Awaiting(wanted) => *wanted,
+            Phase::Awaiting(needs) => *needs,
             Phase::Reading(_) => return self.read_on(input, scratch),
         };
-        match ResponseHead::parse(input.peek(), wanted.head_only) {
-            Ok(Some(ParsedHead::Utf8(head))) if is_whole(&head, wanted, input.peek().len()) => {
+        match ResponseHead::parse(input.peek(), needs.head_only) {
+            Ok(Some(ParsedHead::Utf8(head))) if is_whole(&head, needs, input.peek().len()) => {
                 let BodyFraming::Length(body_bytes) = head.framing else { return None };
                 let (shape, length) = (head.shape(), head.length + body_bytes as usize);
                 let bytes: &'a [u8] = input.take(length);
@@ -171,7 +182,7 @@ impl Session for HttpClient {
                 finish_input(response_of(bytes, shape, body_bytes), input)
             }
             _ => {
-                self.phase = Phase::Reading(Box::new(ResponseReader::new(wanted)));
+                self.phase = Phase::Reading(Box::new(ResponseReader::new(needs)));
                 self.read_on(input, scratch)
             }
         }
@@ -226,21 +237,22 @@ fn finish_input<'a, 'i: 'a>(
 }
 
 /// Reports whether a response is complete in its first `received` bytes, and is passed on as it is.
-fn is_whole(head: &ResponseHead<'_>, wanted: Wanted, received: usize) -> bool {
+fn is_whole(head: &ResponseHead<'_>, needs: ResponseNeeds, received: usize) -> bool {
     let body_bytes = match head.framing {
         BodyFraming::Length(length) => length,
         BodyFraming::Chunked | BodyFraming::UntilClose => return false,
     };
     let fits = body_bytes <= BODY_EXCERPT_BYTES_MAX as u64
-        || wanted.keeps_body && body_bytes <= BODY_BYTES_MAX as u64;
+        || needs.keeps_body && body_bytes <= BODY_BYTES_MAX as u64;
     head.response.status >= 200 && fits && body_bytes <= (received - head.length) as u64
 }
 
 /// Returns the response whose head and kept body are `bytes`.
 fn response_of(bytes: &[u8], head: HeadShape, body_bytes: u64) -> Option<HttpResponse<'_>> {
     let body = &bytes[head.length..];
-    let keep_alive = head.keep_alive;
-    Some(HttpResponse { head: head.response(bytes)?, body, body_bytes, keep_alive, surplus: &[] })
+    let HeadShape { keep_alive, is_latin1, .. } = head;
+    let head = head.response(bytes)?;
+    Some(HttpResponse { head, body, body_bytes, keep_alive, is_latin1, surplus: &[] })
 }
 
 const _: () = assert!(size_of::<HttpClient>() <= 16, "a user's protocol is small");

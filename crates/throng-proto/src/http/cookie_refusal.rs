@@ -15,6 +15,8 @@ pub enum CookieRefusal {
     Expired,
     /// Its `Max-Age` or `Expires` is past: the server deletes the cookie that the jar held.
     Deleted,
+    /// It is not UTF-8, and its bytes are not known any more.
+    NotUtf8,
 }
 
 impl fmt::Display for CookieRefusal {
@@ -25,6 +27,7 @@ impl fmt::Display for CookieRefusal {
             Self::TooLong => "dropped: it is longer than 4 KiB",
             Self::Expired => "dropped: it has expired",
             Self::Deleted => "deleted: it has expired",
+            Self::NotUtf8 => "dropped: it is not UTF-8",
         })
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct HeadShape {
     fields_at: usize,
     pub(super) length: usize,
     pub(super) keep_alive: bool,
+    /// True if fields of it are not UTF-8, and were read as ISO 8859-1.
+    pub(super) is_latin1: bool,
 }
 
 /// The end of a body (RFC 9112 section 6.3).
@@ -57,13 +59,22 @@ impl<'a> ResponseHead<'a> {
         bytes: &'a [u8],
         head_only: bool,
     ) -> Result<Option<ParsedHead<'a>>, ResponseError> {
+        Self::parse_within(bytes, head_only, HEAD_BYTES_MAX)
+    }
+
+    /// Parses a head of at most `bytes_max`.
+    pub(super) fn parse_within(
+        bytes: &'a [u8],
+        head_only: bool,
+        bytes_max: usize,
+    ) -> Result<Option<ParsedHead<'a>>, ResponseError> {
         let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
         let mut parsed = httparse::Response::new(&mut []);
         let config = httparse::ParserConfig::default();
         let read = config.parse_response_with_uninit_headers(&mut parsed, bytes, &mut fields);
         let length = match read {
-            Ok(httparse::Status::Complete(length)) if length <= HEAD_BYTES_MAX => length,
-            Ok(httparse::Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => return Ok(None),
+            Ok(httparse::Status::Complete(length)) if length <= bytes_max => length,
+            Ok(httparse::Status::Partial) if bytes.len() <= bytes_max => return Ok(None),
             Ok(_) | Err(httparse::Error::TooManyHeaders) => {
                 return Err(ResponseError::HeadTooLarge);
             }
@@ -92,7 +103,8 @@ impl<'a> ResponseHead<'a> {
     pub(super) const fn shape(&self) -> HeadShape {
         let Response { status, headers } = self.response;
         let fields_at = self.length - headers.lines().len();
-        HeadShape { status, fields_at, length: self.length, keep_alive: self.keep_alive }
+        let (length, keep_alive) = (self.length, self.keep_alive);
+        HeadShape { status, fields_at, length, keep_alive, is_latin1: false }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{Input, grow};
 
 /// What the caller wants of a response.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct ResponseNeeds {
     /// The request was `HEAD`: the response has no body.
     pub(super) head_only: bool,
     /// The caller needs the whole body.
@@ -20,7 +20,7 @@ pub(super) struct Wanted {
 /// An incomplete response.
 #[derive(Debug)]
 pub(super) struct ResponseReader {
-    wanted: Wanted,
+    needs: ResponseNeeds,
     /// The head, and after it what is kept of the body.
     pub(super) bytes: Vec<u8>,
     /// The head; `None` while it is incomplete.
@@ -56,9 +56,9 @@ enum Body {
 
 impl ResponseReader {
     /// Creates a reader at the beginning of a response.
-    pub(super) const fn new(wanted: Wanted) -> Self {
+    pub(super) const fn new(needs: ResponseNeeds) -> Self {
         let body = Body::Length { left: 0 };
-        Self { wanted, bytes: Vec::new(), head: None, body, body_bytes: 0, interim: 0 }
+        Self { needs, bytes: Vec::new(), head: None, body, body_bytes: 0, interim: 0 }
     }
 
     /// Reads `input`. Returns true once the response is complete; before that, all of `input` is
@@ -74,7 +74,7 @@ impl ResponseReader {
         let declared = head_bytes + self.kept_bytes_max();
         let room = |bytes: &[u8]| declared - bytes.len();
         let (bytes, body_bytes) = (&mut self.bytes, &mut self.body_bytes);
-        let keeps_body = self.wanted.keeps_body;
+        let keeps_body = self.needs.keeps_body;
         let mut keep = |piece: &[u8]| {
             *body_bytes += piece.len() as u64;
             let room = room(bytes);
@@ -130,7 +130,7 @@ impl ResponseReader {
         }
         // A head that is whole in the input is copied only if it is not interim.
         let received = if before == 0 { input.peek() } else { &self.bytes };
-        let found = match FoundHead::in_bytes(received, self.wanted.head_only) {
+        let found = match FoundHead::in_bytes(received, self.needs.head_only) {
             Ok(found) => found,
             Err(error) => return Err(self.fail(input, error)),
         };
@@ -162,7 +162,7 @@ impl ResponseReader {
         }
         self.head = Some(shape);
         self.body = match framing {
-            BodyFraming::Length(left) if self.wanted.keeps_body && left > BODY_BYTES_MAX as u64 => {
+            BodyFraming::Length(left) if self.needs.keeps_body && left > BODY_BYTES_MAX as u64 => {
                 return Err(ResponseError::BodyTooLarge);
             }
             BodyFraming::Length(left) => Body::Length { left },
@@ -183,7 +183,7 @@ impl ResponseReader {
 
     /// Returns the most bytes of the body that are kept.
     const fn kept_bytes_max(&self) -> usize {
-        if self.wanted.keeps_body { BODY_BYTES_MAX } else { BODY_EXCERPT_BYTES_MAX }
+        if self.needs.keeps_body { BODY_BYTES_MAX } else { BODY_EXCERPT_BYTES_MAX }
     }
 }
 
@@ -207,11 +207,15 @@ impl FoundHead {
             None => Ok(None),
             Some(ParsedHead::Utf8(head)) => Ok(found(&head, head.length, None)),
             Some(ParsedHead::Latin1 { length }) => {
-                let text: String = bytes[..length].iter().copied().map(char::from).collect();
-                match ResponseHead::parse(text.as_bytes(), head_only)? {
+                let text = as_text(&bytes[..length]);
+                // Its text is longer than the limit of its bytes.
+                match ResponseHead::parse_within(text.as_bytes(), head_only, text.len())? {
                     Some(ParsedHead::Utf8(head)) => {
                         let found = found(&head, length, None);
-                        Ok(found.map(|found| Self { utf8: Some(text.into_bytes()), ..found }))
+                        Ok(found.map(|mut found| {
+                            found.shape.is_latin1 = true;
+                            Self { utf8: Some(text.into_bytes()), ..found }
+                        }))
                     }
                     // Its bytes as characters are as many lines.
                     _ => Err(ResponseError::Malformed),
@@ -219,4 +223,16 @@ impl FoundHead {
             }
         }
     }
+}
+
+/// Returns the text of a head. Each line that is not UTF-8 is read as ISO 8859-1.
+fn as_text(head: &[u8]) -> String {
+    let lines = head.split_inclusive(|byte| *byte == b'\n');
+    lines.fold(String::with_capacity(head.len() + head.len() / 8), |mut text, line| {
+        match std::str::from_utf8(line) {
+            Ok(line) => text.push_str(line),
+            Err(_) => text.extend(line.iter().copied().map(char::from)),
+        }
+        text
+    })
 }

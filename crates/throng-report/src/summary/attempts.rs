@@ -16,8 +16,10 @@ impl Summary {
     /// Returns the number of connects of `connect` steps.
     pub fn connect_steps(&self) -> u64 {
         let all = self.connect.ok + self.connect.failed.total() + self.connect.waiting;
-        let for_requests =
-            self.http.as_ref().map_or(0, |http| http.connects + http.connects_failed);
+        let for_requests = self
+            .http
+            .as_ref()
+            .map_or(0, |http| http.connects + http.connects_failed + http.connects_waiting);
         all.saturating_sub(for_requests)
     }
 
@@ -63,6 +65,16 @@ mod tests {
         assert_eq!((summary.connect_steps_ok(), summary.connect_steps()), (10, 20));
         assert_eq!(summary.attempts(), 40);
         assert_eq!(summary.http_requests(), 20);
+    }
+
+    #[test]
+    fn a_connect_for_a_request_that_waits_at_the_end_is_a_part_of_it() {
+        let mut summary = Summary::default();
+        summary.connect.waiting = 100;
+        let http =
+            HttpSummary { started: 100, waiting: 100, connects_waiting: 100, ..Default::default() };
+        summary.http = Some(http);
+        assert_eq!((summary.connect_steps(), summary.attempts()), (0, 100));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Adds one interval after the other and ends in a [`Summary`]; stores no interval.
 
 mod load;
+mod validity_facts;
 
 use load::LoadFold;
 
@@ -18,10 +19,8 @@ use super::{
     PushSummary, RunSummary, SCHEMA, StepSummary, Summary, TurnsSummary, UsersSummary,
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
-use crate::validity::{Grade, ShownLatency, ValidityFacts};
-use crate::{
-    CueWaits, Histogram, Interval, LatencySummary, LatencyTotal, RunEventKind, Threshold, Validity,
-};
+use crate::validity::{Grade, ValidityFacts};
+use crate::{Histogram, Interval, LatencySummary, LatencyTotal, RunEventKind, Threshold, Validity};
 
 /// A summary under construction. The generator feeds it while it writes the run file; a reader
 /// while it reads one.
@@ -120,66 +119,23 @@ impl SummaryFold {
         let intended = achieved + missing;
         let arrivals = ArrivalsSummary { intended, achieved, ratio: ratio(achieved, intended) };
         let lag_us = LatencySummary::from(&self.load.lag);
-        let failed = |one, other| last.connect_failed.get(one) + last.connect_failed.get(other);
         let (connect, message) = (self.connect(missing), self.message());
         let (join, push, broadcast) = (self.join(), self.push(), self.broadcast());
         let http = self.http();
-        let mut facts = ValidityFacts {
-            intervals: self.load.intervals,
-            lag_us,
-            lag_most_at_ms: self.load.lag_most_at_ms,
-            arrivals_are_known: self.load.arrivals_are_known(),
-            latencies: Vec::new(),
-            answers: counters.messages_answered,
-            answers_doubtful: counters.answers_doubtful + counters.answers_out_of_step,
-            http_answers: counters.http_2xx
-                + counters.http_3xx
-                + counters.http_4xx
-                + counters.http_5xx,
-            http_unasked: last.errors.get("http_unasked"),
-            arrivals_intended: arrivals.intended,
-            arrivals_achieved: arrivals.achieved,
-            turns_intended: counters.turns_intended,
-            turns_missed: self.load.turns_missed(),
-            lines_lost,
-            end_missing,
-            // A port chosen by the kernel fails with the first errno, a port that was named with
-            // the second.
-            ports_exhausted: failed("EADDRNOTAVAIL", "EADDRINUSE").max(self.ports_exhausted),
-            fds_exhausted: failed("EMFILE", "ENFILE").max(self.fds_exhausted),
-            watches_exhausted: last.connect_failed.get("ENOSPC"),
-            memory_exhausted: failed("ENOMEM", "ENOBUFS"),
-            // While the run goes on, a probe that was just due is not missing yet.
-            probes_intended: match end {
-                None if !end_missing => self.load.probes_due_before.min(self.load.probes_due()),
-                _ => self.load.probes_due(),
-            },
-            probes_sent: last.probe.sent,
-            // During the run, and in a file without a last line, deliveries are in flight.
-            deliveries_unaccounted: match end {
-                Some(_) => last.probe.outstanding(),
-                None => 0,
-            },
-            ceiling_share: self.ceiling_share(),
-            // While the run goes on, those that are awaited may still come.
-            cues_unopened: match end {
-                None if !end_missing => Vec::new(),
-                _ => last.cues.iter().filter_map(CueWaits::describe_unopened).collect(),
-            },
-        };
-        for (name, latency) in [
+        let latencies = self.shown_latencies([
             ("connect", Some(connect.judged_us)),
             ("message", Some(message.judged_us)),
             ("join", join.as_ref().map(|join| join.judged_us)),
             ("push", push.as_ref().map(|push| push.judged_us)),
             ("http", http.as_ref().map(|http| http.judged_us)),
             ("broadcast", broadcast.as_ref().map(|broadcast| broadcast.latency_us)),
-        ] {
-            let Some(us) = latency.filter(|us| us.count > 0) else { continue };
-            let judged = self.thresholds.iter().filter_map(|threshold| threshold.latency());
-            let judged = judged.filter(|(of, _)| of == name).map(|(_, stat)| stat.name()).collect();
-            facts.latencies.push(ShownLatency { name, us, judged });
-        }
+        ]);
+        let facts = ValidityFacts {
+            latencies,
+            lines_lost,
+            end_missing,
+            ..self.validity_facts(end, end_missing, interrupted, &arrivals)
+        };
         let (steps, step_latencies) = self.named_steps();
         let lag_grade = facts.lag_grade().map_or(Grade::Valid, |(grade, _)| grade);
         Summary {
@@ -431,31 +387,6 @@ impl SummaryFold {
         }
     }
 
-    /// Returns the share of the generator's ceiling that the busiest second used; `None` if no
-    /// ceiling was measured or nothing was done.
-    fn ceiling_share(&self) -> Option<f64> {
-        let ceiling = self.ceiling.as_ref()?;
-        let total = |of: &dyn Fn(&IntervalGrowth) -> u64| {
-            self.growths.iter().fold(0_u64, |sum, growth| sum.saturating_add(of(growth)))
-        };
-        let requested = total(&|growth| self.messages(growth).saturating_add(growth.joins))
-            .saturating_add(self.load.last.counters.heartbeats_answered);
-        let received = total(&|growth| growth.received_by_users);
-        if received > UNREQUESTED_LEAST && received / UNREQUESTED_TIMES > requested {
-            // Unrequested messages take CPU time too, and the calibration did not measure their
-            // maximum.
-            return None;
-        }
-        let each_us = |per_s: Option<f64>| per_s.filter(|n| *n > 0.0).map_or(0.0, |n| 1e6 / n);
-        let (connect_us, message_us) =
-            (each_us(ceiling.connects_per_s), each_us(ceiling.messages_per_s));
-        let taken_us = |growth: &IntervalGrowth| {
-            growth.connects as f64 * connect_us + self.messages(growth) as f64 * message_us
-        };
-        rate_most(&self.growths, |growth| taken_us(growth).round() as u64)
-            .map(|us_per_s| us_per_s / 1e6)
-    }
-
     fn machine(&self) -> MachineSummary {
         let Some(last) = self.growth.machine() else { return MachineSummary::default() };
         let MachineCpu { busy_us, idle_us, stolen_us } =
@@ -484,11 +415,6 @@ impl SummaryFold {
         }
     }
 }
-
-/// A run is about unrequested messages if there are so many of them for each requested one, …
-const UNREQUESTED_TIMES: u64 = 2;
-/// … and at least this many.
-const UNREQUESTED_LEAST: u64 = 1_000;
 
 /// Writes seconds: `3.2 s`, and from ten on without decimals.
 fn seconds(ms: u64) -> String {

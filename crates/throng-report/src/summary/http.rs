@@ -27,6 +27,9 @@ pub struct HttpSummary {
     pub connects: u64,
     /// Connects for requests that failed. The failed connects of the run include them.
     pub connects_failed: u64,
+    /// Connects for requests in progress when their user was stopped. The waiting connects of the
+    /// run include them.
+    pub connects_waiting: u64,
     /// Answers by their status, expected or not.
     pub statuses: Tally,
     /// Answers with a status from 200 to 299.
@@ -88,6 +91,7 @@ impl HttpSummary {
             incomplete: counters.http_incomplete,
             connects: counters.http_connects,
             connects_failed: counters.http_connects_failed,
+            connects_waiting: counters.http_connects_waiting,
             statuses: load.http_statuses.clone(),
             status_2xx: counters.http_2xx,
             status_3xx: counters.http_3xx,

@@ -8,7 +8,7 @@ use super::mistake::NameMistake;
 use super::statistic::{Statistic, USUAL};
 use super::step_metric::{StepFigure, divide};
 use super::unit::Unit;
-use crate::http_status::{StatusRange, status_of_kind};
+use crate::http_status::{StatusRange, UNEXPECTED_STATUS, status_of_kind};
 use crate::summary::{HttpSummary, StepSummary};
 use crate::{LatencySummary, Summary};
 
@@ -141,7 +141,11 @@ impl Metric {
             }
             Self::Errors => summary.errors.total(),
             Self::ErrorsOfKind(kind) => summary.errors.family(kind),
-            Self::UnexpectedStatuses(range) => unexpected_statuses(*range, summary),
+            Self::UnexpectedStatuses(range) => {
+                let errors = unexpected_statuses(*range, summary);
+                let Some(errors) = errors else { return Measurement::Nothing };
+                errors
+            }
             Self::HttpAnswers(range) => {
                 let answers = summary.http.as_ref().and_then(|http| http.answers_with(*range));
                 let Some(answers) = answers else { return Measurement::Nothing };
@@ -168,11 +172,15 @@ impl Metric {
     }
 }
 
-/// Returns the number of answers with these statuses that were not expected.
-fn unexpected_statuses(range: StatusRange, summary: &Summary) -> u64 {
+/// Returns the number of answers with these statuses that were not expected; `None` if the run file
+/// does not say their statuses.
+fn unexpected_statuses(range: StatusRange, summary: &Summary) -> Option<u64> {
+    if summary.errors.get(UNEXPECTED_STATUS) > 0 {
+        return None;
+    }
     let is_in = |kind: &str| status_of_kind(kind).is_some_and(|status| range.contains(status));
     let kinds = summary.errors.0.iter().filter(|(kind, _)| is_in(kind));
-    kinds.map(|(_, count)| count).sum()
+    Some(kinds.map(|(_, count)| count).sum())
 }
 
 /// Returns the steps of this name in a summary.

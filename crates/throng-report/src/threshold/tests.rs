@@ -131,6 +131,15 @@ fn a_status_of_a_run_file_that_has_only_classes_was_not_measured() {
     let judge = |text: &str| text.parse::<Threshold>().unwrap().judge(&summary);
     assert_eq!((judge("http.404 == 0").met, judge("http.404 == 0").value), (false, None));
     assert!(judge("http.4xx == 12").met);
+    assert!(judge("errors.http_status.404 == 0").met);
+    // An older file has no status in the kind of an error, either.
+    summary.errors = Default::default();
+    summary.errors.add("http_status", 12);
+    let judge = |text: &str| text.parse::<Threshold>().unwrap().judge(&summary);
+    for text in ["errors.http_status.429 == 0", "errors.http_status.4xx < 1%"] {
+        assert_eq!((judge(text).met, judge(text).value), (false, None), "{text}");
+    }
+    assert!(judge("errors.http_status == 12").met);
     summary.http = None;
     assert!(!"http.4xx == 0".parse::<Threshold>().unwrap().judge(&summary).met);
 }
@@ -228,4 +237,17 @@ fn the_costs_of_a_server_of_others_are_compared_too() {
         assert_eq!(judgement.met, met, "{judgement:?}");
         assert!(judgement.value.is_some(), "{judgement:?}");
     }
+}
+
+#[test]
+fn a_missed_threshold_asks_for_more_or_for_less() {
+    let check = |text: &str, value: f64, asks_for_more: bool| {
+        let threshold: Threshold = text.parse().unwrap();
+        assert_eq!(threshold.asks_for_more_than(value), asks_for_more, "{text}, {value}");
+    };
+    check("http.2xx >= 5k", 4_000.0, true);
+    check("http.2xx ≥ 99%", 0.98, true);
+    check("http.2xx == 100%", 0.98, true);
+    check("http.5xx == 0", 3.0, false);
+    check("http.5xx <= 10", 18.0, false);
 }

@@ -79,6 +79,17 @@ fn a_join_and_a_push_without_an_answer_count_separately() {
 }
 
 #[test]
+fn a_request_whose_connection_is_not_established_is_one_attempt() {
+    check(3, |sim| {
+        let totals = stalled(sim, Speaks::Http, "user: [get: {path: /, timeout: 30s}]");
+        let c = &totals.counters;
+        assert!(c.http_connects_waiting > 0, "{c:?}");
+        assert_eq!(c.http_connects_waiting, c.connects_waiting, "{c:?}");
+        assert_eq!((c.http_waiting, c.users_cut), (20, 20), "{c:?}");
+    });
+}
+
+#[test]
 fn a_request_without_an_answer_counts_separately() {
     check(3, |sim| {
         let user = "user: [get: /, every: {period: 1s, do: [get: {path: /a, timeout: 30s}]}]";
@@ -313,7 +324,7 @@ fn a_user_who_stays_or_whose_last_loop_has_no_end_has_finished_when_the_run_ends
 }
 
 #[test]
-fn a_fast_loop_that_missed_millions_of_turns_counts_them_at_once() {
+fn a_fast_loop_that_missed_millions_of_turns_counts_all_of_them() {
     check(1, |sim| {
         let scenario = "load: [{ramp: {to: 1, over: 100ms}}, {hold: {for: 59900ms}}]\n\
             user: [connect, every: {rate: 1M/s, do: [send: x, expect: {text: x, timeout: 1h}]}]";
@@ -331,7 +342,7 @@ fn a_fast_loop_that_missed_millions_of_turns_counts_them_at_once() {
         let c = &totals.counters;
         assert!((59_900_000..=60_000_000).contains(&c.turns_intended), "{c:?}");
         assert_eq!(totals.unanswered.message.count(), c.turns_waiting + c.messages_waiting);
-        // Not one for each of the thirty million turns that were missed, twice.
+        // No turn of the core for each of the thirty million turns that were missed, twice.
         let handled = world.turns_and_events() - before;
         assert!(handled < 100_000, "{handled}");
     });

@@ -64,9 +64,15 @@ const MEANINGS: &[StatusRow] = &[
         "compare the path, the headers and the body with those of a request that succeeds",
     ),
     row(
-        &["401", "407"],
+        &["401"],
         " Unauthorized",
         "log in before this request, or add the token or the cookie to its headers",
+    ),
+    row(
+        &["407"],
+        " Proxy Authentication Required",
+        "let the proxy pass these requests, add `proxy-authorization` to their headers, or go \
+         around the proxy",
     ),
     row(
         &["403"],
@@ -74,9 +80,14 @@ const MEANINGS: &[StatusRow] = &[
         "check the token, and what its user may do; some servers check the origin, too",
     ),
     row(
-        &["404", "410"],
+        &["404"],
         " Not Found",
         "correct the path of the request, or create before what it asks for",
+    ),
+    row(
+        &["410"],
+        " Gone",
+        "ask for what is still there: the server has removed what the request asks for",
     ),
     row(&["405"], " Method Not Allowed", "correct the method or the path of the request"),
     row(&["408", "504"], " (a time-out)", "find the slow service behind the server"),
@@ -86,7 +97,12 @@ const MEANINGS: &[StatusRow] = &[
         "give each user data of its own (data, ${user.id}), or add 409 to `expect`",
     ),
     row(
-        &["411", "413", "414", "431"],
+        &["411"],
+        " Length Required",
+        "give the request a body: its content-length is sent with it",
+    ),
+    row(
+        &["413", "414", "431"],
         " (too large)",
         "raise the server's limit of bodies and headers, or send less",
     ),
@@ -147,6 +163,10 @@ mod tests {
         for (status, name, remedy) in [
             ("429", " Too Many Requests", "rate limit"),
             ("401", " Unauthorized", "token"),
+            ("407", " Proxy Authentication Required", "proxy"),
+            ("410", " Gone", "still there"),
+            ("411", " Length Required", "content-length"),
+            ("413", " (too large)", "limit"),
             ("403", " Forbidden", "token"),
             ("404", " Not Found", "path"),
             ("500", " Internal Server Error", "server's log"),

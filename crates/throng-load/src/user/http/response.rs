@@ -2,7 +2,7 @@
 //! none.
 
 use throng_engine::Deadline;
-use throng_proto::http::{HttpResponse, ResponseError, cookie_name};
+use throng_proto::http::{CookieRefusal, HttpResponse, ResponseError, cookie_name};
 
 use super::close_before;
 use crate::program::{HttpDifference, HttpRequest, OnError, Op};
@@ -81,7 +81,11 @@ fn store_cookies(cx: &mut UserContext<'_>, request: &HttpRequest, response: &Htt
     let fields = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
     for (_, cookie) in fields {
         let jar = &mut cx.user.memory.http().cookies;
-        let refusal = jar.store(cookie, request.cookie_path(), headers.get("date"), cx.now);
+        // The server would not know a cookie whose bytes have changed.
+        let refusal = match response.is_verbatim(cookie) {
+            true => jar.store(cookie, request.cookie_path(), headers.get("date"), cx.now),
+            false => Some(CookieRefusal::NotUtf8),
+        };
         if let Some(refusal) = refusal {
             cx.trace(TraceEvent::CookieRefused(cookie_name(cookie), refusal));
         }
@@ -132,10 +136,12 @@ fn note_surplus(cx: &mut UserContext<'_>, bytes: &[u8]) -> bool {
 }
 
 /// Reports whether these bytes are a 408, which a server may send before it closes an idle
-/// connection (RFC 9110 section 15.5.9).
+/// connection (RFC 9110 section 15.5.9), or its beginning.
 fn is_request_timeout(bytes: &[u8]) -> bool {
     let status = bytes.strip_prefix(b"HTTP/1.1 ").or_else(|| bytes.strip_prefix(b"HTTP/1.0 "));
-    status.is_some_and(|status| status.starts_with(b"408"))
+    let digits = status.map(|status| &status[..status.len().min(3)]);
+    let expected = REQUEST_TIMEOUT.to_string();
+    digits.is_some_and(|digits| !digits.is_empty() && expected.as_bytes().starts_with(digits))
 }
 
 /// Handles an answer that cannot be read.
@@ -157,8 +163,11 @@ pub(crate) fn timed_out(cx: &mut UserContext<'_>) -> StepOutcome {
 pub(crate) fn note_part(cx: &mut UserContext<'_>, kind: ErrorKind) {
     let Some(UserWait::Response { .. }) = cx.user.wait() else { return };
     let Some(part) = cx.session.http().and_then(|client| client.part()) else { return };
+    // An interim response is no part of the answer.
+    if part.head.is_some() || !part.bytes.is_empty() {
+        (cx.actions)(UserAction::Count(|c| c.http_incomplete += 1));
+    }
     let record = Record::Sample(Sample::HttpPart(kind, part));
-    (cx.actions)(UserAction::Count(|c| c.http_incomplete += 1));
     (cx.actions)(UserAction::Record(cx.user.step_pc(), record));
 }
 

@@ -124,8 +124,9 @@ fn a_post_is_never_sent_again_and_neither_is_a_request_with_a_part_of_its_answer
     for (method, part, fin) in [
         ("post", "", "close finished"),
         ("patch", "", "close finished"),
-        ("get", "3 http HTTP/1.1 2; ", "sample, close finished, http_incomplete +1"),
+        ("get", "3 http HTTP/1.1 2; ", "close finished"),
     ] {
+        let noted = if part.is_empty() { ("", "") } else { ("sample, ", ", http_incomplete +1") };
         let sent = format!("sent {} /b", method.to_uppercase());
         check(
             HTTP,
@@ -138,8 +139,11 @@ fn a_post_is_never_sent_again_and_neither_is_a_request_with_a_part_of_its_answer
                 (&format!("{part}3 fin"), fin),
                 (
                     "3 closed finished",
-                    "error http_closed, lost, end failed, rest, until 1007, connected -1, \
-                     http_failed +1",
+                    &format!(
+                        "{}error http_closed, lost, end failed, rest, until 1007, connected -1, \
+                         http_failed +1{}",
+                        noted.0, noted.1
+                    ),
                 ),
             ],
         );
@@ -356,6 +360,22 @@ fn a_user_that_is_stopped_counts_its_request_as_waiting() {
         &[
             ("0 begin; 1 opened", "HTTP connected 1, sent GET /a, connected +1"),
             ("5 stop", "unanswered 5, end cut, http_waiting +1"),
+        ],
+    );
+}
+
+#[test]
+fn a_user_that_is_stopped_while_it_connects_counts_the_connect_as_one_of_its_request() {
+    check(
+        HTTP,
+        "[get: /a, stay]",
+        &[
+            ("0 begin", "begin, connect, time-out 5000, connects_started +1, http_started +1"),
+            (
+                "5 stop",
+                "unanswered 5, end cut, connects_waiting +1, http_connects_waiting +1, \
+                 http_waiting +1",
+            ),
         ],
     );
 }

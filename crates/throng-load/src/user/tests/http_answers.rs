@@ -1,6 +1,8 @@
 //! HTTP answers that no request asked for, that come too early, or only in part.
 
-use super::play::{HTTP, HTTP_CONTINUES, check, check_trace};
+use throng_base::Instant;
+
+use super::play::{HTTP, HTTP_CONTINUES, Play, check, check_trace};
 
 /// An answer that keeps the connection.
 const OK: &str = "http HTTP/1.1 200 OK|content-length: 2||ok";
@@ -105,6 +107,60 @@ fn a_408_before_the_end_of_an_idle_connection_is_no_error() {
             "   0.003000    closes the connection",
         ],
     );
+}
+
+#[test]
+fn a_408_whose_first_line_arrives_in_two_parts_is_no_error() {
+    for (behind, expected) in [
+        ("HTTP/1.1 4", "answer 200 2, no deadline, close"),
+        ("HTTP/1.0 408", "answer 200 2, no deadline, close"),
+        ("HTTP/1.1 ", "answer 200 2, sample, no deadline, error http_unasked, no deadline, close"),
+        (
+            "HTTP/1.1 41",
+            "answer 200 2, sample, no deadline, error http_unasked, no deadline, close",
+        ),
+    ] {
+        check(
+            HTTP,
+            "[get: /a, get: /b]",
+            &[(&format!("0 begin; 1 opened; 2 {OK}{behind}"), expected)],
+        );
+    }
+}
+
+#[test]
+fn a_part_counts_once_though_the_close_after_the_servers_fin_fails() {
+    for reason in ["overflow", "reset"] {
+        let mut play = Play::new(HTTP, "[post: {path: /a, body: xyz}]");
+        let begin = "0 begin; 1 opened; 1 blocked; 2 http HTTP/1.1 2; 3 fin";
+        assert_eq!(play.row(begin), "close finished");
+        let ended = play.row(&format!("4 closed {reason}"));
+        assert!(ended.contains("http_failed +1, http_incomplete +1"), "{reason}: {ended}");
+    }
+}
+
+#[test]
+fn an_interim_answer_is_no_part_of_the_answer() {
+    for (came, is_part) in [
+        ("HTTP/1.1 102 Processing||", false),
+        ("HTTP/1.1 102 Processing||HTTP/1.1 2", true),
+        ("HTTP/1.1 200 OK|content-length: 9||", true),
+    ] {
+        let mut play = Play::new(HTTP, "[get: {path: /a, timeout: 1s}]");
+        let late = play.row(&format!("0 begin; 1 opened; 2 http {came}; 1001 deadline"));
+        assert!(late.contains("sample") && late.contains("http_failed +1"), "{came}: {late}");
+        assert_eq!(late.contains("http_incomplete +1"), is_part, "{came}: {late}");
+    }
+}
+
+#[test]
+fn a_cookie_that_cannot_be_sent_back_as_it_came_is_not_stored() {
+    let mut play = Play::new(HTTP, "[get: /a, get: /b]");
+    play.row("0 begin; 1 opened");
+    let answer = b"HTTP/1.1 200 OK\r\nset-cookie: a=1\r\nset-cookie: sid=Jos\xe9\r\n\
+        content-length: 0\r\n\r\n";
+    let sent = play.http(Instant::from_nanos(2_000_000), answer.to_vec());
+    assert!(sent.contains("sent GET /b with a=1, "), "{sent}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use throng_base::Instant;
 use throng_driver::Errno;
-use throng_engine::{Arrival, CloseReason, Deadline};
+use throng_engine::{Arrival, CloseReason};
 use throng_proto::http::{Headers, HttpEvent, Response};
 use throng_proto::phoenix::PhoenixPayload;
 use throng_proto::phoenix::client::PushReply;
@@ -14,14 +14,15 @@ use throng_proto::websocket::{
 use throng_proto::{Input as Bytes, Session};
 use throng_report::LoadCounters;
 
+use super::shown::{differences, is_in_counters, shown};
 use crate::cues::{CueWaiters, Cues, GroupOpening, ReadyUser};
 use crate::generator::trace_format::{TraceFormat, TraceState};
 use crate::program::{IncomingMessage, Program, RateLimit};
 use crate::scenario::Scenario;
 use crate::schedule::RateClock;
 use crate::user::{
-    ClassTraits, Encoder, ErrorKind, Input, IterationEnd, Payload, Progress, Record, Rules,
-    SocketStatus, TraceEvent, User, UserAction, UserContext, UserEvent, UserSession, handle,
+    ClassTraits, Encoder, ErrorKind, Input, Payload, Progress, Record, Rules, SocketStatus,
+    TraceEvent, User, UserAction, UserContext, UserEvent, UserSession, handle,
 };
 
 /// A user of a program, and what is around it.
@@ -92,7 +93,8 @@ pub(super) const HTTP_CONTINUES: &str = "target: http://h:1\non_error: continue"
 pub(super) const PHOENIX: &str = "target: ws://h:1/\nprotocol: phoenix";
 
 impl Play {
-    fn new(head: &str, user: &str) -> Self {
+    /// Creates a user that takes these steps.
+    pub(super) fn new(head: &str, user: &str) -> Self {
         let load = "load: [{ramp: {to: 9, over: 1s}}]";
         let text = format!("{head}\n{load}\nuser: {user}\n");
         let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -122,7 +124,7 @@ impl Play {
     }
 
     /// Plays the inputs of one row. Returns the actions that follow from the last one.
-    fn row(&mut self, row: &str) -> String {
+    pub(super) fn row(&mut self, row: &str) -> String {
         row.split("; ").map(|input| self.play(input)).last().unwrap_or_default()
     }
 
@@ -150,13 +152,12 @@ impl Play {
                 Input::Refused(Response { status: number() as u16, headers: Headers::new("") }, &[])
             }
             "violated" => Input::Violated(Violation::ResponseInvalid, Some(rest.as_bytes())),
-            // `|` stands for the end of a line.
-            "http" => return self.http(now, rest),
+            "http" => return self.http(now, response(rest)),
             name if name.starts_with("http-of-") => {
                 let ms: u64 = name["http-of-".len()..].parse().expect("the moment of the arrival");
                 let at = Instant::from_nanos(ms * 1_000_000);
                 self.arrival = Arrival::Stamped { at, weight: 1 };
-                let actions = self.http(now, rest);
+                let actions = self.http(now, response(rest));
                 self.arrival = Arrival::UNKNOWN;
                 return actions;
             }
@@ -230,8 +231,7 @@ impl Play {
     }
 
     /// Plays bytes of an answer to an HTTP request.
-    fn http(&mut self, now: Instant, text: &str) -> String {
-        let mut bytes = text.replace('|', "\r\n").into_bytes();
+    pub(super) fn http(&mut self, now: Instant, mut bytes: Vec<u8>) -> String {
         let (mut input, mut scratch) = (Bytes::new(&mut bytes), Scratch::default());
         match self.session.next(now, &mut input, &mut scratch, &mut Vec::new()) {
             None => String::new(),
@@ -365,6 +365,12 @@ impl Trace {
 
 /// The user's index among those that wait for others.
 const OWN_INDEX: u32 = 0;
+
+/// Returns the bytes of a response, in which `|` stands for the end of a line.
+fn response(text: &str) -> Vec<u8> {
+    text.replace('|', "\r\n").into_bytes()
+}
+
 /// Returns the first line of a request, with its cookies and its body.
 fn request_line(request: &[u8]) -> String {
     let text = str::from_utf8(request).unwrap();
@@ -414,93 +420,4 @@ fn close_reason(name: &str) -> CloseReason {
         "panicked" => CloseReason::Panicked,
         other => panic!("no reason is called {other}"),
     }
-}
-
-/// Reports whether the counters show an action, or none does.
-fn is_in_counters(action: &UserAction<'_>) -> bool {
-    matches!(action, UserAction::Trace(..) | UserAction::Record(_, Record::CueWaitBegun { .. }))
-}
-
-/// Describes an action in a few words.
-fn shown(action: &UserAction<'_>, now: Instant) -> String {
-    let ms = |at: Instant| at.as_nanos() / 1_000_000;
-    let since = |from: Instant| now.since(from).as_millis();
-    match action {
-        UserAction::Connect { .. } => "connect".to_owned(),
-        UserAction::Close => "close".to_owned(),
-        UserAction::CloseFinished => "close finished".to_owned(),
-        UserAction::Reset => "reset".to_owned(),
-        UserAction::HalfClose => "half-close".to_owned(),
-        UserAction::WaitUntil(Deadline::Never) => "no deadline".to_owned(),
-        UserAction::WaitUntil(Deadline::Coarse(at)) => format!("time-out {}", ms(*at)),
-        UserAction::WaitUntil(Deadline::Exact(at)) => format!("until {}", ms(*at)),
-        UserAction::Remove => "remove".to_owned(),
-        UserAction::Count(_) => String::new(),
-        UserAction::Trace(..) => String::new(),
-        UserAction::Record(_, record) => match record {
-            Record::Begin => "begin".to_owned(),
-            Record::End(IterationEnd::Finished) => "end finished".to_owned(),
-            Record::End(IterationEnd::Failed) => "end failed".to_owned(),
-            Record::End(IterationEnd::Cut) => "end cut".to_owned(),
-            Record::TcpConnected { from, .. } => format!("TCP connected {}", since(*from)),
-            Record::Connected { from, .. } => format!("connected {}", since(*from)),
-            Record::HttpConnected { from, .. } => format!("HTTP connected {}", since(*from)),
-            Record::HttpAnswered { status, is_expected, from, .. } => {
-                let what = if *is_expected { "answer" } else { "wrong answer" };
-                format!("{what} {status} {}", since(*from))
-            }
-            Record::ConnectFailed { why, .. } => format!("connect failed {why}"),
-            Record::ConnectRefused => "refused".to_owned(),
-            Record::ConnectionLost => "lost".to_owned(),
-            Record::PeerClosed { code, .. } => format!("peer closed {}", code.unwrap()),
-            Record::ChannelsLost(count) => format!("channels lost {count}"),
-            Record::Answered { from: Some(from), .. } => format!("answered {}", since(*from)),
-            Record::Answered { from: None, .. } => "answered unmeasured".to_owned(),
-            Record::Replied { from, .. } => format!("replied {}", since(*from)),
-            Record::Joined { .. } => "joined".to_owned(),
-            Record::Pushed { .. } => "pushed".to_owned(),
-            Record::Unasked(_) => "unasked".to_owned(),
-            Record::Skipped(_) => "skipped".to_owned(),
-            Record::SkippedKept(_) => "skipped kept".to_owned(),
-            Record::Error(kind) => format!("error {}", kind.name()),
-            Record::Sample(_) => "sample".to_owned(),
-            Record::Unanswered { from, .. } => format!("unanswered {}", since(*from)),
-            Record::StepDone { step, from: Some(from), timing } => {
-                format!("step {} {}", step.get(), timing.seen_at.since(*from).as_millis())
-            }
-            Record::StepDone { step, from: None, .. } => format!("step {} unmeasured", step.get()),
-            Record::StepFailed(step) => format!("step {} failed", step.get()),
-            Record::StepCut(step) => format!("step {} cut", step.get()),
-            Record::StepUnanswered { step, from } => {
-                format!("step {} unanswered {}", step.get(), since(*from))
-            }
-            Record::TurnsDue(count) => format!("turns due {count}"),
-            Record::MissedTurns(missed) => format!("missed {}", missed.end - missed.first),
-            Record::TurnGiven { turn, .. } => format!("turn {}", ms(*turn)),
-            Record::CueWaitBegun { .. } => String::new(),
-            Record::CueWaitEnded { from, .. } => format!("waited {}", since(*from)),
-            Record::CueWaitCut { from, .. } => format!("cut off after {}", since(*from)),
-            Record::CueOpened { .. } => "opens".to_owned(),
-            Record::Late(due) => format!("late {}", since(*due)),
-            Record::RestBegun => "rest".to_owned(),
-            Record::RestOver => "rest over".to_owned(),
-        },
-    }
-}
-
-/// Returns the counters that differ, with their differences.
-fn differences(before: &LoadCounters, after: &LoadCounters) -> Vec<String> {
-    let fields = |counters: &LoadCounters| match serde_json::to_value(counters).unwrap() {
-        serde_json::Value::Object(fields) => fields,
-        other => panic!("{other}"),
-    };
-    let count = |fields: &serde_json::Map<String, serde_json::Value>, name: &str| {
-        fields.get(name).and_then(serde_json::Value::as_i64).unwrap_or(0)
-    };
-    let (before, after) = (fields(before), fields(after));
-    let differs = |name: &String| {
-        let difference = count(&after, name) - count(&before, name);
-        (difference != 0).then(|| format!("{name} {difference:+}"))
-    };
-    after.keys().filter_map(differs).collect()
 }

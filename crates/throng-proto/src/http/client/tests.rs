@@ -10,7 +10,7 @@ fn read(method: &str, keeps_body: bool, pieces: &[&[u8]]) -> String {
     client.expect(method, keeps_body);
     let mut shown = Vec::new();
     let show = |answer: HttpResponse<'_>| {
-        let HttpResponse { head, body, body_bytes, keep_alive, surplus: _ } = answer;
+        let HttpResponse { head, body, body_bytes, keep_alive, .. } = answer;
         let body = String::from_utf8_lossy(body);
         let keeps = if keep_alive { "keeps" } else { "closes" };
         format!("{} {body} ({body_bytes}) {keeps}", head.status)
@@ -146,6 +146,35 @@ fn bytes_of_a_head_that_are_no_utf8_are_latin_1() {
     let event = client.next(Instant::ZERO, &mut Input::new(&mut bytes), &mut scratch, &mut vec![]);
     let Some(HttpEvent::Response(response)) = event else { panic!("{event:?}") };
     assert_eq!(response.head.headers.get("server"), Some("Caf\u{e9}"));
+    assert!(response.is_latin1 && !response.is_verbatim("Caf\u{e9}"));
+}
+
+#[test]
+fn a_field_that_is_not_utf8_changes_no_other() {
+    let bytes = "HTTP/1.1 200 OK\r\nx: Zo\u{eb}\r\nserver: Caf_\r\ncontent-length: 0\r\n\r\n";
+    let mut bytes = bytes.as_bytes().to_vec();
+    let at = bytes.iter().position(|byte| *byte == b'_').unwrap();
+    bytes[at] = 0xe9;
+    let (mut client, mut scratch) = (HttpClient::new(), Scratch::default());
+    client.expect("GET", true);
+    let event = client.next(Instant::ZERO, &mut Input::new(&mut bytes), &mut scratch, &mut vec![]);
+    let Some(HttpEvent::Response(response)) = event else { panic!("{event:?}") };
+    let headers = response.head.headers;
+    assert_eq!((headers.get("x"), headers.get("server")), (Some("Zo\u{eb}"), Some("Caf\u{e9}")));
+}
+
+#[test]
+fn the_limit_of_a_head_is_one_of_its_bytes() {
+    let head = |count: usize| {
+        let mut bytes = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx: ".to_vec();
+        bytes.extend(std::iter::repeat_n(0xe9, count));
+        bytes.extend_from_slice(b"\r\n\r\nok");
+        bytes
+    };
+    assert_eq!(read("GET", true, &[&head(15_000)]), "200 ok (2) keeps");
+    let (begin, end) = (&head(15_000)[..9_000], &head(15_000)[9_000..]);
+    assert_eq!(read("GET", true, &[begin, end]), "200 ok (2) keeps");
+    assert_ne!(read("GET", true, &[&head(17_000)]), "200 ok (2) keeps");
 }
 
 #[test]

@@ -3,8 +3,8 @@ use crate::runfile::RunFile;
 use crate::summary::MEMORY_CONNECTIONS_MIN;
 use crate::validity::Grade;
 use crate::{
-    CoreCounters, LoadCounters, LoadInterval, MachineUse, ProcessMetric, ProcessUse, RunEvent,
-    ServerCounters, ServerSnapshot,
+    CoreCounters, CueWaits, LoadCounters, LoadInterval, MachineUse, ProcessMetric, ProcessUse,
+    RunEvent, ServerCounters, ServerSnapshot,
 };
 
 fn load(counters: LoadCounters, cpu_us: u64, rss_bytes: u64) -> LoadInterval {
@@ -166,6 +166,24 @@ fn a_run_that_was_interrupted_owes_no_arrivals_of_later() {
     assert_eq!((summary.arrivals.intended, summary.arrivals.achieved), (241, 240));
     assert_eq!((summary.users.intended, summary.connect.intended), (241, 241));
     assert_eq!(summary.validity.grade, Grade::Valid);
+}
+
+#[test]
+fn a_barrier_could_still_have_opened_in_a_run_that_was_interrupted() {
+    let run_of = |events| {
+        let mut waits = load(LoadCounters::default(), 0, 0);
+        waits.cues =
+            vec![CueWaits { name: "go".into(), users: Some(2), waits: 1, ..Default::default() }];
+        run(vec![
+            of_load(load(LoadCounters::default(), 0, 0)),
+            Interval { events, ..of_load(waits) },
+        ])
+    };
+    let whole = run_of(Vec::new()).validity.reasons.join("; ");
+    assert!(whole.contains("never opened"), "{whole}");
+    let interrupted = RunEventKind::Interrupted { by: "Ctrl-C".into() };
+    let ended = run_of(vec![RunEvent::new(900, interrupted)]).validity.reasons.join("; ");
+    assert!(!ended.contains("never opened"), "{ended}");
 }
 
 #[test]

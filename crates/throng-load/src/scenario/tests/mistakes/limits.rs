@@ -1,6 +1,7 @@
 //! Mistakes in the limits of a scenario.
 
 use super::whole;
+use crate::scenario::Scenario;
 
 /// Returns all mistakes of limits, written as YAML.
 fn limits(limits: &str) -> String {
@@ -140,4 +141,22 @@ error: no step does what `send` limits
 4 | limits: {all: {send: 5/s, connect: 5/s}}
   |                ^^^^ take it out, or add such a step
 ");
+}
+
+#[test]
+fn limits_that_only_a_step_of_setup_or_a_step_left_out_obeys() {
+    let head = "target: tcp://h:1\nload: [ramp: {to: 1, over: 1s}]\n\
+                limits: {all: {send: 5/s}}\nparams: {senders: 0}\n";
+    for users in [
+        "user: [connect]\nsetup: [connect, send: a]",
+        "user: [connect]\nteardown: [connect, send: a]",
+        "user: [connect, {send: a, when: senders > 0}]",
+        "users:\n  idle: {user: [connect]}\n  \
+         sends: {user: [connect, send: a], when: senders > 0}",
+    ] {
+        let text = format!("{head}{users}\n");
+        assert!(Scenario::parse(&text, "test.yaml").is_ok(), "{}", whole(&text));
+    }
+    let idle = format!("{head}user: [connect]\nsetup: [connect]\nteardown: [connect]\n");
+    assert!(whole(&idle).contains("no step does what `send` limits"));
 }
