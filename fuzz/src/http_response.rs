@@ -27,7 +27,14 @@ pub fn check(bytes: &[u8]) {
                 assert!(method != "HEAD" || answer.body.is_empty());
                 keep_cookies(&answer);
                 // What follows the answer decides whether the connection is kept.
-                let HttpResponse { head, body, body_bytes, keep_alive: _, surplus: _ } = answer;
+                let HttpResponse {
+                    head,
+                    body,
+                    body_bytes,
+                    keep_alive: _,
+                    surplus: _,
+                    is_latin1: _,
+                } = answer;
                 (format!("{head:?} {body:?} {body_bytes}"), Then::Stop)
             }
             HttpEvent::Failed(..) => ("failed".to_owned(), Then::Fault),

@@ -267,8 +267,8 @@ impl ValidityFacts {
             let times = plural(unasked, "time", "times");
             let reason = format!(
                 "{unasked} {times} in {answers} HTTP answers ({percent:.1} %) the server sent \
-                 what no request asked for: the answers before it may belong to other requests, and \
-                 their latencies mean nothing. See the exchange of http_unasked"
+                 what no request asked for: the answers before it may belong to other requests, \
+                 and their latencies mean nothing. See the exchange of http_unasked"
             );
             (Grade::Degraded, reason)
         })
