@@ -192,7 +192,7 @@ fn a_refused_upgrade_shows_the_servers_answer() {
         &[
             "< HTTP/1.1 401 Unauthorized",
             "< www-authenticate: Bearer",
-            "< set-cookie: ***",
+            "< set-cookie: session=***",
             "error http_401: expected 101 Switching Protocols, received status 401",
         ],
     );

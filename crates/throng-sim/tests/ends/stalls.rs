@@ -81,7 +81,8 @@ fn a_join_and_a_push_without_an_answer_count_separately() {
 #[test]
 fn a_request_whose_connection_is_not_established_is_one_attempt() {
     check(3, |sim| {
-        let totals = stalled(sim, Speaks::Http, "user: [get: {path: /, timeout: 30s}]");
+        let totals =
+            stalled(sim, Speaks::Http, "user: [get: {path: /, timeout: 30s}, wait: 100ms, close]");
         let c = &totals.counters;
         assert!(c.http_connects_waiting > 0, "{c:?}");
         assert_eq!(c.http_connects_waiting, c.connects_waiting, "{c:?}");

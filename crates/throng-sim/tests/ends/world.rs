@@ -257,7 +257,8 @@ impl Totals {
     /// Returns the number of waits without an answer, by the counters.
     fn waits(&self) -> u64 {
         let c = &self.counters;
-        let waiting = c.connects_waiting
+        // A connect for a request is a part of the request's wait.
+        let waiting = (c.connects_waiting - c.http_connects_waiting)
             + c.messages_waiting
             + c.joins_waiting
             + c.pushes_waiting
