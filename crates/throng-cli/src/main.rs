@@ -4,6 +4,7 @@
 //! `--help`, the man page and the completions are all made from those flags.
 
 mod commands;
+mod condition;
 mod control;
 mod control_path;
 mod dashboard;

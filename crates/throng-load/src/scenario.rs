@@ -367,11 +367,8 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
         Ok(_) => {}
         Err(error) => {
             let span = reader.inner_span(node, error.span.clone());
-            let label = match &error.suggestion {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("expected {}", error.expected),
-            };
-            reader.error(span, format!("invalid threshold: {}", error.problem), label);
+            let title = format!("invalid threshold: {}", error.problem);
+            reader.error(span, title, error.hint());
         }
     }
     read.ok()

@@ -11,6 +11,8 @@
 
 mod record;
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 pub use record::{RecordedRun, SEARCH_VERSION, SearchHeader, SearchRecord};
@@ -60,6 +62,16 @@ pub enum SearchOutcome {
     Invalid,
 }
 
+impl fmt::Display for SearchOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Met => "met",
+            Self::Missed => "missed",
+            Self::Invalid => "invalid",
+        })
+    }
+}
+
 /// What a search does next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SearchMove {
@@ -100,30 +112,20 @@ pub enum SearchEnd {
 }
 
 /// A search: its rules and its runs.
-#[derive(Clone, Debug)]
-pub struct Search {
+#[derive(Debug)]
+pub(crate) struct Search {
     rules: SearchRules,
     runs: Vec<SearchRun>,
 }
 
 impl Search {
     /// Returns a search that goes on after these runs.
-    pub fn new(rules: SearchRules, runs: Vec<SearchRun>) -> Self {
+    pub(crate) fn new(rules: SearchRules, runs: Vec<SearchRun>) -> Self {
         Self { rules, runs }
     }
 
-    /// Returns the runs so far.
-    pub fn runs(&self) -> &[SearchRun] {
-        &self.runs
-    }
-
-    /// Adds a run.
-    pub fn observe(&mut self, run: SearchRun) {
-        self.runs.push(run);
-    }
-
     /// Returns what to do next.
-    pub fn next(&self) -> SearchMove {
+    pub(crate) fn next(&self) -> SearchMove {
         let values = self.values();
         let lost = values.iter().filter(|value| self.was_lost(**value)).count();
         if lost >= LOST_MAX {

@@ -188,6 +188,16 @@ impl FromStr for Threshold {
     }
 }
 
+impl ThresholdError {
+    /// Returns what to write instead: the name that was probably meant, or what was expected.
+    pub fn hint(&self) -> String {
+        match &self.suggestion {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("expected {}", self.expected),
+        }
+    }
+}
+
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

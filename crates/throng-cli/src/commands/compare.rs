@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use throng_lab::{RunContent, RunResult};
-use throng_load::scenario::{Diagnostic, Diagnostics};
 use throng_report::RunEventKind;
 use throng_report::compare::{CompareRun, Comparison, Regression, RunSample};
 use throng_report::export::ReportFormat;
 use throng_report::render::{compare_markdown, compare_text};
 
 use crate::report_files::ReportFile;
-use crate::{Exit, Failure, output};
+use crate::{Exit, Failure, condition, output};
 
 /// Compare runs by their files: what changed, and what may be chance
 #[derive(Debug, Args)]
@@ -140,17 +139,7 @@ impl Compare {
 
     /// Parses the regressions; shows the mistake of the first that is none.
     fn regressions(&self) -> Result<Vec<Regression>, Failure> {
-        let parse = |text: &String| {
-            text.parse::<Regression>().map_err(|error| {
-                let label = match &error.suggestion {
-                    Some(name) => format!("did you mean `{name}`?"),
-                    None => format!("expected {}", error.expected),
-                };
-                let mistake = Diagnostic::new(error.span, error.problem, label);
-                let mistakes = Diagnostics::new("--regression", text, vec![mistake]);
-                Failure::rendered(mistakes.render(output::stderr_has_colors()))
-            })
-        };
+        let parse = |text: &String| condition::parse("--regression", text);
         self.regression.iter().map(parse).collect()
     }
 }

@@ -7,27 +7,26 @@ mod knob;
 mod step;
 
 use std::fs::{File, OpenOptions};
-use std::io::BufReader;
-use std::path::PathBuf;
+use std::io::{BufReader, Write as _};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use throng_base::units;
-use throng_load::scenario::{Diagnostic, Diagnostics, Scenario, Target};
+use throng_load::scenario::{Scenario, Target};
 use throng_report::Threshold;
 use throng_report::export::ReportFormat;
 use throng_report::render::{search_markdown, search_text, show_value};
 use throng_report::runfile::ScenarioSource;
 use throng_report::search::{
-    RecordedRun, SEARCH_VERSION, Search, SearchEnd, SearchHeader, SearchMove, SearchOutcome,
-    SearchRecord, SearchRules,
+    RecordedRun, SEARCH_VERSION, SearchEnd, SearchHeader, SearchMove, SearchRecord, SearchRules,
 };
 
 use crate::interrupt::{Interrupt, LOOK_EVERY};
 use crate::output_place::{self, unwritable};
 use crate::report_files::ReportFile;
 use crate::scenario_file::ScenarioFile;
-use crate::{Exit, Failure, output};
+use crate::{Exit, Failure, condition, output};
 use knob::Knob;
 use step::{FindStep, StepEnd};
 
@@ -99,7 +98,7 @@ Exit codes:
 
 impl Find {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
-        let report = self.output.as_deref().map(report_file).transpose()?;
+        let report = self.output.as_deref().map(|path| self.report_file(path)).transpose()?;
         let file = ScenarioFile::read(&self.scenario, self.target.as_ref())?;
         let scenario = file.scenario()?;
         file.check_whole()?;
@@ -107,19 +106,19 @@ impl Find {
         let knob = Knob::read(self.knob.as_deref(), &file, &scenario)?;
         let header = self.header(&file, &knob, &slo)?;
         let mut record = self.open(header)?;
-        let mut out = OpenOptions::new()
-            .append(true)
-            .open(&self.record)
-            .map_err(|error| unwritable(&self.record, error))?;
+        let unwritten = |error| unwritable(&self.record, error);
+        let mut out = OpenOptions::new().append(true).open(&self.record).map_err(unwritten)?;
+        if record.is_torn {
+            // The next line must not continue the torn one.
+            out.write_all(b"\n").map_err(unwritten)?;
+        }
         let interrupt = Interrupt::install(false)?;
-        let mut search = Search::new(record.header.rules, record.search_runs());
         while record.end.is_none() {
-            let value = match search.next() {
+            let value = match record.next() {
                 SearchMove::Run(value) => value,
                 SearchMove::End(end) => {
                     record.end = Some(end);
-                    SearchRecord::write_end(end, &mut out)
-                        .map_err(|error| unwritable(&self.record, error))?;
+                    SearchRecord::write_end(end, &mut out).map_err(unwritten)?;
                     break;
                 }
             };
@@ -140,9 +139,7 @@ impl Find {
                 }
             };
             self.say_run(&record, &run);
-            SearchRecord::write_run(&run, &mut out)
-                .map_err(|error| unwritable(&self.record, error))?;
-            search.observe(run.run);
+            SearchRecord::write_run(&run, &mut out).map_err(unwritten)?;
             record.runs.push(run);
             rest(self.rest, &interrupt);
         }
@@ -165,7 +162,7 @@ impl Find {
         if self.slo.is_empty() {
             return Ok(scenario.thresholds.clone());
         }
-        self.slo.iter().map(|text| parse_slo(text)).collect()
+        self.slo.iter().map(|text| condition::parse("--slo", text)).collect()
     }
 
     fn header(
@@ -229,15 +226,28 @@ impl Find {
                            with --restart";
                 return Err(unwritable(path, why));
             }
-            Some(Err(error)) if !self.restart => {
+            // Not even `--restart` takes the place of a file that is something else.
+            Some(Err(error)) => {
                 return Err(unwritable(path, format!("it is not the file of a search: {error}")));
             }
-            Some(_) | None => {}
+            Some(Ok(_)) | None => {}
         }
-        let record = SearchRecord { header, runs: Vec::new(), end: None };
+        let record = SearchRecord::new(header);
         let file = File::create(path).map_err(|error| unwritable(path, error));
         record.write_header(&mut file?).map_err(|error| unwritable(path, error))?;
         Ok(record)
+    }
+
+    /// Returns the report's file, after a check that it takes no other file's place.
+    fn report_file(&self, path: &Path) -> Result<ReportFile, Failure> {
+        if output_place::is_one_file(path, &self.scenario) {
+            return Err(unwritable(path, "it is the scenario"));
+        }
+        let file = ReportFile::new(path, None)?;
+        match file.format() {
+            ReportFormat::Markdown | ReportFormat::Json | ReportFormat::Text => Ok(file),
+            _ => Err(unwritable(path, "a search is written as .md, .json or .txt")),
+        }
     }
 
     /// Returns the path of the run file of this run: beside the file of the search.
@@ -247,11 +257,6 @@ impl Find {
     }
 
     fn say_run(&self, record: &SearchRecord, run: &RecordedRun) {
-        let outcome = match run.run.outcome {
-            SearchOutcome::Met => "met",
-            SearchOutcome::Missed => "missed",
-            SearchOutcome::Invalid => "invalid",
-        };
         let measured: Vec<_> = run
             .judgements
             .iter()
@@ -260,7 +265,8 @@ impl Find {
         let why = if measured.is_empty() { run.verdict.clone() } else { measured.join(", ") };
         let value = show_value(record, run.run.value);
         let number = record.runs.len() + 1;
-        output::say(format!("run {number}: {} {value} {outcome}: {why}", record.header.knob));
+        let (knob, outcome) = (&record.header.knob, run.run.outcome);
+        output::say(format!("run {number}: {knob} {value} {outcome}: {why}"));
     }
 }
 
@@ -282,31 +288,10 @@ fn exit(record: &SearchRecord) -> Exit {
     }
 }
 
-/// Parses a condition; shows its mistake.
-fn parse_slo(text: &str) -> Result<Threshold, Failure> {
-    text.parse::<Threshold>().map_err(|error| {
-        let label = match &error.suggestion {
-            Some(name) => format!("did you mean `{name}`?"),
-            None => format!("expected {}", error.expected),
-        };
-        let mistake = Diagnostic::new(error.span, error.problem, label);
-        let mistakes = Diagnostics::new("--slo", text, vec![mistake]);
-        Failure::rendered(mistakes.render(output::stderr_has_colors()))
-    })
-}
-
 fn precision(text: &str) -> Result<f64, String> {
     let share = units::parse_share(text).map_err(|error| error.to_string())?;
     let is_allowed = (PRECISION_LEAST..=PRECISION_MOST).contains(&share);
     is_allowed.then_some(share).ok_or_else(|| "expected a share from 0.1% to 50%".to_owned())
-}
-
-fn report_file(path: &std::path::Path) -> Result<ReportFile, Failure> {
-    let file = ReportFile::new(path, None)?;
-    match file.format() {
-        ReportFormat::Markdown | ReportFormat::Json | ReportFormat::Text => Ok(file),
-        _ => Err(unwritable(path, "a search is written as .md, .json or .txt")),
-    }
 }
 
 fn write(record: &SearchRecord, file: &ReportFile) -> Result<(), Failure> {

@@ -88,6 +88,11 @@ fn a_search_that_was_killed_goes_on() {
     let resumed = dir.throng(&search).exits_with(0);
     assert!(resumed.stdout.contains("this search has 3 runs; --restart"), "{}", resumed.stdout);
     assert!(resumed.stdout.contains("users 37 met errors == 0"), "{}", resumed.stdout);
+    // What came after the torn line is in the file, too.
+    let again = dir.throng(&search).exits_with(0);
+    let runs = resumed.stdout.lines().filter(|line| line.starts_with("run ")).count();
+    let known = format!("this search has {} runs, and it has ended", 3 + runs);
+    assert!(again.stdout.contains(&known), "{runs}: {}", again.stdout);
 }
 
 #[test]
@@ -107,5 +112,8 @@ fn a_search_that_cannot_begin_says_why() {
     refused(&[&slo[..], &["--from", "20", "--to", "10"]].concat(), "--to is less than");
     refused(&[&slo[..], &["-o", "x.html"]].concat(), "a search is written as .md");
     dir.write("notes.jsonl", "mine\n");
-    refused(&[&slo[..], &["--record", "notes.jsonl"]].concat(), "it is not the file of a search");
+    let notes = [&slo[..], &["--record", "notes.jsonl"]].concat();
+    refused(&notes, "it is not the file of a search");
+    refused(&[&notes[..], &["--restart"]].concat(), "it is not the file of a search");
+    refused(&[&slo[..], &["-o", "s.yaml"]].concat(), "it is the scenario");
 }

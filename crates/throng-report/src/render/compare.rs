@@ -6,7 +6,6 @@ use super::escape::escape_lines;
 use super::markdown::escaped;
 use super::table::{Align, Table};
 use super::wrap;
-use crate::Grade;
 use crate::compare::{Comparison, Conclusion, FigureRow, RegressionResult, RunOfSide};
 
 /// Returns a comparison as text of 80 columns. Control characters of files are made visible.
@@ -82,14 +81,9 @@ pub fn compare_markdown(comparison: &Comparison) -> String {
 
 /// Describes a run in one line.
 fn described(run: &RunOfSide) -> String {
-    let grade = match run.grade {
-        Grade::Valid => "valid",
-        Grade::Degraded => "degraded",
-        Grade::Invalid => "invalid",
-    };
     let parts = [&run.file, &run.scenario, &run.target, &run.started].map(String::as_str);
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    format!("{}, {grade}", parts.join(", ")).replace('\n', " ")
+    format!("{}, {}", parts.join(", "), run.grade).replace('\n', " ")
 }
 
 fn sentences_of(conclusion: &Conclusion) -> Vec<String> {

@@ -5,8 +5,7 @@ use std::fmt::Write;
 use throng_base::units::{brief_count, brief_duration, brief_share};
 
 use super::table::{Align, Table};
-use crate::Grade;
-use crate::search::{RecordedRun, SearchEnd, SearchOutcome, SearchRecord, SearchResult};
+use crate::search::{RecordedRun, SearchEnd, SearchRecord, SearchResult};
 
 /// Returns the report of a search as text.
 pub fn search_text(record: &SearchRecord) -> String {
@@ -103,8 +102,8 @@ fn row(record: &SearchRecord, run: &RecordedRun) -> Vec<String> {
         let measured = run.judgements.get(index).map(|judgement| judgement.measured.clone());
         row.push(measured.unwrap_or_else(|| "-".to_owned()));
     }
-    row.push(outcome_name(run.run.outcome).to_owned());
-    row.push(run.grade.map_or("-", grade_name).to_owned());
+    row.push(run.run.outcome.to_string());
+    row.push(run.grade.map_or_else(|| "-".to_owned(), |grade| grade.to_string()));
     row.push(run.run.usage.map_or(String::new(), bar));
     row
 }
@@ -124,22 +123,6 @@ pub fn show_value(record: &SearchRecord, value: f64) -> String {
             format!("{}{unit}", brief_count(value))
         }
         unit => format!("{value}{unit}"),
-    }
-}
-
-const fn outcome_name(outcome: SearchOutcome) -> &'static str {
-    match outcome {
-        SearchOutcome::Met => "met",
-        SearchOutcome::Missed => "missed",
-        SearchOutcome::Invalid => "invalid",
-    }
-}
-
-const fn grade_name(grade: Grade) -> &'static str {
-    match grade {
-        Grade::Valid => "valid",
-        Grade::Degraded => "degraded",
-        Grade::Invalid => "invalid",
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::{SearchResult, SearchRules, SearchRun};
+use super::{Search, SearchMove, SearchResult, SearchRules, SearchRun};
 use crate::runfile::ScenarioSource;
 use crate::{Grade, Judgement};
 
@@ -54,6 +54,9 @@ pub struct SearchRecord {
     pub runs: Vec<RecordedRun>,
     /// The result.
     pub end: Option<SearchResult>,
+    /// Whether the last line of the file has no end, because the search was killed.
+    #[serde(skip)]
+    pub is_torn: bool,
 }
 
 /// The last line.
@@ -63,9 +66,9 @@ struct EndLine {
 }
 
 impl SearchRecord {
-    /// Reports whether a file that begins so is that of a search.
-    pub fn begins(head: &[u8]) -> bool {
-        head.starts_with(b"{\"throng_find\":")
+    /// Returns a search without runs.
+    pub fn new(header: SearchHeader) -> Self {
+        Self { header, runs: Vec::new(), end: None, is_torn: false }
     }
 
     /// Reads the file of a search. A last line that is torn is left out.
@@ -73,25 +76,31 @@ impl SearchRecord {
     /// # Errors
     /// The file cannot be read, or its first line is not that of a search.
     pub fn read(input: impl BufRead) -> io::Result<Self> {
-        let mut lines = input.lines();
         let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
-        let first = lines.next().ok_or_else(|| wrong("the file is empty".to_owned()))??;
-        let header: SearchHeader = serde_json::from_str(&first)
+        let text = io::read_to_string(input)?;
+        let mut lines = text.lines();
+        let first = lines.next().ok_or_else(|| wrong("the file is empty".to_owned()))?;
+        let header: SearchHeader = serde_json::from_str(first)
             .map_err(|error| wrong(format!("line 1 is not that of a search: {error}")))?;
         if header.throng_find != SEARCH_VERSION {
             let version = header.throng_find;
             return Err(wrong(format!("this version cannot read searches of version {version}")));
         }
-        let mut record = Self { header, runs: Vec::new(), end: None };
+        let mut record = Self { is_torn: !text.ends_with('\n'), ..Self::new(header) };
         for line in lines {
-            let line = line?;
-            if let Ok(EndLine { end }) = serde_json::from_str(&line) {
+            if let Ok(EndLine { end }) = serde_json::from_str(line) {
                 record.end = Some(end);
-            } else if let Ok(run) = serde_json::from_str(&line) {
+            } else if let Ok(run) = serde_json::from_str(line) {
                 record.runs.push(run);
             }
         }
         Ok(record)
+    }
+
+    /// Returns what to do next.
+    pub fn next(&self) -> SearchMove {
+        let runs = self.runs.iter().map(|run| run.run).collect();
+        Search::new(self.header.rules, runs).next()
     }
 
     /// Writes the first line.
@@ -107,11 +116,6 @@ impl SearchRecord {
     /// Writes the last line.
     pub fn write_end(end: SearchResult, out: &mut impl Write) -> io::Result<()> {
         write_line(out, &EndLine { end })
-    }
-
-    /// Returns the runs, as the search needs them.
-    pub fn search_runs(&self) -> Vec<SearchRun> {
-        self.runs.iter().map(|run| run.run).collect()
     }
 }
 

@@ -21,10 +21,10 @@ fn run(rules: SearchRules, mut server: impl FnMut(f64) -> SearchRun) -> (SearchR
     let mut search = Search::new(rules, Vec::new());
     loop {
         match search.next() {
-            SearchMove::Run(value) => search.observe(server(value)),
+            SearchMove::Run(value) => search.runs.push(server(value)),
             SearchMove::End(result) => return (result, search.values().len()),
         }
-        assert!(search.runs().len() <= 3 * rules.steps_max + 3, "{:?}", search.runs());
+        assert!(search.runs.len() <= 3 * rules.steps_max + 3, "{:?}", search.runs);
     }
 }
 
@@ -138,8 +138,8 @@ fn a_search_goes_on_from_its_runs() {
     let mut search = Search::new(RULES, Vec::new());
     while let SearchMove::Run(value) = search.next() {
         // Each step is made by another process, which has read the runs of those before it.
-        search = Search::new(RULES, search.runs().to_vec());
-        search.observe(server(value));
+        search = Search::new(RULES, search.runs.clone());
+        search.runs.push(server(value));
     }
     assert_eq!(search.next(), SearchMove::End(whole));
 }

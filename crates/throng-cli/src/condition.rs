@@ -1,0 +1,24 @@
+//! Conditions as flags: thresholds and regressions, whose mistakes are shown in the text.
+
+use std::str::FromStr;
+
+use throng_load::scenario::{Diagnostic, Diagnostics};
+use throng_report::threshold::ThresholdError;
+
+use crate::{Failure, output};
+
+/// Parses the value of `flag`.
+///
+/// # Errors
+/// The text is no condition; the failure shows the place.
+pub(crate) fn parse<T: FromStr<Err = ThresholdError>>(
+    flag: &str,
+    text: &str,
+) -> Result<T, Failure> {
+    text.parse().map_err(|error: ThresholdError| {
+        let hint = error.hint();
+        let mistake = Diagnostic::new(error.span, error.problem, hint);
+        let mistakes = Diagnostics::new(flag, text, vec![mistake]);
+        Failure::rendered(mistakes.render(output::stderr_has_colors()))
+    })
+}
