@@ -25,6 +25,7 @@ mod source;
 mod step_names;
 mod stressgrid;
 mod tcpkali;
+mod text;
 mod tools;
 mod translator;
 mod trial;

@@ -109,9 +109,7 @@ impl Threshold {
     }
 
     fn split(&self) -> (&str, &str) {
-        let end = self.text.find(|c: char| c.is_whitespace() || SIGNS.contains(c));
-        let (name, condition) = self.text.split_at(end.unwrap_or(self.text.len()));
-        (name, condition.trim_start())
+        split(&self.text)
     }
 
     /// Compares the threshold with the measurements of a run.
@@ -222,6 +220,13 @@ impl fmt::Display for ThresholdError {
 }
 
 impl std::error::Error for ThresholdError {}
+
+/// Returns the name and the condition of the text of a threshold.
+pub(crate) fn split(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| c.is_whitespace() || SIGNS.contains(c));
+    let (name, condition) = text.split_at(end.unwrap_or(text.len()));
+    (name, condition.trim_start())
+}
 
 /// The characters of a comparison.
 const SIGNS: &str = "<>=!≤≥";

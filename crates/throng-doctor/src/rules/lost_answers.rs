@@ -145,7 +145,7 @@ static QUESTIONS: [Questions; 2] = [
             })
         },
         asked: |load| load.http_started,
-        answered: |load| load.http_2xx + load.http_3xx + load.http_4xx + load.http_5xx,
+        answered: LoadCounters::http_answers,
     },
 ];
 

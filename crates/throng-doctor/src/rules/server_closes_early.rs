@@ -175,11 +175,7 @@ impl Answered {
         };
         let messages = (of(|load| load.messages_answered), "message", "messages");
         let pushes = (of(|load| load.pushes_ok), "push", "pushes");
-        let requests = (
-            of(|load| load.http_2xx + load.http_3xx + load.http_4xx + load.http_5xx),
-            "HTTP request",
-            "HTTP requests",
-        );
+        let requests = (of(LoadCounters::http_answers), "HTTP request", "HTTP requests");
         let kind = closes.first().map_or("", |growth| growth.counter.as_str());
         let asks_sockets = messages.0 + pushes.0 > 0 || run.summary.connect_steps_ok() > 0;
         let kinds = match kind {

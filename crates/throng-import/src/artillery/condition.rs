@@ -1,6 +1,6 @@
 //! `ifTrue`: a comparison of two values.
 
-use super::template::escape;
+use crate::text::escape;
 
 /// Returns the condition in the scenario's words; `None` if it is more than a comparison. `value`
 /// returns the text of a variable.

@@ -1,5 +1,6 @@
 //! `flow`: the steps of a scenario.
 
+use crate::text::escape;
 use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::source::Span;
@@ -215,7 +216,7 @@ impl Flow<'_, '_, '_> {
         let name = ["loopElement", "loopValue"].iter().find_map(|key| fields.get(key));
         let name = name.and_then(YamlNode::scalar).unwrap_or("$loopElement").to_owned();
         let inner = if name == "$loopElement" { "element".to_owned() } else { name.clone() };
-        let values = values.iter().map(|value| Yaml::text(template::escape(value))).collect();
+        let values = values.iter().map(|value| Yaml::text(escape(value))).collect();
         self.foreach(&name, &inner, values, body, steps);
     }
 

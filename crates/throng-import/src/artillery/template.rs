@@ -1,6 +1,8 @@
 //! `{{ ... }}` in texts.
 
 use crate::source::Span;
+use crate::text::{append, escape};
+
 use crate::translator::Translator;
 
 use super::variables::Variables;
@@ -16,22 +18,17 @@ pub(super) fn translate(
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
-        out.push_str(&escape(before));
+        append(&mut out, &escape(before));
         let Some((inner, after)) = after.split_once("}}") else {
             let label = "expected `}}` at its end";
             translator.mistake(span, "a variable has no end", label);
             return out;
         };
-        out.push_str(&variable(translator, variables, span, inner.trim()));
+        append(&mut out, &variable(translator, variables, span, inner.trim()));
         rest = after;
     }
-    out.push_str(&escape(rest));
+    append(&mut out, &escape(rest));
     out
-}
-
-/// Returns the text with each `${` as throng reads it literally.
-pub(super) fn escape(text: &str) -> String {
-    text.replace("${", "$${")
 }
 
 /// Returns what stands in the place of `{{ name }}`.

@@ -7,8 +7,8 @@ use crate::translator::Translator;
 use crate::yaml::Yaml;
 
 use super::fields::Fields;
-use super::template::escape;
 use crate::names::identifier;
+use crate::text::escape;
 
 /// The variables that are known at some place of a scenario.
 #[derive(Clone, Debug, Default)]

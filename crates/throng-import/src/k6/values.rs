@@ -2,6 +2,7 @@
 
 use throng_load::scenario::Diagnostic;
 
+use crate::text::{append, escape};
 use crate::yaml::Yaml;
 
 use super::parser::program;
@@ -91,20 +92,24 @@ impl Values {
 
     fn text_of(&mut self, value: &Expression) -> Result<String, Diagnostic> {
         match &value.kind {
-            ExpressionKind::Text(text) => Ok(text.replace("${", "$${")),
+            ExpressionKind::Text(text) => Ok(escape(text)),
             ExpressionKind::Number(number) => Ok(number.to_string()),
             ExpressionKind::Truth(truth) => Ok(truth.to_string()),
             ExpressionKind::Template(parts) => {
-                let parts: Result<Vec<_>, _> =
-                    parts.iter().map(|part| self.text_of(part)).collect();
-                Ok(parts?.concat())
+                let mut text = String::new();
+                for part in parts {
+                    append(&mut text, &self.text_of(part)?);
+                }
+                Ok(text)
             }
             ExpressionKind::Binary(left, "+", right) => {
                 let is_number = |side: &Expression| side.number().is_some();
                 if is_number(left) && is_number(right) {
                     return Err(program(&value.span));
                 }
-                Ok(self.text_of(left)? + &self.text_of(right)?)
+                let mut text = self.text_of(left)?;
+                append(&mut text, &self.text_of(right)?);
+                Ok(text)
             }
             ExpressionKind::Name(name) if name.starts_with('\u{0}') => {
                 Ok(format!("${{{}}}", &name[1..]))

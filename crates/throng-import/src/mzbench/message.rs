@@ -4,6 +4,7 @@ use throng_base::units::show_bytes;
 
 use super::context::Context;
 use super::tree::{Call, Expr, ExprKind};
+use crate::text::{append, escape};
 use crate::yaml::Yaml;
 
 /// What the article's tcp_worker sends if the scenario says nothing else.
@@ -208,20 +209,6 @@ fn sprintf(
     }
     cx.translator.translated(&expr.span, "sprintf");
     Ok(text)
-}
-
-/// Appends a part. A `$` before it stays one.
-fn append(text: &mut String, part: &str) {
-    if text.ends_with('$') && part.starts_with(['{', '$']) {
-        text.pop();
-        text.push_str("${'$'}");
-    }
-    text.push_str(part);
-}
-
-/// Returns a text in which nothing is a variable of the scenario.
-fn escape(text: &str) -> String {
-    text.replace("${", "$${")
 }
 
 /// Longest random message, in bytes.

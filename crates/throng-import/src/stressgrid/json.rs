@@ -3,6 +3,7 @@
 use super::device::Device;
 use super::elixir::{Expr, ExprKind};
 use super::value::Value;
+use crate::text::escape;
 use crate::yaml::Yaml;
 
 /// JSON with variables.
@@ -90,7 +91,7 @@ impl Device<'_, '_> {
             ExprKind::Atom(name) => Ok(match &**name {
                 "nil" => Json::Plain("null".to_owned()),
                 "true" | "false" => Json::Plain(name.clone()),
-                name => Json::Text(super::value::escape(name)),
+                name => Json::Text(escape(name)),
             }),
             _ => {
                 let Value { text, is_number } = self.value(&expr)?;

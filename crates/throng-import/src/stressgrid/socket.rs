@@ -6,6 +6,7 @@ use super::http::captures_yaml;
 use super::json::Json;
 use super::value::{AnswerPart, Captures};
 use crate::source::Span;
+use crate::text::escape;
 use crate::yaml::Yaml;
 
 /// What a receive waits for.
@@ -222,7 +223,7 @@ impl Device<'_, '_> {
             }
             ("json", None) => (entry("json", empty_map()), None),
             (_, Some(pattern)) if pattern.literal().is_some_and(|text| !text.is_empty()) => {
-                let text = super::value::escape(pattern.literal().unwrap_or_default());
+                let text = escape(pattern.literal().unwrap_or_default());
                 (entry("text", Yaml::text(text)), None)
             }
             (_, Some(pattern)) => {
@@ -321,7 +322,7 @@ impl Device<'_, '_> {
         });
         let mut wanted = match text.filter(|text| !text.is_empty()) {
             Some(text) => Wanted {
-                entries: vec![("text".to_owned(), Yaml::text(super::value::escape(text)))],
+                entries: vec![("text".to_owned(), Yaml::text(escape(text)))],
                 captures: Captures::default(),
                 note: None,
             },

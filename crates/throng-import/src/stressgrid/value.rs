@@ -1,5 +1,6 @@
 //! Values of a script: texts with variables of the scenario in them.
 
+use crate::text::{append, escape};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -294,20 +295,6 @@ impl Device<'_, '_> {
             _ => expr.clone(),
         }
     }
-}
-
-/// Returns a text in which nothing is a variable of the scenario.
-pub(super) fn escape(text: &str) -> String {
-    text.replace("${", "$${")
-}
-
-/// Appends a part. A `$` before it stays one.
-pub(super) fn append(text: &mut String, part: &str) {
-    if text.ends_with('$') && part.starts_with(['{', '$']) {
-        text.pop();
-        text.push_str("${'$'}");
-    }
-    text.push_str(part);
 }
 
 /// Names that mean something else in a scenario.

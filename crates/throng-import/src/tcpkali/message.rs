@@ -1,6 +1,7 @@
 //! Messages of tcpkali: texts with escape sequences and expressions.
 
 use crate::source::Span;
+use crate::text::{append, escape};
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
@@ -41,7 +42,7 @@ impl Message {
                 };
                 message.expression(translator, &expression[..end]);
                 rest = &expression[end + 1..];
-            } else if let Some((byte, length)) = escape(rest).filter(|_| has_escapes) {
+            } else if let Some((byte, length)) = escaped_byte(rest).filter(|_| has_escapes) {
                 message.push(&[byte]);
                 rest = &rest[length..];
             } else {
@@ -72,9 +73,9 @@ impl Message {
         let mut text = String::new();
         for part in &self.parts {
             match part {
-                Part::Variable(variable) => text.push_str(variable),
+                Part::Variable(variable) => append(&mut text, variable),
                 Part::Bytes(bytes) => {
-                    text.push_str(&String::from_utf8_lossy(bytes).replace("${", "$${"));
+                    append(&mut text, &escape(&String::from_utf8_lossy(bytes)));
                 }
             }
         }
@@ -161,7 +162,7 @@ fn choices(pattern: &str) -> Option<String> {
 }
 
 /// Returns the byte of the escape sequence at the beginning of `text`, and the sequence's length.
-fn escape(text: &str) -> Option<(u8, usize)> {
+fn escaped_byte(text: &str) -> Option<(u8, usize)> {
     let rest = text.strip_prefix('\\')?;
     let simple = match rest.chars().next()? {
         'n' => b'\n',

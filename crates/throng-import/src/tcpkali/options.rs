@@ -8,6 +8,7 @@ use super::message::Message;
 use super::units;
 use crate::command_line::Word;
 use crate::source::Span;
+use crate::text::escape;
 use crate::translator::Translator;
 
 /// A command line, sorted.
@@ -239,7 +240,7 @@ const OPTIONS: &[OptionRow] = &[
             if !is_token || value.contains(char::is_control) {
                 return Err("a header field, `name: value`");
             }
-            let value = value.trim().replace("${", "$${");
+            let value = escape(value.trim());
             reading.options.headers.push((name.to_ascii_lowercase(), value));
             Ok(())
         }),
@@ -365,7 +366,7 @@ const OPTIONS: &[OptionRow] = &[
             if value.is_empty() {
                 return Err("a text");
             }
-            reading.options.marker = Some((value.replace("${", "$${"), reading.span.clone()));
+            reading.options.marker = Some((escape(value), reading.span.clone()));
             Ok(())
         }),
     ),

@@ -6,8 +6,8 @@ use super::element::{Attribute, Element};
 use super::request::is_token;
 use super::sessions::weights;
 use super::steps::StepsReader;
-use super::variables::escaped;
 use crate::own_headers::is_own_header;
+use crate::text::escape;
 use crate::yaml::Yaml;
 
 impl<'d> StepsReader<'_, '_, 'd> {
@@ -107,7 +107,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let agents = &self.options.user_agents;
         match &**agents {
             [] => {}
-            [(_, agent)] => headers.push(("user-agent".to_owned(), Yaml::text(escaped(agent)))),
+            [(_, agent)] => headers.push(("user-agent".to_owned(), Yaml::text(escape(agent)))),
             _ => headers.push(("user-agent".to_owned(), Yaml::text(format!("${{{AGENT}}}")))),
         }
         for (attribute, header) in
@@ -247,7 +247,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         }
         let shares: Vec<_> = agents.iter().map(|(share, _)| *share).collect();
         let choice = |((_, agent), weight): (&(f64, String), u32)| {
-            let set = Yaml::map([(AGENT, Yaml::text(escaped(agent)))]);
+            let set = Yaml::map([(AGENT, Yaml::text(escape(agent)))]);
             let steps = Yaml::list([Yaml::entry("set", set)]);
             Yaml::map([("weight", Yaml::plain(weight)), ("do", steps)])
         };

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::answer::Answer;
 use super::element::{Attribute, Element};
 use super::steps::{Plugin, StepsReader, Wire};
-use super::variables::escaped;
+use crate::text::escape;
 use crate::yaml::Yaml;
 
 /// What is sent.
@@ -357,7 +357,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         }
         match subst {
             true => self.variables.text(self.translator, value.value, true, &value.span),
-            false => escaped(value.value),
+            false => escape(value.value),
         }
     }
 }

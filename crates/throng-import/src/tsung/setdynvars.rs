@@ -2,7 +2,8 @@
 
 use super::element::Element;
 use super::steps::StepsReader;
-use super::variables::{escaped, plain_name};
+use super::variables::plain_name;
+use crate::text::escape;
 use crate::yaml::Yaml;
 
 impl<'d> StepsReader<'_, '_, 'd> {
@@ -48,7 +49,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 let Some(value) = self.translator.require(element, "value", "...") else {
                     return Vec::new();
                 };
-                self.set(element, kind, &names, &escaped(value.value))
+                self.set(element, kind, &names, &escape(value.value))
             }
             "server" => {
                 let parts = [self.server.host, self.server.port];
@@ -56,7 +57,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 self.translator.translated(&element.span(), label(kind));
                 let mut steps = Vec::new();
                 for (name, value) in parts {
-                    steps.extend(self.set_to(&[*name], &escaped(value)));
+                    steps.extend(self.set_to(&[*name], &escape(value)));
                 }
                 steps
             }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::element::Attribute;
+use crate::text::{append, escape};
+
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
@@ -144,11 +146,12 @@ impl Variables {
         let (mut out, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("%%").filter(|_| subst) {
             let Some((name, behind)) = after.split_once("%%") else { break };
-            out.push_str(&escaped(before));
-            out.push_str(&self.value(translator, name, span));
+            append(&mut out, &escape(before));
+            append(&mut out, &self.value(translator, name, span));
             rest = behind;
         }
-        out + &escaped(rest)
+        append(&mut out, &escape(rest));
+        out
     }
 
     /// Returns what `%%name%%` becomes.
@@ -192,11 +195,6 @@ impl Variables {
             }
         }
     }
-}
-
-/// Returns a text in which nothing is a variable of the scenario.
-pub(super) fn escaped(text: &str) -> String {
-    text.replace("${", "$${")
 }
 
 /// Returns `name` in the letters that names of a scenario have.

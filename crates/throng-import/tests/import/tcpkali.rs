@@ -101,6 +101,10 @@ fn each_option_has_its_place() {
     check("-m a -m b -r 10", &["rate: 5/s"]);
     check(r"-m 'u\{connection.uid%7}'", &["do: [send: {text: \"u${user.id % 7}\", reply: false}]"]);
     check(r"-m '\{re (a|b)}'", &["do: [send: {text: \"${choice('a', 'b')}\", reply: false}]"]);
+    check(
+        r"-m 'costs $\{connection.uid}'",
+        &["do: [send: {text: \"costs ${'$'}${user.id}\", reply: false}]"],
+    );
     check(r"-m '\{message.marker}'", &["do: [send: {text: \"${time('us')}\", reply: false}]"]);
     check("-m ping --latency-marker pong", &["do: [send: ping, expect: {until: pong}]"]);
     check(

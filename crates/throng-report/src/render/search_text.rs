@@ -6,6 +6,7 @@ use throng_base::units::{brief_count, brief_duration, brief_share};
 
 use super::table::{Align, Table};
 use crate::search::{RecordedRun, SearchEnd, SearchRecord, SearchResult};
+use crate::threshold;
 
 /// Returns the report of a search as text.
 pub fn search_text(record: &SearchRecord) -> String {
@@ -60,7 +61,7 @@ pub fn search_sentence(record: &SearchRecord) -> String {
     };
     let found = show_value(record, found);
     match end {
-        SearchEnd::Found => format!("{knob} {found} met {slo}{above}"),
+        SearchEnd::Found | SearchEnd::Least => format!("{knob} {found} met {slo}{above}"),
         SearchEnd::Most => format!("{knob} {found}, the most that was allowed, met {slo}"),
         SearchEnd::Steps => {
             format!("{knob} {found} met {slo}{above}; all steps were used before it was exact")
@@ -72,7 +73,6 @@ pub fn search_sentence(record: &SearchRecord) -> String {
             "{knob} {found} met {slo} at first, and no longer after larger values: the server did \
              not recover"
         ),
-        SearchEnd::Least => format!("{knob} {found} met {slo}"),
     }
 }
 
@@ -86,8 +86,7 @@ fn bound_verdict(record: &SearchRecord) -> Option<String> {
 /// Returns the header and a row for each value, in their order.
 fn rows(record: &SearchRecord) -> Vec<Vec<String>> {
     let mut header = vec![record.header.knob.clone()];
-    let name = |slo: &String| slo.split([' ', '<', '>', '=']).next().unwrap_or(slo).to_owned();
-    header.extend(record.header.slo.iter().map(name));
+    header.extend(record.header.slo.iter().map(|slo| threshold::split(slo).0.to_owned()));
     header.extend(["outcome", "grade", "of the limit"].map(str::to_owned));
     let mut runs: Vec<_> = record.runs.iter().collect();
     runs.sort_by(|one, other| one.run.value.total_cmp(&other.run.value));

@@ -47,14 +47,12 @@ pub(in crate::scenario) fn set_peak(
         LoadPeak::Arrivals(rate) => (rate / peak_arrivals(phases), "arrivals by a rate, but users"),
     };
     let is_recorded = phases.iter().any(|phase| matches!(phase, Phase::Recorded { .. }));
-    if is_recorded || !factor.is_finite() {
-        let title = "this load cannot have another peak";
-        let label = if is_recorded { "its arrivals come from a file" } else { missing };
-        let label = if is_recorded { label.to_owned() } else { format!("it has no {label}") };
-        reader.error(node.span.clone(), title, label);
-        return;
-    }
-    phases.iter_mut().for_each(|phase| scale(phase, factor));
+    let label = match (is_recorded, factor.is_finite()) {
+        (true, _) => "its arrivals come from a file".to_owned(),
+        (false, false) => format!("it has no {missing}"),
+        (false, true) => return phases.iter_mut().for_each(|phase| scale(phase, factor)),
+    };
+    reader.error(node.span.clone(), "this load cannot have another peak", label);
 }
 
 fn scale(phase: &mut Phase, factor: f64) {

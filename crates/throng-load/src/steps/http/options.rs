@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use throng_base::units::nearest;
+use throng_report::http_status::StatusRange;
 
 use super::{HEAD_METHOD, Http};
 use crate::program::{
@@ -228,11 +229,10 @@ fn read_statuses(reader: &mut Reader<'_>, node: &Node) -> Option<Statuses> {
 fn read_status(reader: &mut Reader<'_>, node: &Node) -> Option<RangeInclusive<u16>> {
     let expected = "an HTTP status such as 200 or 2xx";
     let text = reader.text(node, "a status", expected)?;
-    let class = text.strip_suffix("xx").and_then(|class| class.parse::<u16>().ok());
-    match (class, text.parse::<u16>()) {
-        (Some(class @ 2..=5), _) => return Some(class * 100..=class * 100 + 99),
-        (None, Ok(status @ 200..=599)) => return Some(status..=status),
-        _ => {}
+    match StatusRange::named(text) {
+        Some(StatusRange::Class(class)) => return Some(class * 100..=class * 100 + 99),
+        Some(StatusRange::One(status)) => return Some(status..=status),
+        None => {}
     }
     let label = "200 to 599, or 2xx, 3xx, 4xx or 5xx";
     reader.error(node.span.clone(), format!("`status` must be {expected}"), label);

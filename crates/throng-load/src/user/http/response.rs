@@ -140,8 +140,7 @@ fn note_surplus(cx: &mut UserContext<'_>, bytes: &[u8]) -> bool {
 fn is_request_timeout(bytes: &[u8]) -> bool {
     let status = bytes.strip_prefix(b"HTTP/1.1 ").or_else(|| bytes.strip_prefix(b"HTTP/1.0 "));
     let digits = status.map(|status| &status[..status.len().min(3)]);
-    let expected = REQUEST_TIMEOUT.to_string();
-    digits.is_some_and(|digits| !digits.is_empty() && expected.as_bytes().starts_with(digits))
+    digits.is_some_and(|digits| !digits.is_empty() && b"408".starts_with(digits))
 }
 
 /// Handles an answer that cannot be read.
