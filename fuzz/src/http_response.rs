@@ -33,7 +33,7 @@ pub fn check(bytes: &[u8]) {
                     body_bytes,
                     keep_alive: _,
                     surplus: _,
-                    is_latin1: _,
+                    latin1_fields: _,
                 } = answer;
                 (format!("{head:?} {body:?} {body_bytes}"), Then::Stop)
             }

@@ -10,6 +10,7 @@ pub mod deflate;
 pub mod http_head;
 pub mod http_response;
 pub mod import;
+pub mod import_log;
 pub mod longpoll_body;
 pub mod netlink;
 pub mod phoenix_binary;
@@ -35,13 +36,14 @@ pub const ELSEWHERE: [&str; 1] = ["longpoll_session"];
 pub type Check = fn(&[u8]);
 
 /// The targets by name. The folders of `corpus/` have the same names.
-pub const TARGETS: [(&str, Check); 19] = [
+pub const TARGETS: [(&str, Check); 20] = [
     ("control", control::check),
     ("data", data::check),
     ("deflate", deflate::check),
     ("http_head", http_head::check),
     ("http_response", http_response::check),
     ("import", import::check),
+    ("import_log", import_log::check),
     ("longpoll_body", longpoll_body::check),
     ("netlink", netlink::check),
     ("phoenix_binary", phoenix_binary::check),

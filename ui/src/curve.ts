@@ -153,7 +153,7 @@ function linePlot(place: HTMLElement, lines: CurveLine[], options: Pick<uPlot.Op
   } as uPlot.Options, data, place)
 }
 
-function axis(): uPlot.Axis {
+export function axis(): uPlot.Axis {
   return { stroke: colour("dim"), ticks: { show: false }, font: "11px system-ui, sans-serif", grid: { stroke: colour("grid"), width: 1 } }
 }
 

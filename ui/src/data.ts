@@ -22,7 +22,7 @@ export interface Judgement { threshold: string; met: boolean; value: number | nu
 /** The summary, as `--json` writes it. Only the fields that the page reads by name are typed. */
 export interface Summary {
   run: { target: string; scenario: string; started: string; throng_version: string;
-         end: string | null; incomplete: string | null }
+         end: string | null; incomplete: string | null; imported?: { tool: string; format: string } }
   duration_s: number
   paused_s?: number
   validity: { grade: string; reasons: string[] }
@@ -35,6 +35,8 @@ export interface Summary {
   broadcast?: { expected: number; delivered: number; missing: number; latency_us: Latency;
                 probes: Record<string, number | null>[] }
   steps?: StepOfRun[]
+  /** Of an imported run: latencies of which the log has no values, by their names in thresholds. */
+  latency_stats?: Record<string, LatencyStats>
   errors: Record<string, number>
   exchanges?: Exchange[]
   generator: { cpu_cores_used: number | null; lag_us: Latency; cores: number
@@ -47,6 +49,12 @@ export interface Summary {
   classes?: Record<string, Record<string, number>>
   thresholds: Judgement[]
   diagnosis: { verdict: string; findings: Finding[]; unseen: string[] }
+}
+
+/** What is known of a latency without its values, in microseconds. */
+export interface LatencyStats {
+  count: number; mean_us: number; deviation_us?: number; min_us?: number; max_us?: number
+  percentiles_us?: Record<string, number>
 }
 
 /** A step with a name, or a transaction. */

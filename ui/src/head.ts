@@ -14,8 +14,9 @@ export function head(run: Run): HTMLElement {
   const open = summary.thresholds.filter(threshold => isOpen(run, threshold))
   const remedy = cause && !cause.follows_from && cause.severity !== "noted" ? cause.remedy : ""
   return h("header.head", {},
-    h("p.run", {}, h("b", {}, "throng"), ` ${header.throng_version}`, " · ", run.title && `${run.title} · `, header.scenario.path || "run", " → ",
-      header.target, " · ", h("time", { datetime: header.started }, header.started.replace("T", " ").replace("Z", " UTC"))),
+    h("p.run", {}, h("b", {}, "throng"), ` ${header.throng_version}`, " · ", run.title && `${run.title} · `, header.scenario.path || "run",
+      header.target ? ` → ${header.target}` : null,
+      header.started ? [" · ", h("time", { datetime: header.started }, header.started.replace("T", " ").replace("Z", " UTC"))] : null),
     run.live && summary.duration_s === 0 ? h("h1", {}, "The run has just begun.")
       : h("h1", {}, badges(grade, cut), run.live ? " so far: " : " ",
         cut ? `Incomplete: ${cut}. ` : "", sentence(run)),
@@ -46,12 +47,23 @@ function sentence(run: Run): string {
   return verdict.split("; do: ")[0]?.replace(/\.?$/, ".") ?? verdict
 }
 
+/** Reports whether the run has more than one interval, as all but imported summaries have. */
+function hasCourse(run: Run): boolean {
+  return !run.summary.run.imported || run.time.length > 2
+}
+
 interface Figure { label: string; value: string; detail: string; line: Float64Array; bad?: boolean }
 
+/** Reports whether a figure of an imported run is one that its log has. */
+function isInLog({ label, value }: Figure): boolean {
+  return label !== "CPUs used" && value !== "–"
+}
+
 export function figures(run: Run): HTMLElement {
-  return h("section.figures", { "aria-label": "Key figures" }, figuresOf(run).map(figure =>
+  const all = run.summary.run.imported ? figuresOf(run).filter(isInLog) : figuresOf(run)
+  return h("section.figures", { "aria-label": "Key figures", class: `figures n${all.length}` }, all.map(figure =>
     h("div.figure", figure.bad ? { class: "figure bad" } : {},
-      h("h2", {}, figure.label), h("p", {}, figure.value), h("small", {}, figure.detail), spark(figure.line))))
+      h("h2", {}, figure.label), h("p", {}, figure.value), h("small", {}, figure.detail), hasCourse(run) ? spark(figure.line) : null)))
 }
 
 function figuresOf(run: Run): Figure[] {
@@ -72,7 +84,7 @@ function figuresOf(run: Run): Figure[] {
       detail: `at best; mean ${text(summary.connect.rate_mean, "count")}`, line: run.rates("load.connects_ok") },
     { label: talk === summary.push ? "pushes/s" : talk === summary.http ? "HTTP requests/s" : "messages/s", value: text(talk.rate_most, "count"),
       detail: `at best; mean ${text(talk.rate_mean, "count")}`, line: run.rates(sent) },
-    { label: `p99 of ${name}`, value: judged ? `≥ ${text(judged.p99, "us")}` : latency && latency.count > 0 ? text(latency.p99, "us") : "–",
+    meanOfLog(run) ?? { label: `p99 of ${name}`, value: judged ? `≥ ${text(judged.p99, "us")}` : latency && latency.count > 0 ? text(latency.p99, "us") : "–",
       detail: judged ? `${text(unanswered, "count")} unanswered; answered ${text(latency?.p99, "us")}`
         : latency && latency.count > 0 ? `median ${text(latency.p50, "us")}, max ${text(latency.max, "us")}` : "no answers",
       line: run.values(`${operation}.p99`) },
@@ -84,11 +96,26 @@ function figuresOf(run: Run): Figure[] {
   ]
 }
 
+/** Returns the mean of the latency that tells most, of an imported run whose log has no values. */
+function meanOfLog(run: Run): Figure | undefined {
+  const stats = run.summary.latency_stats ?? {}
+  const name = ["message", "http", "connect"].find(name => stats[name])
+  const known = name && stats[name]
+  if (!known) return undefined
+  const us = (value: number | undefined) => show(value ?? null, "us")
+  return { label: `mean of ${name}`, value: us(known.mean_us), detail: `of ${show(known.count, "count")}, max ${us(known.max_us)}`,
+    line: new Float64Array(0) }
+}
+
 /** Returns the connections open at once. Where they live shorter than an interval, its end hardly shows one: all of them. */
 function connections(run: Run): Figure {
   const { users, connect } = run.summary
   const [most, made] = [users["connected_most"] ?? 0, Number(connect["ok"] ?? 0)]
   const count = (value: number) => show(value, "count")
+  if (run.summary.run.imported && most === 0 && made === 0) {
+    const active = run.values("load.users_active")
+    return { label: "users", value: count(Math.max(0, ...active)), detail: `at most, of ${count(users["started"] ?? 0)}`, line: active }
+  }
   return most < (connect.rate_most ?? 0) / 2 && most < made
     ? { label: "connections", value: count(made), detail: `in all, of ${count(users["started"] ?? 0)} users; each was open for less than an interval`,
         line: run.rates("load.connects_ok") }

@@ -10,6 +10,7 @@ import { h, recolour } from "./dom"
 import { figures, head } from "./head"
 import { type Drawing, Lazy } from "./lazy"
 import { isLive, Live } from "./live"
+import { isSearch, showSearch } from "./search"
 import { chartsOf, operationsOf } from "./specs"
 import { tables } from "./tables"
 import { change, onChange, view } from "./view"
@@ -84,10 +85,10 @@ class Parts {
     const operation = this.operation()
     this.shown = this.signature()
     this.buildHead()
-    const { charts: specs, flat } = chartsOf(run, operation)
+    const { charts: specs, note } = chartsOf(run, operation)
     this.drawn = specs.map(spec => new Chart(run, spec))
     this.charts.replaceChildren(this.band.element, ...this.drawn.map(chart => chart.element),
-      flat.length > 0 ? h("p.note.flat", {}, `Not drawn, because all of it stayed at zero: ${flat.join(", ").toLowerCase()}.`) : "")
+      note ? h("p.note.flat", {}, note) : "")
     this.drawn.find(chart => chart.spec.id === "latency")?.element.querySelector("h2")?.append(choice(this.operations, operation))
     // All charts are as wide as the first.
     let width = 0
@@ -243,6 +244,7 @@ try {
   else {
     const data = await unpacked()
     if (isComparison(data)) showComparison(page, data)
+    else if (isSearch(data)) showSearch(page, data)
     else show(new Run(data))
   }
 } catch (error) {

@@ -47,15 +47,21 @@ export function operationsOf(run: Run): [string, string][] {
   return OPERATIONS.filter(([id]) => run.has(`${id}.p50`))
 }
 
-/** Returns the charts that have something to show, and the titles of those that stayed at zero. */
-export function chartsOf(run: Run, operation: string): { charts: ChartSpec[]; flat: string[] } {
+/** Returns the charts that have something to show, and a note of those that are left out. */
+export function chartsOf(run: Run, operation: string): { charts: ChartSpec[]; note: string } {
+  const isImported = run.summary.run.imported !== undefined
+  if (isImported && run.time.length <= 2) {
+    return { charts: [], note: "No charts: the log has one number for the whole run, and not its course." }
+  }
   const charts = [
     users(run), connects(run), messages(run), latency(operation), errors(run), cpu(run), cores(run), lag(),
     queues(run), memory(run), trouble(run),
   ]
   const known = charts.map(chart => ({ ...chart, lines: chart.lines.filter(line => run.has(line.id)) }))
-  const isFlat = ({ id, lines }: ChartSpec) => lines.length === 0 && FLAT.includes(id)
-  return { charts: known.filter(chart => chart.lines.length > 0), flat: known.filter(isFlat).map(chart => chart.title) }
+  // What a log does not have, an imported run did not measure: that is no zero.
+  const flat = isImported ? [] : known.filter(({ id, lines }) => lines.length === 0 && FLAT.includes(id))
+  const note = flat.length > 0 ? `Not drawn, because all of it stayed at zero: ${flat.map(({ title }) => title).join(", ").toLowerCase()}.` : ""
+  return { charts: known.filter(chart => chart.lines.length > 0), note }
 }
 
 /** Charts of which a reader wants to know that there was nothing. */
@@ -67,7 +73,7 @@ function users(run: Run): ChartSpec {
     help: "Users in the middle of their program, and the connections that they hold.",
     lines: [
       gauge("users", "load.users_active", "grey", true),
-      { ...gauge("connected", "load.connected", "blue"), fill: true },
+      ...measured(run, "load.connected", { ...gauge("connected", "load.connected", "blue"), fill: true }),
       gauge("open at the server", "server.open", "orange", true),
       ...some(run, "load.joined", gauge("joined channels", "load.joined", "green")),
     ],
@@ -81,8 +87,8 @@ function connects(run: Run): ChartSpec {
     lines: [
       ...some(run, "load.users_intended", rate("users due", "load.users_intended", "grey", true)),
       ...some(run, "load.users_started", rate("users started", "load.users_started", "purple")),
-      rate("begun", "load.connects_started", "sky", true),
-      { ...rate("established", "load.connects_ok", "blue"), fill: true },
+      ...measured(run, "load.connects_started", rate("begun", "load.connects_started", "sky", true)),
+      ...measured(run, "load.connects_ok", { ...rate("established", "load.connects_ok", "blue"), fill: true }),
       ...some(run, "load.connects_failed", rate("failed", "load.connects_failed", "red")),
     ],
   }
@@ -239,6 +245,11 @@ function gauge(label: string, id: string, colour: string, dash = false): Line {
 
 function rate(label: string, id: string, colour: string, dash = false): Line {
   return { label, unit: "rate", colour, dash, id, values: run => run.rates(id) }
+}
+
+/** Returns the line, if it is not always zero in an imported run: its log may not have it. */
+function measured(run: Run, id: string, line: Line): Line[] {
+  return run.summary.run.imported ? some(run, id, line) : [line]
 }
 
 /** Returns the line if the series is ever more than zero. */

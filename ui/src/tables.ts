@@ -1,20 +1,26 @@
 // The tables below the charts. They hold in text what the charts show.
 
 import { copyButton, h, table } from "./dom"
-import type { Exchange, Latency, Operation, Run } from "./data"
+import type { Exchange, Latency, LatencyStats, Operation, Run } from "./data"
 import { moment, show } from "./format"
 import { isOpen } from "./head"
 
 export function tables(run: Run): HTMLElement {
   const { summary } = run
   return h("div.tables", {},
-    findings(run), operations(run), steps(run), costs(run),
+    findings(run), operations(run), imported(run), steps(run), costs(run),
     summary.thresholds.length > 0 ? table("Thresholds", ["threshold", "measured", ""],
       summary.thresholds.map(judgement => [judgement.threshold, judgement.measured,
         judgement.met ? "met" : isOpen(run, judgement) ? "not measured yet" : h("b.bad", {}, "missed")])) : null,
     statuses(run), errors(run), exchanges(run), classes(run), probes(run), events(run), machine(run),
-    h("section.table.wide", {}, h("h2", {}, "Scenario"), h("pre.scroll", { tabindex: "0" }, run.header.scenario.source),
-      h("p.note", {}, run.header.command.join(" "))))
+    scenario(run))
+}
+
+/** The scenario and the command. An imported run has no scenario. */
+function scenario({ header }: Run): HTMLElement {
+  const { source } = header.scenario
+  return h("section.table.wide", {}, h("h2", {}, source ? "Scenario" : "Command"),
+    source ? h("pre.scroll", { tabindex: "0" }, source) : null, h("p.note", {}, header.command.join(" ")))
 }
 
 function findings(run: Run): HTMLElement | null {
@@ -35,24 +41,38 @@ function number(value: number): string {
   return String(Math.round(value * 1000) / 1000)
 }
 
-function operations(run: Run): HTMLElement {
+function operations(run: Run): HTMLElement | null {
   const { connect, message, join, push, http, broadcast, generator } = run.summary
   const rows: (string | null)[][] = []
-  const latencies = (name: string, operation: Operation | undefined) => {
+  const stats = run.summary.latency_stats ?? {}
+  const latencies = (name: string, operation: Operation | undefined, of: string) => {
     if (!operation || (operation.latency_us.count === 0 && !operation.rate_most)) return
-    rows.push([name, show(operation.rate_mean, "rate"), show(operation.rate_most, "rate"), ...cells(operation.latency_us)])
+    rows.push([name, show(operation.rate_mean, "rate"), show(operation.rate_most, "rate"), ...cells(operation.latency_us, stats[of])])
     const waits = operation.unanswered_us
     if (waits && waits.count > 0) rows.push(["unanswered", null, null, ...cells(waits)])
   }
-  latencies("connects", connect)
-  latencies("messages", message)
-  latencies("joins", join)
-  latencies("pushes", push)
-  latencies("HTTP requests", http)
+  latencies("connects", connect, "connect")
+  latencies("messages", message, "message")
+  latencies("joins", join, "join")
+  latencies("pushes", push, "push")
+  latencies("HTTP requests", http, "http")
   if (broadcast) rows.push(["broadcasts", null, null, ...cells(broadcast.latency_us)])
+  const heads = ["", "mean rate", "best rate", "count", ...statistics]
+  if (run.summary.run.imported) return rows.length > 0 ? table("Operations", heads, rows, "Latencies are those of the log.") : null
   rows.push(["generator lag", null, null, ...cells(generator.lag_us)])
-  return table("Operations", ["", "mean rate", "best rate", "count", ...statistics], rows,
+  return table("Operations", heads, rows,
     "Latencies count from the intended moment. Unanswered: waits that no answer ended, as long as they had lasted.")
+}
+
+/** What the log of another tool has of latencies without their values. */
+function imported(run: Run): HTMLElement | null {
+  const known = Object.entries(run.summary.latency_stats ?? {})
+  if (known.length === 0) return null
+  const us = (value: number | undefined) => show(value ?? null, "us")
+  const rows = known.map(([name, of]) => [name.replace(/^step\./, ""), show(of.count, "count"), us(of.mean_us), us(of.deviation_us),
+    us(of.min_us), ...cellsOfLog(of).slice(1)])
+  return table("Latencies as imported", ["", "count", "mean", "deviation", "min", ...statistics], rows,
+    "The log has these statistics and not the values: what it does not say is not known.")
 }
 
 /** Steps with a name, and transactions. */
@@ -61,7 +81,8 @@ function steps(run: Run): HTMLElement | null {
   if (all.length === 0) return null
   const rows: (string | null)[][] = []
   for (const step of all) {
-    rows.push([step.name, show(step.ok, "count"), show(step.errors, "count"), show(step.rate_mean, "rate"), ...cells(step.latency_us)])
+    rows.push([step.name, show(step.ok, "count"), show(step.errors, "count"), show(step.rate_mean, "rate"),
+      ...cells(step.latency_us, run.summary.latency_stats?.[`step.${step.name}`])])
     const waits = step.unanswered_us
     if (waits.count > 0) rows.push(["unanswered", null, null, null, ...cells(waits)])
   }
@@ -70,12 +91,19 @@ function steps(run: Run): HTMLElement | null {
 
 const statistics = ["p50", "p90", "p95", "p99", "p99.9", "max"]
 
-function cells(latency: Latency): string[] {
+function cells(latency: Latency, ofLog?: LatencyStats): string[] {
+  if (ofLog) return cellsOfLog(ofLog)
   const us = (value: number) => latency.count > 0 ? show(value, "us") : "–"
   return [String(latency.count), us(latency.p50), us(latency.p90), us(latency.p95), us(latency.p99), us(latency.p999), us(latency.max)]
 }
 
-function costs(run: Run): HTMLElement {
+function cellsOfLog({ count, percentiles_us, max_us }: LatencyStats): string[] {
+  const known = ["p50", "p90", "p95", "p99", "p999"].map(name => percentiles_us?.[name])
+  return [show(count, "count"), ...[...known, max_us].map(us => show(us ?? null, "us"))]
+}
+
+function costs(run: Run): HTMLElement | null {
+  if (run.summary.run.imported) return null
   const { generator, server, machine, message, push, http } = run.summary
   const isHttp = http && !push && !message["sent"] && !message["answered"]
   const us = (value: number | null | undefined) => show(value ?? null, "us")
@@ -159,5 +187,5 @@ function events(run: Run): HTMLElement | null {
 function machine(run: Run): HTMLElement | null {
   const facts = Object.entries(run.header.machine ?? {})
   return facts.length === 0 ? null : table("Machine", ["", ""], facts.map(([name, value]) =>
-    [name, name === "memory_bytes" ? show(Number(value), "bytes") : value]))
+    [name, name === "memory_bytes" ? show(Number(value), "bytes") : value]), undefined, "words")
 }

@@ -6,6 +6,7 @@ pub(crate) mod ctl;
 pub(crate) mod doctor;
 pub(crate) mod find;
 pub(crate) mod import;
+pub(crate) mod import_log;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod plan;

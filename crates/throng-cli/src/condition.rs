@@ -17,8 +17,12 @@ pub(crate) fn parse<T: FromStr<Err = ThresholdError>>(
 ) -> Result<T, Failure> {
     text.parse().map_err(|error: ThresholdError| {
         let hint = error.hint();
-        let mistake = Diagnostic::new(error.span, error.problem, hint);
-        let mistakes = Diagnostics::new(flag, text, vec![mistake]);
-        Failure::rendered(mistakes.render(output::stderr_has_colors()))
+        mistaken(flag, text, Diagnostic::new(error.span, error.problem, hint))
     })
+}
+
+/// Returns the failure that shows a mistake in the value of `flag`.
+pub(crate) fn mistaken(flag: &str, text: &str, mistake: Diagnostic) -> Failure {
+    let mistakes = Diagnostics::new(flag, text, vec![mistake]);
+    Failure::rendered(mistakes.render(output::stderr_has_colors()))
 }

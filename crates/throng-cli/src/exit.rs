@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use throng_report::RunExit;
+use throng_report::search::{SearchEnd, SearchRecord};
 
 use crate::output;
 
@@ -37,6 +38,19 @@ pub(crate) enum Exit {
     Incomplete,
 }
 
+impl Exit {
+    /// Returns the outcome of a search.
+    pub(crate) fn of_search(record: &SearchRecord) -> Self {
+        let Some(end) = record.end else { return Self::Incomplete };
+        match end.end {
+            _ if end.found.is_none() => Self::Missed,
+            SearchEnd::Found | SearchEnd::Most => Self::Met,
+            SearchEnd::Generator => Self::Invalid,
+            SearchEnd::Least | SearchEnd::NotRecovered | SearchEnd::Steps => Self::Missed,
+        }
+    }
+}
+
 impl From<RunExit> for Exit {
     fn from(exit: RunExit) -> Self {
         match exit {
@@ -61,23 +75,29 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// 2: the command could not run. The text says why, and what to type instead.
+/// The command could not run: exit code 2. The text says why, and what to type instead.
 #[derive(Debug)]
 pub(crate) struct Failure {
     text: String,
     /// Whether the text already contains `error:`, as a rendered diagnostic does.
     is_rendered: bool,
+    code: u8,
 }
 
 impl Failure {
     /// Returns a failure with a sentence.
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_rendered: false }
+        Self { text: text.into(), is_rendered: false, code: 2 }
     }
 
     /// Returns a failure with a whole report, with its own heading and colours.
     pub(crate) fn rendered(text: String) -> Self {
-        Self { text, is_rendered: true }
+        Self { text, is_rendered: true, code: 2 }
+    }
+
+    /// Returns the failure with another exit code, for a command that started this one.
+    pub(crate) fn with_code(self, code: u8) -> Self {
+        Self { code, ..self }
     }
 
     /// Prints the failure and returns the exit code.
@@ -88,7 +108,7 @@ impl Failure {
         } else {
             output::print_error(format!("{error} {}", self.text));
         }
-        ExitCode::from(2)
+        ExitCode::from(self.code)
     }
 }
 

@@ -19,14 +19,15 @@ mod progress;
 mod quantity;
 mod report_files;
 mod scenario_file;
+mod search_file;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use commands::{
-    compare, completions, ctl, doctor, find, import, lab, man, plan, report, run, schema, serve,
-    top, trial,
+    compare, completions, ctl, doctor, find, import, import_log, lab, man, plan, report, run,
+    schema, serve, top, trial,
 };
 use exit::{Exit, Failure, exit_codes};
 
@@ -45,6 +46,7 @@ enum Command {
     Try(trial::Try),
     Find(find::Find),
     Import(import::ImportFile),
+    ImportLog(import_log::ImportLog),
     Lab(lab::Lab),
     Ctl(ctl::Ctl),
     Top(top::Top),
@@ -66,6 +68,7 @@ Examples:
   throng find scenario.yaml --slo 'connect.p99 < 50ms'
                                            the largest load that meets the SLO
   throng import tsung.xml                  translate another tool's file
+  throng import-log tsung.log -o run.jsonl make a run file of another tool's results
   throng ctl count                         count users or connections
   throng top                               watch a running server
   throng report run.jsonl                  show the report of a run
@@ -92,6 +95,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Try(trial) => trial.run(),
         Command::Find(find) => find.run(),
         Command::Import(import) => import.run(),
+        Command::ImportLog(import) => import.run(),
         Command::Lab(lab) => lab.run(),
         Command::Ctl(ctl) => ctl.run(),
         Command::Top(top) => top.run(),

@@ -19,6 +19,14 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     if is_run_file_at(path) {
         return Err(unwritable(path, IS_RUN_FILE));
     }
+    check_folder(path)
+}
+
+/// Checks that a run file can be written at `path`. It may take the place of another one.
+///
+/// # Errors
+/// A folder is there, or the folder of the path is missing.
+pub(crate) fn check_folder(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(unwritable(path, "it is a folder"));
     }
@@ -44,14 +52,19 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 
 /// Reports whether a run file is at `path`: another file would destroy it.
 pub(crate) fn is_run_file_at(path: &Path) -> bool {
+    begins_with(path, HEAD_BYTES, is_run_file)
+}
+
+/// Reports whether the file at `path` has a head of at most `head_bytes` bytes that `is_known`.
+pub(crate) fn begins_with(path: &Path, head_bytes: usize, is_known: fn(&[u8]) -> bool) -> bool {
     let mut head = Vec::new();
     // Only a file: to open a pipe would wait for its writer.
     if !fs::metadata(path).is_ok_and(|known| known.is_file()) {
         return false;
     }
-    let file = File::open(path).map(|file| file.take(HEAD_BYTES as u64));
+    let file = File::open(path).map(|file| file.take(head_bytes as u64));
     file.is_ok_and(|mut file| file.read_to_end(&mut head).is_ok_and(|read| read > 0))
-        && is_run_file(&head)
+        && is_known(&head)
 }
 
 /// Reports whether two paths lead to one file, which may not exist yet. Several programs may write

@@ -15,6 +15,7 @@ use throng_report::export::{CsvExport, ReportFormat};
 use throng_report::render::{check_text, escape_lines};
 
 use crate::output_place::{self, IS_RUN_FILE, folder_of, is_run_file_at, unwritable};
+use crate::search_file::is_search_file_at;
 use crate::{Failure, output};
 
 /// The value of `throng run --report`.
@@ -73,6 +74,9 @@ impl ReportFile {
             return Ok(Self::stdout(format.unwrap_or(ReportFormat::Text)));
         }
         output_place::check(path)?;
+        if is_search_file_at(path) {
+            return Err(unwritable(path, "it is the file of a search; name another file"));
+        }
         let format = match format {
             Some(format) => format,
             None => ReportFormat::of_path(path)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use throng_base::units::{nearest, show_count, show_rate};
-use throng_import::{FidelityReport, ImportOptions, import, recognise};
+use throng_import::{FidelityReport, ImportOptions, import, is_log, recognise};
 use throng_load::scenario::{
     Diagnostics, LoadPeak, Params, Quantity, Scenario, Target, evaluate, read_params, with_params,
 };
@@ -67,7 +67,7 @@ impl ScenarioFile {
         let text = std::fs::read_to_string(path).map_err(|error| {
             ScenarioFileError::Unreadable(Failure::new(format!("cannot read {name}: {error}")))
         })?;
-        if recognise(&text, &name).is_none() {
+        if recognise(&text, &name).is_none() && !is_log(&text, &name) {
             return Ok(Self { name, text, fidelity: None });
         }
         let options = ImportOptions { target: target.cloned() };

@@ -5,22 +5,26 @@ use std::cmp::Reverse;
 use throng_report::{Diagnosis, Finding, Judgement, Summary};
 
 use crate::history::History;
+use crate::import_verdict::verdict_of_import;
 use crate::missed_thresholds::MissedThresholds;
-use crate::rules::{FindingClass, RULES, Rule, RuleTrait};
+use crate::rules::{FindingClass, RULES, Rule, RuleFinding, RuleTrait};
 use crate::run_view::RunView;
 use crate::verdict::verdict;
-
-/// A finding and its rule.
-pub(crate) type RuleFinding = (&'static Rule, Finding);
 
 /// Returns what stopped the run, or that nothing did, and which of its thresholds were missed.
 ///
 /// Findings are ranked: the gravest first. Among equally grave ones, a cause comes before its
 /// consequences, then by class, then the higher confidence, then the order of [`RULES`]. Other
 /// programs never come before a fault of the server itself, nor before the cause of such a fault.
+///
+/// The log of another tool does not say what the generator, the server and their kernels did. So a
+/// run that was imported from one has no findings.
 pub fn diagnose(history: &History, summary: &Summary, judgements: &[Judgement]) -> Diagnosis {
     let thresholds = MissedThresholds::of(judgements);
     let run = RunView::judged(history, summary, &thresholds);
+    if let Some(imported) = &history.header.imported {
+        return Diagnosis { verdict: verdict_of_import(&run, imported), ..Diagnosis::default() };
+    }
     let found = ranked(RULES.iter().filter_map(|rule| Some((rule, rule.find(&run)?))).collect());
     let verdict = verdict(&run, &found);
     Diagnosis { verdict, findings: without_rules(found), unseen: unseen(history) }

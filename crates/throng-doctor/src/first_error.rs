@@ -1,28 +1,43 @@
 //! The first error of a kind: what was expected and what came.
 
-use throng_report::RunEventKind;
+use throng_report::{AnswerFault, AnswerPart, RunEventKind};
 
 use crate::outages::events;
 use crate::run_view::RunView;
 
 /// The first error of a kind, as the generator saw it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FirstError<'a> {
     /// What a step expected, for people.
     pub(crate) expected: &'a str,
     /// What came, for people: quoted between backticks and escaped, or in hexadecimal.
     pub(crate) got: &'a str,
+    /// Messages that the step skipped before it timed out.
+    pub(crate) skipped: Option<u64>,
+    /// The part of the HTTP answer that arrived.
+    pub(crate) answer_part: Option<&'a AnswerPart>,
+    /// Why the HTTP answer cannot be read.
+    pub(crate) answer_fault: Option<&'a AnswerFault>,
 }
 
 impl<'a> FirstError<'a> {
     /// Returns the first error of this kind, if the run file has one.
     pub(crate) fn of(run: &RunView<'a>, name: &str) -> Option<Self> {
         events(run).find_map(|(_, event)| match event {
-            RunEventKind::FirstError(first) if first.kind == name => {
-                Some(Self { expected: &first.expected, got: &first.got })
-            }
+            RunEventKind::FirstError(first) if first.kind == name => Some(Self {
+                expected: &first.expected,
+                got: &first.got,
+                skipped: first.skipped,
+                answer_part: first.answer_part.as_deref(),
+                answer_fault: first.answer_fault.as_deref(),
+            }),
             _ => None,
         })
+    }
+
+    /// Reports whether messages arrived in place of the one that the step waited for.
+    pub(crate) fn has_skipped(&self) -> bool {
+        self.skipped.is_some_and(|skipped| skipped > 0)
     }
 
     /// Returns a field of an HTTP answer: `location`.
@@ -68,16 +83,16 @@ mod tests {
     #[test]
     fn the_fields_of_an_answer_are_found_by_name() {
         let got = "`HTTP/1.1 302\\r\\nlocation: /login\\r\\nServer: a: b`";
-        let first = FirstError { expected: "", got };
+        let first = FirstError { got, ..FirstError::default() };
         assert_eq!(
             (first.field("location"), first.field("server")),
             (Some("/login"), Some("a: b"))
         );
         assert_eq!(first.field("http/1.1 302"), None);
         for (at, _) in got.char_indices() {
-            FirstError { expected: "", got: &got[..at] }.field("location");
+            FirstError { got: &got[..at], ..first }.field("location");
         }
         let cut = "`HTTP/1.1 302\\r\\nlocation: /log`… (300 bytes)";
-        assert_eq!(FirstError { expected: "", got: cut }.field("location"), Some("/log"));
+        assert_eq!(FirstError { got: cut, ..first }.field("location"), Some("/log"));
     }
 }

@@ -1,4 +1,4 @@
-//! Times in which users waited and none of them was answered.
+//! Times in which requests waited and none of them was answered.
 
 use throng_report::AnswerGap;
 
@@ -33,7 +33,15 @@ pub(crate) fn gaps<'a>(run: &RunView<'a>, least_ms: u64) -> Vec<Gap<'a>> {
         .samples()
         .iter()
         .filter_map(|sample| Some(Gap { gap: sample.load()?.answer_gap?, is_open: false, sample }));
-    ended.chain(open_gap(run)).filter(counts).collect()
+    let mut found: Vec<_> = ended.chain(open_gap(run)).filter(counts).collect();
+    // A later interval may know more of a gap than the one in which it ended.
+    let all: Vec<AnswerGap> = found.iter().map(|found| found.gap).collect();
+    let is_part = |one: &AnswerGap, of: &AnswerGap| {
+        one != of && one.from_ms >= of.from_ms && one.to_ms <= of.to_ms
+    };
+    found.retain(|found| !all.iter().any(|other| is_part(&found.gap, other)));
+    found.dedup_by_key(|found| found.gap);
+    found
 }
 
 /// Returns the gap of users who waited at the end, if no user was answered in the meantime.
@@ -94,7 +102,7 @@ fn usual_us(run: &RunView<'_>) -> u64 {
 /// Returns the number of answers so far.
 fn answers(load: &throng_report::LoadInterval) -> u64 {
     let counters = &load.counters;
-    counters.requests_answered() + counters.joins_ok + counters.messages_received
+    counters.requests_answered() + counters.joins_ok
 }
 
 /// The fewest answers due in a gap: with fewer, one slow answer makes a gap.
@@ -109,3 +117,42 @@ const NEAR_MS: u64 = 500;
 /// The time after the beginning of a gap that its first interval may cover: it has answers from
 /// before the gap.
 const FIRST_SECOND_MS: u64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::Run;
+
+    #[test]
+    fn a_gap_of_which_a_later_interval_knows_more_is_one() {
+        let run = Run::quiet().loaded(|load, second| {
+            load.answer_gap = match second {
+                5 => Some(AnswerGap { from_ms: 4_500, to_ms: 4_990 }),
+                6 => Some(AnswerGap { from_ms: 3_000, to_ms: 4_990 }),
+                8 => Some(AnswerGap { from_ms: 7_100, to_ms: 7_600 }),
+                _ => None,
+            };
+        });
+        let (history, summary) = run.whole();
+        let found = gaps(&RunView::new(&history, &summary), 100);
+        let spans: Vec<_> = found.iter().map(|gap| (gap.gap.from_ms, gap.gap.to_ms)).collect();
+        assert_eq!(spans, [(3_000, 4_990), (7_100, 7_600)]);
+    }
+
+    #[test]
+    fn messages_that_no_request_asked_for_are_not_answers_that_were_due() {
+        let pushed = |asked: u64| {
+            Run::quiet().loaded(move |load, second| {
+                load.counters.messages_answered = asked * second;
+                load.counters.messages_received = 1_000 * second;
+                let gap = AnswerGap { from_ms: 4_000, to_ms: 5_500 };
+                load.answer_gap = (second == 6).then_some(gap);
+            })
+        };
+        let count = |run: Run| {
+            let (history, summary) = run.whole();
+            gaps(&RunView::new(&history, &summary), 100).len()
+        };
+        assert_eq!((count(pushed(2)), count(pushed(100))), (0, 1));
+    }
+}

@@ -4,10 +4,12 @@
 //! without an impact on the run. There is one if connects or messages failed, answers were slow,
 //! the generator itself was late, or a threshold was missed.
 
-use throng_report::render::{count, micros};
+use throng_report::render::micros;
 use throng_report::validity::{DOUBTFUL_INVALID, LAG_DEGRADED_US};
 use throng_report::{AnswerGap, Evidence, Grade, Severity};
 
+use crate::counted::counted;
+use crate::cpu_waits::CpuWaits;
 use crate::history::{Quantiles, Sample};
 use crate::missed_thresholds::MissedThreshold;
 use crate::run_view::RunView;
@@ -37,15 +39,37 @@ impl From<Impact> for Evidence {
 /// Returns the impact while the load was on, or `None` if everything was done, on time and within
 /// the thresholds.
 pub fn impact(run: &RunView<'_>) -> Option<Impact> {
-    gravest([failures(run, |_| true), lateness(run), slowness(run), missed(run, |_| true)])
+    let slowness = slowness(run, LATENCY_KINDS.iter(), run.longest_gap());
+    gravest([failures(run, |_| true), lateness(run), slowness, missed(run, |_| true)])
 }
 
-/// Returns the impact that waiting for a CPU can explain. A server that refuses, closes, resets or
-/// gives a wrong answer does not do so for lack of CPU time.
+/// Returns the impact that the run's waits for a CPU explain. A server that refuses, closes, resets
+/// or gives a wrong answer does not do so for lack of CPU time. Nor does one whose answers are
+/// later than the measured waits can make them.
 pub(crate) fn impact_of_waiting(run: &RunView<'_>) -> Option<Impact> {
-    let late =
-        |missed: &MissedThreshold| !missed.is_about_errors() && !missed.is_about_status_share();
-    gravest([failures(run, is_time_out), lateness(run), slowness(run), missed(run, late)])
+    let waits = CpuWaits::of(run);
+    let is_explained = |kind: &LatencyKind| {
+        let late: Vec<_> = kind.late(run).map(|now| (now, (kind.of)(now).p99_us)).collect();
+        // A connect whose SYN was dropped is late by a second, however short the wait was.
+        kind.name == "connect" || waits.explain_most(&late)
+    };
+    let explained = || LATENCY_KINDS.iter().filter(|kind| is_explained(kind));
+    let late = |missed: &MissedThreshold| {
+        let is_other = missed.is_about_errors() || missed.is_about_status_share();
+        let kind = LATENCY_KINDS.iter().find(|kind| missed.latency() == Some(kind.name));
+        !is_other && kind.is_none_or(is_explained)
+    };
+    let gap = run.longest_gap().filter(|gap| waits.explain_silence(gap.from_ms, gap.to_ms));
+    let time_outs = match waits.explain_most(&time_outs(run)) {
+        true => is_time_out,
+        false => is_connect_time_out,
+    };
+    gravest([
+        failures(run, time_outs),
+        lateness(run),
+        slowness(run, explained(), gap),
+        missed(run, late),
+    ])
 }
 
 /// Returns the first of the gravest.
@@ -74,7 +98,19 @@ pub(crate) const ANSWER_TIMEOUTS: [&str; 6] = [
 
 /// Reports whether an error of this kind is a wait that was given up.
 pub(crate) fn is_time_out(kind: &str) -> bool {
-    kind == "timeout" || kind == "ETIMEDOUT" || kind.ends_with("_timeout")
+    is_connect_time_out(kind) || kind.ends_with("_timeout")
+}
+
+/// Reports whether an error of this kind is a connect that was given up.
+fn is_connect_time_out(kind: &str) -> bool {
+    kind == "timeout" || kind == "ETIMEDOUT"
+}
+
+/// Returns the intervals in which users gave up waiting for an answer, with the usual time-out.
+pub(crate) fn time_outs<'a>(run: &RunView<'a>) -> Vec<(&'a Sample, u64)> {
+    let given_up = |sample: &Sample| failed(sample, |kind| ANSWER_TIMEOUTS.contains(&kind));
+    let steps = run.steps().filter(|(before, now)| given_up(now) > given_up(before));
+    steps.map(|(_, now)| (now, TIMEOUT_US)).collect()
 }
 
 /// Returns the connects and messages that failed in these ways, if they are more than one in a
@@ -96,9 +132,12 @@ fn failures(run: &RunView<'_>, counts: fn(&str) -> bool) -> Option<Impact> {
         first_ms: growth.began_ms,
         last_ms,
         what: format!(
-            "{} connects or {}s failed",
-            count(growth.by() as f64),
-            run.summary.unit_of_work()
+            "{} failed",
+            counted(
+                growth.by(),
+                &format!("connect or {}", run.summary.unit_of_work()),
+                &format!("connects or {}s", run.summary.unit_of_work())
+            )
         ),
         evidence: growth.evidence(),
     })
@@ -134,6 +173,14 @@ fn lateness(run: &RunView<'_>) -> Option<Impact> {
     })
 }
 
+/// Reports whether the generator's own lateness explains most of these answers: their intervals,
+/// and how long they took. At least half of an answer's time must be that lateness.
+pub(crate) fn lag_explains(run: &RunView<'_>, late: &[(&Sample, u64)]) -> bool {
+    let generator = &run.summary.generator;
+    let explained = late.iter().filter(|(_, us)| generator.lag_us.p99.saturating_mul(2) >= *us);
+    generator.lag_grade != Grade::Valid && explained.count() * 2 >= late.len()
+}
+
 /// Returns the severity of a late generator: it made the numbers worse, or worthless.
 pub(crate) fn lateness_severity(run: &RunView<'_>) -> Severity {
     let summary = run.summary;
@@ -146,16 +193,19 @@ pub(crate) fn lateness_severity(run: &RunView<'_>) -> Severity {
     }
 }
 
-/// Returns the impact of slow answers and connects, and of a time without any answer.
-fn slowness(run: &RunView<'_>) -> Option<Impact> {
-    let slow = LATENCY_KINDS.iter().filter_map(|kind| slow(run, kind));
-    slow.chain(silence(run)).min_by_key(|impact| impact.first_ms)
+/// Returns the impact of slow answers and connects of these kinds, and of a time without answers.
+fn slowness<'k>(
+    run: &RunView<'_>,
+    kinds: impl Iterator<Item = &'k LatencyKind>,
+    gap: Option<AnswerGap>,
+) -> Option<Impact> {
+    let slow = kinds.filter_map(|kind| slow(run, kind));
+    slow.chain(gap.and_then(silence)).min_by_key(|impact| impact.first_ms)
 }
 
-/// Returns the impact of the longest time without any answer.
-fn silence(run: &RunView<'_>) -> Option<Impact> {
-    let gap = run.longest_gap().filter(|gap| gap.length_ms() >= GAP_MS)?;
-    Some(Impact {
+/// Returns the impact of a time without any answer.
+fn silence(gap: AnswerGap) -> Option<Impact> {
+    (gap.length_ms() >= GAP_MS).then(|| Impact {
         severity: Severity::Slowed,
         first_ms: gap.from_ms,
         last_ms: gap.to_ms,
@@ -175,7 +225,7 @@ pub(crate) fn gap_evidence(gap: AnswerGap) -> Evidence {
 }
 
 /// Returns the impact of the first missed threshold that `counts`.
-fn missed(run: &RunView<'_>, counts: fn(&MissedThreshold) -> bool) -> Option<Impact> {
+fn missed(run: &RunView<'_>, counts: impl Fn(&MissedThreshold) -> bool) -> Option<Impact> {
     let missed = run.thresholds.missed().iter().find(|missed| counts(missed))?;
     let first_ms = run.steps().next().map_or(0, |(_, now)| now.interval.at_ms);
     let last_ms = run.samples().last()?.interval.at_ms;
@@ -214,21 +264,27 @@ const LATENCY_KINDS: [LatencyKind; 6] = [
     LatencyKind { name: "broadcast", of: |sample| &sample.broadcast, slow_us: 10 * SLOW_US },
 ];
 
-/// Returns the impact of one kind of latency. If a threshold on it was missed, values beyond that
-/// threshold are long, for however few answers and however short a time.
+impl LatencyKind {
+    /// Returns the intervals in which it is long. If a threshold on it was missed, values beyond
+    /// that threshold are long, however few they are.
+    fn late<'a>(&self, run: &RunView<'a>) -> impl Iterator<Item = &'a Sample> + use<'a> {
+        let threshold_us = run.thresholds.latency_us(self.name);
+        let slow_us = threshold_us.map_or(self.slow_us, |us| us.min(self.slow_us));
+        let count_min = if threshold_us.is_some() { 1 } else { SLOW_COUNT_MIN };
+        let of = self.of;
+        run.samples().iter().filter(move |sample| {
+            let quantiles = of(sample);
+            quantiles.count >= count_min && quantiles.p99_us > slow_us
+        })
+    }
+}
+
+/// Returns the impact of one kind of latency. If a threshold on it was missed, however short a time
+/// of long values has one.
 fn slow(run: &RunView<'_>, kind: &LatencyKind) -> Option<Impact> {
-    let threshold_us = run.thresholds.latency_us(kind.name);
-    let slow_us = threshold_us.map_or(kind.slow_us, |threshold_us| threshold_us.min(kind.slow_us));
-    let (count_min, intervals_min) = match threshold_us {
-        Some(_) => (1, 1),
-        None => (SLOW_COUNT_MIN, SLOW_INTERVALS_MIN),
-    };
-    let is_slow = |sample: &Sample| {
-        let quantiles = (kind.of)(sample);
-        quantiles.count >= count_min && quantiles.p99_us > slow_us
-    };
-    let slow: Vec<_> = run.samples().iter().filter(|sample| is_slow(sample)).collect();
-    if slow.len() < intervals_min {
+    let is_missed = run.thresholds.latency_us(kind.name).is_some();
+    let slow: Vec<_> = kind.late(run).collect();
+    if slow.len() < if is_missed { 1 } else { SLOW_INTERVALS_MIN } {
         return None;
     }
     let (first, last) = (slow.first()?, slow.last()?);
@@ -254,6 +310,9 @@ fn last_ms(run: &RunView<'_>, suffers: impl Fn((&Sample, &Sample)) -> bool) -> O
     let steps = run.steps().filter(|(before, now)| suffers((before, now)));
     steps.map(|(_, now)| now.interval.at_ms).last()
 }
+
+/// The usual time-out of an `expect`: how long users waited that gave up.
+pub(crate) const TIMEOUT_US: u64 = 5_000_000;
 
 /// The share of failures, one in so many attempts, below which they have no impact.
 pub(crate) const FAILURES_ONE_IN: u64 = 1_000;

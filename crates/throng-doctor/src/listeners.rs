@@ -17,6 +17,9 @@ pub struct ListenerSummary {
     pub backlog: u64,
     /// Listeners with a full queue: the next connection is dropped.
     pub full: u64,
+    /// Handshakes that the listeners dropped since they were opened, or `None` if the kernel does
+    /// not say it of each.
+    pub drops: Option<u64>,
 }
 
 impl ListenerSummary {
@@ -24,7 +27,7 @@ impl ListenerSummary {
     pub fn of(listeners: &[ListenerState], ports: &[u16]) -> Self {
         let mine =
             |listener: &&ListenerState| ports.is_empty() || ports.contains(&listener.addr.port());
-        let mut summary = Self::default();
+        let mut summary = Self { drops: Some(0), ..Self::default() };
         for listener in listeners.iter().filter(mine) {
             let (queue, backlog) = (u64::from(listener.accept_queue), u64::from(listener.backlog));
             summary.backlog =
@@ -33,7 +36,9 @@ impl ListenerSummary {
             summary.accept_queue += queue;
             summary.accept_queue_most = summary.accept_queue_most.max(queue);
             summary.full += u64::from(queue > backlog);
+            summary.drops = summary.drops.zip(listener.drops).map(|(all, n)| all + u64::from(n));
         }
+        summary.drops = summary.drops.filter(|_| summary.listeners > 0);
         summary
     }
 }
@@ -128,7 +133,8 @@ mod tests {
     use super::*;
 
     fn listener(addr: &str, accept_queue: u32, backlog: u32) -> ListenerState {
-        ListenerState { addr: addr.parse().unwrap(), accept_queue, backlog, inode: 1, uid: 0 }
+        let addr = addr.parse().unwrap();
+        ListenerState { addr, accept_queue, backlog, inode: 1, uid: 0, drops: Some(20) }
     }
 
     #[test]
@@ -147,6 +153,7 @@ mod tests {
                 accept_queue_most: 65,
                 backlog: 64,
                 full: 1,
+                drops: Some(40),
             }
         );
         assert_eq!(ListenerSummary::of(&all, &[]).listeners, 3);

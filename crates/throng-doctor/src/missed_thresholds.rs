@@ -23,7 +23,7 @@ pub(crate) struct MissedThreshold {
     /// True if the run measured less than the threshold asks for, false if it measured more.
     pub(crate) asks_for_more: bool,
     /// Latency that the threshold limits, such as `message`, and the limit in microseconds.
-    latency: Option<(String, u64)>,
+    pub(crate) latency: Option<(String, u64)>,
 }
 
 impl MissedThresholds {
@@ -63,6 +63,11 @@ impl MissedThreshold {
             asks_for_more: threshold.asks_for_more_than(judgement.value.unwrap_or(0.0)),
             latency,
         })
+    }
+
+    /// Returns the kind of latency that the threshold limits, such as `message`.
+    pub(crate) fn latency(&self) -> Option<&str> {
+        self.latency.as_ref().map(|(of, _)| of.as_str())
     }
 
     /// Reports whether the threshold is on errors, failed connects, failed users, the errors of a

@@ -136,8 +136,8 @@ impl<'a> Program<'a> {
     }
 }
 
-/// The share of a time that intervals must fill to count as that time.
-const MOST: f64 = 0.75;
+/// The share of a time that intervals must fill to count as all of that time.
+const MOST: f64 = 0.9;
 
 /// The smallest share of the machine for which a program is named.
 const SHOWN_SHARE_MIN: f64 = 0.05;

@@ -1,8 +1,7 @@
 //! Whether a run went on in spite of errors.
 
-use crate::diagnosis::RuleFinding;
 use crate::history::Sample;
-use crate::rules::RuleTrait;
+use crate::rules::{RuleFinding, RuleTrait};
 use crate::run_view::RunView;
 
 /// Reports whether the run went on after what the first finding says. A fault of single users is

@@ -21,6 +21,7 @@ mod connections_max_reached;
 mod conntrack_full;
 mod cpu_contended;
 mod cpu_stolen;
+mod cues_unopened;
 mod deliveries_missing;
 mod epoll_watches_exhausted;
 mod fds_exhausted;
@@ -59,8 +60,10 @@ mod syn_queue_overflow;
 mod tcp_hash_crowded;
 mod tcp_memory_pressure;
 mod time_wait_exhausted;
+mod turns_missed;
 mod wrong_answers;
 
+pub(crate) use rule::RuleFinding;
 pub use rule::{FindingClass, Rule, RuleTrait};
 
 /// All rules. If two findings are equally grave and neither explains the other, the one whose rule
@@ -109,6 +112,8 @@ pub const RULES: &[Rule] = &[
     server_at_capacity::RULE,
     slow_instance::RULE,
     server_slow::RULE,
+    turns_missed::RULE,
+    cues_unopened::RULE,
     deliveries_missing::RULE,
     retransmits::RULE,
     time_wait_exhausted::RULE,

@@ -2,8 +2,8 @@
 
 use throng_report::runfile::RunHeader;
 use throng_report::{
-    AnswerGap, Endpoint, EndpointFacts, LoadCounters, MachineUse, Metric, ProgramUse, RunEventKind,
-    Series, ServerSnapshot, Summary, Tally, is_of_family,
+    AnswerGap, Endpoint, EndpointFacts, LoadCounters, LoadInterval, MachineUse, Metric, ProgramUse,
+    RunEventKind, Series, ServerSnapshot, Summary, is_of_family,
 };
 pub(crate) use throng_report::{Growth, Peak};
 
@@ -165,7 +165,7 @@ impl<'a> RunView<'a> {
 
     /// Returns the growth of one of the generator's own counters.
     pub fn load_growth(&self, counter: &str, of: impl Fn(&LoadCounters) -> u64) -> Option<Growth> {
-        self.growth_of(counter, |sample| Some(of(&sample.load()?.counters) as i64))
+        self.load_growth_of(counter, |load| of(&load.counters))
     }
 
     /// Returns the growth of a counter of a throng server.
@@ -179,16 +179,14 @@ impl<'a> RunView<'a> {
 
     /// Returns the growth of one kind of failed connect.
     pub fn connect_failures(&self, errno: &str) -> Option<Growth> {
-        let of = |tally: &Tally| tally.get(errno) as i64;
-        self.growth_of(&format!("connect_failed.{errno}"), |sample| {
-            Some(of(&sample.load()?.connect_failed))
+        self.load_growth_of(&format!("connect_failed.{errno}"), |load| {
+            load.connect_failed.get(errno)
         })
     }
 
     /// Returns the growth of one kind of error on an established connection.
     pub fn errors(&self, kind: &str) -> Option<Growth> {
-        let of = |tally: &Tally| tally.get(kind) as i64;
-        self.growth_of(&format!("errors.{kind}"), |sample| Some(of(&sample.load()?.errors)))
+        self.load_growth_of(&format!("errors.{kind}"), |load| load.errors.get(kind))
     }
 
     /// Returns the growth over the whole run of the errors of each kind of a family:
@@ -208,8 +206,8 @@ impl<'a> RunView<'a> {
         let tally = run.samples.last().and_then(Sample::load).map(|load| &load.http_statuses);
         let statuses = tally.into_iter().flat_map(|tally| tally.0.keys().map(String::as_str));
         by_growth(statuses.filter_map(|status| {
-            let of = |sample: &Sample| Some(sample.load()?.http_statuses.get(status) as i64);
-            Some((status, run.growth_of(&format!("http_statuses.{status}"), of)?))
+            let of = |load: &LoadInterval| load.http_statuses.get(status);
+            Some((status, run.load_growth_of(&format!("http_statuses.{status}"), of)?))
         }))
     }
 
@@ -221,6 +219,20 @@ impl<'a> RunView<'a> {
         value: impl Fn(&Sample) -> Option<i64>,
     ) -> Option<Growth> {
         self.series(counter, value).growth().filter(|growth| growth.by() > 0)
+    }
+
+    /// Returns the growth of a value that the generator counts. It counts from the start of the
+    /// run, and has counted already where the first sample was taken late.
+    fn load_growth_of(&self, counter: &str, of: impl Fn(&LoadInterval) -> u64) -> Option<Growth> {
+        let first = self
+            .all
+            .first()
+            .filter(|all| self.samples.first().is_some_and(|first| std::ptr::eq(*all, first)));
+        let start = first.map(|sample| (&sample.interval, Some(0)));
+        let value = |sample: &Sample| Some(of(sample.load()?) as i64);
+        let samples = self.samples.iter().map(|sample| (&sample.interval, value(sample)));
+        let series = Series::new(counter, start.into_iter().chain(samples));
+        series.growth().filter(|growth| growth.by() > 0)
     }
 
     /// Returns the peak of a gauge while the load was on.
@@ -371,6 +383,14 @@ mod tests {
         assert_eq!(load(7_000), (1_000, 1_000.0));
         assert_eq!(load(8_000), (300, 1_000.0));
         assert_eq!(load(9_000), (300, 1_000.0));
+    }
+
+    #[test]
+    fn what_the_first_sample_has_counted_is_growth() {
+        let run = Run::quiet().loaded(|load, _| load.errors.add("reset", 7));
+        let (history, summary) = run.whole();
+        let growth = RunView::new(&history, &summary).errors("reset").expect("errors");
+        assert_eq!((growth.from, growth.to, growth.by()), (0, 7, 7));
     }
 
     #[test]

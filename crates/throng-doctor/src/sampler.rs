@@ -213,6 +213,7 @@ impl Sampler {
         if mine.listeners > 0 {
             out.set(Metric::LISTENER_BACKLOG, mine.backlog);
         }
+        out.set_some(Metric::LISTENER_DROPS, mine.drops);
         if self.syn_recv.is_due(now, network.listen_drops, network.sockets) {
             let began = std::time::Instant::now();
             let count = out.take(self.listeners.syn_recv(&all, &self.ports));

@@ -28,9 +28,12 @@ fn sampler(ports: Vec<u16>) -> Sampler {
 fn an_accept_queue_that_overflows_shows_in_the_counters() {
     let server = TcpListener::bind("127.0.0.1:0").expect("bind");
     let addr = server.local_addr().expect("address");
+    let neighbour = TcpListener::bind("127.0.0.1:0").expect("bind");
+    let mut of_neighbour = sampler(vec![neighbour.local_addr().expect("address").port()]);
     let mut sampler = sampler(vec![addr.port()]);
     let before = sampler.sample(second(0));
     assert_eq!(before.counters[Metric::LISTENER_COUNT], 1);
+    assert_eq!(before.counters[Metric::LISTENER_DROPS], 0);
     assert_eq!(before.counters[Metric::LISTENER_ACCEPT_QUEUE], 0);
     let backlog = before.counters[Metric::LISTENER_BACKLOG];
     assert!((1..=4096).contains(&backlog), "{backlog}");
@@ -58,12 +61,17 @@ fn an_accept_queue_that_overflows_shows_in_the_counters() {
     let after = once("drops", &|sample| sample.counters[name] >= before.counters[name] + 3);
     assert_eq!(after.counters[Metric::LISTENER_ACCEPT_QUEUE], backlog + 1);
     assert_eq!(after.counters[Metric::LISTENER_FULL], 1);
-    for name in
-        [Metric::TCPEXT_LISTEN_OVERFLOWS, Metric::TCPEXT_LISTEN_DROPS, Metric::TCP_ACTIVE_OPENS]
-    {
+    for name in [
+        Metric::TCPEXT_LISTEN_OVERFLOWS,
+        Metric::TCPEXT_LISTEN_DROPS,
+        Metric::LISTENER_DROPS,
+        Metric::TCP_ACTIVE_OPENS,
+    ] {
         let grown = after.counters[name] - before.counters[name];
         assert!(grown >= 3, "{name} grew by {grown}");
     }
+    let neighbours = of_neighbour.sample(second(1)).counters[Metric::LISTENER_DROPS];
+    assert_eq!(neighbours, 0, "the other listener dropped nothing");
     // A sum over the living threads: those of other tests may have ended, so it may have shrunk.
     assert!(after.counters[ProcessMetric::RUN_US.client] > 0);
 }

@@ -40,6 +40,9 @@ pub struct ListenerState {
     pub inode: u32,
     /// User who created the socket.
     pub uid: u32,
+    /// SYNs and final ACKs of handshakes that this listener dropped since it was opened, for any
+    /// reason. `None` before Linux 4.7.
+    pub drops: Option<u32>,
 }
 
 /// Address family of a query; the kernel keeps separate tables.
@@ -146,6 +149,7 @@ impl DiagSocket {
                 backlog: diag.send_queue,
                 inode: diag.inode,
                 uid: diag.uid,
+                drops: diag.drops,
             });
         })?;
         Ok(found)

@@ -52,11 +52,19 @@ fn recognises(source: &Source<'_>) -> bool {
             is_there && rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
         })
     };
+    // In flow style a key may stand anywhere in a line.
+    let is_within = |key: &str| {
+        source.text.match_indices(key).any(|(at, _)| {
+            let (before, after) = (&source.text[..at], &source.text[at + key.len()..]);
+            let after = after.trim_start_matches(['"', '\'']).trim_start();
+            before.ends_with([' ', '{', ',', '[', '"', '\'']) && after.starts_with(':')
+        })
+    };
     let is_one_line = source.text.trim_start().starts_with('{')
-        && ["\"config\"", "\"scenarios\"", "\"flow\""].iter().all(|key| source.text.contains(key));
+        && ["config", "scenarios", "flow"].iter().all(|key| is_within(key));
     is_one_line
-        || (has_key("scenarios", true) && has_key("flow", false))
-        || (has_key("config", true) && has_key("phases", false))
+        || (has_key("scenarios", true) && (has_key("flow", false) || is_within("flow")))
+        || (has_key("config", true) && (has_key("phases", false) || is_within("phases")))
 }
 
 fn read(translator: &mut Translator<'_>) -> Option<Draft> {
@@ -78,7 +86,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         Some(node) => Fields::read(translator, node, "`config`", &CONFIG_KEYS)?,
         None => Fields::default(),
     };
-    report_others(translator, &fields, &config);
+    report_others(translator, &config);
     let scenarios: Vec<_> = list(translator, scenarios, "`scenarios`")?
         .iter()
         .filter_map(|node| ScenarioFields::read(translator, node))
@@ -93,6 +101,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let data =
         config.get("payload").and_then(|node| payload::read(translator, node, &mut variables));
     let settings = Settings::read(translator, &config);
+    variables.constant("target", &base);
     let thresholds = read_thresholds(translator, &config, engine);
     if engine == Engine::Http {
         report_requests(translator, &settings);
@@ -105,26 +114,24 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         settings,
         variables,
         names: StepNames::default(),
+        is_once: false,
     };
+    let setup = once(&mut flow, &fields, "before");
+    flow.variables.end_setup();
     let classes: Vec<_> = scenarios
         .iter()
         .filter(|scenario| scenario.engine == Some(engine))
         .filter_map(|scenario| scenario.class(&mut flow))
         .collect();
-    let Flow { target, variables, .. } = flow;
+    let teardown = once(&mut flow, &fields, "after");
+    let Flow { target, .. } = flow;
     if classes.is_empty() && translator.mistakes.is_empty() {
         let label = "expected a scenario of the engine http or ws with steps";
         translator.mistake(&(0..0), "the file has no scenario that can be imported", label);
     }
     let comments = source.comments_at_top();
     let draft = Draft { comments, target, data, load, classes, thresholds, ..Draft::default() };
-    if translator.mistakes.is_empty() {
-        let trial = Trial { target: &draft.target, variables: &variables.of_files() };
-        if let Some(refusal) = trial.of_draft(&draft) {
-            translator.mistake(&root.span, refusal.title, refusal.label);
-        }
-    }
-    Some(draft)
+    Some(Draft { setup, teardown, ..draft })
 }
 
 /// An entry of `scenarios`.
@@ -177,7 +184,8 @@ impl<'n> ScenarioFields<'n> {
         Some(Self { fields, span, name, engine, weight })
     }
 
-    fn class(&self, flow: &mut Flow<'_, '_, '_>) -> Option<DraftClass> {
+    /// Returns the steps of one user. `None` after a mistake.
+    fn steps(&self, flow: &mut Flow<'_, '_, '_>) -> Option<Vec<Yaml>> {
         flow.variables.begin_user();
         let Some(node) = self.fields.get("flow") else {
             let label = "expected `flow: [...]`";
@@ -192,6 +200,11 @@ impl<'n> ScenarioFields<'n> {
         if let Some(draw) = flow.variables.draw() {
             steps.insert(0, draw);
         }
+        Some(steps)
+    }
+
+    fn class(&self, flow: &mut Flow<'_, '_, '_>) -> Option<DraftClass> {
+        let mut steps = self.steps(flow)?;
         if steps.is_empty() {
             let why = "none of its steps can be imported";
             flow.translator.not_needed(&self.span, format!("scenario {}", self.name), why);
@@ -205,6 +218,25 @@ impl<'n> ScenarioFields<'n> {
         let name = self.name.clone();
         Some(DraftClass { name, weight: self.weight, steps, on_error: Some("stop") })
     }
+}
+
+/// Returns the steps of `before` or `after`, which one user takes.
+fn once(flow: &mut Flow<'_, '_, '_>, root: &Fields<'_>, key: &str) -> Vec<Yaml> {
+    let Some((span, node)) = root.entry(key) else { return Vec::new() };
+    let Some(scenario) = ScenarioFields::read(flow.translator, node) else { return Vec::new() };
+    let Some(engine) = scenario.engine else { return Vec::new() };
+    if engine == Engine::Ws && flow.engine == Engine::Http {
+        let remedy = "a scenario of requests opens no WebSocket; write its steps as requests";
+        flow.translator.not_supported(&span, key, remedy);
+        return Vec::new();
+    }
+    let users = std::mem::replace(&mut flow.engine, engine);
+    flow.is_once = true;
+    let steps = scenario.steps(flow);
+    flow.is_once = false;
+    flow.engine = users;
+    flow.translator.translated(&span, key);
+    steps.unwrap_or_default()
 }
 
 /// Returns the engine of the scenarios. A scenario of another one is left out.
@@ -319,13 +351,7 @@ fn report_requests(translator: &mut Translator<'_>, settings: &Settings<'_>) {
 }
 
 /// Reports the keys that no class of users needs.
-fn report_others(translator: &mut Translator<'_>, root: &Fields<'_>, config: &Fields<'_>) {
-    for key in ["before", "after"] {
-        if let Some((span, _)) = root.entry(key) {
-            let remedy = "write its steps as `setup` or `teardown`";
-            translator.not_supported(&span, key, remedy);
-        }
-    }
+fn report_others(translator: &mut Translator<'_>, config: &Fields<'_>) {
     for (key, span, node) in config.iter() {
         match key {
             "processor" => {

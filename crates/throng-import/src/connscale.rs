@@ -12,8 +12,10 @@ use throng_base::units::{show_count, show_duration};
 use crate::draft::{Draft, DraftClass};
 use crate::erlang::{Term, TermKind, parse_terms};
 use crate::importer::Importer;
+use crate::phase::{hold_for, ramp};
 use crate::source::{Source, Span};
 use crate::translator::Translator;
+use crate::url::server_name;
 use crate::yaml::Yaml;
 
 pub(crate) const CONNSCALE: Importer = Importer {
@@ -127,11 +129,8 @@ fn connections(translator: &mut Translator<'_>, starts: &[Start]) -> u64 {
 /// Returns the phases that start `connections` and keep them.
 fn load(connections: u64) -> Vec<Yaml> {
     let connections = connections.max(1);
-    let over = show_duration(Duration::from_millis(connections));
-    let ramp = [("to", Yaml::plain(show_count(connections))), ("over", Yaml::plain(over))];
-    let hold = Yaml::map([("for", Yaml::plain(HOLD))])
-        .comment("connscale holds its connections until it is stopped.");
-    vec![Yaml::entry("ramp", Yaml::map(ramp)), Yaml::entry("hold", hold)]
+    let hold = hold_for(HOLD).comment("connscale holds its connections until it is stopped.");
+    vec![ramp(connections, Duration::from_millis(connections)), hold]
 }
 
 impl Settings {
@@ -204,9 +203,8 @@ impl Settings {
     }
 
     fn target(&self, translator: &mut Translator<'_>) -> String {
-        let host =
-            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        translator.target(&self.server, &format!("tcp://{host}:{}", self.port), "")
+        let server = server_name(&self.host, self.port);
+        translator.target(&self.server, &format!("tcp://{server}"), "")
     }
 
     /// Returns the users: they connect, and ping until an answer is late.

@@ -1,5 +1,6 @@
 //! A scenario that an importer has put together, and how it is written.
 
+use crate::names::{in_letters, unlike};
 use crate::source::Source;
 use crate::yaml::{Yaml, write_comments, write_entry, write_list};
 
@@ -10,18 +11,20 @@ pub(crate) struct Draft {
     pub(crate) comments: Vec<String>,
     /// `scheme://host:port/path`.
     pub(crate) target: String,
-    /// The protocol, where the target's scheme does not say it.
-    pub(crate) protocol: Option<&'static str>,
     /// Values with names, which the rest has as `$(name)`.
     pub(crate) params: Option<Yaml>,
     /// Data files.
     pub(crate) data: Option<Yaml>,
+    /// Steps that one user takes before the load.
+    pub(crate) setup: Vec<Yaml>,
     /// Phases of the load.
     pub(crate) load: Vec<Yaml>,
     /// Rates that users keep to.
     pub(crate) limits: Option<Yaml>,
     /// Classes of users: at least one.
     pub(crate) classes: Vec<DraftClass>,
+    /// Steps that one user takes after the load.
+    pub(crate) teardown: Vec<Yaml>,
     /// Thresholds of the run.
     pub(crate) thresholds: Vec<String>,
 }
@@ -40,6 +43,18 @@ pub(crate) struct DraftClass {
 }
 
 impl Draft {
+    /// Returns the names by which variables have the data files: `row`, or those in `data`.
+    pub(crate) fn tables(&self) -> Vec<String> {
+        let Some(data) = &self.data else { return Vec::new() };
+        let entries = data.entries();
+        let is_one = entries.is_empty() || entries.iter().any(|(key, _)| key == "file");
+        if is_one {
+            vec!["row".to_owned()]
+        } else {
+            entries.into_iter().map(|(key, _)| key).collect()
+        }
+    }
+
     /// Returns the scenario in YAML.
     pub(crate) fn write(&self, source: &Source<'_>, tool: &str) -> String {
         let mut out = String::new();
@@ -47,21 +62,20 @@ impl Draft {
         write_comments(&[format!("Imported from {file} ({tool}).")], 0, &mut out);
         write_comments(&self.comments, 0, &mut out);
         write_entry("target", &Yaml::text(&*self.target), 0, &mut out);
-        if let Some(protocol) = self.protocol {
-            write_entry("protocol", &Yaml::text(protocol), 0, &mut out);
-        }
         if let Some(params) = &self.params {
             write_entry("params", params, 0, &mut out);
         }
         if let Some(data) = &self.data {
             write_entry("data", data, 0, &mut out);
         }
+        write_steps("setup", &self.setup, &mut out);
         out.push_str("load:\n");
         write_list(&self.load, 2, &mut out);
         if let Some(limits) = &self.limits {
             write_entry("limits", limits, 0, &mut out);
         }
         self.write_classes(&mut out);
+        write_steps("teardown", &self.teardown, &mut out);
         if !self.thresholds.is_empty() {
             out.push_str("thresholds:\n");
             let thresholds: Vec<_> = self.thresholds.iter().map(|one| Yaml::text(&**one)).collect();
@@ -78,12 +92,21 @@ impl Draft {
         out.push_str("users:\n");
         let mut names: Vec<String> = Vec::new();
         for class in &self.classes {
-            let name = class_name(&class.name, &names);
+            let name = in_letters(&class.name, "session_", CLASS_NAME_CHARS_MAX);
+            let name = unlike(&name, |name| names.iter().any(|taken| taken == name));
             out.push_str(&format!("  {name}:\n"));
             write_entry("weight", &Yaml::plain(class.weight), 4, out);
             class.write_steps(4, out);
             names.push(name);
         }
+    }
+}
+
+/// Writes steps that one user takes, if there are some.
+fn write_steps(key: &str, steps: &[Yaml], out: &mut String) {
+    if !steps.is_empty() {
+        out.push_str(&format!("{key}:\n"));
+        write_list(steps, 2, out);
     }
 }
 
@@ -95,19 +118,6 @@ impl DraftClass {
             write_entry("on_error", &Yaml::text(on_error), indent, out);
         }
     }
-}
-
-/// Returns `name` in the letters that names of a scenario have, and unlike each of `others`.
-fn class_name(name: &str, others: &[String]) -> String {
-    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
-    let name: String = name.chars().map(letter).take(CLASS_NAME_CHARS_MAX).collect();
-    let begins_well = name.starts_with(|first: char| first.is_ascii_alphabetic());
-    let name = if begins_well { name } else { format!("session_{name}") };
-    let numbered = (2..).map(|number| format!("{name}_{number}"));
-    std::iter::once(name.clone())
-        .chain(numbered)
-        .find(|name| !others.contains(name))
-        .expect("one of the numbers is free")
 }
 
 /// The longest name of a class that an import writes.

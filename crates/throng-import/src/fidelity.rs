@@ -16,6 +16,9 @@ pub enum Fidelity {
     Approximated,
     /// Left out, because it does not concern the traffic, or throng does it by itself.
     NotNeeded,
+    /// Left out, and the traffic is the same: the scenario has one check fewer. The note says what
+    /// to do.
+    NotChecked,
     /// Left out, although it concerns the traffic. The note says what to do.
     NotSupported,
     /// Translated as it is written, and probably not what its author wanted.
@@ -46,10 +49,11 @@ pub struct FidelityReport {
 
 impl Fidelity {
     /// All of them, in the order of the report.
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Translated,
         Self::NotNeeded,
         Self::Approximated,
+        Self::NotChecked,
         Self::NotSupported,
         Self::Suspicious,
     ];
@@ -60,6 +64,7 @@ impl Fidelity {
             Self::Translated => "translated",
             Self::NotNeeded => "not needed",
             Self::Approximated => "approximated",
+            Self::NotChecked => "not checked",
             Self::NotSupported => "not supported",
             Self::Suspicious => "suspicious",
         }

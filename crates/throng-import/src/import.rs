@@ -3,10 +3,12 @@
 use throng_load::scenario::{Diagnostic, Diagnostics};
 
 use crate::FidelityReport;
+use crate::logs::log_instead;
 use crate::options::ImportOptions;
 use crate::source::Source;
 use crate::tools::{IMPORTERS, recognise};
 use crate::translator::Translator;
+use crate::trial::Trial;
 
 /// An imported file.
 #[derive(Clone, Debug)]
@@ -21,9 +23,13 @@ pub struct Import {
 /// folder of `name`, as they do in the source.
 ///
 /// # Errors
-/// No importer recognises the file, or the file has mistakes.
+/// No importer recognises the file, the file has mistakes, or throng refuses the scenario. Data
+/// files are not looked at.
 pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import, Diagnostics> {
     let source = Source { name, text };
+    if let Some(mistake) = log_instead(&source) {
+        return Err(Diagnostics::new(name, text, vec![mistake]));
+    }
     let Some(importer) = recognise(text, name) else {
         return Err(Diagnostics::new(name, text, vec![not_recognised(&source)]));
     };
@@ -33,6 +39,12 @@ pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import,
     let Some(draft) = draft.filter(|_| mistakes.is_empty()) else {
         return Err(Diagnostics::new(name, text, mistakes));
     };
+    let trial = Trial { target: &draft.target, variables: &[] };
+    if let Some(refusal) = trial.of_draft(&draft) {
+        // The place is one in the scenario.
+        let refusal = Diagnostic { span: 0..0, ..refusal };
+        return Err(Diagnostics::new(name, text, vec![refusal]));
+    }
     entries.sort_by_key(|entry| entry.line);
     let fidelity = FidelityReport { tool: importer.tool, entries };
     Ok(Import { scenario: draft.write(&source, importer.tool), fidelity })

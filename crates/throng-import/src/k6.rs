@@ -5,8 +5,10 @@
 
 mod checked;
 mod handlers;
+mod keys;
 mod lexer;
 mod load;
+mod once;
 mod parser;
 mod request;
 mod script;
@@ -15,15 +17,16 @@ mod syntax;
 mod thresholds;
 mod values;
 
-use throng_base::units::show_duration;
+use throng_base::units::{show_duration, show_rate};
 
 use crate::draft::{Draft, DraftClass};
 use crate::importer::Importer;
-use crate::source::Source;
+use crate::source::{Source, Span};
 use crate::step_names::StepNames;
 use crate::translator::Translator;
 use crate::trial::Trial;
 use crate::yaml::Yaml;
+use keys::{NOT_NEEDED, OPTIONS, SCENARIO};
 use load::{Load, Members};
 use script::{Item, Script};
 use syntax::{Expression, Statement, StatementKind};
@@ -64,7 +67,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         _ => None,
     });
     let options = options.map(|value| values.resolved(value, 0));
-    let (load, function) = read_options(translator, options.as_ref())?;
+    let Called { load, function, others } = read_options(translator, options.as_ref())?;
     let body = statements.iter().find_map(|statement| match &statement.kind {
         StatementKind::Function(name, body) if *name == function => Some(body),
         _ => None,
@@ -74,24 +77,29 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         translator.mistake(&(0..0), "the script has no such function", label);
         return None;
     };
-    report_others(translator, &statements, &function);
+    report_others(translator, &statements, &function, &others);
     let names = StepNames::default();
     let (server, items, socket) = (None, Vec::new(), None);
     let mut script = Script { translator: &mut *translator, values, names, server, items, socket };
+    let called = |wanted: &str| {
+        statements.iter().find(
+            |statement| matches!(&statement.kind, StatementKind::Function(name, _) if name == wanted),
+        )
+    };
+    let (setup, data) = called("setup").map(|setup| script.setup(setup)).unwrap_or_default();
+    let values = script.values.clone();
+    script.take_data(body, data.as_ref());
     script.statements(&body.body);
-    let Script { values, items, server, .. } = script;
+    let values = std::mem::replace(&mut script.values, values);
+    let teardown = called("teardown").map(|teardown| script.teardown(teardown, data.as_ref()));
+    let Script { mut items, server, .. } = script;
     if !translator.mistakes.is_empty() {
         return None;
     }
-    let draft = draft(translator, items, server, load, &values, options.as_ref())?;
-    if !translator.mistakes.is_empty() {
-        return None;
-    }
-    let trial = Trial { target: &draft.target, variables: &values.of_environment() };
-    if let Some(refusal) = trial.of_draft(&draft) {
-        translator.mistake(&(0..0), refusal.title, refusal.label);
-    }
-    Some(draft)
+    let options = options.as_ref();
+    add_user_agent(translator, &values, options, &mut items);
+    let draft = draft(translator, items, server, load, &values, options)?;
+    Some(Draft { setup, teardown: teardown.unwrap_or_default(), ..draft })
 }
 
 /// Reads a statement outside of functions.
@@ -116,21 +124,22 @@ fn read_top(translator: &mut Translator<'_>, values: &mut Values, statement: &St
     }
 }
 
-/// Returns the load, and the name of the function that its users call.
-fn read_options(
-    translator: &mut Translator<'_>,
-    options: Option<&Expression>,
-) -> Option<(Load, String)> {
+/// What the options call.
+struct Called {
+    load: Load,
+    /// The function that its users call.
+    function: String,
+    /// The functions of scenarios that are left out.
+    others: Vec<String>,
+}
+
+fn read_options(translator: &mut Translator<'_>, options: Option<&Expression>) -> Option<Called> {
     let none = Expression { span: 0..0, kind: syntax::ExpressionKind::Object(Vec::new()) };
     let value = options.unwrap_or(&none);
     let members = Members::read(translator, value, "`options`")?;
     members.check(translator, "`options`", &OPTIONS);
     for (key, value) in members.iter() {
         match key {
-            "rps" => {
-                let remedy = "write `limits: {all: {request: 100/s}}`";
-                translator.not_supported(&value.span, key, remedy);
-            }
             "noConnectionReuse" | "httpDebug" | "hosts" | "tlsAuth" | "blockHostnames" => {
                 let remedy = "a scenario has no such option; see docs/scenario.md";
                 translator.not_supported(&value.span, key, remedy);
@@ -152,18 +161,22 @@ fn read_options(
         Some(&"duration") => "constant-vus",
         _ => "shared-iterations",
     };
-    Some((load::read(translator, &members, executor)?, "default".to_owned()))
+    let load = load::read(translator, &members, executor)?;
+    if !load.has_iterations_only() {
+        report_end(translator, &value.span, None);
+    }
+    Some(Called { load, function: "default".to_owned(), others: Vec::new() })
 }
 
 /// Reads the first scenario. The others would run beside it.
-fn read_scenarios(
-    translator: &mut Translator<'_>,
-    scenarios: &Expression,
-) -> Option<(Load, String)> {
+fn read_scenarios(translator: &mut Translator<'_>, scenarios: &Expression) -> Option<Called> {
     let scenarios = Members::read(translator, scenarios, "`scenarios`")?;
     let mut read = None;
+    let mut others = Vec::new();
     for (name, value) in scenarios.iter() {
         if read.is_some() {
+            let exec = option(Some(value), "exec").and_then(Expression::text);
+            others.extend(exec.map(str::to_owned));
             let remedy = "a scenario of throng has one load; import each of them alone";
             translator.not_supported(&value.span, format!("scenario {name}"), remedy);
             continue;
@@ -183,7 +196,7 @@ fn read_scenarios(
                     let remedy = "write the values out";
                     translator.not_supported(&value.span, key, remedy);
                 }
-                "gracefulStop" | "gracefulRampDown" => {
+                "gracefulRampDown" => {
                     let how = "users that are cut off by the end are counted as such";
                     translator.approximated(&value.span, key, how);
                 }
@@ -191,24 +204,48 @@ fn read_scenarios(
                 _ => {}
             }
         }
-        read = Some((load::read(translator, &members, executor)?, function.to_owned()));
+        let load = load::read(translator, &members, executor)?;
+        let end = members.get("gracefulStop");
+        if end.is_some() || !load.has_iterations_only() {
+            report_end(translator, &end.unwrap_or(value).span, end.and_then(Expression::text));
+        }
+        read = Some((load, function.to_owned()));
     }
     if read.is_none() {
         let label = "expected `{ name: { executor: 'constant-vus', ... } }`";
         translator.mistake(&(0..0), "`scenarios` is empty", label);
     }
-    read
+    read.map(|(load, function)| Called { load, function, others })
 }
 
-/// Reports the functions that no user calls.
-fn report_others(translator: &mut Translator<'_>, statements: &[Statement], called: &str) {
+/// Reports what becomes of iterations that are under way at the end of the load. `time` is how long
+/// k6 waits for them.
+fn report_end(translator: &mut Translator<'_>, span: &Span, time: Option<&str>) {
+    let how = format!(
+        "k6 waits {} for iterations that are under way at the end; a scenario waits for none of \
+         a closed model and 10s for those of an open one, and counts the others as cut off",
+        time.unwrap_or("30s")
+    );
+    translator.approximated(span, "gracefulStop", how);
+}
+
+/// Reports the functions that no user calls. Those of `others` would be called by scenarios that
+/// are left out.
+fn report_others(
+    translator: &mut Translator<'_>,
+    statements: &[Statement],
+    called: &str,
+    others: &[String],
+) {
     for statement in statements {
         let StatementKind::Function(name, _) = &statement.kind else { continue };
         match &**name {
             name if name == called => translator.translated(&statement.span, name),
-            "setup" | "teardown" => {
-                let remedy = format!("write it as `{name}: [...]`");
-                translator.not_supported(&statement.span, &**name, remedy);
+            // They say themselves what becomes of them.
+            "setup" | "teardown" => {}
+            name if others.iter().any(|other| other == name) => {
+                let remedy = "the scenario that calls it is left out; import it alone";
+                translator.not_supported(&statement.span, name, remedy);
             }
             _ => translator.not_needed(&statement.span, &**name, "no user calls it"),
         }
@@ -219,7 +256,7 @@ fn report_others(translator: &mut Translator<'_>, statements: &[Statement], call
 fn draft(
     translator: &mut Translator<'_>,
     items: Vec<Item>,
-    server: Option<(String, crate::source::Span)>,
+    server: Option<(String, Span)>,
     load: Load,
     values: &Values,
     options: Option<&Expression>,
@@ -262,17 +299,24 @@ fn draft(
         let how = "`${counter}` counts the messages with it in them, and not the iterations";
         translator.approximated(&(0..0), "__ITER", how);
     }
+    if values.has_untyped_json {
+        let how =
+            "a value that a step has stored is a text in JSON, where k6 sends a number as one";
+        translator.approximated(&(0..0), "values of answers in JSON", how);
+    }
     let mut on_error = load.is_open.then_some("stop");
+    if !sessions.is_empty() && items.iter().any(Item::has_request) {
+        let how = "k6 goes on after a request or a check that fails; an error in the scenario ends \
+                   the turn of its user";
+        translator.approximated(&(0..0), "errors", how);
+    }
     if sessions.is_empty() {
         report_requests(translator);
-        let option = |key: &str| {
-            let options = options.and_then(Expression::object).unwrap_or_default();
-            options.iter().find(|(name, _)| name == key).map(|(_, value)| value.kind.clone())
-        };
-        let is_new = option("noVUConnectionReuse");
-        let is_new = matches!(is_new, Some(syntax::ExpressionKind::Truth(true)));
+        let is_new = option(options, "noVUConnectionReuse");
+        let is_new = is_new.is_some_and(|v| matches!(v.kind, syntax::ExpressionKind::Truth(true)));
+        // As k6 does after a request that fails.
+        on_error = Some("continue");
         if !load.is_open && !is_new {
-            on_error = Some("continue");
             let length = Yaml::plain(show_duration(load.length));
             let turns = Yaml::map([("for", length), ("do", Yaml::list(steps))]);
             steps = vec![Yaml::entry("repeat", turns)];
@@ -282,14 +326,57 @@ fn draft(
         let turns = Yaml::map([("times", Yaml::plain(times)), ("do", Yaml::list(steps))]);
         steps = vec![Yaml::entry("repeat", turns)];
     }
-    let thresholds = options.and_then(Expression::object).unwrap_or_default();
-    let thresholds = thresholds.iter().find(|(key, _)| key == "thresholds");
-    let thresholds = thresholds
-        .map_or(Vec::new(), |(_, value)| thresholds::read(translator, value, sessions.is_empty()));
+    let thresholds = option(options, "thresholds")
+        .map_or(Vec::new(), |value| thresholds::read(translator, value, sessions.is_empty()));
+    let limits = rate_limit(translator, options, &items);
     let class = DraftClass { name: "user".to_owned(), weight: 1, steps, on_error };
     let comments = comments_at_top(&translator.source);
     let (load, classes) = (load.phases, vec![class]);
-    Some(Draft { comments, target, load, classes, thresholds, ..Draft::default() })
+    Some(Draft { comments, target, load, limits, classes, thresholds, ..Draft::default() })
+}
+
+/// Returns the member of `options` with this name.
+fn option<'e>(options: Option<&'e Expression>, key: &str) -> Option<&'e Expression> {
+    let options = options.and_then(Expression::object).unwrap_or_default();
+    options.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
+}
+
+/// Returns the limit of `rps`: the requests of all users together.
+fn rate_limit(
+    translator: &mut Translator<'_>,
+    options: Option<&Expression>,
+    items: &[Item],
+) -> Option<Yaml> {
+    let value = option(options, "rps")?;
+    let Some(rate) = value.number().filter(|rate| (0.0..=RPS_MAX).contains(rate)) else {
+        let label = "expected a number of requests a second";
+        translator.mistake(&value.span, "`rps` cannot be read", label);
+        return None;
+    };
+    if rate == 0.0 || !items.iter().any(Item::has_request) {
+        translator.not_needed(&value.span, "rps", "it limits no request");
+        return None;
+    }
+    translator.translated(&value.span, "rps");
+    let all = Yaml::map([("request", Yaml::plain(show_rate(rate)))]);
+    Some(Yaml::entry("all", all))
+}
+
+/// Adds the header of `userAgent` to all requests and sessions that have none of their own.
+fn add_user_agent(
+    translator: &mut Translator<'_>,
+    values: &Values,
+    options: Option<&Expression>,
+    items: &mut [Item],
+) {
+    let Some(value) = option(options, "userAgent") else { return };
+    match values.clone().text(value) {
+        Ok(agent) => {
+            items.iter_mut().for_each(|item| item.add_header("user-agent", &agent));
+            translator.translated(&value.span, "userAgent");
+        }
+        Err(mistake) => translator.mistakes.push(mistake),
+    }
 }
 
 /// Reports what the steps of sessions leave out.
@@ -335,7 +422,7 @@ fn write(items: &[Item], target_path: &str) -> Vec<Yaml> {
 /// Reports what holds for all requests.
 fn report_requests(translator: &mut Translator<'_>) {
     let how = "k6 follows redirects, and takes any status; in the scenario a status other than \
-               2xx is an error, unless `expect` names it";
+               2xx is an error, unless `expect` names it, and the user goes on";
     translator.approximated(&(0..0), "requests", how);
     let how = "a request without `timeout` may take 60s in k6, and 5s in the scenario";
     translator.approximated(&(0..0), "timeouts", how);
@@ -350,73 +437,5 @@ fn comments_at_top(source: &Source<'_>) -> Vec<String> {
     lines.map(|line| line.trim_start_matches('/').trim().to_owned()).collect()
 }
 
-/// Options that do not concern the traffic.
-const NOT_NEEDED: [&str; 14] = [
-    "tags",
-    "summaryTrendStats",
-    "summaryTimeUnit",
-    "systemTags",
-    "discardResponseBodies",
-    "insecureSkipTLSVerify",
-    "noVUConnectionReuse",
-    "userAgent",
-    "setupTimeout",
-    "teardownTimeout",
-    "ext",
-    "cloud",
-    "dns",
-    "gracefulStop",
-];
-
-/// All options.
-const OPTIONS: [&str; 27] = [
-    "vus",
-    "duration",
-    "iterations",
-    "stages",
-    "scenarios",
-    "thresholds",
-    "maxDuration",
-    "rps",
-    "noConnectionReuse",
-    "httpDebug",
-    "hosts",
-    "tlsAuth",
-    "blockHostnames",
-    "tags",
-    "summaryTrendStats",
-    "summaryTimeUnit",
-    "systemTags",
-    "discardResponseBodies",
-    "insecureSkipTLSVerify",
-    "noVUConnectionReuse",
-    "userAgent",
-    "setupTimeout",
-    "teardownTimeout",
-    "ext",
-    "cloud",
-    "dns",
-    "gracefulStop",
-];
-
-/// All keys of a scenario.
-const SCENARIO: [&str; 18] = [
-    "executor",
-    "exec",
-    "vus",
-    "duration",
-    "iterations",
-    "maxDuration",
-    "stages",
-    "startVUs",
-    "rate",
-    "startRate",
-    "timeUnit",
-    "preAllocatedVUs",
-    "maxVUs",
-    "startTime",
-    "gracefulStop",
-    "gracefulRampDown",
-    "tags",
-    "env",
-];
+/// The largest limit of requests a second.
+const RPS_MAX: f64 = 1e9;

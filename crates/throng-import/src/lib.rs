@@ -1,8 +1,11 @@
-//! Scenarios from the files of other load generators.
+//! Scenarios and runs from the files of other load generators.
 //!
 //! [`import`] recognises the tool of a file, reads it, and writes a scenario in YAML with the
 //! comments of the source. The [`FidelityReport`] beside it says of each construct how exactly it
 //! was translated. Every tool has one module; [`IMPORTERS`] is the table of them.
+//!
+//! [`import_log`] does the same for what other tools have measured: it reads a log and writes a run
+//! file. [`LOG_IMPORTERS`] is the table of these.
 //!
 //! An importer reads text and nothing else: it opens no file, and it fetches nothing.
 
@@ -10,17 +13,24 @@ mod artillery;
 mod command_line;
 mod comments;
 mod connscale;
+mod data_file;
 mod draft;
 mod erlang;
+mod expected;
 mod fidelity;
+mod headers;
 mod import;
 mod importer;
-mod json_place;
+mod json;
+mod json_pointer;
 mod k6;
+mod logs;
 mod mzbench;
 mod names;
 mod options;
-mod own_headers;
+mod pace;
+mod phase;
+mod rate;
 mod source;
 mod step_names;
 mod stressgrid;
@@ -31,10 +41,12 @@ mod translator;
 mod trial;
 mod tsung;
 mod url;
+mod weights;
 mod yaml;
 
 pub use fidelity::{Fidelity, FidelityEntry, FidelityReport};
 pub use import::{Import, import};
 pub use importer::Importer;
+pub use logs::{LOG_IMPORTERS, LogImport, LogImporter, import_log, is_log};
 pub use options::ImportOptions;
 pub use tools::{IMPORTERS, recognise};

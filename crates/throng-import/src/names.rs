@@ -1,19 +1,87 @@
 //! Names of a source as names of a scenario.
 
+/// The names that a scenario has for those of a source. Two names of the source are two in the
+/// scenario, too, whatever letters they lose.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(Vec<(Option<String>, String)>);
+
+impl Names {
+    /// Returns the name of a value for `name` of the source: the same one each time.
+    pub(crate) fn of(&mut self, name: &str) -> String {
+        self.made_from(name, name)
+    }
+
+    /// Returns the name for `name` of the source, which looks like `model`.
+    pub(crate) fn made_from(&mut self, name: &str, model: &str) -> String {
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| known.as_deref() == Some(name)) {
+            return known.clone();
+        }
+        self.add(Some(name), &identifier(model))
+    }
+
+    /// Returns a name that is in use nowhere else, and that looks like `model`.
+    pub(crate) fn another(&mut self, model: &str) -> String {
+        self.add(None, &identifier(model))
+    }
+
+    fn add(&mut self, name: Option<&str>, model: &str) -> String {
+        let free = unlike(model, |model| self.0.iter().any(|(_, taken)| taken == model));
+        self.0.push((name.map(str::to_owned), free.clone()));
+        free
+    }
+}
+
 /// Returns the name in the letters that names of values have.
 pub(crate) fn identifier(name: &str) -> String {
-    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let name: String = name.chars().map(letter).take(NAME_CHARS_MAX).collect();
+    let name = in_letters(name, "v_", NAME_CHARS_MAX);
+    if is_reserved(&name) { format!("{name}_value") } else { name }
+}
+
+/// Returns a text with `_` in the place of all that is no letter, no digit and none of `others`. If
+/// it begins with no letter, `prefix` stands before it.
+pub(crate) fn in_letters_and(others: &str, text: &str, prefix: &str, chars_max: usize) -> String {
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
+    let letter = |c: char| if is_kept(c) { c } else { '_' };
+    let name: String = text.chars().map(letter).take(chars_max).collect();
     let begins_well = name.starts_with(|first: char| first.is_ascii_alphabetic());
-    let name = if begins_well { name } else { format!("v_{name}") };
-    if RESERVED.contains(&&*name) { format!("{name}_value") } else { name }
+    if begins_well { name } else { format!("{prefix}{name}") }
+}
+
+/// Returns a text in letters, digits and `_`, as [`in_letters_and`] does.
+pub(crate) fn in_letters(text: &str, prefix: &str, chars_max: usize) -> String {
+    in_letters_and("", text, prefix, chars_max)
+}
+
+/// Returns `name`, or if it is taken, `name` with the first number from 2 with which it is not.
+pub(crate) fn unlike(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|number| format!("{name}_{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| !is_taken(name)).expect("one of the numbers is free")
+}
+
+/// Reports whether a name means something else in a scenario.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
 }
 
 /// Names that mean something else in a scenario.
-const RESERVED: [&str; 16] = [
+const RESERVED: [&str; 17] = [
     "user", "row", "env", "setup", "sent", "counter", "random", "choice", "uuid", "time", "base64",
-    "json", "sha256", "probe", "true", "false",
+    "json", "sha256", "probe", "true", "false", "null",
 ];
 
 /// The longest name of a value.
 const NAME_CHARS_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_names_stay_two() {
+        let mut names = Names::default();
+        let ours = ["user-id", "user_id", "user-id", "user", "1"].map(|name| names.of(name));
+        assert_eq!(ours, ["user_id", "user_id_2", "user_id", "user_value", "v_1"]);
+        assert_eq!(names.another("user id"), "user_id_3");
+    }
+}

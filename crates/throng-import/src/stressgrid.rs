@@ -22,6 +22,8 @@ use crate::draft::{Draft, DraftClass};
 use crate::importer::Importer;
 use crate::source::{Source, Span};
 use crate::translator::Translator;
+use crate::url::server_name;
+use crate::weights::Weights;
 use crate::yaml::Yaml;
 use command::RunCommand;
 use device::{Device, FUNCTIONS, Wire};
@@ -108,7 +110,12 @@ fn report_loss(translator: &mut Translator<'_>, span: &Span, size: u64, devices:
 /// Returns the options in the comment `# sgcli run ...` of a script.
 fn command_of(translator: &mut Translator<'_>, script: &Script) -> RunCommand {
     let found = script.comments.iter().find(|(_, text)| text.starts_with("sgcli run"));
-    let Some((at, text)) = found else { return RunCommand::default() };
+    let Some((at, text)) = found else {
+        let how = "the script has no comment `# sgcli run ...`: the load is that of sgcli without \
+                   options, 10k devices for 45 minutes at localhost:5000";
+        translator.approximated(&(0..0), "sgcli run", how);
+        return RunCommand::default();
+    };
     let begin = at + translator.source.text[*at..].find("sgcli").unwrap_or(0);
     match first_command(text) {
         Ok(mut command) => {
@@ -182,13 +189,12 @@ fn read_plan(translator: &mut Translator<'_>) -> Option<Draft> {
     let devices = sizes.iter().copied().fold(0, u64::saturating_add);
     report_loss(translator, &plan.ramps.span, size, devices);
     let load = plan.ramps.phases(translator, devices)?;
-    let divisor = sizes.iter().fold(0, |divisor, size| gcd(divisor, *size)).max(1);
-    let scale = (sizes.iter().max().copied().unwrap_or(1) / divisor).div_ceil(WEIGHT_MAX).max(1);
+    let weights = Weights::of_sizes(&sizes).each;
     let mut classes = Vec::new();
-    for ((block, script), size) in plan.blocks.iter().zip(&scripts).zip(&sizes) {
+    let blocks = plan.blocks.iter().zip(&scripts).zip(sizes.iter().zip(weights));
+    for ((block, script), (size, weight)) in blocks {
         let steps = block_steps(translator, block, script, wire);
         if *size > 0 {
-            let weight = (size / divisor / scale).max(1) as u32;
             let name = format!("block{}", classes.len() + 1);
             classes.push(DraftClass { name, weight, steps, on_error: None });
         }
@@ -297,13 +303,5 @@ fn target(
         Wire::Ws => "ws",
         Wire::Http => "http",
     };
-    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-    translator.target(span, &format!("{scheme}://{host}:{port}"), "")
+    translator.target(span, &format!("{scheme}://{}", server_name(host, port)), "")
 }
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
-/// Largest weight of a class.
-const WEIGHT_MAX: u64 = 1_000_000;

@@ -10,10 +10,14 @@ mod units;
 use std::time::Duration;
 
 use throng_base::units::{show_count, show_duration, show_rate};
+use throng_load::scenario::HeaderPlace;
 
 use crate::command_line::{calls, first_command};
 use crate::draft::{Draft, DraftClass};
+use crate::headers::Headers;
 use crate::importer::Importer;
+use crate::pace::{constant, rest_after_last_turn};
+use crate::phase;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 use message::Message;
@@ -40,11 +44,13 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let target = translator.target(&span, &format!("{scheme}://{destination}"), "");
     let load = options.load(translator);
     let steps = options.steps(translator);
+    options.report_numbers(translator);
     let class = DraftClass { name: "connection".to_owned(), weight: 1, steps, on_error: None };
     Some(Draft {
         comments: command.comments,
         target,
         load,
+        limits: options.limits(),
         classes: vec![class],
         ..Draft::default()
     })
@@ -56,7 +62,6 @@ impl Options {
         let (count, span) = &self.connections;
         let ramp = Duration::from_secs_f64(*count as f64 / self.connect_rate.0);
         let ramp = Duration::from_millis(ramp.as_millis().max(1) as u64);
-        let connections = (Yaml::plain(show_count(*count)), Yaml::plain(show_duration(ramp)));
         if self.duration.0.is_some_and(|duration| duration < ramp) {
             let why = format!(
                 "tcpkali gives up: {} connections at {} take {}, longer than --duration",
@@ -71,59 +76,109 @@ impl Options {
             translator.approximated(&self.duration.1, "--duration", how);
         }
         let hold = self.duration.0.map_or(HOLD.to_owned(), show_duration);
-        vec![
-            Yaml::entry("ramp", Yaml::map([("to", connections.0), ("over", connections.1)])),
-            Yaml::entry("hold", Yaml::map([("for", Yaml::plain(hold))])),
-        ]
+        vec![phase::ramp(*count, ramp), phase::hold_for(hold)]
+    }
+
+    /// Returns the rate of connects of each user. `--connect-rate` holds for those that connect
+    /// again, too, and they do so evenly.
+    fn limits(&self) -> Option<Yaml> {
+        let rate = self.connect_rate.0 / self.connections.0 as f64;
+        self.lifetime.filter(|lifetime| lifetime.as_secs_f64() * rate < 1.0)?;
+        let limits = Yaml::entry("connect", Yaml::plain(show_rate(rate)));
+        Some(Yaml::entry("user", limits))
+    }
+
+    /// Reports the numbers of connections in messages.
+    fn report_numbers(&self, translator: &mut Translator<'_>) {
+        for message in self.first_messages.iter().chain(&self.messages) {
+            for construct in &message.of_connection {
+                if self.lifetime.is_none() {
+                    translator.translated(&message.span, construct);
+                } else {
+                    let how = "tcpkali numbers the connections, and the scenario the users: one \
+                               that connects again keeps its number";
+                    translator.approximated(&message.span, construct, how);
+                }
+            }
+        }
     }
 
     /// Returns what each connection does.
     fn steps(&self, translator: &mut Translator<'_>) -> Vec<Yaml> {
-        let mut steps = vec![self.connect()];
-        if let Some(delay) = self.delay_send {
-            steps.push(Yaml::entry("wait", duration(delay)));
-        }
-        steps.extend(self.first_messages.iter().map(|message| self.send(message, false)));
-        let Some(turn) = self.turn(translator) else {
-            steps.extend(match self.lifetime {
-                None => vec![Yaml::text("stay")],
-                Some(lifetime) if lifetime.is_zero() => vec![Yaml::text("close")],
-                Some(lifetime) => {
-                    vec![Yaml::entry("wait", duration(lifetime)), Yaml::text("close")]
-                }
-            });
-            return steps;
-        };
-        let turns_a_second = self.rate(translator).map(|rate| rate / self.messages.len() as f64);
-        let mut entries: Vec<(&str, Yaml)> = Vec::new();
-        let name = match turns_a_second {
-            Some(rate) => {
-                entries.push(("rate", Yaml::plain(show_rate(rate))));
-                "every"
-            }
-            None => "repeat",
-        };
-        let span = match (self.lifetime, name) {
-            (Some(lifetime), _) => Some(lifetime),
-            (None, "repeat") => Some(LONGEST_RUN),
-            _ => None,
-        };
-        entries.extend(span.map(|span| ("for", duration(span))));
-        entries.push(("do", Yaml::list(turn)));
-        steps.push(Yaml::entry(name, Yaml::map(entries)));
-        if self.lifetime.is_some() {
+        let mut steps = vec![self.connect(translator)];
+        let delay = self.delay_send.unwrap_or_default();
+        let turn = self.turn(translator);
+        let rate = self.rate(translator);
+        if let Some(lifetime) = self.lifetime.filter(|lifetime| *lifetime <= delay) {
+            steps.extend(wait(lifetime));
             steps.push(Yaml::text("close"));
+            return steps;
+        }
+        let left = self.lifetime.map(|lifetime| lifetime - delay);
+        steps.extend(wait(delay));
+        steps.extend(self.first_messages.iter().map(|message| self.send(message, false)));
+        let rest = match turn {
+            None => left,
+            Some(turn) => {
+                let turns_a_second = rate.map(|rate| rate / self.messages.len() as f64);
+                steps.push(self.messages_again(turn, turns_a_second, left));
+                let pace = turns_a_second.map(constant);
+                pace.zip(left).map(|(pace, left)| rest_after_last_turn(pace, left))
+            }
+        };
+        steps.extend(rest.and_then(wait));
+        match self.lifetime {
+            Some(_) => steps.push(Yaml::text("close")),
+            None if self.messages.is_empty() => steps.push(Yaml::text("stay")),
+            None => {}
         }
         steps
     }
 
-    fn connect(&self) -> Yaml {
+    /// Returns the loop that sends the messages, for `length` if it has an end.
+    fn messages_again(
+        &self,
+        turn: Vec<Yaml>,
+        turns_a_second: Option<f64>,
+        length: Option<Duration>,
+    ) -> Yaml {
+        let mut entries: Vec<(&str, Yaml)> = Vec::new();
+        entries.extend(turns_a_second.map(|rate| ("rate", Yaml::plain(show_rate(rate)))));
+        let name = if turns_a_second.is_some() { "every" } else { "repeat" };
+        let length = match turns_a_second {
+            Some(_) => length,
+            None => Some(length.unwrap_or(LONGEST_RUN)),
+        };
+        entries.extend(length.map(|length| ("for", duration(length))));
+        entries.push(("do", Yaml::list(turn)));
+        Yaml::entry(name, Yaml::map(entries))
+    }
+
+    fn connect(&self, translator: &mut Translator<'_>) -> Yaml {
         let mut entries = vec![("timeout", duration(self.connect_timeout))];
-        if self.is_websocket && !self.headers.is_empty() {
-            let header = |(name, value): &(String, String)| (name.clone(), Yaml::text(value));
-            entries.push(("headers", Yaml::map(self.headers.iter().map(header))));
-        }
+        let headers = self.handshake(translator);
+        entries.extend(headers.write().map(|headers| ("headers", headers)));
         Yaml::entry("connect", Yaml::map(entries))
+    }
+
+    /// Returns the headers of the handshake, and reports each of them.
+    fn handshake(&self, translator: &mut Translator<'_>) -> Headers {
+        let mut headers = Headers::default();
+        for (name, value, span) in &self.headers {
+            let place = HeaderPlace::Upgrade;
+            if !self.is_websocket {
+                let why = "only the handshake of --ws has headers";
+                translator.not_needed(span, HEADER, why);
+            } else if translator.may_have_header(span, HEADER, name, place) {
+                if headers.add(name, &**value) {
+                    translator.translated(span, HEADER);
+                } else {
+                    let remedy = "a handshake has each header once: join the two";
+                    translator.not_supported(span, HEADER, remedy);
+                }
+            }
+        }
+        headers
     }
 
     /// Returns the steps that a connection repeats; `None` if it sends nothing.
@@ -179,9 +234,17 @@ impl Options {
     }
 }
 
+/// Returns the step that waits, if there is a time to wait.
+fn wait(span: Duration) -> Option<Yaml> {
+    (!span.is_zero()).then(|| Yaml::entry("wait", duration(span)))
+}
+
 fn duration(span: Duration) -> Yaml {
     Yaml::plain(show_duration(span))
 }
+
+/// The option of a header, as the report calls it.
+const HEADER: &str = "--header";
 
 /// How long the scenario runs where tcpkali runs until it is stopped.
 const HOLD: &str = "1h";

@@ -14,6 +14,18 @@ pub(crate) fn append(text: &mut String, part: &str) {
     text.push_str(part);
 }
 
+/// Returns bytes as a scenario writes them: pairs of hexadecimal digits, with spaces between them,
+/// so that YAML reads no number.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the variable that is the text in base64; `None` if a variable cannot hold the text.
+pub(crate) fn base64(text: &str) -> Option<String> {
+    let fits = !text.contains(['\'', '{', '}', '$']);
+    fits.then(|| format!("${{base64('{text}')}}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

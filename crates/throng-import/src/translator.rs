@@ -55,6 +55,16 @@ impl<'a> Translator<'a> {
         self.entry(Fidelity::NotNeeded, span, construct, why);
     }
 
+    /// Reports a check that the scenario lacks. `remedy` says what to do.
+    pub(crate) fn not_checked(
+        &mut self,
+        span: &Span,
+        construct: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.entry(Fidelity::NotChecked, span, construct, remedy);
+    }
+
     /// Reports a construct of the traffic that the scenario lacks. `remedy` says what to do.
     pub(crate) fn not_supported(
         &mut self,

@@ -36,6 +36,11 @@ impl<'a> Url<'a> {
     }
 }
 
+/// Returns host and port as a URL has them: an address of IPv6 in brackets.
+pub(crate) fn server_name(host: &str, port: impl std::fmt::Display) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
 /// Returns the path of `url` on the server of `base`; `None` if it is of another server.
 pub(crate) fn path_of(url: &str, base: &str) -> Option<String> {
     let base = Url::split(base);
@@ -78,6 +83,11 @@ fn outside_variables(text: &str, belongs: impl Fn(u8) -> bool) -> String {
             rest = &rest[end + 1..];
             continue;
         }
+        if let Some(after) = rest.strip_prefix("$${").filter(|_| !belongs(b'$')) {
+            out.push_str("%24%7B");
+            rest = after;
+            continue;
+        }
         let length = rest.chars().next().map_or(0, char::len_utf8);
         for byte in rest[..length].bytes() {
             if belongs(byte) {
@@ -94,6 +104,19 @@ fn outside_variables(text: &str, belongs: impl Fn(u8) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_of_a_query_is_encoded_and_its_variables_are_not() {
+        assert_eq!(encode("a b/${x}"), "a%20b%2F${x}");
+        assert_eq!(encode("$${x}"), "%24%7Bx%7D");
+        assert_eq!(encode("$x"), "%24x");
+    }
+
+    #[test]
+    fn an_address_of_ipv6_has_brackets() {
+        assert_eq!(server_name("::1", 80), "[::1]:80");
+        assert_eq!(server_name("shop", 80), "shop:80");
+    }
 
     #[test]
     fn a_url_is_a_path_on_the_target() {

@@ -69,11 +69,29 @@ impl Yaml {
         }
     }
 
+    /// Returns all single values in it, as they are written.
+    pub(crate) fn scalars(&self) -> Vec<&str> {
+        match &self.value {
+            Value::Plain(text) | Value::Text(text) => vec![text],
+            Value::List(items) => items.iter().flat_map(Self::scalars).collect(),
+            Value::Map(entries) => entries.iter().flat_map(|(_, it)| it.scalars()).collect(),
+        }
+    }
+
     /// Reports whether it is the step `connect`.
     pub(crate) fn is_connect(&self) -> bool {
         match &self.value {
             Value::Text(text) => text == "connect",
             Value::Map(entries) => entries.iter().any(|(key, _)| key == "connect"),
+            _ => false,
+        }
+    }
+
+    /// Reports whether it is a step that sends a request of HTTP.
+    pub(crate) fn is_request(&self) -> bool {
+        let methods = ["get", "head", "post", "put", "patch", "delete", "options"];
+        match &self.value {
+            Value::Map(entries) => entries.iter().any(|(key, _)| methods.contains(&&**key)),
             _ => false,
         }
     }
@@ -100,6 +118,8 @@ impl Yaml {
     /// Returns the value in one line.
     fn flow(&self) -> String {
         match &self.value {
+            // A law such as `uniform(1s, 3s)` would be two items.
+            Value::Plain(text) if text.contains([',', '[', ']', '{', '}']) => quoted(text, true),
             Value::Plain(text) => text.clone(),
             Value::Text(text) => quoted(text, true),
             Value::List(items) => {
@@ -290,6 +310,15 @@ mod tests {
         let ramp = Yaml::map([("to", Yaml::plain("100k")), ("over", Yaml::plain("15m"))]);
         let load = Yaml::list([Yaml::entry("ramp", ramp)]);
         assert_eq!(written(&load), "root: [ramp: {to: 100k, over: 15m}]\n");
+    }
+
+    #[test]
+    fn a_comma_has_quotes_in_flow_style_alone() {
+        let wait = Yaml::entry("wait", Yaml::plain("uniform(1s, 3s)"));
+        assert_eq!(written(&wait), "root: {wait: \"uniform(1s, 3s)\"}\n");
+        let steps = Yaml::list([wait, Yaml::text("close").comment("end")]);
+        let expected = "root:\n  - wait: uniform(1s, 3s)\n  # end\n  - close\n";
+        assert_eq!(written(&steps), expected);
     }
 
     #[test]

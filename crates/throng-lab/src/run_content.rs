@@ -78,20 +78,12 @@ impl RunContent {
     pub fn read_each(
         input: impl BufRead,
         with_page: bool,
-        mut each: impl FnMut(&Interval),
+        each: impl FnMut(&Interval),
     ) -> Result<(Self, RunResult), ReadError> {
-        let mut reader = RunFileReader::open(input)?;
-        let mut content = Self::of_header(reader.header().clone());
-        if with_page {
-            content = content.with_page();
-        }
-        while let Some(interval) = reader.next_interval()? {
-            content.add(&interval);
-            each(&interval);
-        }
-        content.warnings = reader.warnings().to_vec();
-        let result = content.finish_read(reader.end(), reader.lines_torn());
-        Ok((content, result))
+        let reader = RunFileReader::open(input)?;
+        let content = Self::of_header(reader.header().clone());
+        let content = if with_page { content.with_page() } else { content };
+        content.read_rest(reader, each)
     }
 
     /// Reads a run file and judges the run by `thresholds`, in place of those of its scenario.
@@ -102,12 +94,24 @@ impl RunContent {
         input: impl BufRead,
         thresholds: Vec<Threshold>,
     ) -> Result<RunResult, ReadError> {
-        let mut reader = RunFileReader::open(input)?;
-        let mut content = Self::new(reader.header().clone(), thresholds);
+        let reader = RunFileReader::open(input)?;
+        let content = Self::new(reader.header().clone(), thresholds);
+        content.read_rest(reader, |_| {}).map(|(_, result)| result)
+    }
+
+    /// Reads what comes after the first line.
+    fn read_rest(
+        mut self,
+        mut reader: RunFileReader<impl BufRead>,
+        mut each: impl FnMut(&Interval),
+    ) -> Result<(Self, RunResult), ReadError> {
         while let Some(interval) = reader.next_interval()? {
-            content.add(&interval);
+            self.add(&interval);
+            each(&interval);
         }
-        Ok(content.finish_read(reader.end(), reader.lines_torn()))
+        self.warnings = reader.warnings().to_vec();
+        let result = self.finish_read(reader.end(), reader.lines_torn());
+        Ok((self, result))
     }
 
     /// Adds the next interval.

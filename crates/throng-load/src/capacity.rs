@@ -8,7 +8,7 @@ use throng_driver::fdtable;
 
 use crate::program::{OpSum, Program};
 use crate::scenario::{Model, Phase};
-use crate::schedule;
+use crate::schedule::{self, MachineShare};
 use crate::source::SourcePlan;
 
 /// Peak demand of a scenario.
@@ -57,6 +57,18 @@ impl Demand {
                 }
                 .with_replaced(replaces)
             }
+        }
+    }
+
+    /// Returns what the share of a machine demands, rounded up: no core has fewer than its part.
+    pub fn of_share(self, share: MachineShare) -> Self {
+        let of = share.of().max(1);
+        let part = share.cores() as f64 / of as f64;
+        let most = self.connections.div_ceil(of as u64);
+        Self {
+            connections: most.saturating_mul(share.cores() as u64).min(self.connections),
+            ends_per_s: self.ends_per_s * part,
+            begins_per_s: self.begins_per_s * part,
         }
     }
 
@@ -195,5 +207,18 @@ mod tests {
         assert_eq!(cores_for(200_000, 2, 20_000, true), 11);
         assert_eq!(cores_for(1_000, 2, 20_000, true), 2);
         assert_eq!(cores_for(200_000, 2, 20_000, false), 2);
+    }
+
+    #[test]
+    fn a_share_demands_what_its_cores_may_get() {
+        let all = Demand { connections: 10, ends_per_s: 7.0, begins_per_s: 14.0 };
+        // Each core gets one or two users of ten.
+        let [first, second] = MachineShare::deal(&[2, 5])[..] else { unreachable!() };
+        assert_eq!(all.of_share(first).connections, 4);
+        assert_eq!(all.of_share(second).connections, 10);
+        assert!((all.of_share(first).begins_per_s - 4.0).abs() < 1e-9);
+        assert_eq!(all.of_share(MachineShare::whole(3)), all);
+        let unknown = Demand { connections: u64::MAX, ..all };
+        assert_eq!(unknown.of_share(MachineShare::whole(3)).connections, u64::MAX);
     }
 }

@@ -4,9 +4,11 @@
 //! A user is an entry of the core's table: a position in the program, a few small counters, a
 //! deadline and a seed. Its connections come and go; the user stays.
 
+mod answer_gaps;
 mod config;
 mod core_stats;
 mod departures;
+mod error_facts;
 mod error_log;
 mod error_name;
 mod error_samples;
@@ -52,7 +54,7 @@ pub use tracer::{TraceLine, TraceOptions, UserFate};
 use crate::cues::{CueWaiters, GroupOpening};
 use crate::program::{LimitScope, RateLimit};
 use crate::scenario::Model;
-use crate::schedule::RateClock;
+use crate::schedule::{MachineShare, RateClock};
 use crate::user::{Encoder, Input, Payload, TraceEvent, is_done};
 use config::{RunPhase, RunState};
 use departures::Departures;
@@ -115,22 +117,23 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Creates the generator of core `core` of `cores`.
+    /// Creates the generator of core `core` of this machine's `cores`.
     pub fn new(config: Arc<GeneratorConfig>, core: CoreId, cores: usize) -> Self {
+        let (slot, slots) = config.share.unwrap_or_else(|| MachineShare::whole(cores)).slot(core);
         let mut stats = CoreStats::new(core, config.program.classes().len());
         stats.steps.resize_with(config.program.step_names().len(), Default::default);
         let limits = config.program.limits();
         stats.limits.resize(limits.len(), LimitTally::default());
         stats.cues.resize(config.program.cues().len(), CueTally::default());
         let clock = |limit: &RateLimit| match limit.scope {
-            LimitScope::All => RateClock::of_core(limit.per_second, core, cores, config.start_at),
+            LimitScope::All => RateClock::of_core(limit.per_second, slot, slots, config.start_at),
             LimitScope::User => RateClock::new(limit.per_second, config.start_at),
         };
         if config.targets.len() > 1 {
             stats.addresses = vec![AddressTally::default(); config.targets.len()];
         }
         Self {
-            starts: Starts::new(&config, core, cores),
+            starts: Starts::new(&config, slot, slots),
             departures: Departures::default(),
             cores,
             sources: config.sources.of_core(core, cores),

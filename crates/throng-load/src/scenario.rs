@@ -15,9 +15,11 @@ mod diagnostics;
 mod escape;
 mod expression;
 pub(crate) mod flow;
+mod header;
 pub(crate) mod json;
 mod limits;
 mod load;
+mod measured;
 pub(crate) mod node;
 mod on_error;
 mod params;
@@ -43,6 +45,7 @@ pub(crate) use data::{is_name, is_reserved};
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use escape::Escape;
 pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
+pub use header::{HeaderPlace, is_token};
 pub use load::{Curve, LoadPeak, Model, Phase, Spacing, peak_arrivals, peak_users};
 pub(crate) use load::{outline, phase_name, read_curve};
 pub use node::{Kind as YamlKind, Node as YamlNode};
@@ -66,6 +69,7 @@ use throng_report::Threshold;
 
 use crate::program::{Cue, RateLimit, SentPart};
 use crate::steps::STEPS;
+use measured::MeasuredWork;
 use node::{Kind, Node};
 use reader::Reader;
 
@@ -97,6 +101,8 @@ pub struct Scenario {
     pub secrets: Vec<String>,
     /// Barriers and signals, by which users wait for one another.
     pub(crate) cues: Vec<Cue>,
+    /// What its runs measure.
+    pub(crate) measured: MeasuredWork,
     /// Rates that users keep to.
     pub(crate) limits: Vec<RateLimit>,
     /// Parts of a sent message that its user keeps.
@@ -143,6 +149,12 @@ impl Scenario {
         self.teardown.as_ref().is_some_and(|teardown| teardown.has_values(&self.tables))
     }
 
+    /// Checks that a run of the scenario measures what `threshold` compares. The span of the
+    /// mistake is that in the text of the threshold.
+    pub fn check_threshold(&self, threshold: &Threshold) -> Result<(), Diagnostic> {
+        self.measured.check(threshold)
+    }
+
     /// Gives all users the values that the user of `setup` has stored.
     pub(crate) fn fill_setup(&mut self, stored: &[Vec<u8>]) {
         if let Some(setup) = &self.setup {
@@ -156,7 +168,6 @@ impl Scenario {
         parse_with(source, name, |reader, root| {
             let Kind::Map(entries) = &root.kind else { return Some(Vec::new()) };
             let node = entries.iter().find(|(key, _)| key.scalar() == Some("thresholds"));
-            reader.knows_steps = false;
             node.map_or(Some(Vec::new()), |(_, node)| read_thresholds(reader, node))
         })
     }
@@ -248,7 +259,11 @@ fn read(
         }
     };
     let cues = cue_names::check(reader);
-    // Thresholds may name steps.
+    let names = reader.step_names.iter().map(str::to_owned).collect();
+    let has_probe = fields.get("probe").is_some();
+    let has_others = reader.leaves_out || classes.is_none();
+    let measured = MeasuredWork::of(names, reader.step_kinds.clone(), has_probe, has_others);
+    reader.measured = Some(measured);
     let thresholds =
         fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
     // It uses the values that the steps store, and a topic that they join.
@@ -280,6 +295,7 @@ fn read(
         probe: probe?,
         thresholds: thresholds?,
         cues: cues?,
+        measured: reader.measured.take().unwrap_or_default(),
         limits: limits?,
         sent_parts: sent_parts.collect(),
         tables: std::mem::take(&mut reader.names.tables),
@@ -361,10 +377,16 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     let text = reader.text(node, "a threshold", "a comparison such as connect.p99 < 100ms")?;
     let read = text.parse::<Threshold>();
     match &read {
-        Ok(threshold) if reader.knows_steps => {
-            step_name::check_threshold(reader, node, threshold);
+        Ok(threshold) => {
+            let checked = reader.measured.as_ref().map(|known| known.check(threshold));
+            if let Some(Err(mistake)) = checked {
+                let text = node.scalar().unwrap_or_default();
+                let from = text.len() - text.trim_start().len();
+                let inner = from + mistake.span.start..from + mistake.span.end;
+                let span = reader.inner_span(node, inner);
+                reader.mistakes.push(Diagnostic { span, ..mistake });
+            }
         }
-        Ok(_) => {}
         Err(error) => {
             let span = reader.inner_span(node, error.span.clone());
             let title = format!("invalid threshold: {}", error.problem);

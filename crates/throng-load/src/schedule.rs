@@ -3,13 +3,14 @@
 //! Every moment is a distance from the start of the run (or of the loop). It is computed from the
 //! number of the user or the turn alone, so errors do not add up, and a late generator can measure
 //! how late it is. Core `i` of `n` takes the users `k` with `k mod n = i`: together the cores do
-//! exactly what one core would do.
+//! exactly what one core would do, on one machine or on several ([`MachineShare`]).
 
 mod closed;
 mod curve;
 mod open;
 mod paced;
 mod rate_clock;
+mod share;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ pub use closed::{ClosedSchedule, ScheduleEvent, UserChange};
 pub use open::Arrivals;
 pub use paced::{Pace, PacedTurns};
 pub use rate_clock::RateClock;
+pub use share::MachineShare;
 
 use crate::scenario::Phase;
 use curve::RateCurve;

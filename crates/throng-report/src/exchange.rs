@@ -31,6 +31,41 @@ pub struct ErrorExchange {
     pub expected: String,
     /// The received data.
     pub got: String,
+    /// Messages that the step skipped until then, for all users of one core of the generator.
+    /// `None` if the step is no `expect` that timed out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<u64>,
+    /// The part of the HTTP answer that arrived before the error; `None` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_part: Option<Box<AnswerPart>>,
+    /// Why the HTTP answer cannot be read; `None` for any other error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_fault: Option<Box<AnswerFault>>,
+}
+
+/// A part of an HTTP answer. Interim answers (1xx) are no part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AnswerPart {
+    /// The status; `None` while the head is incomplete.
+    pub status: Option<u16>,
+    /// Bytes of the body that arrived.
+    pub body_bytes: u64,
+    /// Bytes of the body that the head declares; `None` without a `content-length`.
+    pub declared_bytes: Option<u64>,
+}
+
+/// An HTTP answer that cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AnswerFault {
+    /// True if its first bytes are those of HTTP/1.
+    pub is_http: bool,
+    /// The header field that is wrong, in lower case: `transfer-encoding`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The rule that it breaks, for people.
+    pub reason: String,
 }
 
 impl ErrorExchange {
@@ -126,6 +161,7 @@ mod tests {
             user: Some(7),
             expected: "`ok`".into(),
             got: "`no`".into(),
+            ..ErrorExchange::default()
         }
     }
 

@@ -14,6 +14,8 @@ mod junit;
 mod markdown;
 mod problem;
 mod run_export;
+mod search_csv;
+mod search_page;
 
 pub use annotations::annotation;
 pub use csv::CsvExport;
@@ -21,6 +23,8 @@ pub use format::ReportFormat;
 pub use github::STEP_SUMMARY_BYTES_MAX;
 pub use json::json;
 pub use run_export::RunExport;
+pub use search_csv::search_csv;
+pub use search_page::SearchPage;
 
 #[cfg(test)]
 mod tests;

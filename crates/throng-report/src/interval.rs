@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::arrival::better_clock;
 use crate::{
     AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, CueWaits,
-    EarlyClose, ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LimitUse,
-    LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
-    ServerSnapshot, StepInterval, Tally, UnansweredWaits,
+    EarlyClose, ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LatencyStats,
+    LimitUse, LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse,
+    RunEvent, ServerSnapshot, StepInterval, Tally, UnansweredWaits,
 };
 
 /// The phase of a run whose schedule is over or was ended: no user begins anything, connected users
@@ -143,11 +143,16 @@ pub struct LoadInterval {
     /// Steps with a name and transactions, in the order of the scenario.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepInterval>,
+    /// Latencies whose values are not known, by the names that thresholds use: `connect`,
+    /// `step.login`. Only imported runs have them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub latency_stats: BTreeMap<String, LatencyStats>,
     /// Lag of the generator's own steps: the delay of actions that depend on no answer.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub lag: Histogram,
-    /// The longest time in which users waited and none of them was answered, among those that ended
-    /// in the interval; absent if it is short.
+    /// The longest time in which requests waited and none of them was answered, among those whose
+    /// end the generator saw in the interval; absent if it is short. Messages that no request asked
+    /// for are no answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_gap: Option<AnswerGap>,
     /// When the target went away and came back; absent if it did neither.
@@ -205,10 +210,11 @@ impl LoadInterval {
     /// Converts its times from another clock to the run's clock; the run began at `began_ms` of the
     /// other clock.
     pub fn rebase(&mut self, began_ms: u64) {
-        if let Some(gap) = &mut self.answer_gap {
-            gap.from_ms = gap.from_ms.saturating_sub(began_ms);
-            gap.to_ms = gap.to_ms.saturating_sub(began_ms);
-        }
+        // The first users may be answered before the recording begins.
+        self.answer_gap = self.answer_gap.filter(|gap| gap.to_ms > began_ms).map(|gap| AnswerGap {
+            from_ms: gap.from_ms.saturating_sub(began_ms),
+            to_ms: gap.to_ms - began_ms,
+        });
         for times in self.error_times.values_mut() {
             times.first_ms = times.first_ms.saturating_sub(began_ms);
             times.last_ms = times.last_ms.saturating_sub(began_ms);
@@ -309,6 +315,13 @@ mod tests {
         load.rebase(70_000);
         assert_eq!(load.answer_gap, Some(AnswerGap { from_ms: 500, to_ms: 1_000 }));
         assert_eq!(load.outage, Some(Outage { lost_ms: Some(200), ..Outage::default() }));
+        let mut early = |from_ms, to_ms| {
+            load.answer_gap = Some(AnswerGap { from_ms, to_ms });
+            load.rebase(70_000);
+            load.answer_gap
+        };
+        assert_eq!(early(69_900, 70_400), Some(AnswerGap { from_ms: 0, to_ms: 400 }));
+        assert_eq!(early(69_700, 69_900), None, "it ended before the run began");
     }
 
     #[test]

@@ -339,6 +339,8 @@ metrics! {
         LISTENER_BACKLOG: Gauge, "listener.backlog", Number;
         /// Those whose accept queue is full.
         LISTENER_FULL: Gauge, "listener.full", Number;
+        /// SYNs and final ACKs of handshakes that they dropped, for any reason.
+        LISTENER_DROPS: Counter, "listener.drops", Number;
         /// Their connections in SYN-RECV; sampled seldom, and not at all above 500,000 sockets.
         LISTENER_SYN_RECV: Gauge, "listener.syn_recv", Number;
         /// Sockets of every kind that processes hold.

@@ -19,14 +19,16 @@ mod wrap;
 pub use check::check_text;
 pub use compare::{compare_markdown, compare_text};
 pub use escape::{escape, escape_lines};
-pub(crate) use latency_table::{latencies, steps};
-pub(crate) use markdown::escaped;
-pub(crate) use notes::retries_note;
+pub(crate) use latency_table::{known_statistics, latencies, steps};
+pub(crate) use markdown::{escaped, markdown_cell, markdown_table};
+pub(crate) use notes::{imported_note, retries_note};
 pub(crate) use outcome::outcome;
 pub use progress::{broadcast_progress, paused, progress_line};
 pub(crate) use report::{by_name, costs, probes, statuses};
 pub use report::{findings, render_text, statuses_text};
-pub use search_text::{search_markdown, search_sentence, search_text, show_value};
+pub use search_text::{
+    bound_verdict, search_markdown, search_sentence, search_text, search_warning, show_value,
+};
 pub use table::{Align, Table};
 pub use throng_base::units::{
     brief_bytes as bytes, brief_count as count, brief_micros as micros, brief_rate as rate,

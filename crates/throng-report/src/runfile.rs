@@ -40,7 +40,7 @@ pub struct RunHeader {
     pub schema: String,
     /// The start of the run, RFC 3339.
     pub started: String,
-    /// The version of throng that ran the load.
+    /// The version of throng that ran or imported the run.
     pub throng_version: String,
     /// The command line.
     pub command: Vec<String>,
@@ -71,6 +71,35 @@ pub struct RunHeader {
     /// Limits of the server's end, if it was known when the run began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_facts: Option<EndpointFacts>,
+    /// The log of another tool that the run was imported from; absent if throng ran it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportedFrom>,
+}
+
+/// The origin of a run that throng did not run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImportedFrom {
+    /// The tool that ran the load: `tsung`.
+    pub tool: String,
+    /// The tool's version, if its log says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The kind of its log: `tsung.log`.
+    pub format: String,
+    /// The name of the file.
+    pub file: String,
+}
+
+impl ImportedFrom {
+    /// Names the log and its tool: `tsung.log of tsung 1.7.0`.
+    pub fn describe(&self) -> String {
+        match &self.version {
+            Some(version) => format!("{} of {} {version}", self.format, self.tool),
+            None if self.format.starts_with(&self.tool) => self.format.clone(),
+            None => format!("{} of {}", self.format, self.tool),
+        }
+    }
 }
 
 impl Default for RunHeader {
@@ -90,6 +119,7 @@ impl Default for RunHeader {
             machine: BTreeMap::new(),
             client_facts: None,
             server_facts: None,
+            imported: None,
         }
     }
 }

@@ -67,10 +67,10 @@ pub(crate) use rates::IntervalGrowth;
 pub use server::ServerSummary;
 pub use step_summary::StepSummary;
 
-use crate::runfile::{ReadError, RunEndReason, RunFile, RunFileReader};
+use crate::runfile::{ImportedFrom, ReadError, RunEndReason, RunFile, RunFileReader};
 use crate::{
-    ClassCounters, ExchangeSummary, Grade, LatencySummary, LatencyTotal, ProbeCounters,
-    ProbeReport, Tally, Validity,
+    ClassCounters, ExchangeSummary, Grade, LatencyStats, LatencySummary, LatencyTotal,
+    ProbeCounters, ProbeReport, Tally, Validity,
 };
 
 /// The schema of [`Summary`] in JSON.
@@ -141,6 +141,10 @@ pub struct Summary {
     /// Users by class, if there is more than one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, ClassCounters>,
+    /// Latencies of which no values are known, by the names of thresholds: only an imported run has
+    /// them, and what it has of a latency is here alone.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub latency_stats: BTreeMap<String, LatencyStats>,
     /// The histograms behind each latency, by its name in thresholds. Not in JSON.
     #[serde(skip)]
     pub latencies: BTreeMap<String, LatencyTotal>,
@@ -158,6 +162,9 @@ pub struct RunSummary {
     pub started: String,
     /// The version of throng.
     pub throng_version: String,
+    /// The log of another tool that the run was imported from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportedFrom>,
     /// The reason why the run ended; `null` if the file does not say.
     pub end: Option<RunEndReason>,
     /// The reason why the run ended before its plan did, as a sentence without a final full stop;

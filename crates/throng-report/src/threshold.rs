@@ -89,6 +89,16 @@ impl Threshold {
         self.split().1
     }
 
+    /// Returns the unit of the value: `us`, `count`, `per_second`, `share` (1 is 100 %) or `bytes`.
+    pub fn unit(&self) -> &'static str {
+        self.measurand.unit()
+    }
+
+    /// Returns the value that the measured one is compared with.
+    pub fn limit(&self) -> f64 {
+        self.limit
+    }
+
     /// Returns the name of the latency that must stay below the limit, `message`, and the limit in
     /// microseconds. `None` if the threshold is not an upper limit of a latency.
     pub fn latency_most(&self) -> Option<(&str, u64)> {

@@ -15,6 +15,7 @@
 //! | probe deliveries that neither arrived nor were given up when the run ended | | any |
 //! | share of the generator's measured ceiling, in the busiest second | above 80 % | |
 //! | users waited at a barrier that never opened, or for a signal never given | any | |
+//! | imported from the log of another tool, which says nothing of its lag | always | |
 //! | no generator interval in the file | | always |
 //!
 //! A late generator sends late and reads late. Where the kernel reports when an answer arrived,
@@ -97,6 +98,8 @@ pub struct Validity {
 pub struct ValidityFacts {
     /// Intervals in which the generator reported.
     pub intervals: u64,
+    /// The log of another tool that the run was imported from.
+    pub imported_from: Option<String>,
     /// The lag of the generator's steps.
     pub lag_us: LatencySummary,
     /// The time of the largest lag, in milliseconds since the run began.
@@ -210,6 +213,10 @@ impl Validity {
         }
         let in_vain = facts.cues_unopened.iter().cloned();
         found.extend(in_vain.map(|reason| (Grade::Degraded, reason)));
+        if let Some(log) = &facts.imported_from {
+            let reason = format!("imported from {log}: how late the generator was is not known");
+            found.push((Grade::Degraded, reason));
+        }
         if facts.end_missing {
             let reason =
                 "the run file has no last line: the generator was killed or is still running";

@@ -14,7 +14,9 @@ use std::io::{self, Write};
 
 use throng_lab::{RunContent, RunResult};
 use throng_report::compare::{ComparePage, Comparison};
+use throng_report::export::SearchPage;
 use throng_report::page::{self, PageBuilder};
+use throng_report::search::SearchRecord;
 
 /// Writes the page of a run: one HTML file with its data. Without [`RunContent::with_page`] it has
 /// no charts.
@@ -49,6 +51,14 @@ pub fn write_compare_page(
         builder.page(content.header(), summary, content.warnings())
     });
     ComparePage::new(comparison, pages.collect()).html(PAGE, out)
+}
+
+/// Writes the page of a search for a limit: one HTML file with its data.
+///
+/// # Errors
+/// `out` cannot be written.
+pub fn write_search_page(record: &SearchRecord, out: &mut impl Write) -> io::Result<()> {
+    SearchPage::new(record).html(PAGE, out)
 }
 
 /// The page that draws a run, or one that says how to build it.

@@ -23,6 +23,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("throng-doctor", &["throng-driver"]),
     ("throng-server", &["throng-engine", "throng-proto", "throng-pubsub", "throng-driver"]),
     ("throng-load", &["throng-engine", "throng-proto", "throng-driver"]),
+    ("throng-fleet", &[]),
     ("throng-import", &["throng-load"]),
     (
         "throng-lab",

@@ -15,18 +15,17 @@ use clap::Args;
 use throng_base::units;
 use throng_load::scenario::{Scenario, Target};
 use throng_report::Threshold;
-use throng_report::export::ReportFormat;
-use throng_report::render::{search_markdown, search_text, show_value};
+use throng_report::render::{search_sentence, search_text, show_value};
 use throng_report::runfile::ScenarioSource;
 use throng_report::search::{
-    RecordedRun, SEARCH_VERSION, SearchEnd, SearchHeader, SearchMove, SearchRecord, SearchRules,
+    RecordedRun, SEARCH_VERSION, SearchHeader, SearchMove, SearchRecord, SearchRules,
 };
 
 use crate::interrupt::{Interrupt, LOOK_EVERY};
 use crate::output_place::{self, unwritable};
 use crate::report_files::ReportFile;
 use crate::scenario_file::ScenarioFile;
-use crate::{Exit, Failure, condition, output};
+use crate::{Exit, Failure, condition, output, search_file};
 use knob::Knob;
 use step::{FindStep, StepEnd};
 
@@ -71,9 +70,10 @@ pub(crate) struct Find {
     /// Begin anew, although the file has a search
     #[arg(long)]
     restart: bool,
-    /// Write a report; its extension says the format: .md, .json or .txt
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    /// Write a report; its extension says the format: .html (a page with the curve), .md, .json,
+    /// .csv or .txt; repeatable
+    #[arg(long, short, visible_alias = "report", value_name = "FILE")]
+    output: Vec<PathBuf>,
     /// Address to load instead of the scenario's target
     #[arg(long, value_name = "URL")]
     target: Option<Target>,
@@ -87,18 +87,21 @@ Examples:
   throng find scenario.yaml --slo 'connect.p99 < 50ms' --slo 'errors < 0.1%'
   throng find scenario.yaml --slo 'message.p99 < 20ms' --knob arrivals --from 100/s --to 10k/s
   throng find scenario.yaml --slo 'broadcast.p99 < 1s' --knob room_size
-  throng find scenario.yaml --slo 'errors == 0' -o knee.md -- --cores 2 --no-calibrate
+  throng find scenario.yaml --slo 'errors == 0' -o knee.html -- --cores 2 --no-calibrate
+  throng report find.jsonl
 
 Exit codes:
   0  the largest value is known
   1  no value meets the SLO, the server did not recover, or all steps were used
-  2  the search cannot begin
+  2  the search cannot begin, or cannot reach the server; then the same command goes on
   3  the limit is that of the generator
   4  the search was ended; the same command goes on";
 
 impl Find {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
-        let report = self.output.as_deref().map(|path| self.report_file(path)).transpose()?;
+        let reports: Result<Vec<_>, _> =
+            self.output.iter().map(|path| self.report_file(path)).collect();
+        let reports = reports?;
         let file = ScenarioFile::read(&self.scenario, self.target.as_ref())?;
         let scenario = file.scenario()?;
         file.check_whole()?;
@@ -131,8 +134,22 @@ impl Find {
                 flags: &self.flags,
                 run_file: self.run_file(record.runs.len() + 1),
             };
-            let run = match step.run(&interrupt)? {
+            let run = match step.run(&record, &interrupt)? {
                 StepEnd::Recorded(run) => run,
+                StepEnd::Void(why) if record.may_repeat_void() => {
+                    let value = show_value(&record, value);
+                    let (number, knob) = (record.runs.len() + 1, &knob.name);
+                    output::say(format!("run {number}: {knob} {value} is void: {why}"));
+                    rest(self.rest, &interrupt);
+                    continue;
+                }
+                StepEnd::Void(why) => {
+                    let (known, file) = (search_sentence(&record), step.run_file.display());
+                    return Err(Failure::new(format!(
+                        "{why} (run file: {file})\n  {known}\n  when the server can be reached, \
+                         the same command goes on"
+                    )));
+                }
                 StepEnd::Interrupted => {
                     output::print_error("the search was ended; the same command goes on");
                     return Ok(Exit::Incomplete);
@@ -140,15 +157,18 @@ impl Find {
             };
             self.say_run(&record, &run);
             SearchRecord::write_run(&run, &mut out).map_err(unwritten)?;
-            record.runs.push(run);
+            record.push(run);
             rest(self.rest, &interrupt);
         }
         output::say(format!("\n{}", search_text(&record)));
         output::say(format!("\nsearch: {}", self.record.display()));
-        if let Some(report) = report {
-            write(&record, &report)?;
+        for report in &reports {
+            search_file::write(&record, report)?;
+            if let Some(path) = report.path() {
+                output::say(format!("report: {}", path.display()));
+            }
         }
-        Ok(exit(&record))
+        Ok(Exit::of_search(&record))
     }
 
     /// Returns the conditions: those of the flags, or those of the scenario.
@@ -162,7 +182,7 @@ impl Find {
         if self.slo.is_empty() {
             return Ok(scenario.thresholds.clone());
         }
-        self.slo.iter().map(|text| condition::parse("--slo", text)).collect()
+        self.slo.iter().map(|text| condition_of(scenario, text)).collect()
     }
 
     fn header(
@@ -243,11 +263,12 @@ impl Find {
         if output_place::is_one_file(path, &self.scenario) {
             return Err(unwritable(path, "it is the scenario"));
         }
-        let file = ReportFile::new(path, None)?;
-        match file.format() {
-            ReportFormat::Markdown | ReportFormat::Json | ReportFormat::Text => Ok(file),
-            _ => Err(unwritable(path, "a search is written as .md, .json or .txt")),
+        if output_place::is_one_file(path, &self.record) {
+            return Err(unwritable(path, "it is the file of the search"));
         }
+        let file = ReportFile::new(path, None)?;
+        search_file::check(&file)?;
+        Ok(file)
     }
 
     /// Returns the path of the run file of this run: beside the file of the search.
@@ -270,6 +291,14 @@ impl Find {
     }
 }
 
+/// Parses a condition that a run of the scenario can meet.
+fn condition_of(scenario: &Scenario, text: &str) -> Result<Threshold, Failure> {
+    let slo: Threshold = condition::parse("--slo", text)?;
+    let checked = scenario.check_threshold(&slo);
+    checked.map_err(|mistake| condition::mistaken("--slo", slo.text(), mistake))?;
+    Ok(slo)
+}
+
 /// Waits while the server recovers.
 fn rest(span: Duration, interrupt: &Interrupt) {
     let end = Instant::now() + span;
@@ -278,31 +307,10 @@ fn rest(span: Duration, interrupt: &Interrupt) {
     }
 }
 
-fn exit(record: &SearchRecord) -> Exit {
-    let Some(end) = record.end else { return Exit::Incomplete };
-    match end.end {
-        _ if end.found.is_none() => Exit::Missed,
-        SearchEnd::Found | SearchEnd::Most => Exit::Met,
-        SearchEnd::Generator => Exit::Invalid,
-        SearchEnd::Least | SearchEnd::NotRecovered | SearchEnd::Steps => Exit::Missed,
-    }
-}
-
 fn precision(text: &str) -> Result<f64, String> {
     let share = units::parse_share(text).map_err(|error| error.to_string())?;
     let is_allowed = (PRECISION_LEAST..=PRECISION_MOST).contains(&share);
     is_allowed.then_some(share).ok_or_else(|| "expected a share from 0.1% to 50%".to_owned())
-}
-
-fn write(record: &SearchRecord, file: &ReportFile) -> Result<(), Failure> {
-    file.write_with(|out| match file.format() {
-        ReportFormat::Json => {
-            serde_json::to_writer_pretty(&mut *out, record)?;
-            writeln!(out)
-        }
-        ReportFormat::Markdown => writeln!(out, "{}", search_markdown(record)),
-        _ => writeln!(out, "{}", search_text(record)),
-    })
 }
 
 /// A measured value within this distance of its limit needs a second run.

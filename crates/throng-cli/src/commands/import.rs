@@ -30,7 +30,8 @@ pub(crate) struct ImportFile {
 impl ImportFile {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         if let Some(path) = &self.output {
-            self.check_output(path)?;
+            output_place::check(path)?;
+            check_output(path, &self.file, self.force)?;
         }
         let name = self.file.display().to_string();
         let text = std::fs::read_to_string(&self.file)
@@ -51,21 +52,20 @@ impl ImportFile {
         Scenario::parse(scenario, &written).map_err(|mistakes| rendered(&mistakes))?;
         Ok(Exit::Met)
     }
-
-    /// Refuses an output that would destroy a file.
-    fn check_output(&self, path: &Path) -> Result<(), Failure> {
-        output_place::check(path)?;
-        if output_place::is_one_file(path, &self.file) {
-            return Err(unwritable(path, "it is the file to import"));
-        }
-        if path.exists() && !self.force {
-            return Err(unwritable(path, "it exists; --force overwrites it"));
-        }
-        Ok(())
-    }
 }
 
-fn rendered(mistakes: &Diagnostics) -> Failure {
+/// Refuses an output that would destroy a file: `input`, or another one without `force`.
+pub(super) fn check_output(path: &Path, input: &Path, force: bool) -> Result<(), Failure> {
+    if output_place::is_one_file(path, input) {
+        return Err(unwritable(path, "it is the file to import"));
+    }
+    if path.exists() && !force {
+        return Err(unwritable(path, "it exists; --force overwrites it"));
+    }
+    Ok(())
+}
+
+pub(super) fn rendered(mistakes: &Diagnostics) -> Failure {
     Failure::rendered(mistakes.render(output::stderr_has_colors()))
 }
 
@@ -76,4 +76,5 @@ Examples:
   throng import plan.json --target ws://127.0.0.1:4000 load another target
   throng run tsung.xml                                 import it and run it
 
-The report says how exactly each construct of the file was translated.";
+The report says how exactly each construct of the file was translated. What a tool has measured is
+imported by `throng import-log`.";

@@ -4,16 +4,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use throng_report::export::ReportFormat;
+use throng_report::render::search_sentence;
 
 use crate::exit::exit_codes;
 use crate::report_files::{ReportFile, RunReader};
+use crate::search_file::{self, is_search_file_at};
 use crate::{Exit, Failure, output};
 
-/// Show the report of a run file, even of a run that was killed
+/// Show the report of a run file, even of a run that was killed, or of a search
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Report {
-    /// The file written by `throng run`
+    /// The file written by `throng run` or `throng find`
     #[arg(value_name = "RUN.jsonl", default_value = "run.jsonl")]
     file: PathBuf,
     /// Print the summary as JSON: the same as `--format json`
@@ -48,6 +50,7 @@ Examples:
   throng report run.jsonl --format codequality -o gl-code-quality-report.json
   throng report run.jsonl --format markdown | gh pr comment --body-file -
   throng report run.jsonl --json | jq .connect.latency_us.p99
+  throng report find.jsonl -o knee.html
 
 The exit code is that of the run, or 2 if the file cannot be read. A file without its last line is
 that of a run that was killed or is still running: it is incomplete.
@@ -78,6 +81,9 @@ impl Report {
         if let Some(format) = printed.filter(|_| !self.check) {
             files.push(ReportFile::stdout(format));
         }
+        if is_search_file_at(&self.file) {
+            return self.report_search(&files);
+        }
         let run = RunReader::new(&self.file).write(&files)?;
         for file in &files {
             if let Some(path) = file.path() {
@@ -92,5 +98,21 @@ impl Report {
             output::say(&run.outcome);
         }
         Ok(run.exit.into())
+    }
+
+    /// Writes the reports of a search: `throng find` wrote the file.
+    fn report_search(&self, files: &[ReportFile]) -> Result<Exit, Failure> {
+        let record = search_file::read(&self.file)?;
+        files.iter().try_for_each(search_file::check)?;
+        for file in files {
+            search_file::write(&record, file)?;
+            if let Some(path) = file.path() {
+                output::say(format!("{}", path.display()));
+            }
+        }
+        if self.check {
+            output::say(search_sentence(&record));
+        }
+        Ok(Exit::of_search(&record))
     }
 }

@@ -8,6 +8,7 @@ mod calibrate;
 mod displays;
 mod flags;
 mod live;
+mod not_started;
 mod observer;
 mod outputs;
 mod plan;
@@ -42,6 +43,7 @@ use calibrate::CalibrationResult;
 use displays::RunDisplays;
 pub(crate) use flags::Run;
 use live::LoadControl;
+use not_started::{NotStarted, TeardownEnd};
 use observer::ServerObserver;
 use plan::RunPlan;
 
@@ -84,12 +86,14 @@ impl Run {
         let uncalibrated = match self.calibrate(&mut plan, &interrupt) {
             Ok(uncalibrated) => uncalibrated,
             Err(by) => {
-                output::print_error(format!("{by}: the run was not started"));
+                let error = format!("{by}: the run was not started");
+                output::print_error(&error);
+                self.write_not_started(NotStarted::new(error, None))?;
                 return Ok(Exit::Incomplete);
             }
         };
         if let Err(error) = self.set_up(&mut plan, &interrupt) {
-            return Ok(self.end_after_setup(&error, &plan, &interrupt));
+            return self.end_after_setup(&error, &plan, &interrupt);
         }
         let (scenario, options) = (plan.scenario.clone(), plan.options.clone());
         let ready = ReadyRun { plan, observer, place, page, metrics, uncalibrated };
@@ -151,16 +155,28 @@ impl Run {
     }
 
     /// Tells why `setup` failed, and removes what it has made, as far as that can be.
-    fn end_after_setup(&self, error: &SetupError, plan: &RunPlan, interrupt: &Interrupt) -> Exit {
+    fn end_after_setup(
+        &self,
+        error: &SetupError,
+        plan: &RunPlan,
+        interrupt: &Interrupt,
+    ) -> Result<Exit, Failure> {
         output::print_error(format!("{error}\nthe run was not started"));
         let by = interrupt.requested();
-        if error.allows_teardown(&plan.scenario) {
+        let mut teardown = None;
+        if let Some(why) = error.teardown_refused(&plan.scenario) {
+            let sentence = format!("`teardown` was not taken: {why}");
+            output::print_error(&sentence);
+            teardown = Some(TeardownEnd::new(Some(sentence)));
+        } else if plan.scenario.teardown.is_some() {
             self.note("taking the steps of `teardown`");
-            if let Err(error) = self.tear_down(&plan.scenario, &plan.options, interrupt) {
-                output::print_error(error.to_string());
-            }
+            let torn_down = self.tear_down(&plan.scenario, &plan.options, interrupt);
+            let error = torn_down.err().map(|error| error.to_string());
+            error.iter().for_each(output::print_error);
+            teardown = Some(TeardownEnd::new(error));
         }
-        by.map_or(Exit::CannotRun, |_| Exit::Incomplete)
+        self.write_not_started(NotStarted::new(error.to_string(), teardown))?;
+        Ok(by.map_or(Exit::CannotRun, |_| Exit::Incomplete))
     }
 
     /// Runs the load, and shows it while it goes on.
@@ -212,9 +228,14 @@ impl Run {
     ) -> Result<(), Failure> {
         let Some(json) = &self.json else { return Ok(()) };
         let mut value = outcome.result.json();
-        let error = torn_down.err().map(|error| error.to_string());
-        value["teardown"] = serde_json::json!({ "ok": error.is_none(), "error": error });
+        let end = TeardownEnd::new(torn_down.err().map(|error| error.to_string()));
+        value["teardown"] = serde_json::json!(end);
         json.write(&value)
+    }
+
+    /// Writes the JSON of a run that was not started.
+    fn write_not_started(&self, not_started: NotStarted) -> Result<(), Failure> {
+        self.json.as_ref().map_or(Ok(()), |json| json.write(&not_started))
     }
 
     /// Takes the steps of the scenario's `setup`.

@@ -105,9 +105,9 @@ impl Try {
         let outcome = error.outcome();
         output::print_error(format!("{outcome}\nno user was taken through its steps"));
         let by = interrupt.requested();
-        if error.allows_teardown(scenario)
-            && let Err(error) = self.tear_down(scenario, options, interrupt)
-        {
+        if let Some(why) = error.teardown_refused(scenario) {
+            output::print_error(format!("`teardown` was not taken: {why}"));
+        } else if let Err(error) = self.tear_down(scenario, options, interrupt) {
             output::print_error(error.to_string());
         }
         by.map_or(Exit::CannotRun, |_| Exit::Incomplete)

@@ -17,7 +17,7 @@ fn an_import_writes_the_scenario_and_reports() {
         "{}",
         shown.stdout
     );
-    assert!(shown.stderr.contains("6 constructs of tcpkali"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("7 constructs of tcpkali"), "{}", shown.stderr);
 
     let target = ["--target", "tcp://127.0.0.1:5555"];
     let written = dir.throng(&["import", "load.sh", "-o", "s.yaml", target[0], target[1]]);
@@ -48,7 +48,7 @@ fn a_run_takes_the_file_of_another_tool() {
     dir.write("load.sh", PING);
     let target = format!("tcp://{}", server.addr);
     let run = dir.throng(&["run", "load.sh", "--target", &target, "--json", "run.json"]);
-    assert!(run.stdout.contains("6 constructs of tcpkali"), "{}", run.stdout);
+    assert!(run.stdout.contains("7 constructs of tcpkali"), "{}", run.stdout);
     let connect = dir.json("run.json")["connect"].clone();
     assert_eq!((&connect["ok"], &connect["failed"]), (&2.into(), &serde_json::json!({})));
     let tried = dir.throng(&["try", "load.sh", "--target", &target]).exits_with(0);

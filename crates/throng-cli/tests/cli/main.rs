@@ -16,6 +16,7 @@ mod find;
 mod help;
 mod hostile;
 mod import;
+mod import_log;
 mod metrics;
 mod named;
 mod plan;

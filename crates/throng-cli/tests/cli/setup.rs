@@ -152,6 +152,24 @@ fn a_trial_whose_setup_is_interrupted_is_incomplete_though_teardown_fails() {
 }
 
 #[test]
+fn the_json_of_a_run_whose_setup_failed_has_the_failure() {
+    let place = TestDir::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    place.write("s.yaml", &scenario(&port.to_string(), "lobby", "${setup.room}", "elsewhere"));
+    place.throng(&["run", "s.yaml", "--json", "sum.json"]).exits_with(2);
+    let written = std::fs::read_to_string(place.path("sum.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(json["schema"], "throng.not_started/1");
+    let error = json["error"].as_str().unwrap();
+    assert!(error.contains("`setup` failed") && error.contains("ECONNREFUSED"), "{error}");
+    assert_eq!(json["teardown"]["ok"], false);
+    let error = json["teardown"]["error"].as_str().unwrap();
+    assert!(error.contains("was not taken"), "{error}");
+}
+
+#[test]
 fn no_teardown_follows_a_setup_that_reached_no_server() {
     let place = TestDir::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -163,6 +181,7 @@ fn no_teardown_follows_a_setup_that_reached_no_server() {
         let finished = place.throng(&[command, "s.yaml"]).exits_with(2);
         let finished = finished.stderr_contains(&["`setup` failed"]);
         assert!(!finished.stdout.contains("`teardown`"), "{finished:#?}");
-        assert!(!finished.stderr.contains("`teardown`"), "{finished:#?}");
+        let finished = finished.stderr_contains(&["`teardown` was not taken: the user of"]);
+        assert!(!finished.stderr.contains("`teardown` failed"), "{finished:#?}");
     }
 }

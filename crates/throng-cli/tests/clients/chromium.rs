@@ -1,5 +1,5 @@
-//! The chat page, the report of a run and the page of a comparison in headless Chromium. The
-//! screenshots stay in `target/clients`.
+//! The chat page, the report of a run and the pages of a comparison and of a search in headless
+//! Chromium. The screenshots stay in `target/clients`.
 
 use crate::tools::{Tool, node_test};
 
@@ -29,4 +29,11 @@ fn the_page_of_a_comparison_works_in_a_browser() {
     let page = Tool::file("ui/dist/index.html", "the comparison's page is not built");
     let chromium = Tool::command("chromium", &["--version"]);
     node_test("compare.test.js", &Tool::packages().and(page).and(chromium));
+}
+
+#[test]
+fn the_page_of_a_search_works_in_a_browser() {
+    let page = Tool::file("ui/dist/index.html", "the search's page is not built");
+    let chromium = Tool::command("chromium", &["--version"]);
+    node_test("search.test.js", &Tool::packages().and(page).and(chromium));
 }

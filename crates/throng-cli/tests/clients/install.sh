@@ -23,21 +23,27 @@ elif [ ! "$target/python/installed" -nt python/requirements.txt ]; then
     touch "$target/python/installed" || missing "pip could not fetch the Python client"
 fi
 
-# promtool alone: the package would install Prometheus as a service.
-if has promtool; then
-  ln -sf "$(command -v promtool)" "$target/promtool"
-elif [ ! -x "$target/promtool" ]; then
-  has apt-get && has dpkg-deb && (
-    cd "$target" || exit
-    rm -f prometheus_*.deb
-    apt-get download --quiet --quiet prometheus 2>/dev/null ||
-      { apt-get update --quiet --quiet && apt-get download --quiet --quiet prometheus; }
-    dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xO ./usr/bin/promtool >promtool.part &&
-      chmod +x promtool.part && mv promtool.part promtool
-    rm -f prometheus_*.deb promtool.part
-    [ -x promtool ]
-  ) >/dev/null || missing "promtool could not be taken from Debian's package prometheus"
-fi
+# Takes one program from a Debian package, which would install a service: its name, the package, its
+# path there.
+take() {
+  if has "$1"; then
+    ln -sf "$(command -v "$1")" "$target/$1"
+  elif [ ! -x "$target/$1" ]; then
+    has apt-get && has dpkg-deb && (
+      cd "$target" || exit
+      rm -f "$2"_*.deb
+      apt-get download --quiet --quiet "$2" 2>/dev/null ||
+        { apt-get update --quiet --quiet && apt-get download --quiet --quiet "$2"; }
+      dpkg-deb --fsys-tarfile "$2"_*.deb | tar -xO "$3" >"$1.part" &&
+        chmod +x "$1.part" && mv "$1.part" "$1"
+      rm -f "$2"_*.deb "$1.part"
+      [ -x "$1" ]
+    ) >/dev/null || missing "$1 could not be taken from Debian's package $2"
+  fi
+}
+
+take promtool prometheus ./usr/bin/promtool
+take nats-server nats-server ./usr/sbin/nats-server
 
 # nft is for the doctor's walls: it drops packets on purpose.
 if ! has tsung || ! has chromium || ! has nft; then

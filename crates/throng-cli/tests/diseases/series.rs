@@ -100,7 +100,7 @@ pub(crate) const DISEASES: &[Cause] = &[
         name: "leak",
         what: "Python, asyncio: keeps 32 KiB of each message",
         expected: Some("memory_grows"),
-        says: &["the plan was met", "at a constant load", "a message"],
+        says: &["memory grew by", "at a constant load", "a message"],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: |stage| talk(stage, "answers.py", &["leak"], 150),

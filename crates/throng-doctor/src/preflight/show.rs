@@ -1,5 +1,6 @@
 //! The preflight as text: the verdict, a table of limits, and what to do.
 
+use crate::counted::capital;
 use std::fmt;
 
 use throng_report::render::{Align, Table};
@@ -71,12 +72,6 @@ fn remedies<'a>(checks: impl Iterator<Item = &'a Check>) -> String {
         text += &format!("{lead}  {}\n", remedy.command);
     }
     text
-}
-
-/// Returns the text with an upper-case first letter.
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 impl fmt::Display for CheckState {

@@ -41,7 +41,8 @@ fn remote(connections: u64, addresses: u64) -> Requirements {
 }
 
 fn listens(addr: &str, backlog: u32) -> ListenerState {
-    ListenerState { addr: addr.parse().unwrap(), accept_queue: 0, backlog, inode: 1, uid: 0 }
+    let addr = addr.parse().unwrap();
+    ListenerState { addr, accept_queue: 0, backlog, inode: 1, uid: 0, drops: Some(0) }
 }
 
 fn unknown<T>() -> Fact<T> {

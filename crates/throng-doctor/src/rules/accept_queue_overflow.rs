@@ -6,15 +6,18 @@ use super::accept_backlog::accept_backlog;
 use super::kernel_row::KernelRow;
 use super::retransmission::{self, Symptom};
 use super::{Rule, RuleTrait};
-use crate::run_view::RunView;
+use crate::counted::counted;
+use crate::history::Sample;
+use crate::run_view::{Growth, RunView};
 
 /// The kernel counts each handshake that it drops because the listener's accept queue is full: its
-/// SYN, or its final ACK. The counter covers all listeners of the machine, so an overflow without a
-/// symptom may be another program's. It is another program's if this listener's queue had room.
+/// SYN, or its final ACK. The counter covers all listeners of the network namespace. What a single
+/// listener dropped is in `listener.drops`.
 pub(super) const RULE: Rule = Rule::row(
     "accept_queue_overflow",
     &KernelRow {
         counters: &[Metric::TCPEXT_LISTEN_OVERFLOWS],
+        own: Some(Metric::LISTENER_DROPS),
         at_server: true,
         is_other: |run, _| is_anothers(run),
         // The kernel refuses when the queue is longer than the backlog: one more than it fits.
@@ -25,6 +28,7 @@ pub(super) const RULE: Rule = Rule::row(
         text: "The server's accept queue{room} overflowed {times}. Connections arrived \
                faster than the server accepted them: the kernel drops the rest, and each of those \
                clients tries again a second later.",
+        more: |run, _| scope(run).unwrap_or_default(),
         remedy: "throng serve --backlog {wanted}, or raise the backlog of your server's listen(); \
                  and {raise}",
         raises: Some(Limit::SOMAXCONN),
@@ -47,10 +51,55 @@ pub(super) fn symptom(run: &RunView<'_>) -> Option<Symptom> {
         .or_else(|| retransmission::by_messages(run))
 }
 
-/// Reports whether the overflow is another listener's: the run felt none, and the server's own
-/// queue had room at every sample.
+/// Returns the growth of the overflows, unless they are another listener's.
+pub(super) fn overflows(run: &RunView<'_>) -> Option<Growth> {
+    run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_OVERFLOWS).filter(|_| !is_anothers(run))
+}
+
+/// Reports whether the overflows are another listener's: the server's own listeners dropped
+/// nothing, or are in another network namespace. If their drops are unknown, it is so when the run
+/// felt nothing that this many overflows explain.
 pub(super) fn is_anothers(run: &RunView<'_>) -> bool {
-    !may_have_been_full(run) && symptom(run).is_none()
+    match own_drops(run) {
+        Some(drops) => drops == 0,
+        None => match run.samples().last().and_then(Sample::load) {
+            Some(load) => !are_of_the_run(run, load.counters.connects_started),
+            None => !may_have_been_full(run),
+        },
+    }
+}
+
+/// Returns what the server's own listeners dropped, or `None` if that is unknown.
+pub(super) fn own_drops(run: &RunView<'_>) -> Option<u64> {
+    let end = Endpoint::Server;
+    let listeners = run.peak(end, Metric::LISTENER_COUNT).map(|peak| peak.value);
+    let is_known = run.peak(end, Metric::LISTENER_DROPS).is_some() || listeners == Some(0);
+    is_known.then(|| run.growth(end, Metric::LISTENER_DROPS).map_or(0, |growth| growth.by()))
+}
+
+/// Reports whether the overflows of all listeners may be those of the run's own connects: one of
+/// them waited for a second SYN or for the server's accept. Late messages count only if there are
+/// not more overflows than that many connects cause.
+fn are_of_the_run(run: &RunView<'_>, connects: u64) -> bool {
+    let all = run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_OVERFLOWS);
+    let all = all.map_or(0, |growth| growth.by());
+    let waits = || accept_backlog(run).filter(|_| may_have_been_full(run)).is_some();
+    retransmission::by_connects(run).is_some()
+        || waits()
+        || (symptom(run).is_some() && all <= connects.saturating_mul(OVERFLOWS_EACH_CONNECT))
+}
+
+/// Returns a sentence about the listeners that the counter covers, if these may be others than the
+/// server's.
+fn scope(run: &RunView<'_>) -> Option<String> {
+    let connects = run.samples().last()?.load()?.counters.connects_started;
+    let connects = counted(connects, "connect", "connects");
+    own_drops(run).is_none().then(|| {
+        format!(
+            " The counter is that of all listeners of this network namespace; the run itself made \
+             {connects}."
+        )
+    })
 }
 
 /// Reports whether the accept queue may have been full. Between two samples a queue may be longer
@@ -60,6 +109,10 @@ fn may_have_been_full(run: &RunView<'_>) -> bool {
     let most = run.peak(Endpoint::Server, Metric::LISTENER_ACCEPT_QUEUE_MOST);
     backlog.zip(most).is_none_or(|(backlog, most)| 2 * most.value >= backlog)
 }
+
+/// The most overflows of one connect: its SYN three times, and each final ACK and each first data
+/// that it sends again.
+const OVERFLOWS_EACH_CONNECT: u64 = 16;
 
 #[cfg(test)]
 mod tests {
@@ -74,7 +127,7 @@ mod tests {
             40,
             2,
         );
-        assert_eq!(run.speaks(&RULE).severity, Severity::Noted, "it may be another program's");
+        run.is_silent(&RULE);
         let run =
             run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)));
         let found = run.speaks(&RULE);
@@ -87,6 +140,48 @@ mod tests {
             (found.evidence[0].from, found.evidence[0].to, found.evidence[0].at_ms),
             (70.0, 390.0, 3_000)
         );
+    }
+
+    #[test]
+    fn a_listener_that_dropped_nothing_did_not_overflow_and_one_that_did_overflowed_as_often() {
+        let own = |drops| {
+            Run::quiet().growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 70, 40, 2).growing(
+                Metric::LISTENER_DROPS,
+                7,
+                drops,
+                2,
+            )
+        };
+        let late = |run: Run| {
+            run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)))
+        };
+        own(0).is_silent(&RULE);
+        late(own(0)).is_silent(&RULE);
+        let found = own(3).speaks(&RULE);
+        assert_eq!((found.severity, found.evidence[0].to), (Severity::Noted, 31.0));
+        assert!(found.first_sentence().ends_with("overflowed 24 times"), "{found}");
+        assert!(!found.text.contains("namespace"), "{found}");
+        assert_eq!(late(own(3)).speaks(&RULE).severity, Severity::Slowed);
+        // The server listens in another network namespace.
+        late(Run::quiet().growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 70, 40, 2))
+            .with(Metric::LISTENER_COUNT, 0)
+            .is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_neighbours_overflows_do_not_explain_the_late_messages_of_four_connections() {
+        let run = |connects: u64| {
+            Run::quiet().growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 111, 2).loaded(
+                move |load, second| {
+                    load.counters.connects_started = connects;
+                    load.counters.connects_ok = connects;
+                    load.message.record_n(450_000, u32::from(second == 4));
+                },
+            )
+        };
+        run(4).is_silent(&RULE);
+        let found = run(400).speaks(&RULE);
+        assert!(found.text.ends_with("namespace; the run itself made 400 connects."), "{found}");
     }
 
     #[test]

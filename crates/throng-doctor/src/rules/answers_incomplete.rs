@@ -25,7 +25,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let begun = |kind: &&str| {
         let first = FirstError::of(run, kind)?;
-        first.got.starts_with("`HTTP/").then(|| format!("; the first: {}", cut(first.got)))
+        first.answer_part.map(|_| format!("; the first: {}", cut(first.got)))
     };
     let first = KINDS.iter().find_map(begun).unwrap_or_default();
     let times_out = run.errors(TIMEOUT).is_some_and(|late| late.by() * 2 >= failed);
@@ -67,8 +67,8 @@ pub(super) fn stops_before_declared_end(run: &RunView<'_>) -> bool {
 
 /// Reports whether the first answer that a time-out cut off declares the length of its body.
 fn declares_length(run: &RunView<'_>) -> bool {
-    let first = FirstError::of(run, TIMEOUT);
-    first.is_some_and(|first| first.got.ends_with(" bytes of the body"))
+    let part = FirstError::of(run, TIMEOUT).and_then(|first| first.answer_part);
+    part.is_some_and(|part| part.declared_bytes.is_some())
 }
 
 /// The kind of errors of requests that time out.
@@ -78,19 +78,20 @@ const KINDS: [&str; 3] = [TIMEOUT, "http_closed", "reset_by_peer"];
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
+    use throng_report::{AnswerPart, ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::super::server_slow;
     use super::*;
 
     fn failing(kind: &'static str, incomplete: u64) -> Run {
-        failing_with(kind, incomplete, "`HTTP/1.1 200`, 10 of 100 bytes of the body")
+        let part = AnswerPart { status: Some(200), body_bytes: 10, declared_bytes: Some(100) };
+        failing_with(kind, incomplete, Some(part))
     }
 
-    /// A run in which `incomplete` of 40 requests a second fail inside their answer; `got` came of
+    /// A run in which `incomplete` of 40 requests a second fail inside their answer; `part` came of
     /// the first.
-    fn failing_with(kind: &'static str, incomplete: u64, got: &'static str) -> Run {
+    fn failing_with(kind: &'static str, incomplete: u64, part: Option<AnswerPart>) -> Run {
         Run::quiet()
             .loaded(move |load, second| {
                 load.counters.http_started = 100 * second;
@@ -102,7 +103,8 @@ mod tests {
                 if second == 2 {
                     let event = RunEventKind::FirstError(ErrorExchange {
                         kind: kind.to_owned(),
-                        got: got.to_owned(),
+                        got: "what came of it".to_owned(),
+                        answer_part: part.map(Box::new),
                         ..ErrorExchange::default()
                     });
                     interval.events.push(RunEvent::new(2_000, event));
@@ -117,7 +119,7 @@ mod tests {
         assert_eq!(
             found.first_sentence(),
             "The server began its answers to 360 of 1k HTTP requests and did not end them \
-             (36.0 %); the first: `HTTP/1.1 200`, 10 of 100 bytes of the body"
+             (36.0 %); the first: what came of it"
         );
         assert!(found.text.ends_with("and not its end before the time-out."), "{found}");
         assert!(found.remedy.contains("content-length"), "{found}");
@@ -128,11 +130,17 @@ mod tests {
 
     #[test]
     fn an_answer_of_unknown_length_may_be_slow() {
-        let got = "`HTTP/1.1 200`, 3 bytes of the body, and not its end";
-        let run = failing_with("http_timeout", 40, got);
+        let part = AnswerPart { status: Some(200), body_bytes: 3, declared_bytes: None };
+        let run = failing_with("http_timeout", 40, Some(part));
         let found = run.speaks(&RULE);
         assert!(found.remedy.contains("waits or stops"), "{found}");
         run.speaks(&server_slow::RULE);
+    }
+
+    #[test]
+    fn a_file_of_an_older_version_does_not_say_what_came() {
+        let found = failing_with("http_timeout", 40, None).speaks(&RULE);
+        assert!(!found.text.contains("the first"), "{found}");
     }
 
     #[test]

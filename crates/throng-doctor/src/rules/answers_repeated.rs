@@ -7,7 +7,7 @@ use super::{Rule, RuleTrait};
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("answers_repeated", find)
-    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn])
+    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn, RuleTrait::DelaysNothing])
     .explains(&["server_slow"]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {

@@ -10,7 +10,7 @@ use crate::impact::FAILURES_ONE_IN;
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("answers_unasked", find)
-    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn])
+    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn, RuleTrait::DelaysNothing])
     .explains(&["wrong_answers", "server_slow"]);
 
 /// The generator counts each time that such bytes arrive. It closes the connection then, but an

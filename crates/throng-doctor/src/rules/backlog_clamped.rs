@@ -19,9 +19,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if requested.is_some_and(|requested| requested <= limit) {
         return None;
     }
-    let overflows = run
-        .growth(Endpoint::Server, Metric::TCPEXT_LISTEN_OVERFLOWS)
-        .filter(|_| !accept_queue_overflow::is_anothers(run));
+    let overflows = accept_queue_overflow::overflows(run);
     let used = run.peak(Endpoint::Server, Metric::LISTENER_ACCEPT_QUEUE_MOST).filter(|peak| {
         // A guess needs an overflow: a queue that was long is not enough.
         requested.is_some() && peak.value * 2 >= backlog
@@ -77,6 +75,7 @@ mod tests {
             .with(Metric::SYSCTL_NET_CORE_SOMAXCONN, somaxconn)
             .with(Metric::LISTENER_BACKLOG, backlog)
             .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2)
+            .growing(Metric::LISTENER_DROPS, 0, 40, 2)
     }
 
     fn asking(run: Run, backlog: u64) -> Run {

@@ -17,7 +17,6 @@ pub(super) const RULE: Rule = Rule::new("cpu_contended", find)
         "generator_saturated",
         "server_cpu_saturated",
         "hot_core",
-        "server_slow",
         "slow_consumers",
         "accept_queue_overflow",
     ]);
@@ -46,14 +45,21 @@ fn cause(run: &RunView<'_>, machine: &Kernel, impact: &Impact) -> Option<Finding
         let least = if is_missed || rose.is_some() { DELAYED_LITTLE } else { LONG_DELAY_SHARE };
         used.wanted() < used.cpus * WANTED_MOST && delayed(used) > least
     };
-    uses.retain(is_felt);
+    let felt: Vec<_> = uses.iter().copied().filter(is_felt).collect();
     let used =
-        mean(&uses).filter(|used| uses.len() >= INTERVALS_MIN && used.from_ms <= impact.last_ms)?;
+        mean(&felt).filter(|used| felt.len() >= INTERVALS_MIN && used.from_ms <= impact.last_ms)?;
+    // They were there for longer than the run waited for them; a little use is another matter.
+    let taken = |used: &CpuUse| used.strangers(run).unwrap_or(0.0);
+    uses.retain(|one| taken(one) >= taken(&used) * ALIKE_MIN);
+    let waited = match seconds(&felt) / seconds(&uses) {
+        share if share > WAITED_ALL => String::new(),
+        _ => format!(" for {:.0} of {:.0} s", seconds(&felt), seconds(&uses)),
+    };
     let others = OtherPrograms::of(run, machine, uses)?;
     let rose = rose
         .map_or_else(String::new, |times| format!(", {times:.0} times as long as without them"));
     let text = format!(
-        "{}, and the run had to wait for them. CPU use: {}. Meanwhile {}{rose}.",
+        "{}, and the run had to wait for them{waited}. CPU use: {}. Meanwhile {}{rose}.",
         others.describe(machine),
         shares(run, &used),
         impact.what
@@ -98,6 +104,11 @@ fn is_busy_with_others(run: &RunView<'_>, used: &CpuUse) -> bool {
     strangers > (used.cpus * STRANGERS_SHARE_MIN).max(STRANGERS_CPUS_MIN)
 }
 
+/// Returns the time of these intervals.
+fn seconds(uses: &[CpuUse]) -> f64 {
+    uses.iter().map(|used| used.at_ms - used.from_ms).sum::<u64>() as f64 / 1000.0
+}
+
 /// Returns the share of time for which the thread that waited most was ready to run.
 fn delayed(used: &CpuUse) -> f64 {
     let of = |process: Option<ProcessCpus>| process.and_then(|process| process.most_delayed);
@@ -139,6 +150,13 @@ fn evidence(run: &RunView<'_>, end: Endpoint, at_ms: u64) -> Vec<Evidence> {
 /// The demand above which the run would fill the machine alone, in machines. Two programs with a
 /// thread for each CPU need at most twice the CPUs, however long others keep them waiting.
 const WANTED_MOST: f64 = 2.5;
+
+/// The use of CPUs by other programs, as a part of that for which the run waited, from which they
+/// are the same ones.
+const ALIKE_MIN: f64 = 0.5;
+
+/// The part of their time for which the run waited for them that counts as all of it.
+const WAITED_ALL: f64 = 0.9;
 
 /// The smallest delay that matters when a threshold was missed or answers became slower.
 const DELAYED_LITTLE: f64 = 0.05;
@@ -188,6 +206,20 @@ mod tests {
              wait for them"
         );
         beside(600).check_all(&["cpu_contended", "generator_saturated"]);
+    }
+
+    #[test]
+    fn their_time_is_all_of_it_though_the_run_waited_for_a_part() {
+        let run = beside(600).changed(|interval, second| {
+            let delayed = if (3..=6).contains(&second) { 600 } else { 20 };
+            interval.kernel.set(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, delayed);
+        });
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "Other programs had 86 % of the 2 CPUs of this machine throughout, and the run had to \
+             wait for them for 4 of 10 s"
+        );
     }
 
     fn program(pid: u32, program: &str, millicpus: u64) -> ProgramUse {

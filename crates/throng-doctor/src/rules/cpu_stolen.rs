@@ -17,10 +17,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let machines = machines(run);
     let found = machines.iter().filter_map(|machine| {
         let used = CpuUse::of(run, machine.endpoint);
+        let all = used.len();
         let robbed = lasting(used, |used| used.stolen / used.cpus > SHARE_MIN)?;
-        Some((machine, mean(&robbed)?, robbed.len()))
+        Some((machine, mean(&robbed)?, (robbed.len(), all)))
     });
-    let (machine, used, intervals) = found.max_by(|one, other| {
+    let (machine, used, (intervals, all)) = found.max_by(|one, other| {
         (one.1.stolen / one.1.cpus).total_cmp(&(other.1.stolen / other.1.cpus))
     })?;
     if used.at_ms > impact.last_ms {
@@ -28,8 +29,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let share = used.stolen / used.cpus;
     let text = format!(
-        "The hypervisor took {} of the CPUs of {} for its other guests. This lasted {intervals} \
-         intervals, and {}.",
+        "The hypervisor took {} of the CPUs of {} for its other guests. This was so in {intervals} \
+         of {all} intervals, and {}.",
         whole_percent(share),
         machine.whose,
         impact.what
@@ -81,6 +82,7 @@ mod tests {
             found.first_sentence(),
             "The hypervisor took 30 % of the CPUs of this machine for its other guests"
         );
+        assert!(found.text.contains(" This was so in 6 of 10 intervals, and the gen"), "{found}");
         assert_eq!(found.began_ms(), Some(5_000));
         robbed(600_000).check_all(&["cpu_stolen", "generator_saturated"]);
     }

@@ -4,7 +4,7 @@ use throng_report::render::micros;
 use throng_report::validity::LAG_DEGRADED_US;
 use throng_report::{Endpoint, Evidence, Finding, Grade, Metric, ProcessMetric, Side};
 
-use super::{Rule, RuleTrait};
+use super::{Rule, RuleTrait, server_slow};
 use crate::cpus::{CpuUse, FULL_SHARE, mean, shares, whole_percent};
 use crate::history::Sample;
 use crate::impact::lateness_severity;
@@ -38,6 +38,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         ),
     )
     .with_severity(lateness_severity(run))
+    .with_confidence(match server_slow::RULE.find(run) {
+        Some(_) => CONFIDENCE_BESIDE_A_SLOW_SERVER,
+        None => 1.0,
+    })
     .with_evidence([Evidence {
         counter: "load.lag_us.p99".to_owned(),
         from: samples.iter().find(|sample| sample.lag.count > 0)?.lag.p99_us as f64,
@@ -137,6 +141,10 @@ impl Shortage {
         }
     }
 }
+
+/// The confidence that the run suffered from it where answers are later than it can make them: less
+/// than that of a slow server.
+const CONFIDENCE_BESIDE_A_SLOW_SERVER: f64 = 0.3;
 
 /// The smallest delay that matters: a thread that waits a tenth of the time for a CPU is late by
 /// that.

@@ -4,7 +4,8 @@ use throng_report::render::count;
 use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 
 use super::accept_backlog::{open, opened_and_closed};
-use super::{Rule, RuleTrait};
+use super::{Rule, RuleTrait, accept_queue_overflow};
+use crate::counted::part_of;
 use crate::history::Sample;
 use crate::run_view::RunView;
 
@@ -25,7 +26,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if most < HALF_OPEN_MIN || most.saturating_mul(HALF_OPEN_ONE_IN) < connected_now {
         return None;
     }
-    let overflows = run.growth(Endpoint::Server, Metric::TCPEXT_LISTEN_OVERFLOWS);
+    let overflows = accept_queue_overflow::overflows(run);
     let (side, dropped, confidence, remedy) = match &overflows {
         Some(overflows) => (
             Side::Server,
@@ -53,10 +54,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         side,
         format!(
-            "{} of {} connections were half-open: the client believes them established, the server \
-             does not know them. {dropped}",
-            count(most as f64),
-            count(connected_now as f64)
+            "{} half-open: the client believes them established, the server does not know them. \
+             {dropped}",
+            part_of(most, connected_now, "connection was", "connections were")
         ),
     )
     .with_severity(Severity::Stopped)

@@ -2,16 +2,17 @@
 
 mod status_meaning;
 
-use throng_report::render::{count, percent};
+use throng_report::render::percent;
 use throng_report::{Finding, Side};
 
 use super::{Rule, RuleTrait, rate_limited};
+use crate::counted::part_of;
 use crate::first_error::FirstError;
 use crate::run_view::{Growth, RunView};
 use status_meaning::StatusMeaning;
 
 pub(super) const RULE: Rule = Rule::new("handshakes_refused", find)
-    .with(&[RuleTrait::ServerFault])
+    .with(&[RuleTrait::ServerFault, RuleTrait::DelaysNothing])
     .explains(&["server_closes_early"]);
 
 /// The generator counts each such answer by its status, and keeps the first of each.
@@ -27,10 +28,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let answer = FirstError::of(run, kind);
     let StatusMeaning { name, usually, remedy } = StatusMeaning::of(status, answer, run);
     let text = format!(
-        "The server refused {} of {} handshakes, most with {status}{name}. {usually} They were {} \
-         of all.",
-        count(all as f64),
-        count(attempts as f64),
+        "The server refused {}, most with {status}{name}. {usually} They were {} of all.",
+        part_of(all, attempts, "handshake", "handshakes"),
         percent(all as f64 / attempts as f64)
     );
     let finding = Finding::new(RULE.id, Side::Server, text)

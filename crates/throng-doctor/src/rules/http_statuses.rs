@@ -4,10 +4,11 @@
 mod status_meaning;
 
 use throng_report::http_status::{UNEXPECTED_STATUS, status_of_kind};
-use throng_report::render::{count, percent, statuses_text};
+use throng_report::render::{percent, statuses_text};
 use throng_report::{Finding, Side};
 
 use super::{Rule, RuleTrait};
+use crate::counted::all_or_part_of;
 use crate::first_error::{FirstError, cut};
 use crate::impact::FAILURES_ONE_IN;
 use crate::missed_thresholds::MissedThreshold;
@@ -15,7 +16,7 @@ use crate::run_view::{Growth, RunView};
 use status_meaning::StatusMeaning;
 
 pub(super) const RULE: Rule = Rule::new("http_statuses", find)
-    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn])
+    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn, RuleTrait::DelaysNothing])
     .explains(&["server_slow"]);
 
 /// Answers with some statuses, the most frequent status first.
@@ -46,10 +47,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let StatusMeaning { name, remedy } = StatusMeaning::of(status, first);
     let all: u64 = statuses.iter().map(|(_, growth)| growth.by()).sum();
     let share = percent(all as f64 / of.max(all) as f64);
-    let requests = match all >= of {
-        true => format!("all {} HTTP requests", count(all as f64)),
-        false => format!("{} of {} HTTP requests", count(all as f64), count(of as f64)),
-    };
+    let requests = all_or_part_of(all, of.max(all), "HTTP request", "HTTP requests");
     let mut text = if statuses.len() == 1 {
         format!("The server answered {requests} with {status}{name} ({share}).")
     } else {
@@ -60,7 +58,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             statuses_text(&counts)
         )
     };
-    if let Some(FirstError { expected, got }) = first {
+    if let Some(FirstError { expected, got, .. }) = first {
         text += &format!(" The first with {status}: expected {}, got {}.", cut(expected), cut(got));
     }
     let others = statuses.iter().skip(1).take(STATUSES_SHOWN - 1);

@@ -12,6 +12,9 @@ use crate::run_view::RunView;
 pub(super) struct KernelRow {
     /// Counters of the drops: the first that grew counts.
     pub(super) counters: &'static [Metric],
+    /// Counter of what the server's own listeners dropped, for any reason. If it is known, the row
+    /// counts no more drops than these: the other counters are those of all listeners.
+    pub(super) own: Option<Metric>,
     /// True if only the server's kernel counts, and the cause is the server's.
     pub(super) at_server: bool,
     /// The fewest drops that count: fewer are the tail of something else.
@@ -40,7 +43,7 @@ pub(super) struct KernelRow {
     /// many fit: both are empty if it is unknown.
     pub(super) text: &'static str,
     /// Returns a further sentence, with a space before it.
-    pub(super) more: fn(&RunView<'_>, &Kernel) -> &'static str,
+    pub(super) more: fn(&RunView<'_>, &Kernel) -> String,
     /// What to do. `{wanted}` stands for a limit that is high enough: four times as high, and at
     /// least the two numbers below. `{raise}` stands for the command that sets `raises` to it.
     pub(super) remedy: &'static str,
@@ -52,6 +55,7 @@ pub(super) struct KernelRow {
 impl KernelRow {
     pub(super) const ANY: Self = Self {
         counters: &[],
+        own: None,
         at_server: false,
         at_least: 0,
         share: None,
@@ -64,7 +68,7 @@ impl KernelRow {
         symptom: retransmission::by_anything,
         without_symptom: Some((Severity::Noted, 1.0)),
         text: "",
-        more: |_, _| "",
+        more: |_, _| String::new(),
         remedy: "",
         raises: None,
         wanted_min: 0,
@@ -81,6 +85,8 @@ impl KernelRow {
     fn of_kernel(&self, id: &str, run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         let end = kernel.endpoint;
         let growth = self.counters.iter().find_map(|counter| run.growth(end, *counter))?;
+        let own = self.own.and_then(|own| run.growth(end, own));
+        let growth = own.filter(|own| own.by() < growth.by()).unwrap_or(growth);
         let drops = growth.by();
         let all = self.share.and_then(|(all, _)| run.growth(end, all)).map_or(0, |all| all.by());
         let is_few = drops < self.at_least
@@ -122,7 +128,7 @@ impl KernelRow {
         let wanted = wanted.max(users.saturating_mul(self.wanted_each_user));
         let raise = self.raises.map_or_else(String::new, |limit| limit.raise(wanted));
         let remedy = self.remedy.replace("{raise}", &raise);
-        let finding = Finding::new(id, kernel.side, text + (self.more)(run, kernel))
+        let finding = Finding::new(id, kernel.side, text + &(self.more)(run, kernel))
             .with_severity(severity)
             .with_confidence(confidence)
             .with_evidence([growth])

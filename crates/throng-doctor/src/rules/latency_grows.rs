@@ -5,14 +5,15 @@ use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, Severity, Side};
 
 use super::{Rule, RuleTrait, retransmits};
 use crate::counted::connections;
-use crate::cpus::{CpuUse, LONG_DELAY_SHARE};
+use crate::cpu_waits::CpuWaits;
 use crate::history::Sample;
+use crate::impact::{TIMEOUT_US, lag_explains};
 use crate::run_view::RunView;
 use crate::steady_load::{SteadyLoad, answers};
 use crate::trend::Trend;
 
 pub(super) const RULE: Rule = Rule::new("latency_grows", find)
-    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu])
+    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu, RuleTrait::OnlyDelays])
     .explains(&["server_slow", "hot_core", "server_cpu_saturated", "proxy_saturated"]);
 
 /// Looks at the medians while users and rate stay the same: a cause that grows with time, or with
@@ -26,17 +27,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         (quantiles.count >= ANSWERS_MIN).then_some((sample.interval.at_ms, quantiles.p50_us as f64))
     });
     let trend = Trend::of(&medians.collect::<Vec<_>>()).filter(Trend::is_steady_growth)?;
-    if trend.by() < growth_min_us(run) || trend.to < trend.from * TIMES_MIN || is_explained(run) {
+    let is_small = trend.by() < growth_min_us(run) || trend.to < trend.from * TIMES_MIN;
+    if is_small || is_explained(run, samples) {
         return None;
     }
     let seconds = |ms: u64| count(ms as f64 / 1000.0);
     let us = |us: f64| micros(us as u64);
     let (why, remedy) = reason(run, samples);
-    let left_s = (TIMEOUT_US - trend.to) / trend.per_second;
+    let left_s = (TIMEOUT_US as f64 - trend.to) / trend.per_second;
     let ends = if left_s > 0.0 {
         format!(
             " At this rate they take {}, after which users usually give up, in another {}.",
-            us(TIMEOUT_US),
+            micros(TIMEOUT_US),
             us(left_s * 1e6)
         )
     } else {
@@ -76,14 +78,14 @@ fn growth_min_us(run: &RunView<'_>) -> f64 {
 }
 
 /// Reports whether something else than the server is known that makes answers late.
-fn is_explained(run: &RunView<'_>) -> bool {
-    let waits = CpuUse::of(run, Endpoint::Server).into_iter().filter(|used| {
-        let delayed = used.server.and_then(|server| server.most_delayed);
-        delayed.is_some_and(|delayed| delayed > LONG_DELAY_SHARE)
-    });
-    run.summary.generator.lag_grade != throng_report::Grade::Valid
+fn is_explained(run: &RunView<'_>, samples: &[Sample]) -> bool {
+    let medians = || samples.iter().map(|sample| (sample, answers(sample).1.p50_us));
+    let most_us = medians().map(|(_, us)| us).max().unwrap_or(0);
+    // A short wait explains the answers before they grew.
+    let late: Vec<_> = medians().filter(|(_, us)| us * 2 >= most_us).collect();
+    lag_explains(run, &late)
         || retransmits::RULE.find(run).is_some()
-        || waits.count() * 2 > run.samples().len()
+        || CpuWaits::of(run).explain_most(&late)
 }
 
 /// Returns a sentence about what grows, and the remedy.
@@ -131,9 +133,6 @@ const GROWTH_MIN_US: f64 = 50_000.0;
 
 /// How many times as long an answer takes at the end.
 const TIMES_MIN: f64 = 1.5;
-
-/// The usual time-out of an `expect`.
-const TIMEOUT_US: f64 = 5_000_000.0;
 
 /// The smallest growth of CPU use, in CPUs.
 const CPUS_MIN: f64 = 0.1;

@@ -64,9 +64,8 @@ impl LostAnswers {
         let is_few = growth.by() < LOST_MIN || growth.by().saturating_mul(FAILURES_ONE_IN) < asked;
         let waited_us = unanswered_us.p50;
         let is_fast = answered > 0 && latency_us.p99.saturating_mul(FAST_TIMES) < waited_us;
-        let others = FirstError::of(run, questions.error)
-            .is_some_and(|first| first.got.starts_with("others"));
-        let is_explained = others
+        let first = FirstError::of(run, questions.error);
+        let is_explained = first.is_some_and(|first| first.has_skipped())
             || run.summary.generator.lag_grade != Grade::Valid
             || server_lost::ended(run).is_some()
             || server_stalled::RULE.find(run).is_some()

@@ -7,8 +7,9 @@ use super::{Rule, RuleTrait};
 use crate::first_error::{FirstError, cut};
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule =
-    Rule::new("not_http", find).with(&[RuleTrait::ServerFault]).explains(&["server_closes_early"]);
+pub(super) const RULE: Rule = Rule::new("not_http", find)
+    .with(&[RuleTrait::ServerFault, RuleTrait::DelaysNothing])
+    .explains(&["server_closes_early"]);
 
 /// The generator keeps the first bytes of the first answer that is no HTTP.
 fn find(run: &RunView<'_>) -> Option<Finding> {

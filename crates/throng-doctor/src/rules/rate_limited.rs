@@ -5,12 +5,13 @@ use throng_report::{Evidence, Finding, Side};
 
 use super::lost_answers::{IntervalAnswers, LostAnswers};
 use super::{Rule, RuleTrait};
+use crate::counted::part_of;
 use crate::first_error::{FirstError, cut};
 use crate::history::Sample;
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("rate_limited", find)
-    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn])
+    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn, RuleTrait::DelaysNothing])
     .explains(&["server_slow", "handshakes_refused", "server_closes_early"]);
 
 /// A limit may be told (429) or silent: then only the rate of the answers shows it. It stays the
@@ -32,10 +33,9 @@ fn refused(run: &RunView<'_>) -> Option<Finding> {
     let after_words = after.map(|after| format!(" (Retry-After: {}{unit})", cut(after)));
     let let_in = let_in(run);
     let text = format!(
-        "The server limits connects: it refused {} of {} handshakes with 429 Too Many \
-         Requests{}{}. They were {} of all.",
-        count(growth.by() as f64),
-        count(attempts as f64),
+        "The server limits connects: it refused {} with 429 Too Many Requests{}{}. They were {} \
+         of all.",
+        part_of(growth.by(), attempts, "handshake", "handshakes"),
         after_words.unwrap_or_default(),
         match let_in {
             Some(per_second) => format!(" and let in about {}", rate(per_second)),

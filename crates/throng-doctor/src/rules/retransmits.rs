@@ -86,7 +86,9 @@ fn again_syns(run: &RunView<'_>, syns: u64) -> Option<Retransmission> {
     let dropped = dropped.iter().filter_map(|counter| run.growth(Endpoint::Server, *counter));
     let lost = syns.saturating_sub(dropped.map(|growth| growth.by()).sum());
     let of = run.load_growth("load.connects_started", |load| load.connects_started)?.by();
-    (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of)
+    // More than the run's own connects can have sent are another program's.
+    let is_others = lost > of.saturating_mul(SYNS_EACH_CONNECT);
+    (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of && !is_others)
         .then(|| Some(Retransmission { lost, of, symptom: retransmission::by_connects(run)? }))?
 }
 
@@ -144,6 +146,9 @@ const NO_ROOM: [Metric; 4] = [
 /// and as many of data.
 const AGAIN_EACH_DROP: u64 = 4;
 
+/// The most SYNs and SYN-ACKs that are sent again for one connect: twice and five times.
+const SYNS_EACH_CONNECT: u64 = 7;
+
 /// The fewest that count: a machine with other traffic retransmits a handful in any minute.
 const AGAIN_MIN: u64 = 10;
 
@@ -197,6 +202,18 @@ mod tests {
         );
         assert!(sentence(slow_connects(losing(0, 50))).starts_with("Handshakes are lost"));
         assert!(sentence(slow_messages(slow_connects(losing(50, 5)))).contains("and 40 SYNs"));
+    }
+
+    #[test]
+    fn more_syns_than_the_runs_connects_send_are_another_programs() {
+        let of = |connects: u64| {
+            slow_connects(losing(0, 50)).loaded(move |load, second| {
+                load.counters.connects_started = connects * second.min(1);
+                load.counters.connects_ok = load.counters.connects_started;
+            })
+        };
+        of(4).is_silent(&RULE);
+        of(200).speaks(&RULE);
     }
 
     #[test]

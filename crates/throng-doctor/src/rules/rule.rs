@@ -23,6 +23,9 @@ pub struct Rule {
     search: Search,
 }
 
+/// A finding and its rule.
+pub(crate) type RuleFinding = (&'static Rule, Finding);
+
 /// Class of a finding. Among findings that are as grave, the classes rank in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingClass {
@@ -45,6 +48,10 @@ pub enum RuleTrait {
     /// It is about other programs on the machine, or other guests of its hypervisor. It never comes
     /// before a fault of the server itself.
     OtherPrograms,
+    /// It is about what the server answers, refuses or closes: no answer takes longer for it.
+    DelaysNothing,
+    /// Answers take longer because of it: nothing fails but waits that are given up.
+    OnlyDelays,
     /// A program gets too few CPUs, or gets them late. It explains each [`RuleTrait::LacksCpu`].
     TakesCpu,
     /// It follows when a program gets too few CPUs, or gets them late.

@@ -9,7 +9,7 @@ use crate::run_view::RunView;
 use crate::steady_load::answers;
 
 pub(super) const RULE: Rule = Rule::new("server_at_capacity", find)
-    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu])
+    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu, RuleTrait::OnlyDelays])
     .explains(&["server_slow"]);
 
 /// Looks for intervals with the same number of answers while users waited for many times as long
@@ -42,7 +42,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let at_a_time = at_a_time(per_s, service_us);
     let is_below = |n: u64| n as f64 <= last.users as f64 * OF_USERS_MAX;
     let grew = last.users as f64 >= first.users as f64 * USERS_TIMES;
-    if !(at_a_time.is_some_and(is_below) || grew) || server_slow::is_explained(run) {
+    let late = run.samples().iter().filter(|now| waits(now));
+    let late: Vec<_> = late.map(|now| (now, answers(now).1.p50_us)).collect();
+    let is_limited = at_a_time.is_some_and(is_below) || grew;
+    if !is_limited || server_slow::is_explained(run, &late) {
         return None;
     }
     let (what, remedy) = describe(at_a_time.filter(|n| is_below(*n)), service_us);

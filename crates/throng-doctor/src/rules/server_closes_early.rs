@@ -1,18 +1,21 @@
 //! The server closed connections that their users still needed.
 
-use throng_report::render::{count, percent};
+use throng_report::render::percent;
 use throng_report::{Finding, LoadCounters, ServerCounters, ServerSnapshot, Side};
 
 use super::close_code::CloseCodeMeaning;
 use super::close_times::CloseTimes;
 use super::{Rule, RuleTrait};
-use crate::counted::{counted, times};
+use crate::counted::{counted, part_of, times};
 use crate::first_error::{FirstError, cut};
 use crate::outages::outages;
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule =
-    Rule::new("server_closes_early", find).with(&[RuleTrait::ServerFault, RuleTrait::GoesOn]);
+pub(super) const RULE: Rule = Rule::new("server_closes_early", find).with(&[
+    RuleTrait::ServerFault,
+    RuleTrait::GoesOn,
+    RuleTrait::DelaysNothing,
+]);
 
 /// The generator counts connections that the server closes or resets while the scenario still needs
 /// them.
@@ -21,23 +24,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     // Connections lost while the server was away belong to another finding.
     let away: u64 = outages(run).iter().map(|away| away.lost).sum();
     let closed = closes.iter().map(Growth::by).sum::<u64>().saturating_sub(away);
-    let connects = run.summary.connect.ok
-        + closes
-            .iter()
-            .filter(|growth| growth.counter.starts_with("connect_failed"))
-            .map(Growth::by)
-            .sum::<u64>();
+    let connects = connections(run, &closes).max(closed);
     if closed < CLOSED_MIN || (closed as f64) < connects as f64 * SHARE_MIN {
         return None;
     }
     let reason = Reason::of(run, &closes);
     let text = format!(
-        "The server closed {} of {} connections early{}. Their users had not finished; that is \
-         {} of all connections.",
-        count(closed as f64),
-        count(connects as f64),
+        "The server closed {} early{}. Their users had not finished; that is {} of all \
+         connections.",
+        part_of(closed, connects, "connection", "connections"),
         reason.what,
-        percent((closed as f64 / connects.max(1) as f64).min(1.0))
+        percent(closed as f64 / connects.max(1) as f64)
     );
     let finding = Finding::new(RULE.id, Side::Server, text)
         .with_confidence(reason.confidence)
@@ -45,6 +42,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         .with_evidence(reason.growth)
         .remedied_by(reason.remedy);
     Some(finding)
+}
+
+/// Returns the number of connections that the server might have closed. The connections of HTTP
+/// requests, such as a login, count only if it closed such ones, or if there are no others.
+fn connections(run: &RunView<'_>, closes: &[Growth]) -> u64 {
+    let of_requests = closes.iter().any(|growth| growth.counter == "errors.http_closed");
+    let established = match run.summary.connect_steps_ok() {
+        steps @ 1.. if !of_requests => steps,
+        _ => run.summary.connect.ok,
+    };
+    let failed = closes.iter().filter(|growth| growth.counter.starts_with("connect_failed"));
+    established + failed.map(Growth::by).sum::<u64>()
 }
 
 /// Returns the connections that the server closed, reset or closed with a WebSocket code, during an
@@ -233,6 +242,23 @@ mod tests {
             (found.evidence[0].counter.as_str(), found.began_ms()),
             ("errors.closed_by_peer", Some(2_000))
         );
+    }
+
+    #[test]
+    fn the_connections_of_logins_are_none_that_were_closed() {
+        let logged_in = |kind| {
+            closing(kind, 40).loaded(|load, second| {
+                load.counters.http_connects = 120 * second.min(5);
+                load.counters.http_started = load.counters.http_connects;
+                load.counters.http_2xx = load.counters.http_connects;
+            })
+        };
+        let begins = |kind, begin: &str| {
+            let found = logged_in(kind).speaks(&RULE);
+            assert!(found.text.starts_with(begin), "{kind}: {found}");
+        };
+        begins("closed_by_peer", "The server closed 360 of 400 connections early");
+        begins("http_closed", "The server closed 360 of 1k connections early");
     }
 
     #[test]

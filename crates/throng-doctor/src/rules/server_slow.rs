@@ -4,14 +4,18 @@ use throng_report::render::micros;
 use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity, Side};
 
 use super::retransmission::MUCH_ONE_IN;
-use super::{Rule, RuleTrait, answers_incomplete, server_lost, server_stalled};
+use super::{
+    Rule, RuleTrait, accept_queue_overflow, answers_incomplete, server_lost, server_stalled,
+};
 use crate::counted::counted;
-use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, LONG_DELAY_SHARE, mean, whole_percent};
+use crate::cpu_waits::CpuWaits;
+use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
 use crate::history::{Quantiles, Sample};
-use crate::impact::{ANSWER_TIMEOUTS, plural_of};
+use crate::impact::{ANSWER_TIMEOUTS, lag_explains, plural_of, time_outs};
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule::new("server_slow", find).with(&[RuleTrait::LacksCpu]);
+pub(super) const RULE: Rule =
+    Rule::new("server_slow", find).with(&[RuleTrait::ServerFault, RuleTrait::OnlyDelays]);
 
 /// Returns the remaining explanation when answers are late and no CPU, queue, packet loss or
 /// generator explains it: the server waits for something of its own.
@@ -21,7 +25,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let slow = slowest(run, is_stalled);
     let overdue = run.summary.overdue();
     let is_none = slow.is_none() && (is_stalled || timeouts.is_empty() && overdue.is_none());
-    if is_none || is_explained(run) {
+    let late = match &slow {
+        Some(slow) => slow.late.clone(),
+        None if timeouts.is_empty() => overdue_wait(run).into_iter().collect(),
+        None => time_outs(run),
+    };
+    if is_none || is_explained(run, &late) {
         return None;
     }
     let used = mean(&CpuUse::of(run, Endpoint::Server));
@@ -130,14 +139,16 @@ fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
 type AnswerKind = (&'static str, fn(&Sample) -> Quantiles, u64);
 
 /// The kind of answer that was slow.
-struct SlowAnswers {
+struct SlowAnswers<'a> {
     name: &'static str,
+    /// The intervals in which it was, and its p99 there.
+    late: Vec<(&'a Sample, u64)>,
     worst_us: u64,
     evidence: Evidence,
 }
 
 /// Returns the answers that were slow for longest, if most of their time is not the round trip.
-fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<SlowAnswers> {
+fn slowest<'a>(run: &RunView<'a>, is_stalled: bool) -> Option<SlowAnswers<'a>> {
     let kinds: [AnswerKind; 6] = [
         ("message", |sample| sample.message, 1),
         ("push", |sample| sample.push, 1),
@@ -175,9 +186,15 @@ fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<SlowAnswers> {
             to: worst_us as f64,
             at_ms: first.interval.at_ms,
         };
-        Some((slow.len(), SlowAnswers { name, worst_us, evidence }))
+        let late = slow.into_iter().map(|sample| (sample, of(sample).p99_us)).collect();
+        Some(SlowAnswers { name, late, worst_us, evidence })
     });
-    found.max_by_key(|(intervals, _)| *intervals).map(|(_, slow)| slow)
+    found.max_by_key(|slow| slow.late.len())
+}
+
+/// Returns the longest wait of a user at the end, with the last interval.
+fn overdue_wait<'a>(run: &RunView<'a>) -> Option<(&'a Sample, u64)> {
+    Some((run.samples().last()?, run.summary.users.waiting_us_most))
 }
 
 /// Reports whether one gap, in which the server answered no user, explains most of the answers'
@@ -201,23 +218,19 @@ fn upgrade(sample: &Sample) -> Quantiles {
     Quantiles { p99_us, ..sample.connect }
 }
 
-/// Reports whether something else is known that makes answers late.
-pub(super) fn is_explained(run: &RunView<'_>) -> bool {
+/// Reports whether something else is known that makes these answers late: their intervals, and how
+/// long they took there.
+pub(super) fn is_explained(run: &RunView<'_>, late: &[(&Sample, u64)]) -> bool {
     let uses = CpuUse::of(run, Endpoint::Server);
     let full = uses.iter().filter(|used| {
         let server = used.server.unwrap_or_default();
         // A machine is full for a process that waits for it: other programs may take only what is
         // idle.
-        let waits = server.most_delayed.map(|delayed| delayed > LONG_DELAY_SHARE);
-        waits.unwrap_or_else(|| used.taken_share() > FULL_SHARE)
+        (server.most_delayed.is_none() && used.taken_share() > FULL_SHARE)
             || server.busiest.unwrap_or(0.0) > BUSY_MIN
             || (server.allowed > 0.0 && server.taken > server.allowed * FULL_SHARE)
     });
-    let queues = [
-        Metric::TCPEXT_LISTEN_OVERFLOWS,
-        Metric::TCPEXT_TCP_REQ_Q_FULL_DROP,
-        Metric::TCPEXT_TCP_ABORT_ON_MEMORY,
-    ];
+    let queues = [Metric::TCPEXT_TCP_REQ_Q_FULL_DROP, Metric::TCPEXT_TCP_ABORT_ON_MEMORY];
     let lost =
         run.growth(Endpoint::Client, Metric::TCP_RETRANS_SEGS).map_or(0, |growth| growth.by());
     let sent = run.growth(Endpoint::Client, Metric::TCP_OUT_SEGS).map_or(0, |growth| growth.by());
@@ -225,7 +238,9 @@ pub(super) fn is_explained(run: &RunView<'_>) -> bool {
     server_lost::ended(run).is_some()
         || super::retransmits::RULE.find(run).is_some()
         || full.count() >= INTERVALS_MIN
-        || run.summary.generator.lag_grade != throng_report::Grade::Valid
+        || CpuWaits::of(run).explain_most(late)
+        || lag_explains(run, late)
+        || accept_queue_overflow::overflows(run).is_some()
         || queues.iter().any(|counter| run.growth(Endpoint::Server, *counter).is_some())
         || lost.saturating_mul(MUCH_ONE_IN) > sent.max(MUCH_ONE_IN)
 }
@@ -365,11 +380,47 @@ mod tests {
     }
 
     #[test]
+    fn answers_that_are_later_than_the_waits_for_a_cpu_are_the_servers_own() {
+        let beside = |ms: u64, delayed| {
+            Run::quiet()
+                .growing(ProcessMetric::CPU_US.server, 0, 20_000, 0)
+                .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, delayed)
+                .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, delayed / 2)
+                .loaded(move |load, second| {
+                    load.message.clear();
+                    load.message.record_n(ms * 1_000, 100);
+                    // Waits for a CPU made the connects of the ramp late, too.
+                    load.lag.record_n(if second < 6 { 15_000 } else { 100 }, 900);
+                })
+                .changed(|interval, second| {
+                    let machine = interval.machine.as_mut().unwrap();
+                    (machine.cpu_busy_us, machine.cpu_idle_us) =
+                        (1_980_000 * second, 20_000 * second);
+                })
+        };
+        let run = beside(2_000, 300);
+        run.check_all(&["server_slow", "cpu_contended", "generator_saturated"]);
+        let verdict = run.verdict();
+        assert!(verdict.starts_with("Slowed down on the server side"), "{verdict}");
+        assert!(verdict.contains(" Besides, other programs had 9"), "{verdict}");
+        // The run waited for them for as long as the answers took.
+        beside(2_000, 700).check_all(&["cpu_contended", "generator_saturated"]);
+        beside(300, 300).check_all(&["cpu_contended", "generator_saturated"]);
+    }
+
+    #[test]
+    fn a_generator_that_is_a_little_late_does_not_hide_a_slow_server() {
+        let late = |us| slow(400_000).loaded(move |load, _| load.lag.record_n(us, 900));
+        late(30_000).check_all(&["server_slow", "generator_saturated"]);
+        late(250_000).check_all(&["generator_saturated"]);
+    }
+
+    #[test]
     fn whatever_else_is_full_is_the_reason() {
         slow(90_000).is_silent(&RULE);
         slow(400_000).growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 5, 2).is_silent(&RULE);
         slow(400_000).with(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 950).is_silent(&RULE);
-        slow(400_000).loaded(|load, _| load.lag.record_n(30_000, 900)).is_silent(&RULE);
+        slow(400_000).loaded(|load, _| load.lag.record_n(250_000, 900)).is_silent(&RULE);
         slow(400_000)
             .growing(Metric::TCP_RETRANS_SEGS, 0, 100, 2)
             .growing(Metric::TCP_OUT_SEGS, 0, 5_000, 0)

@@ -13,7 +13,7 @@ use crate::run_view::RunView;
 use activity::{ActivityKind, ServerActivity, waits_for_a_cpu};
 
 pub(super) const RULE: Rule = Rule::new("server_stalled", find)
-    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu])
+    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu, RuleTrait::OnlyDelays])
     .explains(&[
         "server_slow",
         "server_lost",
@@ -306,6 +306,8 @@ mod tests {
         stalled(1_500).loaded(|load, _| load.lag.record_n(1_400_000, 1)).is_silent(&RULE);
         // The server waited for a CPU.
         doing(1_500, ProcessMetric::MOST_DELAYED_THREAD_PERMILLE, 600).is_silent(&RULE);
+        // It waited for one, though not for as long as it answered no user.
+        doing(2_000, ProcessMetric::MOST_DELAYED_THREAD_PERMILLE, 350).speaks(&RULE);
         // Its connections were lost.
         stalled(1_500)
             .loaded(|load, second| {

@@ -13,7 +13,7 @@ use crate::run_view::RunView;
 use crate::two_modes::TwoModes;
 
 pub(super) const RULE: Rule = Rule::new("slow_instance", find)
-    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu])
+    .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu, RuleTrait::OnlyDelays])
     .explains(&["server_slow"]);
 
 /// Looks for two kinds of answers with nothing between them, in the same shares in each interval:
@@ -31,7 +31,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let spread = shares().fold(0.0, f64::max) - shares().fold(1.0, f64::min);
     let others = [&server_stalled::RULE, &server_at_capacity::RULE, &latency_grows::RULE];
     let is_other = || others.iter().any(|rule| rule.find(run).is_some());
-    if spread > SPREAD_MOST || is_other() || server_slow::is_explained(run) {
+    let late: Vec<_> = split.iter().map(|(sample, modes)| (*sample, modes.slow_us)).collect();
+    if spread > SPREAD_MOST || is_other() || server_slow::is_explained(run, &late) {
         return None;
     }
     let (first, _) = split.first()?;
@@ -44,8 +45,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     } else {
         "The balancer, if there is one, cannot be seen from here."
     };
+    let when = match split.len() {
+        all if all == asked.len() => "each second".to_owned(),
+        some => format!("{some} of {} intervals", asked.len()),
+    };
     let text = format!(
-        "{} answers took {}, in each second alike, and the others {} (p50 of each): one of several \
+        "{} answers took {}, in {when} alike, and the others {} (p50 of each): one of several \
          instances is slow, or one kind of request. Nothing lay between them. {whose}",
         show_share(share),
         micros(slow_us),

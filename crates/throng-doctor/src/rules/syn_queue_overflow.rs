@@ -4,7 +4,7 @@
 use throng_report::render::count;
 use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 
-use super::{Rule, retransmission};
+use super::{Rule, accept_queue_overflow, retransmission};
 use crate::counted::counted;
 use crate::run_view::{Growth, RunView};
 
@@ -25,7 +25,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let refused = refused(run);
     let total = refused.dropped + refused.cookies;
     let symptom = retransmission::by_connects(run);
-    if total == 0 || (symptom.is_none() && total < UNFELT_MIN) {
+    if total == 0 || is_anothers(run, &refused, symptom.is_some()) {
         return None;
     }
     let connects = run.load_growth("load.connects_started", |load| load.connects_started);
@@ -67,6 +67,23 @@ fn refused(run: &RunView<'_>) -> SynHandling {
         }
     }
     refused
+}
+
+/// Reports whether the SYNs were sent to another listener: the kernel's counters cover all of the
+/// network namespace. The server's own listeners count what they dropped, but not the cookies; a
+/// queue that was full shows those. Without a symptom, one of the two must show the full queue.
+fn is_anothers(run: &RunView<'_>, refused: &SynHandling, is_felt: bool) -> bool {
+    let own_drops = accept_queue_overflow::own_drops(run);
+    let most = run.peak(Endpoint::Server, Metric::LISTENER_SYN_RECV).map(|peak| peak.value);
+    // Half-open connections are counted seldom: between two counts there may be twice as many.
+    let was_full = most.map(|most| room(run).is_some_and(|room| 2 * most >= room));
+    let total = refused.dropped + refused.cookies;
+    match own_drops {
+        Some(0) if refused.cookies == 0 => true,
+        Some(drops) if drops > 0 && refused.dropped > 0 => !is_felt && total < UNFELT_MIN,
+        _ if is_felt => was_full == Some(false) && own_drops == Some(0),
+        _ => was_full != Some(true) || total < UNFELT_MIN,
+    }
 }
 
 /// Returns the text of a finding about the run's own connects.
@@ -149,6 +166,20 @@ mod tests {
         run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)))
     }
 
+    fn run_with_cookies() -> Run {
+        Run::quiet().with(Metric::SYSCTL_NET_IPV4_TCP_SYNCOOKIES, 1).growing(
+            Metric::TCPEXT_TCP_REQ_Q_FULL_DO_COOKIES,
+            0,
+            2_000,
+            2,
+        )
+    }
+
+    /// Adds a SYN queue that holds 128 and had `most` entries.
+    fn full(run: Run, most: i64) -> Run {
+        run.with(Metric::LISTENER_BACKLOG, 128).with(Metric::LISTENER_SYN_RECV, most)
+    }
+
     #[test]
     fn a_queue_that_is_full_of_the_runs_own_connects_is_reported() {
         let run = late(Run::quiet().with(Metric::LISTENER_BACKLOG, 64).growing(
@@ -167,16 +198,24 @@ mod tests {
 
     #[test]
     fn more_syns_than_the_run_can_have_sent_are_a_flood() {
-        let run = Run::quiet().with(Metric::SYSCTL_NET_IPV4_TCP_SYNCOOKIES, 1).growing(
-            Metric::TCPEXT_TCP_REQ_Q_FULL_DO_COOKIES,
-            0,
-            2_000,
-            2,
-        );
+        let run = run_with_cookies();
+        run.is_silent(&RULE);
+        assert_eq!(late(run).speaks(&RULE).severity, Severity::Slowed);
+        let run = full(run_with_cookies(), 128);
         let found = run.speaks(&RULE);
         assert!(found.text.contains("not the run's: 16k"), "{found}");
         assert_eq!(found.severity, Severity::Noted, "cookies let all connects succeed");
-        assert_eq!(late(run).speaks(&RULE).severity, Severity::Slowed);
+    }
+
+    #[test]
+    fn the_syns_of_another_listener_are_not_this_servers() {
+        full(run_with_cookies(), 3).is_silent(&RULE);
+        let none = |run: Run| run.with(Metric::LISTENER_DROPS, 7);
+        late(none(full(run_with_cookies(), 3))).is_silent(&RULE);
+        let dropped =
+            || late(Run::quiet().growing(Metric::TCPEXT_TCP_REQ_Q_FULL_DROP, 0, 2_000, 2));
+        none(dropped()).is_silent(&RULE);
+        dropped().growing(Metric::LISTENER_DROPS, 0, 2_000, 2).speaks(&RULE);
     }
 
     #[test]

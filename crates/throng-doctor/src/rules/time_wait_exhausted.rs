@@ -23,7 +23,8 @@ pub(super) const RULE: Rule = Rule::row(
                forgotten at once. A late segment of one may reset the next connection with the \
                same ports.",
         more: |run, kernel| {
-            if was_full(run, kernel) { " It was already full when the run began." } else { "" }
+            let already = " It was already full when the run began.";
+            if was_full(run, kernel) { already.to_owned() } else { String::new() }
         },
         remedy: "{raise}, or `close: reset` in the scenario, which leaves no TIME-WAIT",
         raises: Some(Limit::TIME_WAIT),

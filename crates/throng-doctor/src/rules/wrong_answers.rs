@@ -1,15 +1,16 @@
 //! The server answered, but not as expected.
 
-use throng_report::render::{count, percent};
-use throng_report::{Finding, Side};
+use throng_report::render::percent;
+use throng_report::{AnswerFault, Finding, Side};
 
 use super::{Rule, RuleTrait, answers_disordered, not_http};
+use crate::counted::all_or_part_of;
 use crate::first_error::{FirstError, cut, quoted};
 use crate::impact::FAILURES_ONE_IN;
 use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule::new("wrong_answers", find)
-    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn])
+    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn, RuleTrait::DelaysNothing])
     .explains(&["server_slow"]);
 
 /// The cause of such an error is the answer itself. The generator records the first of each kind.
@@ -21,19 +22,16 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let share = percent(growth.by() as f64 / of.max(1) as f64);
-    let counts = if growth.by() == of {
-        format!("all {}", count(of as f64))
-    } else {
-        format!("{} of {}", count(growth.by() as f64), count(of as f64))
-    };
+    let [one, many] = kind.noun;
+    let counts = all_or_part_of(growth.by(), of, one, many);
     let first = FirstError::of(run, kind.name);
     let (what, remedy) = kind.words(first);
     let what = what.replace("{n}", &counts).replace("{target}", &run.header.target);
     let text = match first {
-        Some(FirstError { expected, got }) if kind.shows_expected => {
+        Some(FirstError { expected, got, .. }) if kind.shows_expected => {
             format!("{what} ({share}); the first: expected {}, got {}.", cut(expected), cut(got))
         }
-        Some(FirstError { got, .. }) if kind.name == "http_violation" => {
+        Some(FirstError { got, .. }) if kind.name == HTTP_VIOLATION => {
             format!("{what}; the first: {}.", cut(quoted(got)))
         }
         Some(FirstError { got, .. }) => format!("{what}; the first: {}.", cut(got)),
@@ -54,8 +52,10 @@ struct WrongAnswerKind {
     /// Name among the errors or the failed connects.
     name: &'static str,
     is_connect: bool,
-    /// First part of the sentence; `{n}` stands for the errors and the attempts.
+    /// First part of the sentence; `{n}` stands for the errors and the attempts, with their word.
     what: &'static str,
+    /// Word of one attempt, and of many.
+    noun: [&'static str; 2],
     /// Number of attempts.
     of: fn(&RunView<'_>) -> u64,
     /// True if the example makes sense only with the expected answer.
@@ -65,15 +65,20 @@ struct WrongAnswerKind {
 
 impl WrongAnswerKind {
     /// Returns the first part of the sentence, and the remedy. A server whose answer begins as HTTP
-    /// does speak HTTP.
+    /// does speak HTTP. A file of an older version does not say how it begins.
     fn words(&self, first: Option<FirstError<'_>>) -> (String, &'static str) {
-        let reason = first
-            .filter(|first| self.name == "http_violation" && first.got.starts_with("`HTTP/1"))
-            .and_then(|first| reason(first.got));
-        let Some(reason) = reason else { return (self.what.to_owned(), self.remedy) };
-        let is_coding = reason.contains("transfer-encoding");
-        let remedy = if is_coding { CODING_REMEDY } else { VIOLATION_REMEDY };
-        (format!("{VIOLATION}: {reason}"), remedy)
+        if self.name != HTTP_VIOLATION {
+            return (self.what.to_owned(), self.remedy);
+        }
+        match first.and_then(|first| first.answer_fault) {
+            Some(AnswerFault { is_http: false, .. }) => (self.what.to_owned(), self.remedy),
+            Some(AnswerFault { field, reason, .. }) => {
+                let is_coding = field.as_deref() == Some("transfer-encoding");
+                let remedy = if is_coding { CODING_REMEDY } else { VIOLATION_REMEDY };
+                (format!("{VIOLATION}: {reason}"), remedy)
+            }
+            None => (VIOLATION.to_owned(), VIOLATION_REMEDY),
+        }
     }
 
     /// Returns the growth of this kind of error.
@@ -86,7 +91,7 @@ impl WrongAnswerKind {
         }
         // A time-out shows a wrong answer only if other messages arrived.
         let is_wrong_answer = self.name != "expect_timeout"
-            || FirstError::of(run, self.name).is_some_and(|first| first.got.starts_with(OTHERS));
+            || FirstError::of(run, self.name).is_some_and(|first| first.has_skipped());
         let growth =
             if self.is_connect { run.connect_failures(self.name) } else { run.errors(self.name) };
         growth.filter(|_| is_wrong_answer)
@@ -98,7 +103,8 @@ const KINDS: &[WrongAnswerKind] = &[
     WrongAnswerKind {
         name: "expect_mismatch",
         is_connect: false,
-        what: "The server gave a wrong answer in {n} answers",
+        what: "The server gave a wrong answer in {n}",
+        noun: ["answer", "answers"],
         of: |run| run.summary.message.answered + run.summary.errors.get("expect_mismatch"),
         shows_expected: true,
         remedy: "find why the server answers this, or correct `expect` in the scenario",
@@ -106,7 +112,8 @@ const KINDS: &[WrongAnswerKind] = &[
     WrongAnswerKind {
         name: "expect_timeout",
         is_connect: false,
-        what: "Messages arrived, but not the expected one, in {n} waits",
+        what: "Messages arrived, but not the expected one, in {n}",
+        noun: ["wait", "waits"],
         of: |run| run.summary.message.answered + run.summary.errors.get("expect_timeout"),
         shows_expected: true,
         remedy: "compare `expect` in the scenario with what the server sends",
@@ -114,7 +121,8 @@ const KINDS: &[WrongAnswerKind] = &[
     WrongAnswerKind {
         name: "upgrade_violation",
         is_connect: true,
-        what: "The server at {target} is not a WebSocket server: {n} upgrades got another answer",
+        what: "The server at {target} is not a WebSocket server: {n} got another answer",
+        noun: ["upgrade", "upgrades"],
         of: |run| run.summary.connect_steps(),
         shows_expected: false,
         remedy: "correct the target's port or path, or use tcp:// for a server that does not speak \
@@ -123,7 +131,8 @@ const KINDS: &[WrongAnswerKind] = &[
     WrongAnswerKind {
         name: "join_refused",
         is_connect: false,
-        what: "The server refused {n} joins",
+        what: "The server refused {n}",
+        noun: ["join", "joins"],
         of: |run| run.summary.join.as_ref().map_or(0, |join| join.started),
         shows_expected: false,
         remedy: "check the server's reason, and the topic and payload of `join`",
@@ -131,7 +140,8 @@ const KINDS: &[WrongAnswerKind] = &[
     WrongAnswerKind {
         name: "push_refused",
         is_connect: false,
-        what: "The server refused {n} pushes",
+        what: "The server refused {n}",
+        noun: ["push", "pushes"],
         of: |run| run.summary.push.as_ref().map_or(0, |push| push.sent),
         shows_expected: false,
         remedy: "check the server's reason, and the event and payload of `push`",
@@ -139,16 +149,18 @@ const KINDS: &[WrongAnswerKind] = &[
     WrongAnswerKind {
         name: "http_mismatch",
         is_connect: false,
-        what: "The server gave a wrong answer to {n} HTTP requests",
+        what: "The server gave a wrong answer to {n}",
+        noun: ["HTTP request", "HTTP requests"],
         of: |run| run.summary.http_requests(),
         shows_expected: true,
         remedy: "find why the server answers this, or correct `expect` and `capture` of the \
                  request",
     },
     WrongAnswerKind {
-        name: "http_violation",
+        name: HTTP_VIOLATION,
         is_connect: false,
-        what: "The server at {target} does not speak HTTP/1.1: {n} requests got another answer",
+        what: "The server at {target} does not speak HTTP/1.1: {n} got another answer",
+        noun: ["HTTP request", "HTTP requests"],
         of: |run| run.summary.http_requests(),
         shows_expected: false,
         remedy: "correct the target's port, or use tcp:// for a server that does not speak HTTP",
@@ -156,7 +168,8 @@ const KINDS: &[WrongAnswerKind] = &[
     WrongAnswerKind {
         name: "channel_error",
         is_connect: false,
-        what: "Channels crashed on the server (phx_error) in {n} joins",
+        what: "Channels crashed on the server (phx_error) in {n}",
+        noun: ["join", "joins"],
         of: |run| run.summary.join.as_ref().map_or(0, |join| join.ok),
         shows_expected: false,
         remedy: "find the crash in the server's log",
@@ -164,7 +177,8 @@ const KINDS: &[WrongAnswerKind] = &[
     WrongAnswerKind {
         name: "bad_message",
         is_connect: false,
-        what: "The server sent messages that are not Phoenix Channels messages on {n} connections",
+        what: "The server sent messages that are not Phoenix Channels messages on {n}",
+        noun: ["connection", "connections"],
         of: |run| run.summary.connect_steps_ok(),
         shows_expected: false,
         remedy: "check the version (vsn) in the scenario, and any proxy between generator and \
@@ -173,51 +187,51 @@ const KINDS: &[WrongAnswerKind] = &[
     WrongAnswerKind {
         name: "ws_violation",
         is_connect: false,
-        what: "The server violated the WebSocket protocol on {n} connections",
+        what: "The server violated the WebSocket protocol on {n}",
+        noun: ["connection", "connections"],
         of: |run| run.summary.connect_steps_ok(),
         shows_expected: false,
         remedy: "check the frames that the server, or a proxy in front of it, sends",
     },
 ];
 
-/// Returns why an answer cannot be read: what follows its quotation.
-fn reason(got: &str) -> Option<&str> {
-    let after = got.rsplit_once("`: ").or_else(|| got.rsplit_once(" bytes): "));
-    after.map(|(_, reason)| reason)
-}
-
 /// The words for a server that speaks HTTP, but not as RFC 9112 asks.
-const VIOLATION: &str = "The server's answers to {n} HTTP requests cannot be read";
+const VIOLATION: &str = "The server's answers to {n} cannot be read";
 const VIOLATION_REMEDY: &str = "correct this answer of the server, or of a proxy before it: it \
                                 breaks the rule of the RFC";
 const CODING_REMEDY: &str = "switch this coding off in the server, or in a proxy in front of it: \
                              throng reads bodies with a content-length and chunked ones, and asks \
                              for no other";
 
-/// The generator's word for messages that were not the expected one.
-const OTHERS: &str = "others";
+/// The kind of error of an answer that is not HTTP/1.1.
+const HTTP_VIOLATION: &str = "http_violation";
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
+    use throng_report::{AnswerFault, ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;
 
     fn failing(kind: &'static str, each_second: u64, expected: &str, got: &str) -> Run {
-        let (expected, got) = (expected.to_owned(), got.to_owned());
+        failing_by(each_second, exchange(kind, expected, got))
+    }
+
+    fn exchange(kind: &str, expected: &str, got: &str) -> ErrorExchange {
+        let [kind, expected, got] = [kind, expected, got].map(str::to_owned);
+        ErrorExchange { kind, expected, got, ..ErrorExchange::default() }
+    }
+
+    /// A run with so many errors a second, the first of which is this one.
+    fn failing_by(each_second: u64, first: ErrorExchange) -> Run {
+        let kind: &'static str = first.kind.clone().leak();
         Run::quiet()
             .loaded(move |load, second| {
                 load.errors.add(kind, each_second * second.saturating_sub(1))
             })
             .changed(move |interval, second| {
-                if second == 2 && !got.is_empty() {
-                    let event = RunEventKind::FirstError(ErrorExchange {
-                        kind: kind.to_owned(),
-                        expected: expected.clone(),
-                        got: got.clone(),
-                        ..ErrorExchange::default()
-                    });
+                if second == 2 && !first.got.is_empty() {
+                    let event = RunEventKind::FirstError(first.clone());
                     interval.events.push(RunEvent::new(2_000, event));
                 }
             })
@@ -239,20 +253,31 @@ mod tests {
 
     #[test]
     fn an_answer_that_begins_as_http_is_of_a_server_that_speaks_http() {
-        let first = |got| failing("http_violation", 40, "status 2xx", got).speaks(&RULE);
-        let coding = first(
-            "`HTTP/1.1 200 OK\\r\\ntransfer-encoding: gzip`: the transfer-encoding is not \
-             `chunked` (RFC 9112 section 6.1)",
+        let begins = "`HTTP/1.1 200 OK\\r\\ntransfer-encoding: gzip`";
+        let first = |is_http, field: &str, reason: &str| {
+            let first = ErrorExchange {
+                answer_fault: Some(Box::new(AnswerFault {
+                    is_http,
+                    field: Some(field.to_owned()),
+                    reason: reason.to_owned(),
+                })),
+                ..exchange(HTTP_VIOLATION, "status 2xx", &format!("{begins}: {reason}"))
+            };
+            failing_by(40, first).speaks(&RULE)
+        };
+        let coding = first(true, "transfer-encoding", "the coding is wrong");
+        let text = format!(
+            "The server's answers to all 360 HTTP requests cannot be read: the coding is wrong; \
+             the first: {begins}."
         );
-        let begins = "The server's answers to all 360 HTTP requests cannot be read: the \
-                      transfer-encoding is not `chunked` (RFC 9112 section 6.1); the first: \
-                      `HTTP/1.1 200 OK\\r\\ntransfer-encoding: gzip`.";
-        assert!(coding.text.starts_with(begins), "{coding}");
+        assert!(coding.text.starts_with(&text), "{coding}");
         assert!(coding.remedy.contains("switch this coding off"), "{coding}");
-        let length = first("`HTTP/1.1 200 OK`: the length of the body is ambiguous (RFC 9112)");
+        let length = first(true, "content-length", "the length is wrong");
         assert!(length.remedy.contains("the rule of the RFC"), "{length}");
-        let other = first("`ICY 200 OK`: the head is not HTTP/1.1 (RFC 9112 section 4)");
+        let other = first(false, "", "the head is wrong");
         assert!(other.text.contains("does not speak HTTP/1.1"), "{other}");
+        let unknown = failing(HTTP_VIOLATION, 40, "status 2xx", begins).speaks(&RULE);
+        assert!(unknown.text.contains("HTTP requests cannot be read; the first"), "{unknown}");
     }
 
     #[test]
@@ -265,7 +290,10 @@ mod tests {
     #[test]
     fn messages_none_of_which_was_expected_are_not_a_slow_server() {
         let others = "others, the first: `{\"type\":\"hello\"}`";
-        let run = failing("expect_timeout", 40, "JSON with `{\"type\":\"helo\"}`", others);
+        let expected = "JSON with `{\"type\":\"helo\"}`";
+        let first =
+            ErrorExchange { skipped: Some(1), ..exchange("expect_timeout", expected, others) };
+        let run = failing_by(40, first);
         run.check_all(&["wrong_answers", "server_slow"]);
         assert!(
             run.speaks(&RULE)

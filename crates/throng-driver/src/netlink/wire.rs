@@ -24,6 +24,9 @@ pub struct Diag {
     pub uid: u32,
     /// Inode; 0 for a connection in SYN-RECV or TIME-WAIT, which has no socket.
     pub inode: u32,
+    /// Segments that the socket dropped; for a listener, SYNs and final ACKs of handshakes. `None`
+    /// unless the query requests it; Linux before 4.7 does not report it.
+    pub drops: Option<u32>,
 }
 
 /// Message of an answer.
@@ -153,9 +156,9 @@ pub(super) fn dump_header(kind: u16, body_bytes: usize, sequence: u32) -> Vec<u8
     bytes
 }
 
-/// Decodes a `struct inet_diag_msg`. The query requests no attributes.
+/// Decodes a `struct inet_diag_msg` and the attribute of the memory, if it is there.
 fn socket(body: &[u8]) -> Result<Diag, DiagFormatError> {
-    let body = body.get(..DIAG_BYTES).ok_or(DiagFormatError::TooShort)?;
+    let (body, attributes) = body.split_at_checked(DIAG_BYTES).ok_or(DiagFormatError::TooShort)?;
     let family = body[0];
     let interface = u32_at(body, 40)?;
     let address = |port_at: usize, ip_at: usize| {
@@ -180,7 +183,22 @@ fn socket(body: &[u8]) -> Result<Diag, DiagFormatError> {
         send_queue: u32_at(body, 60)?,
         uid: u32_at(body, 64)?,
         inode: u32_at(body, 68)?,
+        drops: drops(attributes),
     })
+}
+
+/// Returns the drops of a socket from the attributes of its message. An attribute that is cut short
+/// ends the search.
+fn drops(mut attributes: &[u8]) -> Option<u32> {
+    loop {
+        let length = usize::from(u16_at(attributes, 0).ok()?);
+        let kind = u16_at(attributes, 2).ok()?;
+        let value = attributes.get(ATTRIBUTE_BYTES..length)?;
+        if kind == INET_DIAG_SKMEMINFO {
+            return u32_at(value, SK_MEMINFO_DROPS * size_of::<u32>()).ok();
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..)?;
+    }
 }
 
 /// Decodes an errno, which the kernel sends as a negative number.
@@ -204,7 +222,9 @@ pub(super) fn request(
         Family::V4 => libc::AF_INET,
         Family::V6 => libc::AF_INET6,
     };
-    bytes.extend_from_slice(&[family as u8, libc::IPPROTO_TCP as u8, 0, 0]);
+    // The other states have too many sockets for an attribute each.
+    let extensions = if states == States::LISTEN { 1 << (INET_DIAG_SKMEMINFO - 1) } else { 0 };
+    bytes.extend_from_slice(&[family as u8, libc::IPPROTO_TCP as u8, extensions, 0]);
     bytes.extend_from_slice(&states.0.to_ne_bytes());
     // A socket id of zeros is a wildcard in a dump.
     bytes.resize(HEADER_BYTES + REQUEST_BYTES, 0);
@@ -293,6 +313,10 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const INET_DIAG_REQ_BYTECODE: u16 = 1;
+/// Attribute with the numbers of `SK_MEMINFO_*`, 32 bits each.
+const INET_DIAG_SKMEMINFO: u16 = 7;
+/// Index of the drops in it.
+const SK_MEMINFO_DROPS: usize = 8;
 
 /// Values of `inet_diag_bc_op::code`.
 const JMP: u8 = 1;
@@ -339,6 +363,27 @@ mod tests {
         assert_eq!((diag.state, diag.receive_queue, diag.send_queue), (10, 3, 128));
         assert_eq!((diag.uid, diag.inode), (1000, 4711));
         assert_eq!(messages[1], DiagMessage::Done);
+    }
+
+    #[test]
+    fn the_drops_of_a_listener_are_read_from_its_attributes() {
+        let attribute = |kind: u16, value: &[u8]| {
+            let mut bytes = ((ATTRIBUTE_BYTES + value.len()) as u16).to_ne_bytes().to_vec();
+            bytes.extend_from_slice(&kind.to_ne_bytes());
+            bytes.extend_from_slice(value);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+            bytes
+        };
+        let memory: Vec<u8> = (0..9_u32).flat_map(|n| (100 + n).to_ne_bytes()).collect();
+        let shutdown = attribute(8, &[3]);
+        let of = |attributes: Vec<u8>| {
+            socket(&[listener(libc::AF_INET), attributes].concat()).unwrap().drops
+        };
+        assert_eq!(of(Vec::new()), None);
+        assert_eq!(of([shutdown.clone(), attribute(7, &memory)].concat()), Some(108));
+        assert_eq!(of([attribute(7, &memory[..32]), shutdown].concat()), None, "before Linux 4.7");
+        assert_eq!(of(attribute(7, &memory)[..20].to_vec()), None);
+        assert_eq!(of(vec![0; 8]), None, "an attribute without a length");
     }
 
     #[test]

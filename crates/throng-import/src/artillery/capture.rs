@@ -6,8 +6,8 @@ use crate::translator::Translator;
 use crate::yaml::Yaml;
 
 use super::fields::{Fields, one_or_more, text};
-use super::variables::Variables;
-use crate::json_place::pointer;
+use super::variables::{Kind, Variables};
+use crate::json_pointer::JsonPointer;
 
 /// Reads one capture, or a list of them. Returns the entries of the step's `capture`.
 pub(super) fn read(
@@ -41,13 +41,13 @@ fn read_one(
     }
     let place = if let Some((span, path)) = fields.entry("json") {
         let path = text(translator, path, "`json`")?;
-        let Some(pointer) = pointer(path) else {
+        let Some(pointer) = JsonPointer::of_path(path) else {
             let remedy = "a scenario captures by JSON pointers, which name one place; write \
                           `/items/0`, or a `regex`";
             translator.not_supported(&span, format!("{construct}: {path}"), remedy);
             return None;
         };
-        Yaml::text(pointer)
+        pointer.write()
     } else if let Some((_, header)) = fields.entry("header") {
         let header = text(translator, header, "`header`")?;
         Yaml::map([("header", Yaml::text(header.to_ascii_lowercase()))])
@@ -67,7 +67,11 @@ fn read_one(
         return None;
     };
     translator.translated(&node.span, construct);
-    Some((variables.store(name), place))
+    let stored = variables.store(name);
+    if fields.get("json").is_some() {
+        variables.is(name, Kind::Any);
+    }
+    Some((stored, place))
 }
 
 /// Returns the regular expression whose first group is the one that Artillery keeps; without a
@@ -84,5 +88,17 @@ fn regex(regexp: &str, group: Option<&str>, flags: &str) -> Option<String> {
     Some(format!("{flags}{regexp}"))
 }
 
-pub(super) const KEYS: [&str; 9] =
-    ["json", "header", "regexp", "group", "flags", "as", "xpath", "selector", "transform"];
+pub(super) const KEYS: [&str; 12] = [
+    "json",
+    "header",
+    "regexp",
+    "group",
+    "flags",
+    "as",
+    "xpath",
+    "selector",
+    "attr",
+    "index",
+    "transform",
+    "strict",
+];

@@ -1,5 +1,7 @@
 //! `engine`: which protocol a scenario speaks.
 
+use throng_load::scenario::HeaderPlace;
+
 /// An engine whose scenarios are imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Engine {
@@ -28,6 +30,14 @@ impl Engine {
     /// Returns the scheme of its targets.
     pub(super) fn scheme(self) -> &'static str {
         self.name()
+    }
+
+    /// Returns what its headers are sent with.
+    pub(super) fn header_place(self) -> HeaderPlace {
+        match self {
+            Self::Http => HeaderPlace::Request,
+            Self::Ws => HeaderPlace::Upgrade,
+        }
     }
 
     /// Returns the names of its steps.

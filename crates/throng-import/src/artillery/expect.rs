@@ -9,7 +9,7 @@ use crate::yaml::Yaml;
 use super::fields::{Fields, one_or_more, text};
 use super::json::value;
 use super::variables::Variables;
-use crate::json_place::{at, pointer};
+use crate::json_pointer::JsonPointer;
 
 /// What an answer must be: a status, and one pattern for the body.
 #[derive(Debug, Default)]
@@ -31,8 +31,8 @@ impl Expectation {
                     }
                     "hasProperty" => {
                         let exists = Yaml::map([("$exists", Yaml::plain("true"))]);
-                        let pointer = node.scalar().and_then(pointer);
-                        pointer.and_then(|place| at(&place, exists)).map(|json| ("json", json))
+                        let pointer = node.scalar().and_then(JsonPointer::of_path);
+                        pointer.and_then(|it| it.pattern(exists)).map(|json| ("json", json))
                     }
                     "matchesRegexp" => node.scalar().map(|regex| ("regex", Yaml::text(regex))),
                     "equals" | "contentType" | "hasHeader" | "headerEquals" | "cdnHit"
@@ -55,11 +55,15 @@ impl Expectation {
             let Some(fields) = Fields::read(translator, node, "`match`", &MATCH_KEYS) else {
                 continue;
             };
-            let wanted = fields.get("value").map(|node| value(translator, variables, node));
-            let json = fields.get("json").and_then(YamlNode::scalar).and_then(pointer);
+            let wanted =
+                fields.get("value").map(|node| value(translator, variables, node).pattern());
+            let json = fields.get("json").and_then(YamlNode::scalar);
+            let json = json.and_then(JsonPointer::of_path);
             let regexp = fields.get("regexp").and_then(YamlNode::scalar);
             let pattern = match (json, regexp, wanted) {
-                (Some(pointer), _, Some(wanted)) => at(&pointer, wanted).map(|json| ("json", json)),
+                (Some(pointer), _, Some(wanted)) => {
+                    pointer.pattern(wanted).map(|json| ("json", json))
+                }
                 (None, Some(regexp), None) => Some(("regex", Yaml::text(regexp))),
                 _ => None,
             };
@@ -113,6 +117,8 @@ impl Expectation {
         }
     }
 
+    /// Keeps the pattern of an answer, or reports that it is not kept. Artillery ends a user whose
+    /// `match` fails, and goes on where `expect` does.
     fn keep(
         &mut self,
         translator: &mut Translator<'_>,
@@ -128,14 +134,21 @@ impl Expectation {
             Some(_) => {
                 let remedy = "a step has one pattern for the body; put both into one `json` or \
                               `regex`";
-                translator.not_supported(span, construct, remedy);
+                omit(translator, span, construct, remedy);
             }
             None => {
                 let remedy = "the scenario does not check this; see `expect` in \
                               docs/scenario.md for what it can check";
-                translator.not_supported(span, construct, remedy);
+                omit(translator, span, construct, remedy);
             }
         }
+    }
+}
+
+fn omit(translator: &mut Translator<'_>, span: &Span, construct: &str, remedy: &str) {
+    match construct.starts_with("expect ") {
+        true => translator.not_checked(span, construct, remedy),
+        false => translator.not_supported(span, construct, remedy),
     }
 }
 

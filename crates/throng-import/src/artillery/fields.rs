@@ -1,8 +1,8 @@
 //! The entries of a mapping, by their keys.
 
-use throng_base::units::nearest;
 use throng_load::scenario::{YamlKind, YamlNode};
 
+use crate::expected::one_of;
 use crate::source::Span;
 use crate::translator::Translator;
 
@@ -25,10 +25,7 @@ impl<'n> Fields<'n> {
         for (key, _) in &fields.entries {
             let name = key.scalar().unwrap_or_default();
             if !keys.contains(&name) {
-                let label = match nearest(name, keys.iter().copied()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("expected one of `{}`", keys.join("`, `")),
-                };
+                let label = one_of(name, keys);
                 translator.mistake(&key.span, format!("{what} has no key `{name}`"), label);
             }
         }

@@ -1,5 +1,6 @@
 //! `flow`: the steps of a scenario.
 
+use crate::expected::one_of;
 use crate::text::escape;
 use throng_load::scenario::{YamlKind, YamlNode};
 
@@ -14,7 +15,7 @@ use super::fields::{Fields, list, one_or_more};
 use super::settings::Settings;
 use super::template;
 use super::time;
-use super::variables::Variables;
+use super::variables::{Kind, Variables};
 use crate::step_names::StepNames;
 
 /// The translation of the steps of one scenario after another.
@@ -28,6 +29,8 @@ pub(super) struct Flow<'t, 's, 'n> {
     pub(super) settings: Settings<'n>,
     pub(super) variables: Variables,
     pub(super) names: StepNames,
+    /// Whether the steps are taken once, before or after the load.
+    pub(super) is_once: bool,
 }
 
 impl Flow<'_, '_, '_> {
@@ -78,21 +81,14 @@ impl Flow<'_, '_, '_> {
     /// Translates a step of the engine.
     fn action(&mut self, name: &str, span: &Span, value: &YamlNode, steps: &mut Vec<Yaml>) {
         match (self.engine, name) {
-            (Engine::Http, "get" | "post" | "put" | "delete") => {
-                steps.extend(self.request(name, span, value));
-            }
-            (Engine::Http, "patch" | "head" | "options") => {
-                let remedy = "a scenario has `get`, `post`, `put` and `delete`";
-                self.translator.not_supported(span, name, remedy);
+            (Engine::Http, "get" | "post" | "put" | "delete" | "patch" | "head" | "options") => {
+                steps.extend(self.request(name, span, value))
             }
             (Engine::Ws, "connect") => steps.extend(self.connect(span, value)),
             (Engine::Ws, "send") => self.send(span, value, steps),
             _ => {
                 let known = self.engine.actions();
-                let label = match throng_base::units::nearest(name, known.iter().copied()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("expected one of `{}`", known.join("`, `")),
-                };
+                let label = one_of(name, known);
                 let title = format!("the engine {} has no step `{name}`", self.engine.name());
                 self.translator.mistake(span, title, label);
             }
@@ -139,9 +135,7 @@ impl Flow<'_, '_, '_> {
             Some(jitter) => jitter.around(think),
             None => throng_base::units::show_duration(think),
         };
-        // A law has a comma in it, which YAML does not take everywhere.
-        let wait = if wait.contains(',') { Yaml::text(wait) } else { Yaml::plain(wait) };
-        Some(Yaml::entry("wait", wait))
+        Some(Yaml::entry("wait", Yaml::plain(wait)))
     }
 
     fn repeat(&mut self, span: &Span, node: &YamlNode, body: &YamlNode, steps: &mut Vec<Yaml>) {
@@ -216,7 +210,15 @@ impl Flow<'_, '_, '_> {
         let name = ["loopElement", "loopValue"].iter().find_map(|key| fields.get(key));
         let name = name.and_then(YamlNode::scalar).unwrap_or("$loopElement").to_owned();
         let inner = if name == "$loopElement" { "element".to_owned() } else { name.clone() };
-        let values = values.iter().map(|value| Yaml::text(escape(value))).collect();
+        let is_number = match node.scalar() {
+            Some(list) => self.variables.kind(list) == Kind::Any,
+            None => one_or_more(node).iter().all(|value| value.is_typed),
+        };
+        let value = |value: &String| match is_number {
+            true => Yaml::plain(value),
+            false => Yaml::text(escape(value)),
+        };
+        let values = values.iter().map(value).collect();
         self.foreach(&name, &inner, values, body, steps);
     }
 
@@ -229,6 +231,9 @@ impl Flow<'_, '_, '_> {
         steps: &mut Vec<Yaml>,
     ) {
         let inner = self.variables.store_as(name, inner);
+        if !values.iter().any(Yaml::is_text) {
+            self.variables.is(name, Kind::Any);
+        }
         let turn = self.steps(body);
         self.variables.forget(name);
         if !turn.is_empty() {

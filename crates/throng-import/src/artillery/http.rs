@@ -1,9 +1,11 @@
-//! `get`, `post`, `put` and `delete`.
+//! `get`, `post` and the other requests.
 
 use throng_base::units::show_duration;
 use throng_load::scenario::{YamlKind, YamlNode};
 
+use crate::headers::Headers;
 use crate::source::Span;
+use crate::text::{base64, escape};
 use crate::yaml::Yaml;
 
 use super::expect::Expectation;
@@ -35,13 +37,12 @@ impl Flow<'_, '_, '_> {
         self.add_query(&fields, &mut path);
         let mut entries = vec![("path", Yaml::text(&*path))];
         let name = fields.get("name").and_then(YamlNode::scalar);
+        let name = name.filter(|_| !self.is_once);
         if let Some(name) = name.and_then(|name| self.names.take(name, method)) {
             entries.push(("name", Yaml::text(name)));
         }
         let headers = self.headers(&fields);
-        if !headers.is_empty() {
-            entries.push(("headers", Yaml::map(headers)));
-        }
+        entries.extend(headers.write().map(|headers| ("headers", headers)));
         entries.extend(self.body(&fields));
         let expectation = self.expectation(&fields);
         entries.extend(expectation.map(|expect| ("expect", expect)));
@@ -80,28 +81,33 @@ impl Flow<'_, '_, '_> {
         for (name, _, value) in query.iter() {
             let Some(value) = self.text(value, "a value of `qs`") else { continue };
             let sign = if path.contains('?') { '&' } else { '?' };
-            path.push_str(&format!("{sign}{}={}", encode(name), encode(&value)));
+            path.push_str(&format!("{sign}{}={}", encode(&escape(name)), encode(&value)));
         }
     }
 
     /// Returns the headers of a request: its own, those of its cookies and its login, and those of
     /// `defaults`.
-    pub(super) fn headers(&mut self, fields: &Fields<'_>) -> Vec<(String, Yaml)> {
-        let mut headers: Vec<(String, Yaml)> = Vec::new();
+    pub(super) fn headers(&mut self, fields: &Fields<'_>) -> Headers {
+        let place = self.engine.header_place();
+        let mut headers = Headers::default();
         for node in [fields.get("headers"), self.settings.headers].into_iter().flatten() {
             let Some(entries) = Fields::read_any(self.translator, node, "`headers`") else {
                 continue;
             };
-            for (name, _, value) in entries.iter() {
+            for (name, span, value) in entries.iter() {
                 let name = name.to_ascii_lowercase();
-                let Some(value) = self.text(value, "a header") else { continue };
-                if !headers.iter().any(|(known, _)| *known == name) {
-                    headers.push((name, Yaml::text(value)));
+                let construct = format!("header {name}");
+                if !self.translator.may_have_header(&span, &construct, &name, place) {
+                    continue;
                 }
+                let Some(value) = self.text(value, "a header") else { continue };
+                headers.add(&name, value);
             }
         }
-        if let Some((span, node)) = fields.entry("auth") {
-            headers.extend(self.login(&span, node));
+        if let Some((span, node)) = fields.entry("auth")
+            && let Some(login) = self.login(&span, node)
+        {
+            headers.set("authorization", login);
         }
         let cookies = fields.entry("cookie").map(|(span, node)| (Some(span), node));
         if let Some((span, node)) = cookies.or(self.settings.cookie.map(|node| (None, node))) {
@@ -111,39 +117,41 @@ impl Flow<'_, '_, '_> {
                 let value = self.text(value, "a cookie").unwrap_or_default();
                 parts.push(format!("{name}={value}"));
             }
-            headers.push(("cookie".to_owned(), Yaml::text(parts.join("; "))));
+            headers.set("cookie", parts.join("; "));
             let span = span.unwrap_or(node.span.clone());
             let how = "these cookies take the place of those that the server has set";
             self.translator.approximated(&span, "cookie", how);
         }
         if is_on(fields.get("gzip")) {
-            headers.push(("accept-encoding".to_owned(), Yaml::text("gzip")));
+            headers.set("accept-encoding", "gzip");
         }
         headers
     }
 
-    /// Returns the header of `auth: {user, pass}`.
-    fn login(&mut self, span: &Span, node: &YamlNode) -> Option<(String, Yaml)> {
+    /// Returns the value of `authorization` for `auth: {user, pass}`.
+    fn login(&mut self, span: &Span, node: &YamlNode) -> Option<String> {
         let auth = Fields::read(self.translator, node, "`auth`", &["user", "pass", "password"])?;
         let user = text(self.translator, auth.get("user").unwrap_or(node), "`user`")?;
         let password = auth.get("pass").or_else(|| auth.get("password")).unwrap_or(node);
         let password = text(self.translator, password, "`pass`")?;
         let login = format!("{user}:{password}");
-        if login.contains("{{") || login.contains(['\'', '}']) {
+        let Some(login) = base64(&login) else {
             let remedy = "put the whole login into a column of `data`: `Basic \
                           ${base64(row.login)}`";
             self.translator.not_supported(span, "auth", remedy);
             return None;
-        }
+        };
         self.translator.translated(span, "auth");
-        let value = Yaml::text(format!("Basic ${{base64('{login}')}}"));
-        Some(("authorization".to_owned(), value))
+        Some(format!("Basic {login}"))
     }
 
     /// Returns the body of a request.
     fn body(&mut self, fields: &Fields<'_>) -> Option<(&'static str, Yaml)> {
         if let Some(node) = fields.get("json") {
-            return Some(("json", json::value(self.translator, &mut self.variables, node)));
+            return Some((
+                "json",
+                json::value(self.translator, &mut self.variables, node).to_yaml(),
+            ));
         }
         if let Some(node) = fields.get("form") {
             let form = Fields::read_any(self.translator, node, "`form`")?;

@@ -2,12 +2,13 @@
 
 use throng_load::scenario::YamlNode;
 
+use crate::data_file::{DataFile, is_delimiter};
+use crate::names::{Names, identifier};
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
 use super::fields::{Fields, is_true, one_or_more, text};
 use super::variables::Variables;
-use crate::names::identifier;
 
 /// Reads the files. Returns `data`, and makes their columns known.
 pub(super) fn read(
@@ -18,29 +19,28 @@ pub(super) fn read(
     let nodes = one_or_more(node);
     let is_only = nodes.len() == 1;
     let mut files: Vec<(String, Yaml)> = Vec::new();
+    let mut names = Names::default();
     for node in nodes {
-        let Some(file) = File::read(translator, node) else { continue };
-        let stem = file.path.rsplit('/').next().unwrap_or_default();
-        let stem = identifier(stem.split('.').next().unwrap_or_default());
-        let is_known = files.iter().any(|(name, _)| *name == stem);
-        let name = if is_known { format!("{stem}_{}", files.len() + 1) } else { stem };
+        let Some(payload) = Payload::read(translator, node) else { continue };
+        let stem = payload.file.path.rsplit('/').next().unwrap_or_default();
+        let name = names.another(stem.split('.').next().unwrap_or_default());
         let prefix = if is_only { "row" } else { &name };
-        for field in &file.fields {
-            variables.columns.push((field.clone(), format!("{prefix}.{}", identifier(field))));
+        for (field, column) in &payload.columns {
+            variables.columns.push((field.clone(), format!("{prefix}.{column}")));
         }
-        files.push((name, file.write()));
+        files.push((name, payload.file.write()));
     }
     if is_only { files.pop().map(|(_, file)| file) } else { Some(Yaml::map(files)) }
 }
 
-/// A file of `payload`.
-struct File {
-    path: String,
-    fields: Vec<String>,
-    is_in_turn: bool,
+/// An entry of `payload`.
+struct Payload {
+    file: DataFile,
+    /// Names of its fields, and of their columns.
+    columns: Vec<(String, String)>,
 }
 
-impl File {
+impl Payload {
     fn read(translator: &mut Translator<'_>, node: &YamlNode) -> Option<Self> {
         let fields = Fields::read(translator, node, "`payload`", &KEYS)?;
         let Some((span, path)) = fields.entry("path") else {
@@ -52,40 +52,52 @@ impl File {
         let names = fields.get("fields").map(one_or_more).unwrap_or_default();
         let names: Vec<_> =
             names.into_iter().filter_map(|name| text(translator, name, "a field")).collect();
-        let construct = format!("payload {path}");
-        let is_csv = path.to_ascii_lowercase().ends_with(".csv");
-        let column = |name: &&str| **name == *identifier(name);
-        let unlike = names.iter().find(|name| !column(name));
         let is_true = |key| fields.get(key).is_some_and(is_true);
-        let comma = fields.get("delimiter").is_none_or(|node| node.scalar() == Some(","));
-        if !is_csv || path.contains("{{") {
-            let remedy = "a data file is called name.csv; the users have no values from this one";
-            translator.not_supported(&span, construct, remedy);
-            return None;
-        }
-        if names.is_empty() || is_true("loadAll") {
-            let remedy = "each user gets one row, and its columns by their names; give them in \
-                          `fields`";
-            translator.not_supported(&span, construct, remedy);
-            return None;
-        }
-        let header = names.join(",");
-        if !comma {
-            let remedy = "values stand between commas in a data file; convert it";
-            translator.not_supported(&span, construct, remedy);
-        } else if let Some(unlike) = unlike {
-            let remedy = format!(
-                "a column has letters, digits and `_` in its name: call `{unlike}` `{}`, in the \
-                 first line of the file, too",
-                identifier(unlike)
-            );
-            translator.not_supported(&span, construct, remedy);
-        } else if is_true("skipHeader") {
-            let how = format!("the first line of the file must be its header, `{header}`");
-            translator.approximated(&span, construct, how);
+        let delimiter = fields.get("delimiter").and_then(YamlNode::scalar).unwrap_or(",");
+        let unlike = names.iter().find(|name| **name != identifier(name));
+        let has_header = is_true("skipHeader");
+        let is_json =
+            [".jsonl", ".ndjson"].iter().any(|end| path.to_ascii_lowercase().ends_with(end));
+        let remedy = if path.contains("{{") || is_json {
+            Some("a data file is one of CSV, with a name; the users have no values from this one")
+        } else if names.is_empty() || is_true("loadAll") {
+            Some("each user gets one row, and its columns by their names; give them in `fields`")
+        } else if !is_delimiter(delimiter) {
+            Some("one character stands between two values, and no quote; convert the file")
         } else {
-            let remedy = format!("the file needs a header: write `{header}` above its first line");
+            None
+        };
+        let construct = format!("payload {path}");
+        if let Some(remedy) = remedy {
             translator.not_supported(&span, construct, remedy);
+            return None;
+        }
+        let mut ours = Names::default();
+        let columns = names.iter().map(|name| ((*name).to_owned(), ours.of(name)));
+        let columns: Vec<_> = columns.collect();
+        match (has_header, unlike) {
+            (false, _) => translator.translated(&span, construct),
+            (true, None) => {
+                let header = names.join(delimiter);
+                let how = format!("the first line of the file must be its header, `{header}`");
+                translator.approximated(&span, construct, how);
+            }
+            (true, Some(unlike)) => {
+                let remedy = format!(
+                    "a column has letters, digits and `_` in its name: call `{unlike}` `{}`, in \
+                     the first line of the file, too",
+                    identifier(unlike)
+                );
+                translator.not_supported(&span, construct, remedy);
+            }
+        }
+        if fields.get("cast").is_none_or(|node| node.scalar() != Some("false")) {
+            let how = "its values are texts, in JSON too, where Artillery makes numbers of digits";
+            translator.approximated(&span, "payload cast", how);
+        }
+        if fields.get("skipEmptyLines").is_some_and(|node| node.scalar() == Some("false")) {
+            let how = "empty lines are no rows";
+            translator.approximated(&span, "payload skipEmptyLines", how);
         }
         let order = fields.get("order").and_then(YamlNode::scalar).unwrap_or("random");
         if !["random", "sequence"].contains(&order) {
@@ -93,16 +105,15 @@ impl File {
             let label = "expected `random` or `sequence`";
             translator.mistake(span, format!("there is no order `{order}`"), label);
         }
-        let fields = names.into_iter().map(str::to_owned).collect();
-        Some(Self { path, fields, is_in_turn: order == "sequence" })
-    }
-
-    fn write(&self) -> Yaml {
-        let file = Yaml::text(&*self.path);
-        if self.is_in_turn {
-            return file;
-        }
-        Yaml::map([("file", file), ("order", Yaml::plain("random"))])
+        let of_file =
+            if has_header { Vec::new() } else { columns.iter().map(|it| it.1.clone()).collect() };
+        let file = DataFile {
+            path,
+            columns: of_file,
+            delimiter: delimiter.to_owned(),
+            is_random: order != "sequence",
+        };
+        Some(Self { file, columns })
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use throng_base::units::{show_count, show_duration, show_rate};
+use throng_base::units::show_rate;
 use throng_load::scenario::YamlNode;
 
+use crate::phase::{Arrivals, hold};
+use crate::rate::show_whole;
 use crate::source::Span;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
@@ -17,7 +19,7 @@ pub(super) fn read(translator: &mut Translator<'_>, node: Option<&YamlNode>) -> 
     let Some(node) = node else {
         let how = "the file has no phases: one user arrives, within a second";
         translator.approximated(&(0..0), "phases", how);
-        return vec![arrivals(Yaml::plain("1/s"), Duration::from_secs(1), Some(1))];
+        return vec![Arrivals::even("1/s", Duration::from_secs(1)).most(Some(1)).write()];
     };
     let mut phases: Vec<Yaml> = Vec::new();
     for phase in list(translator, node, "`phases`").unwrap_or_default() {
@@ -129,41 +131,27 @@ impl Phase {
                 return None;
             }
             translator.translated(&self.span, construct);
-            let hold = Yaml::map([("for", Yaml::plain(show_duration(length)))]);
-            return Some(Yaml::entry("hold", hold));
+            return Some(hold(length));
         }
         if let Some(count) = self.count {
             translator.translated(&self.span, construct);
-            return Some(arrivals(Yaml::plain(show_pace(count, length)), length, Some(count)));
+            let arrivals = Arrivals::even(show_pace(count, length), length);
+            return Some(arrivals.most(Some(count)).write());
         }
         if from == to {
             translator.translated(&self.span, construct);
-            return Some(arrivals(Yaml::plain(show_rate(from)), length, None));
+            return Some(Arrivals::even(show_rate(from), length).write());
         }
         let how = "Artillery changes the rate in steps, the scenario linearly";
         translator.approximated(&self.span, construct, how);
-        let rates = [("from", Yaml::plain(show_rate(from))), ("to", Yaml::plain(show_rate(to)))];
-        Some(arrivals(Yaml::map(rates), length, None))
+        Some(Arrivals::between(show_rate(from), show_rate(to), length).write())
     }
-}
-
-fn arrivals(rate: Yaml, length: Duration, most: Option<u64>) -> Yaml {
-    let mut entries = vec![("rate", rate), ("for", Yaml::plain(show_duration(length)))];
-    entries.extend(most.map(|most| ("most", Yaml::plain(show_count(most)))));
-    entries.push(("spacing", Yaml::plain("even")));
-    Yaml::entry("arrivals", Yaml::map(entries))
 }
 
 /// Returns a rate at which at least `count` users arrive in `length`.
 fn show_pace(count: u64, length: Duration) -> String {
-    for (unit, seconds) in [("s", 1.0), ("m", 60.0), ("h", 3_600.0)] {
-        let rate = count as f64 * seconds / length.as_secs_f64();
-        if rate.fract() == 0.0 {
-            return format!("{}/{unit}", show_count(rate as u64));
-        }
-    }
     let rate = count as f64 / length.as_secs_f64();
-    format!("{}/s", (rate * 1e6).ceil() / 1e6)
+    show_whole(rate).unwrap_or_else(|| format!("{}/s", (rate * 1e6).ceil() / 1e6))
 }
 
 const KEYS: [&str; 7] =

@@ -58,7 +58,12 @@ impl<'n> Settings<'n> {
     fn read_defaults(&mut self, translator: &mut Translator<'_>, node: &'n YamlNode) {
         let keys = ["headers", "cookie", "think", "strictCapture", "timeout"];
         let Some(fields) = Fields::read(translator, node, "`defaults`", &keys) else { return };
-        self.headers = fields.get("headers").or(self.headers);
+        if let Some(headers) = fields.get("headers")
+            && let Some(earlier) = self.headers.replace(headers)
+        {
+            let remedy = "the headers of `http: {defaults}` stand in their place: join the two";
+            translator.not_supported(&earlier.span, "defaults headers", remedy);
+        }
         self.cookie = fields.get("cookie");
         if let Some(node) = fields.get("timeout") {
             self.timeout = time::duration(translator, node, "`timeout`");

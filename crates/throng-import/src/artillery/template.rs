@@ -31,6 +31,12 @@ pub(super) fn translate(
     out
 }
 
+/// Returns the variable of a text that is nothing else.
+pub(super) fn only_variable(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix("{{")?.strip_suffix("}}")?;
+    (!inner.contains("{{")).then(|| inner.trim())
+}
+
 /// Returns what stands in the place of `{{ name }}`.
 fn variable(
     translator: &mut Translator<'_>,

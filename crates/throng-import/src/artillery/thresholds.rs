@@ -79,16 +79,22 @@ fn goal(
     engine: Engine,
 ) -> Option<String> {
     let construct = format!("ensure {}", construct.trim());
+    let is_of_answers = comparison.is_some_and(|(metric, ..)| metric == "http.responses");
     let threshold = comparison.and_then(|(metric, sign, value)| {
         let (name, unit) = ours(metric, engine)?;
         Some(format!("{name} {sign} {value}{unit}"))
     });
     if threshold.is_none() {
         let remedy = "throng has no such measure; see the thresholds in docs/scenario.md";
-        translator.not_supported(span, construct, remedy);
+        translator.not_checked(span, construct, remedy);
         return None;
     }
-    translator.translated(span, construct);
+    if is_of_answers {
+        let how = "the scenario counts the answers that its steps expect";
+        translator.approximated(span, construct, how);
+    } else {
+        translator.translated(span, construct);
+    }
     threshold
 }
 

@@ -6,8 +6,8 @@ use throng_load::scenario::{YamlKind, YamlNode};
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
-use super::fields::Fields;
-use crate::names::identifier;
+use super::fields::{Fields, one_or_more};
+use crate::names::Names;
 use crate::text::escape;
 
 /// The variables that are known at some place of a scenario.
@@ -21,10 +21,25 @@ pub(super) struct Variables {
     pub(super) columns: Vec<(String, String)>,
     /// What steps above have stored: the name in the source, and the one in the scenario.
     stored: Vec<(String, String)>,
+    /// What the steps of `before` have stored: the name in the source, and `setup.name`.
+    of_setup: Vec<(String, String)>,
     /// Variables of the environment that are used: `env.NAME`.
     environment: Vec<String>,
     /// Lists of which a user draws one at its beginning.
     drawn: Vec<String>,
+    /// Names of stored values, by those of the source.
+    names: Names,
+    /// What values with these names of the source are, if they are no texts.
+    kinds: Vec<(String, Kind)>,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Number,
+    /// A stored value, which may be a number: JSON of a scenario has it in a text.
+    Any,
 }
 
 impl Variables {
@@ -64,9 +79,32 @@ impl Variables {
                     continue;
                 }
             }
+            if one_or_more(value).iter().all(|item| item.is_typed) {
+                let is_drawn = matches!(value.kind, YamlKind::List(_));
+                variables.is(name, if is_drawn { Kind::Any } else { Kind::Number });
+            }
             translator.translated(&span, format!("variable {name}"));
         }
         variables
+    }
+
+    /// Makes a text known, unless the file has a variable of this name.
+    pub(super) fn constant(&mut self, name: &str, value: &str) {
+        self.constants.insert(0, (name.to_owned(), value.to_owned()));
+    }
+
+    /// Sets what a value with this name is from here on.
+    pub(super) fn is(&mut self, name: &str, kind: Kind) {
+        self.kinds.push((name.to_owned(), kind));
+    }
+
+    /// Returns what the variable `name` is.
+    pub(super) fn kind(&self, name: &str) -> Kind {
+        if name.starts_with("$randomNumber") {
+            return Kind::Number;
+        }
+        let known = self.kinds.iter().rev().find(|(known, _)| known == name);
+        known.map_or(Kind::Text, |(_, kind)| *kind)
     }
 
     /// Returns what stands in a text in the place of the variable `name`.
@@ -75,7 +113,8 @@ impl Variables {
             let found = list.iter().rev().find(|(known, _)| known == name);
             found.map(|(_, value)| value.clone())
         };
-        if let Some(stored) = find(&self.stored).or_else(|| find(&self.columns)) {
+        let stored = find(&self.stored).or_else(|| find(&self.of_setup));
+        if let Some(stored) = stored.or_else(|| find(&self.columns)) {
             return Some(format!("${{{stored}}}"));
         }
         if let Some(value) = find(&self.constants) {
@@ -85,7 +124,7 @@ impl Variables {
         if !self.drawn.iter().any(|drawn| drawn == name) {
             self.drawn.push(name.to_owned());
         }
-        Some(format!("${{{}}}", identifier(name)))
+        Some(format!("${{{}}}", self.names.of(name)))
     }
 
     /// Returns the values of the list `name`.
@@ -109,9 +148,16 @@ impl Variables {
 
     /// Makes a name known from here on, as `inner` in the scenario. Returns that name.
     pub(super) fn store_as(&mut self, name: &str, inner: &str) -> String {
-        let stored = identifier(inner);
+        self.is(name, Kind::Text);
+        let stored = self.names.made_from(name, inner);
         self.stored.push((name.to_owned(), stored.clone()));
         stored
+    }
+
+    /// Makes what the steps of `before` have stored known to all users.
+    pub(super) fn end_setup(&mut self) {
+        let of_setup = self.stored.drain(..).map(|(name, ours)| (name, format!("setup.{ours}")));
+        self.of_setup.extend(of_setup);
     }
 
     /// Forgets what the steps have stored: another user begins.
@@ -128,30 +174,26 @@ impl Variables {
     }
 
     /// Returns the names that a trial must know.
-    pub(super) fn known(&self) -> Vec<String> {
+    pub(super) fn known(&mut self) -> Vec<String> {
+        let drawn: Vec<_> = self.drawn.iter().map(|name| self.names.of(name)).collect();
         let stored = self.stored.iter().map(|(_, stored)| stored);
-        let columns = self.columns.iter().map(|(_, column)| column);
+        let columns = self.columns.iter().chain(&self.of_setup).map(|(_, column)| column);
         let known = stored.chain(columns).chain(&self.environment).cloned();
-        let mut known: Vec<_> =
-            known.chain(self.drawn.iter().map(|name| identifier(name))).collect();
+        let mut known: Vec<_> = known.chain(drawn).collect();
         known.sort();
         known.dedup();
         known
     }
 
-    /// Returns the names that are not stored by a step.
-    pub(super) fn of_files(&self) -> Vec<String> {
-        self.columns.iter().map(|(_, column)| column).chain(&self.environment).cloned().collect()
-    }
-
     /// Returns the step that draws the values of a user, if it needs some.
-    pub(super) fn draw(&self) -> Option<Yaml> {
-        let draw = |name: &String| {
-            let values = self.list(name).unwrap_or_default();
+    pub(super) fn draw(&mut self) -> Option<Yaml> {
+        let mut entries = Vec::new();
+        for name in self.drawn.clone() {
+            let values = self.list(&name).unwrap_or_default();
             let quoted: Vec<_> = values.iter().map(|value| quote(value)).collect();
-            (identifier(name), Yaml::text(format!("${{choice({})}}", quoted.join(", "))))
-        };
-        let entries: Vec<_> = self.drawn.iter().map(draw).collect();
+            let choice = Yaml::text(format!("${{choice({})}}", quoted.join(", ")));
+            entries.push((self.names.of(&name), choice));
+        }
         (!entries.is_empty()).then(|| Yaml::entry("set", Yaml::map(entries)))
     }
 }

@@ -71,9 +71,7 @@ impl Flow<'_, '_, '_> {
         let mut entries: Vec<(&str, Yaml)> = Vec::new();
         entries.extend(path.map(|path| ("path", Yaml::text(path))));
         let headers = self.headers(&fields.unwrap_or_default());
-        if !headers.is_empty() {
-            entries.push(("headers", Yaml::map(headers)));
-        }
+        entries.extend(headers.write().map(|headers| ("headers", headers)));
         let names = subprotocols.map(one_or_more).unwrap_or_default();
         let names: Vec<_> = names
             .into_iter()
@@ -110,7 +108,7 @@ impl Flow<'_, '_, '_> {
                 let Some(text) = self.text(payload, "the message") else { return };
                 ("text", Yaml::text(text))
             }
-            _ => ("json", json::value(self.translator, &mut self.variables, payload)),
+            _ => ("json", json::value(self.translator, &mut self.variables, payload).to_yaml()),
         };
         let answer = self.answer(&fields);
         let send = match (&answer, key) {

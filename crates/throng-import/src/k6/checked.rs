@@ -52,11 +52,33 @@ pub(super) fn checked(condition: &Expression) -> Option<Checked> {
     None
 }
 
-/// Returns the variable and the place of `res.json('a.b')` and `res.json().a.b`.
-pub(super) fn place_in_answer(value: &Expression) -> Option<(String, String)> {
+/// A part of an answer that a script keeps.
+pub(super) enum Place {
+    /// A path in its JSON.
+    Json(String),
+    Status,
+    /// The name of a header, in small letters.
+    Header(String),
+}
+
+/// Returns the variable and the place of `res.json('a.b')`, `res.json().a.b`, `res.status` and
+/// `res.headers['X-Id']`.
+pub(super) fn place_in_answer(value: &Expression) -> Option<(String, Place)> {
     if let Some((function, [place])) = value.call() {
         let variable = function.strip_suffix(".json")?;
-        return Some((variable.to_owned(), place.text()?.to_owned()));
+        return Some((variable.to_owned(), Place::Json(place.text()?.to_owned())));
+    }
+    if let ExpressionKind::Member(object, name) = &value.kind {
+        match (&object.kind, name.as_str()) {
+            (ExpressionKind::Name(variable), "status") => {
+                return Some((variable.clone(), Place::Status));
+            }
+            (ExpressionKind::Member(answer, part), header) if part == "headers" => {
+                let header = Place::Header(header.to_ascii_lowercase());
+                return Some((answer.name()?.to_owned(), header));
+            }
+            _ => {}
+        }
     }
     let mut names = Vec::new();
     let mut object = value;
@@ -67,5 +89,5 @@ pub(super) fn place_in_answer(value: &Expression) -> Option<(String, String)> {
     let (function, []) = object.call()? else { return None };
     let variable = function.strip_suffix(".json")?;
     names.reverse();
-    (!names.is_empty()).then(|| (variable.to_owned(), names.join(".")))
+    (!names.is_empty()).then(|| (variable.to_owned(), Place::Json(names.join("."))))
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use throng_base::units::{nearest, show_count, show_duration};
+use throng_base::units::{show_count, show_duration};
 
+use crate::expected::one_of;
+use crate::phase::{Arrivals, hold, ramp};
 use crate::source::Span;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
@@ -20,6 +22,13 @@ pub(super) struct Load {
     pub(super) is_open: bool,
     /// How often a user does its steps, if that is set.
     pub(super) iterations: Option<u64>,
+}
+
+impl Load {
+    /// Reports whether it ends with the iterations of its users.
+    pub(super) fn has_iterations_only(&self) -> bool {
+        self.iterations.is_some()
+    }
 }
 
 /// The members of an object of options.
@@ -54,10 +63,7 @@ impl<'e> Members<'e> {
     /// Reports the keys that are not in `keys`.
     pub(super) fn check(&self, translator: &mut Translator<'_>, what: &str, keys: &[&str]) {
         for (name, value) in self.iter().filter(|(name, _)| !keys.contains(name)) {
-            let label = match nearest(name, keys.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("expected one of `{}`", keys.join("`, `")),
-            };
+            let label = one_of(name, keys);
             let before = translator.source.text.get(..value.span.start).unwrap_or_default();
             let span = before.rfind(name).map_or(value.span.clone(), |at| at..at + name.len());
             translator.mistake(&span, format!("{what} has no key `{name}`"), label);
@@ -135,7 +141,7 @@ fn constant_users(translator: &mut Translator<'_>, options: &Members<'_>) -> Opt
 
 fn ramping_users(translator: &mut Translator<'_>, options: &Members<'_>) -> Option<Load> {
     let key = if options.get("startVUs").is_some() { "startVUs" } else { "vus" };
-    let mut present = options.count(translator, key).unwrap_or(0);
+    let mut present = options.count(translator, key).unwrap_or(1);
     let mut phases = Vec::new();
     phases.extend((present > 0).then(|| jump(present)));
     let mut length = Duration::ZERO;
@@ -166,7 +172,7 @@ fn constant_rate(translator: &mut Translator<'_>, options: &Members<'_>) -> Opti
     let unit = options.duration(translator, "timeUnit").unwrap_or(SECOND);
     translator.translated(&options.span, "constant-arrival-rate");
     most_users(translator, options);
-    let phases = vec![arrivals(Yaml::plain(show_rate(rate, unit)), length)];
+    let phases = vec![Arrivals::even(show_rate(rate, unit), length).write()];
     Some(Load { phases, length, is_open: true, iterations: None })
 }
 
@@ -184,12 +190,11 @@ fn ramping_rate(translator: &mut Translator<'_>, options: &Members<'_>) -> Optio
             phases.extend((!phases.is_empty()).then(|| hold(over)));
         } else if target == present {
             translator.translated(&span, "stage");
-            phases.push(arrivals(Yaml::plain(show_rate(target, unit)), over));
+            phases.push(Arrivals::even(show_rate(target, unit), over).write());
         } else {
             translator.translated(&span, "stage");
-            let rates = [("from", present), ("to", target)];
-            let rates = rates.map(|(key, rate)| (key, Yaml::plain(show_rate(rate, unit))));
-            phases.push(arrivals(Yaml::map(rates), over));
+            let [from, to] = [present, target].map(|rate| show_rate(rate, unit));
+            phases.push(Arrivals::between(from, to, over).write());
         }
         present = target;
     }
@@ -212,19 +217,15 @@ fn iterations(
     let how = if executor == "per-vu-iterations" {
         "the users come within a millisecond, and the run goes on until its longest duration"
     } else {
-        "each user has the same share of the iterations, rounded up; in k6 a fast user takes more"
+        "each user has the same share of the iterations, rounded up, and in k6 a fast user takes \
+         more; the run goes on until its longest duration"
     };
+    let how = format!("{how}, {}", show_duration(length));
     translator.approximated(&options.span, executor, how);
     let rate = format!("{}/s", show_count(users.saturating_mul(1_000).min(RATE_MAX)));
     let span =
         Duration::from_secs_f64(users as f64 / users.saturating_mul(1_000).min(RATE_MAX) as f64);
-    let entries = [
-        ("rate", Yaml::plain(rate)),
-        ("for", Yaml::plain(show_duration(span))),
-        ("most", Yaml::plain(show_count(users))),
-        ("spacing", Yaml::plain("even")),
-    ];
-    let phases = vec![Yaml::entry("arrivals", Yaml::map(entries)), hold(length)];
+    let phases = vec![Arrivals::even(rate, span).most(Some(users)).write(), hold(length)];
     Some(Load { phases, length, is_open: true, iterations: Some(each) })
 }
 
@@ -281,21 +282,6 @@ fn most_users(translator: &mut Translator<'_>, options: &Members<'_>) {
 
 fn jump(users: u64) -> Yaml {
     ramp(users, JUMP)
-}
-
-fn ramp(users: u64, over: Duration) -> Yaml {
-    let to = Yaml::plain(show_count(users));
-    Yaml::entry("ramp", Yaml::map([("to", to), ("over", Yaml::plain(show_duration(over)))]))
-}
-
-fn hold(length: Duration) -> Yaml {
-    Yaml::entry("hold", Yaml::map([("for", Yaml::plain(show_duration(length)))]))
-}
-
-fn arrivals(rate: Yaml, length: Duration) -> Yaml {
-    let length = Yaml::plain(show_duration(length));
-    let entries = [("rate", rate), ("for", length), ("spacing", Yaml::plain("even"))];
-    Yaml::entry("arrivals", Yaml::map(entries))
 }
 
 fn show_rate(rate: u64, unit: Duration) -> String {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use throng_base::units::show_duration;
+use throng_load::scenario::HeaderPlace;
 
+use crate::headers::Headers;
 use crate::source::Span;
 use crate::yaml::Yaml;
 
@@ -16,7 +18,7 @@ pub(super) struct Request {
     /// The variable that holds its answer.
     pub(super) variable: Option<String>,
     pub(super) name: Option<String>,
-    pub(super) headers: Vec<(String, Yaml)>,
+    pub(super) headers: Headers,
     pub(super) body: Option<(&'static str, Yaml)>,
     pub(super) statuses: Vec<String>,
     pub(super) pattern: Option<(&'static str, Yaml)>,
@@ -26,13 +28,16 @@ pub(super) struct Request {
 }
 
 impl Request {
+    /// Returns what the headers are sent with: those of a session have no method.
+    pub(super) fn header_place(&self) -> HeaderPlace {
+        if self.method.is_empty() { HeaderPlace::Upgrade } else { HeaderPlace::Request }
+    }
+
     /// Returns the step.
     pub(super) fn write(&self) -> Yaml {
         let mut entries = vec![("path", Yaml::text(&*self.path))];
         entries.extend(self.name.as_ref().map(|name| ("name", Yaml::text(&**name))));
-        if !self.headers.is_empty() {
-            entries.push(("headers", Yaml::map(self.headers.clone())));
-        }
+        entries.extend(self.headers.write().map(|headers| ("headers", headers)));
         entries.extend(self.body.clone());
         let status = match &*self.statuses {
             [] => None,

@@ -5,20 +5,20 @@ use std::time::Duration;
 use throng_base::units::show_duration;
 use throng_load::scenario::Diagnostic;
 
-use crate::json_place::pointer;
+use crate::json_pointer::JsonPointer;
 use crate::source::Span;
 use crate::step_names::StepNames;
 use crate::translator::Translator;
 use crate::url::{Url, path_of};
 use crate::yaml::Yaml;
 
-use super::checked::{Checked, checked, place_in_answer};
+use super::checked::{Checked, Place, checked, place_in_answer};
 use super::load::parse_duration;
 use super::parser::program;
 use super::request::Request;
 use super::session::Session;
 use super::syntax::{Expression, ExpressionKind, Statement, StatementKind};
-use super::values::Values;
+use super::values::{Kind, Values};
 
 /// The translation of the statements.
 pub(super) struct Script<'t, 's> {
@@ -42,6 +42,27 @@ pub(super) enum Item {
 }
 
 type Done<T> = Result<T, Diagnostic>;
+
+impl Item {
+    /// Reports whether there is a request in it.
+    pub(super) fn has_request(&self) -> bool {
+        match self {
+            Self::Request(_) => true,
+            Self::Group(_, items) => items.iter().any(Self::has_request),
+            Self::Session(_) | Self::Step(_) => false,
+        }
+    }
+
+    /// Adds a header to the requests and sessions in it that do not have it.
+    pub(super) fn add_header(&mut self, name: &str, value: &str) {
+        match self {
+            Self::Request(request) => drop(request.headers.add(name, value)),
+            Self::Session(session) => drop(session.headers.add(name, value)),
+            Self::Group(_, items) => items.iter_mut().for_each(|item| item.add_header(name, value)),
+            Self::Step(_) => {}
+        }
+    }
+}
 
 impl Script<'_, '_> {
     /// Translates statements. What is more than a step is a mistake.
@@ -87,7 +108,7 @@ impl Script<'_, '_> {
         }
     }
 
-    fn constant(&mut self, name: &str, value: &Expression) -> Done<()> {
+    pub(super) fn constant(&mut self, name: &str, value: &Expression) -> Done<()> {
         if let Some((function, arguments)) = value.call() {
             if function.starts_with("http.") || function == "ws.connect" {
                 return self.call(&function, arguments, &value.span, Some(name));
@@ -107,12 +128,21 @@ impl Script<'_, '_> {
             }
         }
         if let Some((variable, place)) = place_in_answer(value) {
-            let Some(pointer) = pointer(&place) else { return Err(program(&value.span)) };
-            let stored = crate::names::identifier(name);
+            let (place, construct, is) = match place {
+                Place::Json(place) => {
+                    let pointer = JsonPointer::of_path(&place);
+                    (pointer.ok_or_else(|| program(&value.span))?.write(), "json", Kind::Any)
+                }
+                Place::Status => (Yaml::text("status"), "status", Kind::Any),
+                Place::Header(header) => {
+                    (Yaml::entry("header", Yaml::text(header)), "headers", Kind::Text)
+                }
+            };
+            self.request_of(&variable).ok_or_else(|| program(&value.span))?;
+            let stored = self.values.store(name, is);
             let request = self.request_of(&variable).ok_or_else(|| program(&value.span))?;
-            request.captures.push((stored, Yaml::text(pointer)));
-            self.values.store(name);
-            self.translator.translated(&value.span, format!("{variable}.json"));
+            request.captures.push((stored, place));
+            self.translator.translated(&value.span, format!("{variable}.{construct}"));
             return Ok(());
         }
         self.values.define(name, value);
@@ -150,17 +180,11 @@ impl Script<'_, '_> {
         variable: Option<&str>,
     ) -> Done<()> {
         match function {
-            "http.get" | "http.post" | "http.put" | "http.del" => {
-                self.request(function, arguments, span, variable)
-            }
-            "http.patch" | "http.head" | "http.options" => {
-                let remedy = "a scenario has `get`, `post`, `put` and `delete`";
-                self.translator.not_supported(span, function, remedy);
-                Ok(())
-            }
+            "http.get" | "http.head" | "http.post" | "http.put" | "http.patch" | "http.del"
+            | "http.options" => self.request(function, arguments, span, variable),
             "http.setResponseCallback" => {
                 let remedy = "write the statuses as `expect` of each request";
-                self.translator.not_supported(span, function, remedy);
+                self.translator.not_checked(span, function, remedy);
                 Ok(())
             }
             "check" => self.check(arguments, span),
@@ -223,8 +247,11 @@ impl Script<'_, '_> {
     ) -> Done<()> {
         let (method, has_body) = match function {
             "http.get" => ("get", false),
+            "http.head" => ("head", false),
             "http.post" => ("post", true),
             "http.put" => ("put", true),
+            "http.patch" => ("patch", true),
+            "http.options" => ("options", true),
             _ => ("delete", true),
         };
         let url = arguments.first().ok_or_else(|| program(span))?;
@@ -264,9 +291,13 @@ impl Script<'_, '_> {
         for (key, value) in members {
             match &**key {
                 "headers" => {
+                    let place = request.header_place();
                     for (name, value) in value.object().ok_or_else(|| program(&value.span))? {
-                        let value = Yaml::text(self.values.text(value)?);
-                        request.headers.push((name.to_ascii_lowercase(), value));
+                        let name = name.to_ascii_lowercase();
+                        let (span, construct) = (&value.span, format!("header {name}"));
+                        if self.translator.may_have_header(span, &construct, &name, place) {
+                            request.headers.set(&name, self.values.text(value)?);
+                        }
                     }
                 }
                 "tags" => {
@@ -352,12 +383,12 @@ impl Script<'_, '_> {
                         self.translator.translated(&condition.span, construct);
                     } else {
                         let remedy = "a request has one pattern for the body; put both into one";
-                        self.translator.not_supported(&condition.span, construct, remedy);
+                        self.translator.not_checked(&condition.span, construct, remedy);
                     }
                 }
                 None => {
                     let remedy = "write it as `expect` of the request";
-                    self.translator.not_supported(&condition.span, construct, remedy);
+                    self.translator.not_checked(&condition.span, construct, remedy);
                 }
             }
         }
@@ -402,7 +433,7 @@ impl Script<'_, '_> {
         if between.is_none() {
             self.translator.translated(span, "sleep");
         }
-        self.items.push(Item::Step(Yaml::entry("wait", think_time(wait))));
+        self.items.push(Item::Step(Yaml::entry("wait", Yaml::plain(wait))));
         Ok(())
     }
 
@@ -430,11 +461,6 @@ impl Script<'_, '_> {
             _ => None,
         })
     }
-}
-
-/// Returns a think time. A law has a comma in it, which YAML does not take everywhere.
-fn think_time(wait: String) -> Yaml {
-    if wait.contains(',') { Yaml::text(wait) } else { Yaml::plain(wait) }
 }
 
 /// The longest sleep: a day.

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use throng_base::units::show_duration;
+use throng_load::schedule::Pace;
 
+use crate::headers::Headers;
+use crate::pace::rest_after_last_turn;
 use crate::source::Span;
 use crate::yaml::Yaml;
 
@@ -12,7 +15,7 @@ use crate::yaml::Yaml;
 pub(super) struct Session {
     pub(super) span: Span,
     pub(super) path: String,
-    pub(super) headers: Vec<(String, Yaml)>,
+    pub(super) headers: Headers,
     /// What is sent at once.
     pub(super) first: Vec<Yaml>,
     /// What is sent after a time, and whether the session is closed then.
@@ -41,9 +44,7 @@ impl Session {
         if self.path != target_path {
             entries.push(("path", Yaml::text(&*self.path)));
         }
-        if !self.headers.is_empty() {
-            entries.push(("headers", Yaml::map(self.headers.clone())));
-        }
+        entries.extend(self.headers.write().map(|headers| ("headers", headers)));
         let connect = match entries.is_empty() {
             true => Yaml::text("connect"),
             false => Yaml::entry("connect", Yaml::map(entries)),
@@ -115,10 +116,12 @@ fn write_interval(interval: &Timer, closing: Option<&Timer>, steps: &mut Vec<Yam
         None => {
             steps.extend(wait(period));
             let mut entries = vec![("period", Yaml::plain(show_duration(period)))];
-            let span = end.map(|end| Yaml::plain(show_duration(end - period)));
-            entries.extend(span.map(|span| ("for", span)));
+            let length = end.map(|end| end - period);
+            entries.extend(length.map(|length| ("for", Yaml::plain(show_duration(length)))));
             entries.push(("do", Yaml::list(interval.messages.iter().map(send))));
             steps.push(Yaml::entry("every", Yaml::map(entries)));
+            let rest = length.map(|length| rest_after_last_turn(Pace::Period(period), length));
+            steps.extend(rest.and_then(wait));
         }
     }
     if let Some(closing) = closing {

@@ -48,9 +48,8 @@ fn one(
     let construct = format!("threshold {metric}");
     if matches!((metric, value), ("http_req_failed" | "checks", "rate")) && is_http {
         // `checks` counts what is right, `errors` what is wrong.
-        let (sign, share) = match (metric, sign) {
-            ("checks", ">") => ("<", 1.0 - limit),
-            ("checks", ">=") => ("<=", 1.0 - limit),
+        let (sign, share) = match metric {
+            "checks" => (turned(sign), 1.0 - limit),
             _ => (sign, limit),
         };
         let how = "the scenario counts errors among all connects, messages and requests";
@@ -66,9 +65,20 @@ fn one(
         }
         None => {
             let remedy = "throng has no such measure; see the thresholds in docs/scenario.md";
-            translator.not_supported(span, construct, remedy);
+            translator.not_checked(span, construct, remedy);
             None
         }
+    }
+}
+
+/// Returns the sign between the shares that are left of those that `sign` stands between.
+fn turned(sign: &str) -> &str {
+    match sign {
+        ">" => "<",
+        ">=" => "<=",
+        "<" => ">",
+        "<=" => ">=",
+        same => same,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use throng_load::scenario::Diagnostic;
 
+use crate::json::Json;
+use crate::names::Names;
 use crate::text::{append, escape};
 use crate::yaml::Yaml;
 
@@ -14,10 +16,26 @@ pub(super) struct Values {
     constants: Vec<(String, Expression)>,
     /// Names of values that steps have stored.
     stored: Vec<String>,
+    /// The same by the names of the script.
+    names: Names,
+    /// Names of values that `setup` has stored: `setup.token`.
+    of_setup: Vec<String>,
     /// Variables of the environment that are used: `env.HOST`.
     environment: Vec<String>,
+    /// What the values are that steps have stored, by their names in the scenario.
+    kinds: Vec<(String, Kind)>,
     /// Whether `__ITER` is used.
     pub(super) has_iteration: bool,
+    /// Whether a value of any type is in JSON.
+    pub(super) has_untyped_json: bool,
+}
+
+/// What a stored value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    /// What the server sends: a text, a number, or more.
+    Any,
 }
 
 impl Values {
@@ -31,8 +49,9 @@ impl Values {
     }
 
     /// Makes a value known that a step stores. Returns its name in the scenario.
-    pub(super) fn store(&mut self, name: &str) -> String {
-        let stored = crate::names::identifier(name);
+    pub(super) fn store(&mut self, name: &str, is: Kind) -> String {
+        let stored = self.names.of(name);
+        self.kinds.push((stored.clone(), is));
         let kind = ExpressionKind::Name(format!("\u{0}{stored}"));
         self.constants.push((name.to_owned(), Expression { span: 0..0, kind }));
         self.stored.push(stored.clone());
@@ -41,12 +60,35 @@ impl Values {
 
     /// Returns all variables that a trial must know.
     pub(super) fn known(&self) -> Vec<String> {
-        self.stored.iter().chain(&self.environment).cloned().collect()
+        self.stored.iter().chain(&self.environment).chain(&self.of_setup).cloned().collect()
     }
 
-    /// Returns the variables that no step stores.
-    pub(super) fn of_environment(&self) -> Vec<String> {
-        self.environment.clone()
+    /// Makes the values known that the steps of `setup` have stored.
+    pub(super) fn add_of_setup(&mut self, setup: &Self) {
+        self.kinds.clone_from(&setup.kinds);
+        self.has_untyped_json |= setup.has_untyped_json;
+        self.of_setup.extend(setup.stored.iter().map(|name| format!("setup.{name}")));
+    }
+
+    /// Returns what a value of `setup` is outside of it.
+    pub(super) fn in_setup(&self, value: &Expression) -> ExpressionKind {
+        let inner = |value: &Expression| Expression {
+            span: value.span.clone(),
+            kind: self.in_setup(value),
+        };
+        match self.resolved(value, 0).kind {
+            ExpressionKind::Name(name) => match name.strip_prefix('\u{0}') {
+                Some(stored) => ExpressionKind::Name(format!("\u{0}setup.{stored}")),
+                None => ExpressionKind::Name(name),
+            },
+            ExpressionKind::Template(parts) => {
+                ExpressionKind::Template(parts.iter().map(inner).collect())
+            }
+            ExpressionKind::Binary(left, sign, right) => {
+                ExpressionKind::Binary(Box::new(inner(&left)), sign, Box::new(inner(&right)))
+            }
+            other => other,
+        }
     }
 
     /// Returns the value, with constants in the place of their names.
@@ -74,6 +116,14 @@ impl Values {
             ),
             ExpressionKind::Binary(left, sign, right) => {
                 ExpressionKind::Binary(Box::new(resolve(left)), sign, Box::new(resolve(right)))
+            }
+            ExpressionKind::Member(object, name) => {
+                let object = resolve(object);
+                let members = object.object().unwrap_or_default();
+                match members.iter().find(|(key, _)| key == name) {
+                    Some((_, member)) => member.kind.clone(),
+                    None => value.kind.clone(),
+                }
             }
             ExpressionKind::Call(function, arguments) => {
                 let arguments = arguments.iter().map(resolve).collect();
@@ -146,57 +196,50 @@ impl Values {
             }
             (_, Some("Date.now"), _) => Ok("${time()}".to_owned()),
             (_, Some("JSON.stringify"), _) => match call {
-                Some((_, [object, ..])) => self.json_text(object),
+                Some((_, [object, ..])) => Ok(self.json(object)?.to_text()),
                 _ => Err(program(&value.span)),
             },
             _ => Err(program(&value.span)),
         }
     }
 
-    /// Returns the value as JSON in one text.
-    fn json_text(&mut self, value: &Expression) -> Result<String, Diagnostic> {
-        match &value.kind {
-            ExpressionKind::Object(members) => {
-                let mut parts = Vec::new();
-                for (key, value) in members {
-                    let key = serde_json::Value::from(&**key);
-                    parts.push(format!("{key}:{}", self.json_text(value)?));
-                }
-                Ok(format!("{{{}}}", parts.join(",")))
-            }
-            ExpressionKind::List(items) => {
-                let items: Result<Vec<_>, _> =
-                    items.iter().map(|item| self.json_text(item)).collect();
-                Ok(format!("[{}]", items?.join(",")))
-            }
-            ExpressionKind::Null => Ok("null".to_owned()),
-            ExpressionKind::Number(_) | ExpressionKind::Truth(_) => self.text_of(value),
-            _ => {
-                let text = self.text_of(value)?;
-                Ok(serde_json::Value::from(text).to_string())
-            }
-        }
-    }
-
-    /// Returns the value as JSON in the form of YAML.
-    pub(super) fn json(&mut self, value: &Expression) -> Result<Yaml, Diagnostic> {
-        match &value.kind {
+    /// Returns the value as JSON.
+    fn json(&mut self, value: &Expression) -> Result<Json, Diagnostic> {
+        Ok(match &value.kind {
             ExpressionKind::Object(members) => {
                 let mut entries = Vec::new();
                 for (key, value) in members {
                     entries.push((key.clone(), self.json(value)?));
                 }
-                Ok(Yaml::map(entries))
+                Json::Map(entries)
             }
             ExpressionKind::List(items) => {
                 let items: Result<Vec<_>, _> = items.iter().map(|item| self.json(item)).collect();
-                Ok(Yaml::list(items?))
+                Json::List(items?)
             }
-            ExpressionKind::Null => Ok(Yaml::plain("null")),
-            ExpressionKind::Number(number) => Ok(Yaml::plain(number)),
-            ExpressionKind::Truth(truth) => Ok(Yaml::plain(truth)),
-            _ => Ok(Yaml::text(self.text_of(value)?)),
+            ExpressionKind::Null => Json::Plain("null".to_owned()),
+            ExpressionKind::Number(number) => Json::Plain(number.to_string()),
+            ExpressionKind::Truth(truth) => Json::Plain(truth.to_string()),
+            _ if self.is_number(value) => Json::Number(self.text_of(value)?),
+            _ => Json::Text(self.text_of(value)?),
+        })
+    }
+
+    /// Reports whether a variable is a number. Notes a stored one that may be: JSON of a scenario
+    /// has stored values in texts.
+    fn is_number(&mut self, value: &Expression) -> bool {
+        if let ExpressionKind::Name(name) = &value.kind
+            && let Some(name) = name.strip_prefix('\u{0}')
+        {
+            let name = name.trim_start_matches("setup.");
+            let kind = self.kinds.iter().find(|(known, _)| known == name).map(|(_, kind)| *kind);
+            self.has_untyped_json |= kind == Some(Kind::Any);
+            return false;
         }
+        let path = value.path().unwrap_or_default();
+        let function = value.call().map(|(name, _)| name).unwrap_or_default();
+        ["__VU", "exec.vu.idInTest", "__ITER", "exec.vu.iterationInInstance"].contains(&&*path)
+            || ["randomIntBetween", "Date.now"].contains(&&*function)
     }
 
     /// Returns a message or a body: JSON of an object in `JSON.stringify`, or a text.
@@ -207,7 +250,7 @@ impl Values {
         let resolved = self.resolved(value, 0);
         match resolved.call() {
             Some((name, [object, ..])) if name == "JSON.stringify" => {
-                Ok(("json", self.json(object)?))
+                Ok(("json", self.json(object)?.to_yaml()))
             }
             _ => Ok(("text", Yaml::text(self.text_of(&resolved)?))),
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 use super::tree::Expr;
+use crate::draft::DraftClass;
 use crate::erlang::Comment;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
@@ -101,11 +102,11 @@ impl<'t, 'a> Context<'t, 'a> {
         }
     }
 
-    /// Returns the parameters that these values use.
-    pub(super) fn params(&self, values: &impl std::fmt::Debug) -> Option<Yaml> {
-        let text = format!("{values:?}");
-        let uses: Vec<&str> =
-            text.split("$(").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    /// Returns the parameters that the load and the classes use.
+    pub(super) fn params(&self, load: &[Yaml], classes: &[DraftClass]) -> Option<Yaml> {
+        let steps = classes.iter().flat_map(|class| &class.steps);
+        let texts = load.iter().chain(steps).flat_map(Yaml::scalars);
+        let uses: Vec<&str> = texts.filter_map(|text| Some(text.split_once("$(")?.1)).collect();
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let has = |name: &str| {
             uses.iter().any(|expression| expression.split(|c| !is_word(c)).any(|word| word == name))

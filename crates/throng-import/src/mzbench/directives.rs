@@ -1,10 +1,9 @@
 //! The statements at the top of a file: all but pools are read here.
 
-use throng_base::units::nearest;
-
 use super::context::Context;
 use super::threshold;
 use super::tree::{Call, Expr};
+use crate::expected::near_or;
 
 /// Reads the directives, and returns the pools.
 pub(super) fn read<'e>(
@@ -48,8 +47,8 @@ fn is_pool(cx: &mut Context<'_, '_>, statement: &Expr, call: &Call) -> bool {
             cx.translator.not_needed(span, "make_install", why);
         }
         "include_resource" => {
-            let remedy = "write the file as CSV with the names of its columns in the first line, \
-                          add `data: FILE.csv`, and use `${row.COLUMN}`";
+            let remedy = "add `data: {file: FILE, columns: [NAME], delimiter: \"\\t\"}` for a TSV, \
+                          without the delimiter for a CSV, and use `${row.NAME}`";
             cx.translator.not_supported(span, "include_resource", remedy);
         }
         "pre_hook" | "post_hook" => hook(cx, call),
@@ -57,10 +56,8 @@ fn is_pool(cx: &mut Context<'_, '_>, statement: &Expr, call: &Call) -> bool {
         name => {
             let known = ["pool", "assert", "defaults", "include_resource", "make_install"];
             let known = known.into_iter().chain(["pre_hook", "post_hook"]);
-            let label = match nearest(name, known) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "expected `pool`, `assert`, `defaults` or another directive".to_owned(),
-            };
+            let label =
+                near_or(name, known, "expected `pool`, `assert`, `defaults` or another directive");
             cx.translator.mistake(span, format!("MZBench has no directive `{name}`"), label);
         }
     }

@@ -1,11 +1,10 @@
 //! `loop`: paced, at a rate that changes, or as fast as it goes.
 
-use throng_base::units::nearest;
-
 use super::context::Context;
 use super::statement::{UserSteps, requests};
 use super::tree::{Call, Expr};
 use super::value::{Amount, rate_text, seconds_text};
+use crate::expected::one_of;
 use crate::yaml::Yaml;
 
 /// The rate of a loop.
@@ -111,10 +110,7 @@ fn read_options(cx: &mut Context<'_, '_>, expr: &Expr, call: &Call) -> Option<Lo
                 cx.translator.mistake(span, "this is not an option", label);
             }
             key => {
-                let label = match nearest(key, OPTIONS) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("expected one of `{}`", OPTIONS.join("`, `")),
-                };
+                let label = one_of(key, &OPTIONS);
                 cx.translator.mistake(span, format!("a loop has no option `{key}`"), label);
             }
         }

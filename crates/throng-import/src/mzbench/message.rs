@@ -105,9 +105,9 @@ fn of_call(cx: &mut Context<'_, '_>, expr: &Expr, call: &Call) -> Result<String,
             Ok(text)
         }
         ("sprintf", [format, values @ ..]) => sprintf(cx, expr, format, values),
-        ("resource", _) => Err(Some(
-            "write the file as CSV, add `data: FILE.csv`, and use `${row.COLUMN}`".to_owned(),
-        )),
+        ("resource", _) => {
+            Err(Some("add `data: {file: FILE, columns: [NAME]}`, and use `${row.NAME}`".to_owned()))
+        }
         ("term_to_binary", _) => Err(Some(
             "throng does not encode terms of Erlang: write the bytes, `send: {hex: ...}`"
                 .to_owned(),

@@ -1,6 +1,6 @@
 //! Pools: classes of users, and the phases that start them.
 
-use throng_base::units::{nearest, show_count};
+use throng_base::units::show_count;
 use throng_load::scenario::Scheme;
 
 use super::context::{Context, Signals};
@@ -9,6 +9,10 @@ use super::statement::UserSteps;
 use super::tree::{Call, Expr};
 use super::value::{Amount, rate_text};
 use crate::draft::{Draft, DraftClass};
+use crate::expected::near_or;
+use crate::phase::{Arrivals, hold_for};
+use crate::url::server_name;
+use crate::weights::{WEIGHT_MAX, Weights};
 use crate::yaml::Yaml;
 
 /// The options of a pool.
@@ -55,14 +59,13 @@ pub(super) fn translate(cx: &mut Context<'_, '_>, pools: &[(&Expr, &Call)]) -> O
     let (classes, length) = users(cx, &pools);
     let mut load = load(cx, &pools);
     if length.value > 0.0 {
-        let hold = Yaml::map([("for", Yaml::plain(&length.text))]);
-        load.push(Yaml::entry("hold", hold));
+        load.push(hold_for(&length.text));
     }
     comments.extend(cx.comments_to(usize::MAX));
     Some(Draft {
         comments,
         target: target(cx),
-        params: cx.params(&(&load, &classes)),
+        params: cx.params(&load, &classes),
         load,
         classes,
         thresholds: std::mem::take(&mut cx.thresholds),
@@ -79,8 +82,7 @@ fn target(cx: &mut Context<'_, '_>) -> String {
         let title = format!("a tcp_worker cannot connect to `{target}`");
         cx.translator.mistake(&span, title, "expected a target such as tcp://127.0.0.1:4444");
     }
-    let host = if host.contains(':') { format!("[{host}]") } else { host };
-    cx.translator.target(&span, &format!("tcp://{host}:{port}"), "")
+    cx.translator.target(&span, &format!("tcp://{}", server_name(&host, port)), "")
 }
 
 /// Reads the options of a pool. `None` if it has mistakes, or no traffic.
@@ -105,12 +107,11 @@ fn read_pool<'e>(cx: &mut Context<'_, '_>, expr: &'e Expr, call: &'e Call) -> Op
             }
             key => {
                 let known = ["size", "per_node", "worker_type", "worker_start"];
-                let label = match nearest(key, known) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => {
-                        "expected `size`, `per_node`, `worker_type` or `worker_start`".to_owned()
-                    }
-                };
+                let label = near_or(
+                    key,
+                    known,
+                    "expected `size`, `per_node`, `worker_type` or `worker_start`",
+                );
                 cx.translator.mistake(span, format!("a pool has no option `{key}`"), label);
             }
         }
@@ -252,19 +253,13 @@ fn users(cx: &mut Context<'_, '_>, pools: &[Pool<'_>]) -> (Vec<DraftClass>, Amou
 /// Returns the weight of each pool.
 fn weights(cx: &mut Context<'_, '_>, pools: &[Pool<'_>]) -> Vec<u32> {
     let sizes: Vec<u64> = pools.iter().map(|pool| pool.size as u64).collect();
-    let divisor = sizes.iter().fold(0, |divisor, size| gcd(divisor, *size)).max(1);
-    let most = sizes.iter().max().copied().unwrap_or(1) / divisor;
-    if most > WEIGHT_MAX {
+    let weights = Weights::of_sizes(&sizes);
+    if weights.are_rounded {
         let how =
             format!("the shares of the pools are rounded to {} parts", show_count(WEIGHT_MAX));
         cx.translator.approximated(&pools[0].expr.span, "pool", how);
     }
-    let scale = most.div_ceil(WEIGHT_MAX).max(1);
-    sizes.iter().map(|size| (size / divisor / scale).max(1) as u32).collect()
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
+    weights.each
 }
 
 /// Returns the phases that start the workers of all pools.
@@ -308,21 +303,18 @@ fn linear(size: &Amount, rate: &Amount) -> Yaml {
         true => rate.operand().to_owned(),
         false => format!("({})", rate_text(rate.value)),
     };
-    let arrivals = [
-        ("rate", Yaml::plain(&rate.text)),
-        ("for", Yaml::plain(format!("$({} / {rate_operand})", size.operand()))),
-        ("most", Yaml::plain(&size.text)),
-        ("spacing", Yaml::plain("even")),
-    ];
-    Yaml::entry("arrivals", Yaml::map(arrivals))
+    let arrivals = Arrivals {
+        rate: Yaml::plain(&rate.text),
+        length: format!("$({} / {rate_operand})", size.operand()),
+        most: Some(size.text.clone()),
+        is_even: true,
+    };
+    arrivals.write()
 }
 
 /// Exponents of `pow`.
 const EXPONENT_MIN: f64 = 0.1;
 const EXPONENT_MAX: f64 = 10.0;
-
-/// Largest weight of a class.
-const WEIGHT_MAX: u64 = 1_000_000;
 
 /// Signals of a scenario.
 const CUES_MAX: usize = 64;

@@ -10,6 +10,7 @@ mod chain;
 use throng_base::units::show_count;
 
 use super::value::{RATE_MAX, TIME_MAX_S, rate_text, seconds_text};
+use crate::phase::{Arrivals, hold_for};
 use crate::yaml::Yaml;
 pub(super) use chain::{StartCurve, chain};
 
@@ -107,7 +108,7 @@ impl Start {
                 // So long that all users arrive, but for a chance of one in three million.
                 let seconds = (users + 5.0 * users.sqrt()) / rate;
                 let constant = Yaml::plain(rate_text(rate));
-                let phase = arrivals(constant, round_up(seconds), size, None);
+                let phase = arrivals(constant, round_up(seconds), size, false);
                 (vec![phase], Some(POISSON.to_owned()))
             }
             Self::Power { exponent: 2.0, scale, span } => {
@@ -137,8 +138,7 @@ impl Start {
         }
         let begin = self.moment_of(first as f64) - BURST_S;
         if begin >= 1e-6 {
-            phases
-                .push(Yaml::entry("hold", Yaml::map([("for", Yaml::plain(seconds_text(begin)))])));
+            phases.push(hold_for(seconds_text(begin)));
         }
         // After t seconds, (first + 1) e^(t / span) - 1 workers have started.
         let (from, last) = ((first + 1) as f64, (size + 1) as f64);
@@ -148,8 +148,7 @@ impl Start {
             ("to", Yaml::plain(rate_up(last / span))),
             ("curve", Yaml::plain("exponential")),
         ]);
-        let spacing = Some("even");
-        phases.push(arrivals(rate, seconds, size - first, spacing));
+        phases.push(arrivals(rate, seconds, size - first, true));
         phases
     }
 }
@@ -157,7 +156,7 @@ impl Start {
 /// Returns a phase that starts users at once: within a millisecond.
 pub(super) fn burst(users: u64) -> Yaml {
     let rate = (users as f64 / BURST_S).min(RATE_MAX);
-    arrivals(Yaml::plain(rate_text(rate)), users as f64 / rate, users, Some("even"))
+    arrivals(Yaml::plain(rate_text(rate)), users as f64 / rate, users, true)
 }
 
 /// Returns a phase of `users` at equal distances, at a rate that is constant or grows linearly.
@@ -169,19 +168,13 @@ pub(super) fn even(seconds: f64, from: f64, to: f64, users: u64) -> Yaml {
         let ends = [("from", from), ("to", to)];
         Yaml::map(ends.map(|(key, rate)| (key, Yaml::plain(rate_up(rate)))))
     };
-    arrivals(rate, seconds, users, Some("even"))
+    arrivals(rate, seconds, users, true)
 }
 
 /// Returns a phase of arrivals.
-fn arrivals(rate: Yaml, seconds: f64, users: u64, spacing: Option<&str>) -> Yaml {
-    let seconds = seconds.clamp(1e-9, TIME_MAX_S);
-    let mut entries = vec![
-        ("rate", rate),
-        ("for", Yaml::plain(seconds_text(seconds))),
-        ("most", Yaml::plain(show_count(users.max(1)))),
-    ];
-    entries.extend(spacing.map(|spacing| ("spacing", Yaml::plain(spacing))));
-    Yaml::entry("arrivals", Yaml::map(entries))
+fn arrivals(rate: Yaml, seconds: f64, users: u64, is_even: bool) -> Yaml {
+    let length = seconds_text(seconds.clamp(1e-9, TIME_MAX_S));
+    Arrivals { rate, length, most: Some(show_count(users.max(1))), is_even }.write()
 }
 
 /// Returns a time that is not shorter, and shorter to read.

@@ -9,6 +9,7 @@ use super::loops;
 use super::message;
 use super::tree::{Call, Expr, ExprKind};
 use super::value::{Amount, seconds_text};
+use crate::names::in_letters;
 use crate::yaml::Yaml;
 
 /// The translation of one user, statement after statement.
@@ -254,7 +255,7 @@ impl UserSteps {
 
     fn wait(&mut self, cx: &mut Context<'_, '_>, time: &Expr, depth: usize) -> Vec<Yaml> {
         if let Some(text) = random_wait(cx, time) {
-            return text.map(|text| Yaml::entry("wait", Yaml::text(text))).into_iter().collect();
+            return text.map(|text| Yaml::entry("wait", Yaml::plain(text))).into_iter().collect();
         }
         let Some(amount) = cx.time(time, "the time of `wait`") else { return Vec::new() };
         cx.translator.translated(&time.span, "wait");
@@ -408,10 +409,7 @@ fn cue_name(cx: &mut Context<'_, '_>, name: &Expr) -> Option<String> {
             return None;
         }
     };
-    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
-    let cue: String = text.chars().map(letter).take(NAME_CHARS_MAX).collect();
-    let begins = cue.starts_with(|first: char| first.is_ascii_alphabetic());
-    Some(if begins { cue } else { format!("s_{cue}") })
+    Some(in_letters(&text, "s_", NAME_CHARS_MAX))
 }
 
 /// Reports a statement that neither MZBench nor the tcp_worker has.

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use throng_base::units::{nearest, show_count, show_duration, show_rate};
+use throng_base::units::{show_count, show_duration, show_rate};
 
 use super::context::Context;
 use super::tree::{Expr, ExprKind, RATES, TIMES};
+use crate::expected::near_or;
+use crate::rate::show_whole;
 
 /// A number, a time in seconds or a rate per second, and how a scenario writes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,11 +157,11 @@ impl Context<'_, '_> {
         if let Some(value) = default {
             return Some(Some((name.to_owned(), value.clone())));
         }
-        let near = nearest(name, self.defaults.keys().map(String::as_str));
-        let label = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("add `defaults(\"{name}\" = ...)`: `--env` is not known here"),
-        };
+        let label = near_or(
+            name,
+            self.defaults.keys().map(String::as_str),
+            format!("add `defaults(\"{name}\" = ...)`: `--env` is not known here"),
+        );
         self.translator.mistake(&expr.span, format!("the variable `{name}` has no value"), label);
         None
     }
@@ -172,13 +174,7 @@ pub(super) fn seconds_text(seconds: f64) -> String {
 
 /// Returns a rate as a scenario writes it.
 pub(super) fn rate_text(per_second: f64) -> String {
-    for (unit, seconds) in [("s", 1.0), ("m", 60.0), ("h", 3600.0)] {
-        let turns = (per_second * seconds).round();
-        if turns >= 1.0 && (turns / seconds - per_second).abs() < 1e-12 * per_second {
-            return format!("{}/{unit}", show_count(turns as u64));
-        }
-    }
-    show_rate(per_second)
+    show_whole(per_second).unwrap_or_else(|| show_rate(per_second))
 }
 
 /// Largest number of users, turns and bytes.

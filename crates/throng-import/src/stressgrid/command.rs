@@ -1,9 +1,8 @@
 //! `sgcli run`: its options, in a command or in a comment of a script.
 
-use throng_base::units::nearest;
-
 use super::load::{RampShape, Ramps};
 use crate::command_line::Word;
+use crate::expected::near_or;
 use crate::source::Span;
 use crate::translator::Translator;
 
@@ -59,10 +58,7 @@ impl RunCommand {
             };
             let Some(option) = OPTIONS.iter().find(|names| names.contains(&name)) else {
                 let known = OPTIONS.iter().flat_map(|names| names.iter().copied());
-                let label = match nearest(name, known) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "expected an option of `sgcli run`".to_owned(),
-                };
+                let label = near_or(name, known, "expected an option of `sgcli run`");
                 translator.mistake(&word.span, format!("sgcli has no option `{name}`"), label);
                 words.next_if(|value| inline.is_none() && !value.text.starts_with('-'));
                 continue;

@@ -3,6 +3,7 @@
 use super::device::{Device, Step, wait};
 use super::elixir::{Call, Expr, ExprKind};
 use super::value::{Binding, Value};
+use crate::names::in_letters;
 use crate::source::Span;
 use crate::yaml::Yaml;
 
@@ -146,6 +147,9 @@ impl Device<'_, '_> {
         let mut before = None;
         if let (Some(name), Some(own)) = (&name, &own) {
             let value = Value { text: format!("${{{own}}}"), is_number: false };
+            if is_number {
+                self.numbers.push(value.text.clone());
+            }
             before = Some(self.bindings.insert(name.clone(), Binding::Value(value)));
         }
         self.loops += 1;
@@ -256,10 +260,7 @@ fn names_of(statement: &Expr) -> (Option<&str>, Option<&str>) {
 
 /// Returns the name of a transaction, in the letters that one may have.
 fn transaction_name(name: &str) -> String {
-    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
-    let name: String = name.chars().map(letter).take(NAME_CHARS_MAX).collect();
-    let begins = name.starts_with(|first: char| first.is_ascii_alphabetic());
-    if begins { name } else { format!("t_{name}") }
+    in_letters(name, "t_", NAME_CHARS_MAX)
 }
 
 /// Reports whether a statement opens the WebSocket.

@@ -6,6 +6,7 @@ use throng_base::units::nearest;
 
 use super::elixir::{Call, Expr, ExprKind, Script};
 use super::value::Binding;
+use crate::names::Names;
 use crate::source::Span;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
@@ -26,7 +27,7 @@ pub(super) struct Device<'t, 'a> {
     pub(super) params: serde_json::Value,
     pub(super) bindings: BTreeMap<String, Binding>,
     /// Names of stored values.
-    pub(super) names: BTreeSet<String>,
+    pub(super) names: Names,
     comments: VecDeque<(usize, String)>,
     /// Whether the WebSocket is open.
     pub(super) is_upgraded: bool,
@@ -38,6 +39,8 @@ pub(super) struct Device<'t, 'a> {
     pub(super) timings: BTreeSet<String>,
     /// Notes that the report has once.
     pub(super) told: BTreeSet<&'static str>,
+    /// Variables of stored values that are numbers in the script, and may not be in JSON.
+    pub(super) numbers: Vec<String>,
 }
 
 /// A step that is written when the whole script is read: later statements may add captures to it.
@@ -55,7 +58,7 @@ impl<'t, 'a> Device<'t, 'a> {
             wire,
             params,
             bindings: BTreeMap::new(),
-            names: BTreeSet::new(),
+            names: Names::default(),
             comments: comments.into(),
             is_upgraded: false,
             has_asked: false,
@@ -63,6 +66,7 @@ impl<'t, 'a> Device<'t, 'a> {
             transactions: 0,
             timings: BTreeSet::new(),
             told: BTreeSet::new(),
+            numbers: Vec::new(),
         }
     }
 
@@ -151,6 +155,11 @@ impl<'t, 'a> Device<'t, 'a> {
             self.translator.translated(&pattern.span, "match");
             return Vec::new();
         }
+        if let Some((name, part)) = self.header_of(pattern, value) {
+            self.bindings.insert(name, Binding::Answer(part));
+            self.translator.translated(&pattern.span, "match");
+            return Vec::new();
+        }
         let ExprKind::Name(name) = &pattern.kind else {
             let remedy = "write it as a name alone, or the value in its place";
             self.translator.not_supported(&pattern.span, "pattern", remedy);
@@ -205,11 +214,8 @@ impl<'t, 'a> Device<'t, 'a> {
             "Process.sleep" | ":timer.sleep" => self.delay(span, arguments),
             "if" | "unless" => self.branch(span, call),
             "for" | "Enum.each" => self.turns(span, call),
-            "get" | "post" | "put" | "delete" => self.http(span, call, pattern),
-            "head" | "options" | "patch" => {
-                let remedy = "throng has `get`, `post`, `put` and `delete`";
-                self.translator.not_supported(span, &*call.name, remedy);
-                Vec::new()
+            "get" | "head" | "post" | "put" | "patch" | "delete" | "options" => {
+                self.http(span, call, pattern)
             }
             "send" | "recv" if self.wire == Wire::Tcp => self.tcp(span, call, pattern),
             name if name.starts_with("ws_") && FUNCTIONS.contains(&name) => {
@@ -330,9 +336,7 @@ pub(super) fn ready(step: Yaml) -> Step {
 
 /// Returns a think time.
 pub(super) fn wait(time: &str) -> Step {
-    // A law has a comma in it, which needs quotes in a list.
-    let time = if time.contains('(') { Yaml::text(time) } else { Yaml::plain(time) };
-    ready(Yaml::entry("wait", time))
+    ready(Yaml::entry("wait", Yaml::plain(time)))
 }
 
 /// Functions of a script that are known here.

@@ -1,9 +1,12 @@
-//! `get`, `post`, `put` and `delete`.
+//! `get`, `post` and the other requests.
+
+use throng_load::scenario::{HeaderPlace, is_token};
 
 use super::device::{Device, Step, Wire};
 use super::elixir::{Call, Expr, ExprKind};
-use super::value::{AnswerPart, Binding, Captures};
-use crate::own_headers::is_own_header;
+use super::value::{AnswerPart, AnswerPlace, Binding, Captures};
+use crate::headers::Headers;
+use crate::json_pointer::JsonPointer;
 use crate::source::Span;
 use crate::yaml::Yaml;
 
@@ -26,7 +29,9 @@ impl Device<'_, '_> {
         };
         let Some(path) = self.path(path) else { return Vec::new() };
         let mut entries = vec![("path".to_owned(), Yaml::text(path))];
-        if let Some(headers) = call.arguments.get(1).and_then(|headers| self.headers(headers)) {
+        if let Some(headers) =
+            call.arguments.get(1).and_then(|headers| self.headers(headers, HeaderPlace::Request))
+        {
             entries.push(("headers".to_owned(), headers));
         }
         if let Some(body) = call.arguments.get(2) {
@@ -86,7 +91,7 @@ impl Device<'_, '_> {
     }
 
     /// Returns header fields: `[{"name", "value"}]` or `%{"name" => "value"}`.
-    pub(super) fn headers(&mut self, expr: &Expr) -> Option<Yaml> {
+    pub(super) fn headers(&mut self, expr: &Expr, place: HeaderPlace) -> Option<Yaml> {
         let literal = self.literal(expr);
         let pairs: Option<Vec<(Expr, Expr)>> = match &literal.kind {
             ExprKind::Map(entries) => Some(entries.clone()),
@@ -107,39 +112,35 @@ impl Device<'_, '_> {
             self.translator.mistake(&expr.span, "these headers cannot be read", label);
             return None;
         };
-        let mut headers: Vec<(String, Yaml)> = Vec::new();
+        let mut headers = Headers::default();
         for (name, value) in pairs {
             let Some(field) = name.literal().map(str::to_ascii_lowercase) else {
                 self.translator.not_supported(&name.span, "header", "write its name as a text");
                 continue;
             };
-            let is_own = is_own_header(&field);
-            if is_own {
-                let why = "throng sets this field itself";
-                self.translator.not_needed(&name.span, format!("header {field}"), why);
+            let construct = format!("header {field}");
+            if !self.translator.may_have_header(&name.span, &construct, &field, place) {
                 continue;
             }
-            let is_token = |c: u8| c.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&c);
-            if field.is_empty() || !field.bytes().all(is_token) {
+            if !is_token(&field) {
                 let label = "expected letters, digits and !#$%&'*+-.^_`|~";
                 self.translator.mistake(&name.span, "a header cannot have this name", label);
                 continue;
             }
             match self.value(&value) {
                 Ok(value) if !value.text.contains(['\r', '\n', '\0']) => {
-                    headers.retain(|(known, _)| *known != field);
-                    headers.push((field, Yaml::text(value.text)));
+                    headers.set(&field, value.text);
                 }
                 Ok(_) => {
                     let label = "expected no line break";
                     self.translator.mistake(&value.span, "a header cannot have this value", label);
                 }
                 Err(remedy) => {
-                    self.translator.not_supported(&value.span, format!("header {field}"), remedy);
+                    self.translator.not_supported(&value.span, construct, remedy);
                 }
             }
         }
-        (!headers.is_empty()).then(|| Yaml::map(headers))
+        headers.write()
     }
 
     /// Returns the body of a request.
@@ -173,10 +174,15 @@ impl Device<'_, '_> {
             return None;
         };
         let [status, headers, body] = &parts[..] else { return None };
-        if let ExprKind::Name(name) = &headers.kind {
-            self.bindings.insert(name.clone(), Binding::Unknown("a header"));
+        let part = |place| AnswerPart { captures: captures.clone(), place };
+        let of_status = Binding::Answer(part(AnswerPlace::Status));
+        for (expr, binding) in [(status, of_status), (headers, Binding::Headers(captures.clone()))]
+        {
+            if let ExprKind::Name(name) = &expr.kind {
+                self.bindings.insert(name.clone(), binding);
+            }
         }
-        let part = AnswerPart { captures: captures.clone(), pointer: String::new() };
+        let part = part(AnswerPlace::Json(JsonPointer::default()));
         match &body.kind {
             ExprKind::Tuple(json) if json.first().and_then(Expr::literal) == Some("json") => {
                 if let Some(json) = json.get(1) {
@@ -187,9 +193,6 @@ impl Device<'_, '_> {
                 self.bindings.insert(name.clone(), Binding::Answer(part));
             }
             _ => {}
-        }
-        if let ExprKind::Name(name) = &status.kind {
-            self.bindings.insert(name.clone(), Binding::Unknown("the status"));
         }
         status
             .whole()
@@ -204,11 +207,11 @@ impl Device<'_, '_> {
                 self.bindings.insert(name.clone(), Binding::Answer(part.clone()));
             }
             ExprKind::Map(entries) => {
+                let AnswerPlace::Json(pointer) = &part.place else { return };
                 for (key, value) in entries {
                     let Some(key) = key.literal() else { continue };
-                    let key = key.replace('~', "~0").replace('/', "~1");
-                    let pointer = format!("{}/{key}", part.pointer);
-                    self.bind_json(value, &AnswerPart { pointer, captures: part.captures.clone() });
+                    let place = AnswerPlace::Json(pointer.join(key));
+                    self.bind_json(value, &AnswerPart { place, captures: part.captures.clone() });
                 }
             }
             _ => {}
@@ -217,8 +220,8 @@ impl Device<'_, '_> {
 }
 
 /// Returns the value of `capture`.
-pub(super) fn captures_yaml(captures: &[(String, String)]) -> Yaml {
-    Yaml::map(captures.iter().map(|(name, pointer)| (name.clone(), Yaml::text(pointer))))
+pub(super) fn captures_yaml(captures: &[(String, AnswerPlace)]) -> Yaml {
+    Yaml::map(captures.iter().map(|(name, place)| (name.clone(), place.write())))
 }
 
 fn is_json_body(body: &Expr) -> bool {

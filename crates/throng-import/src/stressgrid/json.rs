@@ -1,72 +1,11 @@
 //! JSON that a script sends or expects.
 
+use crate::json::Json;
+use crate::text::escape;
+
 use super::device::Device;
 use super::elixir::{Expr, ExprKind};
 use super::value::Value;
-use crate::text::escape;
-use crate::yaml::Yaml;
-
-/// JSON with variables.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Json {
-    /// A number, `true`, `false` or `null`.
-    Plain(String),
-    Text(String),
-    /// A variable in place of a number.
-    Number(String),
-    List(Vec<Json>),
-    Map(Vec<(String, Json)>),
-}
-
-impl Json {
-    /// Returns it as a scenario writes it: in YAML, unless a variable stands for a number, or a
-    /// text looks like JSON.
-    pub(super) fn to_yaml(&self) -> Yaml {
-        if self.needs_text() || !matches!(self, Self::List(_) | Self::Map(_)) {
-            return Yaml::text(self.to_text());
-        }
-        self.yaml()
-    }
-
-    fn yaml(&self) -> Yaml {
-        match self {
-            Self::Plain(text) => Yaml::plain(text),
-            Self::Text(text) | Self::Number(text) => Yaml::text(text),
-            Self::List(items) => Yaml::list(items.iter().map(Self::yaml)),
-            Self::Map(entries) => {
-                Yaml::map(entries.iter().map(|(key, value)| (key.clone(), value.yaml())))
-            }
-        }
-    }
-
-    fn needs_text(&self) -> bool {
-        match self {
-            Self::Number(_) => true,
-            Self::Text(text) => text.trim_start().starts_with(['{', '[']),
-            Self::Plain(_) => false,
-            Self::List(items) => items.iter().any(Self::needs_text),
-            Self::Map(entries) => entries.iter().any(|(_, value)| value.needs_text()),
-        }
-    }
-
-    /// Returns the text of JSON.
-    pub(super) fn to_text(&self) -> String {
-        let quoted = |text: &str| serde_json::Value::from(text).to_string();
-        match self {
-            Self::Plain(text) | Self::Number(text) => text.clone(),
-            Self::Text(text) => quoted(text),
-            Self::List(items) => {
-                let items: Vec<_> = items.iter().map(Self::to_text).collect();
-                format!("[{}]", items.join(","))
-            }
-            Self::Map(entries) => {
-                let entry =
-                    |(key, value): &(String, Self)| format!("{}:{}", quoted(key), value.to_text());
-                format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(","))
-            }
-        }
-    }
-}
 
 impl Device<'_, '_> {
     /// Returns the JSON of a map, a list or a value. The error says what to do.
@@ -96,6 +35,12 @@ impl Device<'_, '_> {
             _ => {
                 let Value { text, is_number } = self.value(&expr)?;
                 let is_plain = is_number && text.parse::<f64>().is_ok();
+                let is_stored = self.is_stored(&expr) || self.numbers.contains(&text);
+                if is_stored && self.told.insert("stored numbers") {
+                    let how = "a number that a step has stored is a text in JSON";
+                    self.translator.approximated(&expr.span, text.as_str(), how);
+                }
+                let is_number = is_number && !is_stored;
                 Ok(match (is_plain, is_number) {
                     (true, _) => Json::Plain(text),
                     (false, true) => Json::Number(text),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use throng_base::units::{show_count, show_duration};
 
+use crate::phase::{self, hold};
 use crate::source::Span;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
@@ -57,10 +58,7 @@ impl Ramps {
             translator.mistake(span, title, label);
             return None;
         }
-        let hold = (self.sustain_ms > 0).then(|| {
-            let time = Yaml::plain(millis(self.sustain_ms as f64));
-            Yaml::entry("hold", Yaml::map([("for", time)]))
-        });
+        let hold = (self.sustain_ms > 0).then(|| hold(Duration::from_millis(self.sustain_ms)));
         match self.shape {
             RampShape::Ramp { up_ms, down_ms } => {
                 let how = "Stressgrid starts and stops devices in steps of 10 for each generator; \
@@ -95,8 +93,7 @@ impl Ramps {
 }
 
 fn ramp(to: u64, ms: u64) -> Yaml {
-    let over = Yaml::plain(millis(ms.max(1) as f64));
-    Yaml::entry("ramp", Yaml::map([("to", Yaml::plain(show_count(to))), ("over", over)]))
+    phase::ramp(to, Duration::from_millis(ms.max(1)))
 }
 
 fn stairs(from: u64, to: u64, by: u64, each_ms: u64) -> Yaml {

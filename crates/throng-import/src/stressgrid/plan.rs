@@ -1,10 +1,10 @@
 //! A plan: the JSON that a client sends to Stressgrid's coordinator.
 
 use serde_json::Value;
-use throng_base::units::nearest;
 use throng_load::scenario::Diagnostic;
 
 use super::load::{RampShape, Ramps};
+use crate::expected::one_of;
 use crate::source::{Source, Span};
 use crate::translator::Translator;
 
@@ -193,10 +193,7 @@ fn read_opts(translator: &mut Translator<'_>, opts: Option<&Value>, span: &Span)
 }
 
 fn unknown(translator: &mut Translator<'_>, span: &Span, what: &str, name: &str, known: &[&str]) {
-    let label = match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("expected one of `{}`", known.join("`, `")),
-    };
+    let label = one_of(name, known);
     translator.mistake(span, format!("a plan has no {what} `{name}`"), label);
 }
 

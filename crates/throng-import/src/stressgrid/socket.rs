@@ -1,12 +1,15 @@
 //! WebSockets and plain TCP.
 
+use throng_load::scenario::HeaderPlace;
+
 use super::device::{Device, Step, Wire, ready};
 use super::elixir::{Call, Expr, ExprKind};
 use super::http::captures_yaml;
-use super::json::Json;
-use super::value::{AnswerPart, Captures};
+use super::value::{AnswerPart, AnswerPlace, Captures};
+use crate::json::Json;
+use crate::json_pointer::JsonPointer;
 use crate::source::Span;
-use crate::text::escape;
+use crate::text::{escape, hex};
 use crate::yaml::Yaml;
 
 /// What a receive waits for.
@@ -77,7 +80,9 @@ impl Device<'_, '_> {
         };
         let Some(path) = self.path(path) else { return Vec::new() };
         let mut entries = vec![("path", Yaml::text(path))];
-        if let Some(headers) = call.arguments.get(1).and_then(|headers| self.headers(headers)) {
+        if let Some(headers) =
+            call.arguments.get(1).and_then(|headers| self.headers(headers, HeaderPlace::Upgrade))
+        {
             entries.push(("headers", headers));
         }
         self.is_upgraded = true;
@@ -145,7 +150,7 @@ impl Device<'_, '_> {
             let size = throng_base::units::show_bytes(size);
             return Ok(Yaml::map([("random", Yaml::plain(size))]));
         }
-        let hex = match &data.kind {
+        let written = match &data.kind {
             ExprKind::Bytes(items) => {
                 let mut bytes = Vec::new();
                 for item in items {
@@ -160,14 +165,9 @@ impl Device<'_, '_> {
             _ if key == "binary" => data.literal().map(|text| text.as_bytes().to_vec()),
             _ => None,
         };
-        match hex {
+        match written {
             Some(bytes) if bytes.is_empty() => Err("write at least one byte".to_owned()),
-            Some(bytes) => {
-                let pairs: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-                // Spaces keep YAML from reading a number.
-                let text = if pairs.len() == 1 { pairs[0].clone() } else { pairs.join(" ") };
-                Ok(Yaml::map([(key, Yaml::text(text))]))
-            }
+            Some(bytes) => Ok(Yaml::map([(key, Yaml::text(hex(&bytes)))])),
             None if key == "binary" => {
                 Err("write its bytes: `send: {binary: de ad be ef}`".to_owned())
             }
@@ -212,7 +212,10 @@ impl Device<'_, '_> {
     /// Returns what a message must be.
     fn wanted(&mut self, kind: &str, pattern: Option<&Expr>) -> Wanted {
         let captures = Captures::default();
-        let part = AnswerPart { captures: captures.clone(), pointer: String::new() };
+        let part = AnswerPart {
+            captures: captures.clone(),
+            place: AnswerPlace::Json(JsonPointer::default()),
+        };
         let entry = |key: &str, value: Yaml| vec![(key.to_owned(), value)];
         let any = || entry("regex", Yaml::text(".*"));
         let (entries, note) = match (kind, pattern) {
@@ -233,6 +236,7 @@ impl Device<'_, '_> {
                 }
                 (any(), None)
             }
+            ("", None) => (any(), Some(ANY_TEXT)),
             _ => (any(), None),
         };
         Wanted { entries, captures, note }
@@ -355,6 +359,8 @@ fn second<'e>(pattern: &'e Expr, name: &str) -> Option<&'e Expr> {
         _ => None,
     }
 }
+
+const ANY_TEXT: &str = "any text is the answer; for a binary one write `expect: {bytes: N}`";
 
 const ANY_ANSWER: &str = "recv takes any data, and so does the scenario: it waits for one byte and \
     ignores the rest; if you know the answer, write `expect: ok`";

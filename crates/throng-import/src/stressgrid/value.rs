@@ -1,8 +1,11 @@
 //! Values of a script: texts with variables of the scenario in them.
 
-use crate::text::{append, escape};
 use std::cell::RefCell;
 use std::rc::Rc;
+
+use crate::json_pointer::JsonPointer;
+use crate::text::{append, base64, escape};
+use crate::yaml::Yaml;
 
 use super::device::Device;
 use super::elixir::{Call, Expr, ExprKind};
@@ -23,6 +26,8 @@ pub(super) enum Binding {
     Literal(Expr),
     /// A JSON value that the server has sent, or a part of it.
     Answer(AnswerPart),
+    /// The headers of the answer with these captures.
+    Headers(Captures),
     /// What the scenario does not know; the text says what it is.
     Unknown(&'static str),
 }
@@ -31,12 +36,36 @@ pub(super) enum Binding {
 #[derive(Clone, Debug)]
 pub(super) struct AnswerPart {
     pub(super) captures: Captures,
-    /// JSON pointer.
-    pub(super) pointer: String,
+    pub(super) place: AnswerPlace,
 }
 
-/// The captures of a step: names, and JSON pointers.
-pub(super) type Captures = Rc<RefCell<Vec<(String, String)>>>;
+/// Where a part of an answer is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum AnswerPlace {
+    /// A place in its JSON.
+    Json(JsonPointer),
+    Status,
+    Header(String),
+}
+
+/// The captures of a step: names, and places.
+pub(super) type Captures = Rc<RefCell<Vec<(String, AnswerPlace)>>>;
+
+impl AnswerPlace {
+    /// Reports whether it is the whole answer, which a scenario does not keep.
+    fn is_whole(&self) -> bool {
+        matches!(self, Self::Json(pointer) if pointer.is_whole())
+    }
+
+    /// Returns it as the value of a capture.
+    pub(super) fn write(&self) -> Yaml {
+        match self {
+            Self::Json(pointer) => pointer.write(),
+            Self::Status => Yaml::text("status"),
+            Self::Header(name) => Yaml::entry("header", Yaml::text(name)),
+        }
+    }
+}
 
 impl Value {
     pub(super) fn text(text: impl Into<String>) -> Self {
@@ -50,6 +79,13 @@ impl Value {
     /// Reports whether the text is another one each time.
     pub(super) fn varies(&self) -> bool {
         ["${random(", "${choice(", "${uuid(", "${time("].iter().any(|it| self.text.contains(it))
+    }
+
+    /// Reports whether a scenario computes with it: with numbers, and with few variables.
+    fn may_be_computed(&self) -> bool {
+        let begins = ["user.id", "counter", "random(", "("];
+        let is_variable = begins.iter().any(|begin| self.operand().starts_with(begin));
+        self.is_number && (is_variable || self.text.parse::<f64>().is_ok())
     }
 
     /// Returns the value as an operand of an expression.
@@ -76,11 +112,16 @@ impl Device<'_, '_> {
             ExprKind::Name(name) => match self.bindings.get(name).cloned() {
                 Some(Binding::Value(value)) => Ok(value),
                 Some(Binding::Literal(literal)) => self.value(&literal),
-                Some(Binding::Answer(part)) if !part.pointer.is_empty() => {
-                    Ok(Value::text(self.capture(&part, name)))
+                Some(Binding::Answer(part)) if !part.place.is_whole() => {
+                    let is_number = part.place == AnswerPlace::Status;
+                    Ok(Value { text: self.capture(&part, name), is_number })
                 }
                 Some(Binding::Answer(_)) => {
                     Err("the whole answer is not kept: use a part of its JSON".to_owned())
+                }
+                Some(Binding::Headers(_)) => {
+                    Err("keep one header: `{_, name} = List.keyfind(headers, \"x-id\", 0)`"
+                        .to_owned())
                 }
                 Some(Binding::Unknown(what)) => {
                     Err(format!("{what} is not kept: `capture` a part of it by hand"))
@@ -148,39 +189,49 @@ impl Device<'_, '_> {
             ExprKind::Access(inner, inner_key) => self.answer_part(inner, inner_key)?,
             _ => return None,
         };
+        let AnswerPlace::Json(pointer) = &part.place else { return None };
         let key = match &key.kind {
             ExprKind::Number(number) => number.to_string(),
-            _ => key.literal()?.replace('~', "~0").replace('/', "~1"),
+            _ => key.literal()?.to_owned(),
         };
-        Some(AnswerPart { pointer: format!("{}/{key}", part.pointer), ..part })
+        Some(AnswerPart { place: AnswerPlace::Json(pointer.join(&key)), ..part })
+    }
+
+    /// Returns the name and the header of `{_, name} = List.keyfind(headers, "x-id", 0)`.
+    pub(super) fn header_of(&self, pattern: &Expr, value: &Expr) -> Option<(String, AnswerPart)> {
+        let ExprKind::Tuple(pair) = &pattern.kind else { return None };
+        let [_, Expr { kind: ExprKind::Name(name), .. }] = &pair[..] else { return None };
+        let call = value.call().filter(|call| call.name == "List.keyfind")?;
+        let [Expr { kind: ExprKind::Name(headers), .. }, header, ..] = &call.arguments[..] else {
+            return None;
+        };
+        let Binding::Headers(captures) = self.bindings.get(headers)? else { return None };
+        let place = AnswerPlace::Header(header.literal()?.to_ascii_lowercase());
+        Some((name.clone(), AnswerPart { place, captures: captures.clone() }))
+    }
+
+    /// Reports whether a name stands for the status, or a part of the JSON, of an answer.
+    pub(super) fn is_stored(&self, expr: &Expr) -> bool {
+        let ExprKind::Name(name) = &expr.kind else { return false };
+        matches!(self.bindings.get(name), Some(Binding::Answer(part))
+            if !matches!(part.place, AnswerPlace::Header(_)))
     }
 
     /// Captures a part of an answer, and returns its variable.
     fn capture(&mut self, part: &AnswerPart, name: &str) -> String {
         let known = part.captures.borrow();
-        if let Some((name, _)) = known.iter().find(|(_, pointer)| *pointer == part.pointer) {
+        if let Some((name, _)) = known.iter().find(|(_, place)| *place == part.place) {
             return format!("${{{name}}}");
         }
         drop(known);
         let name = self.new_name(name);
-        part.captures.borrow_mut().push((name.clone(), part.pointer.clone()));
+        part.captures.borrow_mut().push((name.clone(), part.place.clone()));
         format!("${{{name}}}")
     }
 
     /// Returns a name for a stored value, unlike all others.
     pub(super) fn new_name(&mut self, name: &str) -> String {
-        let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
-        let name: String = name.chars().map(letter).take(NAME_CHARS_MAX).collect();
-        let begins = name.starts_with(|first: char| first.is_ascii_alphabetic());
-        let is_free = begins && !RESERVED.contains(&&*name);
-        let name = if is_free { name } else { format!("v_{name}") };
-        let numbered = (2..).map(|number| format!("{name}_{number}"));
-        let name = std::iter::once(name.clone())
-            .chain(numbered)
-            .find(|name| !self.names.contains(name))
-            .unwrap_or(name);
-        self.names.insert(name.clone());
-        name
+        self.names.another(name)
     }
 
     fn operation(&mut self, operator: &str, left: &Expr, right: &Expr) -> Result<Value, String> {
@@ -191,7 +242,7 @@ impl Device<'_, '_> {
             return Ok(Value::text(text));
         }
         let is_sum = ["+", "-", "*"].contains(&operator);
-        if !is_sum || !left.is_number || !right.is_number {
+        if !is_sum || !left.may_be_computed() || !right.may_be_computed() {
             return Err(format!("a scenario does not compute this `{operator}`: write its value"));
         }
         let numbers = (left.text.parse::<f64>(), right.text.parse::<f64>());
@@ -248,11 +299,9 @@ impl Device<'_, '_> {
                 let value = self.value(value)?;
                 let is_variable = value.text.starts_with("${")
                     && value.text.find('}') == Some(value.text.len() - 1);
-                let is_plain = !value.text.contains(['$', '\'', '}']);
-                match (is_variable, is_plain) {
-                    (true, _) => Ok(Value::text(format!("${{base64({})}}", value.operand()))),
-                    (_, true) => Ok(Value::text(format!("${{base64('{}')}}", value.text))),
-                    _ => Err(remedy()),
+                match is_variable {
+                    true => Ok(Value::text(format!("${{base64({})}}", value.operand()))),
+                    false => base64(&value.text).map(Value::text).ok_or_else(remedy),
                 }
             }
             _ => Err(remedy()),
@@ -275,11 +324,13 @@ impl Device<'_, '_> {
                         (!text.contains(['\'', '}', '$'])).then(|| format!("'{text}'"))
                     }
                 };
-                let items: Vec<String> = items.iter().map(quoted).collect::<Option<_>>()?;
-                match &items[..] {
-                    [item] => Some(Value::text(item.trim_matches('\''))),
-                    items => Some(Value::text(format!("${{choice({})}}", items.join(", ")))),
-                }
+                let texts: Vec<String> = items.iter().map(quoted).collect::<Option<_>>()?;
+                let text = match &texts[..] {
+                    [text] => text.trim_matches('\'').to_owned(),
+                    texts => format!("${{choice({})}}", texts.join(", ")),
+                };
+                let is_number = |item: &Expr| matches!(item.kind, ExprKind::Number(_));
+                Some(Value { text, is_number: items.iter().all(is_number) })
             }
             _ => None,
         }
@@ -296,12 +347,3 @@ impl Device<'_, '_> {
         }
     }
 }
-
-/// Names that mean something else in a scenario.
-const RESERVED: [&str; 17] = [
-    "user", "env", "sent", "setup", "counter", "probe", "row", "random", "choice", "uuid", "time",
-    "base64", "json", "sha256", "true", "false", "null",
-];
-
-/// Longest name of a value that an import writes.
-const NAME_CHARS_MAX: usize = 28;

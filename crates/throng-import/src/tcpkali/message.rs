@@ -1,18 +1,20 @@
 //! Messages of tcpkali: texts with escape sequences and expressions.
 
 use crate::source::Span;
-use crate::text::{append, escape};
+use crate::text::{append, escape, hex};
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
 /// A message, in the words of a scenario.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Message {
     /// Where it stands.
     pub(super) span: Span,
     parts: Vec<Part>,
     /// Its length; variables count as a few bytes.
     pub(super) bytes_about: usize,
+    /// The expressions in it that are the number of the connection.
+    pub(super) of_connection: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -31,7 +33,7 @@ impl Message {
         span: &Span,
         has_escapes: bool,
     ) -> Self {
-        let mut message = Self { span: span.clone(), parts: Vec::new(), bytes_about: 0 };
+        let mut message = Self { span: span.clone(), ..Self::default() };
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
             if let Some(expression) = rest.strip_prefix("\\{") {
@@ -87,9 +89,8 @@ impl Message {
             Part::Bytes(bytes) => bytes.as_slice(),
             Part::Variable(_) => &[],
         });
-        let digits: Vec<_> = bytes.map(|byte| format!("{byte:02x}")).collect();
         let key = if is_websocket { "binary" } else { "hex" };
-        (key, Yaml::text(digits.join(" ")))
+        (key, Yaml::text(hex(&bytes.copied().collect::<Vec<_>>())))
     }
 
     /// Reads what stands between `\{` and `}`.
@@ -99,7 +100,7 @@ impl Message {
         let words: Vec<_> = text.splitn(2, ' ').collect();
         match (words[0], words.get(1)) {
             ("connection.uid", None) => {
-                translator.translated(&span, construct);
+                self.of_connection.push(construct);
                 self.variable("${user.id}");
             }
             (uid, None) if uid.starts_with("connection.uid%") => {
@@ -109,7 +110,7 @@ impl Message {
                     let label = "expected a number above 0 after `%`";
                     return translator.mistake(&span, "this expression cannot be read", label);
                 };
-                translator.translated(&span, construct);
+                self.of_connection.push(construct);
                 self.variable(&format!("${{user.id % {modulus}}}"));
             }
             ("re", Some(pattern)) if choices(pattern).is_some() => {

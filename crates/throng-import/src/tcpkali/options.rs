@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use throng_base::units::nearest;
+use throng_load::scenario::is_token;
 
 use super::message::Message;
 use super::units;
@@ -17,7 +18,7 @@ pub(super) struct Options {
     /// Servers, `host:port`.
     pub(super) destinations: Vec<(String, Span)>,
     pub(super) is_websocket: bool,
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) headers: Vec<(String, String, Span)>,
     pub(super) connections: (u64, Span),
     /// New connections a second.
     pub(super) connect_rate: (f64, Span),
@@ -67,20 +68,19 @@ impl Options {
     /// Reads the words of a command line. `None` if it has no destination.
     pub(super) fn read(translator: &mut Translator<'_>, words: &[Word]) -> Option<Self> {
         let mut options = Self::default();
-        let has_escapes = words
-            .iter()
-            .any(|word| ["-e", "--unescape-message-args"].contains(&word.text.as_str()));
+        let mut given: Vec<(&OptionRow, String, Span)> = Vec::new();
         let mut words = words.iter().skip(1);
         while let Some(word) = words.next() {
             if !word.text.starts_with('-') || word.text == "-" {
                 options.destination(translator, word);
                 continue;
             }
-            let Some((row, attached)) = find(&word.text) else {
+            let Some((flags, row, attached)) = find(&word.text) else {
                 unknown(translator, word);
                 continue;
             };
             let mut span = word.span.clone();
+            given.extend(flags.into_iter().map(|row| (row, String::new(), span.clone())));
             let value = match (row.has_value, attached) {
                 (false, None) => String::new(),
                 (true, Some(value)) => value,
@@ -101,6 +101,10 @@ impl Options {
                     continue;
                 }
             };
+            given.push((row, value, span));
+        }
+        let has_escapes = given.iter().any(|(row, ..)| row.letter == Some('e'));
+        for (row, value, span) in given {
             options.take(translator, row, (&value, span), has_escapes);
         }
         options.check(translator);
@@ -122,6 +126,8 @@ impl Options {
                 let place = span.clone();
                 let reading = &mut Reading { options: self, translator, span, has_escapes };
                 match set(reading, value) {
+                    // What becomes of it is said where the handshake is known.
+                    Ok(()) if row.name == "header" => {}
                     Ok(()) => translator.translated(&place, construct),
                     Err(expected) => {
                         let title = format!("{construct} cannot be read");
@@ -133,6 +139,9 @@ impl Options {
     }
 
     fn destination(&mut self, translator: &mut Translator<'_>, word: &Word) {
+        if self.destinations.is_empty() {
+            translator.translated(&word.span, "destination");
+        }
         if self.destinations.len() == 1 {
             let remedy = "a scenario has one target; run one scenario for each server";
             translator.not_supported(&word.span, "several destinations", remedy);
@@ -179,20 +188,27 @@ impl Default for Options {
     }
 }
 
-/// Returns the option that a word is, and the value in the same word: `-c10`, `--connections=10`.
-fn find(word: &str) -> Option<(&'static OptionRow, Option<String>)> {
+/// Returns the option that a word ends with, the flags before it, and the value in the same word:
+/// `-c10`, `--connections=10`, `-em`.
+fn find(word: &str) -> Option<(Vec<&'static OptionRow>, &'static OptionRow, Option<String>)> {
     if let Some(long) = word.strip_prefix("--") {
         let (name, value) = match long.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (long, None),
         };
-        return Some((OPTIONS.iter().find(|row| row.name == name)?, value));
+        return Some((Vec::new(), OPTIONS.iter().find(|row| row.name == name)?, value));
     }
+    let mut flags = Vec::new();
     let mut letters = word.chars().skip(1);
-    let letter = letters.next()?;
-    let row = OPTIONS.iter().find(|row| row.letter == Some(letter))?;
-    let value: String = letters.collect();
-    Some((row, (!value.is_empty()).then_some(value)))
+    loop {
+        let letter = letters.next()?;
+        let row = OPTIONS.iter().find(|row| row.letter == Some(letter))?;
+        let rest: String = letters.clone().collect();
+        if row.has_value || rest.is_empty() {
+            return Some((flags, row, (!rest.is_empty()).then_some(rest)));
+        }
+        flags.push(row);
+    }
 }
 
 fn unknown(translator: &mut Translator<'_>, word: &Word) {
@@ -235,13 +251,12 @@ const OPTIONS: &[OptionRow] = &[
         "header",
         Meaning::Sets(|reading, value| {
             let (name, value) = value.split_once(':').ok_or("a header field, `name: value`")?;
-            let is_token =
-                !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-            if !is_token || value.contains(char::is_control) {
+            if !is_token(name) || value.contains(char::is_control) {
                 return Err("a header field, `name: value`");
             }
             let value = escape(value.trim());
-            reading.options.headers.push((name.to_ascii_lowercase(), value));
+            let span = reading.span.clone();
+            reading.options.headers.push((name.to_ascii_lowercase(), value, span));
             Ok(())
         }),
     ),

@@ -1,9 +1,11 @@
 //! `match` and `dyn_variable`: what an answer must have, and what is kept of it.
 
 use regex::Regex;
+use throng_load::scenario::is_token;
 
 use super::element::{Attribute, Element};
 use super::steps::{Plugin, StepsReader, Wire};
+use crate::json_pointer::JsonPointer;
 use crate::yaml::Yaml;
 
 /// What a request says about its answer.
@@ -13,6 +15,14 @@ pub(super) struct Answer {
     pub(super) regex: Option<String>,
     /// Parts to keep, each with its name.
     pub(super) captures: Vec<(String, Yaml)>,
+}
+
+impl Answer {
+    /// Reports whether it looks at more than the head of an answer of HTTP.
+    pub(super) fn looks_at_body(&self) -> bool {
+        let is_header = |place: &Yaml| place.entries().iter().any(|(key, _)| key == "header");
+        self.regex.is_some() || self.captures.iter().any(|(_, place)| !is_header(place))
+    }
 }
 
 impl<'d> StepsReader<'_, '_, 'd> {
@@ -176,8 +186,8 @@ impl<'d> StepsReader<'_, '_, 'd> {
                      back-references")
             }
             "re" | "regexp" => Ok((regex(text), "")),
-            "jsonpath" => match pointer(text) {
-                Some(pointer) => Ok((Yaml::text(pointer), "")),
+            "jsonpath" => match JsonPointer::of_path(text) {
+                Some(pointer) => Ok((pointer.write(), "")),
                 None => {
                     Err("a place in JSON is a plain path, without `*` and `?`: name the member")
                 }
@@ -187,7 +197,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 let (name, parameter) = text
                     .split_once('/')
                     .map_or((text, None), |(name, part)| (name, Some(regex::escape(part))));
-                if name.is_empty() || !name.bytes().all(super::request::is_token) {
+                if !is_token(name) {
                     return Err("this is no name of a header: write one");
                 }
                 let mut place = vec![("header", Yaml::text(name.to_ascii_lowercase()))];
@@ -207,30 +217,6 @@ impl<'d> StepsReader<'_, '_, 'd> {
             _ => Err("throng does not speak this protocol"),
         }
     }
-}
-
-/// Returns the JSON pointer of a plain path of JSONPath: `$.items[0].id`.
-fn pointer(path: &str) -> Option<String> {
-    let path = path.strip_prefix('$').unwrap_or(path);
-    let path = path.strip_prefix('.').unwrap_or(path);
-    if path.is_empty() || path.contains(['*', '?', '(', '@', ',']) {
-        return None;
-    }
-    let mut pointer = String::new();
-    for key in path.split('.') {
-        let (name, indices) = key.split_at(key.find('[').unwrap_or(key.len()));
-        if name.is_empty() && (indices.is_empty() || !pointer.is_empty()) {
-            return None;
-        }
-        if !name.is_empty() {
-            pointer += &format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-        }
-        for index in indices.split('[').skip(1) {
-            let index = index.strip_suffix(']')?;
-            pointer += &format!("/{}", index.parse::<u32>().ok()?);
-        }
-    }
-    Some(pointer)
 }
 
 /// Returns a regular expression for the simplest paths of XPath: `//input[@name='a']/@value`,

@@ -1,8 +1,7 @@
 //! What tsung's document type allows: the elements, where they stand, and their attributes.
 
-use throng_base::units::nearest;
-
 use super::element::Element;
+use crate::expected::near_or;
 use crate::translator::Translator;
 
 /// Reports elements and attributes that tsung does not know. The parts of unsupported protocols
@@ -41,11 +40,10 @@ fn check_element(translator: &mut Translator<'_>, element: Element<'_>) {
 }
 
 fn expected(name: &str, known: &str) -> String {
-    match nearest(name, known.split(' ')) {
-        _ if known.is_empty() => "expected none".to_owned(),
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("expected one of {}", known.replace(' ', ", ")),
+    if known.is_empty() {
+        return "expected none".to_owned();
     }
+    near_or(name, known.split(' '), format!("expected one of {}", known.replace(' ', ", ")))
 }
 
 fn row(name: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {

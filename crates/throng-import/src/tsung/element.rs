@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use roxmltree::Node;
-use throng_base::units::nearest;
 
+use crate::expected::near_or;
 use crate::translator::Translator;
 
 /// An element.
@@ -186,10 +186,8 @@ impl Translator<'_> {
         if let Some(known) = known.iter().find(|known| **known == word) {
             return Some(known);
         }
-        let label = match nearest(word, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("expected one of {}", known.join(", ")),
-        };
+        let label =
+            near_or(word, known.iter().copied(), format!("expected one of {}", known.join(", ")));
         self.mistake(&found.span, format!("`{name}` cannot be `{word}`"), label);
         None
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::element::Element;
 use super::load::unit_free_number;
 use crate::translator::Translator;
+use crate::url::server_name;
 
 /// The server that the scenario connects to.
 #[derive(Debug)]
@@ -65,10 +66,7 @@ impl<'d> TsungServer<'d> {
 
     /// Returns `scheme://host:port`.
     pub(super) fn address(&self, scheme: &str) -> String {
-        match self.host.contains(':') {
-            true => format!("{scheme}://[{}]:{}", self.host, self.port),
-            false => format!("{scheme}://{}:{}", self.host, self.port),
-        }
+        format!("{scheme}://{}", server_name(self.host, self.port))
     }
 }
 

@@ -1,13 +1,12 @@
 //! `http`: requests and their headers.
 
-use std::ops::Range;
+use throng_load::scenario::{HeaderPlace, is_token};
 
 use super::element::{Attribute, Element};
-use super::request::is_token;
-use super::sessions::weights;
 use super::steps::StepsReader;
-use crate::own_headers::is_own_header;
-use crate::text::escape;
+use crate::headers::Headers;
+use crate::text::{base64, escape};
+use crate::weights::Weights;
 use crate::yaml::Yaml;
 
 impl<'d> StepsReader<'_, '_, 'd> {
@@ -27,9 +26,17 @@ impl<'d> StepsReader<'_, '_, 'd> {
         }
         let method = method.unwrap_or("GET");
         let step = match method {
-            "GET" | "POST" | "PUT" | "DELETE" => method.to_ascii_lowercase(),
+            "HEAD" if answer.looks_at_body() => {
+                let remedy = "the answer to a HEAD has no body: look at its headers, or take GET";
+                self.translator.not_supported(&span, "http method HEAD", remedy);
+                return Vec::new();
+            }
+            "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS" => {
+                method.to_ascii_lowercase()
+            }
             _ => {
-                let remedy = "a scenario has `get`, `post`, `put` and `delete`; take one of them";
+                let remedy = "a scenario has `get`, `head`, `post`, `put`, `patch`, `delete` and \
+                              `options`; take one of them";
                 let construct = format!("http method {method}");
                 self.translator.not_supported(&span, construct, remedy);
                 return Vec::new();
@@ -46,23 +53,19 @@ impl<'d> StepsReader<'_, '_, 'd> {
             let text = self.variables.text(self.translator, body.value, in_body, &body.span);
             if !text.is_empty() {
                 parts.push(("body", Yaml::text(text)));
-                if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
-                    headers.push(("content-type".to_owned(), Yaml::text(FORM)));
-                }
+                headers.add("content-type", FORM);
             }
         }
-        if !headers.is_empty() {
-            parts.insert(0, ("headers", Yaml::map(headers)));
+        if let Some(headers) = headers.write() {
+            parts.insert(0, ("headers", headers));
         }
-        if let Some(regex) = answer.regex {
-            parts.push((
-                "expect",
-                Yaml::map([
-                    ("status", Yaml::list([Yaml::text("2xx")])),
-                    ("regex", Yaml::text(regex)),
-                ]),
-            ));
-        }
+        // tsung takes any status.
+        let any_status = Yaml::list(["2xx", "3xx", "4xx", "5xx"].map(Yaml::plain));
+        let expect = match answer.regex {
+            Some(regex) => Yaml::map([("status", any_status), ("regex", Yaml::text(regex))]),
+            None => any_status,
+        };
+        parts.push(("expect", expect));
         if !answer.captures.is_empty() {
             self.captures = true;
             parts.push(("capture", Yaml::map(answer.captures)));
@@ -102,26 +105,25 @@ impl<'d> StepsReader<'_, '_, 'd> {
         Some(self.variables.text(self.translator, path, subst, &url.span))
     }
 
-    fn headers(&mut self, http: Element<'d>, subst: bool) -> Vec<(String, Yaml)> {
-        let mut headers = Vec::new();
+    fn headers(&mut self, http: Element<'d>, subst: bool) -> Headers {
+        let mut headers = Headers::default();
         let agents = &self.options.user_agents;
         match &**agents {
             [] => {}
-            [(_, agent)] => headers.push(("user-agent".to_owned(), Yaml::text(escape(agent)))),
-            _ => headers.push(("user-agent".to_owned(), Yaml::text(format!("${{{AGENT}}}")))),
+            [(_, agent)] => headers.set("user-agent", escape(agent)),
+            _ => headers.set("user-agent", format!("${{{AGENT}}}")),
         }
         for (attribute, header) in
             [("content_type", "content-type"), ("if_modified_since", "if-modified-since")]
         {
             if let Some(value) = http.get(attribute) {
-                let value = self.header_value(&value, subst);
-                headers.push((header.to_owned(), Yaml::text(value)));
+                headers.add(header, self.header_value(&value, subst));
             }
         }
         if self.translator.word(http, "version", &["1.0", "1.1"]) == Some("1.0") {
             let how = "the request is of HTTP/1.1 and closes its connection, as one of HTTP/1.0";
             self.approximated_once(&http.span(), "http version", how);
-            headers.push(("connection".to_owned(), Yaml::text("close")));
+            headers.set("connection", "close");
         }
         if http.get("contents_from_file").is_some() {
             let remedy = "a body stands in the scenario: write it as `body`";
@@ -130,19 +132,12 @@ impl<'d> StepsReader<'_, '_, 'd> {
         for child in http.elements() {
             self.read_child(child, &mut headers, subst);
         }
-        headers.extend(self.extra_headers(http, subst));
-        let mut names = Vec::new();
-        headers.retain(|(name, _)| {
-            let name = name.to_ascii_lowercase();
-            let is_new = !names.contains(&name);
-            names.push(name);
-            is_new
-        });
+        self.extra_headers(http, subst, HeaderPlace::Request, &mut headers);
         headers
     }
 
     /// Reads an element of a request, beside its headers.
-    fn read_child(&mut self, child: Element<'d>, headers: &mut Vec<(String, Yaml)>, subst: bool) {
+    fn read_child(&mut self, child: Element<'d>, headers: &mut Headers, subst: bool) {
         let span = child.span();
         match child.name() {
             "www_authenticate" => {
@@ -151,14 +146,14 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 let (Some(user), Some(password)) = (user, password) else { return };
                 let pair = format!("{}:{}", user.value, password.value);
                 let is_basic = child.value("type").unwrap_or("basic") == "basic";
-                if !is_basic || pair.contains(['\'', '}', '{']) || subst && pair.contains("%%") {
+                let is_plain = is_basic && !(subst && pair.contains("%%"));
+                let Some(login) = base64(&pair).filter(|_| is_plain) else {
                     let remedy = "a scenario has Basic authentication with a plain name: write \
                                   the header `authorization`";
                     return self.translator.not_supported(&span, "www_authenticate", remedy);
-                }
-                let value = format!("Basic ${{base64('{pair}')}}");
+                };
                 self.translator.translated(&span, "www_authenticate");
-                headers.push(("authorization".to_owned(), Yaml::text(value)));
+                headers.add("authorization", format!("Basic {login}"));
             }
             "soap" => {
                 let Some(action) = self.translator.require(child, "action", "urn:x") else {
@@ -166,7 +161,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 };
                 let value = self.header_value(&action, subst);
                 self.translator.translated(&span, "soap");
-                headers.push(("soapaction".to_owned(), Yaml::text(format!("\"{value}\""))));
+                headers.add("soapaction", format!("\"{value}\""));
             }
             "add_cookie" => {
                 let key = self.translator.require(child, "key", "name");
@@ -180,12 +175,9 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 let how = "the cookie is sent with this request alone, in place of those that the \
                            server has set";
                 self.approximated_once(&span, "add_cookie", how);
-                match headers.iter_mut().find(|(name, _)| name == "cookie") {
-                    Some(_) => {
-                        let remedy = "write all cookies into one header `cookie`";
-                        self.translator.not_supported(&span, "add_cookie", remedy);
-                    }
-                    None => headers.push(("cookie".to_owned(), Yaml::text(cookie))),
+                if !headers.add("cookie", cookie) {
+                    let remedy = "write all cookies into one header `cookie`";
+                    self.translator.not_supported(&span, "add_cookie", remedy);
                 }
             }
             "oauth" => {
@@ -196,27 +188,31 @@ impl<'d> StepsReader<'_, '_, 'd> {
         }
     }
 
-    /// Returns the headers that an element names one by one.
+    /// Adds the headers that an element names one by one.
     pub(super) fn extra_headers(
         &mut self,
         element: Element<'d>,
         subst: bool,
-    ) -> Vec<(String, Yaml)> {
-        let mut headers = Vec::<(String, Yaml)>::new();
+        place: HeaderPlace,
+        headers: &mut Headers,
+    ) {
         for header in element.elements().filter(|child| child.name() == "http_header") {
             let span = header.span();
             let name = self.translator.require(header, "name", "accept");
             let value = self.translator.require(header, "value", "*/*");
             let (Some(name), Some(value)) = (name, value) else { continue };
-            let text = name.value.trim().to_owned();
-            if text.is_empty() || !text.bytes().all(is_token) {
+            let text = name.value.trim();
+            if !is_token(text) {
                 let label = "expected letters, digits and `-`";
                 self.translator.mistake(&name.span, "this is no name of a header", label);
                 continue;
             }
-            let is_own = is_own_header(&text);
-            if is_own || headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(&text)) {
-                self.leave_header_out(&span, is_own);
+            if !self.translator.may_have_header(&span, "http_header", text, place) {
+                continue;
+            }
+            if headers.has(text) {
+                let remedy = "a request has each header once; join the two";
+                self.translator.not_supported(&span, "http_header", remedy);
                 continue;
             }
             if header.get("encoding").is_some() {
@@ -225,18 +221,8 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
             let value = self.header_value(&value, subst);
             self.translator.translated(&span, "http_header");
-            headers.push((text, Yaml::text(value)));
+            headers.set(text, value);
         }
-        headers
-    }
-
-    fn leave_header_out(&mut self, span: &Range<usize>, is_own: bool) {
-        if is_own {
-            let why = "throng sets this header itself";
-            return self.translator.not_needed(span, "http_header", why);
-        }
-        let remedy = "a request has each header once; join the two";
-        self.translator.not_supported(span, "http_header", remedy);
     }
 
     /// Returns the step that draws a browser for the session, if there are several.
@@ -251,7 +237,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             let steps = Yaml::list([Yaml::entry("set", set)]);
             Yaml::map([("weight", Yaml::plain(weight)), ("do", steps)])
         };
-        let choices = agents.iter().zip(weights(&shares)).map(choice);
+        let choices = agents.iter().zip(Weights::of_shares(&shares).each).map(choice);
         Some(Yaml::entry("choose", Yaml::list(choices)))
     }
 }

@@ -7,6 +7,8 @@ use throng_base::units::{show_count, show_duration};
 use super::comments::with_comments;
 use super::element::{Child, Element};
 use super::think::{SECONDS_MAX, StepsTime, seconds};
+use crate::phase::{self, Arrivals};
+use crate::rate::show_whole;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
@@ -200,7 +202,7 @@ impl<'d> Load<'d> {
                 left = left.saturating_sub(phase.span);
                 if phase.waits && !finish.is_zero() && !left.is_zero() {
                     let hold = finish.min(left);
-                    written.push(hold_for(hold).comment("The users of this phase finish."));
+                    written.push(phase::hold(hold).comment("The users of this phase finish."));
                     left = left.saturating_sub(hold);
                 }
             }
@@ -212,11 +214,11 @@ impl<'d> Load<'d> {
         let ends_itself = self.phases.last().is_some_and(|phase| phase.waits);
         if has_end && !left.is_zero() {
             let text = "No more users arrive; tsung stops all of them after its `duration`.";
-            written.push(hold_for(left).comment(text));
+            written.push(phase::hold(left).comment(text));
         } else if !has_end && time.is_open {
             let hold = finish.max(OPEN_HOLD);
             let text = "tsung runs until its users have finished, and these may never.";
-            written.push(hold_for(hold).comment(text));
+            written.push(phase::hold(hold).comment(text));
             let how = format!(
                 "tsung runs until the last user has finished; the scenario ends {} after the \
                  last arrival",
@@ -225,7 +227,7 @@ impl<'d> Load<'d> {
             translator.approximated(&(0..0), "load", how);
         } else if !has_end && finish > GRACE && !ends_itself {
             let text = "tsung runs until the last user has finished.";
-            written.push(hold_for(finish).comment(text));
+            written.push(phase::hold(finish).comment(text));
         }
         written
     }
@@ -233,13 +235,8 @@ impl<'d> Load<'d> {
 
 impl LoadPhase {
     fn write(&self, span: Duration) -> Yaml {
-        let mut arrivals =
-            vec![("rate", Yaml::plain(&self.rate.text)), ("for", Yaml::plain(show_duration(span)))];
-        arrivals.extend(self.most.map(|most| ("most", Yaml::plain(show_count(most)))));
-        if self.is_even {
-            arrivals.push(("spacing", Yaml::text("even")));
-        }
-        let phase = Yaml::entry("arrivals", Yaml::map(arrivals));
+        let arrivals = Arrivals::random(&self.rate.text, span).most(self.most);
+        let phase = Arrivals { is_even: self.is_even, ..arrivals }.write();
         with_comments(phase, &self.comments)
     }
 }
@@ -261,13 +258,8 @@ impl Rate {
                 if whole { show_count(in_own as u64) } else { (thousandths / 1e3).to_string() };
             return Self { per_second, text: format!("{text}/{}", units[own].0) };
         }
-        let is_whole = |value: f64| {
-            value >= 0.999 && (value - value.round()).abs() < 1e-9 * value && value < 1e12
-        };
-        let whole = units.into_iter().find(|(_, seconds)| is_whole(per_second * seconds));
-        if let Some((unit, seconds)) = whole {
-            let count = show_count((per_second * seconds).round() as u64);
-            return Self { per_second, text: format!("{count}/{unit}") };
+        if let Some(text) = show_whole(per_second) {
+            return Self { per_second, text };
         }
         // Six digits of a rate that is not whole, whatever its size.
         let large = |(_, seconds): &&(&str, f64)| per_second * seconds >= 1.0;
@@ -275,10 +267,6 @@ impl Rate {
         let digits = format!("{:.9}", per_second * seconds);
         Self { per_second, text: format!("{}/{unit}", digits.trim_end_matches('0')) }
     }
-}
-
-fn hold_for(span: Duration) -> Yaml {
-    Yaml::entry("hold", Yaml::map([("for", Yaml::plain(show_duration(span)))]))
 }
 
 /// Reads `arrivalrate` or `interarrival`.

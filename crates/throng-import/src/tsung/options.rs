@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use throng_base::units::nearest;
-
 use super::element::{Attribute, Element};
 use super::think::{SECONDS_MAX, ThinkTime, seconds};
+use crate::expected::near_or;
 use crate::translator::Translator;
 
 /// The options that concern the traffic.
@@ -122,6 +121,7 @@ impl<'d> Options<'d> {
                     return translator.not_needed(&span, construct, why);
                 }
             }
+            "max_retries" if option.value("value") == Some("0") => {}
             "max_retries" | "retry_timeout" => {
                 let why = "a user whose connect fails stops: the scenario tries no second time";
                 return translator.approximated(&span, construct, why);
@@ -131,6 +131,10 @@ impl<'d> Options<'d> {
                               and connects";
                 return translator.not_supported(&span, construct, remedy);
             }
+            "http_use_server_as_proxy" if option.value("value") == Some("false") => {
+                let why = "the scenario has no proxy";
+                return translator.not_needed(&span, construct, why);
+            }
             "http_use_server_as_proxy" => {
                 let remedy = "throng sends requests to the target itself; make the target's \
                               address that of the server";
@@ -138,10 +142,8 @@ impl<'d> Options<'d> {
             }
             _ => {
                 let known = NOT_NEEDED.iter().map(|(known, _)| *known).chain(KNOWN);
-                let label = match nearest(name, known) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "expected an option of tsung, such as `thinktime`".to_owned(),
-                };
+                let label =
+                    near_or(name, known, "expected an option of tsung, such as `thinktime`");
                 let title = format!("tsung has no option `{name}`");
                 return translator.mistake(&found.span, title, label);
             }

@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 
+use throng_load::scenario::{HeaderPlace, is_token};
+
 use super::answer::Answer;
 use super::element::{Attribute, Element};
 use super::steps::{Plugin, StepsReader, Wire};
-use crate::text::escape;
+use crate::headers::Headers;
+use crate::text::{escape, hex};
 use crate::yaml::Yaml;
 
 /// What is sent.
@@ -72,10 +75,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             "no_ack" => self.translator.translated(&span, "raw ack no_ack"),
             "global" => steps.extend(self.wait_global(&span, "raw ack global")),
             _ => {
-                let how = "the first byte that comes is the answer, as the first packet is in \
-                           tsung, whichever it is; where bytes come unasked, throng calls such \
-                           answers doubtful";
-                self.approximated_once(&span, &format!("raw ack {ack}"), how);
+                self.approximated_once(&span, &format!("raw ack {ack}"), self.any_answer(&answer));
                 steps.push(self.expect(answer));
             }
         }
@@ -197,9 +197,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             self.translator.translated(&span, "websocket ack no_ack");
             return steps;
         }
-        let how = "the next message counts as the answer, as in tsung, whichever it is; where \
-                   messages come unasked, throng calls such answers doubtful";
-        self.approximated_once(&span, "websocket ack parse", how);
+        self.approximated_once(&span, "websocket ack parse", self.any_answer(&answer));
         steps.push(self.expect(answer));
         steps
     }
@@ -257,17 +255,14 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 _ => connect.push(("path", Yaml::text(path))),
             }
             let origin = origin.filter(|origin| !origin.value.trim().is_empty());
-            let mut headers = Vec::new();
+            let mut headers = Headers::default();
             if let Some(origin) = origin {
-                let value = self.header_value(&origin, subst);
-                headers.push(("origin".to_owned(), Yaml::text(value)));
+                headers.set("origin", self.header_value(&origin, subst));
             }
             if let Some((element, _)) = element {
-                headers.extend(self.extra_headers(element, subst));
+                self.extra_headers(element, subst, HeaderPlace::Upgrade, &mut headers);
             }
-            if !headers.is_empty() {
-                connect.push(("headers", Yaml::map(headers)));
-            }
+            connect.extend(headers.write().map(|headers| ("headers", headers)));
             let names = subprotocols.map(|list| self.subprotocols(&list)).unwrap_or_default();
             if !names.is_empty() {
                 connect.push(("subprotocols", Yaml::list(names.iter().map(Yaml::text))));
@@ -298,7 +293,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
     fn subprotocols(&mut self, list: &Attribute<'d>) -> Vec<String> {
         let names: Vec<_> = list.value.split(',').map(str::trim).collect();
         let names: Vec<_> = names.into_iter().filter(|name| !name.is_empty()).collect();
-        if names.iter().any(|name| !name.bytes().all(is_token)) {
+        if names.iter().any(|name| !is_token(name)) {
             let label = "expected names with commas between them: `chat, superchat`";
             self.translator.mistake(&list.span, "these are no subprotocols", label);
         }
@@ -339,6 +334,25 @@ impl<'d> StepsReader<'_, '_, 'd> {
         Yaml::entry("expect", Yaml::map(expect))
     }
 
+    /// Says what the scenario takes for an answer.
+    fn any_answer(&self, answer: &Answer) -> &'static str {
+        match self.wire {
+            Wire::Tcp if !answer.captures.is_empty() => {
+                "the answer goes on to the end of its line, in which the scenario looks for what \
+                 is kept or must match; in tsung it is the first packet"
+            }
+            Wire::Tcp => {
+                "the first byte that comes is the answer, as the first packet is in tsung, \
+                 whichever it is; where bytes come unasked, throng calls such answers doubtful"
+            }
+            Wire::WebSocket | Wire::Http => {
+                "the next text is the answer, as the next frame of any kind is in tsung; for a \
+                 binary answer write `expect: {bytes: N}`; where messages come unasked, throng \
+                 calls such answers doubtful"
+            }
+        }
+    }
+
     /// Returns the text, unless nothing is left of it.
     fn sendable(&mut self, text: String, span: &Range<usize>) -> Option<String> {
         if text.is_empty() {
@@ -371,15 +385,6 @@ impl Plugin {
             Self::Http => "http",
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
-}
-
-/// Reports whether a byte may stand in the name of a header or subprotocol.
-pub(super) fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 const ACKS: [&str; 5] = ["local", "no_ack", "global", "parse", "bidi_ack"];

@@ -1,12 +1,12 @@
 //! `sessions`: those that the scenario can have, and their weights.
 
-use throng_base::units::nearest;
-
 use super::element::Element;
 use super::ends::TsungServer;
 use super::options::OptionUse;
 use super::steps::{Plugin, Wire};
+use crate::expected::near_or;
 use crate::translator::Translator;
+use crate::weights::Weights;
 
 /// The sessions of a file.
 #[derive(Debug)]
@@ -65,8 +65,12 @@ impl<'d> Sessions<'d> {
         if translator.mistakes.len() > mistakes {
             return None;
         }
-        let how = "a user stops when its connect fails or its connection ends; tsung tries three \
-                   more times, and connects anew at the next request";
+        let how = if has_no_retries(root) {
+            "a user stops when its connection ends; tsung connects anew at the next request"
+        } else {
+            "a user stops when its connect fails or its connection ends; tsung tries three more \
+             times, and connects anew at the next request"
+        };
         translator.approximated(&sessions.span(), "sessions", how);
         let wire = choose(&all);
         let Some(wire) = wire else {
@@ -163,6 +167,13 @@ fn read_share(translator: &mut Translator<'_>, element: Element<'_>) -> Option<f
     }
 }
 
+/// Reports whether a failed connect is not tried again.
+fn has_no_retries(root: Element<'_>) -> bool {
+    let options = root.child("options").into_iter().flat_map(Element::elements);
+    let of_retries = options.filter(|option| option.value("name") == Some("max_retries"));
+    of_retries.last().and_then(|option| option.value("value")) == Some("0")
+}
+
 /// Checks that probabilities are one hundred together, and that all sessions have such.
 fn check_sum(translator: &mut Translator<'_>, all: &[Written<'_>]) {
     check_shares(translator, all.iter().map(|session| (session.element, session.share)));
@@ -202,10 +213,11 @@ fn set_up(translator: &mut Translator<'_>, all: &mut [Written<'_>], setups: &[El
         let (Some(name), Some(share)) = (name, share) else { return };
         let known = all.iter().position(|session| session.name == name.value.trim());
         let Some(known) = known else {
-            let label = match nearest(name.value, all.iter().map(|session| session.name)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "expected the name of a session".to_owned(),
-            };
+            let label = near_or(
+                name.value,
+                all.iter().map(|session| session.name),
+                "expected the name of a session",
+            );
             let title = format!("there is no session `{}`", name.value);
             return translator.mistake(&name.span, title, label);
         };
@@ -263,8 +275,7 @@ fn keep<'d>(
         }
     }
     let shares: Vec<_> = kept.iter().map(|(session, _)| session.share).collect();
-    let weights = weights(&shares);
-    let sessions = kept.into_iter().zip(weights);
+    let sessions = kept.into_iter().zip(Weights::of_shares(&shares).each);
     let session = |((session, plugin), weight): ((Written<'d>, Plugin), u32)| Session {
         element: session.element,
         name: session.name,
@@ -272,26 +283,6 @@ fn keep<'d>(
         weight,
     };
     sessions.map(session).collect()
-}
-
-/// Returns whole numbers in the same proportion, as small as possible.
-pub(super) fn weights(shares: &[f64]) -> Vec<u32> {
-    let is_whole = |value: f64| (value - value.round()).abs() < 1e-6;
-    let scales = (0..6).map(|digits| 10f64.powi(digits));
-    let fits = |scale: &f64| {
-        let all_whole = shares.iter().all(|share| is_whole(share * scale));
-        all_whole && shares.iter().all(|share| share * scale <= WEIGHT_MAX)
-    };
-    let largest = shares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    let scale = { scales }.find(fits).unwrap_or(10_000.0 / largest);
-    let whole: Vec<_> =
-        shares.iter().map(|share| ((share * scale).round() as u32).max(1)).collect();
-    let divisor = whole.iter().copied().reduce(greatest_divisor).unwrap_or(1);
-    whole.iter().map(|weight| weight / divisor).collect()
-}
-
-fn greatest_divisor(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { greatest_divisor(b, a % b) }
 }
 
 const TYPES: [&str; 13] = [
@@ -309,21 +300,3 @@ const TYPES: [&str; 13] = [
     "ts_amqp",
     "ts_mqtt",
 ];
-
-/// Largest weight of a class.
-const WEIGHT_MAX: f64 = 1e6;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn weights_are_small_whole_numbers() {
-        assert_eq!(weights(&[100.0]), [1]);
-        assert_eq!(weights(&[70.0, 30.0]), [7, 3]);
-        assert_eq!(weights(&[99.95, 0.05]), [1999, 1]);
-        assert_eq!(weights(&[1.0, 2.0, 1.0]), [1, 2, 1]);
-        assert_eq!(weights(&[66.666_666_7, 33.333_333_3]), [2, 1]);
-        assert_eq!(weights(&[1e9, 1.0]), [10_000, 1]);
-    }
-}

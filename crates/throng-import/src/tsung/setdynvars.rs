@@ -3,6 +3,7 @@
 use super::element::Element;
 use super::steps::StepsReader;
 use super::variables::plain_name;
+use crate::data_file::is_delimiter;
 use crate::text::escape;
 use crate::yaml::Yaml;
 
@@ -101,9 +102,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let order = self.translator.word(element, "order", &["iter", "random"]);
         let is_random = order == Some("random") || kind == "local_file";
         let delimiter = element.get("delimiter").map_or(";", |found| found.value);
-        let is_delimiter = matches!(delimiter.as_bytes(), [b' '..=b'~' | b'\t'])
-            && !matches!(delimiter, "\"" | "\\");
-        if !is_delimiter {
+        if !is_delimiter(delimiter) {
             let span = element.get("delimiter").map_or(element.span(), |found| found.span);
             let label = "expected one character, such as `;`";
             self.translator.mistake(&span, "this delimiter cannot be used", label);

@@ -12,6 +12,7 @@ use super::ends::TsungServer;
 use super::options::Options;
 use super::think::{SECONDS_MAX, StepsTime, ThinkTime};
 use super::variables::{Tables, Variables};
+use crate::names::in_letters_and;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
@@ -389,10 +390,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
 
 /// Returns a name that a transaction may have.
 fn transaction_name(name: &str) -> String {
-    let letter = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let name: String = name.trim().chars().map(letter).collect();
-    let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
-    let name = if begins_well { name } else { format!("tr_{name}") };
+    let name = in_letters_and("-", name.trim(), "tr_", NAME_CHARS_MAX);
     name.chars().take(NAME_CHARS_MAX).collect()
 }
 

@@ -47,12 +47,7 @@ impl ThinkTime {
             Self::Uniform(low, high) if seconds(low) == seconds(high) => Some(show(high)),
             Self::Uniform(low, high) => Some(format!("uniform({}, {})", show(low), show(high))),
         };
-        // A comma needs quotes where the step stands in one line with others.
-        let value = |text: String| match text.contains(',') {
-            true => Yaml::text(text),
-            false => Yaml::plain(text),
-        };
-        text.map(|text| Yaml::entry("wait", value(text)))
+        text.map(|text| Yaml::entry("wait", Yaml::plain(text)))
     }
 
     pub(super) fn time(self) -> StepsTime {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::element::Attribute;
+use crate::data_file::DataFile;
+use crate::names::{in_letters, is_reserved, unlike};
 use crate::text::{append, escape};
-
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
@@ -21,10 +22,7 @@ pub(super) struct Tables<'d> {
 struct Table<'d> {
     name: String,
     id: &'d str,
-    path: &'d str,
-    columns: Vec<String>,
-    delimiter: String,
-    is_random: bool,
+    file: DataFile,
 }
 
 /// The variables of one session.
@@ -53,9 +51,9 @@ impl<'d> Tables<'d> {
     ) -> Option<String> {
         let is_same = |table: &&Table<'_>| {
             table.id == id
-                && table.columns == columns
-                && table.delimiter == delimiter
-                && table.is_random == is_random
+                && table.file.columns == columns
+                && table.file.delimiter == delimiter
+                && table.file.is_random == is_random
         };
         if let Some(table) = self.tables.iter().find(is_same) {
             return Some(table.name.clone());
@@ -63,35 +61,17 @@ impl<'d> Tables<'d> {
         if self.tables.len() == TABLES_MAX {
             return None;
         }
-        let base = plain_name(id);
-        let numbered = (2..).map(|number| format!("{base}_{number}"));
-        let is_free = |name: &String| !self.tables.iter().any(|table| table.name == *name);
-        let name = std::iter::once(base.clone()).chain(numbered).find(is_free)?;
-        self.tables.push(Table {
-            name: name.clone(),
-            id,
-            path: path.value.trim(),
-            columns,
-            delimiter: delimiter.to_owned(),
-            is_random,
-        });
+        let is_taken = |name: &str| self.tables.iter().any(|table| table.name == name);
+        let name = unlike(&plain_name(id), is_taken);
+        let (path, delimiter) = (path.value.trim().to_owned(), delimiter.to_owned());
+        let file = DataFile { path, columns, delimiter, is_random };
+        self.tables.push(Table { name: name.clone(), id, file });
         Some(name)
     }
 
     /// Returns `data` of the scenario.
     pub(super) fn write(&self) -> Option<Yaml> {
-        let table = |table: &Table<'_>| {
-            let columns = table.columns.iter().map(Yaml::text);
-            let mut entries =
-                vec![("file", Yaml::text(table.path)), ("columns", Yaml::list(columns))];
-            if table.delimiter != "," {
-                entries.push(("delimiter", Yaml::text(&*table.delimiter)));
-            }
-            if table.is_random {
-                entries.push(("order", Yaml::text("random")));
-            }
-            (table.name.clone(), Yaml::map(entries))
-        };
+        let table = |table: &Table<'_>| (table.name.clone(), table.file.write());
         (!self.tables.is_empty()).then(|| Yaml::map(self.tables.iter().map(table)))
     }
 }
@@ -127,9 +107,7 @@ impl Variables {
         if ids.iter().any(|id| base.starts_with(id.as_str())) {
             base.insert_str(0, "value_");
         }
-        let numbered = (2..).map(|number| format!("{base}_{number}"));
-        let is_free = |name: &String| !self.names.values().any(|other| other == name);
-        let free = std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base);
+        let free = unlike(&base, |name| self.names.values().any(|other| other == name));
         self.names.insert(name.to_owned(), free.clone());
         free
     }
@@ -199,10 +177,8 @@ impl Variables {
 
 /// Returns `name` in the letters that names of a scenario have.
 pub(super) fn plain_name(name: &str) -> String {
-    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let name: String = name.chars().map(letter).take(NAME_CHARS_MAX).collect();
-    let begins_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    if RESERVED.contains(&name.as_str()) || !begins_well { format!("value_{name}") } else { name }
+    let name = in_letters(name, "value_", NAME_CHARS_MAX);
+    if is_reserved(&name) { format!("value_{name}") } else { name }
 }
 
 /// Number of a user, from 1 as tsung counts.
@@ -211,12 +187,6 @@ pub(super) const USER_NUMBER: &str = "user.id + 1";
 /// How the numbers of users differ.
 const GAPS: &str = "the numbers begin at 1 and no two users have the same one, as in tsung; where \
                     users arrive at random, some numbers are left out";
-
-/// Names that mean something else in a scenario.
-const RESERVED: [&str; 14] = [
-    "user", "env", "sent", "setup", "counter", "probe", "row", "random", "choice", "uuid", "time",
-    "base64", "json", "sha256",
-];
 
 const NAME_CHARS_MAX: usize = 40;
 

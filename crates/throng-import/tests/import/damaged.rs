@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::{files, import_text};
+use throng_import::ImportOptions;
+
+use crate::{files, import_text, import_with};
 
 /// Calls `check` with the name and the text of each file.
 fn each_file(mut check: impl FnMut(&str, &str)) {
@@ -23,6 +25,19 @@ fn each_file(mut check: impl FnMut(&str, &str)) {
 fn name(path: &std::path::Path) -> String {
     let path: PathBuf = path.strip_prefix(files()).unwrap().to_owned();
     path.to_string_lossy().into_owned()
+}
+
+/// A target of another protocol is a mistake, or its users do what it takes.
+#[test]
+fn files_for_another_target() {
+    let mut refused = 0;
+    each_file(|name, text| {
+        for target in ["tcp://127.0.0.1:1", "ws://127.0.0.1:1", "http://127.0.0.1:1"] {
+            let options = ImportOptions { target: Some(target.parse().unwrap()) };
+            refused += usize::from(import_with(text, name, &options).is_err());
+        }
+    });
+    assert!(refused > 0);
 }
 
 #[test]

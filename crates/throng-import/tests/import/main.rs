@@ -6,6 +6,7 @@ mod artillery;
 mod connscale;
 mod damaged;
 mod k6;
+mod logs;
 mod mzbench;
 mod stressgrid;
 mod tcpkali;
@@ -29,7 +30,12 @@ fn import_file(path: &str) -> Import {
 
 /// Imports a text. If it is valid, throng must accept the scenario.
 fn import_text(text: &str, name: &str) -> Result<Import, Diagnostics> {
-    let import = import(text, name, &ImportOptions::default())?;
+    import_with(text, name, &ImportOptions::default())
+}
+
+/// Imports a text with these options. If it is valid, throng must accept the scenario.
+fn import_with(text: &str, name: &str, options: &ImportOptions) -> Result<Import, Diagnostics> {
+    let import = import(text, name, options)?;
     let path = files().join(name);
     if let Err(mistakes) = Scenario::parse(&import.scenario, &path.to_string_lossy())
         // A damaged name of a data file is that of no file.

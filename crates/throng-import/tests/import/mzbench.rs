@@ -207,8 +207,8 @@ approximated
     MZBench counts the worker as failed; the user of the scenario ends here without an error
 not supported
   line 4, include_resource
-    write the file as CSV with the names of its columns in the first line, add `data: FILE.csv`,
-    and use `${row.COLUMN}`
+    add `data: {file: FILE, columns: [NAME], delimiter: "\t"}` for a TSV, without the delimiter
+    for a CSV, and use `${row.NAME}`
   line 7, pre_hook worker_call
     do what the worker does before `throng run`; variables keep their defaults
   line 24, loop while

@@ -27,8 +27,11 @@ user:
   - wait: 1s ±10%
   - close
 
-3 constructs of Stressgrid: 1 translated, 1 approximated, 1 suspicious
+4 constructs of Stressgrid: 1 translated, 2 approximated, 1 suspicious
 approximated
+  line 1, sgcli run
+    the script has no comment `# sgcli run ...`: the load is that of sgcli without options, 10k
+    devices for 45 minutes at localhost:5000
   line 1, ramps
     Stressgrid starts and stops devices in steps of 10 for each generator; the scenario does one
     after another
@@ -152,19 +155,20 @@ user:
             name: item
             in: [a, b]
             do:
-              - get: {path: "/items/${item}", headers: {authorization: "Bearer ${token}"}}
+              - get:
+                  path: /items/${item}
+                  headers: {authorization: "Bearer ${token}", host: other}
               - wait: 500ms
   # Pays, or leaves.
   - if:
       condition: ${random(1,1000000)} <= 250000
       do: [put: {path: /pay, body: shop=s1}]
       else: [delete: "/cart/${id}"]
+  - patch: {path: /x, body: "y"}
   - close: reset
 
-16 constructs of Stressgrid: 10 translated, 2 not needed, 3 approximated, 1 not supported
+15 constructs of Stressgrid: 11 translated, 1 not needed, 3 approximated
 not needed
-  line 7, header host
-    throng sets this field itself
   line 11, inc_counter
     throng counts what each kind of step does; a step with a `name` has a row of its own
 approximated
@@ -176,9 +180,6 @@ approximated
   line 7, get
     Stressgrid takes an answer of any status; here others than 2xx are errors, after which a
     user rests for 1s and begins again
-not supported
-  line 18, patch
-    throng has `get`, `post`, `put` and `delete`
 "#);
 }
 
@@ -213,11 +214,14 @@ user:
       do: [send: {binary: "01 ff"}, send: {random: 100}]
   - close
 
-18 constructs of Stressgrid: 14 translated, 1 not needed, 2 approximated, 1 not supported
+19 constructs of Stressgrid: 14 translated, 1 not needed, 3 approximated, 1 not supported
 not needed
   line 12, ws_fetch
     what no step waits for is set aside
 approximated
+  line 1, sgcli run
+    the script has no comment `# sgcli run ...`: the load is that of sgcli without options, 10k
+    devices for 45 minutes at localhost:5000
   line 1, ramps
     Stressgrid starts and stops devices in steps of 10 for each generator; the scenario does one
     after another
@@ -279,16 +283,22 @@ fn the_target_decides_the_protocol() {
   - connect
   - wait: 1s ±10%
   - close
-2 constructs of Stressgrid: 1 translated, 1 approximated
+3 constructs of Stressgrid: 1 translated, 2 approximated
 approximated
+  line 1, sgcli run
+    the script has no comment `# sgcli run ...`: the load is that of sgcli without options, 10k
+    devices for 45 minutes at localhost:5000
   line 1, ramps
     Stressgrid starts and stops devices in steps of 10 for each generator; the scenario does one
     after another
 
   - wait: 1s ±10%
   - close: reset
-3 constructs of Stressgrid: 1 translated, 1 approximated, 1 suspicious
+4 constructs of Stressgrid: 1 translated, 2 approximated, 1 suspicious
 approximated
+  line 1, sgcli run
+    the script has no comment `# sgcli run ...`: the load is that of sgcli without options, 10k
+    devices for 45 minutes at localhost:5000
   line 1, ramps
     Stressgrid starts and stops devices in steps of 10 for each generator; the scenario does one
     after another
@@ -300,8 +310,11 @@ suspicious
   - connect
   - wait: 1s ±10%
   - close
-3 constructs of Stressgrid: 1 translated, 1 approximated, 1 not supported
+4 constructs of Stressgrid: 1 translated, 2 approximated, 1 not supported
 approximated
+  line 1, sgcli run
+    the script has no comment `# sgcli run ...`: the load is that of sgcli without options, 10k
+    devices for 45 minutes at localhost:5000
   line 1, ramps
     Stressgrid starts and stops devices in steps of 10 for each generator; the scenario does one
     after another

@@ -35,7 +35,7 @@ user:
       rate: 10/s
       do: [send: "ping ${choice('red', 'green')}\n", expect: {until: pong}]
 
-12 constructs of tcpkali: 10 translated, 1 not needed, 1 approximated
+13 constructs of tcpkali: 11 translated, 1 not needed, 1 approximated
 not needed
   line 4, --statsd
     pass --metrics to `throng run`, for Prometheus
@@ -59,7 +59,7 @@ user:
       rate: 961.54/s
       do: [send: {text: '{"n": "$${x}"}', reply: false}]
 
-8 constructs of tcpkali: 6 translated, 2 approximated
+9 constructs of tcpkali: 7 translated, 2 approximated
 approximated
   line 1, --duration
     tcpkali runs until it is stopped, the scenario 1h
@@ -76,11 +76,12 @@ target: tcp://[::1]:5555
 load:
   - ramp: {to: 10, over: 2ms}
   - hold: {for: 10s}
+limits: {user: {connect: 500/s}}
 user:
   - connect: {timeout: 1s}
   - close
 
-3 constructs of tcpkali: 3 translated
+4 constructs of tcpkali: 4 translated
 "#);
 }
 
@@ -92,6 +93,23 @@ fn each_option_has_its_place() {
     check("--connect-timeout 250ms", &["- connect: {timeout: 250ms}"]);
     check("--channel-lifetime 2s", &["- wait: 2s", "- close"]);
     check("--channel-lifetime 2s -m x -r 5", &["for: 2s", "- close"]);
+    check("--channel-lifetime 2s -m x -r 1", &["for: 2s", "- wait: 1s", "- close"]);
+    check(
+        "--channel-lifetime 1s -m x -r 4 --delay-send 500ms",
+        &["- wait: 500ms", "for: 500ms", "- wait: 250ms", "- close"],
+    );
+    check("--channel-lifetime 1s -m x -r 3", &["for: 1s", "- wait: 333.333333ms"]);
+    check("--channel-lifetime 1s -m x --delay-send 300ms", &["for: 700ms", "- close"]);
+    check("--channel-lifetime 300ms -m x --delay-send 1s", &["- wait: 300ms", "- close"]);
+    check("--channel-lifetime 2s -1 x --delay-send 500ms", &["- wait: 500ms", "- wait: 1.5s"]);
+    check(
+        "--connect-rate 1 --channel-lifetime 0.1",
+        &["limits: {user: {connect: 1/s}}", "- wait: 100ms", "- close"],
+    );
+    check("-c 4 --connect-rate 2 --channel-lifetime 1s", &["limits: {user: {connect: 30/m}}"]);
+    check(r"-em 'a\n'", &[r#"do: [send: {text: "a\n", reply: false}]"#]);
+    check(r"-dem 'a\n'", &[r#"do: [send: {text: "a\n", reply: false}]"#]);
+    check(r"-em'a\n' -c5", &["- ramp: {to: 5, over: 50ms}"]);
     check("--delay-send 100ms -m x", &["- wait: 100ms"]);
     check("-1 hello -m x -r 2", &["- send: {text: hello, reply: false}"]);
     check(r"-m 'a\n'", &[r"do: [send: {text: 'a\n', reply: false}]"]);
@@ -113,6 +131,53 @@ fn each_option_has_its_place() {
     );
     check("--ws --header 'Origin: x'", &["- connect: {timeout: 1s, headers: {origin: x}}"]);
     check("-m 123456789 --channel-bandwidth-upstream 9kBps", &["rate: 1k/s"]);
+}
+
+#[test]
+fn connections_that_live_longer_than_the_ramp_need_no_limit() {
+    assert!(!imported("-c 2 --channel-lifetime 1s").scenario.contains("limits"));
+}
+
+#[test]
+fn a_user_that_connects_again_keeps_its_number() {
+    let fidelity = |options: &str| {
+        let entries = imported(options).fidelity.entries;
+        let entry = entries.into_iter().find(|entry| entry.construct.contains("connection.uid"));
+        entry.unwrap().fidelity
+    };
+    assert_eq!(fidelity(r"-m '\{connection.uid}'"), Fidelity::Translated);
+    let again = r"-m '\{connection.uid%5}' --channel-lifetime 1s";
+    assert_eq!(fidelity(again), Fidelity::Approximated);
+}
+
+#[test]
+fn a_scenario_that_throng_refuses_is_a_mistake() {
+    let options = ImportOptions { target: Some("http://127.0.0.1:1".parse().unwrap()) };
+    let mistakes = import("tcpkali 127.0.0.1:5555\n", "load.sh", &options).unwrap_err();
+    insta::assert_snapshot!(mistakes, @"
+    error: `protocol: http` has no step `connect`
+     --> load.sh:1:1
+      |
+    1 | tcpkali 127.0.0.1:5555
+      | ^ it belongs to the protocols `tcp`, `ws` and `phoenix`
+      |
+      = help: in the scenario it is the line `- connect: {timeout: 1s}`
+    ");
+}
+
+#[test]
+fn headers_that_a_handshake_cannot_have_are_told() {
+    for (options, fidelity) in [
+        ("--ws -H 'Host: shop'", Fidelity::NotSupported),
+        ("-H 'Sec-WebSocket-Protocol: chat' --ws", Fidelity::NotSupported),
+        ("--ws -H 'A: b' -H 'a: c'", Fidelity::NotSupported),
+        ("--ws -H 'Connection: upgrade'", Fidelity::NotNeeded),
+        ("-H 'A: b'", Fidelity::NotNeeded),
+    ] {
+        let import = imported(options);
+        let told: Vec<_> = import.fidelity.of(fidelity).map(|entry| &*entry.construct).collect();
+        assert_eq!(told, ["--header"], "{options}: {}", import.fidelity);
+    }
 }
 
 #[test]
@@ -179,7 +244,7 @@ fn what_a_scenario_lacks_has_a_remedy() {
 fn a_ramp_that_tcpkali_would_not_survive_is_suspicious() {
     let import = imported("-c 2k");
     insta::assert_snapshot!(import.fidelity, @r#"
-2 constructs of tcpkali: 1 translated, 1 suspicious
+3 constructs of tcpkali: 2 translated, 1 suspicious
 suspicious
   line 1, --connections
     tcpkali gives up: 2k connections at 100/s take 20s, longer than --duration

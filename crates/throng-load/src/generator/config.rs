@@ -9,6 +9,7 @@ use super::tracer::TraceOptions;
 use crate::cues::Cues;
 use crate::program::Program;
 use crate::scenario::{Model, Phase};
+use crate::schedule::MachineShare;
 use crate::source::SourcePlan;
 use crate::user::{ClassTraits, Rules};
 
@@ -37,6 +38,8 @@ pub struct GeneratorConfig {
     pub start_at: Instant,
     /// Number of the first user.
     pub first_user: u64,
+    /// Share of this machine in a run of several machines; `None` if the run is its own.
+    pub share: Option<MachineShare>,
     /// Users that are watched, if there are any.
     pub trace: Option<TraceOptions>,
 }

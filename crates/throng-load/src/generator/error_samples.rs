@@ -13,8 +13,7 @@ use super::error_name::ErrorName;
 use super::upgrade_answer::describe_answer;
 use crate::excerpt::Excerpt;
 use crate::program::{
-    HttpDifference, IncomingMessage, MatchProgress, Op, Program, Protocol, VariableScope,
-    message_of,
+    HttpDifference, IncomingMessage, Op, Program, Protocol, VariableScope, message_of,
 };
 use crate::user::{ConnectFailure, ErrorKind, Sample};
 
@@ -68,7 +67,13 @@ impl ErrorSamples {
             user: Some(user),
             expected,
             got,
+            ..ErrorExchange::default()
         })
+    }
+
+    /// Returns how many messages the `expect` at `pc` has skipped.
+    pub(super) fn skipped_count(&self, pc: u32) -> u64 {
+        self.skipped.get(pc as usize).map_or(0, |skipped| skipped.count)
     }
 
     /// Counts a message that the `expect` at `pc` skips, and keeps the first one.
@@ -230,18 +235,20 @@ pub(super) fn describe_part(part: &PartialResponse<'_>, excerpt: Excerpt<'_>) ->
 }
 
 /// Reports whether another `expect` of the program waits for a message that the one at `pc` does
-/// not match. Those with variables are left out: the values of the user are not known here.
+/// not match. Those with variables are left out: the values of the user are not known here. Those
+/// that most messages match, and those that wait for what comes unasked, show no order of answers.
 fn other_expect(program: &Program, pc: u32, got: IncomingMessage<'_>) -> bool {
     let (scope, scratch) = (VariableScope::new(0, Prng::new(0)), &mut Vec::new());
-    program.ops().iter().any(|op| match (*op, program.op(pc)) {
+    let mut others =
+        (0..).zip(program.ops()).filter(|(at, _)| *at != pc && !program.is_receive(*at));
+    others.any(|(_, op)| match (*op, program.op(pc)) {
         (Op::ExpectMessage { pattern, .. }, Op::ExpectMessage { .. }) => {
             let rule = &program.pattern(pattern).pattern;
-            !rule.uses(&|_| true) && rule.matches(got, scope, scratch)
+            rule.is_of_content() && !rule.uses(&|_| true) && rule.matches(got, scope, scratch)
         }
         (Op::ExpectBytes { pattern, .. }, Op::ExpectBytes { .. }) => {
-            let matcher = &program.bytes_pattern(pattern).matcher;
-            let progress = matcher.feed(&mut 0, got.bytes(), scope, scratch);
-            matches!(progress, MatchProgress::Matched { .. })
+            let expected = program.bytes_pattern(pattern).matcher.literal_text();
+            expected.is_some_and(|expected| got.bytes().starts_with(expected))
         }
         _ => false,
     })
@@ -385,6 +392,31 @@ mod tests {
              (line 9), user 7"
         );
         assert_eq!(first(3, "again"), None);
+    }
+
+    #[test]
+    fn an_answer_that_another_expect_waits_for_is_noted_and_no_other() {
+        let check = |scheme: &str, user: &str, pc: u32, got: &str, is_anothers: bool| {
+            let head = format!("target: {scheme}://h:1\nload: [{{ramp: {{to: 1, over: 1s}}}}]\n");
+            let scenario = Scenario::parse(&format!("{head}user: [connect, {user}]\n"), "test");
+            let program = Program::compile(&scenario.unwrap_or_else(|wrong| panic!("{wrong}")));
+            let got = IncomingMessage::Text(got);
+            assert_eq!(other_expect(&program, pc, got), is_anothers, "{scheme}: {user}: {got:?}");
+        };
+        for scheme in ["tcp", "ws"] {
+            let check = |user, pc, got, is_anothers| check(scheme, user, pc, got, is_anothers);
+            let two = "send: a, expect: one, send: b, expect: two";
+            check(two, 2, "two", true);
+            check(two, 2, "three", false);
+            // The value is not known here.
+            check("send: a, expect: '${sent.body}'", 2, "b", false);
+            check("send: a, expect: one, send: b, expect: '${sent.body}'", 2, "b", false);
+            // Any answer matches these.
+            check("send: a, expect: one, send: b, expect: {bytes: 2}", 2, "xx", false);
+            check("send: a, expect: one, send: b, receive: two", 2, "two", false);
+        }
+        let captured = "send: a, expect: {until: '\n', capture: {id: {regex: 'id=(.)'}}}";
+        check("tcp", captured, 2, "none\n", false);
     }
 
     #[test]

@@ -1,61 +1,38 @@
 //! Incidents that affect all users at once: no user was answered, or the target went away.
 //!
 //! A core notes the moments of its own users. [`gap_of_all`] and [`outage_of_all`] combine those of
-//! all cores: if one core received answers, the target did not stand still.
+//! all cores.
 
 use throng_base::Instant;
 use throng_report::{AnswerGap, Outage};
 
-/// A time span on the clock of the cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
-    from: Instant,
-    to: Instant,
-}
-
-impl Span {
-    fn nanos(self) -> u64 {
-        self.to.since(self.from).as_nanos() as u64
-    }
-
-    /// Returns the part that two spans have in common.
-    fn common(self, other: Self) -> Self {
-        let from = self.from.max(other.from);
-        Self { from, to: self.to.min(other.to).max(from) }
-    }
-}
+use super::answer_gaps::{self, AnswerGaps};
 
 /// Incidents of one core in the current interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Incidents {
-    /// The last answer to any user.
-    last_answer: Option<Instant>,
-    /// The longest time in which a user waited and none was answered.
-    waiting: Option<Span>,
-    /// The longest time in which no user was answered, with or without one that waited.
-    unanswered: Option<Span>,
+    gaps: AnswerGaps,
     /// The first connection that the target closed unexpectedly.
     lost: Option<Instant>,
     /// The first and the last refused connect.
-    refused: Option<Span>,
+    refused: Option<Refusals>,
     /// The first successful connect after a lost connection or a refused connect.
     back: Option<Instant>,
     /// True if a connection was lost or refused and no connect has succeeded since.
     is_away: bool,
 }
 
+/// The moments of the first and of the last refused connect.
+#[derive(Clone, Copy, Debug)]
+struct Refusals {
+    first: Instant,
+    last: Instant,
+}
+
 impl Incidents {
     /// Notes an answer that was complete at `at`, to a request that had waited since `asked`.
     pub(super) fn answered(&mut self, at: Instant, asked: Instant) {
-        let last = self.last_answer.unwrap_or(asked);
-        longer(&mut self.waiting, Span { from: last.max(asked).min(at), to: at });
-        longer(&mut self.unanswered, Span { from: last.min(at), to: at });
-        self.last_answer = Some(last.max(at));
-    }
-
-    /// Notes an unasked message: the target is alive.
-    pub(super) fn unasked_received(&mut self, at: Instant) {
-        self.answered(at, at);
+        self.gaps.answered(at, asked);
     }
 
     /// Notes a connection that the target closed unexpectedly.
@@ -66,7 +43,7 @@ impl Incidents {
 
     /// Notes a refused connect.
     pub(super) fn connect_refused(&mut self, at: Instant) {
-        self.refused.get_or_insert(Span { from: at, to: at }).to = at;
+        self.refused.get_or_insert(Refusals { first: at, last: at }).last = at;
         self.is_away = true;
     }
 
@@ -77,41 +54,18 @@ impl Incidents {
         }
     }
 
-    /// Returns the state that the next interval needs: the last answer, and whether the target is
-    /// away.
+    /// Returns the state that the next interval needs: what is known of gaps, and whether the
+    /// target is away.
     pub(super) fn for_next_interval(&self) -> Self {
-        let Self { last_answer, is_away, .. } = *self;
-        Self { last_answer, is_away, ..Self::default() }
-    }
-
-    /// Returns the longest part of `span` in which this core received no answer.
-    fn gap_within(&self, span: Span) -> Option<Span> {
-        // A gap that has not ended may be the longest.
-        let since_last = self.last_answer.map(|from| Span { from, to: span.to.max(from) });
-        let spans = [self.unanswered, since_last].into_iter().flatten();
-        spans.map(|free| free.common(span)).max_by_key(|common| common.nanos())
-    }
-}
-
-fn longer(longest: &mut Option<Span>, span: Span) {
-    if longest.is_none_or(|longest| span.nanos() > longest.nanos()) {
-        *longest = Some(span);
+        let Self { gaps, is_away, .. } = *self;
+        Self { gaps: gaps.for_next_interval(), is_away, ..Self::default() }
     }
 }
 
 /// Returns the longest time in which users of some core waited and no core received an answer, in
-/// milliseconds since `began`; `None` if it is shorter than [`GAP_NANOS_MIN`].
+/// milliseconds since `began`; `None` if it is short.
 pub(crate) fn gap_of_all(cores: &[Incidents], began: Instant) -> Option<AnswerGap> {
-    let of_one = |(n, core): (usize, &Incidents)| {
-        let waiting = core.waiting?;
-        let others = cores.iter().enumerate().filter(|(other, _)| *other != n);
-        // A core that never received an answer has no users that could show one.
-        let of_all = others.fold(waiting, |gap, (_, other)| other.gap_within(gap).unwrap_or(gap));
-        (of_all.nanos() >= GAP_NANOS_MIN).then_some(of_all)
-    };
-    let longest = cores.iter().enumerate().filter_map(of_one).max_by_key(|gap| gap.nanos())?;
-    let [from_ms, to_ms] = [longest.from, longest.to].map(|at| millis(began, at));
-    Some(AnswerGap { from_ms, to_ms })
+    answer_gaps::gap_of_all(cores.iter().map(|core| &core.gaps), began)
 }
 
 /// Returns when the target went away and came back, in milliseconds since `began`; `None` if it did
@@ -120,10 +74,10 @@ pub(crate) fn outage_of_all(cores: &[Incidents], began: Instant) -> Option<Outag
     let first = |of: fn(&Incidents) -> Option<Instant>| {
         cores.iter().filter_map(of).min().map(|at| millis(began, at))
     };
-    let last = cores.iter().filter_map(|core| core.refused).map(|span| span.to).max();
+    let last = cores.iter().filter_map(|core| core.refused).map(|refused| refused.last).max();
     let outage = Outage {
         lost_ms: first(|core| core.lost),
-        refused_ms: first(|core| core.refused.map(|span| span.from)),
+        refused_ms: first(|core| core.refused.map(|refused| refused.first)),
         refused_last_ms: last.map(|at| millis(began, at)),
         back_ms: first(|core| core.back),
     };
@@ -134,63 +88,12 @@ fn millis(began: Instant, at: Instant) -> u64 {
     at.micros_since(began) / 1000
 }
 
-/// Shortest time without an answer that is reported.
-const GAP_NANOS_MIN: u64 = 20_000_000;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
-    }
-
-    /// A core that received answers at these moments, each asked for 1 ms before.
-    fn answering(moments: impl IntoIterator<Item = u64>) -> Incidents {
-        let mut core = Incidents::default();
-        moments.into_iter().for_each(|ms| core.answered(at(ms), at(ms - 1)));
-        core
-    }
-
-    fn gap(cores: &[Incidents]) -> Option<(u64, u64)> {
-        gap_of_all(cores, at(0)).map(|gap| (gap.from_ms, gap.to_ms))
-    }
-
-    #[test]
-    fn a_time_without_answers_counts_from_when_a_user_waited() {
-        let mut core = answering([100, 110]);
-        core.answered(at(900), at(300));
-        assert_eq!(gap(&[core]), Some((300, 900)));
-        // No user waited.
-        assert_eq!(gap(&[answering([100, 110, 900])]), None);
-        let mut core = answering([100]);
-        core.unasked_received(at(600));
-        core.answered(at(900), at(50));
-        assert_eq!(gap(&[core]), Some((600, 900)), "what comes unasked is a sign of life");
-    }
-
-    #[test]
-    fn an_answer_on_another_core_ends_it() {
-        let mut one = answering([100]);
-        one.answered(at(2_100), at(110));
-        let mut other = answering((10..=210).map(|n| n * 10));
-        assert_eq!(gap(&[one, other]), None);
-        // The other core stood still for a part of it.
-        other = answering((10..=60).map(|n| n * 10));
-        other.answered(at(1_400), at(650));
-        assert_eq!(gap(&[one, other]), Some((600, 1_400)));
-        // The other core has not received an answer since.
-        let silent = answering((10..=60).map(|n| n * 10));
-        assert_eq!(gap(&[one, silent]), Some((600, 2_100)));
-        // No user of that core ever sent a request.
-        assert_eq!(gap(&[one, Incidents::default()]), Some((110, 2_100)));
-    }
-
-    #[test]
-    fn the_last_answer_goes_on_into_the_next_interval() {
-        let mut core = answering([100, 900]).for_next_interval();
-        core.answered(at(3_000), at(200));
-        assert_eq!(gap(&[core]), Some((900, 3_000)));
     }
 
     #[test]

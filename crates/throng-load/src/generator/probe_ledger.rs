@@ -267,6 +267,7 @@ mod tests {
             seed: 1,
             start_at: at(1_000),
             first_user: 0,
+            share: None,
             trace: None,
         };
         let mut probes = ProbeLedger::new(&config).unwrap();

@@ -310,7 +310,6 @@ impl Probes {
         stats: &mut CoreStats,
     ) -> bool {
         let Some(number) = self.ledger.marker.find(message) else { return false };
-        stats.incidents.unasked_received(timing.arrived_at());
         self.ledger.receive(receipts, number, timing, stats);
         true
     }

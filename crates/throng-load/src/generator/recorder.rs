@@ -4,12 +4,13 @@ use throng_base::Instant;
 use throng_report::{Histogram, UnansweredWaits};
 
 use super::core_stats::CoreStats;
+use super::error_facts::with_facts;
 use super::error_name::ErrorName;
 use super::error_samples::{
     ErrorPlace, ErrorSamples, describe_close, describe_connect_failure, describe_error,
     describe_sample,
 };
-use crate::program::{IncomingMessage, LatencyKind, Op};
+use crate::program::{HttpDifference, IncomingMessage, LatencyKind, Op};
 use crate::user::{ConnectFailure, ErrorKind, IterationEnd, MissedTurns, Record, Sample};
 
 /// Recorder of the events of one user.
@@ -45,11 +46,16 @@ impl Recorder<'_> {
                 stats.count_http_connect((from, timing), self.place.class, protocol);
                 stats.incidents.connect_succeeded(now);
             }
-            Record::HttpAnswered { status, is_expected, from, timing } => {
+            Record::HttpAnswered { status, difference, from, timing } => {
                 stats.incidents.answered(timing.arrived_at(), from);
                 stats.count_status(status);
-                if is_expected {
-                    stats.count_http(from, timing);
+                match difference {
+                    None => stats.count_http(from, timing),
+                    Some(HttpDifference::Status) => {
+                        stats.statuses.count_unexpected(status);
+                        stats.error_log.note(ErrorName::HttpStatus(status), now);
+                    }
+                    Some(HttpDifference::Body | HttpDifference::Field(_)) => {}
                 }
             }
             Record::ConnectFailed { why, is_upgrade } => {
@@ -82,15 +88,10 @@ impl Recorder<'_> {
             }
             Record::Joined { from, timing } => stats.count_join(from, timing),
             Record::Pushed { from, timing } => stats.count_push(from, timing),
-            Record::Unasked(at) => stats.incidents.unasked_received(at),
-            Record::Skipped(message) => {
-                stats.incidents.unasked_received(now);
-                self.note_skipped(message);
-            }
-            Record::SkippedKept(message) => self.note_skipped(message),
+            Record::Skipped(message) | Record::SkippedKept(message) => self.note_skipped(message),
             Record::Error(kind) => {
                 stats.errors[kind as usize] += 1;
-                // An unexpected status is noted where it is known: by its sample.
+                // An unexpected status is noted where it is known: with its answer.
                 if kind == ErrorKind::HttpStatus {
                     return;
                 }
@@ -168,11 +169,6 @@ impl Recorder<'_> {
 
     /// Keeps an error whose data is known, if it is the first of its kind.
     fn sample(&mut self, sample: &Sample<'_>) {
-        if let Sample::HttpResponse(ErrorKind::HttpStatus, _, response) = sample {
-            let status = response.head.status;
-            self.stats.statuses.count_unexpected(status);
-            self.stats.error_log.note(ErrorName::HttpStatus(status), self.now);
-        }
         let name = match sample {
             Sample::Mismatch { .. } => ErrorName::Kind(ErrorKind::ExpectMismatch),
             Sample::Timeout { .. } => ErrorName::Kind(ErrorKind::ExpectTimeout),
@@ -193,7 +189,9 @@ impl Recorder<'_> {
         };
         let place = self.place;
         let describe = |samples: &ErrorSamples| describe_sample(samples, place, sample);
-        self.stats.samples.extend(self.samples.first(name, place, describe));
+        let first = self.samples.first(name, place, describe);
+        let first = first.map(|first| with_facts(first, place.pc, sample, self.samples));
+        self.stats.samples.extend(first);
     }
 
     /// Notes the moment of an error, and keeps it if it is the first of its kind.

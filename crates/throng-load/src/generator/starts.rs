@@ -271,6 +271,7 @@ mod tests {
             seed: 1,
             start_at: at(1_000),
             first_user: 0,
+            share: None,
             trace: None,
         };
         Starts::new(&config, 0, 1)

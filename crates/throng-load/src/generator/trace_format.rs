@@ -170,10 +170,10 @@ impl TraceFormat<'_> {
             Record::HttpConnected { from, .. } => {
                 one(format!("  TCP is established, after {}", micros(*from, now)))
             }
-            Record::HttpAnswered { is_expected: true, status, from, .. } => {
+            Record::HttpAnswered { difference: None, status, from, .. } => {
                 one(format!("  ok: status {status}, after {}", micros(*from, now)))
             }
-            Record::HttpAnswered { is_expected: false, .. } => Vec::new(),
+            Record::HttpAnswered { difference: Some(_), .. } => Vec::new(),
             Record::ConnectFailed { why, is_upgrade } => {
                 one(self.connect_failure(pc, *why, *is_upgrade))
             }
@@ -203,7 +203,6 @@ impl TraceFormat<'_> {
             Record::ConnectRefused
             | Record::ConnectionLost
             | Record::ChannelsLost(_)
-            | Record::Unasked(_)
             | Record::Unanswered { .. }
             | Record::StepDone { .. }
             | Record::StepFailed(_)

@@ -275,7 +275,6 @@ impl Generator {
                 return;
             }
         };
-        self.stats.incidents.unasked_received(conn.now());
         let join_ref = parse_ref(event.r#ref.as_deref());
         let is_probe = match (&*event.event, event.payload) {
             (names::ERROR, _) => {

@@ -255,17 +255,19 @@ impl FieldCapture {
     /// Finds the field, or its part; `None` if the answer has none.
     fn find<'a>(&self, answer: &HttpResponse<'a>) -> Option<&'a str> {
         // A value that is sent must be the one that came.
-        self.find_text(answer).filter(|value| answer.is_verbatim(value))
+        let (field, value) = self.find_text(answer)?;
+        answer.is_verbatim(field, value).then_some(value)
     }
 
-    fn find_text<'a>(&self, answer: &HttpResponse<'a>) -> Option<&'a str> {
-        let headers = answer.head.headers;
-        let own = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(&self.field));
-        let mut values = own.map(|(_, value)| value);
-        let Some(regex) = &self.part else { return values.next() };
-        values.find_map(|value| {
+    /// Finds the text, and the index of its field.
+    fn find_text<'a>(&self, answer: &HttpResponse<'a>) -> Option<(usize, &'a str)> {
+        let fields = answer.head.headers.iter().enumerate();
+        let mut own = fields.filter(|(_, (name, _))| name.eq_ignore_ascii_case(&self.field));
+        own.find_map(|(field, (_, value))| {
+            let Some(regex) = &self.part else { return Some((field, value)) };
             let groups = regex.captures(value)?;
-            groups.get(1).or_else(|| groups.get(0)).map(|found| found.as_str())
+            let found = groups.get(1).or_else(|| groups.get(0))?;
+            Some((field, found.as_str()))
         })
     }
 
@@ -301,7 +303,7 @@ mod tests {
             body: b"hello",
             body_bytes: 5,
             keep_alive: true,
-            is_latin1: false,
+            latin1_fields: 0,
             surplus: b"",
         };
         let text = |text: &str| {
@@ -336,7 +338,7 @@ mod tests {
             body: b"",
             body_bytes: 0,
             keep_alive: true,
-            is_latin1: true,
+            latin1_fields: 1,
             surplus: b"",
         };
         let found = |part: Option<&str>| {

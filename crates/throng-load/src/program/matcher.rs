@@ -63,6 +63,14 @@ impl Matcher {
         Self(Kind::Until { pattern, borders })
     }
 
+    /// Returns the whole text of the answer, if it is always the same.
+    pub(crate) fn literal_text(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Kind::Literal(text) => text.as_literal(),
+            Kind::Bytes(_) | Kind::Until { .. } => None,
+        }
+    }
+
     /// Describes the answer for people; `shown` formats bytes.
     pub fn describe(&self, shown: impl Fn(&[u8]) -> String) -> String {
         match &self.0 {

@@ -110,6 +110,20 @@ impl Pattern {
         }
     }
 
+    /// Reports whether the content of a message decides, and not only its presence or its length.
+    pub(crate) fn is_of_content(&self) -> bool {
+        match self {
+            Self::Any | Self::Bytes(_) => false,
+            Self::OneOf(patterns) => patterns.iter().all(Self::is_of_content),
+            Self::Text(_)
+            | Self::Binary(_)
+            | Self::Json(_)
+            | Self::Contains(_)
+            | Self::Regex(_)
+            | Self::Event(_) => true,
+        }
+    }
+
     /// Reports whether a part of one of its variables fits.
     pub(crate) fn uses(&self, is: &impl Fn(&Variable) -> bool) -> bool {
         match self {

@@ -13,6 +13,7 @@ use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
 use crate::generator::TraceOptions;
 use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target, outline, phase_name};
+use crate::schedule::MachineShare;
 use crate::source::SourcePlan;
 
 /// Options of a run that the command line may set.
@@ -23,6 +24,8 @@ pub struct LoadOptions {
     /// Number of cores. Default: the larger of the CPUs and the fd tables that the connections
     /// need.
     pub cores: Option<usize>,
+    /// Share of this machine in a run of several machines. It decides the number of cores.
+    pub share: Option<MachineShare>,
     /// Source addresses. Default: for a target on this machine as many of 127.0.0.0/8 as needed,
     /// otherwise the kernel's choice.
     pub sources: Vec<IpAddr>,
@@ -53,6 +56,7 @@ pub struct LoadPlan {
     pub(super) seed: u64,
     /// Number of the first user.
     pub(super) first_user: u64,
+    pub(super) share: Option<MachineShare>,
     pub(super) trace: Option<TraceOptions>,
 }
 
@@ -83,6 +87,7 @@ impl LoadPlan {
         let targets = resolve(&scenario.target)?;
         let program = Program::compile(scenario);
         let demand = Demand::of(&program, &scenario.load);
+        let demand = options.share.map_or(demand, |share| demand.of_share(share));
         let on_loopback = targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
         let port_range = local_port_range();
         let time_wait = time_wait(on_loopback);
@@ -107,7 +112,9 @@ impl LoadPlan {
         let private_fds = fdtable::can_be_private().is_ok();
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let cores = options
-            .cores
+            .share
+            .map(MachineShare::cores)
+            .or(options.cores)
             .unwrap_or_else(|| cores_for(demand.connections, cpus, limit, private_fds));
         let capacity = Capacity {
             demand,
@@ -134,6 +141,7 @@ impl LoadPlan {
             options: options.sockets,
             seed: options.seed.unwrap_or(1),
             first_user: 0,
+            share: options.share,
             trace: None,
         })
     }

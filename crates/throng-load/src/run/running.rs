@@ -61,6 +61,7 @@ impl RunningLoad {
             seed: plan.seed,
             start_at,
             first_user: plan.first_user,
+            share: plan.share,
             trace: plan.trace,
         });
         // Each core opens all fds that it uses.

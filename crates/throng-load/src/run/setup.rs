@@ -156,7 +156,22 @@ impl SetupError {
     /// Reports whether `teardown` can follow a `setup` that ended so: its user had a connection, so
     /// that it may have made something, and all values that `teardown` uses are stored.
     pub fn allows_teardown(&self, scenario: &Scenario) -> bool {
-        matches!(self, Self::Ended { has_connected: true, .. }) && scenario.can_tear_down()
+        scenario.teardown.is_some() && self.teardown_refused(scenario).is_none()
+    }
+
+    /// Returns why `teardown` does not follow a `setup` that ended so, as the end of a sentence.
+    /// `None` if it follows, or if there is none.
+    pub fn teardown_refused(&self, scenario: &Scenario) -> Option<&'static str> {
+        scenario.teardown.as_ref()?;
+        match self {
+            Self::Ended { has_connected: true, .. } if scenario.can_tear_down() => None,
+            Self::Ended { has_connected: true, .. } => {
+                Some("`setup` had not stored all values that it uses")
+            }
+            Self::Ended { .. } | Self::Load(_) => {
+                Some("the user of `setup` had no connection, and has made nothing")
+            }
+        }
     }
 
     /// Says how it ended, without the lines about its user.

@@ -3,12 +3,14 @@
 //! A function that reads something returns `None` after it has reported a mistake. Its caller
 //! continues with the next thing, so that one run shows all mistakes.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 
 use throng_base::units::{Problem, UnitError, nearest};
 
 use super::cue_use::CueUses;
+use super::measured::MeasuredWork;
 use super::node::{Kind, Node};
 use super::step_name::{self, StepNames};
 use super::template::Template;
@@ -30,10 +32,13 @@ pub(crate) struct Reader<'s> {
     pub(super) joined: Vec<Template>,
     /// Names of steps so far.
     pub(super) step_names: StepNames,
+    /// Kinds of steps so far.
+    pub(super) step_kinds: BTreeSet<&'static str>,
     /// Names of barriers and cues so far.
     pub(super) cues: CueUses,
-    /// False if only a part of the scenario is read: a threshold may have the name of any step.
-    pub(super) knows_steps: bool,
+    /// What a run measures. `None` if only a part of the scenario is read: a threshold may be about
+    /// any step.
+    pub(super) measured: Option<MeasuredWork>,
     /// Places of the limits, in the order of their indexes.
     pub(super) limit_spans: Vec<Range<usize>>,
     /// Key of the list of steps that is read, if one user takes them once.
@@ -83,8 +88,9 @@ impl<'s> Reader<'s> {
             files: Vec::new(),
             joined: Vec::new(),
             step_names: StepNames::default(),
+            step_kinds: BTreeSet::new(),
             cues: CueUses::default(),
-            knows_steps: true,
+            measured: None,
             limit_spans: Vec::new(),
             leaves_out: false,
             solo_key: None,
@@ -98,6 +104,7 @@ impl<'s> Reader<'s> {
     /// Begins to read a step of this kind: if such steps may have a name, its fields have a key
     /// `name`, which its reader does not see.
     pub(super) fn begin_step(&mut self, kind: &'static str) {
+        self.step_kinds.insert(kind);
         self.named = step_name::may_be_named(kind).then_some((kind, None));
     }
 

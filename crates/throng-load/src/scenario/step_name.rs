@@ -1,8 +1,7 @@
 //! The names of steps and transactions. There is one set of names for both, and for all classes.
 //! Steps of one kind may share a name; their figures are then added up.
 
-use throng_base::units::nearest;
-use throng_report::{STEP_NAMES_MAX, Threshold};
+use throng_report::STEP_NAMES_MAX;
 
 use super::node::Node;
 use super::reader::Reader;
@@ -16,6 +15,13 @@ const NAMED: [&str; 12] = [
     "connect", "expect", "receive", "join", "push", "get", "head", "post", "put", "patch",
     "delete", "options",
 ];
+
+impl StepNames {
+    /// Iterates over the names.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+}
 
 /// Reports whether steps of this kind may have a key `name`.
 pub(super) fn may_be_named(kind: &str) -> bool {
@@ -71,30 +77,5 @@ pub(super) fn check(name: &str) -> Result<(), String> {
     }
 }
 
-/// Reports a threshold about a step that the scenario does not have. `node` has the threshold's
-/// text.
-pub(super) fn check_threshold(reader: &mut Reader<'_>, node: &Node, threshold: &Threshold) {
-    let Some(step) = threshold.step() else { return };
-    let known: Vec<&str> = reader.step_names.0.iter().map(|(name, _)| name.as_str()).collect();
-    if known.contains(&step) {
-        return;
-    }
-    let label = match nearest(step, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "no step has this name".to_owned(),
-    };
-    let help = match known.is_empty() {
-        true => "give a step a name: `connect: {name: login}`".to_owned(),
-        false => format!("steps with a name: `{}`", known.join("`, `")),
-    };
-    let text = node.scalar().unwrap_or_default();
-    let from = text.find(PREFIX).map_or(0, |at| at + PREFIX.len());
-    let span = reader.inner_span(node, from..from + step.len());
-    let title = format!("invalid threshold: unknown step `{step}`");
-    reader.error(span, title, label).help = Some(help);
-}
-
-/// The beginning of a measurement of a step.
-const PREFIX: &str = "step.";
 /// The longest name.
 const NAME_BYTES_MAX: usize = 32;

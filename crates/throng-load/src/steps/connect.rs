@@ -90,7 +90,7 @@ fn dial(cx: &mut UserContext<'_>, timeout_ns: u64, tries: u8) -> StepOutcome {
     // State of the previous connection does not apply to this one.
     user.clear_unanswered();
     user.inbox = None;
-    user.flags.set_receives_lookalikes(false);
+    user.flags.begin_connection();
     user.message_from = cx.now;
     if !is_tcp {
         *cx.session = UserSession::web_socket();

@@ -190,7 +190,10 @@ pub(crate) fn bytes_received(cx: &mut UserContext<'_>, bytes: &[u8]) -> StepOutc
         if !is_receive && cx.user.has_asked_after(timing.arrived_at()) {
             // They arrived before the request was sent and were only read after it.
             cx.count(|c| c.messages_unasked += 1);
-            cx.user.flags.set_receives_lookalikes(true);
+            // What came before the first request is a greeting.
+            if cx.user.flags.has_sent_again() {
+                cx.user.flags.set_receives_lookalikes(true);
+            }
             return StepOutcome::Wait;
         }
         if let Op::ExpectBytes { pattern, .. } = cx.op() {

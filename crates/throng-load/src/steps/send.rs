@@ -180,6 +180,7 @@ fn complete(cx: &mut UserContext<'_>) -> StepOutcome {
 /// Counts a message that has been sent.
 fn sent(cx: &mut UserContext<'_>) -> StepOutcome {
     cx.user.intended = cx.now;
+    cx.user.flags.note_sent();
     cx.count(|c| c.messages_sent += 1);
     if cx.out.len() >= SEND_BYTES_MAX { StepOutcome::Flush } else { StepOutcome::Next }
 }

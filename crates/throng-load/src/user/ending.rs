@@ -94,20 +94,19 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
         cx.count(|c| c.connected -= 1);
     }
     let to_retry = http::request_to_retry(cx, reason);
-    if let (Some(wait), None) = (cx.user.wait(), to_retry)
-        && let Ending::Lost(kind) = Ending::of(wait, link, reason)
-    {
+    let ended = cx.user.wait().map(|wait| (wait, Ending::of(wait, link, reason)));
+    if let (Some((_, Ending::Lost(kind))), None) = (ended, to_retry) {
         http::note_part(cx, kind);
     }
     clear_connection_state(cx);
     if let Some((request, asked_at)) = to_retry {
         return http::retry(cx, request, asked_at);
     }
-    let Some(wait) = cx.user.wait() else {
+    let Some((wait, ending)) = ended else {
         cx.act(UserAction::Remove);
         return StepOutcome::Wait;
     };
-    match Ending::of(wait, link, reason) {
+    match ending {
         Ending::Planned => match wait {
             UserWait::RunEnd => StepOutcome::Wait,
             UserWait::Close => go_on(cx, wait, after_close(cx)),

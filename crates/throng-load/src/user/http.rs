@@ -36,7 +36,7 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, request: u32) -> StepOutcome {
         }
         SocketStatus::Absent => {
             cx.count(|c| c.http_started += 1);
-            dial(cx, request, 0, None);
+            dial(cx, request, (0, false), cx.now);
             StepOutcome::Wait
         }
         SocketStatus::Open | SocketStatus::Blocked | SocketStatus::Busy => {
@@ -56,31 +56,41 @@ fn keep_state_before(cx: &mut UserContext<'_>, request: &HttpRequest) {
     }
 }
 
-/// Opens a connection for a request. `asked_at` is the moment at which the request was sent before,
-/// on a connection that has ended.
-fn dial(cx: &mut UserContext<'_>, request: u32, tries: u8, asked_at: Option<Instant>) {
+/// Opens a connection for a request whose time-out counts from `asked_at`; `is_retry` if the
+/// request was sent then, on a connection that has ended.
+fn dial(cx: &mut UserContext<'_>, request: u32, (tries, is_retry): (u8, bool), asked_at: Instant) {
     debug_assert_eq!(cx.user.link(), Link::Uncounted, "there is a connection");
     if tries == 0 {
         cx.count(|c| c.connects_started += 1);
     }
+    if tries > 0 || is_retry {
+        cx.user.memory.http().asked_at = Some(asked_at);
+    } else if let Some(http) = cx.user.memory.known_http() {
+        // That of an earlier request is over.
+        http.asked_at = None;
+    }
     let timeout = cx.rules.program.http_request(request).timeout;
-    cx.user.set_wait(UserWait::HttpConnect { tries, is_retry: asked_at.is_some() });
+    cx.user.set_wait(UserWait::HttpConnect { tries, is_retry });
     cx.user.clear_unanswered();
     cx.user.inbox = None;
     cx.user.message_from = cx.now;
     *cx.session = UserSession::http_client();
     cx.act(UserAction::Connect { measures_arrivals: true });
-    cx.wait_until(Deadline::Coarse(asked_at.unwrap_or(cx.now) + timeout));
+    cx.wait_until(Deadline::Coarse(asked_at + timeout));
 }
 
-/// Connects from another source port. It does not count as another connect.
+/// Connects from another source port. It does not count as another connect, and the time-out goes
+/// on.
 pub(crate) fn dial_again(
     cx: &mut UserContext<'_>,
     request: u32,
     tries: u8,
     is_retry: bool,
 ) -> StepOutcome {
-    dial(cx, request, tries, is_retry.then_some(cx.now));
+    let asked_at = cx.user.memory.known_http().and_then(|http| http.asked_at);
+    // The first connect of a request begins with its time-out.
+    let asked_at = asked_at.unwrap_or(cx.user.message_from);
+    dial(cx, request, (tries, is_retry), asked_at);
     StepOutcome::Wait
 }
 
@@ -213,6 +223,6 @@ pub(crate) fn retry(cx: &mut UserContext<'_>, request: u32, asked_at: Instant) -
     if let Some((counter, prng)) = before {
         (cx.user.counter, cx.user.prng) = (counter, prng);
     }
-    dial(cx, request, 0, Some(asked_at));
+    dial(cx, request, (0, true), asked_at);
     StepOutcome::Wait
 }

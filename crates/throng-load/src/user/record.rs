@@ -23,8 +23,13 @@ pub(crate) enum Record<'a> {
     Connected { from: Instant, timing: AnswerTiming },
     /// A connection for HTTP requests was established.
     HttpConnected { from: Instant, timing: AnswerTiming },
-    /// An HTTP request was answered with this status.
-    HttpAnswered { status: u16, is_expected: bool, from: Instant, timing: AnswerTiming },
+    /// An HTTP request was answered with this status, and not as expected if there is a difference.
+    HttpAnswered {
+        status: u16,
+        difference: Option<HttpDifference>,
+        from: Instant,
+        timing: AnswerTiming,
+    },
     /// A connect failed; `is_upgrade` if TCP was established.
     ConnectFailed { why: ConnectFailure, is_upgrade: bool },
     /// The server refused a connect (`ECONNREFUSED`).
@@ -43,8 +48,6 @@ pub(crate) enum Record<'a> {
     Joined { from: Instant, timing: AnswerTiming },
     /// A push was answered ok.
     Pushed { from: Instant, timing: AnswerTiming },
-    /// Something arrived at this moment that no step waits for: the target is alive.
-    Unasked(Instant),
     /// An `expect` skips this message.
     Skipped(IncomingMessage<'a>),
     /// An `expect` skips this message, which arrived before it.

@@ -146,6 +146,8 @@ impl UserFlags {
     const ANSWERING: u8 = 1;
     const RECEIVES_LOOKALIKES: u8 = 2;
     const FOLLOWED: u8 = 4;
+    const SENT: u8 = 8;
+    const SENT_AGAIN: u8 = 16;
 
     /// Returns true once answers have begun to arrive: the next message starts a new window.
     pub(crate) const fn is_answering(self) -> bool {
@@ -172,6 +174,27 @@ impl UserFlags {
 
     pub(crate) const fn set_followed(&mut self, is_followed: bool) {
         self.set(Self::FOLLOWED, is_followed);
+    }
+
+    /// Returns true if the user has sent something on this connection.
+    pub(crate) const fn has_sent(self) -> bool {
+        self.0 & Self::SENT != 0
+    }
+
+    /// Returns true if the user has sent something on this connection more than once.
+    pub(crate) const fn has_sent_again(self) -> bool {
+        self.0 & Self::SENT_AGAIN != 0
+    }
+
+    /// Notes that the user has sent something.
+    pub(crate) const fn note_sent(&mut self) {
+        self.set(Self::SENT_AGAIN, self.has_sent());
+        self.set(Self::SENT, true);
+    }
+
+    /// Notes that the user has a new connection, on which nothing was sent and nothing came.
+    pub(crate) const fn begin_connection(&mut self) {
+        self.set(Self::RECEIVES_LOOKALIKES | Self::SENT | Self::SENT_AGAIN, false);
     }
 
     const fn set(&mut self, flag: u8, is_set: bool) {

@@ -9,6 +9,7 @@ mod ending;
 mod expect;
 mod http;
 mod http_answers;
+mod http_retries;
 mod identity;
 mod limits;
 mod named;

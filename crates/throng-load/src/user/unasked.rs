@@ -4,7 +4,8 @@
 //! After a `send`, an `expect` accepts only what arrives after it. What arrived before is unasked:
 //! it is counted and discarded. If unasked messages look like what the user's next `expect` waits
 //! for, the user cannot tell its own answers from them; each answer from then on is counted as
-//! doubtful.
+//! doubtful. Bytes of a stream that come before the user has sent anything are a greeting, and no
+//! sign of more: they are discarded.
 
 use throng_base::Instant;
 use throng_engine::Arrival;
@@ -32,7 +33,8 @@ pub(crate) fn receive_bytes(
         cx.count(|c| c.messages_unasked += 1);
         cx.trace(TraceEvent::Discarded);
         // The rest of an answer whose beginning was enough for its step belongs to that answer.
-        if !of_answer && !take_late_answer(cx.user, timing.arrived_at()) {
+        let is_greeting = !cx.user.flags.has_sent();
+        if !of_answer && !is_greeting && !take_late_answer(cx.user, timing.arrived_at()) {
             cx.user.flags.set_receives_lookalikes(true);
         }
         return true;
@@ -50,7 +52,6 @@ pub(crate) fn receive_bytes(
 /// Keeps or discards a message that no step waits for.
 pub(crate) fn receive_message(cx: &mut UserContext<'_>, message: IncomingMessage<'_>) {
     let timing = cx.timing();
-    cx.record(Record::Unasked(timing.arrived_at()));
     if !may_be_expected_next(cx, cx.user.pc()) {
         return discard_message(cx, message, timing.arrived_at());
     }
@@ -125,7 +126,7 @@ pub(crate) fn discard_all(cx: &mut UserContext<'_>) {
         // answer.
         if may_be_late {
             inbox.late_answers = 0;
-        } else {
+        } else if cx.user.flags.has_sent() {
             cx.user.flags.set_receives_lookalikes(true);
         }
     }

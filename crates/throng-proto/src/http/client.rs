@@ -4,6 +4,7 @@ use std::io::Write;
 
 use throng_base::Instant;
 
+use super::reader::FIELDS_MAX;
 use super::response_head::{BodyFraming, HeadShape, ParsedHead, ResponseHead};
 use super::response_limits::{BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX};
 use super::response_reader::{PartialResponse, ResponseNeeds, ResponseReader};
@@ -34,9 +35,9 @@ pub struct HttpResponse<'a> {
     pub body_bytes: u64,
     /// True if the connection may carry another request.
     pub keep_alive: bool,
-    /// True if fields of the head are not UTF-8, and were read as ISO 8859-1 (RFC 9110 section
-    /// 5.5).
-    pub is_latin1: bool,
+    /// The fields of the head that are not UTF-8, and were read as ISO 8859-1 (RFC 9110 section
+    /// 5.5): a bit each, from the lowest on.
+    pub latin1_fields: u64,
     /// Bytes that came with the response and stand behind its end. No request asked for them, so
     /// the start of the next response is unknown.
     pub surplus: &'a [u8],
@@ -118,10 +119,10 @@ impl HttpClient {
 }
 
 impl HttpResponse<'_> {
-    /// Reports whether a text of the head has the bytes that the server sent. Others are for people
-    /// alone: the server would not know them.
-    pub fn is_verbatim(&self, text: &str) -> bool {
-        !self.is_latin1 || text.is_ascii()
+    /// Reports whether a text of the head's field with this index, from 0, has the bytes that the
+    /// server sent. Others are for people alone: the server would not know them.
+    pub fn is_verbatim(&self, field: usize, text: &str) -> bool {
+        self.latin1_fields >> field.min(FIELDS_MAX - 1) & 1 == 0 || text.is_ascii()
     }
 }
 
@@ -250,11 +251,12 @@ fn is_whole(head: &ResponseHead<'_>, needs: ResponseNeeds, received: usize) -> b
 /// Returns the response whose head and kept body are `bytes`.
 fn response_of(bytes: &[u8], head: HeadShape, body_bytes: u64) -> Option<HttpResponse<'_>> {
     let body = &bytes[head.length..];
-    let HeadShape { keep_alive, is_latin1, .. } = head;
+    let HeadShape { keep_alive, latin1_fields, .. } = head;
     let head = head.response(bytes)?;
-    Some(HttpResponse { head, body, body_bytes, keep_alive, is_latin1, surplus: &[] })
+    Some(HttpResponse { head, body, body_bytes, keep_alive, latin1_fields, surplus: &[] })
 }
 
+const _: () = assert!(FIELDS_MAX <= 64, "each field has a bit");
 const _: () = assert!(size_of::<HttpClient>() <= 16, "a user's protocol is small");
 
 #[cfg(test)]

@@ -33,6 +33,20 @@ impl ResponseError {
     pub const fn is_limit(self) -> bool {
         matches!(self, Self::HeadTooLarge | Self::TooManyInterim | Self::BodyTooLarge)
     }
+
+    /// Returns the header field that is wrong; `None` if the error is none of a field.
+    pub const fn field(self) -> Option<&'static str> {
+        match self {
+            Self::ContentLength => Some("content-length"),
+            Self::TransferEncoding => Some("transfer-encoding"),
+            Self::Malformed
+            | Self::HeadTooLarge
+            | Self::TooManyInterim
+            | Self::BodyTooLarge
+            | Self::Chunk
+            | Self::SwitchedProtocols => None,
+        }
+    }
 }
 
 impl fmt::Display for ResponseError {

@@ -34,11 +34,11 @@ pub(super) enum ParsedHead<'a> {
 pub(super) struct HeadShape {
     pub(super) status: u16,
     /// Beginning of its fields.
-    fields_at: usize,
+    pub(super) fields_at: usize,
     pub(super) length: usize,
     pub(super) keep_alive: bool,
-    /// True if fields of it are not UTF-8, and were read as ISO 8859-1.
-    pub(super) is_latin1: bool,
+    /// Its fields that are not UTF-8, and were read as ISO 8859-1: a bit each, from the lowest on.
+    pub(super) latin1_fields: u64,
 }
 
 /// The end of a body (RFC 9112 section 6.3).
@@ -104,7 +104,7 @@ impl<'a> ResponseHead<'a> {
         let Response { status, headers } = self.response;
         let fields_at = self.length - headers.lines().len();
         let (length, keep_alive) = (self.length, self.keep_alive);
-        HeadShape { status, fields_at, length, keep_alive, is_latin1: false }
+        HeadShape { status, fields_at, length, keep_alive, latin1_fields: 0 }
     }
 }
 

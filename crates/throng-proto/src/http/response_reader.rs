@@ -1,6 +1,7 @@
 //! The reader of a response that does not arrive in one piece.
 
 use super::chunked::Chunked;
+use super::reader::FIELDS_MAX;
 use super::response_head::{BodyFraming, HeadShape, ParsedHead, ResponseHead};
 use super::response_limits::{
     BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX, HEAD_BYTES_MAX, INTERIM_RESPONSES_MAX,
@@ -45,6 +46,13 @@ pub struct PartialResponse<'a> {
     pub declared_bytes: Option<u64>,
     /// Interim responses before this one.
     pub interim: u32,
+}
+
+impl PartialResponse<'_> {
+    /// Reports whether a byte of the response has arrived. An interim response is none of it.
+    pub const fn has_begun(&self) -> bool {
+        self.head.is_some() || !self.bytes.is_empty()
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -213,7 +221,8 @@ impl FoundHead {
                     Some(ParsedHead::Utf8(head)) => {
                         let found = found(&head, length, None);
                         Ok(found.map(|mut found| {
-                            found.shape.is_latin1 = true;
+                            let before = &text.as_bytes()[..found.shape.fields_at];
+                            found.shape.latin1_fields = latin1_lines(&bytes[..length], before);
                             Self { utf8: Some(text.into_bytes()), ..found }
                         }))
                     }
@@ -223,6 +232,18 @@ impl FoundHead {
             }
         }
     }
+}
+
+/// Returns which lines of a head are not UTF-8, a bit each. Those that stand in `before` are not
+/// counted.
+fn latin1_lines(head: &[u8], before: &[u8]) -> u64 {
+    let before = before.iter().filter(|byte| **byte == b'\n').count();
+    let lines = head.split_inclusive(|byte| *byte == b'\n').skip(before).take(FIELDS_MAX);
+    let bits = lines.enumerate().map(|(index, line)| match std::str::from_utf8(line) {
+        Ok(_) => 0,
+        Err(_) => 1 << index,
+    });
+    bits.sum()
 }
 
 /// Returns the text of a head. Each line that is not UTF-8 is read as ISO 8859-1.

@@ -112,6 +112,7 @@ impl Comparison {
             names.iter().zip(sides).map(|(name, runs)| ComparisonSide::of(name, runs)).collect();
         let mut figures = Vec::new();
         let summaries = sides.iter().flatten().map(|run| &run.summary);
+        let lacks_percentiles = summaries.clone().any(|run| !run.latency_stats.is_empty());
         let steps = step_figures(summaries);
         let all = FIGURES.iter().map(|figure| (figure.name, figure.label, figure.better));
         let steps = steps.iter().map(|(name, label)| (name.as_str(), label.as_str(), Better::Less));
@@ -119,7 +120,9 @@ impl Comparison {
             let Ok(reader) = FigureReader::named(name, 0) else { continue };
             let estimates: Vec<Estimate> =
                 readers.iter_mut().map(|side| side.estimate(&reader)).collect();
-            if is_worth_a_row(name, &estimates) {
+            // A mean says less than percentiles, where all runs have these.
+            let is_left_out = name.ends_with(".mean") && !lacks_percentiles;
+            if !is_left_out && is_worth_a_row(name, &estimates) {
                 figures.push(FigureRow::of(label, better, &reader, &estimates));
             }
         }

@@ -35,6 +35,7 @@ const fn more(name: &'static str, label: &'static str) -> Figure {
 
 /// The figures, in the order of a table.
 pub(super) const FIGURES: &[Figure] = &[
+    less("connect.mean", "connect mean"),
     less("connect.p50", "connect p50"),
     less("connect.p90", "connect p90"),
     less("connect.p99", "connect p99"),
@@ -50,11 +51,13 @@ pub(super) const FIGURES: &[Figure] = &[
     less("push.p99", "push p99"),
     less("push.p999", "push p99.9"),
     less("push.max", "push max"),
+    less("http.mean", "http mean"),
     less("http.p50", "http p50"),
     less("http.p90", "http p90"),
     less("http.p99", "http p99"),
     less("http.p999", "http p99.9"),
     less("http.max", "http max"),
+    less("message.mean", "message mean"),
     less("message.p50", "message p50"),
     less("message.p90", "message p90"),
     less("message.p99", "message p99"),
@@ -136,7 +139,19 @@ impl SideReader<'_> {
             return Estimate::default();
         }
         let is_whole = self.from_repeats && values.len() == runs.len();
-        let Some((latency, statistic)) = quantity.latency() else {
+        // The values of imported runs may not be known, so that they cannot be merged.
+        let is_unmerged =
+            |latency: &str| runs.iter().any(|run| run.summary.latency_stats.contains_key(latency));
+        let of_latency = quantity.latency();
+        let (latency, statistic) = match of_latency {
+            Some((latency, Statistic::Percentile(_))) if is_unmerged(&latency) => {
+                return Estimate::default();
+            }
+            Some((latency, Statistic::Mean)) if is_unmerged(&latency) => (String::new(), None),
+            Some((latency, statistic)) => (latency, Some(statistic)),
+            None => (String::new(), None),
+        };
+        let Some(statistic) = statistic else {
             let mean = |without: Option<usize>| {
                 let kept = values.iter().enumerate().filter(|(at, _)| Some(*at) != without);
                 let (n, sum) = kept.fold((0.0, 0.0), |(n, sum), (_, value)| (n + 1.0, sum + value));
@@ -205,8 +220,8 @@ pub(super) fn step_figures<'a>(
 }
 
 /// The figures of a step, each with its name on screens.
-const STEP_FIGURES: [(&str, &str); 4] =
-    [("p50", "p50"), ("p95", "p95"), ("p99", "p99"), ("errors", "errors")];
+const STEP_FIGURES: [(&str, &str); 5] =
+    [("mean", "mean"), ("p50", "p50"), ("p95", "p95"), ("p99", "p99"), ("errors", "errors")];
 /// The characters of a step's name that a row has room for.
 const STEP_LABEL: usize = 13;
 

@@ -8,6 +8,7 @@ use throng_base::units::{brief_count, brief_micros};
 use super::percent::digits;
 use super::side::{CompareRun, ComparisonSide, RunOfSide};
 use crate::Grade;
+use crate::render::imported_note;
 
 /// A reason why the numbers of runs may not be comparable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,15 +55,20 @@ pub(super) fn mismatches(known: &[ComparisonSide], sides: &[Vec<CompareRun>]) ->
             found.add("file", format!("the file of {name} is damaged: {warning}"));
         }
     }
-    found.scenario(&runs);
+    found.percentiles(&runs);
+    // The log of another tool names neither its scenario nor its machine.
+    let own: Vec<_> =
+        runs.iter().filter(|(_, run)| run.header.imported.is_none()).copied().collect();
+    found.scenario(&own);
     found.values(&runs, "target", "the targets differ", |run| run.header.target.clone());
-    found.machine(&runs);
-    found.values(&runs, "version", "the versions of throng differ", |run| {
+    found.machine(&own);
+    found.values(&own, "version", "the versions of throng differ", |run| {
         run.header.throng_version.clone()
     });
-    found.values(&runs, "seed", "the seeds differ", |run| seed(&run.header.command));
-    found.values(&runs, "users", "the users differ", |run| {
-        brief_count(run.header.users_planned as f64)
+    found.values(&own, "seed", "the seeds differ", |run| seed(&run.header.command));
+    found.values(&runs, "users", "the users differ", |run| match run.header.users_planned {
+        0 if run.header.imported.is_some() => String::new(),
+        users => brief_count(users as f64),
     });
     let seconds = |s: f64| format!("{} s", digits(s));
     found.lengths(&runs, "duration", "the lengths differ by more than a tenth", seconds, |run| {
@@ -86,7 +92,19 @@ impl Mismatches {
 
     fn doubtful(&mut self, runs: &[NamedRun<'_>], grade: Grade) {
         for (name, run) in runs.iter().filter(|(name, _)| name.grade == grade) {
-            let word = if grade == Grade::Invalid { "invalid" } else { "degraded" };
+            let is_only_imported =
+                run.header.imported.is_some() && run.summary.validity.reasons.len() == 1;
+            let word = match grade {
+                Grade::Degraded if is_only_imported => {
+                    self.add(
+                        "validity",
+                        format!("{} is {}", name.name, run.summary.validity.reasons[0]),
+                    );
+                    continue;
+                }
+                Grade::Invalid => "invalid",
+                _ => "degraded",
+            };
             let reason = run.summary.validity.reasons.first();
             let because = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
             self.add("validity", format!("{} is {word}{because}", name.name));
@@ -124,6 +142,16 @@ impl Mismatches {
         let known = || runs.iter().filter_map(|(_, run)| length(run));
         if known().fold(0.0, f64::max) > 1.1 * known().fold(f64::INFINITY, f64::min) {
             self.values(runs, about, what, |run| length(run).map_or_else(String::new, show));
+        }
+    }
+
+    /// Adds a sentence for each imported run of which not all percentiles are known.
+    fn percentiles(&mut self, runs: &[NamedRun<'_>]) {
+        for (name, run) in runs {
+            if let Some(note) = imported_note(&run.summary) {
+                let note = note.trim_end_matches('.');
+                self.add("percentiles", format!("the latencies of {}: {note}", name.name));
+            }
         }
     }
 

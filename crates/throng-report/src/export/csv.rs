@@ -11,8 +11,8 @@ use std::io::{self, Write};
 use crate::counters::CounterField;
 use crate::metric::{Metric, MetricUnit};
 use crate::{
-    Histogram, Interval, KernelCounters, LatencySummary, LoadInterval, MachineUse, ProcessUse,
-    ServerSnapshot, StepInterval, Tally,
+    Histogram, Interval, KernelCounters, LatencyStats, LatencySummary, LoadInterval, MachineUse,
+    ProcessUse, ServerSnapshot, StepInterval, Tally,
 };
 
 /// Writes intervals as CSV (RFC 4180, with plain line feeds) while they are read. Stores nothing.
@@ -97,6 +97,9 @@ impl<W: Write> CsvExport<W> {
         ] {
             self.latency(name, latency)?;
         }
+        for (name, stats) in &load.latency_stats {
+            self.stats(name, stats)?;
+        }
         load.steps.iter().try_for_each(|step| self.step(step))
     }
 
@@ -173,6 +176,25 @@ impl<W: Write> CsvExport<W> {
         Ok(())
     }
 
+    /// Writes what is known of a latency without its values.
+    fn stats(&mut self, name: &str, stats: &LatencyStats) -> io::Result<()> {
+        self.row(&format!("{name}.count"), "amount", "", stats.count)?;
+        let known = [
+            ("mean", Some(stats.mean_us)),
+            ("deviation", stats.deviation_us),
+            ("min", stats.min_us),
+            ("max", stats.max_us),
+        ];
+        let percentiles = &stats.percentiles_us;
+        let percentiles = percentiles.iter().map(|(name, us)| (name.as_str(), Some(*us)));
+        for (statistic, us) in percentiles.chain(known) {
+            if let Some(us) = us {
+                self.row(&format!("{name}.{statistic}"), "latency", "us", us.round())?;
+            }
+        }
+        Ok(())
+    }
+
     fn fields(&mut self, of: &str, fields: impl Iterator<Item = CounterField>) -> io::Result<()> {
         for CounterField { name, kind, value, .. } in fields {
             self.row(&format!("{of}.{name}"), &kind.to_string(), unit_of_field(name), value)?;
@@ -204,7 +226,7 @@ impl<W: Write> CsvExport<W> {
 }
 
 /// Returns a cell, in quotes if it must be.
-fn quoted(cell: &str) -> Cow<'_, str> {
+pub(super) fn quoted(cell: &str) -> Cow<'_, str> {
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\"")).into()
     } else {

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::run_export::RunExport;
 use crate::render::{
-    Table, by_name, costs, escaped, latencies, outcome, probes, retries_note, statuses, steps,
+    by_name, costs, escaped, imported_note, known_statistics, latencies, markdown_cell as cell,
+    markdown_table as table, outcome, probes, retries_note, statuses, steps,
 };
 use crate::{ErrorExchange, Evidence, Finding, Grade, Summary, Tally};
 
@@ -42,7 +43,15 @@ impl RunExport<'_> {
         if !summary.steps.is_empty() {
             _ = write!(text, "\n{}", table(&steps(summary)));
         }
-        _ = write!(text, "\n{}", table(&costs(summary)));
+        if let Some(known) = known_statistics(summary) {
+            _ = write!(text, "\n{}", table(&known));
+        }
+        if let Some(note) = imported_note(summary) {
+            _ = writeln!(text, "\n{}", escaped(&note));
+        }
+        if summary.run.imported.is_none() {
+            _ = write!(text, "\n{}", table(&costs(summary)));
+        }
         if let Some(broadcast) = &summary.broadcast {
             _ = write!(text, "\n{}", table(&probes(broadcast)));
         }
@@ -94,13 +103,22 @@ impl RunExport<'_> {
     /// Returns the scenario and its target.
     pub(super) fn title(&self) -> String {
         let run = &self.summary.run;
-        format!("{} against {}", escaped(&run.scenario), escaped(&run.target))
+        match run.target.as_str() {
+            "" => escaped(&run.scenario),
+            target => format!("{} against {}", escaped(&run.scenario), escaped(target)),
+        }
     }
 
     /// Returns when and by what the run was made.
     pub(super) fn origin(&self) -> String {
         let run = &self.summary.run;
-        format!("{}, throng {}", escaped(&run.started), escaped(&run.throng_version))
+        let by = match &run.imported {
+            Some(imported) => format!("imported from {} by throng", imported.describe()),
+            None => "throng".to_owned(),
+        };
+        let parts = [run.started.clone(), format!("{by} {}", run.throng_version)];
+        let parts: Vec<_> = parts.iter().filter(|part| !part.is_empty()).collect();
+        parts.into_iter().map(|part| escaped(part)).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -140,22 +158,4 @@ fn exchanges(summary: &Summary) -> String {
         _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     text
-}
-
-/// Returns a table, its first column to the left and the others to the right.
-fn table(table: &Table) -> String {
-    let [head, rows @ ..] = table.rows() else { return String::new() };
-    let row = |cells: &[String]| {
-        let cells: Vec<_> = (0..head.len())
-            .map(|column| cells.get(column).map_or_else(String::new, |text| cell(text)))
-            .collect();
-        format!("| {} |\n", cells.join(" | "))
-    };
-    let rule = format!("|---|{}\n", "---:|".repeat(head.len().saturating_sub(1)));
-    row(head) + &rule + &rows.iter().map(|cells| row(cells)).collect::<String>()
-}
-
-/// Returns text for the cell of a table.
-fn cell(text: &str) -> String {
-    escaped(text.trim_start())
 }

@@ -224,6 +224,7 @@ const KERNEL: &[Metric] = &[
     Metric::LISTENER_ACCEPT_QUEUE,
     Metric::LISTENER_ACCEPT_QUEUE_MOST,
     Metric::LISTENER_BACKLOG,
+    Metric::LISTENER_DROPS,
     Metric::LISTENER_SYN_RECV,
     Metric::SOCKSTAT_TCP_MEM_PAGES,
     Metric::SOCKSTAT_TCP_TW,

@@ -9,6 +9,7 @@ use crate::{Judgement, RunExit, Summary};
 pub fn check_text(summary: &Summary, judgements: &[Judgement]) -> String {
     let exit = RunExit::of(summary, judgements);
     let mut text = match exit {
+        RunExit::Met if summary.run.imported.is_some() => "met: the log was imported",
         RunExit::Met => "met: the run completed its plan, and no threshold was missed",
         RunExit::Missed => "missed",
         RunExit::Unreached => "unreached: no connection was ever established",
@@ -19,7 +20,7 @@ pub fn check_text(summary: &Summary, judgements: &[Judgement]) -> String {
     if let Some(why) = &summary.run.incomplete {
         _ = write!(text, "\n  {why}");
     }
-    if exit == RunExit::Invalid {
+    if exit == RunExit::Invalid || summary.run.imported.is_some() {
         summary.validity.reasons.iter().for_each(|reason| _ = write!(text, "\n  {reason}"));
     }
     if let Some(why) = summary.shortcoming().filter(|_| exit != RunExit::Unreached) {

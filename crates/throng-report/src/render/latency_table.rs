@@ -2,8 +2,8 @@
 
 use super::notes::{differ, shown};
 use super::{Table, count, micros, or_dash, rate};
-use crate::LatencySummary;
 use crate::summary::Summary;
+use crate::{LatencyStats, LatencySummary};
 
 /// Returns a row for each latency: how many, how often, and the percentiles.
 pub(crate) fn latencies(summary: &Summary) -> Table {
@@ -11,7 +11,13 @@ pub(crate) fn latencies(summary: &Summary) -> Table {
     let (connect, message) = (&summary.connect, &summary.message);
     let mut row = |name: &str, done: u64, mean: Option<f64>, l: &LatencySummary| {
         let mut cells = vec![name.to_owned(), count(done as f64), or_dash(mean, rate)];
-        cells.extend(latency_cells(l));
+        let of = match name {
+            "connects" => "connect",
+            "messages" => "message",
+            "HTTP requests" => "http",
+            other => other,
+        };
+        cells.extend(latency_cells(l, summary.latency_stats.get(of)));
         table.row(cells);
     };
     // The answered latency; below it, if they differ, the latency until the generator read the
@@ -27,14 +33,17 @@ pub(crate) fn latencies(summary: &Summary) -> Table {
             }
         };
     let c = connect;
-    both(
-        "connects",
-        c.ok,
-        c.rate_mean,
-        [&c.latency_us, &c.seen_us],
-        &c.unanswered_us,
-        &c.judged_us,
-    );
+    // The log of another tool may have requests without their connects.
+    if c.intended > 0 || summary.run.imported.is_none() {
+        both(
+            "connects",
+            c.ok,
+            c.rate_mean,
+            [&c.latency_us, &c.seen_us],
+            &c.unanswered_us,
+            &c.judged_us,
+        );
+    }
     if message.sent > 0 || message.answered > 0 || message.unanswered_us.count > 0 {
         let m = message;
         let done = if m.answered > 0 { m.answered } else { m.sent };
@@ -85,6 +94,9 @@ pub(crate) fn latencies(summary: &Summary) -> Table {
         let clocks = [&b.latency_us, &b.seen_us];
         both("broadcasts", delivered, None, clocks, &unanswered, &b.latency_us);
     }
+    if summary.run.imported.is_some() {
+        return table;
+    }
     row("generator lag", summary.generator.lag_us.count, None, &summary.generator.lag_us);
     table
 }
@@ -102,7 +114,8 @@ pub(crate) fn steps(summary: &Summary) -> Table {
         let mut row = |name: &str, done: u64, errors: &str, mean, latency: &LatencySummary| {
             let mut cells = vec![name.to_owned(), count(done as f64), errors.to_owned()];
             cells.push(mean);
-            cells.extend(latency_cells(latency));
+            let stats = summary.latency_stats.get(&format!("step.{}", step.name));
+            cells.extend(latency_cells(latency, stats));
             table.row(cells);
         };
         let (answered, judged) = (&step.latency_us, &step.judged_us);
@@ -118,8 +131,27 @@ pub(crate) fn steps(summary: &Summary) -> Table {
     table
 }
 
-fn latency_cells(l: &LatencySummary) -> [String; STATISTICS.len()] {
-    shown(l).map(|us| if l.count > 0 { micros(us) } else { "-".to_owned() })
+/// Returns what an imported log has of each latency without its values; `None` if it has all
+/// values.
+pub(crate) fn known_statistics(summary: &Summary) -> Option<Table> {
+    let mut table =
+        Table::with_head(["as imported", "values", "mean", "deviation", "smallest", "largest"]);
+    for (name, stats) in &summary.latency_stats {
+        let LatencyStats { count: values, mean_us, deviation_us, min_us, max_us, .. } = stats;
+        let known = |us: Option<f64>| or_dash(us, |us| micros(us.round() as u64));
+        let name = name.strip_prefix("step.").unwrap_or(name).to_owned();
+        let statistics = [Some(*mean_us), *deviation_us, *min_us, *max_us].map(known);
+        table.row([name, count(*values as f64)].into_iter().chain(statistics));
+    }
+    (!summary.latency_stats.is_empty()).then_some(table)
+}
+
+fn latency_cells(l: &LatencySummary, stats: Option<&LatencyStats>) -> [String; STATISTICS.len()] {
+    match stats {
+        _ if l.count > 0 => shown(l).map(micros),
+        Some(stats) => stats.shown().map(|us| or_dash(us, micros)),
+        None => STATISTICS.map(|_| "-".to_owned()),
+    }
 }
 
 /// The heads of the columns of a latency.

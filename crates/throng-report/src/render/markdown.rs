@@ -3,6 +3,29 @@
 use std::fmt::Write as _;
 
 use super::escape::is_unsafe;
+use super::table::{Align, Table};
+
+/// Returns a table whose first row is its head.
+pub(crate) fn markdown_table(table: &Table) -> String {
+    let [head, rows @ ..] = table.rows() else { return String::new() };
+    let row = |cells: &[String]| {
+        let cells: Vec<_> = (0..head.len())
+            .map(|column| cells.get(column).map_or_else(String::new, |text| markdown_cell(text)))
+            .collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let rule = (0..head.len()).map(|column| match table.alignment(column) {
+        Align::Left => "---|",
+        Align::Right => "---:|",
+    });
+    let rule = format!("|{}\n", rule.collect::<String>());
+    row(head) + &rule + &rows.iter().map(|cells| row(cells)).collect::<String>()
+}
+
+/// Returns text for the cell of a table.
+pub(crate) fn markdown_cell(text: &str) -> String {
+    escaped(text.trim_start())
+}
 
 /// Returns text that Markdown shows as it is. What stands between two backticks becomes code, as
 /// our own sentences mean it. Names of users and numbers of issues become no links.

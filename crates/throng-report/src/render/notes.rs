@@ -10,7 +10,8 @@ use crate::{CueWaits, LatencySummary};
 /// Returns the notes about the report's latencies and costs.
 pub(super) fn notes(summary: &Summary) -> Vec<String> {
     let m = &summary.machine;
-    let mut notes = Vec::from_iter(unanswered_note(summary));
+    let mut notes = Vec::from_iter(imported_note(summary));
+    notes.extend(unanswered_note(summary));
     notes.extend(clocks_note(summary));
     notes.extend(unrequested_note(summary));
     notes.extend(lateness_note(summary));
@@ -42,6 +43,28 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
     }
     notes
 }
+
+/// Says of which latencies an imported run lacks percentiles, or has only some.
+pub(crate) fn imported_note(summary: &Summary) -> Option<String> {
+    let names = |has_percentiles: bool| {
+        let stats = summary.latency_stats.iter();
+        let these = stats.filter(move |(_, stats)| stats.has_percentiles() == has_percentiles);
+        these.map(|(name, _)| name.strip_prefix("step.").unwrap_or(name)).collect::<Vec<_>>()
+    };
+    let list = |names: Vec<&str>, end: &str| {
+        let more = names.len().saturating_sub(NAMES_SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let shown = &names[..names.len().min(NAMES_SHOWN)];
+        (!names.is_empty()).then(|| format!("{}{more}: {end}.", shown.join(", ")))
+    };
+    let without = list(names(false), "no percentiles are known; compare means and maxima");
+    let with = list(names(true), "no other percentiles are known");
+    let sentences: Vec<_> = without.into_iter().chain(with).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+/// Names in a sentence.
+const NAMES_SHOWN: usize = 8;
 
 /// Explains the rows of unanswered waits, if there are any.
 fn unanswered_note(summary: &Summary) -> Option<String> {

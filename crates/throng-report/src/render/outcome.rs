@@ -10,6 +10,7 @@ use crate::validity::Grade;
 /// Returns the outcome in numbers, with the result of the thresholds.
 pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
     let grade = match (&summary.run.incomplete, summary.validity.grade) {
+        (None, Grade::Valid | Grade::Degraded) if summary.run.imported.is_some() => "Imported run",
         (None, Grade::Valid) => "Valid run",
         (None, Grade::Degraded) => "Degraded run",
         (None, Grade::Invalid) => "Invalid run",
@@ -17,7 +18,8 @@ pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
         (Some(_), Grade::Degraded) => "Incomplete, degraded run",
         (Some(_), Grade::Invalid) => "Incomplete, invalid run",
     };
-    if summary.connect.ok == 0 && summary.run.incomplete.is_none() {
+    let is_measured = summary.connect.ok > 0 || summary.is_of_requests_alone();
+    if !is_measured && summary.run.incomplete.is_none() {
         return nothing_measured(summary, judgements);
     }
     let trust = match (&summary.run.incomplete, summary.validity.grade) {
@@ -38,14 +40,23 @@ pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
         ("pushes", push.rate_most, &push.judged_us),
         ("HTTP requests", http.rate_most, &http.judged_us),
     ] {
-        if what == "messages" && summary.message.sent > 0 && summary.message.answered == 0 {
+        let message = &summary.message;
+        if what == "messages" && summary.run.imported.is_some() && message.answered == 0 {
+            // The log of another tool does not say which messages are answers.
+            if message.sent + message.received > 0 {
+                let [sent, received] = [message.sent, message.received].map(|n| count(n as f64));
+                parts.push(format!("{sent} messages sent, {received} received"));
+            }
+            continue;
+        }
+        if what == "messages" && message.sent > 0 && message.answered == 0 {
             parts.push(format!("{} messages sent, 0 answered", count(summary.message.sent as f64)));
             continue;
         }
         let Some(best) = best else { continue };
         // The latency is the whole run's and not that of its best second.
         let p99 = match latency.count {
-            0 => String::new(),
+            0 => known_of(summary, what),
             _ => format!(" (p99 {} over the run)", micros(latency.p99)),
         };
         parts.push(format!("{} {what} at best{p99}", rate(best)));
@@ -78,6 +89,23 @@ pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
     format!("{trust}: {}; {:.0} s{paused}.", parts.join(", "), summary.duration_s)
 }
 
+/// Returns the best known statistic of a latency without values, after the name of its row.
+fn known_of(summary: &Summary, what: &str) -> String {
+    let name = match what {
+        "connects" => "connect",
+        "messages" => "message",
+        "HTTP requests" => "http",
+        _ => return String::new(),
+    };
+    let Some(stats) = summary.latency_stats.get(name) else { return String::new() };
+    let p99 = stats.named("p99").map(|us| ("p99", us));
+    let p95 = stats.named("p95").map(|us| ("p95", us));
+    let Some((statistic, us)) = p99.or(p95).or(stats.named("mean").map(|us| ("mean", us))) else {
+        return String::new();
+    };
+    format!(" ({statistic} {} over the run)", micros(us.round() as u64))
+}
+
 /// Returns the outcome of a run in which no connection was ever established.
 fn nothing_measured(summary: &Summary, judgements: &[Judgement]) -> String {
     let missed = judgements.iter().filter(|judgement| !judgement.met).count();
@@ -98,8 +126,11 @@ fn connections_at_most(summary: &Summary) -> Option<String> {
     let (most, established) = (summary.users.connected_most, summary.connect.ok);
     let in_a_second = summary.connect.rate_most.unwrap_or(0.0);
     match most {
+        _ if established == 0 && summary.is_of_requests_alone() => None,
         _ if established == 0 => Some("no connection established".to_owned()),
         1 if established == 1 => Some("1 connection at most".to_owned()),
+        // The log of another tool does not count connections that are open.
+        0 if summary.run.imported.is_some() => None,
         // Every connection that was ever established was open at once.
         _ if most >= established => Some(format!("{} connections at most", count(most as f64))),
         // Connections live shorter than the time between two readings.
@@ -108,7 +139,8 @@ fn connections_at_most(summary: &Summary) -> Option<String> {
         _ => {
             let connections = plural(most, "connection", "connections");
             let most = count(most as f64);
-            Some(format!("{most} {connections} open at the end of a second at most"))
+            let interval = if summary.run.imported.is_some() { "an interval" } else { "a second" };
+            Some(format!("{most} {connections} open at the end of {interval} at most"))
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::latency_table::{latencies, steps};
+use super::latency_table::{known_statistics, latencies, steps};
 use super::notes::{notes, others_used_more};
 use super::outcome::outcome;
 use super::{Table, bytes, count, micros, or_dash};
@@ -36,7 +36,13 @@ pub fn render_text(
     if !summary.steps.is_empty() {
         _ = write!(text, "\n{}", steps(summary).fitted(WIDTH, &LEFT_OUT_FIRST));
     }
-    _ = write!(text, "\n{}", costs(summary));
+    if let Some(known) = known_statistics(summary) {
+        _ = write!(text, "\n{known}");
+    }
+    // A log of another tool has no costs.
+    if summary.run.imported.is_none() {
+        _ = write!(text, "\n{}", costs(summary));
+    }
     if let Some(broadcast) = &summary.broadcast {
         let left_out_first = probes_left_out_first(broadcast);
         _ = write!(text, "\n{}", probes(broadcast).fitted(WIDTH, &left_out_first));

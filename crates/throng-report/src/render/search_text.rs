@@ -2,10 +2,14 @@
 
 use std::fmt::Write;
 
-use throng_base::units::{brief_count, brief_duration, brief_share};
+use throng_base::units::{brief_count, brief_duration, brief_share, plural};
 
+use super::escape::escape_lines;
+use super::markdown::{escaped, markdown_table};
 use super::table::{Align, Table};
-use crate::search::{RecordedRun, SearchEnd, SearchRecord, SearchResult};
+use crate::search::{
+    RecordedRun, SearchBracket, SearchEnd, SearchOutcome, SearchRecord, SearchResult,
+};
 use crate::threshold;
 
 /// Returns the report of a search as text.
@@ -14,35 +18,20 @@ pub fn search_text(record: &SearchRecord) -> String {
     if let Some(why) = bound_verdict(record) {
         let _ = write!(out, "\n  {why}");
     }
-    let mut rows = rows(record).into_iter();
-    let mut table = Table::with_head(rows.next().unwrap_or_default()).aligned(&align(record));
-    rows.for_each(|row| {
-        table.row(row);
-    });
-    format!("{out}\n\n{table}")
-}
-
-fn align(record: &SearchRecord) -> Vec<Align> {
-    let figures = 1 + record.header.slo.len();
-    let mut align = vec![Align::Right; figures];
-    align.extend([Align::Left; 3]);
-    align
+    if let Some(warning) = search_warning(record) {
+        let _ = write!(out, "\n  {warning}");
+    }
+    // The names in the file of another user must not steer the terminal.
+    escape_lines(&format!("{out}\n\n{}", table(record)))
 }
 
 /// Returns the report of a search as Markdown.
 pub fn search_markdown(record: &SearchRecord) -> String {
-    let mut out = format!("**{}**\n", search_sentence(record));
-    if let Some(why) = bound_verdict(record) {
-        let _ = write!(out, "\n{why}\n");
+    let mut out = format!("**{}**\n", escaped(&search_sentence(record)));
+    for line in bound_verdict(record).into_iter().chain(search_warning(record)) {
+        let _ = write!(out, "\n{}\n", escaped(&line));
     }
-    for (index, row) in rows(record).iter().enumerate() {
-        let cells: Vec<_> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
-        let _ = write!(out, "\n| {} |", cells.join(" | "));
-        if index == 0 {
-            let _ = write!(out, "\n|{}", "---|".repeat(row.len()));
-        }
-    }
-    out
+    format!("{out}\n{}", markdown_table(&table(record)))
 }
 
 /// Returns the result in one sentence.
@@ -50,7 +39,11 @@ pub fn search_sentence(record: &SearchRecord) -> String {
     let header = &record.header;
     let slo = header.slo.join(", ");
     let Some(SearchResult { found, bound, end }) = record.end else {
-        return format!("the search for {} with {slo} has not ended", header.knob);
+        return format!(
+            "the search for {} with {slo} has not ended{}",
+            header.knob,
+            so_far(record)
+        );
     };
     let knob = &header.knob;
     let above =
@@ -76,23 +69,46 @@ pub fn search_sentence(record: &SearchRecord) -> String {
     }
 }
 
-/// Returns the verdict of the run that bounds the result.
-fn bound_verdict(record: &SearchRecord) -> Option<String> {
-    let bound = record.end?.bound?;
-    let run = record.runs.iter().find(|run| run.run.value == bound)?;
+/// Returns what a search without an end knows.
+fn so_far(record: &SearchRecord) -> String {
+    let SearchBracket { found, bound } = record.bracket();
+    match [found, bound].map(|value| value.map(|value| show_value(record, value))) {
+        [Some(found), Some(bound)] => format!("; so far {found} met it and {bound} did not"),
+        [Some(found), None] => format!("; so far {found} met it"),
+        [None, Some(bound)] => format!("; so far {bound} did not meet it"),
+        [None, None] => String::new(),
+    }
+}
+
+/// Returns what is missing in the file of a search.
+pub fn search_warning(record: &SearchRecord) -> Option<String> {
+    let lines = record.lines_torn;
+    (lines > 0)
+        .then(|| format!("{lines} {} of the file cannot be read", plural(lines, "line", "lines")))
+}
+
+/// Returns the verdict of the run that bounds the result: the last one of its value that did not
+/// meet the SLO.
+pub fn bound_verdict(record: &SearchRecord) -> Option<String> {
+    let bound = record.bracket().bound?;
+    let is_bound =
+        |run: &&RecordedRun| run.run.value == bound && run.run.outcome != SearchOutcome::Met;
+    let run = record.runs.iter().rfind(is_bound)?;
     Some(format!("at {}: {}", show_value(record, bound), run.verdict))
 }
 
-/// Returns the header and a row for each value, in their order.
-fn rows(record: &SearchRecord) -> Vec<Vec<String>> {
+/// Returns a row for each run, in the order of the values.
+fn table(record: &SearchRecord) -> Table {
+    let mut align = vec![Align::Right; 1 + record.header.slo.len()];
+    align.extend([Align::Left; 3]);
     let mut header = vec![record.header.knob.clone()];
     header.extend(record.header.slo.iter().map(|slo| threshold::split(slo).0.to_owned()));
     header.extend(["outcome", "grade", "of the limit"].map(str::to_owned));
     let mut runs: Vec<_> = record.runs.iter().collect();
     runs.sort_by(|one, other| one.run.value.total_cmp(&other.run.value));
-    let mut rows = vec![header];
-    rows.extend(runs.into_iter().map(|run| row(record, run)));
-    rows
+    let mut table = Table::with_head(header).aligned(&align);
+    runs.into_iter().for_each(|run| table.row(row(record, run)));
+    table
 }
 
 fn row(record: &SearchRecord, run: &RecordedRun) -> Vec<String> {

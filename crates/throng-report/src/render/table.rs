@@ -62,6 +62,12 @@ impl Table {
         self
     }
 
+    /// Returns the alignment of a column: without another, the first is left and all others right.
+    pub(crate) fn alignment(&self, column: usize) -> Align {
+        let default = if column == 0 { Align::Left } else { Align::Right };
+        self.align.get(column).copied().unwrap_or(default)
+    }
+
     /// Reports whether the table has no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -84,9 +90,8 @@ impl Table {
     fn line(&self, row: &[String], widths: &[usize]) -> String {
         let mut line = String::new();
         for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
-            let default = if column == 0 { Align::Left } else { Align::Right };
             let gap = if column == 0 { "" } else { "  " };
-            line += &match self.align.get(column).unwrap_or(&default) {
+            line += &match self.alignment(column) {
                 Align::Left => format!("{gap}{cell:<width$}"),
                 Align::Right => format!("{gap}{cell:>width$}"),
             };

@@ -2,13 +2,20 @@
 //!
 //! The file is whole after each line. A search that was killed goes on after its last run.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Search, SearchMove, SearchResult, SearchRules, SearchRun};
+use super::{Search, SearchBracket, SearchMove, SearchResult, SearchRules, SearchRun};
 use crate::runfile::ScenarioSource;
-use crate::{Grade, Judgement};
+use crate::{Grade, Judgement, Summary, threshold};
+
+/// Reports whether a file that begins with `head` is that of a search, of this or another version.
+/// [`SEARCH_HEAD_BYTES`] bytes are enough.
+pub fn is_search_file(head: &[u8]) -> bool {
+    head.starts_with(MARK)
+}
 
 /// What is searched for: the first line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +46,9 @@ pub struct RecordedRun {
     pub grade: Option<Grade>,
     /// The measured value of each condition.
     pub judgements: Vec<Judgement>,
+    /// The load that the run reached, by the names of thresholds: [`RecordedRun::reached_by`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reached: BTreeMap<String, f64>,
     /// The verdict of the run, or why it could not run.
     pub verdict: String,
     /// Its run file.
@@ -57,6 +67,19 @@ pub struct SearchRecord {
     /// Whether the last line of the file has no end, because the search was killed.
     #[serde(skip)]
     pub is_torn: bool,
+    /// Lines that are neither a run nor the result.
+    #[serde(skip)]
+    pub lines_torn: u64,
+    /// Void runs since the last one that counts. They are not in the file, so the search goes on
+    /// after them.
+    #[serde(skip)]
+    voids: usize,
+}
+
+/// The beginning of the first line in every version.
+#[derive(Deserialize)]
+struct VersionLine {
+    throng_find: u32,
 }
 
 /// The last line.
@@ -65,33 +88,49 @@ struct EndLine {
     end: SearchResult,
 }
 
+impl RecordedRun {
+    /// Returns the load that a run reached: connections, and rates of what it did.
+    pub fn reached_by(summary: &Summary) -> BTreeMap<String, f64> {
+        let value = |name: &&str| threshold::value(name, summary).flatten();
+        let known = REACHED.iter().filter_map(|name| Some(((*name).to_owned(), value(name)?)));
+        known.filter(|(_, value)| *value > 0.0).collect()
+    }
+}
+
 impl SearchRecord {
     /// Returns a search without runs.
     pub fn new(header: SearchHeader) -> Self {
-        Self { header, runs: Vec::new(), end: None, is_torn: false }
+        Self { header, runs: Vec::new(), end: None, is_torn: false, lines_torn: 0, voids: 0 }
     }
 
-    /// Reads the file of a search. A last line that is torn is left out.
+    /// Reads the file of a search. Lines that are torn are left out and counted.
     ///
     /// # Errors
     /// The file cannot be read, or its first line is not that of a search.
-    pub fn read(input: impl BufRead) -> io::Result<Self> {
+    pub fn read(mut input: impl BufRead) -> io::Result<Self> {
         let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
-        let text = io::read_to_string(input)?;
+        let mut bytes = Vec::new();
+        input.read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
         let mut lines = text.lines();
         let first = lines.next().ok_or_else(|| wrong("the file is empty".to_owned()))?;
-        let header: SearchHeader = serde_json::from_str(first)
-            .map_err(|error| wrong(format!("line 1 is not that of a search: {error}")))?;
-        if header.throng_find != SEARCH_VERSION {
-            let version = header.throng_find;
-            return Err(wrong(format!("this version cannot read searches of version {version}")));
+        let other = |error| wrong(format!("line 1 is not that of a search: {error}"));
+        let VersionLine { throng_find: version } = serde_json::from_str(first).map_err(other)?;
+        if version != SEARCH_VERSION {
+            return Err(wrong(format!(
+                "it is a search of version {version}; this version of throng reads version \
+                 {SEARCH_VERSION}"
+            )));
         }
+        let header: SearchHeader = serde_json::from_str(first).map_err(other)?;
         let mut record = Self { is_torn: !text.ends_with('\n'), ..Self::new(header) };
         for line in lines {
             if let Ok(EndLine { end }) = serde_json::from_str(line) {
                 record.end = Some(end);
             } else if let Ok(run) = serde_json::from_str(line) {
                 record.runs.push(run);
+            } else {
+                record.lines_torn += 1;
             }
         }
         Ok(record)
@@ -99,8 +138,33 @@ impl SearchRecord {
 
     /// Returns what to do next.
     pub fn next(&self) -> SearchMove {
+        self.search().next()
+    }
+
+    /// Returns the values that the limit is between: those of the result, or what is known so far.
+    pub fn bracket(&self) -> SearchBracket {
+        match self.end {
+            Some(SearchResult { found, bound, .. }) => SearchBracket { found, bound },
+            None => self.search().bracket(),
+        }
+    }
+
+    /// Notes a run that is void: [`super::JudgedRun::is_void`]. Reports whether its value may be
+    /// tried again.
+    pub fn may_repeat_void(&mut self) -> bool {
+        self.voids += 1;
+        self.voids < VOIDS_MAX
+    }
+
+    /// Adds a run.
+    pub fn push(&mut self, run: RecordedRun) {
+        self.voids = 0;
+        self.runs.push(run);
+    }
+
+    fn search(&self) -> Search {
         let runs = self.runs.iter().map(|run| run.run).collect();
-        Search::new(self.header.rules, runs).next()
+        Search::new(self.header.rules, runs)
     }
 
     /// Writes the first line.
@@ -127,5 +191,23 @@ fn write_line(out: &mut impl Write, line: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
+/// Runs in a row that never reached the server, after which a search waits for no more.
+const VOIDS_MAX: usize = 2;
+
 /// The version of the format.
 pub const SEARCH_VERSION: u32 = 1;
+
+/// The beginning of the first line in every version.
+const MARK: &[u8] = b"{\"throng_find\":";
+
+/// Bytes that [`is_search_file`] compares.
+pub const SEARCH_HEAD_BYTES: usize = MARK.len();
+
+/// What a run reached, as thresholds name it.
+const REACHED: &[&str] = &[
+    "connected_most",
+    "connect.rate_mean",
+    "message.rate_mean",
+    "push.rate_mean",
+    "http.rate_mean",
+];

@@ -3,6 +3,14 @@
 use super::Summary;
 
 impl Summary {
+    /// Reports whether the log of another tool has requests and does not say how they connected.
+    pub(crate) fn is_of_requests_alone(&self) -> bool {
+        let is_imported = self.run.imported.is_some() && self.connect.intended == 0;
+        let http = self.http.as_ref().map_or(0, |http| http.started);
+        let others = self.users.iterations + self.message.sent + self.message.received;
+        is_imported && http.saturating_add(others) > 0
+    }
+
     /// Returns the number of connects, messages, joins, pushes and HTTP requests that were
     /// attempted. A connect for an HTTP request is a part of the request.
     pub fn attempts(&self) -> u64 {

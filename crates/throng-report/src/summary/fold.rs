@@ -52,6 +52,7 @@ impl SummaryFold {
             scenario: header.scenario.path.clone(),
             started: header.started.clone(),
             throng_version: header.throng_version.clone(),
+            imported: header.imported.clone(),
             end: None,
             incomplete: None,
         };
@@ -117,7 +118,10 @@ impl SummaryFold {
         let missing = self.load.users_missing(interrupted);
         let achieved = counters.users_started.min(counters.users_intended);
         let intended = achieved + missing;
-        let arrivals = ArrivalsSummary { intended, achieved, ratio: ratio(achieved, intended) };
+        // A log of another tool does not say how many users should have started.
+        let is_known = self.run.imported.is_none() || missing > 0;
+        let ratio = ratio(achieved, intended).filter(|_| is_known);
+        let arrivals = ArrivalsSummary { intended, achieved, ratio };
         let lag_us = LatencySummary::from(&self.load.lag);
         let (connect, message) = (self.connect(missing), self.message());
         let (join, push, broadcast) = (self.join(), self.push(), self.broadcast());
@@ -137,7 +141,9 @@ impl SummaryFold {
             ..self.validity_facts(end, end_missing, interrupted, &arrivals)
         };
         let (steps, step_latencies) = self.named_steps();
-        let lag_grade = facts.lag_grade().map_or(Grade::Valid, |(grade, _)| grade);
+        let is_known = self.run.imported.is_none();
+        let lag_grade = if is_known { Grade::Valid } else { Grade::Degraded };
+        let lag_grade = facts.lag_grade().map_or(lag_grade, |(grade, _)| grade);
         Summary {
             schema: SCHEMA.to_owned(),
             run: RunSummary {
@@ -168,6 +174,7 @@ impl SummaryFold {
             server: self.server.as_ref().map(|server| server.summary(&self.growths)),
             foreign_server: self.foreign.costs(&self.growths, |growth| self.messages(growth)),
             classes: last.classes.clone(),
+            latency_stats: self.load.latency_stats.clone(),
             latencies: self.kinds().chain(step_latencies).collect(),
         }
     }

@@ -222,7 +222,11 @@ impl LatencyOf {
     fn measured(&self, statistic: Statistic, summary: &Summary) -> Measurement {
         let (answered, judged) = self.of(summary);
         match answered.count {
-            0 if judged.count == 0 => return Measurement::Nothing,
+            0 if judged.count == 0 => {
+                // An imported run may have the statistic without the values.
+                let stats = summary.latency_stats.get(&self.name());
+                return stats.and_then(|stats| stats.named(&statistic.name())).into();
+            }
             0 => return Measurement::Unanswered { count: judged.count, us_most: judged.max },
             _ => {}
         }

@@ -32,6 +32,7 @@ pub(crate) fn play(sim: &mut Sim, room: Room, turn_max: Duration, scenario: &str
         seed: sim.seed(),
         start_at: sim.now() + Duration::from_millis(100),
         first_user: 0,
+        share: None,
         trace: None,
     });
     let options = SimCoresOptions { turn_max, ..SimCoresOptions::default() };

@@ -49,6 +49,7 @@ impl World {
             seed: sim.seed(),
             start_at: sim.now() + Duration::from_millis(100),
             first_user: 0,
+            share: None,
             trace: None,
         });
         let cores = 3;

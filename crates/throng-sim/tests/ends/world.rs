@@ -77,6 +77,7 @@ impl World {
             seed: sim.seed(),
             start_at,
             first_user: 0,
+            share: None,
             trace: None,
         });
         let sim_cores = sim.cores(&SimCoresOptions { cores, ..SimCoresOptions::default() });

@@ -10,7 +10,7 @@ use throng_sim::{Faults, Sim, check};
 use crate::pair::{Pair, Shape};
 
 fn start(sim: &mut Sim, scenario: &str) -> Pair {
-    let shape = Shape { load_cores: 3, ..Shape::default() };
+    let shape = Shape { load_cores: vec![3], ..Shape::default() };
     Pair::start(sim, AcceptTopology::Reuseport, shape, scenario)
 }
 

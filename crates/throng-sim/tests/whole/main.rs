@@ -4,5 +4,6 @@ mod accounts;
 mod cues;
 mod latency;
 mod limits;
+mod machines;
 mod pair;
 mod rates;

@@ -15,6 +15,7 @@ use throng_load::generator::{
 };
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
+use throng_load::schedule::MachineShare;
 use throng_load::source::SourcePlan;
 use throng_report::{LoadCounters, Merge, ServerCounters};
 use throng_server::kinds::Echo;
@@ -30,7 +31,6 @@ pub(crate) type LoadCore = Rc<RefCell<Core<LoadDriver, Generator>>>;
 pub(crate) struct Pair {
     pub(crate) server: SimCores<CoreMessage<Infallible>>,
     pub(crate) server_cores: Vec<ServerCore>,
-    pub(crate) load: SimCores<LoadMail>,
     pub(crate) load_cores: Vec<LoadCore>,
     accept: AcceptTopology,
     shape: Shape,
@@ -45,7 +45,8 @@ pub(crate) struct Shape {
     pub(crate) fds_max: usize,
     pub(crate) backlog: u32,
     pub(crate) idle_timeout: Option<Duration>,
-    pub(crate) load_cores: usize,
+    /// Cores of the generator, on each of its machines.
+    pub(crate) load_cores: Vec<usize>,
 }
 
 impl Default for Shape {
@@ -56,7 +57,7 @@ impl Default for Shape {
             fds_max: usize::MAX,
             backlog: 100,
             idle_timeout: None,
-            load_cores: 2,
+            load_cores: vec![2],
         }
     }
 }
@@ -89,16 +90,15 @@ impl Pair {
             let app = ServerApp::new(Arc::clone(&config), Echo);
             server_cores.push(sim.spawn(Core::new(driver, app, CoreLimits::default())));
         }
-        let load = sim.cores(&SimCoresOptions { cores: shape.load_cores, ..Default::default() });
-        let mut pair = Self { server, server_cores, load, load_cores: Vec::new(), accept, shape };
+        let mut pair = Self { server, server_cores, load_cores: Vec::new(), accept, shape };
         pair.listen(sim);
 
         let text = format!("target: tcp://{}\n{scenario}", server_addr());
         let scenario = Scenario::parse(&text, "test").unwrap();
         let program = Program::compile(&scenario);
-        let config = Arc::new(GeneratorConfig {
+        let config = |share| GeneratorConfig {
             cues: Cues::new(program.cues()).into(),
-            program,
+            program: program.clone(),
             phases: scenario.load.clone(),
             targets: vec![server_addr()],
             sources: SourcePlan::Any,
@@ -107,12 +107,20 @@ impl Pair {
             seed: sim.seed(),
             start_at: sim.now() + Duration::from_millis(100),
             first_user: 0,
+            share: Some(share),
             trace: None,
-        });
-        for (core, driver) in pair.load.drivers().into_iter().enumerate() {
-            let driver = FaultyDriver::new(driver, faults.clone(), sim.prng());
-            let app = Generator::new(Arc::clone(&config), core, pair.shape.load_cores);
-            pair.load_cores.push(sim.spawn(Core::new(driver, app, CoreLimits::default())));
+        };
+        let shares = MachineShare::deal(&pair.shape.load_cores);
+        let configs: Vec<_> =
+            shares.into_iter().map(|share| (share.cores(), Arc::new(config(share)))).collect();
+        for (cores, config) in configs {
+            let load: SimCores<LoadMail> =
+                sim.cores(&SimCoresOptions { cores, ..Default::default() });
+            for (core, driver) in load.drivers().into_iter().enumerate() {
+                let driver = FaultyDriver::new(driver, faults.clone(), sim.prng());
+                let app = Generator::new(Arc::clone(&config), core, cores);
+                pair.load_cores.push(sim.spawn(Core::new(driver, app, CoreLimits::default())));
+            }
         }
         pair
     }

@@ -62,6 +62,7 @@ fn play(text: &str, name: &str, span: Duration) -> Journal {
         seed: SEED,
         start_at: sim.now() + Duration::from_millis(100),
         first_user: 0,
+        share: None,
         trace: None,
     });
     let [driver] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();

@@ -22,11 +22,11 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("r", "resume"),
     ("+ -", "1 % more or fewer users"),
     ("↑ ↓", "10 % more or fewer users"),
-    ("s q", "stop: ramp down, then the report"),
+    ("s q", "stop: ramp down, then report"),
     ("o", "another operation"),
     ("Tab", "the next chart, where one fits"),
     ("?", "this help"),
-    ("Ctrl-C", "stop; a second one ends at once"),
+    ("Ctrl-C", "stop; a second one ends now"),
 ];
 
 impl TerminalModel {

@@ -60,13 +60,34 @@ pub(crate) fn draw_verdict(model: &TerminalModel, area: Rect, buffer: &mut Buffe
     if let Some(reason) = validity.reasons.first() {
         line.push(Span::styled(format!("  ({reason})"), FAINT));
     }
-    Paragraph::new(Line::from(line)).wrap(Wrap { trim: true }).render(area, buffer);
+    let text = Paragraph::new(Line::from(line)).wrap(Wrap { trim: true });
+    let taller = Rect { height: area.height + 1, ..area };
+    let mut whole = Buffer::empty(taller);
+    (&text).render(taller, &mut whole);
+    text.render(area, buffer);
+    if last_column(taller, &whole).is_some() {
+        mark_more(area, buffer);
+    }
+}
+
+/// Ends the last line of a text that goes on with an ellipsis.
+fn mark_more(area: Rect, buffer: &mut Buffer) {
+    let Some(last) = last_column(area, buffer) else { return };
+    // After a space, so that a number does not look cut. A full line has no room for that.
+    let place = (last + 2).min(area.right().saturating_sub(1));
+    buffer[(place, area.bottom() - 1)].set_char('…');
+}
+
+/// Returns the last column of the last line that has a character.
+fn last_column(area: Rect, buffer: &Buffer) -> Option<u16> {
+    let line = area.bottom().checked_sub(1).filter(|_| area.height > 0)?;
+    (area.left()..area.right()).rev().find(|column| buffer[(*column, line)].symbol() != " ")
 }
 
 /// Draws the help.
 pub(crate) fn draw_help(area: Rect, buffer: &mut Buffer) {
     let line = |(key, does): &(&'static str, &'static str)| {
-        let key = Span::from(format!(" {key:<8}")).bold();
+        let key = Span::from(format!(" {key:<7}")).bold();
         Line::from(vec![key, Span::from(*does)])
     };
     let lines: Vec<_> = KEYS.iter().map(line).collect();

@@ -13,6 +13,7 @@ use throng_report::{
     ServerSnapshot, Threshold,
 };
 
+use super::controls::KEYS;
 use super::key::TerminalKey as Key;
 use super::style::TerminalStyle;
 use super::{TerminalModel, draw};
@@ -138,6 +139,28 @@ fn boxes_are_above_the_view() {
     model.press(Key::Escape);
     model.press(Key::Char('s'));
     assert!(shown(&model, 80, 24, TerminalStyle::FULL).contains("Ramp down and report now?"));
+}
+
+#[test]
+fn the_help_is_whole_in_the_smallest_terminal() {
+    let mut model = model(5);
+    model.press(Key::Char('?'));
+    let text = shown(&model, 40, 12, TerminalStyle::FULL);
+    for (key, does) in KEYS {
+        assert!(text.contains(&format!("{key:<7}{does}")), "{key}: {text}");
+    }
+}
+
+#[test]
+fn a_verdict_that_has_no_room_ends_with_an_ellipsis() {
+    let verdict = |width, height| {
+        let text = shown(&model(75), width, height, TerminalStyle::FULL);
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        lines[lines.len() - 2].to_owned()
+    };
+    assert_eq!(verdict(40, 12), "valid so far  Missed: errors 15, asked …");
+    assert_eq!(verdict(62, 16), "valid so far  Missed: errors 15, asked < 10; no cause was …");
+    assert_eq!(verdict(80, 16), "valid so far  Missed: errors 15, asked < 10; no cause was found.");
 }
 
 #[test]

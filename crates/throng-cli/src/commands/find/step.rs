@@ -1,5 +1,6 @@
 //! One run of a search: a `throng run` in a process of its own.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -7,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use throng_lab::{RunContent, RunResult};
 use throng_load::scenario::Target;
-use throng_report::search::{RecordedRun, SearchOutcome, SearchRun};
-use throng_report::{Grade, Threshold};
+use throng_report::Threshold;
+use throng_report::search::{JudgedRun, RecordedRun, SearchOutcome, SearchRecord, SearchRun};
 
 use super::knob::Knob;
 use crate::interrupt::{Interrupt, LOOK_EVERY};
@@ -29,13 +30,19 @@ pub(super) struct FindStep<'a> {
 /// How a run ended.
 pub(super) enum StepEnd {
     Recorded(RecordedRun),
+    /// It never reached the server, for this reason, so it says nothing.
+    Void(String),
     /// It was ended before its plan was.
     Interrupted,
 }
 
 impl FindStep<'_> {
-    /// Runs the scenario and judges the run.
-    pub(super) fn run(&self, interrupt: &Interrupt) -> Result<StepEnd, Failure> {
+    /// Runs the scenario and judges the run, which is the next of `record`.
+    pub(super) fn run(
+        &self,
+        record: &SearchRecord,
+        interrupt: &Interrupt,
+    ) -> Result<StepEnd, Failure> {
         // A run file of an earlier search must not be taken for that of a run that cannot start.
         remove(&self.run_file)?;
         let mut child = self
@@ -52,8 +59,14 @@ impl FindStep<'_> {
         let Ok(file) = File::open(&self.run_file) else {
             return self.cannot_run(code, &errors);
         };
-        let result = RunContent::judge_by(BufReader::new(file), self.slo.to_vec())?;
-        Ok(StepEnd::Recorded(self.recorded(&result)))
+        let RunResult { summary, judgements, diagnosis } =
+            RunContent::judge_by(BufReader::new(file), self.slo.to_vec())?;
+        let run = JudgedRun { summary: &summary, judgements: &judgements, diagnosis: &diagnosis };
+        if run.is_void(record) {
+            return Ok(StepEnd::Void(run.why_void()));
+        }
+        let run_file = self.run_file.to_string_lossy().into_owned();
+        Ok(StepEnd::Recorded(run.recorded(self.value, self.slo, run_file)))
     }
 
     fn command(&self) -> Result<Command, Failure> {
@@ -66,6 +79,7 @@ impl FindStep<'_> {
         }
         command.arg("--record").arg(&self.run_file).args(self.flags);
         // The run ends with this process, whatever ends it.
+        command.arg("--refusal-code").arg(REFUSED.to_string());
         command.arg("--exit-with-parent").stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         Ok(command)
@@ -76,7 +90,7 @@ impl FindStep<'_> {
     fn cannot_run(&self, code: Option<i32>, errors: &str) -> Result<StepEnd, Failure> {
         let first = errors.lines().next().unwrap_or("it said nothing");
         let first = first.trim_start_matches("error: ").to_owned();
-        if code != Some(2) || !errors.contains(PREFLIGHT) {
+        if code != Some(REFUSED.into()) {
             return Err(Failure::new(format!("`throng run` failed: {errors}")));
         }
         let run = SearchRun { value: self.value, outcome: SearchOutcome::Invalid, usage: None };
@@ -84,29 +98,10 @@ impl FindStep<'_> {
             run,
             grade: None,
             judgements: Vec::new(),
+            reached: BTreeMap::new(),
             verdict: first,
             run_file: String::new(),
         }))
-    }
-
-    fn recorded(&self, result: &RunResult) -> RecordedRun {
-        let grade = result.summary.validity.grade;
-        let met = result.judgements.iter().all(|judgement| judgement.met);
-        let outcome = match (grade, met) {
-            (Grade::Invalid, _) => SearchOutcome::Invalid,
-            (_, true) => SearchOutcome::Met,
-            (_, false) => SearchOutcome::Missed,
-        };
-        let usages = self.slo.iter().map(|slo| slo.usage(&result.summary));
-        let all: Option<Vec<f64>> = usages.collect();
-        let usage = all.map(|usages| usages.into_iter().fold(0.0, f64::max));
-        RecordedRun {
-            run: SearchRun { value: self.value, outcome, usage },
-            grade: Some(grade),
-            judgements: result.judgements.clone(),
-            verdict: result.diagnosis.verdict.clone(),
-            run_file: self.run_file.to_string_lossy().into_owned(),
-        }
     }
 }
 
@@ -142,5 +137,5 @@ fn remove(path: &Path) -> Result<(), Failure> {
 /// The exit code of a run that was ended early.
 const INCOMPLETE: i32 = Exit::Incomplete as i32;
 
-/// What `throng run` says when a limit of this machine is in the way.
-const PREFLIGHT: &str = "--force";
+/// The exit code of a run that a limit of this machine is in the way of: none that another run has.
+const REFUSED: u8 = 5;

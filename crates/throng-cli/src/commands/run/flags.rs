@@ -103,6 +103,9 @@ pub(crate) struct Run {
     /// End when standard input ends, as it does when the parent process has ended
     #[arg(long)]
     pub(super) exit_with_parent: bool,
+    /// Exit code where a limit of this machine is in the way, for `throng find`
+    #[arg(long, hide = true, value_name = "CODE", default_value_t = 2)]
+    pub(super) refusal_code: u8,
 }
 
 const EXAMPLES: &str = concat!(

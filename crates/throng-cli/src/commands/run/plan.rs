@@ -59,7 +59,8 @@ impl RunPlan {
         check_sources(&options, &load.targets)?;
         let preflight = preflight::check(&load, typed.cores);
         // A dry run shows the plan, whether it can run or not.
-        preflight::refuse(&preflight, typed.force || typed.dry_run)?;
+        preflight::refuse(&preflight, typed.force || typed.dry_run)
+            .map_err(|refusal| refusal.with_code(typed.refusal_code))?;
         let scenario_source = ScenarioSource { path: file.name, source: file.text };
         let mut header = run_header(&load, scenario_source);
         // The plan's capacity counts ports and fds only.

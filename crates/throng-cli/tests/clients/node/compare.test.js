@@ -7,19 +7,16 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { after, afterEach, before, test } from "node:test"
 import { promisify } from "node:util"
-import axe from "axe-core"
-import { chromium } from "playwright-core"
+import { Complaints, LOOKS, accessible, fits, launch, openFile } from "./browser.js"
 import { Server } from "./server.js"
-import { PATIENCE_MS } from "./within.js"
 
-const { CHROMIUM = "/usr/bin/chromium", THRONG, THRONG_SHOTS } = process.env
+const { THRONG, THRONG_SHOTS } = process.env
 /** Text that would run if a page took it for markup. */
 const HOSTILE = '<img src=x onerror="document.title=1">'
 
 const run = promisify(execFile)
 let place, browser, comparison, report
-/** What no page may do. */
-const complaints = []
+const complaints = new Complaints()
 
 before(async () => {
   place = await mkdtemp(join(tmpdir(), "throng-compare-"))
@@ -50,12 +47,7 @@ user:
   // Its code is that of its runs.
   const compared = await run(THRONG, [...flags, "--json", "-o", report]).catch(error => error)
   comparison = JSON.parse(compared.stdout)
-  browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-      "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
-    timeout: 2 * PATIENCE_MS,
-  })
+  browser = await launch()
 })
 
 after(async () => {
@@ -63,7 +55,7 @@ after(async () => {
   await rm(place, { recursive: true, force: true })
 })
 
-afterEach(() => assert.deepEqual(complaints.splice(0), []))
+afterEach(() => complaints.none())
 
 test("the figures of the page are those of --json", async () => {
   const page = await open()
@@ -124,23 +116,16 @@ test("a drag zooms all charts, and a link keeps the view", async () => {
   await page.close()
 })
 
-for (const [name, options] of Object.entries({
-  light: { colorScheme: "light" }, dark: { colorScheme: "dark" },
-  phone: { colorScheme: "light", viewport: { width: 390, height: 844 } },
-})) {
+for (const [name, options] of Object.entries(LOOKS)) {
   test(`readers of all kinds can use it: ${name}`, async () => {
     const page = await open(options)
-    await page.evaluate(axe.source)
     // Another machine may find other differences. The page must suit all.
     await page.evaluate(() => {
       const words = ["bad", "better"].map(word => Object.assign(document.createElement("span"), { className: word, textContent: word }))
       document.querySelector(".tables td").append(...words)
     })
-    const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }))
-    const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html.slice(0, 100)).join(" | ")}`)
-    assert.deepEqual(told, [])
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
-    assert.ok(wide <= 0, `it is ${wide} pixels too wide`)
+    await accessible(page)
+    await fits(page)
     await page.screenshot({ path: join(THRONG_SHOTS, `compare-${name}.png`), fullPage: true })
     if (name === "light") {
       await page.emulateMedia({ media: "print" })
@@ -150,15 +135,6 @@ for (const [name, options] of Object.entries({
   })
 }
 
-/** Opens the page from disk, without a network. */
-async function open(options = {}, hash = "") {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
-  await context.setOffline(true)
-  const page = await context.newPage()
-  page.on("console", message => { if (message.type() === "error") complaints.push(message.text()) })
-  page.on("pageerror", error => complaints.push(error.message))
-  page.on("request", request => { if (!request.url().startsWith("file:") && !request.url().startsWith("data:")) complaints.push(`it fetches ${request.url()}`) })
-  await page.goto(`file://${report}${hash}`)
-  await page.locator("footer").waitFor()
-  return page
+function open(options = {}, hash = "") {
+  return openFile(browser, complaints, report, options, hash)
 }

@@ -9,27 +9,20 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { after, afterEach, before, test } from "node:test"
 import { promisify } from "node:util"
-import axe from "axe-core"
-import { chromium } from "playwright-core"
+import { Complaints, accessible, launch } from "./browser.js"
 import { Server } from "./server.js"
 import { PATIENCE_MS, within } from "./within.js"
 
-const { CHROMIUM = "/usr/bin/chromium", THRONG, THRONG_SHOTS } = process.env
+const { THRONG, THRONG_SHOTS } = process.env
 
 let place, browser, server
 const running = new Set()
-/** What no page may do. */
-const complaints = []
+const complaints = new Complaints()
 
 before(async () => {
   place = await mkdtemp(join(tmpdir(), "throng-dashboard-"))
   server = await Server.start()
-  browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-      "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
-    timeout: 2 * PATIENCE_MS,
-  })
+  browser = await launch()
 })
 
 after(async () => {
@@ -39,7 +32,7 @@ after(async () => {
   await rm(place, { recursive: true, force: true })
 })
 
-afterEach(() => assert.deepEqual(complaints.splice(0), []))
+afterEach(() => complaints.none())
 
 test("the page of a run grows, steers it, and ends as the saved report", async () => {
   const run = await start("steered")
@@ -75,7 +68,7 @@ test("the page of a run grows, steers it, and ends as the saved report", async (
   await page.getByLabel("users to start or stop").fill("7")
   await page.getByRole("button", { name: "+ users" }).click()
   await page.locator(".said", { hasText: /start: done, \d+ users/ }).waitFor()
-  await axed(page)
+  await accessible(page)
   await page.screenshot({ path: join(THRONG_SHOTS, "dashboard-live.png"), fullPage: true })
 
   await page.getByRole("button", { name: "stop…" }).click()
@@ -86,7 +79,7 @@ test("the page of a run grows, steers it, and ends as the saved report", async (
   await within(run.exit, "the run ends")
   await page.locator(".live .progress", { hasText: "The run took" }).waitFor()
   for (const button of await page.locator(".controls button:visible").all()) assert.ok(await button.isDisabled())
-  await axed(page)
+  await accessible(page)
 
   const summary = JSON.parse(await readFile(run.json, "utf8"))
   const figure = async name => {
@@ -144,8 +137,7 @@ test("a lost connection is told, and found again", async () => {
   assert.ok(await page.locator(".chart").count() > 0, "what was there stays")
   await page.close()
   // The browser itself reports requests that fail.
-  assert.ok(complaints.every(text => /Failed to load resource|ERR_/.test(text)), complaints.join())
-  complaints.length = 0
+  complaints.only(/Failed to load resource|ERR_/)
 })
 
 /** Starts a run that has a page, and goes on for longer than any test. */
@@ -184,8 +176,7 @@ function firstUrl(lines) {
 async function open(url, prepare = async () => {}) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } })
   page.setDefaultTimeout(PATIENCE_MS)
-  page.on("console", message => { if (message.type() === "error") complaints.push(message.text()) })
-  page.on("pageerror", error => complaints.push(error.message))
+  complaints.watch(page)
   await prepare(page)
   await page.goto(url)
   await page.locator("footer").waitFor()
@@ -204,10 +195,4 @@ async function until(condition, what) {
     while (!await condition()) await new Promise(next => setTimeout(next, 20))
   }
   await within(wait(), what)
-}
-
-async function axed(page) {
-  await page.evaluate(axe.source)
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }))
-  assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html.slice(0, 100)).join(" | ")}`), [])
 }

@@ -3,15 +3,12 @@
 // empty page, and beside a fixed piece of work on the same machine.
 
 import { resolve } from "node:path"
-import { chromium } from "playwright-core"
+import { launch } from "./browser.js"
 
-const { CHROMIUM = "/usr/bin/chromium" } = process.env
 const ROUNDS = 5
 const EMPTY = "data:text/html,<footer>empty</footer>"
 
-const browser = await chromium.launch({
-  executablePath: CHROMIUM, args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"],
-})
+const browser = await launch()
 const [empty, report, work] = [[], [], []]
 const file = `file://${resolve(process.argv[2] ?? "report.html")}`
 // The first round warms up.

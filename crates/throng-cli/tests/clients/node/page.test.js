@@ -3,14 +3,14 @@
 import assert from "node:assert/strict"
 import { join } from "node:path"
 import { after, afterEach, before, test } from "node:test"
-import { chromium } from "playwright-core"
+import { launch } from "./browser.js"
 import { Client, TRANSPORTS } from "./client.js"
 import { Server } from "./server.js"
 import { PATIENCE_MS, within } from "./within.js"
 
 /** A foreign name that resolves to this machine (DNS rebinding). */
 const REBOUND = "rebound.example"
-const { CHROMIUM = "/usr/bin/chromium", THRONG_SHOTS } = process.env
+const { THRONG_SHOTS } = process.env
 
 let server
 let browser
@@ -19,12 +19,7 @@ const complaints = []
 
 before(async () => {
   server = await Server.start()
-  browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-      `--host-resolver-rules=MAP ${REBOUND} 127.0.0.1`, "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
-    timeout: 2 * PATIENCE_MS,
-  })
+  browser = await launch("--disable-quic", `--host-resolver-rules=MAP ${REBOUND} 127.0.0.1`)
 })
 
 after(async () => {

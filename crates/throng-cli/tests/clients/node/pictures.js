@@ -6,11 +6,11 @@ import { mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { chromium } from "playwright-core"
+import { launch } from "./browser.js"
 import { outline } from "./outline.js"
 import { Server } from "./server.js"
 
-const { CHROMIUM = "/usr/bin/chromium", THRONG } = process.env
+const { THRONG } = process.env
 const FOLDER = new URL("../../../../../docs/pictures/", import.meta.url).pathname
 const BYTES_MAX = 200_000
 
@@ -60,10 +60,7 @@ const PICTURES = [
 ]
 
 const place = await mkdtemp(join(tmpdir(), "throng-pictures-"))
-const browser = await chromium.launch({
-  executablePath: CHROMIUM,
-  args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"],
-})
+const browser = await launch("--hide-scrollbars")
 try {
   await mkdir(FOLDER, { recursive: true })
   const reports = new Map()

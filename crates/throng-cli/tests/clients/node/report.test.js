@@ -7,22 +7,19 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { after, afterEach, before, test } from "node:test"
 import { promisify } from "node:util"
-import axe from "axe-core"
-import { chromium } from "playwright-core"
+import { Complaints, LOOKS, accessible, fits, launch, openFile } from "./browser.js"
 import { sixHours } from "./long_run.js"
 import { outline } from "./outline.js"
 import { Server } from "./server.js"
-import { PATIENCE_MS } from "./within.js"
 
-const { CHROMIUM = "/usr/bin/chromium", THRONG, THRONG_SHOTS } = process.env
+const { THRONG, THRONG_SHOTS } = process.env
 /** Text that would run if a page took it for markup. */
 const HOSTILE = '<img src=x onerror="document.title=1">'
 
 const run = promisify(execFile)
 const ROOT = new URL("../../../../../", import.meta.url).pathname
 let place, browser, summary, report, runFile
-/** What no page may do. */
-const complaints = []
+const complaints = new Complaints()
 
 before(async () => {
   place = await mkdtemp(join(tmpdir(), "throng-report-"))
@@ -60,12 +57,7 @@ thresholds:
   summary = JSON.parse((await run(THRONG, ["report", file, "--json"]).catch(error => error)).stdout)
   report = join(place, "report.html")
   await run(THRONG, ["report", file, "-o", report]).catch(error => assert.ok([1, 3].includes(error.code), error.stderr))
-  browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-      "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
-    timeout: 2 * PATIENCE_MS,
-  })
+  browser = await launch()
 })
 
 after(async () => {
@@ -73,7 +65,7 @@ after(async () => {
   await rm(place, { recursive: true, force: true })
 })
 
-afterEach(() => assert.deepEqual(complaints.splice(0), []))
+afterEach(() => complaints.none())
 
 test("the figures of the page are those of the summary", async () => {
   const page = await open()
@@ -155,23 +147,16 @@ test("the latency chart shows each operation, and the cursor reads all charts", 
   await page.close()
 })
 
-for (const [name, options] of Object.entries({
-  light: { colorScheme: "light" }, dark: { colorScheme: "dark" },
-  phone: { colorScheme: "light", viewport: { width: 390, height: 844 } },
-})) {
+for (const [name, options] of Object.entries(LOOKS)) {
   test(`readers of all kinds can use it: ${name}`, async () => {
     const page = await open(options)
-    await page.evaluate(axe.source)
     // This run has one grade, and another machine may give it another one. The page must suit all.
     await page.evaluate(() => {
       const grades = ["valid", "degraded", "invalid"].map(grade => Object.assign(document.createElement("span"), { className: `grade ${grade}`, textContent: grade }))
       document.querySelector("h1").append(...grades)
     })
-    const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }))
-    const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html.slice(0, 100)).join(" | ")}`)
-    assert.deepEqual(told, [])
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
-    assert.ok(wide <= 0, `it is ${wide} pixels too wide`)
+    await accessible(page)
+    await fits(page)
     await scrollThrough(page)
     await page.screenshot({ path: join(THRONG_SHOTS, `report-${name}.png`), fullPage: true })
     // Another run has other figures, and no page is wider for them.
@@ -302,14 +287,6 @@ async function everything(page) {
 }
 
 /** Opens a report from disk, without a network. */
-async function open(options = {}, hash = "", file = report) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
-  await context.setOffline(true)
-  const page = await context.newPage()
-  page.on("console", message => { if (message.type() === "error") complaints.push(message.text()) })
-  page.on("pageerror", error => complaints.push(error.message))
-  page.on("request", request => { if (!request.url().startsWith("file:") && !request.url().startsWith("data:")) complaints.push(`it fetches ${request.url()}`) })
-  await page.goto(`file://${file}${hash}`)
-  await page.locator("footer").waitFor()
-  return page
+function open(options = {}, hash = "", file = report) {
+  return openFile(browser, complaints, file, options, hash)
 }

@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn the_first_answer_says_more_than_its_status() {
         let name = |status: &str, got: &str| {
-            StatusMeaning::of(status, Some(FirstError { expected: "", got })).name
+            StatusMeaning::of(status, Some(FirstError { got, ..FirstError::default() })).name
         };
         let got = "`HTTP/1.1 302\\r\\nlocation: /login\\r\\nserver: a`";
         assert_eq!(name("302", got), " (a redirect) (location: /login)");

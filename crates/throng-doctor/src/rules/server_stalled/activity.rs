@@ -2,6 +2,7 @@
 
 use throng_report::{Endpoint, Evidence, Metric, ProcessMetric};
 
+use crate::cpu_waits::CpuWaits;
 use crate::gaps::Gap;
 use crate::history::Sample;
 use crate::run_view::RunView;
@@ -135,10 +136,10 @@ pub(super) fn waits_for_a_cpu(run: &RunView<'_>, gap: &Gap<'_>) -> bool {
     waited(run, gap) && share_in(run, gap).is_none_or(|share| share < BUSY_DELAYED_SHARE)
 }
 
-/// Reports whether a thread of the server was ready to run for long without a CPU.
+/// Reports whether a thread of the server was ready to run and had no CPU for so long that this
+/// explains the gap.
 fn waited(run: &RunView<'_>, gap: &Gap<'_>) -> bool {
-    let delayed = |now: &Sample| of_server(run, now, ProcessMetric::MOST_DELAYED_THREAD_PERMILLE);
-    within(run, gap).any(|sample| delayed(sample) > Some(DELAYED_MOST))
+    CpuWaits::of(run).explain_silence(gap.gap.from_ms, gap.gap.to_ms)
 }
 
 /// Returns the CPUs that the server used in a gap.
@@ -211,10 +212,6 @@ fn inside<'a>(run: &RunView<'a>, gap: &Gap<'_>) -> impl Iterator<Item = &'a Samp
 fn before<'a>(run: &RunView<'a>, gap: &Gap<'_>) -> Option<&'a Sample> {
     run.samples().iter().rev().find(|sample| sample.interval.at_ms <= gap.gap.from_ms)
 }
-
-/// The longest wait of a thread for a CPU, in thousandths of the time: a server that waits longer
-/// does not stand still by itself.
-const DELAYED_MOST: i64 = 300;
 
 /// The smallest increase of connections that wait to be accepted.
 const QUEUED_MIN: i64 = 3;

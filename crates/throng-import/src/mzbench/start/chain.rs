@@ -4,6 +4,7 @@ use throng_base::units::show_count;
 
 use super::{Start, burst, even, round_up};
 use crate::mzbench::value::seconds_text;
+use crate::phase::hold_for;
 use crate::yaml::Yaml;
 
 /// The starts of one pool, or of several together.
@@ -89,7 +90,7 @@ pub(in super::super) fn chain(curve: &StartCurve) -> (Vec<Yaml>, String) {
         }
         let mut phases: Vec<Yaml> = (first > 0).then(|| burst(first)).into_iter().collect();
         phases.extend(links.iter().map(|link| match link.users {
-            0 => Yaml::entry("hold", Yaml::map([("for", Yaml::plain(seconds_text(link.seconds)))])),
+            0 => hold_for(seconds_text(link.seconds)),
             users => even(link.seconds, link.from, link.to, users),
         }));
         let difference = format!(

@@ -9,9 +9,6 @@ fn what_a_scenario_lacks_has_a_remedy() {
     let step = |step: &str| file("", &format!("{GET}      - {step}\n"));
     let config = |config: &str| file(config, GET);
     for text in [
-        step("patch: {url: /}"),
-        step("head: {url: /}"),
-        step("options: {url: /}"),
         step("parallel: [get: {url: /}]"),
         step("function: f"),
         step("think: '{{ t }}'"),
@@ -20,6 +17,7 @@ fn what_a_scenario_lacks_has_a_remedy() {
         step("{loop: [think: 1], over: items}"),
         step("get: {url: 'http://other/'}"),
         step("get: {url: /, formData: {a: b}}"),
+        step("post: {url: /, body: a, headers: {Transfer-Encoding: chunked}}"),
         step("get: {url: /, beforeRequest: f}"),
         step("get: {url: /, afterResponse: f}"),
         step("get: {url: /, followRedirect: true}"),
@@ -28,18 +26,19 @@ fn what_a_scenario_lacks_has_a_remedy() {
         step("get: {url: /, capture: {json: '$..id', as: x}}"),
         step("get: {url: /, capture: {xpath: //a, as: x}}"),
         step("get: {url: /, capture: {selector: a, as: x}}"),
+        step("get: {url: /, capture: {selector: a, attr: href, as: x}}"),
         step("get: {url: /, capture: {regexp: a, group: 2, as: x}}"),
         step("get: {url: '/{{ unknown }}'}"),
         step("get: {url: '/{{ $testId }}'}"),
         config("  http: {pool: 10}\n"),
+        config("  http: {defaults: {headers: {a: b}}}\n  defaults: {headers: {c: d}}\n"),
         config("  http2: true\n"),
-        config("  ensure: {thresholds: [{browser.page: 1}]}\n"),
-        config("  ensure: {conditions: [{expression: f(x)}]}\n"),
         config("  variables: {a: {b: 1}}\n"),
-        config("  payload: {path: users.csv, fields: [name, token]}\n"),
-        config("  payload: {path: users.csv, fields: [name, token], delimiter: ';'}\n"),
+        config("  payload: {path: users.csv, fields: [name, token], delimiter: '::'}\n"),
+        config("  payload: {path: users.csv, fields: [a b], skipHeader: true}\n"),
         config("  payload: {path: users.csv, loadAll: true, name: x}\n"),
-        config("  payload: {path: users.txt, fields: [a]}\n"),
+        config("  payload: {path: users.jsonl, fields: [a]}\n"),
+        config("  payload: {path: '{{ file }}.csv', fields: [a]}\n"),
         file("  phases: [{duration: 1, arrivalRate: 1, maxVusers: 5}]\n", GET),
         file("  target: https://127.0.0.1\n", GET),
         config("").replace("- flow", "- beforeScenario: f\n    flow"),
@@ -47,10 +46,10 @@ fn what_a_scenario_lacks_has_a_remedy() {
         config("") + "  - engine: ws\n    flow: [send: a]\n",
         config("  ws: {proxy: {url: 'http://a'}}\n"),
         config("").replace("- flow", "- afterScenario: f\n    flow"),
-        config("  plugins: {expect: {}}\n")
-            .replace("{url: /}", "{url: /, expect: {contentType: json}}"),
-        config("") + "before: {flow: [get: {url: /}]}\n",
+        config("") + "before: {engine: ws, flow: [send: a]}\n",
         web_socket("      - connect: myFunction\n"),
+        web_socket("      - connect: {headers: {Host: shop}}\n"),
+        web_socket("      - connect: {headers: {Sec-WebSocket-Protocol: chat}}\n"),
         web_socket("      - connect: {proxy: {url: 'http://a'}}\n"),
         web_socket("      - connect: 'ws://other:1'\n"),
     ] {
@@ -65,6 +64,21 @@ fn what_a_scenario_lacks_has_a_remedy() {
 }
 
 #[test]
+fn a_check_that_a_scenario_lacks_changes_no_traffic() {
+    let config = |config: &str| file(config, GET);
+    for text in [
+        config("  ensure: {thresholds: [{browser.page: 1}]}\n"),
+        config("  ensure: {conditions: [{expression: f(x)}]}\n"),
+        config("  plugins: {expect: {}}\n")
+            .replace("{url: /}", "{url: /, expect: {contentType: json}}"),
+    ] {
+        let import = imported(&text);
+        assert_eq!(import.fidelity.of(Fidelity::NotChecked).count(), 1, "{}", import.fidelity);
+        assert!(!import.fidelity.is_partial(), "{}", import.fidelity);
+    }
+}
+
+#[test]
 fn what_does_not_concern_the_traffic_is_not_needed() {
     for config in [
         "  processor: ./a.js\n",
@@ -75,6 +89,7 @@ fn what_does_not_concern_the_traffic_is_not_needed() {
         "  plugins: {metrics-by-endpoint: {}}\n",
         "  ws: {rejectUnauthorized: false}\n",
         "  statsInterval: 5\n",
+        "  defaults: {headers: {Content-Length: 0}}\n",
         "  plugins: {publish-metrics: [{type: statsd}]}\n",
     ] {
         let import = imported(&file(config, GET));
@@ -100,6 +115,28 @@ fn what_differs_is_approximated() {
         (file("", "      - get: {url: /, cookie: {a: b}}\n"), "cookie"),
         (file("", "      - get: {url: '/{{ $randomString(8) }}'}\n"), "{{ $randomString(8) }}"),
         (file("", GET).replace(PHASES, ""), "phases"),
+        (file("  ensure: {thresholds: [{http.responses: 100}]}\n", GET), "ensure http.responses"),
+        (file("  payload: {path: users.csv, fields: [a]}\n", GET), "payload cast"),
+        (
+            file(
+                "",
+                "      - get: {url: /, capture: {json: $.id, as: id}}\n      \
+                 - post: {url: /, json: {id: '{{ id }}'}}\n",
+            ),
+            "{{ id }}",
+        ),
+        (
+            file(
+                "",
+                "      - loop: [post: {url: /a, json: {a: '{{ $loopCount }}'}}]\n        \
+                 count: 2\n",
+            ),
+            "{{ $loopCount }}",
+        ),
+        (
+            file("  payload: {path: users.csv, fields: [a], skipEmptyLines: false}\n", GET),
+            "payload skipEmptyLines",
+        ),
     ] {
         let import = imported(&text);
         let mut approximated = import.fidelity.of(Fidelity::Approximated);

@@ -12,33 +12,59 @@ fn what_a_scenario_lacks_has_a_remedy() {
     };
     let options = |options: &str| script(&format!("{USERS}, {options}"), GET);
     for text in [
-        step("http.patch('http://127.0.0.1/');"),
-        step("http.head('http://127.0.0.1/');"),
-        step("http.options('http://127.0.0.1/');"),
-        step("http.setResponseCallback(http.expectedStatuses(200));"),
         step("http.get('http://127.0.0.1/', {cookies: {a: 'b'}});"),
-        step("check(res, {a: (r) => r.timings.duration < 100});"),
         script(USERS, "http.get('https://127.0.0.1/');"),
         session("s.on('message', (m) => s.send(m));"),
         session("s.on('open', () => s.ping());"),
+        script(
+            USERS,
+            "ws.connect('ws://127.0.0.1:9000/', {headers: {Host: 'a'}}, function (s) {});",
+        ),
         session("s.on('message', () => s.close()); s.setTimeout(() => s.send('a'), 9);"),
         session("s.setInterval(() => s.send('a'), 9); s.setTimeout(() => s.send('b'), 9);"),
         script(
             "scenarios: { a: { executor: 'constant-vus', duration: '1s', env: {A: 'b'} } }",
             GET,
         ),
-        options("rps: 10"),
         options("noConnectionReuse: true"),
         options("hosts: {a: 'b'}"),
-        options("thresholds: {'http_req_duration{a:b}': ['max<1']}"),
-        script(USERS, GET) + "export function setup() {}\n",
-        script(USERS, GET) + "export function teardown() {}\n",
+        script(USERS, GET) + "export function setup() { return f(1); }\n",
+        script(USERS, GET)
+            + "export function teardown() { ws.connect('ws://127.0.0.1/', function (s) {}); }\n",
         script("scenarios: { a: { executor: 'constant-vus', duration: '1s' }, b: {} }", GET),
     ] {
         let import = imported(&text);
         let count = import.fidelity.of(Fidelity::NotSupported).count();
         assert_eq!(count, 1, "{text}\n{}", import.fidelity);
     }
+}
+
+#[test]
+fn a_check_that_a_scenario_lacks_changes_no_traffic() {
+    let step = |step: &str| script(USERS, &format!("const res = {GET}\n{step}"));
+    for text in [
+        step("http.setResponseCallback(http.expectedStatuses(200));"),
+        step("check(res, {a: (r) => r.timings.duration < 100});"),
+        step("check(res, {a: (r) => r.status === 200 && r.body.length > 1});"),
+        step("check(res, {a: (r) => r.status < 500});"),
+        step("check(res, {a: (r) => r.json().id === 5});"),
+        script(&format!("{USERS}, thresholds: {{'http_req_duration{{a:b}}': ['max<1']}}"), GET),
+    ] {
+        let import = imported(&text);
+        assert_eq!(import.fidelity.of(Fidelity::NotChecked).count(), 1, "{}", import.fidelity);
+        assert!(!import.fidelity.is_partial(), "{}", import.fidelity);
+    }
+}
+
+/// The function of a scenario that is left out is not one that no user needs.
+#[test]
+fn the_functions_of_a_second_scenario_are_left_out() {
+    let options = "scenarios: { a: { executor: 'constant-vus', duration: '1s' }, \
+                   b: { exec: 'buy' } }";
+    let import = imported(&(script(options, GET) + "export function buy() {}\n"));
+    let entries = import.fidelity.of(Fidelity::NotSupported);
+    let lacking: Vec<_> = entries.map(|entry| &*entry.construct).collect();
+    assert_eq!(lacking, ["scenario b", "buy"], "{}", import.fidelity);
 }
 
 #[test]
@@ -51,8 +77,26 @@ fn what_differs_is_approximated() {
             script(&format!("scenarios: {{ a: {{ {rate}, gracefulStop: '1s' }} }}"), GET),
             "gracefulStop",
         ),
+        (script(USERS, GET), "gracefulStop"),
+        (
+            script(
+                &format!("scenarios: {{ a: {{ {rate} }} }}"),
+                &format!("{GET} ws.connect('ws://127.0.0.1:80/', (socket) => {{}});"),
+            ),
+            "errors",
+        ),
         (script(USERS, &format!("{GET} sleep(randomIntBetween(1, 2));")), "sleep"),
         (script(USERS, "http.get(`http://127.0.0.1/${__ITER}`);"), "__ITER"),
+        (
+            script(
+                USERS,
+                &format!(
+                    "const res = {GET} const id = res.json('id');\n\
+                     http.post('http://127.0.0.1:80/', JSON.stringify({{id}}));"
+                ),
+            ),
+            "values of answers in JSON",
+        ),
         (script(USERS, GET), "requests"),
         (script(USERS, GET), "timeouts"),
         (script(USERS, GET), "cookies"),
@@ -67,7 +111,7 @@ fn what_differs_is_approximated() {
 fn what_does_not_concern_the_traffic_is_not_needed() {
     for (option, construct) in [
         ("tags: {a: 'b'}", "tags"),
-        ("userAgent: 'x'", "userAgent"),
+        ("rps: 0", "rps"),
         ("summaryTrendStats: ['avg']", "summaryTrendStats"),
         ("noVUConnectionReuse: true", "noVUConnectionReuse"),
     ] {

@@ -7,7 +7,9 @@ fn steps(scripts: &[&str]) -> String {
     let show = |script: &&str| {
         let import = import_text(script, "script.exs").unwrap_or_else(|error| panic!("{error}"));
         let (_, steps) = import.scenario.split_once("user:\n").unwrap();
-        let notes = import.fidelity.entries.iter().filter(|entry| entry.construct != "ramps");
+        // What is the same for all scripts without a command.
+        let is_own = |construct: &str| !["ramps", "sgcli run"].contains(&construct);
+        let notes = import.fidelity.entries.iter().filter(|entry| is_own(&entry.construct));
         let notes = notes
             .map(|entry| format!("{}, {}: {}", entry.fidelity.name(), entry.construct, entry.note));
         let notes: Vec<_> = notes.collect();
@@ -34,6 +36,8 @@ fn requests() {
         "{200, _, _} = get(\"/a\")",
         "{404, headers, body} = get(\"/a\")",
         "{status, headers, body} = get(\"/a\")\npost(\"/b\", [], body)",
+        "{status, headers, _} = get(\"/a\")\n{_, id} = List.keyfind(headers, \"X-Id\", 0)\n\
+         if status == 201 do\n  get(\"/b/#{id}\")\nend",
         "{200, _, {:json, json}} = get(\"/a\")\nget(\"/b/#{json[\"x\"][\"y\"]}/#{json[\"list\"]}\")",
         "{_, _, {:json, %{\"id\" => id}}} = get(\"/a\")\nget(\"/b/#{id}\")",
         "{_, _, body} = get(\"/a\")\n{:json, json} = body\nget(\"/b/#{json[\"id\"]}\")",
@@ -120,6 +124,7 @@ fn control() {
         "for i <- 1..3 do\n  get(\"/#{i}\")\nend",
         "for i <- [\"a\", \"b\"] do\n  get(\"/#{i}\")\nend",
         "for i <- 1..1000 do\n  get(\"/#{i}\")\nend",
+        "for i <- 1..3 do\n  post(\"/\", [], {:json, %{\"i\" => i}})\nend",
         "Enum.each(1..3, fn _ -> delay(1) end)",
         "Enum.each([1, 2], fn n ->\n  delay(n)\n  get(\"/#{n}\")\nend)",
         "Enum.map(1..3, fn _ -> delay(1) end)\ndelay(1)",

@@ -217,6 +217,18 @@ fn raw_requests() {
             Approximated,
         ),
         (
+            "raw ack parse",
+            "ack=\"parse\" data=\"a\"",
+            "- send: a - expect: {bytes: 1, timeout: 10m}",
+            Approximated,
+        ),
+        (
+            "raw ack bidi_ack",
+            "ack=\"bidi_ack\" data=\"a\"",
+            "- send: a - expect: {bytes: 1, timeout: 10m}",
+            Approximated,
+        ),
+        (
             "raw ack global",
             "ack=\"global\" data=\"a\"",
             "- send: a - barrier: {name: global, users: 100}",
@@ -230,6 +242,11 @@ fn raw_requests() {
         file.load = load("<users arrivalrate=\"100\" unit=\"second\"/>");
         file
     });
+    // What looks into an answer takes a line for it.
+    let matched =
+        "<request><match do=\"continue\">ok</match><raw ack=\"local\" data=\"a\"/></request>";
+    let line = "expect: {until: \"\\n\", capture: {matched: {regex: (ok)}}, timeout: 10m}";
+    check_one("match continue", &File::with_session("ts_raw", matched), line, Approximated);
 }
 
 #[test]
@@ -243,6 +260,13 @@ fn requests_over_websockets() {
             "connect: path: /a?b=${user.id + 1} headers: {origin: http://o, A: b} \
              subprotocols: [x, y]",
             Translated,
+        ),
+        (
+            "http_header",
+            "<websocket type=\"connect\" path=\"/\"><http_header name=\"Host\" \
+             value=\"b\"/></websocket>",
+            "connect",
+            NotSupported,
         ),
         (
             "websocket message",
@@ -326,7 +350,12 @@ fn handshakes_that_are_wrong() {
 #[test]
 fn requests_of_http() {
     let rows: &[Row] = &[
-        ("http", "<http url=\"/a\"/>", "get: {path: /a, timeout: 10m}", Translated),
+        (
+            "http",
+            "<http url=\"/a\"/>",
+            "get: {path: /a, expect: [2xx, 3xx, 4xx, 5xx], timeout: 10m}",
+            Translated,
+        ),
         ("http", "<http url=\"http://127.0.0.1:5555\"/>", "get: {path: /,", Translated),
         ("http url", "<http url=\"http://other/a\"/>", "", NotSupported),
         (
@@ -348,7 +377,21 @@ fn requests_of_http() {
             Translated,
         ),
         ("http", "<http url=\"/a\" method=\"DELETE\"/>", "delete: {path: /a", Translated),
-        ("http method HEAD", "<http url=\"/a\" method=\"HEAD\"/>", "", NotSupported),
+        ("http", "<http url=\"/a\" method=\"HEAD\"/>", "head: {path: /a", Translated),
+        ("http", "<http url=\"/a\" method=\"OPTIONS\"/>", "options: {path: /a", Translated),
+        (
+            "http",
+            "<http url=\"/a\" method=\"PATCH\" contents=\"a\"/>",
+            "patch: path: /a headers: {content-type: application/x-www-form-urlencoded} body: a",
+            Translated,
+        ),
+        (
+            "http method HEAD",
+            "<match do=\"continue\" when=\"match\">ok</match><http url=\"/a\" method=\"HEAD\"/>",
+            "",
+            NotSupported,
+        ),
+        ("http method PURGE", "<http url=\"/a\" method=\"PURGE\"/>", "", NotSupported),
         (
             "http version",
             "<http url=\"/a\" version=\"1.0\"/>",
@@ -376,6 +419,12 @@ fn requests_of_http() {
         (
             "http_header",
             "<http url=\"/a\"><http_header name=\"Host\" value=\"b\"/></http>",
+            "headers: {Host: b}",
+            Translated,
+        ),
+        (
+            "http_header",
+            "<http url=\"/a\"><http_header name=\"Content-Length\" value=\"0\"/></http>",
             "",
             NotNeeded,
         ),

@@ -26,6 +26,7 @@ fn options() {
             Translated,
         ),
         ("option max_retries", "name=\"max_retries\" value=\"1\"", "", Approximated),
+        ("option max_retries", "name=\"max_retries\" value=\"0\"", "", Translated),
         ("option retry_timeout", "name=\"retry_timeout\" value=\"10\"", "", Approximated),
         (
             "option idle_timeout",
@@ -81,6 +82,12 @@ fn options() {
             "name=\"http_use_server_as_proxy\" value=\"true\"",
             "",
             NotSupported,
+        ),
+        (
+            "option http_use_server_as_proxy",
+            "name=\"http_use_server_as_proxy\" value=\"false\"",
+            "",
+            NotNeeded,
         ),
         ("option userid_max", "type=\"ts_jabber\" name=\"userid_max\" value=\"1\"", "", NotNeeded),
         ("option domain", "type=\"ts_jabber\" name=\"domain\" value=\"a\"", "", NotNeeded),
@@ -338,7 +345,8 @@ fn a_login_before_a_websocket() {
                  </request>";
     let file = File::with_session("ts_http", steps);
     let says = "user: - post: path: /login headers: {content-type: \
-                application/x-www-form-urlencoded} body: u=1 capture: {t: /token} timeout: 10m \
+                application/x-www-form-urlencoded} body: u=1 expect: [2xx, 3xx, 4xx, 5xx] \
+                capture: {t: /token} timeout: 10m \
                 - connect: {path: \"/s?t=${t}\", timeout: 10m}";
     super::constructs::check_one("change_type", &file, says, Translated);
 }

@@ -7,7 +7,7 @@ use throng_proto::phoenix::Vsn;
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::values::positive_duration;
-use crate::scenario::{Escape, Protocol, Segment, Template};
+use crate::scenario::{Escape, HeaderPlace, Protocol, Segment, Template, is_token};
 
 /// Default interval of Phoenix heartbeats, as in phoenix.js.
 const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(30);
@@ -69,7 +69,7 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Upgra
         }
     }
     if let Some(node) = fields.get("headers") {
-        upgrade.headers = read_headers(reader, node, &OWN_HEADERS)?;
+        upgrade.headers = read_headers(reader, node, HeaderPlace::Upgrade)?;
     }
     if let Some(node) = fields.get("subprotocols") {
         upgrade.subprotocols = read_subprotocols(reader, node)?;
@@ -110,18 +110,18 @@ pub(crate) fn read_path(reader: &mut Reader<'_>, node: &Node, example: &str) -> 
     None
 }
 
-/// Reads additional header fields, which are none of `own`.
+/// Reads additional header fields of a request or an upgrade.
 pub(crate) fn read_headers(
     reader: &mut Reader<'_>,
     node: &Node,
-    own: &[&str],
+    place: HeaderPlace,
 ) -> Option<Vec<(String, Template)>> {
     let headers = read_pairs(reader, node, "`headers`", "{origin: http://localhost}")?;
     let Kind::Map(entries) = &node.kind else { return None };
     for ((name, value), (key, _)) in headers.iter().zip(entries) {
-        let wrong = if own.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+        let wrong = if place.excludes(name) {
             Some("throng sets this header itself")
-        } else if name.is_empty() || !name.bytes().all(is_token) {
+        } else if !is_token(name) {
             Some("a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 section 5.1)")
         } else {
             let breaks = |segment: &Segment| match segment {
@@ -149,7 +149,7 @@ fn read_subprotocols(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>
     };
     let names = items.iter().map(|item| {
         let name = reader.text(item, "a subprotocol", "a name")?;
-        if name.is_empty() || !name.bytes().all(is_token) {
+        if !is_token(name) {
             let label = "a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 6455 section 4.1)";
             reader.error(item.span.clone(), "invalid name of a subprotocol", label);
             return None;
@@ -192,20 +192,3 @@ pub(crate) fn percent_encode(bytes: &[u8]) -> String {
     Escape::Percent.apply(&mut encoded, 0);
     encoded.into_iter().map(char::from).collect()
 }
-
-/// Reports whether a byte may occur in a token (RFC 9110 section 5.6.2).
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
-/// Header fields of the upgrade, which throng sets itself.
-const OWN_HEADERS: [&str; 8] = [
-    "host",
-    "upgrade",
-    "connection",
-    "content-length",
-    "sec-websocket-key",
-    "sec-websocket-version",
-    "sec-websocket-protocol",
-    "sec-websocket-extensions",
-];

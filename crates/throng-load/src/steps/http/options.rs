@@ -12,7 +12,7 @@ use crate::program::{
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::values::read_timeout;
-use crate::scenario::{Segment, Template, json};
+use crate::scenario::{HeaderPlace, Segment, Template, json};
 use crate::steps::connect::upgrade::{
     percent_encode, percent_encoded, read_headers, read_pairs, read_path,
 };
@@ -39,7 +39,7 @@ pub(super) fn read(
     let path = path.and_then(|node| read_path(reader, node, "/login"));
     let mut headers = match fields.get("headers") {
         None => Some(Vec::new()),
-        Some(node) => read_headers(reader, node, &OWN_HEADERS).and_then(|headers| {
+        Some(node) => read_headers(reader, node, HeaderPlace::Request).and_then(|headers| {
             check_host(reader, node, &headers)?;
             Some(headers)
         }),
@@ -174,9 +174,10 @@ fn read_expected(
     Some(HttpExpectation { statuses: statuses?, body, fields: of_fields, status_captures })
 }
 
-/// Reports a misspelled `status` in place of a JSON pointer.
+/// Reports a misspelled `status`. A text with a `/` is a JSON pointer.
 fn check_status_name(reader: &mut Reader<'_>, node: &Node) -> Option<()> {
-    let text = node.scalar().filter(|text| nearest(text, [STATUS]).is_some());
+    let is_meant = |text: &&str| !text.starts_with('/') && nearest(text, [STATUS]).is_some();
+    let text = node.scalar().filter(is_meant);
     let Some(text) = text else { return Some(()) };
     let title = format!("a request has nothing to capture at `{text}`");
     reader.error(node.span.clone(), title, "did you mean `status`?");
@@ -241,7 +242,3 @@ fn read_status(reader: &mut Reader<'_>, node: &Node) -> Option<RangeInclusive<u1
 
 /// Place of a capture that keeps the status.
 const STATUS: &str = "status";
-
-/// Header fields of a request, which throng sets itself or which would change its meaning.
-const OWN_HEADERS: [&str; 6] =
-    ["content-length", "transfer-encoding", "upgrade", "expect", "te", "trailer"];

@@ -2,7 +2,7 @@
 //! none.
 
 use throng_engine::Deadline;
-use throng_proto::http::{CookieRefusal, HttpResponse, ResponseError, cookie_name};
+use throng_proto::http::{CookieJar, CookieRefusal, HttpResponse, ResponseError, cookie_name};
 
 use super::close_before;
 use crate::program::{HttpDifference, HttpRequest, OnError, Op};
@@ -30,11 +30,10 @@ pub(crate) fn answered(cx: &mut UserContext<'_>, response: &HttpResponse<'_>) ->
     let scope = cx.user.scope_of_answer(program, cx.rules.seed);
     let difference = request.expected.difference(response, scope, &mut cx.encoder.comparison);
     let (from, timing) = (cx.user.intended, cx.timing());
-    let is_expected = difference.is_none();
     let status = response.head.status;
     let kept = &request.expected.status_captures;
     kept.store(status, |slot, value| cx.user.memory.store(slot, value));
-    cx.record(Record::HttpAnswered { status, is_expected, from, timing });
+    cx.record(Record::HttpAnswered { status, difference, from, timing });
     // A server that answers before it has the whole request may never read the rest of it.
     let is_early = cx.is_blocked();
     if is_early {
@@ -78,14 +77,22 @@ fn trace_response(cx: &mut UserContext<'_>, response: &HttpResponse<'_>) {
 
 fn store_cookies(cx: &mut UserContext<'_>, request: &HttpRequest, response: &HttpResponse<'_>) {
     let headers = response.head.headers;
-    let fields = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
-    for (_, cookie) in fields {
-        let jar = &mut cx.user.memory.http().cookies;
+    for (field, (name, cookie)) in headers.iter().enumerate() {
+        if !name.eq_ignore_ascii_case("set-cookie") {
+            continue;
+        }
+        // A user that keeps no cookie owns no jar.
+        let mut first = CookieJar::new();
+        let known = cx.user.memory.known_http();
+        let jar = known.map_or(&mut first, |http| &mut http.cookies);
         // The server would not know a cookie whose bytes have changed.
-        let refusal = match response.is_verbatim(cookie) {
+        let refusal = match response.is_verbatim(field, cookie) {
             true => jar.store(cookie, request.cookie_path(), headers.get("date"), cx.now),
             false => Some(CookieRefusal::NotUtf8),
         };
+        if !first.is_empty() {
+            cx.user.memory.http().cookies = first;
+        }
         if let Some(refusal) = refusal {
             cx.trace(TraceEvent::CookieRefused(cookie_name(cookie), refusal));
         }
@@ -162,8 +169,7 @@ pub(crate) fn timed_out(cx: &mut UserContext<'_>) -> StepOutcome {
 pub(crate) fn note_part(cx: &mut UserContext<'_>, kind: ErrorKind) {
     let Some(UserWait::Response { .. }) = cx.user.wait() else { return };
     let Some(part) = cx.session.http().and_then(|client| client.part()) else { return };
-    // An interim response is no part of the answer.
-    if part.head.is_some() || !part.bytes.is_empty() {
+    if part.has_begun() {
         (cx.actions)(UserAction::Count(|c| c.http_incomplete += 1));
     }
     let record = Record::Sample(Sample::HttpPart(kind, part));

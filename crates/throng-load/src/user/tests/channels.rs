@@ -257,8 +257,8 @@ fn a_receive_takes_an_event_that_came_before_it_or_comes_later() {
                 "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
                  joins_started +1",
             ),
-            (&format!("3 {other}"), "unasked"),
-            (&format!("4 {hi}"), "unasked"),
+            (&format!("3 {other}"), ""),
+            (&format!("4 {hi}"), ""),
             (
                 "5 reply 1 ok",
                 "replied 3, joined, no deadline, skipped kept, no deadline, time-out 10005, \

@@ -105,6 +105,26 @@ fn bytes_that_nothing_expects_are_unasked() {
 }
 
 #[test]
+fn a_greeting_before_the_first_send_makes_no_answer_doubtful() {
+    let sends = "late 0, time-out 5011, sent hi, messages_expected +1, messages_sent +1";
+    check(
+        TCP,
+        "[connect, wait: 10ms, send: hi, expect: {until: ';'}, wait: 10ms, send: hi, expect: \
+         {until: ';'}, stay]",
+        &[
+            ("0 begin; 1 opened", "connected 1, no deadline, until 11, connected +1"),
+            ("5 bytes 220;", "messages_unasked +1"),
+            ("11 deadline", sends),
+            ("12 bytes ho;", "answered 1, no deadline, until 22"),
+            // What comes unasked later is no greeting.
+            ("15 bytes 221;", "messages_unasked +1"),
+            ("22 deadline", &sends.replace("5011", "5022")),
+            ("23 bytes ho;", "answered 1, no deadline, answers_doubtful +1"),
+        ],
+    );
+}
+
+#[test]
 fn what_follows_an_answer_belongs_to_the_next_one() {
     check(
         TCP,

@@ -1,7 +1,7 @@
 //! `get`, `head`, `post`, `put`, `patch`, `delete`, `options`: requests, and the connections that
 //! carry them.
 
-use super::play::{HTTP, HTTP_CONTINUES, WS, check, check_trace};
+use super::play::{HTTP, HTTP_CONTINUES, Play, WS, check, check_trace};
 
 /// An answer that keeps the connection.
 const OK: &str = "http HTTP/1.1 200 OK|content-length: 2||ok";
@@ -68,104 +68,6 @@ fn the_end_of_an_idle_connection_is_no_error() {
         );
     }
 }
-
-#[test]
-fn a_request_that_got_no_answer_on_an_old_connection_is_sent_again() {
-    let begin = format!("0 begin; 1 opened; 2 {OK}");
-    for end in ["3 closed reset", "3 fin; 3 closed finished"] {
-        check(
-            HTTP,
-            "[get: /a, put: {path: \"/b/${counter}/${random(1, 9)}\", body: x}]",
-            &[
-                (
-                    &begin,
-                    "answer 200 2, no deadline, time-out 5002, sent PUT /b/0/5 x, http_started +1",
-                ),
-                (end, "connect, time-out 5002, connected -1, connects_started +1, http_retried +1"),
-                ("4 opened", "HTTP connected 1, sent PUT /b/0/5 x, connected +1"),
-                (
-                    "5 closed reset",
-                    "error reset_by_peer, lost, end failed, rest, until 962, connected -1, \
-                     http_failed +1",
-                ),
-            ],
-        );
-    }
-}
-
-#[test]
-fn a_retry_repeats_its_own_request_and_not_the_values_of_an_earlier_one() {
-    let begin = format!("0 begin; 1 opened; 2 {OK}");
-    check(
-        HTTP,
-        "[get: \"/${counter}\", get: \"/${counter}\", get: /b, get: \"/${counter}\"]",
-        &[
-            (&begin, "answer 200 2, no deadline, time-out 5002, sent GET /1, http_started +1"),
-            (
-                &format!("3 {OK}"),
-                "answer 200 1, no deadline, time-out 5003, sent GET /b, http_started +1",
-            ),
-            (
-                "4 closed reset",
-                "connect, time-out 5003, connected -1, connects_started +1, http_retried +1",
-            ),
-            ("5 opened", "HTTP connected 1, sent GET /b, connected +1"),
-            (
-                &format!("6 {OK}"),
-                "answer 200 3, no deadline, time-out 5006, sent GET /2, http_started +1",
-            ),
-        ],
-    );
-}
-
-#[test]
-fn a_post_is_never_sent_again_and_neither_is_a_request_with_a_part_of_its_answer() {
-    let begin = format!("0 begin; 1 opened; 2 {OK}");
-    for (method, part, fin) in [
-        ("post", "", "close finished"),
-        ("patch", "", "close finished"),
-        ("get", "3 http HTTP/1.1 2; ", "close finished"),
-    ] {
-        let noted = if part.is_empty() { ("", "") } else { ("sample, ", ", http_incomplete +1") };
-        let sent = format!("sent {} /b", method.to_uppercase());
-        check(
-            HTTP,
-            &format!("[get: /a, {method}: /b]"),
-            &[
-                (
-                    &begin,
-                    &format!("answer 200 2, no deadline, time-out 5002, {sent}, http_started +1"),
-                ),
-                (&format!("{part}3 fin"), fin),
-                (
-                    "3 closed finished",
-                    &format!(
-                        "{}error http_closed, lost, end failed, rest, until 1007, connected -1, \
-                         http_failed +1{}",
-                        noted.0, noted.1
-                    ),
-                ),
-            ],
-        );
-    }
-}
-
-#[test]
-fn a_request_of_each_safe_method_is_sent_again() {
-    for (step, method) in [("get", "GET"), ("head", "HEAD"), ("options", "OPTIONS")] {
-        check(
-            HTTP,
-            &format!("[get: /a, {step}: /b]"),
-            &[
-                (&format!("0 begin; 1 opened; 2 {OK}; 3 closed reset"), AGAIN),
-                ("4 opened", &format!("HTTP connected 1, sent {method} /b, connected +1")),
-            ],
-        );
-    }
-}
-
-/// The actions of a request that is sent again.
-const AGAIN: &str = "connect, time-out 5002, connected -1, connects_started +1, http_retried +1";
 
 #[test]
 fn the_answer_to_a_head_has_no_body_and_keeps_its_connection() {
@@ -268,6 +170,16 @@ fn a_user_that_is_watched_says_which_cookies_it_drops() {
             "   0.002000  step 2 stay (line 3)",
         ],
     );
+}
+
+#[test]
+fn a_user_owns_a_jar_once_it_keeps_a_cookie() {
+    for (cookie, keeps) in [("a=1", true), ("a=1;Secure", false), ("a", false)] {
+        let mut play = Play::new(HTTP, "[get: /a, stay]");
+        let answer = format!("http HTTP/1.1 200 OK|set-cookie: {cookie}|content-length: 0||");
+        play.row(&format!("0 begin; 1 opened; 2 {answer}"));
+        assert_eq!(play.remembers_requests(), keeps, "{cookie}");
+    }
 }
 
 #[test]

@@ -123,6 +123,11 @@ impl Play {
         }
     }
 
+    /// Reports whether the user owns memory of its HTTP requests.
+    pub(super) fn remembers_requests(&mut self) -> bool {
+        self.user.memory.known_http().is_some()
+    }
+
     /// Plays the inputs of one row. Returns the actions that follow from the last one.
     pub(super) fn row(&mut self, row: &str) -> String {
         row.split("; ").map(|input| self.play(input)).last().unwrap_or_default()

@@ -35,8 +35,8 @@ pub(super) fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::TcpConnected { from, .. } => format!("TCP connected {}", since(*from)),
             Record::Connected { from, .. } => format!("connected {}", since(*from)),
             Record::HttpConnected { from, .. } => format!("HTTP connected {}", since(*from)),
-            Record::HttpAnswered { status, is_expected, from, .. } => {
-                let what = if *is_expected { "answer" } else { "wrong answer" };
+            Record::HttpAnswered { status, difference, from, .. } => {
+                let what = if difference.is_none() { "answer" } else { "wrong answer" };
                 format!("{what} {status} {}", since(*from))
             }
             Record::ConnectFailed { why, .. } => format!("connect failed {why}"),
@@ -49,7 +49,6 @@ pub(super) fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::Replied { from, .. } => format!("replied {}", since(*from)),
             Record::Joined { .. } => "joined".to_owned(),
             Record::Pushed { .. } => "pushed".to_owned(),
-            Record::Unasked(_) => "unasked".to_owned(),
             Record::Skipped(_) => "skipped".to_owned(),
             Record::SkippedKept(_) => "skipped kept".to_owned(),
             Record::Error(kind) => format!("error {}", kind.name()),

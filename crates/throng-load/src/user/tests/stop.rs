@@ -120,7 +120,7 @@ fn a_stopped_user_still_reads_until_it_leaves() {
         &[
             ("0 begin; 1 opened; 2 upgraded", "connected 2, no deadline, connected +1"),
             ("9 stop", "end finished"),
-            ("10 text hi", "unasked, messages_unasked +1"),
+            ("10 text hi", "messages_unasked +1"),
             ("11 peer-closed 1000", "close"),
             ("11 closed requested", "remove, connected -1"),
         ],

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use super::super::memory::MemoryFold;
 use crate::validity::LAG_DEGRADED_US;
-use crate::{ArrivalLatencies, Histogram, LoadInterval, ProbeReport, UnansweredWaits};
+use crate::{
+    ArrivalLatencies, Histogram, LatencyStats, LoadInterval, Merge, ProbeReport, STEP_NAMES_MAX,
+    UnansweredWaits,
+};
 
 /// The generator's intervals so far.
 #[derive(Debug, Default)]
@@ -29,6 +32,7 @@ pub(super) struct LoadFold {
     pub(super) lag_us_most: u64,
     pub(super) lag_most_at_ms: Option<u64>,
     pub(super) unanswered: UnansweredWaits,
+    pub(super) latency_stats: BTreeMap<String, LatencyStats>,
     /// The latest report of each probe.
     pub(super) probes: BTreeMap<u64, ProbeReport>,
     /// The probes that were due one interval before the last.
@@ -66,6 +70,12 @@ impl LoadFold {
         self.arrival.merge(&load.arrival);
         self.lag.merge(&load.lag);
         self.unanswered.merge(&load.unanswered);
+        for (name, stats) in &load.latency_stats {
+            let has_room = self.latency_stats.len() < LATENCY_NAMES_MAX;
+            if has_room || self.latency_stats.contains_key(name) {
+                self.latency_stats.entry(name.clone()).or_default().merge(stats);
+            }
+        }
         self.turn_us_most = self.turn_us_most.max(load.core.turn_us_most);
         let lag_us = load.lag.max();
         if lag_us > self.lag_us_most {
@@ -117,6 +127,8 @@ impl LoadFold {
     }
 }
 
+/// The most latencies without values that are kept: of each kind and of each step.
+const LATENCY_NAMES_MAX: usize = STEP_NAMES_MAX + 16;
 /// The most probes that are kept one by one; the counters are those of all.
 const PROBES_MAX: usize = 100_000;
 /// The largest share of answers timed by the generator's own clock in a run that counts as timed by

@@ -22,6 +22,7 @@ impl SummaryFold {
         let goes_on = end.is_none() && !end_missing;
         ValidityFacts {
             intervals: self.load.intervals,
+            imported_from: self.run.imported.as_ref().map(|imported| imported.describe()),
             lag_us: LatencySummary::from(&self.load.lag),
             lag_most_at_ms: self.load.lag_most_at_ms,
             arrivals_are_known: self.load.arrivals_are_known(),
@@ -105,3 +106,6 @@ impl SummaryFold {
 const UNREQUESTED_TIMES: u64 = 2;
 /// … and at least this many.
 const UNREQUESTED_LEAST: u64 = 1_000;
+
+#[cfg(test)]
+mod tests;

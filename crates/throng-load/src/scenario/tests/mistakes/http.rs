@@ -1,6 +1,6 @@
 //! Mistakes in HTTP requests.
 
-use super::{user_of, whole};
+use super::{Scenario, user_of, whole};
 
 fn http(steps: &str) -> String {
     whole(&format!("target: http://h:1\nload: [ramp: {{to: 1, over: 1s}}]\nuser:\n{steps}"))
@@ -229,7 +229,7 @@ fn the_body_of_an_answer_to_head_and_a_misspelled_status() {
     let shown = http(
         "  - head: {path: /, expect: {text: a}}
   - head: {path: /, capture: {a: /a}}
-  - get: {path: /, capture: {a: statu}}
+  - get: {path: /, capture: {a: statu, b: /status, c: /statu}}
 ",
     );
     insta::assert_snapshot!(shown, @r"
@@ -248,7 +248,7 @@ error: the answer to a `head` has no body
 error: a request has nothing to capture at `statu`
  --> test.yaml:6:33
   |
-6 |   - get: {path: /, capture: {a: statu}}
+6 |   - get: {path: /, capture: {a: statu, b: /status, c: /statu}}
   |                                 ^^^^^ did you mean `status`?
 ");
 }
@@ -274,4 +274,23 @@ error: `path` must be a path such as /login
 5 |   - post: {path: "/a?b=${user.id}#c", body: x}
   |                  ^^^^^^^^^^^^^^^^^^^ a fragment is never sent: remove `#` and what follows it, or write %23 for the character
 "#);
+}
+
+#[test]
+fn a_threshold_on_messages_that_nothing_sends() {
+    let check = |steps: &str, threshold: &str, parts: &[&str]| {
+        let read = Scenario::parse(
+            &format!(
+                "target: http://h:1\nload: [ramp: {{to: 1, over: 1s}}]\nuser: [{steps}]\n\
+                 thresholds: [\"{threshold}\"]\n"
+            ),
+            "test.yaml",
+        );
+        assert_eq!(read.is_err(), !parts.is_empty(), "{steps}: {threshold}");
+        let shown = read.map_or_else(|mistakes| mistakes.render(false), |_| String::new());
+        parts.iter().for_each(|part| assert!(shown.contains(part), "{part}: {shown}"));
+    };
+    let parts = ["no run measures `message.p99`", "write `http.p99`"];
+    check("get: /", "message.p99 < 10ms", &parts);
+    check("get: /", "http.p99 < 10ms", &[]);
 }

@@ -1,6 +1,7 @@
 //! Mistakes in the names of steps, in transactions, and in thresholds about them.
 
 use super::{user, user_of, whole};
+use crate::scenario::Scenario;
 
 #[test]
 fn a_name_that_is_none() {
@@ -305,4 +306,40 @@ error: invalid threshold: unknown step `login`
   |
   = help: give a step a name: `connect: {name: login}`
 "#);
+}
+
+#[test]
+fn a_threshold_about_work_that_no_step_does() {
+    let scenario = |threshold: &str, rest: &str| {
+        format!(
+            "target: tcp://h:1
+load: [ramp: {{to: 1, over: 1s}}]
+user: [connect, send: a, expect: b]
+thresholds: [{threshold}]
+{rest}"
+        )
+    };
+    insta::assert_snapshot!(whole(&scenario("http.p99 < 5ms", "")), @r#"
+error: invalid threshold: no run measures `http.p99`
+ --> test.yaml:4:14
+  |
+4 | thresholds: [http.p99 < 5ms]
+  |              ^^^^^^^^ the scenario has no step `get`, `head`, `post`, `put`, `patch`, `delete`, `options`
+"#);
+    insta::assert_snapshot!(whole(&scenario("broadcast.p99 < 5ms", "")), @r#"
+error: invalid threshold: no run measures `broadcast.p99`
+ --> test.yaml:4:14
+  |
+4 | thresholds: [broadcast.p99 < 5ms]
+  |              ^^^^^^^^^^^^^ the scenario has no `probe`
+"#);
+    for measured in ["message.p99 < 5ms", "errors.http_closed == 0", "joined_most == 0"] {
+        let parsed = Scenario::parse(&scenario(measured, ""), "test.yaml");
+        assert!(parsed.is_ok(), "{measured}: {parsed:?}");
+    }
+    // A step that a parameter leaves out may do the work with another value of it.
+    let left_out = scenario("turns.started > 5", "params: {more: 0}")
+        .replace("expect: b]", "expect: b, {when: more > 0, every: {rate: 1/s, do: [send: a]}}]");
+    let parsed = Scenario::parse(&left_out, "test.yaml");
+    assert!(parsed.is_ok(), "{parsed:?}");
 }

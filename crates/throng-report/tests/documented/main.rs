@@ -1,21 +1,27 @@
 //! `docs/run-file.md` names every field of the run file and of the summary, and none besides.
 
+mod document;
+mod events;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 use throng_report::ArrivalLatencies;
-use throng_report::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader, ScenarioSource};
+use throng_report::runfile::{
+    Ceiling, ImportedFrom, RunEnd, RunEndReason, RunHeader, ScenarioSource,
+};
 use throng_report::summary::{BroadcastSummary, CueSummary, MEMORY_CONNECTIONS_MIN};
 use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
-    AddressConnects, AnswerGap, ClassCounters, EarlyClose, EndpointFacts, ErrorExchange,
-    ErrorTimes, ExchangeSummary, FollowedAnswers, Histogram, Interval, Judgement, KernelCounters,
-    LEAVING, LoadInterval, MachineUse, Metric, Outage, ProbeCounters, ProbeReport, ProcessMetric,
-    ProgramUse, RunEvent, RunEventKind, ServerSnapshot, StepInterval, Summary, Tally,
-    UnansweredWaits, WatchHeader, WatchLine, validity,
+    AddressConnects, AnswerFault, AnswerGap, ClassCounters, EarlyClose, EndpointFacts,
+    ErrorExchange, ErrorTimes, ExchangeSummary, FollowedAnswers, Histogram, Interval, Judgement,
+    KernelCounters, LEAVING, LatencyStats, LoadInterval, MachineUse, Metric, Outage, ProbeCounters,
+    ProbeReport, ProcessMetric, ProgramUse, RunEvent, RunEventKind, ServerSnapshot, StepInterval,
+    Summary, Tally, UnansweredWaits, WatchHeader, WatchLine, validity,
 };
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file.md");
+use document::{ANY, check, document, names};
+use events::events;
 
 #[test]
 fn every_field_of_the_header_is_documented() {
@@ -40,6 +46,7 @@ fn every_field_of_the_header_is_documented() {
         machine: [(ANY.to_owned(), String::new())].into(),
         client_facts: Some(any_facts()),
         server_facts: Some(any_facts()),
+        imported: Some(any_import()),
     };
     check("The header", &serde_json::to_value(header).unwrap());
 }
@@ -108,6 +115,7 @@ fn every_field_of_an_interval_is_documented() {
             arrival: latency.clone(),
             unanswered: latency.clone(),
         }],
+        latency_stats: [(ANY.to_owned(), any_stats())].into(),
         lag: latency,
         answer_gap: Some(AnswerGap::default()),
         outage: Some(Outage {
@@ -232,8 +240,10 @@ fn every_field_of_the_summary_is_documented() {
         server: Some(Default::default()),
         foreign_server: Some(Default::default()),
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
+        latency_stats: [(ANY.to_owned(), any_stats())].into(),
         latencies: Default::default(),
     };
+    summary.run.imported = Some(any_import());
     summary.connect.failed = any_tally();
     let mut json = serde_json::to_value(summary).unwrap();
     let judgement =
@@ -334,9 +344,6 @@ fn constants_are_documented_as_they_are() {
     assert!(document.contains(&format!("took | above {ceiling} % | |")));
 }
 
-/// The key that stands for every key of an object whose keys are not fields.
-const ANY: &str = "*";
-
 fn any_exchange() -> ExchangeSummary {
     let any = || ANY.to_owned();
     let exchange = ErrorExchange {
@@ -348,6 +355,9 @@ fn any_exchange() -> ExchangeSummary {
         user: Some(0),
         expected: any(),
         got: any(),
+        skipped: Some(0),
+        answer_part: Some(Box::default()),
+        answer_fault: Some(Box::new(AnswerFault { field: Some(any()), ..AnswerFault::default() })),
     };
     ExchangeSummary { exchange, times: ErrorTimes::default() }
 }
@@ -360,137 +370,18 @@ fn any_counters() -> KernelCounters {
     serde_json::from_value(serde_json::json!({ ANY: 1 })).unwrap()
 }
 
-fn document() -> String {
-    std::fs::read_to_string(DOCUMENT).unwrap()
+fn any_import() -> ImportedFrom {
+    let (tool, format, file) = (String::new(), String::new(), String::new());
+    ImportedFrom { tool, version: Some(String::new()), format, file }
 }
 
-/// Checks that the fields of `json` are those of the tables under `## section`.
-#[track_caller]
-fn check(section: &str, json: &Value) {
-    let mut fields = BTreeSet::new();
-    collect("", json, &mut fields);
-    let documented = documented(section);
-    let missing: Vec<_> = fields.difference(&documented).collect();
-    let stale: Vec<_> = documented.difference(&fields).collect();
-    assert!(missing.is_empty(), "not in docs/run-file.md under {section:?}: {missing:?}");
-    assert!(stale.is_empty(), "in docs/run-file.md and nowhere else: {stale:?}");
-}
-
-/// Collects the paths of all fields: `load.counters.connected`, `events[].at_ms`.
-fn collect(path: &str, json: &Value, fields: &mut BTreeSet<String>) {
-    match json {
-        Value::Object(object) => {
-            for (key, value) in object {
-                let path = joined(path, key);
-                if key != ANY {
-                    fields.insert(path.clone());
-                }
-                collect(&path, value, fields);
-            }
-        }
-        Value::Array(array) => {
-            array.iter().for_each(|value| collect(&format!("{path}[]"), value, fields));
-        }
-        _ => {}
+fn any_stats() -> LatencyStats {
+    LatencyStats {
+        count: 1,
+        mean_us: 1.0,
+        deviation_us: Some(1.0),
+        min_us: Some(1.0),
+        max_us: Some(1.0),
+        percentiles_us: [(ANY.to_owned(), 1.0)].into(),
     }
-}
-
-/// Returns the names in the first columns of a section's tables headed `field`, each below the
-/// paths in its heading.
-fn documented(section: &str) -> BTreeSet<String> {
-    let document = document();
-    let mut fields = BTreeSet::new();
-    let (mut inside, mut paths, mut table_of_fields) = (false, vec![String::new()], false);
-    // A heading without a path has its paths in lines below it.
-    let mut is_list_below = false;
-    for line in document.lines() {
-        if let Some(title) = line.strip_prefix("## ") {
-            (inside, paths) = (title == section, vec![String::new()]);
-            is_list_below = false;
-        } else if let Some(title) = line.strip_prefix("### ") {
-            paths = names(title);
-            is_list_below = paths.is_empty();
-        } else if is_list_below && line.starts_with('`') {
-            paths.extend(names(line));
-        } else if !line.starts_with('|') {
-            table_of_fields = false;
-        } else if line.starts_with("| field |") {
-            table_of_fields = true;
-        } else if inside && table_of_fields {
-            let named = names(line.split('|').nth(1).unwrap());
-            fields
-                .extend(paths.iter().flat_map(|path| named.iter().map(|name| joined(path, name))));
-        }
-    }
-    assert!(!fields.is_empty(), "no section {section:?}");
-    fields
-}
-
-/// Returns the texts between backticks.
-fn names(text: &str) -> Vec<String> {
-    text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
-}
-
-fn joined(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-/// Returns one event of each kind.
-fn events() -> Vec<RunEventKind> {
-    let text = String::new;
-    let all = vec![
-        RunEventKind::FdTableFull { core: 0, errno: text(), open: 0 },
-        RunEventKind::AcceptResumed { core: 0, paused_ms: 0 },
-        RunEventKind::ConnectionsMaxReached { connections_max: 0 },
-        RunEventKind::HandlerPanicked { core: 0, message: text() },
-        RunEventKind::Draining { open: 0 },
-        RunEventKind::RunFileFailed { error: text() },
-        RunEventKind::RunFileResumed { lines_lost: 0 },
-        RunEventKind::ServerLost { reason: text() },
-        RunEventKind::ServerBack { pid: 0 },
-        RunEventKind::ServerProcess { pid: 0, program: text() },
-        RunEventKind::ServerProcessEnded { pid: 0, program: text() },
-        RunEventKind::PortTaken { port: 0, connection: text(), holder: text() },
-        RunEventKind::FirstError(any_exchange().exchange),
-        RunEventKind::FactsLost { address: text(), reason: text() },
-        RunEventKind::FactsBack { address: text() },
-        RunEventKind::UserLimit { users_max: 0 },
-        RunEventKind::PortsExhausted { source: text() },
-        RunEventKind::GeneratorFdsExhausted { core: 0 },
-        RunEventKind::GeneratorWatchesExhausted { watches_max: Some(300) },
-        RunEventKind::SelfConnected { ports: text() },
-        RunEventKind::GeneratorBehind { lag_us_p99: 0 },
-        RunEventKind::Steered { command: text() },
-        RunEventKind::Interrupted { by: text() },
-    ];
-    // A new kind does not compile until it is named here; then add it to the list above.
-    for kind in &all {
-        match kind {
-            RunEventKind::FdTableFull { .. }
-            | RunEventKind::AcceptResumed { .. }
-            | RunEventKind::ConnectionsMaxReached { .. }
-            | RunEventKind::HandlerPanicked { .. }
-            | RunEventKind::Draining { .. }
-            | RunEventKind::RunFileFailed { .. }
-            | RunEventKind::RunFileResumed { .. }
-            | RunEventKind::ServerLost { .. }
-            | RunEventKind::ServerBack { .. }
-            | RunEventKind::ServerProcess { .. }
-            | RunEventKind::ServerProcessEnded { .. }
-            | RunEventKind::PortTaken { .. }
-            | RunEventKind::FirstError(_)
-            | RunEventKind::FactsLost { .. }
-            | RunEventKind::FactsBack { .. }
-            | RunEventKind::UserLimit { .. }
-            | RunEventKind::PortsExhausted { .. }
-            | RunEventKind::GeneratorFdsExhausted { .. }
-            | RunEventKind::GeneratorWatchesExhausted { .. }
-            | RunEventKind::SelfConnected { .. }
-            | RunEventKind::GeneratorBehind { .. }
-            | RunEventKind::Steered { .. }
-            | RunEventKind::Interrupted { .. }
-            | RunEventKind::Unknown => {}
-        }
-    }
-    all
 }

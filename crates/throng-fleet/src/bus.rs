@@ -1,0 +1,26 @@
+//! Messages between machines.
+//!
+//! A bus promises what core NATS does, and no more:
+//!
+//! - **At most once.** A message that a subscriber cannot take is lost to this subscriber. The
+//!   subscription counts it.
+//! - **In order.** The messages of one publisher under one subject come in the order in which they
+//!   were published. There is no order between publishers.
+//! - **To the present.** A subscriber gets what is published after [`Bus::subscribe`] returned. It
+//!   gets what it publishes itself, too.
+//! - **No queue for a bus that is away.** [`Bus::publish`] refuses a message while the bus is away,
+//!   so that its caller knows what it has to say again.
+//!
+//! Who needs more numbers its messages and keeps them until they are acknowledged.
+
+mod contract;
+mod memory;
+mod nats;
+mod subject;
+mod subscription;
+
+pub use contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
+pub use memory::MemoryBus;
+pub use nats::{NatsBus, NatsOptions};
+pub use subject::SUBJECT_BYTES_MAX;
+pub use subscription::{BusMessage, BusSubscription, SubscriptionEnd, WAITING_MAX};

@@ -1,0 +1,59 @@
+//! What each bus can do, and why it may refuse to.
+
+use std::fmt;
+
+use super::subscription::BusSubscription;
+
+/// A way to other machines, or to other parts of this process.
+pub trait Bus: Send + Sync {
+    /// Publishes a message under a subject. It does not wait for the network.
+    ///
+    /// # Errors
+    /// The bus is away, the subject is not one, or the payload is too large. Nothing was sent.
+    fn publish(&self, subject: &str, payload: &[u8]) -> Result<(), BusError>;
+
+    /// Subscribes to a subject. `*` stands for one part of a subject, and `>` at its end for one or
+    /// more: `throng.*.hello`, `throng.reports.>`.
+    ///
+    /// # Errors
+    /// The bus is away, or the pattern is not one.
+    fn subscribe(&self, pattern: &str) -> Result<BusSubscription, BusError>;
+
+    /// Reports whether the bus can be reached now. One that is away comes back by itself, and with
+    /// it all subscriptions.
+    fn is_reachable(&self) -> bool;
+}
+
+/// The reason why a bus does not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BusError {
+    /// The bus cannot be reached. The text says why.
+    Away(String),
+    /// The subject or pattern is not one. The text says why.
+    Subject(String),
+    /// The payload has more bytes than the bus carries.
+    TooLarge {
+        /// Bytes of the payload.
+        bytes: usize,
+        /// Bytes that the bus carries.
+        bytes_max: usize,
+    },
+}
+
+impl fmt::Display for BusError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Away(why) => write!(f, "the bus cannot be reached: {why}"),
+            Self::Subject(why) => f.write_str(why),
+            Self::TooLarge { bytes, bytes_max } => write!(
+                f,
+                "a message of {bytes} bytes is larger than the bus carries: {bytes_max} bytes"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BusError {}
+
+/// Bytes of a payload at most: what a NATS server carries by default.
+pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;

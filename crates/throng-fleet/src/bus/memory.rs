@@ -1,0 +1,66 @@
+//! The bus within one process.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
+use super::subject;
+use super::subscription::{BusMessage, BusSubscription, Subscriber, subscription};
+
+/// A bus within one process. Clones of it are the same bus.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryBus(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    subscribers: Mutex<Vec<(String, Subscriber)>>,
+    is_away: AtomicBool,
+}
+
+impl MemoryBus {
+    /// Creates a bus without subscribers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes the bus go away or come back, as a network does. Subscriptions stay.
+    pub fn set_reachable(&self, is_reachable: bool) {
+        self.0.is_away.store(!is_reachable, SeqCst);
+    }
+
+    fn check_reachable(&self) -> Result<(), BusError> {
+        if self.is_reachable() { Ok(()) } else { Err(BusError::Away("it was made so".into())) }
+    }
+}
+
+impl Bus for MemoryBus {
+    fn publish(&self, subject: &str, payload: &[u8]) -> Result<(), BusError> {
+        subject::check_subject(subject)?;
+        if payload.len() > PAYLOAD_BYTES_MAX {
+            return Err(BusError::TooLarge { bytes: payload.len(), bytes_max: PAYLOAD_BYTES_MAX });
+        }
+        self.check_reachable()?;
+        let mut subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        subscribers.retain(|(pattern, subscriber)| {
+            !subject::matches(pattern, subject) || {
+                let message =
+                    BusMessage { subject: subject.to_owned(), payload: payload.to_owned() };
+                subscriber.deliver(message)
+            }
+        });
+        Ok(())
+    }
+
+    fn subscribe(&self, pattern: &str) -> Result<BusSubscription, BusError> {
+        subject::check_pattern(pattern)?;
+        self.check_reachable()?;
+        let (subscriber, subscription) = subscription();
+        let mut subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        subscribers.push((pattern.to_owned(), subscriber));
+        Ok(subscription)
+    }
+
+    fn is_reachable(&self) -> bool {
+        !self.0.is_away.load(SeqCst)
+    }
+}

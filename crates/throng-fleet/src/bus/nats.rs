@@ -1,0 +1,240 @@
+//! The bus between machines: core NATS, without its persistence.
+
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::{Client, ConnectOptions, ServerAddr};
+use futures_util::{FutureExt, StreamExt};
+use percent_encoding::percent_decode_str;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use super::contract::{Bus, BusError};
+use super::subject;
+use super::subscription::{BusMessage, BusSubscription, Subscriber, WAITING_MAX, subscription};
+
+/// A connection to NATS. A thread of its own reads and writes it; no core does.
+///
+/// It dials out, and dials again whenever it has lost the server. Ends when it is dropped.
+#[derive(Debug)]
+pub struct NatsBus {
+    client: Client,
+    runtime: Handle,
+    /// Ends the thread when it is dropped.
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Options of a connection to NATS. A user and a password may stand in the address, a `%` before
+/// the code of a character that has a meaning there.
+#[derive(Clone, Debug, Default)]
+pub struct NatsOptions {
+    /// Address: `nats://host:4222`, or `tls://host:4222`. Several stand between commas.
+    pub address: String,
+    /// Name of this client, which NATS shows in its lists.
+    pub name: String,
+    /// File with the credentials of a user, as `nsc` writes it.
+    pub credentials: Option<PathBuf>,
+    /// File with the certificates of authorities to trust beside the system's.
+    pub root_certificates: Option<PathBuf>,
+}
+
+impl NatsBus {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// The address is not one, no server answers there within 5 s, or it refuses
+    /// this client. The text says which.
+    pub fn connect(options: &NatsOptions) -> Result<Self, BusError> {
+        let (connected, outcome) = mpsc::channel();
+        let (end, ended) = oneshot::channel::<()>();
+        let options = options.clone();
+        let run = move || {
+            let runtime = Builder::new_current_thread().enable_all().build();
+            let runtime = match runtime {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(connected.send(Err(error.to_string()))),
+            };
+            let handle = runtime.handle().clone();
+            runtime.block_on(async {
+                let client = connect(options).await.map(|client| (client, handle));
+                let is_connected = client.is_ok();
+                let is_wanted = connected.send(client).is_ok();
+                if is_connected && is_wanted {
+                    _ = ended.await;
+                }
+            });
+        };
+        let away = |why: String| BusError::Away(why);
+        let thread = std::thread::Builder::new().name("bus".into()).spawn(run);
+        let thread = thread.map_err(|error| away(error.to_string()))?;
+        let (client, runtime) =
+            outcome.recv().unwrap_or_else(|_| Err("its thread ended".into())).map_err(away)?;
+        Ok(Self { client, runtime, end: Some(end), thread: Some(thread) })
+    }
+
+    fn check_reachable(&self) -> Result<(), BusError> {
+        if self.is_reachable() {
+            Ok(())
+        } else {
+            Err(BusError::Away("the connection to NATS is lost; it is dialled again".into()))
+        }
+    }
+}
+
+impl Bus for NatsBus {
+    fn publish(&self, subject: &str, payload: &[u8]) -> Result<(), BusError> {
+        subject::check_subject(subject)?;
+        let bytes_max = self.client.server_info().max_payload;
+        if payload.len() > bytes_max {
+            return Err(BusError::TooLarge { bytes: payload.len(), bytes_max });
+        }
+        self.check_reachable()?;
+        let published = self.client.publish(subject.to_owned(), payload.to_owned().into());
+        // The client takes the message into its queue at once, unless that is full.
+        match published.now_or_never() {
+            Some(Ok(())) => Ok(()),
+            Some(Err(error)) => Err(BusError::Away(error.to_string())),
+            None => Err(BusError::Away("its queue is full".into())),
+        }
+    }
+
+    fn subscribe(&self, pattern: &str) -> Result<BusSubscription, BusError> {
+        subject::check_pattern(pattern)?;
+        self.check_reachable()?;
+        let (subscriber, subscription) = subscription();
+        let (client, pattern) = (self.client.clone(), pattern.to_owned());
+        self.runtime.block_on(async {
+            let messages = subscribe(&client, pattern).await?;
+            self.runtime.spawn(forward(messages, subscriber));
+            Ok(subscription)
+        })
+    }
+
+    fn is_reachable(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+}
+
+impl Drop for NatsBus {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            _ = thread.join();
+        }
+    }
+}
+
+async fn connect(options: NatsOptions) -> Result<Client, String> {
+    let NatsOptions { address, name, credentials, root_certificates } = options;
+    let mut connect = ConnectOptions::new()
+        .name(name)
+        .connection_timeout(CONNECT_TIMEOUT)
+        .ping_interval(PING_INTERVAL)
+        .reconnect_delay_callback(|attempts| {
+            RECONNECT_DELAY_MAX.min(RECONNECT_DELAY * attempts as u32)
+        })
+        .subscription_capacity(WAITING_MAX);
+    if let Some(path) = root_certificates {
+        connect = connect.add_root_certificates(path);
+    }
+    if let Some(path) = credentials {
+        connect = connect
+            .credentials_file(&path)
+            .await
+            .map_err(|error| format!("cannot read the credentials {}: {error}", path.display()))?;
+    }
+    let addresses = server_addresses(&address)?;
+    if let Some((user, password)) = addresses.iter().find_map(login) {
+        connect = connect.user_and_password(user, password);
+    }
+    let attempt = tokio::time::timeout(CONNECT_TIMEOUT, connect.connect(addresses)).await;
+    let shown = without_password(&address);
+    let outcome =
+        attempt.map_err(|_| format!("no answer from {shown} within {CONNECT_TIMEOUT:?}"))?;
+    outcome.map_err(|error| format!("{shown}: {error}"))
+}
+
+/// Subscribes, and waits until the server knows it: a server handles what one client says in order,
+/// so the client's own message to itself comes after the subscription.
+async fn subscribe(client: &Client, pattern: String) -> Result<async_nats::Subscriber, BusError> {
+    let away = |error: String| BusError::Away(error);
+    let messages = client.subscribe(pattern).await.map_err(|error| away(error.to_string()))?;
+    let inbox = client.new_inbox();
+    let round_trip = async {
+        let mut echo =
+            client.subscribe(inbox.clone()).await.map_err(|error| away(error.to_string()))?;
+        client.publish(inbox, "".into()).await.map_err(|error| away(error.to_string()))?;
+        echo.next().await.ok_or_else(|| away("it has ended".into()))
+    };
+    let seen = tokio::time::timeout(CONNECT_TIMEOUT, round_trip).await;
+    seen.map_err(|_| away(format!("no answer within {CONNECT_TIMEOUT:?}")))??;
+    Ok(messages)
+}
+
+/// Hands all messages to a subscriber, until either of them has ended.
+async fn forward(mut messages: async_nats::Subscriber, subscriber: Subscriber) {
+    while let Some(message) = messages.next().await {
+        let message =
+            BusMessage { subject: message.subject.to_string(), payload: message.payload.into() };
+        if !subscriber.deliver(message) {
+            break;
+        }
+    }
+}
+
+fn server_addresses(address: &str) -> Result<Vec<ServerAddr>, String> {
+    let parse = |one: &str| {
+        let refuse = |error| format!("{} is no address of NATS: {error}", without_password(one));
+        one.trim().parse().map_err(|error: std::io::Error| refuse(error))
+    };
+    address.split(',').map(parse).collect()
+}
+
+/// Returns the user and the password of an address.
+fn login(address: &ServerAddr) -> Option<(String, String)> {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    Some((decoded(address.username()?), decoded(address.password().unwrap_or_default())))
+}
+
+/// Returns the address without what stands before an `@`.
+fn without_password(address: &str) -> String {
+    let of_one = |one: &str| {
+        let (scheme, rest) = one.split_once("://").unwrap_or(("nats", one));
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        format!("{scheme}://{host}")
+    };
+    address.split(',').map(|one| of_one(one.trim())).collect::<Vec<_>>().join(",")
+}
+
+/// Time that a server has to answer the first call, and a new subscription.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time between two pings. Two without an answer mean that the server is lost.
+const PING_INTERVAL: Duration = Duration::from_secs(2);
+/// Time before the first further attempt to reach a lost server; it grows by itself each time.
+const RECONNECT_DELAY: Duration = Duration::from_millis(100);
+const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        assert_eq!(
+            without_password("nats://user:secret@a:4222, b:4222"),
+            "nats://a:4222,nats://b:4222"
+        );
+    }
+
+    #[test]
+    fn an_address_where_nothing_listens_is_named() {
+        let address = "nats://127.0.0.1:1".to_owned();
+        let options = NatsOptions { address, ..NatsOptions::default() };
+        let error = NatsBus::connect(&options).unwrap_err().to_string();
+        assert!(error.contains("nats://127.0.0.1:1"), "{error}");
+    }
+}

@@ -1,0 +1,97 @@
+//! How far the clock of another machine is from this one's.
+//!
+//! One machine asks for the time, and the other answers. The answer was made at some moment between
+//! the question and its arrival, so half of that time is the error at most. The quickest of several
+//! answers says it best: it waited least in queues. This is the method of NTP (RFC 5905, section 8)
+//! with the time of the answering machine taken as one moment.
+
+use std::time::Duration;
+
+/// Offset of another machine's clock, as far as answers show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockOffset {
+    /// Microseconds by which the other clock is ahead.
+    pub ahead_us: i64,
+    /// Microseconds by which that may be wrong, in either direction.
+    pub error_us: u64,
+}
+
+impl ClockOffset {
+    /// Returns what one answer shows. All moments are in microseconds since the Unix epoch: this
+    /// machine `asked`, the other one `answered`, and the answer `came`. Returns `None` if it came
+    /// before the question: then this machine's clock was set meanwhile.
+    pub fn of_answer(asked_us: u64, answered_us: u64, came_us: u64) -> Option<Self> {
+        let round_trip_us = came_us.checked_sub(asked_us)?;
+        let middle_us = asked_us + round_trip_us / 2;
+        let ahead_us = answered_us.wrapping_sub(middle_us) as i64;
+        // Rounded up: the middle was rounded.
+        Some(Self { ahead_us, error_us: round_trip_us.div_ceil(2) })
+    }
+
+    /// Returns the better one of two.
+    #[must_use]
+    pub fn better(self, other: Self) -> Self {
+        if other.error_us < self.error_us { other } else { self }
+    }
+
+    /// Reports whether two offsets of one clock exclude each other, although the clocks may drift
+    /// by 500 microseconds a second: one of the clocks was set meanwhile.
+    pub fn contradicts(self, later: Self, between: Duration) -> bool {
+        let drift_us = between.as_micros() as u64 * DRIFT_MAX_PPM / 1_000_000;
+        self.ahead_us.abs_diff(later.ahead_us) > self.error_us + later.error_us + drift_us
+    }
+
+    /// Returns the moment on the other clock that is `own_us` on this one.
+    pub fn there(self, own_us: u64) -> u64 {
+        own_us.saturating_add_signed(self.ahead_us)
+    }
+
+    /// Returns the moment on this clock that is `there_us` on the other one.
+    pub fn here(self, there_us: u64) -> u64 {
+        there_us.saturating_add_signed(-self.ahead_us)
+    }
+}
+
+/// Drift between two clocks, in microseconds a second: what NTP takes for the worst.
+const DRIFT_MAX_PPM: u64 = 500;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_true_offset_is_within_the_error(
+            ahead_us in -1_000_000_000_i64..1_000_000_000,
+            (there_us, back_us) in (0_u64..3_000_000, 0_u64..3_000_000),
+        ) {
+            let asked_us = 1_800_000_000_000_000;
+            let answered_us = (asked_us + there_us).saturating_add_signed(ahead_us);
+            let came_us = asked_us + there_us + back_us;
+            let offset = ClockOffset::of_answer(asked_us, answered_us, came_us).unwrap();
+            prop_assert!(offset.ahead_us.abs_diff(ahead_us) <= offset.error_us);
+            prop_assert_eq!(offset.here(offset.there(asked_us)), asked_us);
+        }
+    }
+
+    #[test]
+    fn the_quickest_answer_counts() {
+        let slow = ClockOffset::of_answer(100, 700, 1_100).unwrap();
+        let quick = ClockOffset::of_answer(2_000, 2_130, 2_020).unwrap();
+        assert_eq!(quick, ClockOffset { ahead_us: 120, error_us: 10 });
+        assert_eq!((slow.better(quick), quick.better(slow)), (quick, quick));
+        assert_eq!(ClockOffset::of_answer(200, 150, 100), None);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_told_from_one_that_drifts() {
+        let before = ClockOffset { ahead_us: 0, error_us: 100 };
+        let minute = Duration::from_secs(60);
+        let later = |ahead_us| ClockOffset { ahead_us, error_us: 100 };
+        assert!(!before.contradicts(later(30_000), minute));
+        assert!(before.contradicts(later(31_000), minute));
+        assert!(before.contradicts(later(-31_000), minute));
+    }
+}

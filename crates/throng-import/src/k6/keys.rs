@@ -1,0 +1,71 @@
+//! The keys of `options`, and of its scenarios.
+
+/// Options that do not concern the traffic.
+pub(super) const NOT_NEEDED: [&str; 13] = [
+    "tags",
+    "summaryTrendStats",
+    "summaryTimeUnit",
+    "systemTags",
+    "discardResponseBodies",
+    "insecureSkipTLSVerify",
+    "noVUConnectionReuse",
+    "setupTimeout",
+    "teardownTimeout",
+    "ext",
+    "cloud",
+    "dns",
+    "gracefulStop",
+];
+
+/// All options.
+pub(super) const OPTIONS: [&str; 27] = [
+    "vus",
+    "duration",
+    "iterations",
+    "stages",
+    "scenarios",
+    "thresholds",
+    "maxDuration",
+    "rps",
+    "noConnectionReuse",
+    "httpDebug",
+    "hosts",
+    "tlsAuth",
+    "blockHostnames",
+    "tags",
+    "summaryTrendStats",
+    "summaryTimeUnit",
+    "systemTags",
+    "discardResponseBodies",
+    "insecureSkipTLSVerify",
+    "noVUConnectionReuse",
+    "userAgent",
+    "setupTimeout",
+    "teardownTimeout",
+    "ext",
+    "cloud",
+    "dns",
+    "gracefulStop",
+];
+
+/// All keys of a scenario.
+pub(super) const SCENARIO: [&str; 18] = [
+    "executor",
+    "exec",
+    "vus",
+    "duration",
+    "iterations",
+    "maxDuration",
+    "stages",
+    "startVUs",
+    "rate",
+    "startRate",
+    "timeUnit",
+    "preAllocatedVUs",
+    "maxVUs",
+    "startTime",
+    "gracefulStop",
+    "gracefulRampDown",
+    "tags",
+    "env",
+];

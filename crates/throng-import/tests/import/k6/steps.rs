@@ -1,0 +1,127 @@
+//! The statements of k6's scripts, as steps.
+
+use super::{check_session, check_step};
+
+#[test]
+fn each_statement_has_its_step() {
+    check_step("http.get('http://127.0.0.1/a?b=1');", &["- get: /a?b=1"]);
+    check_step("http.del('http://127.0.0.1/a');", &["- delete: /a"]);
+    check_step(
+        "http.head('http://127.0.0.1/a', {tags: {name: 'n'}});",
+        &["- head: {path: /a, name: n}"],
+    );
+    check_step("http.patch('http://127.0.0.1/a', 'x');", &["- patch: {path: /a, body: x}"]);
+    check_step(
+        "http.options('http://127.0.0.1/a', null, {timeout: '1s'});",
+        &["- options: {path: /a, timeout: 1s}"],
+    );
+    check_step("http.put('http://127.0.0.1/a', 'x');", &["- put: {path: /a, body: x}"]);
+    check_step("http.post('http://127.0.0.1/a', {b: 'c'});", &["- post: {path: /a, form: {b: c}}"]);
+    check_step(
+        "http.post('http://127.0.0.1/a', JSON.stringify({b: [1, true, null, 'c']}));",
+        &["- post: {path: /a, json: {b: [1, true, null, c]}}"],
+    );
+    check_step(
+        "http.get('http://127.0.0.1/a', {headers: {X: 'y'}, timeout: '2s', tags: {name: 'n'}});",
+        &["- get: {path: /a, name: n, headers: {x: y}, timeout: 2s}"],
+    );
+    check_step(
+        "http.get('http://127.0.0.1/a', {headers: {Host: 'shop', X: 'y', x: 'z'}});",
+        &["- get: {path: /a, headers: {host: shop, x: z}}"],
+    );
+    check_step(
+        "http.post('http://127.0.0.1/a', 'b', {headers: {'Content-Length': '1'}});",
+        &["- post: {path: /a, body: b}"],
+    );
+    check_step(
+        "http.get('http://127.0.0.1/a', {redirects: 0});",
+        &["- get: {path: /a, expect: [2xx, 3xx]}"],
+    );
+    check_step(
+        "const r = http.get('http://127.0.0.1/a'); check(r, {a: (r) => r.status == 404});",
+        &["- get: {path: /a, expect: 404}"],
+    );
+    check_step(
+        "check(http.get('http://127.0.0.1/a'), {a: r => r.body === 'ok'});",
+        &["- get: {path: /a, expect: {text: ok}}"],
+    );
+    check_step(
+        "let r = http.get('http://127.0.0.1/a'); const id = r.json().items[0].id; \
+         http.get(`http://127.0.0.1/${id}`);",
+        &["- get: {path: /a, capture: {id: /items/0/id}}", "- get: /${id}"],
+    );
+    check_step(
+        "const r = http.get('http://127.0.0.1/a'); const s = r.status; \
+         const id = r.headers['X-Id']; http.get(`http://127.0.0.1/${id}/${s}`);",
+        &["- get: {path: /a, capture: {s: status, id: {header: x-id}}}", "- get: /${id}/${s}"],
+    );
+    check_step(
+        "const r = http.get('http://127.0.0.1/a'); const user_id = r.json('a'); \
+         const user$id = r.json('b'); http.get(`http://127.0.0.1/${user_id}/${user$id}`);",
+        &["- get: /${user_id}/${user_id_2}"],
+    );
+    check_step(
+        "http.get(`http://127.0.0.1/${__VU}`); sleep(1);",
+        &["- get: /${user.id + 1}", "- wait: 1s"],
+    );
+    check_step("http.get(`http://127.0.0.1/${__ITER}`);", &["- get: /${counter}"]);
+    check_step("http.get('http://127.0.0.1/' + uuidv4());", &["- get: /${uuid()}"]);
+    check_step(
+        "http.get('http://127.0.0.1/'); sleep(Math.random() * 3);",
+        &["- wait: uniform(0s, 3s)"],
+    );
+    check_step(
+        "group('my group', function () { http.get('http://127.0.0.1/'); });",
+        &["- transaction: {name: my_group, do: [get: /]}"],
+    );
+    check_step("http.get('http://127.0.0.1/${x}');", &["- get: /$${x}"]);
+}
+
+#[test]
+fn each_part_of_a_session_has_its_steps() {
+    check_session(
+        "socket.on('open', () => socket.send('a'));",
+        &["- connect", "- send: {text: a, reply: false}", "- stay"],
+    );
+    check_session(
+        "socket.on('open', function open() { socket.send('a'); socket.close(); });",
+        &["- close"],
+    );
+    check_session(
+        "socket.setTimeout(() => { socket.send('a'); }, 500);",
+        &["- wait: 500ms", "- send: {text: a, reply: false}", "- stay"],
+    );
+    check_session(
+        "socket.setInterval(() => { socket.send('a'); }, 500);",
+        &["- wait: 500ms", "period: 500ms", "do: [send: {text: a, reply: false}]"],
+    );
+    check_session(
+        "socket.setInterval(() => socket.send('a'), 500); \
+         socket.setTimeout(() => socket.close(), 2000);",
+        &["period: 500ms", "for: 1.5s", "- wait: 500ms", "- close"],
+    );
+    check_session(
+        "socket.setInterval(() => socket.send('a'), 1000); \
+         socket.setTimeout(() => socket.close(), 1900);",
+        &["- wait: 1s", "for: 900ms", "- wait: 900ms", "- close"],
+    );
+    check_session(
+        "socket.on('open', () => socket.send('a')); \
+                   socket.on('message', () => socket.close());",
+        &["- send: a", "- expect: {regex: .*}", "- close"],
+    );
+    check_session(
+        "socket.setInterval(() => socket.send('a'), 500); \
+         socket.setTimeout(() => { socket.send('bye'); socket.close(); }, 2000);",
+        &["for: 1.5s", "- send: {text: bye, reply: false}", "- close"],
+    );
+    check_session(
+        "socket.send(JSON.stringify({user: __VU, at: [Date.now()], who: `u${__VU}`}));",
+        &["json: {user:${user.id + 1},at:[${time()}],who:u${user.id + 1}}"],
+    );
+    check_session("socket.on('message', () => socket.close());", &["- receive: {regex: .*}"]);
+    check_session(
+        "socket.send(JSON.stringify({a: 1}));",
+        &["- send: {json: {a: 1}, reply: false}"],
+    );
+}

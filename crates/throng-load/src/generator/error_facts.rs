@@ -1,0 +1,103 @@
+//! Facts of an exchange that ended in an error, for the rules of the diagnosis.
+
+use throng_proto::http::{PartialResponse, ResponseError};
+use throng_report::{AnswerFault, AnswerPart, ErrorExchange};
+
+use super::error_samples::ErrorSamples;
+use crate::user::Sample;
+
+/// Returns an exchange with the facts that its sample has. `pc` is the place of its step.
+pub(super) fn with_facts(
+    exchange: ErrorExchange,
+    pc: u32,
+    sample: &Sample<'_>,
+    samples: &ErrorSamples,
+) -> ErrorExchange {
+    match sample {
+        Sample::Timeout { .. } => {
+            ErrorExchange { skipped: Some(samples.skipped_count(pc)), ..exchange }
+        }
+        Sample::HttpPart(_, part) => {
+            ErrorExchange { answer_part: answer_part(part).map(Box::new), ..exchange }
+        }
+        Sample::HttpViolation(_, error, first_bytes) => ErrorExchange {
+            answer_fault: Some(Box::new(answer_fault(*error, first_bytes))),
+            ..exchange
+        },
+        _ => exchange,
+    }
+}
+
+/// Returns what arrived of an answer, if it has begun. An interim response is no part of it.
+fn answer_part(part: &PartialResponse<'_>) -> Option<AnswerPart> {
+    part.has_begun().then(|| AnswerPart {
+        status: part.head.map(|head| head.status),
+        body_bytes: part.body_bytes,
+        declared_bytes: part.declared_bytes,
+    })
+}
+
+fn answer_fault(error: ResponseError, first_bytes: &[u8]) -> AnswerFault {
+    AnswerFault {
+        is_http: first_bytes.starts_with(b"HTTP/1"),
+        field: error.field().map(str::to_owned),
+        reason: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::{IncomingMessage, Program};
+    use crate::scenario::Scenario;
+    use crate::user::ErrorKind;
+
+    fn facts(sample: &Sample<'_>, samples: &ErrorSamples) -> ErrorExchange {
+        with_facts(ErrorExchange::default(), 1, sample, samples)
+    }
+
+    #[test]
+    fn a_time_out_knows_how_many_messages_were_skipped() {
+        let text = "target: ws://h:1/\nload: [{ramp: {to: 1, over: 1s}}]\n\
+                    user: [connect, {expect: {text: a, skip_others: true}}]\n";
+        let program = Program::compile(&Scenario::parse(text, "test").unwrap());
+        let mut samples = ErrorSamples::default();
+        let timeout = Sample::Timeout { matched: 0 };
+        assert_eq!(facts(&timeout, &samples).skipped, Some(0));
+        samples.note_skipped(&program, 1, IncomingMessage::Text("b"));
+        samples.note_skipped(&program, 1, IncomingMessage::Text("c"));
+        assert_eq!(facts(&timeout, &samples).skipped, Some(2));
+    }
+
+    #[test]
+    fn a_part_of_an_answer_counts_from_its_first_byte() {
+        let nothing = PartialResponse {
+            head: None,
+            bytes: b"",
+            body_bytes: 0,
+            declared_bytes: None,
+            interim: 1,
+        };
+        let part = |part| {
+            let sample = Sample::HttpPart(ErrorKind::HttpTimeout, part);
+            facts(&sample, &ErrorSamples::default()).answer_part
+        };
+        assert_eq!(part(nothing), None);
+        let begun = PartialResponse { bytes: b"HTTP/1", ..nothing };
+        assert_eq!(part(begun), Some(Box::default()));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_text_may_still_be_one_of_http() {
+        let fault = |first_bytes: &[u8]| {
+            let (kind, error) = (ErrorKind::HttpViolation, ResponseError::TransferEncoding);
+            let sample = Sample::HttpViolation(kind, error, first_bytes);
+            facts(&sample, &ErrorSamples::default()).answer_fault.unwrap()
+        };
+        let latin1 = fault(b"HTTP/1.1 200 OK\r\nserver: Caf\xe9\r\n");
+        assert!(latin1.is_http);
+        assert_eq!(latin1.field.as_deref(), Some("transfer-encoding"));
+        assert_eq!(latin1.reason, ResponseError::TransferEncoding.to_string());
+        assert!(!fault(b"ICY 200 OK").is_http);
+    }
+}

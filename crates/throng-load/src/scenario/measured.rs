@@ -1,0 +1,117 @@
+//! What a run of a scenario measures, and so which thresholds it can meet.
+
+use std::collections::BTreeSet;
+
+use throng_base::units::nearest;
+use throng_report::Threshold;
+
+use super::Diagnostic;
+
+/// What the runs of a scenario measure.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MeasuredWork {
+    /// Names of its steps and transactions.
+    names: Vec<String>,
+    /// Kinds of its steps.
+    kinds: BTreeSet<&'static str>,
+    has_probe: bool,
+    /// Whether it may have steps that are not among these: a `when` leaves them out, or they have
+    /// mistakes.
+    has_others: bool,
+}
+
+impl MeasuredWork {
+    /// Returns what steps with these names and of these kinds measure. `has_others` says that the
+    /// scenario may have further steps.
+    pub(super) fn of(
+        names: Vec<String>,
+        kinds: BTreeSet<&'static str>,
+        has_probe: bool,
+        has_others: bool,
+    ) -> Self {
+        Self { names, kinds, has_probe, has_others }
+    }
+
+    /// Checks that a run measures what `threshold` compares.
+    pub(super) fn check(&self, threshold: &Threshold) -> Result<(), Diagnostic> {
+        match threshold.step() {
+            Some(step) => self.check_step(step),
+            None => self.check_work(threshold),
+        }
+    }
+
+    fn check_step(&self, step: &str) -> Result<(), Diagnostic> {
+        if self.names.iter().any(|name| name == step) {
+            return Ok(());
+        }
+        let label = match nearest(step, self.names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "no step has this name".to_owned(),
+        };
+        let help = match self.names.is_empty() {
+            true => "give a step a name: `connect: {name: login}`".to_owned(),
+            false => format!("steps with a name: `{}`", self.names.join("`, `")),
+        };
+        let title = format!("invalid threshold: unknown step `{step}`");
+        let span = PREFIX.len()..PREFIX.len() + step.len();
+        Err(Diagnostic::new(span, title, label).help(help))
+    }
+
+    fn check_work(&self, threshold: &Threshold) -> Result<(), Diagnostic> {
+        let (work, value) = threshold.name().split_once('.').unwrap_or_default();
+        if work == MESSAGE && self.has_only_requests() {
+            let meant = format!("{HTTP}.{value}");
+            let label = match format!("{meant} {}", threshold.condition()).parse::<Threshold>() {
+                Ok(_) => format!("the users send HTTP requests, and no messages: write `{meant}`"),
+                Err(_) => {
+                    format!("the users send HTTP requests: their figures begin with `{HTTP}.`")
+                }
+            };
+            return Err(Self::refused(threshold, label));
+        }
+        let Some((_, kinds)) = WORK.iter().find(|(name, _)| *name == work) else { return Ok(()) };
+        let is_done = kinds.iter().any(|kind| self.kinds.contains(kind));
+        if self.has_others || is_done || (work == PROBED && self.has_probe) {
+            return Ok(());
+        }
+        let label = match work {
+            PROBED => "the scenario has no `probe`".to_owned(),
+            _ => format!("the scenario has no step `{}`", kinds.join("`, `")),
+        };
+        Err(Self::refused(threshold, label))
+    }
+
+    fn refused(threshold: &Threshold, label: String) -> Diagnostic {
+        let title = format!("invalid threshold: no run measures `{}`", threshold.name());
+        Diagnostic::new(0..threshold.name().len(), title, label)
+    }
+
+    /// Reports whether the users send HTTP requests, and no messages.
+    fn has_only_requests(&self) -> bool {
+        let does = |kinds: &[&str]| kinds.iter().any(|kind| self.kinds.contains(kind));
+        !self.has_others && does(REQUESTS) && !does(MESSAGES)
+    }
+}
+
+/// The measurements that only some steps make, by the first word of their names.
+const WORK: [(&str, &[&str]); 5] = [
+    (HTTP, REQUESTS),
+    ("join", &["join"]),
+    ("push", &["push"]),
+    ("turns", &["every"]),
+    (PROBED, &[]),
+];
+
+/// What HTTP requests measure, and the steps that send them.
+const HTTP: &str = "http";
+const REQUESTS: &[&str] = &["get", "head", "post", "put", "patch", "delete", "options"];
+
+/// What messages measure, and the steps about them.
+const MESSAGE: &str = "message";
+const MESSAGES: &[&str] = &["send", "expect", "receive"];
+
+/// What a probe measures.
+const PROBED: &str = "broadcast";
+
+/// The beginning of a measurement of a step.
+const PREFIX: &str = "step.";

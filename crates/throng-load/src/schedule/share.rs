@@ -1,0 +1,69 @@
+//! The share of one machine in a run that several machines make together.
+
+use serde::{Deserialize, Serialize};
+
+/// The cores of one machine among the cores of all machines of a run.
+///
+/// The schedule deals users, arrivals, turns of limits and rows of data to cores. It does not know
+/// on which machine a core is. So several machines start the same users at the same moments as one
+/// machine that has all their cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineShare {
+    /// Number of the machine's first core among all.
+    first: usize,
+    /// Number of the machine's cores.
+    cores: usize,
+    /// Number of the cores of all machines.
+    of: usize,
+}
+
+impl MachineShare {
+    /// Returns the share of a machine that makes its run alone.
+    pub fn whole(cores: usize) -> Self {
+        Self { first: 0, cores, of: cores }
+    }
+
+    /// Deals the shares of machines with so many cores each.
+    pub fn deal(cores: &[usize]) -> Vec<Self> {
+        let of = cores.iter().sum();
+        let mut first = 0;
+        let share = |&cores: &usize| {
+            let share = Self { first, cores, of };
+            first += cores;
+            share
+        };
+        cores.iter().map(share).collect()
+    }
+
+    /// Returns the number of this machine's cores.
+    pub fn cores(self) -> usize {
+        self.cores
+    }
+
+    /// Returns the number of the machine's core `core` among all cores, and the number of these.
+    pub fn slot(self, core: usize) -> (usize, usize) {
+        assert!(core < self.cores, "core {core} of {}", self.cores);
+        (self.first + core, self.of)
+    }
+
+    /// Returns the number of the cores of all machines.
+    pub fn of(self) -> usize {
+        self.of
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machines_have_each_core_once() {
+        let shares = MachineShare::deal(&[2, 1, 4]);
+        let slots: Vec<_> = shares
+            .iter()
+            .flat_map(|share| (0..share.cores()).map(|core| share.slot(core)))
+            .collect();
+        assert_eq!(slots, (0..7).map(|slot| (slot, 7)).collect::<Vec<_>>());
+        assert_eq!(MachineShare::deal(&[3]), [MachineShare::whole(3)]);
+    }
+}

@@ -1,0 +1,65 @@
+//! The events that the document describes.
+
+use throng_report::RunEventKind;
+
+use super::any_exchange;
+
+/// Returns one event of each kind.
+pub(crate) fn events() -> Vec<RunEventKind> {
+    let text = String::new;
+    let all = vec![
+        RunEventKind::FdTableFull { core: 0, errno: text(), open: 0 },
+        RunEventKind::AcceptResumed { core: 0, paused_ms: 0 },
+        RunEventKind::ConnectionsMaxReached { connections_max: 0 },
+        RunEventKind::HandlerPanicked { core: 0, message: text() },
+        RunEventKind::Draining { open: 0 },
+        RunEventKind::RunFileFailed { error: text() },
+        RunEventKind::RunFileResumed { lines_lost: 0 },
+        RunEventKind::ServerLost { reason: text() },
+        RunEventKind::ServerBack { pid: 0 },
+        RunEventKind::ServerProcess { pid: 0, program: text() },
+        RunEventKind::ServerProcessEnded { pid: 0, program: text() },
+        RunEventKind::PortTaken { port: 0, connection: text(), holder: text() },
+        RunEventKind::FirstError(any_exchange().exchange),
+        RunEventKind::FactsLost { address: text(), reason: text() },
+        RunEventKind::FactsBack { address: text() },
+        RunEventKind::UserLimit { users_max: 0 },
+        RunEventKind::PortsExhausted { source: text() },
+        RunEventKind::GeneratorFdsExhausted { core: 0 },
+        RunEventKind::GeneratorWatchesExhausted { watches_max: Some(300) },
+        RunEventKind::SelfConnected { ports: text() },
+        RunEventKind::GeneratorBehind { lag_us_p99: 0 },
+        RunEventKind::Steered { command: text() },
+        RunEventKind::Interrupted { by: text() },
+    ];
+    // A new kind does not compile until it is named here; then add it to the list above.
+    for kind in &all {
+        match kind {
+            RunEventKind::FdTableFull { .. }
+            | RunEventKind::AcceptResumed { .. }
+            | RunEventKind::ConnectionsMaxReached { .. }
+            | RunEventKind::HandlerPanicked { .. }
+            | RunEventKind::Draining { .. }
+            | RunEventKind::RunFileFailed { .. }
+            | RunEventKind::RunFileResumed { .. }
+            | RunEventKind::ServerLost { .. }
+            | RunEventKind::ServerBack { .. }
+            | RunEventKind::ServerProcess { .. }
+            | RunEventKind::ServerProcessEnded { .. }
+            | RunEventKind::PortTaken { .. }
+            | RunEventKind::FirstError(_)
+            | RunEventKind::FactsLost { .. }
+            | RunEventKind::FactsBack { .. }
+            | RunEventKind::UserLimit { .. }
+            | RunEventKind::PortsExhausted { .. }
+            | RunEventKind::GeneratorFdsExhausted { .. }
+            | RunEventKind::GeneratorWatchesExhausted { .. }
+            | RunEventKind::SelfConnected { .. }
+            | RunEventKind::GeneratorBehind { .. }
+            | RunEventKind::Steered { .. }
+            | RunEventKind::Interrupted { .. }
+            | RunEventKind::Unknown => {}
+        }
+    }
+    all
+}

@@ -1,0 +1,69 @@
+//! Several machines that share a run do what one machine does.
+
+use std::time::Duration;
+
+use throng_report::LoadCounters;
+use throng_server::AcceptTopology;
+use throng_sim::{Faults, Sim, check};
+
+use crate::pair::{Pair, Shape};
+
+/// Runs `scenario` on machines with so many cores each. Returns the generator's counters.
+fn counters(sim: &mut Sim, machines: &[usize], scenario: &str) -> LoadCounters {
+    sim.set_faults(Faults::none());
+    let shape = Shape { load_cores: machines.to_vec(), ..Shape::default() };
+    let pair = Pair::start(sim, AcceptTopology::Reuseport, shape, scenario);
+    pair.finish(sim, Duration::from_secs(300));
+    assert_eq!(pair.errors(), 0);
+    pair.load_counters()
+}
+
+/// Asserts that the counters of a scenario do not depend on how its cores are dealt to machines.
+#[track_caller]
+fn check_scenario(scenario: &str) {
+    check(3, |sim| {
+        let of = |machines: &[usize]| counters(&mut Sim::new(sim.seed()), machines, scenario);
+        let alone = of(&[6]);
+        assert!(alone.messages_answered >= 100, "{alone:?}");
+        for machines in [&[1, 2, 3][..], &[2, 2, 2], &[1; 6]] {
+            assert_eq!(of(machines), alone, "{machines:?}");
+        }
+    });
+}
+
+#[test]
+fn users_of_the_closed_model_are_those_of_one_machine() {
+    check_scenario(
+        "
+load: [{ramp: {to: 61, over: 1s}}, {hold: {for: 2s}}, {ramp: {to: 0, over: 1s}}]
+user:
+  - connect
+  - every: {period: 500ms, do: [{send: 'user ${user.id} asks?'}, {expect: {until: '?'}}]}
+",
+    );
+}
+
+#[test]
+fn arrivals_are_those_of_one_machine() {
+    for spacing in ["even", "poisson"] {
+        check_scenario(&format!(
+            "
+load: [{{arrivals: {{rate: {{from: 20/s, to: 100/s}}, for: 3s, spacing: {spacing}}}}}]
+user: [connect, {{send: 'user ${{user.id}} asks?'}}, {{expect: {{until: '?'}}}}, close]
+"
+        ));
+    }
+}
+
+#[test]
+fn a_limit_holds_over_all_machines() {
+    check_scenario(
+        "
+load: [{ramp: {to: 40, over: 100ms}}, {hold: {for: 4s}}]
+limits: {all: {send: 50/s}}
+user:
+  - connect
+  - repeat: {for: 1h, do: [{send: '?'}, {expect: {until: '?'}}]}
+",
+    );
+}
