@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::contract::{Bus, BusError};
 use super::subject;
-use super::subscription::{BusMessage, BusSubscription, Subscriber, WAITING_MAX, subscription};
+use super::subscription::{BusMessage, BusSubscription, Subscriber, subscription};
 
 /// A connection to NATS. A thread of its own reads and writes it; no core does.
 ///
@@ -137,7 +137,7 @@ async fn connect(options: NatsOptions) -> Result<Client, String> {
         .reconnect_delay_callback(|attempts| {
             RECONNECT_DELAY_MAX.min(RECONNECT_DELAY * attempts as u32)
         })
-        .subscription_capacity(WAITING_MAX);
+        .subscription_capacity(CLIENT_WAITING_MAX);
     if let Some(path) = root_certificates {
         connect = connect.add_root_certificates(path);
     }
@@ -217,6 +217,10 @@ const PING_INTERVAL: Duration = Duration::from_secs(2);
 /// Time before the first further attempt to reach a lost server; it grows by itself each time.
 const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(2);
+/// Messages of one subscription that may wait within the client. It reads many messages from its
+/// socket before `forward` has its turn, and what does not fit here is lost without a count. So this
+/// is far more than it reads in one turn: the queue of the subscriber is the one that fills.
+const CLIENT_WAITING_MAX: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
