@@ -23,7 +23,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("throng-doctor", &["throng-driver"]),
     ("throng-server", &["throng-engine", "throng-proto", "throng-pubsub", "throng-driver"]),
     ("throng-load", &["throng-engine", "throng-proto", "throng-driver"]),
-    ("throng-fleet", &[]),
+    ("throng-bus", &[]),
+    ("throng-fleet", &["throng-bus"]),
     ("throng-import", &["throng-load"]),
     (
         "throng-lab",

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use throng_fleet::{NatsBus, NatsOptions};
+use throng_bus::{NatsBus, NatsOptions};
 
 /// A running server. It ends when it is dropped.
 pub(crate) struct NatsServer {

@@ -29,13 +29,13 @@ pub struct SubscriptionEnd;
 
 /// The sending end of a subscription, which the bus keeps.
 #[derive(Debug)]
-pub(super) struct Subscriber {
+pub(crate) struct Subscriber {
     messages: SyncSender<BusMessage>,
     lost: Arc<AtomicU64>,
 }
 
 /// Creates both ends of a subscription.
-pub(super) fn subscription() -> (Subscriber, BusSubscription) {
+pub(crate) fn subscription() -> (Subscriber, BusSubscription) {
     let (sender, messages) = sync_channel(WAITING_MAX);
     let lost = Arc::<AtomicU64>::default();
     (Subscriber { messages: sender, lost: Arc::clone(&lost) }, BusSubscription { messages, lost })
@@ -74,7 +74,7 @@ impl BusSubscription {
 
 impl Subscriber {
     /// Hands a message over. Returns false if the subscription has ended.
-    pub(super) fn deliver(&self, message: BusMessage) -> bool {
+    pub(crate) fn deliver(&self, message: BusMessage) -> bool {
         match self.messages.try_send(message) {
             Ok(()) => true,
             Err(TrySendError::Full(_)) => {

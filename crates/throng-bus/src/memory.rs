@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
-use super::subject;
-use super::subscription::{BusMessage, BusSubscription, Subscriber, subscription};
+use crate::contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
+use crate::subject;
+use crate::subscription::{BusMessage, BusSubscription, Subscriber, subscription};
 
 /// A bus within one process. Clones of it are the same bus.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,7 @@
 //! Messages between machines.
 //!
-//! A bus promises what core NATS does, and no more:
+//! A [`Bus`] carries messages under subjects. Within one process it is a [`MemoryBus`]; between
+//! machines it is [NATS](NatsBus). A bus promises what core NATS does, and no more:
 //!
 //! - **At most once.** A message that a subscriber cannot take is lost to this subscriber. The
 //!   subscription counts it.
@@ -11,15 +12,19 @@
 //! - **No queue for a bus that is away.** [`Bus::publish`] refuses a message while the bus is away,
 //!   so that its caller knows what it has to say again.
 //!
-//! Who needs more numbers its messages and keeps them until they are acknowledged.
+//! Who needs more numbers its messages and keeps them until they are acknowledged: an [`Outbox`]
+//! does, and an [`Inbox`] at the other end. Nothing but the buses does input or output, and nothing
+//! else here reads a clock.
 
 mod contract;
+mod delivery;
 mod memory;
 mod nats;
 mod subject;
 mod subscription;
 
 pub use contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
+pub use delivery::{Inbox, Outbox, RESEND_AFTER};
 pub use memory::MemoryBus;
 pub use nats::{NatsBus, NatsOptions};
 pub use subject::SUBJECT_BYTES_MAX;

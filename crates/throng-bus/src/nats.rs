@@ -12,9 +12,9 @@ use percent_encoding::percent_decode_str;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use super::contract::{Bus, BusError};
-use super::subject;
-use super::subscription::{BusMessage, BusSubscription, Subscriber, subscription};
+use crate::contract::{Bus, BusError};
+use crate::subject;
+use crate::subscription::{BusMessage, BusSubscription, Subscriber, subscription};
 
 /// A connection to NATS. A thread of its own reads and writes it; no core does.
 ///

@@ -4,7 +4,7 @@ mod nats_server;
 
 use std::time::{Duration, Instant};
 
-use throng_fleet::{
+use throng_bus::{
     Bus, BusError, BusMessage, BusSubscription, MemoryBus, NatsBus, NatsOptions, PAYLOAD_BYTES_MAX,
     WAITING_MAX,
 };

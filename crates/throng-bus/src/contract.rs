@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::subscription::BusSubscription;
+use crate::subscription::BusSubscription;
 
 /// A way to other machines, or to other parts of this process.
 pub trait Bus: Send + Sync {

@@ -1,22 +1,22 @@
 //! Subjects: names in parts between dots, as NATS has them.
 
-use super::contract::BusError;
+use crate::contract::BusError;
 
 /// Bytes of a subject at most.
 pub const SUBJECT_BYTES_MAX: usize = 255;
 
 /// Checks the subject of a message.
-pub(super) fn check_subject(subject: &str) -> Result<(), BusError> {
+pub(crate) fn check_subject(subject: &str) -> Result<(), BusError> {
     check(subject, |part, _| !matches!(part, "*" | ">"))
 }
 
 /// Checks the pattern of a subscription.
-pub(super) fn check_pattern(pattern: &str) -> Result<(), BusError> {
+pub(crate) fn check_pattern(pattern: &str) -> Result<(), BusError> {
     check(pattern, |part, is_last| part != ">" || is_last)
 }
 
 /// Reports whether messages under `subject` go to subscribers of `pattern`.
-pub(super) fn matches(pattern: &str, subject: &str) -> bool {
+pub(crate) fn matches(pattern: &str, subject: &str) -> bool {
     let mut subject = subject.split('.');
     for part in pattern.split('.') {
         match (part, subject.next()) {
