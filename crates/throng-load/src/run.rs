@@ -11,7 +11,7 @@ mod solo;
 mod trial;
 
 pub use collect::Collector;
-pub use plan::{LoadError, LoadOptions, LoadPlan};
+pub use plan::{CommonStart, LoadError, LoadOptions, LoadPlan};
 pub use running::RunningLoad;
 pub use setup::{LastLines, SetupError, SetupWatch, set_up, tear_down};
 pub use solo::{SoloEnd, SoloOutcome, SoloRun};

@@ -16,6 +16,7 @@ mod escape;
 mod expression;
 pub(crate) mod flow;
 mod header;
+pub(crate) mod inputs;
 pub(crate) mod json;
 mod limits;
 mod load;
@@ -46,6 +47,7 @@ pub use diagnostics::{Diagnostic, Diagnostics};
 pub use escape::Escape;
 pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
 pub use header::{HeaderPlace, is_token};
+pub use inputs::{CarriedFile, CarriedInputs, ScenarioBundle};
 pub use load::{Curve, LoadPeak, Model, Phase, Spacing, peak_arrivals, peak_users};
 pub(crate) use load::{outline, phase_name, read_curve};
 pub use node::{Kind as YamlKind, Node as YamlNode};
@@ -63,12 +65,14 @@ pub use template_error::TemplateError;
 pub(crate) use variable::STORED_BYTES_MAX;
 pub use variable::{Variable, VariableScope};
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use throng_report::Threshold;
 
 use crate::program::{Cue, RateLimit, SentPart};
 use crate::steps::STEPS;
+use inputs::ScenarioInputs;
 use measured::MeasuredWork;
 use node::{Kind, Node};
 use reader::Reader;
@@ -96,6 +100,8 @@ pub struct Scenario {
     pub tables: Vec<DataTable>,
     /// Files that it reads beside its own text.
     pub files: Vec<PathBuf>,
+    /// Environment variables that it uses, with their values.
+    pub(crate) environment: BTreeMap<String, String>,
     /// Texts that no report and no trace shows: values of the environment, in each form that a
     /// step gives them.
     pub secrets: Vec<String>,
@@ -140,8 +146,22 @@ impl Scenario {
         name: &str,
         peak: Option<LoadPeak>,
     ) -> Result<Self, Diagnostics> {
+        Self::parse_from(source, name, peak, ScenarioInputs::Own)
+    }
+
+    /// Parses the text with files and variables from `inputs`.
+    pub(super) fn parse_from(
+        source: &str,
+        name: &str,
+        peak: Option<LoadPeak>,
+        inputs: ScenarioInputs,
+    ) -> Result<Self, Diagnostics> {
         let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-        parse_with(source, name, |reader, root| read(reader, root, folder, peak))
+        parse_with(source, name, |reader, root| {
+            reader.names.inputs = inputs.clone();
+            reader.inputs = inputs;
+            read(reader, root, folder, peak)
+        })
     }
 
     /// Reports whether there is a `teardown`, and all values that it uses are stored.
@@ -300,6 +320,7 @@ fn read(
         sent_parts: sent_parts.collect(),
         tables: std::mem::take(&mut reader.names.tables),
         files: std::mem::take(&mut reader.files),
+        environment: std::mem::take(&mut reader.names.environment),
         secrets: std::mem::take(&mut reader.names.secrets),
     };
     barrier_users::set(reader, &mut scenario);

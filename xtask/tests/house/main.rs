@@ -24,7 +24,6 @@ const EDGES: &[(&str, &[&str])] = &[
     ("throng-server", &["throng-engine", "throng-proto", "throng-pubsub", "throng-driver"]),
     ("throng-load", &["throng-engine", "throng-proto", "throng-driver"]),
     ("throng-bus", &[]),
-    ("throng-fleet", &["throng-bus"]),
     ("throng-import", &["throng-load"]),
     (
         "throng-lab",
@@ -37,11 +36,17 @@ const EDGES: &[(&str, &[&str])] = &[
             "throng-engine",
         ],
     ),
+    (
+        "throng-fleet",
+        &["throng-bus", "throng-lab", "throng-load", "throng-doctor", "throng-driver"],
+    ),
     ("throng-view", &["throng-lab", "throng-doctor", "throng-control"]),
     (
         "throng-cli",
         &[
             "throng-view",
+            "throng-fleet",
+            "throng-bus",
             "throng-lab",
             "throng-server",
             "throng-load",

@@ -8,11 +8,12 @@
 //! answer that arrived while the core was away is read after younger ones, and splits the span in
 //! which it arrived. Messages that no request asked for neither end a gap nor begin one.
 
+use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_report::AnswerGap;
 
 /// Spans of one core without an answer to its users.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct AnswerGaps {
     /// The last answer to any user.
     last_answer: Option<Instant>,
@@ -20,7 +21,7 @@ pub(super) struct AnswerGaps {
 }
 
 /// A span without an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct UnansweredSpan {
     span: Span,
     /// The moment since which a request waited that was answered at the end or later.
@@ -30,7 +31,7 @@ struct UnansweredSpan {
 }
 
 /// A time span on the clock of the cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Span {
     from: Instant,
     to: Instant,
@@ -67,6 +68,15 @@ impl AnswerGaps {
                 .map(|kept| UnansweredSpan { is_reported: true, ..kept })
         });
         Self { last_answer: self.last_answer, spans }
+    }
+
+    /// Moves all moments to another clock.
+    pub(super) fn move_moments(&mut self, moved: impl Fn(Instant) -> Instant) {
+        for UnansweredSpan { span, asked, .. } in self.spans.iter_mut().flatten() {
+            *span = Span { from: moved(span.from), to: moved(span.to) };
+            *asked = moved(*asked);
+        }
+        self.last_answer = self.last_answer.map(moved);
     }
 
     /// Splits the span in which an answer arrived that is read only now.

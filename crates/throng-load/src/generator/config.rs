@@ -36,6 +36,8 @@ pub struct GeneratorConfig {
     pub seed: u64,
     /// Beginning of the first phase, the same on all cores.
     pub start_at: Instant,
+    /// Number of the run, the same on all machines that make it.
+    pub run: u64,
     /// Number of the first user.
     pub first_user: u64,
     /// Share of this machine in a run of several machines; `None` if the run is its own.

@@ -1,5 +1,6 @@
 //! Counters and histograms of one core: written by the core alone, handed over as a whole.
 
+use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_report::{
     ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose, ErrorExchange, FollowedAnswers,
@@ -14,7 +15,7 @@ use crate::program::{Protocol, StepIndex};
 use crate::user::{AnswerTiming, ConnectFailure, ErrorKind, Record};
 
 /// One core's counters since the start, and its histograms since the previous hand-over.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CoreStats {
     /// The core's number.
     pub core_id: usize,
@@ -31,6 +32,7 @@ pub struct CoreStats {
     /// Counters by class of users.
     pub classes: Vec<ClassCounters>,
     /// Errors of established connections, in the order of [`ErrorKind::ALL`].
+    #[serde(with = "error_counts")]
     pub errors: [u64; ErrorKind::ALL.len()],
     /// Connections that the server closed unexpectedly by a close frame, by its code.
     pub close_codes: Vec<(Option<u16>, u64)>,
@@ -81,7 +83,7 @@ pub struct CoreStats {
 }
 
 /// Connects to one address of the target.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct AddressTally {
     /// Connects that succeeded.
     pub ok: u64,
@@ -90,7 +92,7 @@ pub struct AddressTally {
 }
 
 /// What one core counts of one of the scenario's own limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitTally {
     /// Steps that the limit counted.
     pub steps: u64,
@@ -112,7 +114,7 @@ impl LimitTally {
 }
 
 /// What one core counts of one barrier or signal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CueTally {
     /// Times that a user of the core opened it.
     pub opened: u64,
@@ -170,6 +172,15 @@ impl CoreStats {
     /// Creates empty stats.
     pub fn new(core_id: usize, classes: usize) -> Self {
         Self { core_id, classes: vec![ClassCounters::default(); classes], ..Self::default() }
+    }
+
+    /// Moves all moments from the clock on which the run began at `from` to the clock on which it
+    /// began at `to`.
+    pub fn move_moments(&mut self, from: Instant, to: Instant) {
+        let moved = |at: Instant| if at == Instant::ZERO { at } else { to + at.since(from) };
+        self.taken_at = moved(self.taken_at);
+        self.incidents.move_moments(moved);
+        self.error_log.move_moments(moved);
     }
 
     /// Copies everything but the histograms from `other`.
@@ -353,6 +364,27 @@ fn count<T: PartialEq>(counts: &mut Vec<(T, u64)>, kind: T) {
     match counts.iter_mut().find(|(known, _)| *known == kind) {
         Some((_, count)) => *count += 1,
         None => counts.push((kind, 1)),
+    }
+}
+
+/// The counts of errors as a list, whose length JSON does not fix.
+mod error_counts {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    use super::ErrorKind;
+
+    type Counts = [u64; ErrorKind::ALL.len()];
+
+    pub(super) fn serialize<S: Serializer>(counts: &Counts, to: S) -> Result<S::Ok, S::Error> {
+        counts.as_slice().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Counts, D::Error> {
+        let counts = Vec::<u64>::deserialize(from)?;
+        let expected = "a count for each kind of error";
+        counts.try_into().map_err(|counts: Vec<u64>| {
+            de::Error::invalid_length(counts.len(), &expected)
+        })
     }
 }
 

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_report::ErrorTimes;
 
 use super::error_name::ErrorName;
 
 /// Moments of the errors of one core since the previous hand-over.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ErrorLog(Vec<ErrorMoments>);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ErrorMoments {
     name: ErrorName,
     first: Instant,
@@ -25,6 +26,13 @@ impl ErrorLog {
             moments.last = now;
         } else if has_room(self.0.iter().map(|moments| moments.name), name) {
             self.0.push(ErrorMoments { name, first: now, last: now });
+        }
+    }
+
+    /// Moves all moments to another clock.
+    pub(super) fn move_moments(&mut self, moved: impl Fn(Instant) -> Instant) {
+        for moments in &mut self.0 {
+            (moments.first, moments.last) = (moved(moments.first), moved(moments.last));
         }
     }
 

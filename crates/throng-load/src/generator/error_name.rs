@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use throng_report::http_status::unexpected_status;
 
 use crate::user::{ConnectFailure, ErrorKind, close_code_name};
 
 /// Kind of an error, as it is named in reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ErrorName {
     /// An error of an established connection.
     Kind(ErrorKind),

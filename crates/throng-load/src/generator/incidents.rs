@@ -3,13 +3,14 @@
 //! A core notes the moments of its own users. [`gap_of_all`] and [`outage_of_all`] combine those of
 //! all cores.
 
+use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_report::{AnswerGap, Outage};
 
 use super::answer_gaps::{self, AnswerGaps};
 
 /// Incidents of one core in the current interval.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Incidents {
     gaps: AnswerGaps,
     /// The first connection that the target closed unexpectedly.
@@ -23,7 +24,7 @@ pub struct Incidents {
 }
 
 /// The moments of the first and of the last refused connect.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Refusals {
     first: Instant,
     last: Instant,
@@ -51,6 +52,17 @@ impl Incidents {
     pub(super) fn connect_succeeded(&mut self, at: Instant) {
         if std::mem::take(&mut self.is_away) {
             self.back.get_or_insert(at);
+        }
+    }
+
+    /// Moves all moments to another clock.
+    pub(super) fn move_moments(&mut self, moved: impl Fn(Instant) -> Instant + Copy) {
+        self.gaps.move_moments(moved);
+        for at in [&mut self.lost, &mut self.back].into_iter().flatten() {
+            *at = moved(*at);
+        }
+        if let Some(Refusals { first, last }) = &mut self.refused {
+            (*first, *last) = (moved(*first), moved(*last));
         }
     }
 

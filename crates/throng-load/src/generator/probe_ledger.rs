@@ -56,7 +56,7 @@ impl ProbeLedger {
     /// Creates the ledger, if the scenario has a probe.
     pub(super) fn new(config: &GeneratorConfig) -> Option<Self> {
         let probe = config.program.probe()?;
-        let run = Prng::derive(config.seed, config.start_at.as_nanos()).bits();
+        let run = Prng::derive(config.seed, config.run).bits();
         Some(Self {
             marker: ProbeMarker::new(run as u32),
             start_at: config.start_at,
@@ -266,6 +266,7 @@ mod tests {
             options: Default::default(),
             seed: 1,
             start_at: at(1_000),
+            run: at(1_000).as_nanos(),
             first_user: 0,
             share: None,
             trace: None,

@@ -1,5 +1,6 @@
 //! Counts and latencies of one probe.
 
+use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_engine::Arrival;
 use throng_report::{Histogram, ProbeCounters};
@@ -7,7 +8,7 @@ use throng_report::{Histogram, ProbeCounters};
 use crate::user::AnswerTiming;
 
 /// Counts and latencies of a probe on one core since the previous hand-over.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProbeTally {
     /// Number of the probe, from 1.
     pub number: u32,

@@ -270,6 +270,7 @@ mod tests {
             options: Default::default(),
             seed: 1,
             start_at: at(1_000),
+            run: at(1_000).as_nanos(),
             first_user: 0,
             share: None,
             trace: None,

@@ -1,11 +1,13 @@
 //! Counts of the answers to HTTP requests by their status.
 
+use serde::{Deserialize, Serialize};
+
 /// The statuses that came, and how often: as many entries as there were different statuses.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StatusCounts(Vec<StatusCount>);
 
 /// The answers with one status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusCount {
     /// The status.
     pub status: u16,

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
+use throng_base::Instant;
 use throng_driver::{Errno, SocketOptions, fdtable};
 use throng_report::Limit;
 
@@ -57,7 +58,18 @@ pub struct LoadPlan {
     /// Number of the first user.
     pub(super) first_user: u64,
     pub(super) share: Option<MachineShare>,
+    /// The common beginning of a run of several machines.
+    pub(super) common: Option<CommonStart>,
     pub(super) trace: Option<TraceOptions>,
+}
+
+/// What all machines of a run begin with.
+#[derive(Clone, Copy, Debug)]
+pub struct CommonStart {
+    /// Beginning of the first phase, on this machine's monotonic clock.
+    pub at: Instant,
+    /// Number of the run, by which its probes are told from those of other runs.
+    pub run: u64,
 }
 
 /// Error of planning or starting a run.
@@ -142,6 +154,7 @@ impl LoadPlan {
             seed: options.seed.unwrap_or(1),
             first_user: 0,
             share: options.share,
+            common: None,
             trace: None,
         })
     }
@@ -149,6 +162,11 @@ impl LoadPlan {
     /// Watches users during the run.
     pub fn watch_users(&mut self, trace: TraceOptions) {
         self.trace = Some(trace);
+    }
+
+    /// Lets the run begin together with that of other machines.
+    pub fn begin_together(&mut self, start: CommonStart) {
+        self.common = Some(start);
     }
 
     /// Returns the compiled program of the users.

@@ -43,7 +43,8 @@ impl RunningLoad {
         let steps = plan.program.step_names().to_vec();
         let rate_limits = plan.program.limits().to_vec();
         let cues = plan.program.cues().to_vec();
-        let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
+        let start_soon = || Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
+        let start_at = plan.common.map_or_else(start_soon, |common| common.at);
         let core_limits = core_limits(&plan.program);
         let self_connect_possible = plan.self_connect_possible();
         let probe = plan.program.probe().cloned();
@@ -60,6 +61,7 @@ impl RunningLoad {
             options: plan.options,
             seed: plan.seed,
             start_at,
+            run: plan.common.map_or(start_at.as_nanos(), |common| common.run),
             first_user: plan.first_user,
             share: plan.share,
             trace: plan.trace,
@@ -95,6 +97,11 @@ impl RunningLoad {
     /// A core that does not answer within half a second counts as silent and appears with its
     /// previous counters; a later call includes what it measured.
     pub fn snapshot(&mut self) -> LoadInterval {
+        self.snapshot_of_cores(|_| ())
+    }
+
+    /// Returns what [`snapshot`](Self::snapshot) does, and gives `on_core` what each core measured.
+    pub fn snapshot_of_cores(&mut self, mut on_core: impl FnMut(&CoreStats)) -> LoadInterval {
         for (core, blank) in self.collector.request_stats() {
             self.mailbox.send_control(core, GeneratorMessage::Collect(blank, self.reply.clone()));
         }
@@ -102,6 +109,7 @@ impl RunningLoad {
         while self.collector.is_waiting() {
             let patience = give_up_at.saturating_duration_since(WallClock::now());
             let Ok(stats) = self.replies.recv_timeout(patience) else { break };
+            on_core(&stats);
             self.collector.add_stats(stats);
         }
         let mut interval = self.collector.interval();

@@ -51,7 +51,7 @@ pub struct LastLines {
 }
 
 /// Takes the steps of `setup`, if there are any, and gives what they store to all users of the
-/// scenario.
+/// scenario. Returns these values.
 ///
 /// # Errors
 /// When a step failed, or it did not come to its last step. The scenario has what was stored until
@@ -60,11 +60,11 @@ pub fn set_up(
     scenario: &mut Scenario,
     options: &LoadOptions,
     watch: SetupWatch<'_>,
-) -> Result<(), SetupError> {
-    let Some(setup) = &scenario.setup else { return Ok(()) };
+) -> Result<Vec<Vec<u8>>, SetupError> {
+    let Some(setup) = &scenario.setup else { return Ok(Vec::new()) };
     let (stored, ended) = take_steps("setup", scenario, &setup.steps, options, watch)?;
     scenario.fill_setup(&stored);
-    ended
+    ended.map(|()| stored)
 }
 
 /// Takes the steps of `teardown`, if there are any.
@@ -85,6 +85,12 @@ impl LoadPlan {
     /// made.
     pub fn take_setup(&mut self, scenario: &Scenario) {
         self.program.set_tables(scenario.tables.clone());
+    }
+
+    /// Gives the users, and `scenario`, the values that `setup` has stored on another machine.
+    pub fn give_setup(&mut self, scenario: &mut Scenario, stored: &[Vec<u8>]) {
+        scenario.fill_setup(stored);
+        self.take_setup(scenario);
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use throng_base::units::{Problem, UnitError, nearest};
 
 use super::cue_use::CueUses;
+use super::inputs::ScenarioInputs;
 use super::measured::MeasuredWork;
 use super::node::{Kind, Node};
 use super::step_name::{self, StepNames};
@@ -26,6 +27,8 @@ pub(crate) struct Reader<'s> {
     pub(crate) mistakes: Vec<Diagnostic>,
     /// Protocol of the scenario, which decides the valid steps and their keys.
     pub(crate) protocol: Protocol,
+    /// The place that files are read from.
+    pub(super) inputs: ScenarioInputs,
     /// Files that the scenario reads.
     pub(super) files: Vec<PathBuf>,
     /// Topics that the users of any class join.
@@ -85,6 +88,7 @@ impl<'s> Reader<'s> {
             lines,
             mistakes: Vec::new(),
             protocol: Protocol::Tcp,
+            inputs: ScenarioInputs::default(),
             files: Vec::new(),
             joined: Vec::new(),
             step_names: StepNames::default(),

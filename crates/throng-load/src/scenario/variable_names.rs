@@ -1,7 +1,10 @@
 //! The names that variables may use at some place of a scenario.
 
+use std::collections::BTreeMap;
+
 use super::data::DataTable;
 use super::escape::Escape;
+use super::inputs::ScenarioInputs;
 use super::variable::Variable;
 
 /// The names that are known to the reader: data files, stored values, the environment.
@@ -30,8 +33,10 @@ pub(crate) struct VariableNames {
     steps: StepOwner,
     /// True in the broadcast of a probe.
     has_probe: bool,
-    /// Returns the value of an environment variable.
-    env: fn(&str) -> Option<String>,
+    /// The place that variables of the environment are read from.
+    pub(super) inputs: ScenarioInputs,
+    /// Environment variables that were used, with their values.
+    pub(super) environment: BTreeMap<String, String>,
     /// Values of environment variables that were used, in each form that a step gives them. They
     /// are masked wherever one can see them.
     pub(super) secrets: Vec<String>,
@@ -67,7 +72,8 @@ impl Default for VariableNames {
             teardown_columns: Vec::new(),
             steps: StepOwner::Users,
             has_probe: false,
-            env: |name| std::env::var(name).ok(),
+            inputs: ScenarioInputs::default(),
+            environment: BTreeMap::new(),
             secrets: Vec::new(),
         }
     }
@@ -163,7 +169,7 @@ impl VariableNames {
     }
 
     fn find_in_environment(&mut self, name: &str) -> Result<Variable, NameError> {
-        let Some(value) = (self.env)(name) else {
+        let Some(value) = self.inputs.variable(name) else {
             return Err(NameError::Other {
                 title: format!("the environment has no variable `{name}`"),
                 label: format!("set it first: export {name}=..."),
@@ -172,6 +178,7 @@ impl VariableNames {
         if !value.is_empty() && !self.secrets.contains(&value) {
             self.secrets.extend(Escape::forms(&value));
         }
+        self.environment.insert(name.to_owned(), value.clone());
         Ok(Variable::Text(value.into()))
     }
 
@@ -296,11 +303,14 @@ const LIST_MAX: usize = 12;
 mod tests {
     use super::*;
     use crate::excerpt::Excerpt;
+    use crate::scenario::inputs::CarriedInputs;
 
     #[test]
     fn a_value_of_the_environment_is_masked_in_each_of_its_forms() {
-        let env = |_: &str| Some("p@ss \"w".to_owned());
-        let mut names = VariableNames { env, ..VariableNames::default() };
+        let environment = [("PW".to_owned(), "p@ss \"w".to_owned())].into();
+        let carried = CarriedInputs { environment, ..CarriedInputs::default() };
+        let inputs = ScenarioInputs::Carried(carried.into());
+        let mut names = VariableNames { inputs, ..VariableNames::default() };
         assert!(names.find("env.PW").is_ok() && names.find("env.PW").is_ok());
         let shown = |text: &str| Excerpt::full(&names.secrets).bytes(text.as_bytes());
         assert_eq!(shown("password=p%40ss%20%22w&a=1"), "`password=***&a=1`");

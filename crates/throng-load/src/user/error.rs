@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use throng_driver::Errno;
 use throng_engine::CloseReason;
 
 use crate::program::ChannelRequestKind;
 
 /// Reason of a failed connect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConnectFailure {
     /// No result within the time-out of the step.
     Timeout,
@@ -51,7 +52,7 @@ pub(crate) fn close_code_name(code: Option<u16>) -> String {
 }
 
 /// Errors of an established connection. A mismatch and a time-out are different errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ErrorKind {
     /// The server closed the connection unexpectedly.
     ClosedByPeer,

@@ -31,6 +31,7 @@ pub(crate) fn play(sim: &mut Sim, room: Room, turn_max: Duration, scenario: &str
         options: Default::default(),
         seed: sim.seed(),
         start_at: sim.now() + Duration::from_millis(100),
+        run: 1,
         first_user: 0,
         share: None,
         trace: None,

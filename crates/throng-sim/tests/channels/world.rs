@@ -48,6 +48,7 @@ impl World {
             options: Default::default(),
             seed: sim.seed(),
             start_at: sim.now() + Duration::from_millis(100),
+            run: 1,
             first_user: 0,
             share: None,
             trace: None,

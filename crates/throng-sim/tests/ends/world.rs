@@ -76,6 +76,7 @@ impl World {
             options: Default::default(),
             seed: sim.seed(),
             start_at,
+            run: start_at.as_nanos(),
             first_user: 0,
             share: None,
             trace: None,

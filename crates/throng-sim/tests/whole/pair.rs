@@ -106,6 +106,7 @@ impl Pair {
             options: Default::default(),
             seed: sim.seed(),
             start_at: sim.now() + Duration::from_millis(100),
+            run: 1,
             first_user: 0,
             share: Some(share),
             trace: None,

@@ -61,6 +61,7 @@ fn play(text: &str, name: &str, span: Duration) -> Journal {
         options: Default::default(),
         seed: SEED,
         start_at: sim.now() + Duration::from_millis(100),
+        run: 1,
         first_user: 0,
         share: None,
         trace: None,

@@ -1,13 +1,13 @@
 //! Reading a data file: CSV with a header, or JSON, one object a line.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use serde_json::Value;
 use throng_base::units::plural;
 
 use super::table::{DataTable, TableBuilder};
+use crate::scenario::inputs::ScenarioInputs;
 
 /// The reason why a data file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +28,17 @@ pub(super) struct CsvForm {
 }
 
 /// Reads a file into a table called `name`.
-pub(super) fn read(path: &Path, name: &str, form: &CsvForm) -> Result<DataTable, DataFileError> {
+pub(super) fn read(
+    inputs: &ScenarioInputs,
+    path: &Path,
+    name: &str,
+    form: &CsvForm,
+) -> Result<DataTable, DataFileError> {
     let format = Format::of(path, form)?;
-    let file = File::open(path).map_err(|error| {
+    let file = inputs.open(path).map_err(|error| {
+        if error.kind() == io::ErrorKind::IsADirectory {
+            return wrong("it is a folder", "name a file in it");
+        }
         let place = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let remedy = match place {
             Some(folder) => format!("the path counts from {}", folder.display()),
@@ -38,15 +46,19 @@ pub(super) fn read(path: &Path, name: &str, form: &CsvForm) -> Result<DataTable,
         };
         wrong(error.to_string(), &remedy)
     })?;
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(wrong("it is a folder", "name a file in it"));
-    }
     let input = BufReader::new(file.take(FILE_BYTES_MAX + 1));
     let table = match format {
-        Format::Csv => read_csv(input, name, path, form)?,
+        Format::Csv => read_csv(input, name, CsvFile { inputs, path }, form)?,
         Format::JsonLines => read_json_lines(input, name, &path.display().to_string())?,
     };
     table.ok_or_else(|| wrong("it has no rows", "one row for each user, below the header if any"))
+}
+
+/// A file of CSV, as mistakes in it name it.
+#[derive(Clone, Copy)]
+struct CsvFile<'a> {
+    inputs: &'a ScenarioInputs,
+    path: &'a Path,
 }
 
 #[derive(Clone, Copy)]
@@ -84,7 +96,7 @@ impl CsvForm {
 fn read_csv(
     input: impl Read,
     name: &str,
-    path: &Path,
+    file: CsvFile<'_>,
     form: &CsvForm,
 ) -> Result<Option<DataTable>, DataFileError> {
     let mut reader = csv::ReaderBuilder::new()
@@ -94,13 +106,13 @@ fn read_csv(
         .from_reader(input);
     let columns = match &form.columns {
         Some(columns) => columns.clone(),
-        None => read_header(&mut reader, path)?,
+        None => read_header(&mut reader, file)?,
     };
     let count = columns.len();
-    let mut table = TableBuilder::new(name, &path.display().to_string(), columns);
+    let mut table = TableBuilder::new(name, &file.path.display().to_string(), columns);
     let mut record = csv::StringRecord::new();
-    while reader.read_record(&mut record).map_err(|error| csv_error(&error, path))? {
-        let line = || record.position().map_or(0, |position| line_of(position, path));
+    while reader.read_record(&mut record).map_err(|error| csv_error(&error, file))? {
+        let line = || record.position().map_or(0, |position| file.line_of(position));
         if record.len() != count {
             return Err(wrong(
                 format!("line {} has {}, not {count}", line(), values(record.len())),
@@ -122,9 +134,9 @@ fn values(count: usize) -> String {
 /// Reads the names of the columns from the first line.
 fn read_header(
     reader: &mut csv::Reader<impl Read>,
-    path: &Path,
+    file: CsvFile<'_>,
 ) -> Result<Vec<String>, DataFileError> {
-    let header = reader.headers().map_err(|error| csv_error(&error, path))?;
+    let header = reader.headers().map_err(|error| csv_error(&error, file))?;
     let columns: Vec<_> = header
         .iter()
         .enumerate()
@@ -135,36 +147,38 @@ fn read_header(
         )
         .map(str::to_owned)
         .collect();
-    let header_line = || header.position().map_or(1, |position| line_of(position, path));
+    let header_line = || header.position().map_or(1, |position| file.line_of(position));
     check_columns(columns, header_line)
 }
 
-/// Returns the line of a record, from 1. The reader begins a record with the empty lines before it,
-/// so these are counted in the file.
-fn line_of(position: &csv::Position, path: &Path) -> u64 {
-    let counted = || {
-        let mut before = BufReader::new(File::open(path)?).take(position.byte());
-        let (mut lines, mut block) = (1, [0; 8 << 10]);
-        loop {
-            match before.read(&mut block)? {
-                0 => break,
-                read => lines += block[..read].iter().filter(|byte| **byte == b'\n').count() as u64,
+impl CsvFile<'_> {
+    /// Returns the line of a record, from 1. The reader begins a record with the empty lines before it,
+    /// so these are counted in the file.
+    fn line_of(self, position: &csv::Position) -> u64 {
+        let counted = || {
+            let mut before = BufReader::new(self.inputs.open(self.path)?).take(position.byte());
+            let (mut lines, mut block) = (1, [0; 8 << 10]);
+            loop {
+                match before.read(&mut block)? {
+                    0 => break,
+                    read => lines += block[..read].iter().filter(|byte| **byte == b'\n').count() as u64,
+                }
             }
-        }
-        for byte in before.into_inner().bytes() {
-            match byte? {
-                b'\n' => lines += 1,
-                b'\r' => {}
-                _ => break,
+            for byte in before.into_inner().bytes() {
+                match byte? {
+                    b'\n' => lines += 1,
+                    b'\r' => {}
+                    _ => break,
+                }
             }
-        }
-        Ok::<_, std::io::Error>(lines)
-    };
-    counted().unwrap_or(position.line())
+            Ok::<_, std::io::Error>(lines)
+        };
+        counted().unwrap_or(position.line())
+    }
 }
 
-fn csv_error(error: &csv::Error, path: &Path) -> DataFileError {
-    let line = error.position().map_or(1, |position| line_of(position, path));
+fn csv_error(error: &csv::Error, file: CsvFile<'_>) -> DataFileError {
+    let line = error.position().map_or(1, |position| file.line_of(position));
     match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => wrong(
             format!("line {line} has not as many values as the header: {len}, not {expected_len}"),

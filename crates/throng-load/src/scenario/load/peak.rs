@@ -1,12 +1,14 @@
 //! Another peak for a load: all its levels change by the same factor.
 
+use serde::{Deserialize, Serialize};
+
 use crate::scenario::node::Node;
 use crate::scenario::reader::Reader;
 
 use super::phase::Phase;
 
 /// The peak that a load gets in place of its own.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LoadPeak {
     /// Closed model: the largest number of users.
     Users(u32),

@@ -1,7 +1,6 @@
 //! `arrivals: {file}`: moments of arrival, read from a file.
 
-use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use throng_base::units::{parse_count, parse_utc};
 
 use super::phase::Phase;
 use crate::scenario::data::DataFileError;
+use crate::scenario::inputs::ScenarioInputs;
 use crate::scenario::node::Node;
 use crate::scenario::reader::Reader;
 
@@ -30,7 +30,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node, folder: &Path) -> Optio
     };
     let (text, column, speed) = (text?, column?, speed?);
     let path = folder.join(text);
-    match read_file(&path, &column) {
+    match read_file(&reader.inputs, &path, &column) {
         Ok(moments) => {
             reader.files.push(path);
             Some(phase(&moments, speed))
@@ -88,12 +88,15 @@ impl<'a> Column<'a> {
 }
 
 /// Returns the moments of a file in nanoseconds, in order.
-fn read_file(path: &Path, column: &Column<'_>) -> Result<Vec<i128>, DataFileError> {
-    let file = File::open(path)
-        .map_err(|error| wrong(error, "the path counts from the folder of the scenario"))?;
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(wrong("it is a folder", "name a file in it"));
-    }
+fn read_file(
+    inputs: &ScenarioInputs,
+    path: &Path,
+    column: &Column<'_>,
+) -> Result<Vec<i128>, DataFileError> {
+    let file = inputs.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::IsADirectory => wrong("it is a folder", "name a file in it"),
+        _ => wrong(error, "the path counts from the folder of the scenario"),
+    })?;
     let mut bytes = Vec::new();
     let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(|error| wrong(error, "is it readable?"))?;

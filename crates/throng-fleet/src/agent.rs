@@ -1,0 +1,230 @@
+//! An agent's side of the protocol. Pure: time and messages are arguments.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use throng_base::Instant;
+
+use crate::envelope::{decode, encode};
+use crate::link::{KEEP_ALIVE, Link};
+use crate::message::{
+    AgentFacts, AgentMessage, Envelope, Hello, LoadReport, Order, Question, Readiness, RunKey,
+    RunOrder, StartOrder, Steering,
+};
+use crate::subjects::GroupSubjects;
+
+/// Publishes a message under a subject. Returns false if the bus refuses it.
+pub type Publish<'a> = &'a mut dyn FnMut(&str, Vec<u8>) -> bool;
+
+/// An agent: it says who it is, takes the orders of one coordinator at a time, and delivers what it
+/// measured.
+///
+/// It goes on with a run whose coordinator is away, and keeps what it measured until it is
+/// acknowledged, at most for [`RESULTS_KEPT`]. An agent that only got ready for a run forgets it
+/// when the coordinator is silent for [`COORDINATOR_LOST_AFTER`].
+#[derive(Debug)]
+pub struct Agent {
+    facts: AgentFacts,
+    subjects: GroupSubjects,
+    run: Option<AgentRun>,
+    /// The run that was left last: its late packets begin nothing.
+    left: Option<RunKey>,
+    hello_due: Instant,
+    actions: VecDeque<AgentAction>,
+}
+
+/// What the process of an agent has to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentAction {
+    /// Plan the run, check its limits and measure the machine; then call [`Agent::ready`] or
+    /// [`Agent::cannot_run`].
+    Prepare(Box<RunOrder>),
+    /// Start the load; then call [`Agent::report`] at the end of each interval.
+    Start(StartOrder),
+    /// Change the load.
+    Steer(Steering),
+    /// Forget the run.
+    Abandon,
+}
+
+#[derive(Debug)]
+struct AgentRun {
+    key: RunKey,
+    link: Link,
+    stage: Stage,
+    /// The last packet of the coordinator.
+    heard: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It gets ready, or is ready.
+    Preparing,
+    /// The load runs.
+    Running,
+    /// The load has ended at this moment, and not everything is delivered.
+    Ended(Instant),
+}
+
+impl Agent {
+    /// Creates an idle agent.
+    pub fn new(facts: AgentFacts, subjects: GroupSubjects) -> Self {
+        Self {
+            facts,
+            subjects,
+            run: None,
+            left: None,
+            hello_due: Instant::ZERO,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Returns the facts about the agent.
+    pub fn facts(&self) -> &AgentFacts {
+        &self.facts
+    }
+
+    /// Returns the run that the agent makes.
+    pub fn run(&self) -> Option<&RunKey> {
+        self.run.as_ref().map(|run| &run.key)
+    }
+
+    /// Reports whether the agent has something that the coordinator has not acknowledged.
+    pub fn has_undelivered(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| !run.link.is_empty())
+    }
+
+    /// Returns what the process has to do next.
+    pub fn next_action(&mut self) -> Option<AgentAction> {
+        self.actions.pop_front()
+    }
+
+    /// Takes a message that came under `subject`. What is no message of this version is ignored.
+    pub fn on_message(
+        &mut self,
+        subject: &str,
+        payload: &[u8],
+        now: Instant,
+        publish: Publish<'_>,
+    ) {
+        if subject == self.subjects.questions() {
+            if let Ok(question) = serde_json::from_slice::<Question>(payload) {
+                self.say_hello(Some(question), now, publish);
+            }
+            return;
+        }
+        let Some((envelope, packet)) = decode(payload) else { return };
+        let Envelope { key, agent, incarnation } = envelope;
+        let is_mine = agent == self.facts.name && incarnation == self.facts.incarnation;
+        if !is_mine || self.left.as_ref() == Some(&key) {
+            return;
+        }
+        if self.run.as_ref().is_some_and(|run| run.key != key) {
+            // It learns from this who has the agent.
+            self.say_hello(None, now, publish);
+            return;
+        }
+        let run = self.run.get_or_insert_with(|| AgentRun {
+            key,
+            link: Link::new(),
+            stage: Stage::Preparing,
+            heard: now,
+        });
+        run.heard = now;
+        for message in run.link.on_packet(packet).unwrap_or_default() {
+            let action = match serde_json::from_slice(&message) {
+                Ok(Order::Prepare(order)) => AgentAction::Prepare(order),
+                Ok(Order::Start(order)) => {
+                    run.stage = Stage::Running;
+                    AgentAction::Start(order)
+                }
+                Ok(Order::Steer(steering)) => AgentAction::Steer(steering),
+                Err(error) => {
+                    let why = format!("it does not understand the coordinator: {error}");
+                    run.link.send(&AgentMessage::CannotRun(why));
+                    continue;
+                }
+            };
+            self.actions.push_back(action);
+        }
+    }
+
+    /// Sends what is due, and forgets a run that is over.
+    pub fn tick(&mut self, now: Instant, publish: Publish<'_>) {
+        if self.hello_due <= now {
+            self.say_hello(None, now, publish);
+        }
+        let Some(run) = &mut self.run else { return };
+        let subject = self.subjects.to_coordinator(&run.key.coordinator);
+        let envelope = Envelope {
+            key: run.key.clone(),
+            agent: self.facts.name.clone(),
+            incarnation: self.facts.incarnation.clone(),
+        };
+        run.link.send_due(now, |packet| publish(&subject, encode(&envelope, &packet)));
+        let is_over = match run.stage {
+            Stage::Preparing => now.since(run.heard) > COORDINATOR_LOST_AFTER,
+            Stage::Running => false,
+            Stage::Ended(at) => run.link.is_empty() || now.since(at) > RESULTS_KEPT,
+        };
+        if is_over {
+            self.left = self.run.take().map(|run| run.key);
+            self.actions.push_back(AgentAction::Abandon);
+            self.hello_due = now;
+        }
+    }
+
+    /// Says that the agent is ready for its run.
+    pub fn ready(&mut self, readiness: Readiness) {
+        self.send(&AgentMessage::Ready(readiness.into()));
+    }
+
+    /// Says why the agent cannot make its run.
+    pub fn cannot_run(&mut self, why: String) {
+        self.send(&AgentMessage::CannotRun(why));
+    }
+
+    /// Delivers what the load has measured.
+    pub fn report(&mut self, report: LoadReport, now: Instant) {
+        let is_last = report.is_last;
+        self.send(&AgentMessage::Report(report.into()));
+        if is_last {
+            self.end(now);
+        }
+    }
+
+    /// Says why the load has ended before its time.
+    pub fn failed(&mut self, why: String, now: Instant) {
+        self.send(&AgentMessage::Failed(why));
+        self.end(now);
+    }
+
+    fn end(&mut self, now: Instant) {
+        if let Some(run) = &mut self.run {
+            run.stage = Stage::Ended(now);
+        }
+    }
+
+    fn send(&mut self, message: &AgentMessage) {
+        if let Some(run) = &mut self.run {
+            run.link.send(message);
+        }
+    }
+
+    fn say_hello(&mut self, answers: Option<Question>, now: Instant, publish: Publish<'_>) {
+        let hello = Hello {
+            facts: self.facts.clone(),
+            busy: self.run().cloned(),
+            answers,
+            now_us: now.as_nanos() / 1_000,
+        };
+        let bytes = serde_json::to_vec(&hello).expect("a hello is JSON");
+        publish(&self.subjects.hellos(), bytes);
+        self.hello_due = now + KEEP_ALIVE;
+    }
+}
+
+/// Time without a word of the coordinator after which an agent that is ready forgets the run.
+pub const COORDINATOR_LOST_AFTER: Duration = Duration::from_secs(15);
+/// Time for which an agent keeps the results of a run whose coordinator is away.
+pub const RESULTS_KEPT: Duration = Duration::from_secs(3_600);

@@ -1,0 +1,222 @@
+//! A link between two machines over a bus: messages of any size, each once and in order, in both
+//! directions.
+//!
+//! A message is cut into pieces, which are numbered and sent again until they are acknowledged.
+//! Each packet also says what has arrived of the other direction. A packet without a piece is sent
+//! when there was nothing to say for [`KEEP_ALIVE`]: the other end knows then that this one lives.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use throng_base::Instant;
+use throng_bus::{Inbox, Outbox};
+
+/// One end of a link.
+#[derive(Debug)]
+pub struct Link {
+    outbox: Outbox<Piece>,
+    inbox: Inbox<Piece>,
+    /// The pieces so far of the message that arrives.
+    partial: Vec<u8>,
+    /// The last number that the other end was told to have arrived here.
+    told: u64,
+    /// Numbers above it are not acknowledged: the caller has not kept what they said.
+    kept: Option<u64>,
+    /// The next moment at which the other end hears of this one, if there is nothing else to say.
+    keep_alive: Instant,
+}
+
+/// A part of a message.
+#[derive(Clone, Debug)]
+struct Piece {
+    bytes: Vec<u8>,
+    is_last: bool,
+}
+
+/// What stands before the bytes of a piece.
+#[derive(Debug, Serialize, Deserialize)]
+struct PacketHead {
+    /// Number of the piece; 0 if there is none.
+    number: u64,
+    /// The oldest number that the sender still has.
+    first: u64,
+    /// The number up to which everything has arrived at the sender.
+    acknowledged: u64,
+    /// True for the last piece of a message.
+    is_last: bool,
+}
+
+impl Link {
+    /// Creates an end that acknowledges what arrives.
+    pub fn new() -> Self {
+        Self {
+            outbox: Outbox::new(PIECES_KEPT_MAX),
+            inbox: Inbox::default(),
+            partial: Vec::new(),
+            told: 0,
+            kept: None,
+            keep_alive: Instant::ZERO,
+        }
+    }
+
+    /// Creates an end that acknowledges what arrives when [`Self::keep`] says so.
+    pub fn keeping() -> Self {
+        Self { kept: Some(0), ..Self::new() }
+    }
+
+    /// Sends a message.
+    pub fn send(&mut self, message: &impl Serialize) {
+        // Messages are plain data with string keys.
+        let bytes = serde_json::to_vec(message).expect("a message is JSON");
+        let mut pieces = bytes.chunks(PIECE_BYTES).peekable();
+        while let Some(piece) = pieces.next() {
+            let is_last = pieces.peek().is_none();
+            self.outbox.push(Piece { bytes: piece.to_vec(), is_last });
+        }
+    }
+
+    /// Takes a packet. Returns the messages that are whole now.
+    ///
+    /// # Errors
+    /// It is no packet.
+    pub fn on_packet(&mut self, packet: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        let end = packet.iter().position(|byte| *byte == b'\n').ok_or("a packet without a head")?;
+        let head: PacketHead =
+            serde_json::from_slice(&packet[..end]).map_err(|error| error.to_string())?;
+        self.outbox.acknowledge(head.acknowledged);
+        if head.number > 0 {
+            let piece = Piece { bytes: packet[end + 1..].to_vec(), is_last: head.is_last };
+            self.inbox.accept(head.number, head.first, piece);
+        }
+        let mut whole = Vec::new();
+        while let Some(Piece { bytes, is_last }) = self.inbox.pop() {
+            self.partial.extend(bytes);
+            if is_last {
+                whole.push(std::mem::take(&mut self.partial));
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Lets all be acknowledged that has arrived.
+    pub fn keep(&mut self) {
+        self.kept = self.kept.map(|_| self.inbox.acknowledged());
+    }
+
+    /// Gives `send` each packet that is due, until it returns false.
+    pub fn send_due(&mut self, now: Instant, mut send: impl FnMut(Vec<u8>) -> bool) {
+        let first = self.outbox.first();
+        let acknowledged = self.acknowledged();
+        let mut has_sent = false;
+        self.outbox.send_due(now, |number, piece| {
+            let head = PacketHead { number, first, acknowledged, is_last: piece.is_last };
+            let is_sent = send(packet(&head, &piece.bytes));
+            has_sent |= is_sent;
+            is_sent
+        });
+        if !has_sent && (self.keep_alive <= now || self.told < acknowledged) {
+            let head = PacketHead { number: 0, first, acknowledged, is_last: false };
+            has_sent = send(packet(&head, &[]));
+        }
+        if has_sent {
+            self.told = acknowledged;
+            self.keep_alive = now + KEEP_ALIVE;
+        }
+    }
+
+    /// Reports whether the other end has all that was sent.
+    pub fn is_empty(&self) -> bool {
+        self.outbox.is_empty()
+    }
+
+    /// Returns how many pieces were lost because the other end was away for too long.
+    pub fn lost(&self) -> u64 {
+        self.outbox.lost()
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.kept.unwrap_or(u64::MAX).min(self.inbox.acknowledged())
+    }
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn packet(head: &PacketHead, bytes: &[u8]) -> Vec<u8> {
+    let mut packet = serde_json::to_vec(head).expect("numbers are JSON");
+    packet.push(b'\n');
+    packet.extend_from_slice(bytes);
+    packet
+}
+
+/// Bytes of a piece: half of what a bus carries.
+const PIECE_BYTES: usize = throng_bus::PAYLOAD_BYTES_MAX / 2;
+/// Pieces that are kept for an end that is away: the reports of some hours.
+const PIECES_KEPT_MAX: usize = 1 << 14;
+/// Time without a word after which an end says that it lives.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// Moves all packets that are due from one end to the other, and returns the messages.
+    fn carry(from: &mut Link, to: &mut Link, now: Instant) -> Vec<String> {
+        let mut packets = Vec::new();
+        from.send_due(now, |packet| {
+            packets.push(packet);
+            true
+        });
+        let whole = packets.iter().flat_map(|packet| to.on_packet(packet).unwrap());
+        whole.map(|bytes| serde_json::from_slice(&bytes).unwrap()).collect()
+    }
+
+    #[test]
+    fn large_and_small_messages_come_whole_and_are_forgotten() {
+        let (mut here, mut there) = (Link::new(), Link::new());
+        let large = "x".repeat(3 * PIECE_BYTES);
+        here.send(&large);
+        here.send(&"small");
+        assert_eq!(carry(&mut here, &mut there, at(1)), [large, "small".to_owned()]);
+        assert!(!here.is_empty());
+        assert!(carry(&mut there, &mut here, at(1)).is_empty());
+        assert!(here.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_kept_comes_again() {
+        let (mut here, mut there) = (Link::new(), Link::keeping());
+        here.send(&"one");
+        assert_eq!(carry(&mut here, &mut there, at(1)), ["one"]);
+        carry(&mut there, &mut here, at(1));
+        assert!(!here.is_empty(), "it is not acknowledged");
+        assert!(carry(&mut here, &mut there, at(9)).is_empty(), "it came before");
+        there.keep();
+        carry(&mut there, &mut here, at(9));
+        assert!(here.is_empty());
+    }
+
+    #[test]
+    fn an_end_that_has_nothing_to_say_shows_that_it_lives() {
+        let mut link = Link::new();
+        let mut packets = |now| {
+            let mut count = 0;
+            link.send_due(now, |_| {
+                count += 1;
+                true
+            });
+            count
+        };
+        let first = at(5);
+        assert_eq!((packets(first), packets(first), packets(first + KEEP_ALIVE)), (1, 0, 1));
+        assert!(Link::new().on_packet(b"no packet").is_err());
+        assert!(Link::new().on_packet(b"{}\n").is_err());
+    }
+}

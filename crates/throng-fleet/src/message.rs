@@ -1,0 +1,202 @@
+//! The messages between the coordinator of a run and its agents.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+use throng_load::generator::CoreStats;
+use throng_load::scenario::ScenarioBundle;
+use throng_load::schedule::MachineShare;
+use throng_report::runfile::Ceiling;
+use throng_report::{
+    EndpointFacts, KernelCounters, MachineUse, ProcessUse, ProgramUse, RunEventKind,
+};
+
+/// What an agent is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentFacts {
+    /// Its name, which no other agent of its group has.
+    pub name: String,
+    /// Tells this process from one that had the name before.
+    pub incarnation: String,
+    /// Name of its machine.
+    pub host: String,
+    /// Labels that its user gave it: `eu`, `large`.
+    pub labels: Vec<String>,
+    /// Its version of throng.
+    pub version: String,
+    /// CPUs that it may use.
+    pub cpus: usize,
+    /// Memory of its machine in bytes, if it is known.
+    pub memory_bytes: Option<u64>,
+    /// Open files that one of its threads may have.
+    pub fds: u64,
+    /// Id of the machine's running kernel: agents with the same one share its CPUs.
+    pub boot_id: Option<String>,
+    /// Process id.
+    pub pid: u32,
+}
+
+/// What an agent says about itself, once a second and to whoever asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The agent.
+    pub facts: AgentFacts,
+    /// The run that it makes, and who began it.
+    pub busy: Option<RunKey>,
+    /// The question that it answers.
+    pub answers: Option<Question>,
+    /// Its monotonic clock, in microseconds.
+    pub now_us: u64,
+}
+
+/// A question to all agents who they are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// Who asks.
+    pub asker: String,
+    /// The asker's monotonic clock, in microseconds.
+    pub asked_us: u64,
+}
+
+/// A run of several machines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunKey {
+    /// Id of the run.
+    pub run: String,
+    /// The coordinator's process: `name@host`, and a number.
+    pub coordinator: String,
+}
+
+/// A packet of the link between a coordinator and an agent, and what it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// The run.
+    pub key: RunKey,
+    /// The agent.
+    pub agent: String,
+    /// The process of the agent.
+    pub incarnation: String,
+}
+
+/// A coordinator's order to an agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Get ready for a run.
+    Prepare(Box<RunOrder>),
+    /// Begin at this moment.
+    Start(StartOrder),
+    /// Change the load.
+    Steer(Steering),
+}
+
+/// A run, as one agent makes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunOrder {
+    /// The scenario.
+    pub scenario: ScenarioBundle,
+    /// Target in place of the scenario's.
+    pub target: Option<String>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The agent's cores among those of all agents.
+    pub share: MachineShare,
+    /// Time between two reports, in milliseconds.
+    pub interval_ms: u64,
+    /// Time for measuring the agent's capacity, in milliseconds; none to leave that out.
+    pub calibrate_ms: Option<u64>,
+    /// True to run although a limit is insufficient.
+    pub force: bool,
+}
+
+/// The beginning of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartOrder {
+    /// The beginning of the first phase on the agent's monotonic clock, in microseconds.
+    pub at_us: u64,
+    /// Number of the run, the same for all agents.
+    pub run: u64,
+    /// Values that the steps of `setup` have stored.
+    pub setup: Vec<Vec<u8>>,
+}
+
+/// A change of a running load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Steering {
+    /// Start so many more users.
+    AddUsers(u64),
+    /// Stop so many users.
+    StopUsers(u64),
+    /// Start no users until [`Steering::Resume`].
+    Pause,
+    /// Go on.
+    Resume,
+    /// Stop all users.
+    RampDown,
+}
+
+/// What an agent says to its coordinator.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum AgentMessage {
+    /// It is ready for the run.
+    Ready(Box<Readiness>),
+    /// It cannot make the run, for this reason.
+    CannotRun(String),
+    /// What it has measured.
+    Report(Box<LoadReport>),
+    /// Its load has ended unexpectedly, for this reason.
+    Failed(String),
+}
+
+/// An agent that is ready, and what it found about itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Readiness {
+    /// Addresses of the target.
+    pub targets: Vec<SocketAddr>,
+    /// The limit that refuses its part of the run, with what to do; none if it fits.
+    pub refusal: Option<String>,
+    /// Limits at which connections may fail.
+    pub warnings: Vec<String>,
+    /// Connections that its part of the run has at most.
+    pub connections: u64,
+    /// Connections that it can hold.
+    pub capacity: Option<u64>,
+    /// The maximum of its load, if it was measured.
+    pub ceiling: Option<Ceiling>,
+    /// The reason why that was not measured.
+    pub uncalibrated: Option<String>,
+    /// True if the target is an address of its machine.
+    pub target_is_here: bool,
+    /// Facts about its machine by name.
+    pub machine: BTreeMap<String, String>,
+    /// Its limits.
+    pub client_facts: Option<EndpointFacts>,
+}
+
+/// What an agent has measured in one interval.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// Its end on the agent's monotonic clock, in microseconds since the beginning of the run.
+    pub at_us: u64,
+    /// Beginning of the run on the agent's monotonic clock, in nanoseconds: that of the moments in
+    /// `cores`.
+    pub start_nanos: u64,
+    /// Stats of its cores.
+    pub cores: Vec<CoreStats>,
+    /// True while the load is paused.
+    pub paused: bool,
+    /// Its process.
+    pub process: ProcessUse,
+    /// CPU time of each core's thread, in microseconds.
+    pub cpu_us_per_core: Vec<u64>,
+    /// CPU time of its machine.
+    pub machine: Option<MachineUse>,
+    /// Counters of its kernel.
+    pub kernel: KernelCounters,
+    /// Other programs that used its CPUs.
+    pub programs: Vec<ProgramUse>,
+    /// What happened.
+    pub events: Vec<RunEventKind>,
+    /// True for the last one: the load has ended.
+    pub is_last: bool,
+}

@@ -1,0 +1,86 @@
+//! The subjects of one group of agents. Groups on one bus do not hear each other.
+
+use std::fmt;
+
+/// The subjects of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSubjects {
+    group: String,
+}
+
+/// A name that cannot be a part of a subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAName(String);
+
+impl GroupSubjects {
+    /// Returns the subjects of a group.
+    ///
+    /// # Errors
+    /// Its name has other characters than letters, digits, `-` and `_`.
+    pub fn new(group: &str) -> Result<Self, NotAName> {
+        check_name(group).map(|()| Self { group: group.to_owned() })
+    }
+
+    /// Questions to all agents.
+    pub fn questions(&self) -> String {
+        format!("throng.{}.questions", self.group)
+    }
+
+    /// What agents say about themselves.
+    pub fn hellos(&self) -> String {
+        format!("throng.{}.hellos", self.group)
+    }
+
+    /// Packets to an agent.
+    pub fn to_agent(&self, name: &str) -> String {
+        format!("throng.{}.agent.{name}", self.group)
+    }
+
+    /// Packets to a coordinator.
+    pub fn to_coordinator(&self, coordinator: &str) -> String {
+        format!("throng.{}.coordinator.{coordinator}", self.group)
+    }
+}
+
+/// Checks the name of a group, an agent or a coordinator.
+///
+/// # Errors
+/// It has other characters than letters, digits, `-` and `_`.
+pub fn check_name(name: &str) -> Result<(), NotAName> {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(is_good) {
+        Ok(())
+    } else {
+        Err(NotAName(name.to_owned()))
+    }
+}
+
+impl fmt::Display for NotAName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(name) = self;
+        write!(
+            f,
+            "`{name}` is no name: it needs 1 to {NAME_BYTES_MAX} letters, digits, `-` or `_`"
+        )
+    }
+}
+
+impl std::error::Error for NotAName {}
+
+const NAME_BYTES_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_has_subjects_of_its_own() {
+        let ours = GroupSubjects::new("team-a").unwrap();
+        let theirs = GroupSubjects::new("team-b").unwrap();
+        assert_eq!(ours.to_agent("web_1"), "throng.team-a.agent.web_1");
+        assert_ne!(ours.hellos(), theirs.hellos());
+        for wrong in ["", "a.b", "a b", "*", ">", &"x".repeat(65)] {
+            assert!(GroupSubjects::new(wrong).is_err(), "{wrong}");
+        }
+    }
+}
