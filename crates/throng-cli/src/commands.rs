@@ -1,10 +1,12 @@
 //! The commands, one file each.
 
+pub(crate) mod agent;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod ctl;
 pub(crate) mod doctor;
 pub(crate) mod find;
+pub(crate) mod fleet;
 pub(crate) mod import;
 pub(crate) mod import_log;
 pub(crate) mod lab;

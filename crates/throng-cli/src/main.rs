@@ -3,6 +3,7 @@
 //! `main` is a table of commands. Each has a file under `commands`, with its flags at the top.
 //! `--help`, the man page and the completions are all made from those flags.
 
+mod bus;
 mod commands;
 mod condition;
 mod control;
@@ -26,8 +27,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    compare, completions, ctl, doctor, find, import, import_log, lab, man, plan, report, run,
-    schema, serve, top, trial,
+    agent, compare, completions, ctl, doctor, find, fleet, import, import_log, lab, man, plan,
+    report, run, schema, serve, top, trial,
 };
 use exit::{Exit, Failure, exit_codes};
 
@@ -45,6 +46,8 @@ enum Command {
     Run(run::Run),
     Try(trial::Try),
     Find(find::Find),
+    Agent(agent::Agent),
+    Fleet(fleet::FleetCommand),
     Import(import::ImportFile),
     ImportLog(import_log::ImportLog),
     Lab(lab::Lab),
@@ -67,6 +70,7 @@ Examples:
   throng run scenario.yaml                 load it
   throng find scenario.yaml --slo 'connect.p99 < 50ms'
                                            the largest load that meets the SLO
+  throng agent --bus nats://host:4222      make a part of the runs of a fleet
   throng import tsung.xml                  translate another tool's file
   throng import-log tsung.log -o run.jsonl make a run file of another tool's results
   throng ctl count                         count users or connections
@@ -94,6 +98,8 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Run(run) => run.run(),
         Command::Try(trial) => trial.run(),
         Command::Find(find) => find.run(),
+        Command::Agent(agent) => agent.run(),
+        Command::Fleet(fleet) => fleet.run(),
         Command::Import(import) => import.run(),
         Command::ImportLog(import) => import.run(),
         Command::Lab(lab) => lab.run(),

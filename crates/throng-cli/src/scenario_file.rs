@@ -128,7 +128,8 @@ impl ScenarioFile {
 }
 
 impl ScenarioChanges {
-    fn peak(&self) -> Option<LoadPeak> {
+    /// Returns the peak of the load in place of the scenario's own.
+    pub(crate) fn peak(&self) -> Option<LoadPeak> {
         let arrivals = || self.peak_arrivals.map(LoadPeak::Arrivals);
         self.peak_users.map(LoadPeak::Users).or_else(arrivals)
     }

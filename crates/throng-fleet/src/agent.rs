@@ -20,8 +20,8 @@ pub type Publish<'a> = &'a mut dyn FnMut(&str, Vec<u8>) -> bool;
 /// measured.
 ///
 /// It goes on with a run whose coordinator is away, and keeps what it measured until it is
-/// acknowledged, at most for [`RESULTS_KEPT`]. An agent that only got ready for a run forgets it
-/// when the coordinator is silent for [`COORDINATOR_LOST_AFTER`].
+/// acknowledged, at most for an hour. An agent that only got ready for a run forgets it when the
+/// coordinator is silent for 15 s.
 #[derive(Debug)]
 pub struct Agent {
     facts: AgentFacts,
@@ -225,6 +225,6 @@ impl Agent {
 }
 
 /// Time without a word of the coordinator after which an agent that is ready forgets the run.
-pub const COORDINATOR_LOST_AFTER: Duration = Duration::from_secs(15);
+const COORDINATOR_LOST_AFTER: Duration = Duration::from_secs(15);
 /// Time for which an agent keeps the results of a run whose coordinator is away.
-pub const RESULTS_KEPT: Duration = Duration::from_secs(3_600);
+const RESULTS_KEPT: Duration = Duration::from_secs(3_600);

@@ -43,13 +43,14 @@ pub struct KnownAgent {
 pub struct Member {
     /// Its name.
     pub name: String,
+    /// What it said about itself.
+    pub facts: AgentFacts,
     /// What it has to do.
     pub order: RunOrder,
     /// What is known of it.
     pub state: MemberState,
     /// The beginning of the run on the clock of this machine, and how wrong it may be there.
     pub offset: ClockOffset,
-    incarnation: String,
     link: Link,
     heard: Instant,
 }
@@ -110,10 +111,10 @@ impl Coordinator {
         link.send(&Order::Prepare(order.clone().into()));
         self.members.push(Member {
             name: name.to_owned(),
+            facts: known.hello.facts.clone(),
             order,
             state: MemberState::Preparing,
             offset: known.offset.expect("it has told its time"),
-            incarnation: known.hello.facts.incarnation.clone(),
             link,
             heard: now,
         });
@@ -149,7 +150,8 @@ impl Coordinator {
         }
         let Some((envelope, packet)) = decode(payload) else { return Vec::new() };
         let Envelope { key, agent, incarnation } = envelope;
-        let from = |member: &Member| member.name == agent && member.incarnation == incarnation;
+        let from =
+            |member: &Member| member.name == agent && member.facts.incarnation == incarnation;
         let Some(index) = self.members.iter().position(from).filter(|_| key == self.key) else {
             return Vec::new();
         };
@@ -167,7 +169,7 @@ impl Coordinator {
             let envelope = Envelope {
                 key: self.key.clone(),
                 agent: member.name.clone(),
-                incarnation: member.incarnation.clone(),
+                incarnation: member.facts.incarnation.clone(),
             };
             member.link.send_due(now, |packet| publish(&subject, encode(&envelope, &packet)));
         }
@@ -178,13 +180,19 @@ impl Coordinator {
         self.members.iter_mut().for_each(|member| member.link.keep());
     }
 
+    /// Reports whether a member does not know yet that something of it was kept.
+    pub fn has_unsaid(&self) -> bool {
+        self.members.iter().any(|member| member.link.has_unsaid())
+    }
+
     /// Reports whether a member has been silent for [`AGENT_LOST_AFTER`] although its load has not
     /// ended, or another process has its name now.
     pub fn is_lost(&self, member: usize, now: Instant) -> bool {
         let member = &self.members[member];
         let is_over = matches!(member.state, MemberState::Ended | MemberState::Failed(_));
         let known = self.known.get(&member.name);
-        let is_other = |known: &KnownAgent| known.hello.facts.incarnation != member.incarnation;
+        let is_other =
+            |known: &KnownAgent| known.hello.facts.incarnation != member.facts.incarnation;
         !is_over && (now.since(member.heard) > AGENT_LOST_AFTER || known.is_some_and(is_other))
     }
 

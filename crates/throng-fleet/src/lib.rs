@@ -3,18 +3,28 @@
 //!
 //! [`Agent`] and [`Coordinator`] are the two sides of the protocol: pure state machines, which take
 //! time and messages as arguments. [`AgentProcess`] and [`Fleet`] connect them with a bus, a clock
-//! and a load. A [`Link`](link::Link) between the two loses nothing while the bus is away.
+//! and a load. The link between the two loses nothing while the bus is away.
 
 mod agent;
+mod agent_facts;
+mod agent_process;
 mod clock_offset;
 mod coordinator;
 mod envelope;
+mod fleet;
+mod fleet_load;
 mod link;
+mod machines;
 pub mod message;
+mod preparation;
 mod subjects;
 
 pub use agent::{Agent, AgentAction, Publish};
+pub use agent_facts::{host_name, random_id, version};
+pub use agent_process::{AgentNote, AgentProcess, END_TIMEOUT};
 pub use clock_offset::ClockOffset;
 pub use coordinator::{AGENT_LOST_AFTER, Coordinator, KnownAgent, Member, MemberState};
+pub use fleet::{Fleet, NotReady};
+pub use fleet_load::{FleetKernel, FleetLoad};
 pub use link::KEEP_ALIVE;
 pub use subjects::{GroupSubjects, NotAName, check_name};

@@ -13,17 +13,26 @@ use throng_bus::{Inbox, Outbox};
 
 /// One end of a link.
 #[derive(Debug)]
-pub struct Link {
+pub(crate) struct Link {
     outbox: Outbox<Piece>,
     inbox: Inbox<Piece>,
     /// The pieces so far of the message that arrives.
     partial: Vec<u8>,
     /// The last number that the other end was told to have arrived here.
     told: u64,
-    /// Numbers above it are not acknowledged: the caller has not kept what they said.
-    kept: Option<u64>,
+    /// Of an end that acknowledges later: what the caller has kept.
+    kept: Option<Kept>,
     /// The next moment at which the other end hears of this one, if there is nothing else to say.
     keep_alive: Instant,
+}
+
+/// What the caller of a link has kept.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    /// The number up to which it is kept.
+    now: u64,
+    /// The number up to which it will be kept at the next call.
+    next: u64,
 }
 
 /// A part of a message.
@@ -48,7 +57,7 @@ struct PacketHead {
 
 impl Link {
     /// Creates an end that acknowledges what arrives.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             outbox: Outbox::new(PIECES_KEPT_MAX),
             inbox: Inbox::default(),
@@ -60,12 +69,12 @@ impl Link {
     }
 
     /// Creates an end that acknowledges what arrives when [`Self::keep`] says so.
-    pub fn keeping() -> Self {
-        Self { kept: Some(0), ..Self::new() }
+    pub(crate) fn keeping() -> Self {
+        Self { kept: Some(Kept::default()), ..Self::new() }
     }
 
     /// Sends a message.
-    pub fn send(&mut self, message: &impl Serialize) {
+    pub(crate) fn send(&mut self, message: &impl Serialize) {
         // Messages are plain data with string keys.
         let bytes = serde_json::to_vec(message).expect("a message is JSON");
         let mut pieces = bytes.chunks(PIECE_BYTES).peekable();
@@ -79,7 +88,7 @@ impl Link {
     ///
     /// # Errors
     /// It is no packet.
-    pub fn on_packet(&mut self, packet: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    pub(crate) fn on_packet(&mut self, packet: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         let end = packet.iter().position(|byte| *byte == b'\n').ok_or("a packet without a head")?;
         let head: PacketHead =
             serde_json::from_slice(&packet[..end]).map_err(|error| error.to_string())?;
@@ -98,13 +107,20 @@ impl Link {
         Ok(whole)
     }
 
-    /// Lets all be acknowledged that has arrived.
-    pub fn keep(&mut self) {
-        self.kept = self.kept.map(|_| self.inbox.acknowledged());
+    /// Lets all be acknowledged that had arrived before the previous call. The caller takes what
+    /// has arrived after each call, and has kept it before the next.
+    pub(crate) fn keep(&mut self) {
+        let arrived = self.inbox.acknowledged();
+        self.kept = self.kept.map(|kept| Kept { now: kept.next, next: arrived });
+    }
+
+    /// Reports whether the other end was not told yet what is acknowledged.
+    pub(crate) fn has_unsaid(&self) -> bool {
+        self.told < self.acknowledged()
     }
 
     /// Gives `send` each packet that is due, until it returns false.
-    pub fn send_due(&mut self, now: Instant, mut send: impl FnMut(Vec<u8>) -> bool) {
+    pub(crate) fn send_due(&mut self, now: Instant, mut send: impl FnMut(Vec<u8>) -> bool) {
         let first = self.outbox.first();
         let acknowledged = self.acknowledged();
         let mut has_sent = false;
@@ -125,17 +141,12 @@ impl Link {
     }
 
     /// Reports whether the other end has all that was sent.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.outbox.is_empty()
     }
 
-    /// Returns how many pieces were lost because the other end was away for too long.
-    pub fn lost(&self) -> u64 {
-        self.outbox.lost()
-    }
-
     fn acknowledged(&self) -> u64 {
-        self.kept.unwrap_or(u64::MAX).min(self.inbox.acknowledged())
+        self.kept.map_or(u64::MAX, |kept| kept.now).min(self.inbox.acknowledged())
     }
 }
 
@@ -198,6 +209,9 @@ mod tests {
         carry(&mut there, &mut here, at(1));
         assert!(!here.is_empty(), "it is not acknowledged");
         assert!(carry(&mut here, &mut there, at(9)).is_empty(), "it came before");
+        there.keep();
+        carry(&mut there, &mut here, at(9));
+        assert!(!here.is_empty(), "it is being kept");
         there.keep();
         carry(&mut there, &mut here, at(9));
         assert!(here.is_empty());

@@ -33,6 +33,8 @@ pub struct AgentFacts {
     pub fds: u64,
     /// Id of the machine's running kernel: agents with the same one share its CPUs.
     pub boot_id: Option<String>,
+    /// Its network namespace: agents with the same one share its counters.
+    pub net_namespace: Option<String>,
     /// Process id.
     pub pid: u32,
 }

@@ -58,10 +58,7 @@ pub fn check_name(name: &str) -> Result<(), NotAName> {
 impl fmt::Display for NotAName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(name) = self;
-        write!(
-            f,
-            "`{name}` is no name: it needs 1 to {NAME_BYTES_MAX} letters, digits, `-` or `_`"
-        )
+        write!(f, "`{name}` is no name: it needs 1 to {NAME_BYTES_MAX} letters, digits, `-` or `_`")
     }
 }
 

@@ -44,6 +44,12 @@ macro_rules! counters {
                 Self { $( $field: counters!(@since self.$field, earlier.$field $(, $kind)?), )* }
             }
 
+            /// Returns the counters alone; gauges and maxima are zero.
+            #[must_use]
+            pub fn without_gauges(&self) -> Self {
+                Self { $( $field: counters!(@counter self.$field $(, $kind)?), )* }
+            }
+
             /// Returns all fields, in their order.
             pub fn fields(&self) -> impl Iterator<Item = CounterField> + use<> {
                 [$(CounterField {
@@ -68,6 +74,8 @@ macro_rules! counters {
     (@since $now:expr, $earlier:expr) => { $now.saturating_sub($earlier) };
     (@since $now:expr, $earlier:expr, gauge) => { $now };
     (@since $now:expr, $earlier:expr, max) => { $now };
+    (@counter $now:expr) => { $now };
+    (@counter $now:expr, $kind:ident) => { 0 };
     (@merge $one:expr, $other:expr) => { $one = $one.saturating_add($other) };
     (@merge $one:expr, $other:expr, gauge) => { $one = $one.saturating_add($other) };
     (@merge $one:expr, $other:expr, max) => { $one = $one.max($other) };

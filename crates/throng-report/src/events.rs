@@ -145,6 +145,21 @@ pub enum RunEventKind {
         /// The address that sends the facts.
         address: String,
     },
+    /// A machine of the run was lost: its agent is silent, or its load has failed. The others go
+    /// on. Look at that machine and the path to the bus.
+    AgentLost {
+        /// The name of its agent.
+        agent: String,
+        /// Its part of the load, in percent.
+        percent: u64,
+        /// What is known of it.
+        reason: String,
+    },
+    /// A machine of the run that was lost is back: what it measured meanwhile arrives now.
+    AgentBack {
+        /// The name of its agent.
+        agent: String,
+    },
     /// The generator is full and starts no more users. Use more machines, more `--source`
     /// addresses, or a smaller load.
     UserLimit {
@@ -245,6 +260,10 @@ impl fmt::Display for RunEventKind {
             Self::FactsBack { address } => {
                 write!(f, "server facts arrive again from {address}")
             }
+            Self::AgentLost { agent, percent, reason } => {
+                write!(f, "the agent {agent} with {percent} % of the load is lost: {reason}")
+            }
+            Self::AgentBack { agent } => write!(f, "the agent {agent} is back"),
             Self::UserLimit { users_max } => {
                 write!(f, "the generator is full with {users_max} users and starts no more")
             }

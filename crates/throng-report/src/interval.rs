@@ -11,8 +11,8 @@ use crate::arrival::better_clock;
 use crate::{
     AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, CueWaits,
     EarlyClose, ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LatencyStats,
-    LimitUse, LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse,
-    RunEvent, ServerSnapshot, StepInterval, Tally, UnansweredWaits,
+    LimitUse, LoadCounters, MachineInterval, MachineUse, Outage, ProbeCounters, ProbeReport,
+    ProcessUse, ProgramUse, RunEvent, ServerSnapshot, StepInterval, Tally, UnansweredWaits,
 };
 
 /// The phase of a run whose schedule is over or was ended: no user begins anything, connected users
@@ -184,6 +184,9 @@ pub struct LoadInterval {
     /// The counters of each class of users, if there is more than one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, ClassCounters>,
+    /// What each machine has done, if several make the run; everything else is their sum.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineInterval>,
 }
 
 impl LoadInterval {
@@ -251,6 +254,7 @@ impl LoadInterval {
             process: self.process.clone(),
             cpu_us_per_core: self.cpu_us_per_core.clone(),
             classes: self.classes.clone(),
+            machines: self.machines.clone(),
             steps: self.steps.iter().map(StepInterval::without_measured).collect(),
             ..Self::default()
         }

@@ -62,11 +62,28 @@ impl KernelCounters {
         any
     }
 
+    /// Adds up with the metrics of another network namespace: counters and gauges as a sum, maxima
+    /// as the larger one. If that is not `of_another_kernel`, what is not about the network is the
+    /// same number and counts once.
+    pub fn add(&mut self, other: &Self, of_another_kernel: bool) {
+        for (name, value) in &other.0 {
+            let is_maximum = Metric::named(name).is_some_and(|it| it.kind() == MetricKind::Maximum);
+            let is_apart = of_another_kernel || OF_A_NAMESPACE.iter().any(|p| name.starts_with(p));
+            let sum = self.0.entry(name.clone()).or_insert(0);
+            *sum =
+                if is_maximum || !is_apart { *value.max(sum) } else { sum.saturating_add(*value) };
+        }
+    }
+
     /// Adds the metrics of `other`.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 }
+
+/// How the names of metrics begin that each network namespace has for itself.
+const OF_A_NAMESPACE: [&str; 6] =
+    ["Tcp.", "TcpExt.", "IpExt.", "conntrack.", "listener.", "sockets."];
 
 impl Index<Metric> for KernelCounters {
     type Output = i64;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use reader::{LINE_BYTES_MAX, ReadError, RunFile, RunFileReader, read};
 pub use writer::{AppendOutcome, RunFileWriter, Truncate};
 
-use crate::{EndpointFacts, Interval, Validity};
+use crate::{EndpointFacts, Interval, RunMachine, Validity};
 
 /// The schema that this version writes, and the only schema that it reads.
 pub const SCHEMA: &str = "throng.run/1";
@@ -74,6 +74,9 @@ pub struct RunHeader {
     /// The log of another tool that the run was imported from; absent if throng ran it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedFrom>,
+    /// The machines that make the run together; none if one machine makes it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<RunMachine>,
 }
 
 /// The origin of a run that throng did not run.
@@ -120,6 +123,7 @@ impl Default for RunHeader {
             client_facts: None,
             server_facts: None,
             imported: None,
+            machines: Vec::new(),
         }
     }
 }

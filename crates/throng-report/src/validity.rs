@@ -15,6 +15,7 @@
 //! | probe deliveries that neither arrived nor were given up when the run ended | | any |
 //! | share of the generator's measured ceiling, in the busiest second | above 80 % | |
 //! | users waited at a barrier that never opened, or for a signal never given | any | |
+//! | machines of the run lost, by their part of the load | any | above 50 % |
 //! | imported from the log of another tool, which says nothing of its lag | always | |
 //! | no generator interval in the file | | always |
 //!
@@ -70,6 +71,9 @@ pub const DOUBTFUL_INVALID: f64 = 0.05;
 pub const TAIL_VALUES_MIN: u64 = 1_000;
 /// Share of the generator's ceiling above which a run is degraded.
 pub const CEILING_SHARE_DEGRADED: f64 = 0.8;
+
+/// Part of the load on lost machines above which a run is invalid, in percent.
+pub const MISSING_INVALID: u64 = 50;
 
 /// The degree to which the numbers of a run can be trusted. Ordered from best to worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -147,6 +151,19 @@ pub struct ValidityFacts {
     pub ceiling_share: Option<f64>,
     /// Barriers and signals for which users waited in vain, in a sentence each.
     pub cues_unopened: Vec<String>,
+    /// Machines of the run that were lost.
+    pub machines_missing: Vec<MissingMachine>,
+}
+
+/// A machine of the run that was lost and did not come back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MissingMachine {
+    /// The name of its agent.
+    pub name: String,
+    /// Its part of the load, in percent.
+    pub percent: u64,
+    /// The time since which it is missing, in milliseconds since the run began.
+    pub from_ms: u64,
 }
 
 /// A latency that the report shows.
@@ -211,6 +228,16 @@ impl Validity {
         for (n, one, many, text) in degraded.into_iter().filter(|(n, ..)| *n > 0) {
             found.push((Grade::Degraded, format!("{n} {} {text}", plural(n, one, many))));
         }
+        let percent: u64 = facts.machines_missing.iter().map(|machine| machine.percent).sum();
+        let by_share = if percent > MISSING_INVALID { Grade::Invalid } else { Grade::Degraded };
+        found.extend(facts.machines_missing.iter().map(|machine| {
+            let MissingMachine { name, percent, from_ms } = machine;
+            let from = *from_ms as f64 / 1000.0;
+            let reason = format!(
+                "the agent {name}, {percent} % of the load, is missing from {from:.0} s on"
+            );
+            (by_share, reason)
+        }));
         let in_vain = facts.cues_unopened.iter().cloned();
         found.extend(in_vain.map(|reason| (Grade::Degraded, reason)));
         if let Some(log) = &facts.imported_from {

@@ -7,7 +7,9 @@
 mod calibrate;
 mod displays;
 mod flags;
+mod fleet;
 mod live;
+mod load;
 mod not_started;
 mod observer;
 mod outputs;
@@ -42,7 +44,9 @@ use crate::{Exit, Failure, output};
 use calibrate::CalibrationResult;
 use displays::RunDisplays;
 pub(crate) use flags::Run;
+use fleet::ReadyFleet;
 use live::LoadControl;
+use load::RunLoad;
 use not_started::{NotStarted, TeardownEnd};
 use observer::ServerObserver;
 use plan::RunPlan;
@@ -56,6 +60,16 @@ struct ReadyRun {
     metrics: Option<RunEndpoint>,
     /// The reason why the generator's maximum is unknown.
     uncalibrated: Option<String>,
+    /// The agents that make the run, if this machine does not.
+    fleet: Option<ReadyFleet>,
+    /// What `setup` has stored.
+    stored: Vec<Vec<u8>>,
+}
+
+/// What a load begins with.
+struct LoadStart {
+    fleet: Option<ReadyFleet>,
+    stored: Vec<Vec<u8>>,
 }
 
 /// What a load leaves behind.
@@ -74,6 +88,7 @@ impl Run {
         if self.dry_run {
             return Ok(self.show(&plan));
         }
+        fleet::check(self)?;
         self.check_outputs()?;
         let reports = ReportPlace::files(&self.report, &self.record)?;
         let observer = self.observe(&mut plan)?;
@@ -83,6 +98,7 @@ impl Run {
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let first = "The run begins after the generator's calibration.";
         let page = self.ui.start(first, self.is_quiet())?;
+        let fleet = self.assemble(&mut plan, &interrupt)?;
         let uncalibrated = match self.calibrate(&mut plan, &interrupt) {
             Ok(uncalibrated) => uncalibrated,
             Err(by) => {
@@ -92,11 +108,12 @@ impl Run {
                 return Ok(Exit::Incomplete);
             }
         };
-        if let Err(error) = self.set_up(&mut plan, &interrupt) {
-            return self.end_after_setup(&error, &plan, &interrupt);
-        }
+        let stored = match self.set_up(&mut plan, &interrupt) {
+            Ok(stored) => stored,
+            Err(error) => return self.end_after_setup(&error, &plan, &interrupt),
+        };
         let (scenario, options) = (plan.scenario.clone(), plan.options.clone());
-        let ready = ReadyRun { plan, observer, place, page, metrics, uncalibrated };
+        let ready = ReadyRun { plan, observer, place, page, metrics, uncalibrated, fleet, stored };
         let ended = self.load(ready, &interrupt);
         // The results come first: nothing that `teardown` does costs them.
         let told = ended.map(|ended| {
@@ -181,7 +198,8 @@ impl Run {
 
     /// Runs the load, and shows it while it goes on.
     fn load(&self, ready: ReadyRun, interrupt: &Interrupt) -> Result<EndedRun, Failure> {
-        let ReadyRun { mut plan, observer, place, page, metrics, uncalibrated } = ready;
+        let ReadyRun { mut plan, observer, place, page, metrics, uncalibrated, fleet, stored } =
+            ready;
         let recorder = place.begin(self.recorder_options(&plan)).map_err(unwritten)?;
         self.note(&text::beginning(&plan, observer.server.as_ref()));
         if let Some(address) = &self.server_facts {
@@ -189,6 +207,9 @@ impl Run {
         }
         if let Some(why) = uncalibrated {
             self.note(&format!("calibration failed: {why}"));
+        }
+        if let Some(fleet) = &fleet {
+            fleet.show(|line| self.note(line));
         }
         let progress = self.progress(&plan, interrupt);
         let trace = self.trace.start(&self.record, progress.is_view())?;
@@ -199,7 +220,8 @@ impl Run {
         let displays = RunDisplays { progress, page, metrics };
         let title = self.scenario.to_string_lossy();
         displays.begin(&title, &plan);
-        let outcome = self.record(plan, observer, recorder, interrupt, &displays)?;
+        let start = LoadStart { fleet, stored };
+        let outcome = self.record(plan, observer, recorder, interrupt, start, &displays)?;
         // The cores have ended, and with them the last sender of lines.
         let trace_file = writer.and_then(|writer| writer.file.clone());
         Ok(EndedRun { outcome, page: displays.page, trace_file })
@@ -238,17 +260,22 @@ impl Run {
         self.json.as_ref().map_or(Ok(()), |json| json.write(&not_started))
     }
 
-    /// Takes the steps of the scenario's `setup`.
-    fn set_up(&self, plan: &mut RunPlan, interrupt: &Interrupt) -> Result<(), SetupError> {
+    /// Takes the steps of the scenario's `setup`. Returns what they store.
+    fn set_up(
+        &self,
+        plan: &mut RunPlan,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<Vec<u8>>, SetupError> {
         if plan.scenario.setup.is_none() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         self.note("taking the steps of `setup`");
         let mut is_interrupted = || interrupt.requested().is_some();
-        set_up(&mut plan.scenario, &plan.options, SetupWatch::silent(&mut is_interrupted))?;
+        let watch = SetupWatch::silent(&mut is_interrupted);
+        let stored = set_up(&mut plan.scenario, &plan.options, watch)?;
         plan.load.take_setup(&plan.scenario);
         plan.header.started = throng_driver::utc_now();
-        Ok(())
+        Ok(stored)
     }
 
     /// Takes the steps of the scenario's `teardown`, until a further request to end.
@@ -266,7 +293,8 @@ impl Run {
     /// Measures this generator's capacity, unless that is disabled. Returns the reason if it is
     /// unknown; the error is the source of a request to end.
     fn calibrate(&self, plan: &mut RunPlan, interrupt: &Interrupt) -> Result<Option<String>, By> {
-        if self.no_calibrate {
+        // Agents measure themselves.
+        if self.no_calibrate || self.fleet.is_used() {
             return Ok(None);
         }
         let length = show_duration(self.calibrate);
@@ -319,11 +347,21 @@ impl Run {
         observer: ServerObserver,
         recorder: Recorder,
         interrupt: &Interrupt,
+        start: LoadStart,
         displays: &RunDisplays,
     ) -> Result<Outcome, Failure> {
         let title = format!("{} against {}", self.scenario.display(), plan.target);
+        let server_is_here = observer.is_on_this_machine() || plan.target_is_local();
         let (server, kernel) = observer.probes(&plan);
-        let load = Arc::new(Mutex::new(RunningLoad::start(plan.load)?));
+        let (load, kernel) = match start.fleet {
+            None => (RunLoad::Own(RunningLoad::start(plan.load)?.into()), kernel),
+            Some(ready) => {
+                let load = ready.fleet.start(&plan.load, ready.number, &start.stored);
+                let kernel = load.kernel(kernel, server_is_here);
+                (RunLoad::Fleet(load.into()), kernel)
+            }
+        };
+        let load = Arc::new(Mutex::new(load));
         let sources = RunProbes { generator: Box::new(Arc::clone(&load)), server, kernel };
         let recording = recorder.start(sources, displays.callback());
         let control_by = |by| -> Arc<dyn ControlTarget> {
@@ -357,7 +395,7 @@ impl Run {
         drop(buttons);
         drop(control?);
         if let Some(load) = Arc::into_inner(load).and_then(|load| load.into_inner().ok()) {
-            load.join();
+            load.finish();
         }
         Ok(outcome)
     }

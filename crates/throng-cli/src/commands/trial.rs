@@ -75,8 +75,9 @@ impl Try {
         let options = self.options();
         self.check_target(&scenario, &options)?;
         if scenario.setup.is_some() {
-            let is_set_up = self
-                .show_steps("setup", &interrupt, |watch| set_up(&mut scenario, &options, watch));
+            let is_set_up = self.show_steps("setup", &interrupt, |watch| {
+                set_up(&mut scenario, &options, watch).map(drop)
+            });
             if let Err(error) = is_set_up {
                 return Ok(self.end_after_setup(&error, &scenario, &options, &interrupt));
             }

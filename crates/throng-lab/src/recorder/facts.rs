@@ -142,13 +142,13 @@ impl HostRelation {
 }
 
 /// Returns the id of the running kernel, which changes at each boot.
-pub(crate) fn boot_id() -> Option<String> {
+pub fn boot_id() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
 }
 
 /// Returns the name of the calling thread's network namespace.
-pub(crate) fn net_namespace() -> Option<String> {
+pub fn net_namespace() -> Option<String> {
     Some(netns::current().ok()?.to_string_lossy().into_owned())
 }
 

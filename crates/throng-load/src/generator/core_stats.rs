@@ -79,7 +79,7 @@ pub struct CoreStats {
     /// The scenario's barriers and signals, in the order of the program's; without the names.
     pub cues: Vec<CueTally>,
     /// Gauge: users that rest after an error.
-    pub(super) resting: u64,
+    pub(crate) resting: u64,
 }
 
 /// Connects to one address of the target.
@@ -382,9 +382,9 @@ mod error_counts {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Counts, D::Error> {
         let counts = Vec::<u64>::deserialize(from)?;
         let expected = "a count for each kind of error";
-        counts.try_into().map_err(|counts: Vec<u64>| {
-            de::Error::invalid_length(counts.len(), &expected)
-        })
+        counts
+            .try_into()
+            .map_err(|counts: Vec<u64>| de::Error::invalid_length(counts.len(), &expected))
     }
 }
 

@@ -140,6 +140,21 @@ impl Collector {
         .collect()
     }
 
+    /// Expects stats of a core that hands them over by itself: a core of another machine. Until
+    /// they come, the core counts as silent.
+    pub fn expect_stats(&mut self, core: CoreId) {
+        self.views[core].is_pending = true;
+    }
+
+    /// Notes that a core is lost: it is no longer expected, and has no users and no connections.
+    pub fn lose(&mut self, core: CoreId) {
+        let CoreView { last, is_pending } = &mut self.views[core];
+        *is_pending = false;
+        last.counters = last.counters.without_gauges();
+        last.core = last.core.without_gauges();
+        last.resting = 0;
+    }
+
     /// Reports whether a request is unanswered.
     pub fn is_waiting(&self) -> bool {
         self.views.iter().any(|view| view.is_pending)
@@ -186,7 +201,9 @@ impl Collector {
         self.growth.add(&view.last, &stats);
         // The used stats are reused, without the memory of their histograms.
         view.last.clone_counters_from(&stats);
-        self.spare.push(stats);
+        if self.spare.len() < self.views.len() {
+            self.spare.push(stats);
+        }
     }
 
     /// Ends the interval. Stats that a core has not handed over go into a later one.

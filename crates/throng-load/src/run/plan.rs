@@ -10,6 +10,7 @@ use throng_base::Instant;
 use throng_driver::{Errno, SocketOptions, fdtable};
 use throng_report::Limit;
 
+use super::collect::Collector;
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
 use crate::generator::TraceOptions;
 use crate::program::Program;
@@ -180,6 +181,19 @@ impl LoadPlan {
         self.targets
             .iter()
             .any(|target| port_range.contains(&target.port()) && self.sources.includes(target.ip()))
+    }
+
+    /// Returns a collector for the stats of so many cores that run the plan.
+    pub fn collector(&self, cores: usize) -> Collector {
+        let mut phases = self.phase_names();
+        phases.push(throng_report::LEAVING.to_owned());
+        let program = &self.program;
+        let classes = program.classes().iter().map(|class| class.name.clone()).collect();
+        let addresses = self.targets.clone();
+        Collector::new(cores, phases, classes, addresses, program.probe())
+            .with_steps(program.step_names())
+            .with_limits(program.limits())
+            .with_cues(program.cues())
     }
 
     /// Returns the names of the phases in reports.

@@ -37,22 +37,15 @@ impl RunningLoad {
     /// When a core cannot be set up.
     pub fn start(plan: LoadPlan) -> Result<Self, LoadError> {
         let cores = plan.capacity.cores;
-        let mut phases = plan.phase_names();
-        phases.push(throng_report::LEAVING.to_owned());
-        let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
-        let steps = plan.program.step_names().to_vec();
-        let rate_limits = plan.program.limits().to_vec();
-        let cues = plan.program.cues().to_vec();
+        let collector = plan.collector(cores);
         let start_soon = || Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
         let start_at = plan.common.map_or_else(start_soon, |common| common.at);
         let core_limits = core_limits(&plan.program);
         let self_connect_possible = plan.self_connect_possible();
-        let probe = plan.program.probe().cloned();
-        let addresses = plan.targets.clone();
         let shortages =
             Shortages::new(&plan.sources, &plan.targets, cores, process::epoll_watches_max);
         let config = Arc::new(GeneratorConfig {
-            cues: Cues::new(&cues).into(),
+            cues: Cues::new(plan.program.cues()).into(),
             program: plan.program,
             phases: plan.phases,
             targets: plan.targets,
@@ -78,8 +71,6 @@ impl RunningLoad {
         .map_err(LoadError::Start)?;
         let (reply, replies) = mpsc::channel();
         let post = cores.sender();
-        let collector = Collector::new(post.cores(), phases, classes, addresses, probe.as_ref());
-        let collector = collector.with_steps(&steps).with_limits(&rate_limits).with_cues(&cues);
         let rss_bytes_at_start = process::rss_bytes();
         Ok(Self {
             cores,

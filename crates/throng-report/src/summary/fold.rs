@@ -19,7 +19,7 @@ use super::{
     PushSummary, RunSummary, SCHEMA, StepSummary, Summary, TurnsSummary, UsersSummary,
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
-use crate::validity::{Grade, ValidityFacts};
+use crate::validity::{Grade, MissingMachine, ValidityFacts};
 use crate::{Histogram, Interval, LatencySummary, LatencyTotal, RunEventKind, Threshold, Validity};
 
 /// A summary under construction. The generator feeds it while it writes the run file; a reader
@@ -42,6 +42,8 @@ pub struct SummaryFold {
     paused_ms: u64,
     ports_exhausted: u64,
     fds_exhausted: u64,
+    /// Machines of the run that are lost.
+    machines_lost: Vec<MissingMachine>,
 }
 
 impl SummaryFold {
@@ -89,6 +91,13 @@ impl SummaryFold {
             match event.kind {
                 RunEventKind::PortsExhausted { .. } => self.ports_exhausted += 1,
                 RunEventKind::GeneratorFdsExhausted { .. } => self.fds_exhausted += 1,
+                RunEventKind::AgentLost { ref agent, percent, .. } => {
+                    let (name, from_ms) = (agent.clone(), event.at_ms);
+                    self.machines_lost.push(MissingMachine { name, percent, from_ms });
+                }
+                RunEventKind::AgentBack { ref agent } => {
+                    self.machines_lost.retain(|lost| lost.name != *agent);
+                }
                 RunEventKind::Interrupted { ref by } => {
                     self.interrupted.get_or_insert_with(|| (by.clone(), event.at_ms));
                 }

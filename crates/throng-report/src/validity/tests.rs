@@ -196,3 +196,17 @@ fn the_worst_reason_comes_first() {
     check(facts, Grade::Invalid, "arrivals");
     check(ValidityFacts::default(), Grade::Invalid, "reported nothing");
 }
+
+#[test]
+fn a_lost_machine_is_named_with_its_part_and_its_time() {
+    let missing =
+        |name: &str, percent| MissingMachine { name: name.into(), percent, from_ms: 12_300 };
+    let of = |machines: &[MissingMachine]| {
+        let machines_missing = machines.to_vec();
+        Validity::of(&ValidityFacts { intervals: 1, machines_missing, ..Default::default() })
+    };
+    let one = of(&[missing("b", 33)]);
+    assert_eq!(one.grade, Grade::Degraded);
+    assert_eq!(one.reasons, ["the agent b, 33 % of the load, is missing from 12 s on"]);
+    assert_eq!(of(&[missing("b", 33), missing("c", 33)]).grade, Grade::Invalid);
+}

@@ -23,6 +23,8 @@ pub(crate) fn events() -> Vec<RunEventKind> {
         RunEventKind::FirstError(any_exchange().exchange),
         RunEventKind::FactsLost { address: text(), reason: text() },
         RunEventKind::FactsBack { address: text() },
+        RunEventKind::AgentLost { agent: text(), percent: 0, reason: text() },
+        RunEventKind::AgentBack { agent: text() },
         RunEventKind::UserLimit { users_max: 0 },
         RunEventKind::PortsExhausted { source: text() },
         RunEventKind::GeneratorFdsExhausted { core: 0 },
@@ -50,6 +52,8 @@ pub(crate) fn events() -> Vec<RunEventKind> {
             | RunEventKind::FirstError(_)
             | RunEventKind::FactsLost { .. }
             | RunEventKind::FactsBack { .. }
+            | RunEventKind::AgentLost { .. }
+            | RunEventKind::AgentBack { .. }
             | RunEventKind::UserLimit { .. }
             | RunEventKind::PortsExhausted { .. }
             | RunEventKind::GeneratorFdsExhausted { .. }

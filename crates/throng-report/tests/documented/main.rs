@@ -15,9 +15,10 @@ use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
     AddressConnects, AnswerFault, AnswerGap, ClassCounters, EarlyClose, EndpointFacts,
     ErrorExchange, ErrorTimes, ExchangeSummary, FollowedAnswers, Histogram, Interval, Judgement,
-    KernelCounters, LEAVING, LatencyStats, LoadInterval, MachineUse, Metric, Outage, ProbeCounters,
-    ProbeReport, ProcessMetric, ProgramUse, RunEvent, RunEventKind, ServerSnapshot, StepInterval,
-    Summary, Tally, UnansweredWaits, WatchHeader, WatchLine, validity,
+    KernelCounters, LEAVING, LatencyStats, LoadInterval, MachineInterval, MachineUse, Metric,
+    Outage, ProbeCounters, ProbeReport, ProcessMetric, ProgramUse, RunEvent, RunEventKind,
+    RunMachine, ServerSnapshot, StepInterval, Summary, Tally, UnansweredWaits, WatchHeader,
+    WatchLine, validity,
 };
 
 use document::{ANY, check, document, names};
@@ -37,18 +38,28 @@ fn every_field_of_the_header_is_documented() {
         planned_ms: Some(1),
         capacity: Some(1),
         target_is_here: true,
-        ceiling: Some(Ceiling {
-            connects_per_s: Some(1.0),
-            messages_per_s: Some(1.0),
-            timer_error_us_p99: Some(1),
-            bytes_per_user: Some(1.0),
-        }),
+        ceiling: Some(any_ceiling()),
         machine: [(ANY.to_owned(), String::new())].into(),
         client_facts: Some(any_facts()),
         server_facts: Some(any_facts()),
         imported: Some(any_import()),
+        machines: vec![RunMachine {
+            capacity: Some(1),
+            ceiling: Some(any_ceiling()),
+            facts: Some(any_facts()),
+            ..RunMachine::default()
+        }],
     };
     check("The header", &serde_json::to_value(header).unwrap());
+}
+
+fn any_ceiling() -> Ceiling {
+    Ceiling {
+        connects_per_s: Some(1.0),
+        messages_per_s: Some(1.0),
+        timer_error_us_p99: Some(1),
+        bytes_per_user: Some(1.0),
+    }
 }
 
 /// Returns facts without an unknown one.
@@ -133,6 +144,13 @@ fn every_field_of_an_interval_is_documented() {
         process: Default::default(),
         cpu_us_per_core: vec![1],
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
+        machines: vec![MachineInterval {
+            lost: true,
+            lag_us_p99: Some(1),
+            message_us_p99: Some(1),
+            machine: Some(MachineUse::default()),
+            ..MachineInterval::default()
+        }],
     };
     let interval = Interval {
         at_ms: 0,

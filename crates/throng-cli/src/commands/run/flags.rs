@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use throng_load::scenario::Target;
 
+use super::fleet::FleetFlags;
 use super::sources;
 use super::trace::TraceFlags;
 use crate::dashboard::UiFlags;
@@ -46,7 +47,10 @@ pub(crate) struct Run {
     pub(super) report: Vec<ReportPlace>,
     #[command(flatten)]
     pub(super) ui: UiFlags,
-    /// Number of event loops [default: one per CPU, more if the connections need their fd tables]
+    #[command(flatten)]
+    pub(super) fleet: FleetFlags,
+    /// Number of event loops, with --agents of each [default: one per CPU, more if the connections
+    /// need their fd tables]
     #[arg(long, value_name = "N", value_parser = quantity::cores)]
     pub(super) cores: Option<usize>,
     /// Connect from this address, or from all addresses of a network; repeatable
@@ -122,6 +126,7 @@ Examples:
   throng run scenario.yaml --open
   throng run scenario.yaml --metrics 9464
   throng run scenario.yaml --trace-user 3
+  throng run scenario.yaml --bus nats://10.0.0.1:4222 --agents all
 
 While it runs: throng ctl start 100 | stop 50 | count | pause | resume | shutdown.
 On a terminal it shows a live view, whose keys do the same; ? lists them.

@@ -5,15 +5,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use throng_control::{ControlRequest, ControlTarget, Verb};
+use throng_fleet::message::Steering;
 use throng_lab::recorder::RecordingHandle;
-use throng_load::run::RunningLoad;
 use throng_report::RunEventKind;
 
+use super::load::RunLoad;
 use crate::interrupt::{By, Interrupt};
 
 /// A generator behind a control socket.
 pub(super) struct LoadControl {
-    load: Arc<Mutex<RunningLoad>>,
+    load: Arc<Mutex<RunLoad>>,
     recording: RecordingHandle,
     interrupt: Interrupt,
     /// What ends the run at a request to do so.
@@ -22,7 +23,7 @@ pub(super) struct LoadControl {
 
 impl LoadControl {
     pub(super) fn new(
-        load: Arc<Mutex<RunningLoad>>,
+        load: Arc<Mutex<RunLoad>>,
         recording: RecordingHandle,
         interrupt: Interrupt,
         by: By,
@@ -52,13 +53,13 @@ impl LoadControl {
 
     /// Executes the request, and returns users and connections as of the last interval before.
     fn act(&self, request: &ControlRequest, n: u64) -> (u64, u64) {
-        let load = self.load();
+        let mut load = self.load();
         let before = load.counts();
         match request.verb {
-            Verb::Start => load.add_users(n),
-            Verb::Stop => load.stop_users(n),
-            Verb::Pause => load.pause(),
-            Verb::Resume => load.resume(),
+            Verb::Start => load.steer(Steering::AddUsers(n)),
+            Verb::Stop => load.steer(Steering::StopUsers(n)),
+            Verb::Pause => load.steer(Steering::Pause),
+            Verb::Resume => load.steer(Steering::Resume),
             Verb::Drain => self.recording.stop("throng ctl drain"),
             Verb::Shutdown => self.interrupt.request(self.by),
             Verb::Count | Verb::Snapshot | Verb::Inspect | Verb::Who => {}
@@ -68,7 +69,7 @@ impl LoadControl {
 
     /// Locks the load. No call leaves a load in an inconsistent state, so it stays usable after a
     /// panic.
-    fn load(&self) -> MutexGuard<'_, RunningLoad> {
+    fn load(&self) -> MutexGuard<'_, RunLoad> {
         self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use throng_doctor::preflight::Preflight;
 use throng_import::FidelityReport;
 use throng_lab::header::run_header;
+use throng_lab::run_preflight;
 use throng_load::run::{LoadOptions, LoadPlan};
-use throng_load::scenario::{Reach, Scenario, Target};
+use throng_load::scenario::{LoadPeak, Reach, Scenario, Target};
 use throng_report::export::annotation;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 
@@ -21,6 +22,8 @@ pub(super) struct RunPlan {
     pub(super) target: Target,
     pub(super) load: LoadPlan,
     pub(super) scenario: Scenario,
+    /// The peak that its load got in place of its own.
+    pub(super) peak: Option<LoadPeak>,
     /// Options from which `load` was made.
     pub(super) options: LoadOptions,
     pub(super) header: RunHeader,
@@ -57,9 +60,11 @@ impl RunPlan {
         let target = load.target.clone();
         permission::check(&target, &load.targets, typed.i_am_allowed)?;
         check_sources(&options, &load.targets)?;
-        let preflight = preflight::check(&load, typed.cores);
+        let preflight = run_preflight(&load, typed.cores);
         // A dry run shows the plan, whether it can run or not.
-        preflight::refuse(&preflight, typed.force || typed.dry_run)
+        // Agents check themselves.
+        let is_free = typed.force || typed.dry_run || typed.fleet.is_used();
+        preflight::refuse(&preflight, is_free)
             .map_err(|refusal| refusal.with_code(typed.refusal_code))?;
         let scenario_source = ScenarioSource { path: file.name, source: file.text };
         let mut header = run_header(&load, scenario_source);
@@ -68,7 +73,13 @@ impl RunPlan {
             .capacity
             .map(|capacity| preflight.holds().map_or(capacity, |holds| holds.min(capacity)));
         let fidelity = file.fidelity;
-        Ok(Self { target, load, scenario, options, header, fidelity, preflight })
+        let peak = typed.changes.peak();
+        Ok(Self { target, load, scenario, peak, options, header, fidelity, preflight })
+    }
+
+    /// Reports whether the target is an address of this machine.
+    pub(super) fn target_is_local(&self) -> bool {
+        self.load.targets.iter().all(|target| throng_lab::header::is_local(target.ip()))
     }
 }
 

@@ -8,12 +8,13 @@ use throng_report::{Summary, Tally};
 
 use super::observer::ObservedServer;
 use super::plan::RunPlan;
-use super::{calibrate, preflight};
+use super::{calibrate, fleet, preflight};
 use crate::interrupt::By;
 
 /// Returns the first lines of a run.
 pub(super) fn beginning(plan: &RunPlan, server: Option<&ObservedServer>) -> String {
     let capacity = &plan.load.capacity;
+    let machines = &plan.header.machines;
     let mut text = format!(
         "{}: {} connections at most by the plan, {}; room for {}",
         plan.target,
@@ -21,8 +22,12 @@ pub(super) fn beginning(plan: &RunPlan, server: Option<&ObservedServer>) -> Stri
         show_duration(plan.load.length),
         show_count(plan.header.capacity.unwrap_or(0)),
     );
-    for warning in preflight::warnings(&plan.preflight) {
-        text += &format!("\nwarning: {warning}");
+    if machines.is_empty() {
+        for warning in preflight::warnings(&plan.preflight) {
+            text += &format!("\nwarning: {warning}");
+        }
+    } else {
+        text += &format!("\n{}", fleet::describe(machines));
     }
     if let Some(ceiling) = &plan.header.ceiling {
         text += &format!("\n{}", calibrate::describe(ceiling));

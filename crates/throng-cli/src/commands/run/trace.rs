@@ -35,6 +35,11 @@ pub(super) struct TraceWriter {
 }
 
 impl TraceFlags {
+    /// Reports whether a user is followed.
+    pub(super) fn is_used(&self) -> bool {
+        !self.users.is_empty()
+    }
+
     /// Returns the file that takes the lines if a live view covers standard error and no flag names
     /// another: it stands beside the run file.
     pub(super) fn file_beside(&self, record: &Path) -> Option<PathBuf> {

@@ -161,7 +161,9 @@ impl CsvFile<'_> {
             loop {
                 match before.read(&mut block)? {
                     0 => break,
-                    read => lines += block[..read].iter().filter(|byte| **byte == b'\n').count() as u64,
+                    read => {
+                        lines += block[..read].iter().filter(|byte| **byte == b'\n').count() as u64
+                    }
                 }
             }
             for byte in before.into_inner().bytes() {

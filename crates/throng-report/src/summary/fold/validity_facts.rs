@@ -51,6 +51,7 @@ impl SummaryFold {
                 Some(_) => last.probe.outstanding(),
                 None => 0,
             },
+            machines_missing: self.machines_lost.clone(),
             ceiling_share: self.ceiling_share(),
             // While the run goes on, those that are awaited may still come; after a request to end
             // it, they might have come later.

@@ -1,0 +1,123 @@
+//! `throng fleet`: the agents of a group.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use throng_fleet::message::RunKey;
+use throng_fleet::{Fleet, KnownAgent, host_name, random_id};
+use throng_report::render::{Align, Table, bytes, micros};
+
+use crate::bus::BusFlags;
+use crate::{Exit, Failure, output};
+
+/// Show the agents of a group
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct FleetCommand {
+    #[command(subcommand)]
+    verb: FleetVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum FleetVerb {
+    Ls(Ls),
+}
+
+/// List the agents of a group, and what they do
+#[derive(Debug, Args)]
+#[command(after_help = LS_EXAMPLES)]
+pub(crate) struct Ls {
+    #[command(flatten)]
+    bus: BusFlags,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  throng fleet ls --bus nats://10.0.0.1:4222
+  throng agent --bus nats://10.0.0.1:4222     make this machine an agent";
+
+const LS_EXAMPLES: &str = "\
+Examples:
+  throng fleet ls --bus nats://10.0.0.1:4222
+  throng fleet ls --bus nats://10.0.0.1:4222 --json | jq -r '.[].facts.name'
+
+Exit codes:
+  0  at least one agent answered    2  none answered, or the bus does not answer";
+
+impl FleetCommand {
+    pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        match &self.verb {
+            FleetVerb::Ls(ls) => ls.run(),
+        }
+    }
+}
+
+impl Ls {
+    fn run(&self) -> Result<Exit, Failure> {
+        let bus = self.bus.connect("throng fleet ls")?;
+        let key =
+            RunKey { run: String::new(), coordinator: format!("{}-{}", host_name(), random_id()) };
+        let fleet = Fleet::join(bus, self.bus.subjects(), key)
+            .map_err(|error| Failure::new(format!("--bus: {error}")))?;
+        let agents = fleet.gather(GATHER_TIME, |_| false);
+        if self.json {
+            let hellos: Vec<_> = agents.values().map(|agent| &agent.hello).collect();
+            output::say_json(&hellos);
+        } else if agents.is_empty() {
+            return Err(Failure::new(no_agents(&self.bus)));
+        } else {
+            output::say(table(agents.values()).to_string());
+        }
+        Ok(if agents.is_empty() { Exit::CannotRun } else { Exit::Met })
+    }
+}
+
+/// Returns a row for each agent.
+fn table<'a>(agents: impl Iterator<Item = &'a KnownAgent>) -> Table {
+    let mut table = Table::new().aligned(&[
+        Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Left,
+        Align::Left,
+        Align::Left,
+    ]);
+    table.row(["agent", "host", "CPUs", "memory", "clock", "version", "labels", "state"]);
+    for agent in agents {
+        let facts = &agent.hello.facts;
+        let state = match (&agent.hello.busy, &agent.rival) {
+            (_, Some(rival)) => format!("another agent on {} has this name", rival.host),
+            (Some(run), None) => format!("makes run {}", run.run),
+            (None, None) => "idle".to_owned(),
+        };
+        table.row([
+            facts.name.clone(),
+            facts.host.clone(),
+            facts.cpus.to_string(),
+            facts.memory_bytes.map_or_else(String::new, |all| bytes(all as f64)),
+            agent.offset.map_or_else(String::new, |offset| format!("±{}", micros(offset.error_us))),
+            facts.version.clone(),
+            facts.labels.join(" "),
+            state,
+        ]);
+    }
+    table
+}
+
+/// Says that no agent answered, and what to do.
+pub(crate) fn no_agents(bus: &BusFlags) -> String {
+    let group = &bus.bus_group;
+    format!(
+        "no agent of the group `{group}` answered on the bus\n  start one on each machine: throng \
+         agent --bus {}",
+        bus.bus.as_deref().map_or("URL", |url| url.split('@').next_back().unwrap_or(url))
+    )
+}
+
+/// Time in which agents answer.
+pub(crate) const GATHER_TIME: Duration = Duration::from_millis(2_000);

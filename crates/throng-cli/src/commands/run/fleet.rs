@@ -1,0 +1,388 @@
+//! `throng run --bus`: the agents of a fleet make the run, and this process records it.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use clap::Args;
+use throng_base::units::{plural, show_count};
+use throng_fleet::message::{Readiness, RunKey, RunOrder};
+use throng_fleet::{Fleet, KnownAgent, NotReady, host_name, random_id, version};
+use throng_load::scenario::ScenarioBundle;
+use throng_load::schedule::MachineShare;
+use throng_report::RunMachine;
+use throng_report::render::micros;
+use throng_report::runfile::Ceiling;
+
+use super::flags::Run;
+use super::plan::RunPlan;
+use crate::Failure;
+use crate::bus::BusFlags;
+use crate::commands::fleet::{GATHER_TIME, no_agents};
+use crate::interrupt::Interrupt;
+
+/// The flags of a run of several machines.
+#[derive(Debug, Args)]
+pub(crate) struct FleetFlags {
+    #[command(flatten)]
+    pub(super) bus: BusFlags,
+    /// Agents that make the run: a number, `all`, or those with a label, `label=eu`; this machine
+    /// only coordinates them
+    #[arg(long, value_name = "N|all|label=NAME")]
+    pub(super) agents: Option<AgentChoice>,
+}
+
+/// The agents that make a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AgentChoice {
+    /// As many as there are.
+    All,
+    /// So many.
+    Count(usize),
+    /// All with this label.
+    Label(String),
+}
+
+/// A fleet that is ready to begin.
+pub(super) struct ReadyFleet {
+    pub(super) fleet: Fleet,
+    /// Number of the run, the same on all machines.
+    pub(super) number: u64,
+    /// Lines about the agents, for the user.
+    pub(super) notes: Vec<String>,
+}
+
+impl FleetFlags {
+    /// Reports whether agents make the run.
+    pub(super) fn is_used(&self) -> bool {
+        self.agents.is_some()
+    }
+}
+
+impl FromStr for AgentChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        if let Some(label) = text.strip_prefix("label=").filter(|label| !label.is_empty()) {
+            return Ok(Self::Label(label.to_owned()));
+        }
+        match text.parse() {
+            Ok(count @ 1..) => Ok(Self::Count(count)),
+            _ => Err("expected a number from 1, all, or label=NAME".to_owned()),
+        }
+    }
+}
+
+impl AgentChoice {
+    /// Returns the agents that it means, by their names.
+    ///
+    /// # Errors
+    /// There are too few of them.
+    fn choose<'a>(&self, idle: &[&'a KnownAgent]) -> Result<Vec<&'a KnownAgent>, String> {
+        let chosen: Vec<_> = match self {
+            Self::All => idle.to_vec(),
+            Self::Count(count) => idle.iter().copied().take(*count).collect(),
+            Self::Label(label) => {
+                let has_label = |agent: &&&KnownAgent| agent.hello.facts.labels.contains(label);
+                idle.iter().filter(has_label).copied().collect()
+            }
+        };
+        match self {
+            Self::Count(count) if chosen.len() < *count => {
+                let (are, n) = (plural(idle.len() as u64, "agent is", "agents are"), idle.len());
+                Err(format!("--agents {count}: only {n} {are} free"))
+            }
+            Self::Label(label) if chosen.is_empty() => {
+                Err(format!("--agents label={label}: no free agent has this label"))
+            }
+            _ if chosen.is_empty() => Err("no agent is free".to_owned()),
+            _ => Ok(chosen),
+        }
+    }
+}
+
+impl Run {
+    /// Finds the agents, lets them get ready, and completes the plan's header by what they say.
+    pub(super) fn assemble(
+        &self,
+        plan: &mut RunPlan,
+        interrupt: &Interrupt,
+    ) -> Result<Option<ReadyFleet>, Failure> {
+        let Some(choice) = &self.fleet.agents else { return Ok(None) };
+        let bus = self.fleet.bus.connect("throng run")?;
+        let run = random_id();
+        let coordinator = format!("{}-{}", host_name(), random_id());
+        let number = u64::from_str_radix(&run, 16).unwrap_or_default();
+        let key = RunKey { run: run.clone(), coordinator };
+        let lost = |error: throng_bus::BusError| Failure::new(format!("--bus: {error}"));
+        let fleet = Fleet::join(Arc::clone(&bus), self.fleet.bus.subjects(), key).map_err(lost)?;
+        let known = fleet.gather(
+            GATHER_TIME,
+            |known| matches!(choice, AgentChoice::Count(count) if free(known).len() >= *count),
+        );
+        if known.is_empty() {
+            return Err(Failure::new(no_agents(&self.fleet.bus)));
+        }
+        let chosen = choice
+            .choose(&free(&known))
+            .map_err(|why| Failure::new(format!("{why}{}", not_free(&known))))?;
+        self.note(&format!(
+            "run {run}: {} {}, {} CPUs: {}",
+            chosen.len(),
+            plural(chosen.len() as u64, "agent", "agents"),
+            chosen.iter().map(|agent| agent.hello.facts.cpus).sum::<usize>(),
+            chosen
+                .iter()
+                .map(|agent| agent.hello.facts.name.as_str())
+                .collect::<Vec<_>>()
+                .join(" ")
+        ));
+        let orders = self.orders(plan, &chosen)?;
+        let shares: Vec<_> = orders.iter().map(|(_, order)| order.share).collect();
+        fleet.prepare(orders);
+        let ready = fleet.await_ready(|| interrupt.requested().is_some());
+        let ready = ready.map_err(|not| match not {
+            NotReady::Refused(agents) => refused(&agents),
+            NotReady::Interrupted => Failure::new("interrupted: the run was not started"),
+        })?;
+        let short: Vec<_> = ready
+            .iter()
+            .filter_map(|(name, it)| Some((name.clone(), it.refusal.clone()?)))
+            .collect();
+        if !short.is_empty() {
+            return Err(refused(&short));
+        }
+        let notes = notes(&ready);
+        complete(plan, &chosen, &shares, &ready);
+        Ok(Some(ReadyFleet { fleet, number, notes }))
+    }
+
+    /// Returns what each agent has to do.
+    fn orders(
+        &self,
+        plan: &RunPlan,
+        chosen: &[&KnownAgent],
+    ) -> Result<Vec<(String, RunOrder)>, Failure> {
+        let bundle = ScenarioBundle::pack(
+            &plan.scenario,
+            &plan.header.scenario.source,
+            &plan.header.scenario.path,
+            plan.peak,
+        );
+        let bundle = bundle.map_err(|error| {
+            Failure::new(format!("a file of the scenario cannot be read any more: {error}"))
+        })?;
+        let cores = match self.cores {
+            Some(cores) => vec![cores; chosen.len()],
+            None => cores_of(plan.load.capacity.demand.connections, chosen),
+        };
+        let shares = MachineShare::deal(&cores);
+        let calibrate_ms =
+            (!self.no_calibrate).then(|| self.calibrate.as_millis().try_into().unwrap_or(u64::MAX));
+        let order = |share| RunOrder {
+            scenario: bundle.clone(),
+            target: self.target.as_ref().map(ToString::to_string),
+            seed: self.seed,
+            share,
+            interval_ms: self.interval.as_millis().try_into().unwrap_or(u64::MAX),
+            calibrate_ms,
+            force: self.force,
+        };
+        let name = |agent: &&KnownAgent| agent.hello.facts.name.clone();
+        Ok(chosen.iter().map(name).zip(shares.into_iter().map(order)).collect())
+    }
+}
+
+/// Returns the agents that can begin a run, by their names.
+fn free(known: &BTreeMap<String, KnownAgent>) -> Vec<&KnownAgent> {
+    known.values().filter(|agent| why_not_free(agent).is_none()).collect()
+}
+
+/// Returns why an agent cannot begin a run.
+fn why_not_free(agent: &KnownAgent) -> Option<String> {
+    let facts = &agent.hello.facts;
+    if let Some(rival) = &agent.rival {
+        return Some(format!(
+            "another agent has this name: pid {} on {}, pid {} on {}; give one another --name",
+            facts.pid, facts.host, rival.pid, rival.host
+        ));
+    }
+    if facts.version != version() {
+        return Some(format!(
+            "it is throng {}, and this is {}; run the same version on all machines",
+            facts.version,
+            version()
+        ));
+    }
+    if let Some(run) = &agent.hello.busy {
+        return Some(format!("it makes run {} of {}", run.run, run.coordinator));
+    }
+    agent.offset.is_none().then(|| "it does not answer".to_owned())
+}
+
+/// Lists the agents that are not free, a line each.
+fn not_free(known: &BTreeMap<String, KnownAgent>) -> String {
+    let line = |agent: &KnownAgent| {
+        Some(format!("\n  {}: {}", agent.hello.facts.name, why_not_free(agent)?))
+    };
+    known.values().filter_map(line).collect()
+}
+
+/// Returns the number of cores of each agent: one for each CPU, or more if the connections need
+/// more fd tables.
+fn cores_of(connections: u64, chosen: &[&KnownAgent]) -> Vec<usize> {
+    let facts = || chosen.iter().map(|agent| &agent.hello.facts);
+    let held: u64 = facts().map(|facts| facts.cpus as u64 * facts.fds).sum();
+    let times = connections.div_ceil(held.max(1)).max(1);
+    facts().map(|facts| facts.cpus * times as usize).collect()
+}
+
+/// Refuses the run, because these agents cannot make it.
+fn refused(agents: &[(String, String)]) -> Failure {
+    let lines = agents
+        .iter()
+        .map(|(name, why)| format!("\n  agent {name}: {}", why.trim_end().replace('\n', "\n    ")));
+    Failure::new(format!(
+        "{} {} cannot make the run{}\nthe run was not started; --force runs it although a limit \
+         is insufficient",
+        agents.len(),
+        plural(agents.len() as u64, "agent", "agents"),
+        lines.collect::<String>()
+    ))
+}
+
+/// Returns what the agents warn of.
+fn notes(ready: &[(String, Readiness)]) -> Vec<String> {
+    let of = |(name, readiness): &(String, Readiness)| {
+        let warnings = readiness.warnings.iter().map(|it| format!("warning: agent {name}: {it}"));
+        let unknown = readiness.uncalibrated.iter();
+        let unknown = unknown.map(|why| format!("agent {name}: calibration failed: {why}"));
+        warnings.chain(unknown).collect::<Vec<_>>()
+    };
+    ready.iter().flat_map(of).collect()
+}
+
+/// Completes the header of the run file.
+fn complete(
+    plan: &mut RunPlan,
+    chosen: &[&KnownAgent],
+    shares: &[MachineShare],
+    ready: &[(String, Readiness)],
+) {
+    let header = &mut plan.header;
+    header.machines = chosen
+        .iter()
+        .zip(shares)
+        .zip(ready)
+        .map(|((agent, share), (_, readiness))| {
+            let facts = &agent.hello.facts;
+            RunMachine {
+                name: facts.name.clone(),
+                host: facts.host.clone(),
+                cores: share.cores() as u64,
+                share: share.cores() as f64 / share.of() as f64,
+                users_planned: readiness.connections,
+                capacity: readiness.capacity,
+                ceiling: readiness.ceiling.clone(),
+                start_error_us: agent.offset.map_or(0, |offset| offset.error_us),
+                target_is_here: readiness.target_is_here,
+                facts: readiness.client_facts.clone(),
+            }
+        })
+        .collect();
+    let machines = &header.machines;
+    header.capacity = machines.iter().map(|machine| machine.capacity).sum();
+    header.target_is_here = machines.iter().any(|machine| machine.target_is_here);
+    header.ceiling = sum_of_ceilings(machines);
+    if let Some((_, first)) = ready.first() {
+        header.machine = first.machine.clone();
+        header.client_facts = first.client_facts.clone();
+    }
+}
+
+/// Returns what all machines can do together, if it was measured on each.
+fn sum_of_ceilings(machines: &[RunMachine]) -> Option<Ceiling> {
+    let all: Option<Vec<&Ceiling>> =
+        machines.iter().map(|machine| machine.ceiling.as_ref()).collect();
+    let all = all?;
+    let each = |of: fn(&Ceiling) -> Option<f64>| all.iter().map(move |ceiling| of(ceiling));
+    let mean = |values: Option<Vec<f64>>| {
+        values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    Some(Ceiling {
+        connects_per_s: each(|it| it.connects_per_s).sum(),
+        messages_per_s: each(|it| it.messages_per_s).sum(),
+        timer_error_us_p99: all.iter().filter_map(|ceiling| ceiling.timer_error_us_p99).max(),
+        bytes_per_user: mean(each(|it| it.bytes_per_user).collect()),
+    })
+}
+
+/// Describes the agents in a line: how many, and how well their clocks agree.
+pub(super) fn describe(machines: &[RunMachine]) -> String {
+    let error = machines.iter().map(|machine| machine.start_error_us).max().unwrap_or(0);
+    let planned: u64 = machines.iter().map(|machine| machine.users_planned).sum();
+    format!(
+        "{} {}: {} connections at most by their plans; they begin within {}",
+        machines.len(),
+        plural(machines.len() as u64, "agent", "agents"),
+        show_count(planned),
+        micros(error.saturating_mul(2))
+    )
+}
+
+impl ReadyFleet {
+    /// Shows what the agents warn of.
+    pub(super) fn show(&self, note: impl Fn(&str)) {
+        self.notes.iter().for_each(|line| note(line));
+    }
+}
+
+/// Refuses flags that a run of agents does not have.
+pub(super) fn check(typed: &Run) -> Result<(), Failure> {
+    if !typed.fleet.is_used() {
+        return match typed.fleet.bus.bus {
+            Some(_) => Err(Failure::new(
+                "--bus needs --agents: how many agents make the run? --agents all takes all",
+            )),
+            None => Ok(()),
+        };
+    }
+    let has_source = !typed.source.is_empty() || typed.source_ports.is_some();
+    if has_source {
+        return Err(Failure::new("--source is a flag of each agent: throng agent --source ADDR"));
+    }
+    if typed.trace.is_used() {
+        return Err(Failure::new("--trace-user follows users of this machine, not of agents"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_chosen_by_number_or_label() {
+        assert_eq!("20".parse(), Ok(AgentChoice::Count(20)));
+        assert_eq!("all".parse(), Ok(AgentChoice::All));
+        assert_eq!("label=eu".parse(), Ok(AgentChoice::Label("eu".into())));
+        for wrong in ["0", "label=", "some", "-1"] {
+            assert!(wrong.parse::<AgentChoice>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn machines_of_which_one_is_not_measured_have_no_common_ceiling() {
+        let of = |connects: Option<f64>| RunMachine {
+            ceiling: connects.map(|n| Ceiling { connects_per_s: Some(n), ..Ceiling::default() }),
+            ..RunMachine::default()
+        };
+        let sum = sum_of_ceilings(&[of(Some(10.0)), of(Some(5.0))]).unwrap();
+        assert_eq!(sum.connects_per_s, Some(15.0));
+        assert_eq!(sum.messages_per_s, None);
+        assert_eq!(sum_of_ceilings(&[of(Some(10.0)), of(None)]), None);
+    }
+}

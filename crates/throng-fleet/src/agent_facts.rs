@@ -1,0 +1,59 @@
+//! What this process says about itself as an agent.
+
+use throng_doctor::{MachineFacts, ProcRoot};
+use throng_driver::fdtable;
+use throng_lab::{boot_id, net_namespace};
+
+use crate::message::AgentFacts;
+
+impl AgentFacts {
+    /// Returns the facts of this process. Without a name, it gets that of its machine and a number.
+    pub fn of_this_process(name: Option<String>, labels: Vec<String>) -> Self {
+        let (host, incarnation) = (host_name(), random_id());
+        let root = ProcRoot::default();
+        let facts = MachineFacts::read(&root, std::process::id());
+        let limit = fdtable::raise_limit();
+        Self {
+            name: name.unwrap_or_else(|| format!("{host}-{}", &incarnation[..4])),
+            incarnation,
+            host,
+            labels,
+            version: version(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: facts.memory.known().map(|memory| memory.total_bytes),
+            fds: fdtable::usable(limit, 1) as u64,
+            boot_id: boot_id(),
+            net_namespace: net_namespace(),
+            pid: std::process::id(),
+        }
+    }
+}
+
+/// Returns the version that coordinator and agents must have in common.
+pub fn version() -> String {
+    format!("{} (fleet {PROTOCOL})", env!("CARGO_PKG_VERSION"))
+}
+
+/// Returns the name of this machine, as far as it can be a part of a subject.
+pub fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let part = name.trim().split('.').next().unwrap_or_default();
+    let is_good = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
+    let name: String = part.chars().filter(is_good).take(HOST_NAME_MAX).collect();
+    if name.is_empty() { "host".to_owned() } else { name }
+}
+
+/// Returns eight random hexadecimal digits.
+pub fn random_id() -> String {
+    let mut bytes = [0; 4];
+    // Without a source of randomness, the process id tells two apart.
+    if getrandom::fill(&mut bytes).is_err() {
+        bytes = std::process::id().to_be_bytes();
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Number of the messages' form: a change of any of them is another number.
+const PROTOCOL: u32 = 1;
+/// Leaves room for the number behind the name.
+const HOST_NAME_MAX: usize = 48;

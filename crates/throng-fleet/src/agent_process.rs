@@ -1,0 +1,297 @@
+//! The process of an agent: connects the protocol with a bus, a clock and a load.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_bus::{Bus, BusError, BusSubscription};
+use throng_driver::Clock;
+use throng_lab::recorder::{KernelProbe, LiveKernel};
+use throng_load::run::{CommonStart, RunningLoad};
+use throng_report::RunEventKind;
+
+use crate::agent::{Agent, AgentAction};
+use crate::message::{AgentFacts, LoadReport, RunOrder, StartOrder, Steering};
+use crate::preparation::{Prepared, prepare};
+use crate::subjects::GroupSubjects;
+
+/// The process of an agent.
+pub struct AgentProcess {
+    agent: Agent,
+    bus: Arc<dyn Bus>,
+    questions: BusSubscription,
+    orders: BusSubscription,
+    /// Source addresses of this machine's connections; the usual ones if there are none.
+    sources: Vec<IpAddr>,
+    work: Work,
+}
+
+/// What the process does.
+enum Work {
+    Idle,
+    /// Another thread prepares the run.
+    Preparing {
+        prepared: Receiver<Result<Prepared, String>>,
+        stop: Arc<AtomicBool>,
+    },
+    Ready(Box<Prepared>),
+    Running(Box<RunningPart>),
+}
+
+/// The agent's part of a run.
+struct RunningPart {
+    load: RunningLoad,
+    kernel: LiveKernel,
+    start_at: Instant,
+    interval: Duration,
+    /// The end of the interval.
+    report_at: Instant,
+    is_paused: bool,
+}
+
+/// What an agent says about its work, for its user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentNote {
+    /// It gets ready for this run.
+    Preparing(String),
+    /// It is ready.
+    Ready,
+    /// It cannot make the run.
+    CannotRun(String),
+    /// The load begins after this time.
+    Starting(Duration),
+    /// The load has ended.
+    Ended,
+    /// The run is over, and everything is delivered or forgotten.
+    Idle,
+    /// The bus was lost.
+    BusLost,
+    /// The bus is back.
+    BusBack,
+}
+
+impl AgentProcess {
+    /// Connects an agent with its group.
+    ///
+    /// # Errors
+    /// The bus is away.
+    pub fn new(
+        facts: AgentFacts,
+        subjects: GroupSubjects,
+        bus: Arc<dyn Bus>,
+        sources: Vec<IpAddr>,
+    ) -> Result<Self, BusError> {
+        let questions = bus.subscribe(&subjects.questions())?;
+        let orders = bus.subscribe(&subjects.to_agent(&facts.name))?;
+        let agent = Agent::new(facts, subjects);
+        Ok(Self { agent, bus, questions, orders, sources, work: Work::Idle })
+    }
+
+    /// Works until `is_ended` says so; gives `note` what happens. A run that goes on is ramped down
+    /// then, and delivered as far as that takes no longer than [`END_TIMEOUT`].
+    pub fn work(&mut self, is_ended: impl Fn() -> bool, mut note: impl FnMut(AgentNote)) {
+        let mut end_at: Option<Instant> = None;
+        let mut was_reachable = true;
+        loop {
+            let now = Clock.now();
+            if end_at.is_none() && is_ended() {
+                end_at = Some(now + END_TIMEOUT);
+                self.steer(Steering::RampDown);
+            }
+            if end_at.is_some_and(|at| at <= now || !self.has_work()) {
+                return;
+            }
+            self.receive(TURN);
+            while let Some(action) = self.agent.next_action() {
+                self.act(action, &mut note);
+            }
+            self.proceed(&mut note);
+            let bus = Arc::clone(&self.bus);
+            let is_reachable = bus.is_reachable();
+            if is_reachable != was_reachable {
+                note(if is_reachable { AgentNote::BusBack } else { AgentNote::BusLost });
+                was_reachable = is_reachable;
+            }
+            self.agent
+                .tick(Clock.now(), &mut |subject, bytes| bus.publish(subject, &bytes).is_ok());
+        }
+    }
+
+    /// Reports whether a load runs, or something is not delivered.
+    fn has_work(&self) -> bool {
+        matches!(self.work, Work::Running(_)) || self.agent.has_undelivered()
+    }
+
+    /// Takes the messages that come within `patience`.
+    fn receive(&mut self, patience: Duration) {
+        let bus = Arc::clone(&self.bus);
+        let mut publish = |subject: &str, bytes: Vec<u8>| bus.publish(subject, &bytes).is_ok();
+        // Questions are answered at once: the time that one waits makes the offset less certain.
+        let mut question = self.questions.next_within(patience);
+        while let Ok(Some(message)) = question {
+            let now = Clock.now();
+            self.agent.on_message(&message.subject, &message.payload, now, &mut publish);
+            question = self.questions.try_next();
+        }
+        while let Ok(Some(message)) = self.orders.try_next() {
+            let now = Clock.now();
+            self.agent.on_message(&message.subject, &message.payload, now, &mut publish);
+        }
+    }
+
+    fn act(&mut self, action: AgentAction, note: &mut impl FnMut(AgentNote)) {
+        match action {
+            AgentAction::Prepare(order) => {
+                let run = self.agent.run().map(|key| key.run.clone()).unwrap_or_default();
+                note(AgentNote::Preparing(run));
+                self.work = self.prepare(*order);
+            }
+            AgentAction::Start(order) => self.start(&order, note),
+            AgentAction::Steer(steering) => self.steer(steering),
+            AgentAction::Abandon => {
+                // A load that still runs ends with its cores.
+                if let Work::Preparing { stop, .. } = &self.work {
+                    stop.store(true, Relaxed);
+                }
+                self.work = Work::Idle;
+                note(AgentNote::Idle);
+            }
+        }
+    }
+
+    fn prepare(&self, order: RunOrder) -> Work {
+        let (done, prepared) = mpsc::channel();
+        let (stop, sources) = (Arc::<AtomicBool>::default(), self.sources.clone());
+        let is_stopped = Arc::clone(&stop);
+        let run = move || _ = done.send(prepare(&order, sources, is_stopped));
+        // Without a thread, the channel ends, which is an error of its own.
+        _ = std::thread::Builder::new().name("prepare".into()).spawn(run);
+        Work::Preparing { prepared, stop }
+    }
+
+    fn start(&mut self, order: &StartOrder, note: &mut impl FnMut(AgentNote)) {
+        let Work::Ready(prepared) = std::mem::replace(&mut self.work, Work::Idle) else {
+            return self.agent.failed("it was started before it was ready".into(), Clock.now());
+        };
+        let start_at = Instant::from_nanos(order.at_us.saturating_mul(1_000));
+        let now = Clock.now();
+        note(AgentNote::Starting(start_at.since(now)));
+        let Prepared { mut scenario, mut plan, interval, kernel, .. } = *prepared;
+        plan.give_setup(&mut scenario, &order.setup);
+        plan.begin_together(CommonStart { at: start_at, run: order.run });
+        match RunningLoad::start(plan) {
+            Ok(load) => {
+                let kernel = kernel.open();
+                let report_at = start_at;
+                let part =
+                    RunningPart { load, kernel, start_at, interval, report_at, is_paused: false };
+                self.work = Work::Running(part.into());
+                if start_at < now {
+                    let late = now.since(start_at);
+                    self.agent.failed(format!("its start was ordered {late:.1?} too late"), now);
+                    self.work = Work::Idle;
+                }
+            }
+            Err(error) => self.agent.failed(error.to_string(), now),
+        }
+    }
+
+    fn steer(&mut self, steering: Steering) {
+        let Work::Running(part) = &mut self.work else { return };
+        match steering {
+            Steering::AddUsers(count) => part.load.add_users(count),
+            Steering::StopUsers(count) => part.load.stop_users(count),
+            Steering::Pause => part.load.pause(),
+            Steering::Resume => part.load.resume(),
+            Steering::RampDown => part.load.ramp_down(),
+        }
+        match steering {
+            Steering::Pause => part.is_paused = true,
+            Steering::Resume => part.is_paused = false,
+            _ => {}
+        }
+    }
+
+    /// Goes on with the work: takes what is prepared, and reports what is measured.
+    fn proceed(&mut self, note: &mut impl FnMut(AgentNote)) {
+        let now = Clock.now();
+        match &mut self.work {
+            Work::Idle | Work::Ready(_) => {}
+            Work::Preparing { prepared, .. } => {
+                let done = match prepared.try_recv() {
+                    Err(TryRecvError::Empty) => return,
+                    Err(TryRecvError::Disconnected) => Err("its preparation panicked".to_owned()),
+                    Ok(done) => done,
+                };
+                match done {
+                    Ok(prepared) => {
+                        note(AgentNote::Ready);
+                        self.agent.ready(prepared.readiness.clone());
+                        self.work = Work::Ready(prepared.into());
+                    }
+                    Err(why) => {
+                        note(AgentNote::CannotRun(why.clone()));
+                        self.agent.cannot_run(why);
+                        self.work = Work::Idle;
+                    }
+                }
+            }
+            Work::Running(part) => {
+                if now < part.report_at {
+                    return;
+                }
+                let report = part.report(now);
+                let is_last = report.is_last;
+                self.agent.report(report, now);
+                let Work::Running(part) = &self.work else { return };
+                if part.load.is_broken() {
+                    let why = "a core of its generator ended unexpectedly";
+                    self.agent.failed(why.into(), now);
+                } else if !is_last {
+                    return;
+                }
+                note(AgentNote::Ended);
+                if let Work::Running(part) = std::mem::replace(&mut self.work, Work::Idle) {
+                    part.load.join();
+                }
+            }
+        }
+    }
+}
+
+impl RunningPart {
+    /// Ends the interval.
+    fn report(&mut self, now: Instant) -> LoadReport {
+        let mut cores = Vec::new();
+        let interval = self.load.snapshot_of_cores(|stats| cores.push(stats.clone()));
+        let is_first_error = |event: &RunEventKind| matches!(event, RunEventKind::FirstError(_));
+        let mut events = self.load.events();
+        // The coordinator finds these among the stats.
+        events.retain(|event| !is_first_error(event));
+        let reading = self.kernel.sample();
+        while self.report_at <= now {
+            self.report_at += self.interval;
+        }
+        LoadReport {
+            at_us: now.micros_since(self.start_at),
+            start_nanos: self.start_at.as_nanos(),
+            cores,
+            paused: self.is_paused,
+            process: interval.process,
+            cpu_us_per_core: interval.cpu_us_per_core,
+            machine: reading.machine,
+            kernel: reading.counters,
+            programs: reading.programs,
+            events,
+            is_last: self.load.is_finished(),
+        }
+    }
+}
+
+/// Time for which the process waits for a message before it looks at its other work.
+const TURN: Duration = Duration::from_millis(5);
+/// Time in which a process that was asked to end ramps its load down and delivers.
+pub const END_TIMEOUT: Duration = Duration::from_secs(15);

@@ -1,0 +1,225 @@
+//! The coordinator's process: connects the protocol with a bus and a clock.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_bus::{Bus, BusError, BusSubscription};
+use throng_driver::Clock;
+use throng_load::run::LoadPlan;
+
+use crate::coordinator::{Coordinator, KnownAgent, MemberState};
+use crate::fleet_load::FleetLoad;
+use crate::machines::Machines;
+use crate::message::{Readiness, RunKey, RunOrder};
+use crate::subjects::GroupSubjects;
+
+/// The agents of a group, as one process sees them. A thread of its own listens to the bus.
+pub struct Fleet {
+    shared: Arc<Mutex<FleetState>>,
+    bus: Arc<dyn Bus>,
+    is_ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the bus thread and the recorder share.
+pub(crate) struct FleetState {
+    pub(crate) coordinator: Coordinator,
+    /// What the machines measure, once they run.
+    pub(crate) machines: Option<Machines>,
+}
+
+/// Why the agents do not begin a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotReady {
+    /// These agents cannot, each with its reason.
+    Refused(Vec<(String, String)>),
+    /// The caller gave up.
+    Interrupted,
+}
+
+impl Fleet {
+    /// Joins a group.
+    ///
+    /// # Errors
+    /// The bus is away.
+    pub fn join(bus: Arc<dyn Bus>, subjects: GroupSubjects, key: RunKey) -> Result<Self, BusError> {
+        let answers = bus.subscribe(&subjects.to_coordinator(&key.coordinator))?;
+        let hellos = bus.subscribe(&subjects.hellos())?;
+        let coordinator = Coordinator::new(key, subjects);
+        let shared = Arc::new(Mutex::new(FleetState { coordinator, machines: None }));
+        let is_ended = Arc::<AtomicBool>::default();
+        let thread = {
+            let (shared, bus, is_ended) =
+                (Arc::clone(&shared), Arc::clone(&bus), Arc::clone(&is_ended));
+            let run = move || {
+                while !is_ended.load(Relaxed) {
+                    turn(&shared, &*bus, &answers, &hellos);
+                }
+            };
+            std::thread::Builder::new().name("fleet".into()).spawn(run)
+        };
+        let thread = thread.map_err(|error| BusError::Away(error.to_string()))?;
+        Ok(Self { shared, bus, is_ended, thread: Some(thread) })
+    }
+
+    /// Asks the agents who they are, until `is_enough` says so, at most for `patience`. Each is
+    /// asked several times, so that its clock's offset is as good as the bus allows.
+    pub fn gather(
+        &self,
+        patience: Duration,
+        is_enough: impl Fn(&BTreeMap<String, KnownAgent>) -> bool,
+    ) -> BTreeMap<String, KnownAgent> {
+        let until = Clock.now() + patience;
+        let mut asked = 0;
+        loop {
+            self.state()
+                .coordinator
+                .ask(Clock.now(), &mut |subject, bytes| self.bus.publish(subject, &bytes).is_ok());
+            asked += 1;
+            std::thread::sleep(ASK_EVERY);
+            let state = self.state();
+            let known = state.coordinator.known();
+            let is_over = Clock.now() >= until;
+            if is_over || asked >= QUESTIONS && is_enough(known) {
+                return known.clone();
+            }
+        }
+    }
+
+    /// Orders these agents to get ready.
+    pub fn prepare(&self, orders: Vec<(String, RunOrder)>) {
+        let now = Clock.now();
+        let mut state = self.state();
+        for (name, order) in orders {
+            state.coordinator.prepare(&name, order, now);
+        }
+    }
+
+    /// Waits until all agents are ready. Asks `is_interrupted` many times a second.
+    ///
+    /// # Errors
+    /// An agent cannot make the run or is silent, or the caller gave up.
+    pub fn await_ready(
+        &self,
+        mut is_interrupted: impl FnMut() -> bool,
+    ) -> Result<Vec<(String, Readiness)>, NotReady> {
+        loop {
+            if is_interrupted() {
+                return Err(NotReady::Interrupted);
+            }
+            let (mut ready, mut refused, mut waits) = (Vec::new(), Vec::new(), false);
+            let state = self.state();
+            let now = Clock.now();
+            for (index, member) in state.coordinator.members().iter().enumerate() {
+                let name = member.name.clone();
+                match &member.state {
+                    MemberState::Ready(readiness) => ready.push((name, (**readiness).clone())),
+                    MemberState::Refused(why) | MemberState::Failed(why) => {
+                        refused.push((name, why.clone()));
+                    }
+                    _ if state.coordinator.is_lost(index, now) => {
+                        refused.push((name, "it no longer answers".into()));
+                    }
+                    _ => waits = true,
+                }
+            }
+            drop(state);
+            if !refused.is_empty() {
+                return Err(NotReady::Refused(refused));
+            }
+            if !waits {
+                return Ok(ready);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Starts the load on all agents, at the same moment. Returns when it has begun, and the
+    /// reports of the agents can be here: the moment from which a recorder begins.
+    pub fn start(self, plan: &LoadPlan, run: u64, setup: &[Vec<u8>]) -> FleetLoad {
+        let start_at = Clock.now() + START_AFTER;
+        {
+            let mut state = self.state();
+            state.coordinator.start(start_at, run, setup);
+            state.machines = Some(Machines::new(plan, start_at, state.coordinator.members()));
+        }
+        while Clock.now() < start_at + REPORTS_AFTER {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        FleetLoad::new(self)
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, FleetState> {
+        lock(&self.shared)
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Mutex<FleetState>> {
+        Arc::clone(&self.shared)
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.is_ended.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            _ = thread.join();
+        }
+    }
+}
+
+/// Locks the state. No call leaves it inconsistent, so it stays usable after a panic.
+pub(crate) fn lock(shared: &Mutex<FleetState>) -> MutexGuard<'_, FleetState> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes what has come over the bus, and sends what is due.
+fn turn(
+    shared: &Mutex<FleetState>,
+    bus: &dyn Bus,
+    answers: &BusSubscription,
+    hellos: &BusSubscription,
+) {
+    let mut message = answers.next_within(TURN);
+    if message.is_err() {
+        // The bus has ended.
+        std::thread::sleep(TURN);
+    }
+    while let Ok(Some(found)) = message {
+        // The time before the lock counts for the offset of a clock.
+        let now = Clock.now();
+        lock(shared).take(&found.subject, &found.payload, now);
+        message = answers.try_next();
+    }
+    while let Ok(Some(found)) = hellos.try_next() {
+        lock(shared).take(&found.subject, &found.payload, Clock.now());
+    }
+    let mut publish = |subject: &str, bytes: Vec<u8>| bus.publish(subject, &bytes).is_ok();
+    lock(shared).coordinator.tick(Clock.now(), &mut publish);
+}
+
+impl FleetState {
+    fn take(&mut self, subject: &str, payload: &[u8], now: Instant) {
+        let reports = self.coordinator.on_message(subject, payload, now);
+        let Some(machines) = &mut self.machines else { return };
+        for (member, report) in reports {
+            machines.add_report(member, *report);
+        }
+    }
+}
+
+/// Time for which the thread waits for a message before it looks at what is due.
+const TURN: Duration = Duration::from_millis(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Time between two questions to all agents.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+/// Questions that each agent gets at least.
+const QUESTIONS: u32 = 8;
+/// Time between the order to start and the start: orders may be lost once, and come again.
+const START_AFTER: Duration = Duration::from_secs(4);
+/// Time between the end of an interval on the agents and the end of that interval here, in which
+/// their reports arrive.
+const REPORTS_AFTER: Duration = Duration::from_millis(400);

@@ -1,0 +1,270 @@
+//! What the machines of a fleet measure: their sum, and each by itself.
+//!
+//! The stats of all cores of all machines go into one [`Collector`], as those of one machine do. So
+//! the sums are those of one machine with all these cores.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_lab::recorder::KernelReading;
+use throng_load::run::{Collector, LoadPlan};
+use throng_load::schedule::MachineShare;
+use throng_report::{
+    Histogram, LoadCounters, LoadInterval, MachineInterval, MachineUse, Merge, RunEventKind,
+};
+
+use crate::coordinator::{Coordinator, Member, MemberState};
+use crate::message::LoadReport;
+
+/// The machines of a running fleet.
+pub(crate) struct Machines {
+    collector: Collector,
+    start_at: Instant,
+    machines: Vec<Machine>,
+    /// Events that no call has returned yet.
+    events: Vec<RunEventKind>,
+    /// The moment from which all machines are over or lost.
+    only_lost_since: Option<Instant>,
+}
+
+/// One machine.
+struct Machine {
+    name: String,
+    share: MachineShare,
+    /// Agents with the same id of a kernel share its CPUs.
+    boot_id: Option<String>,
+    net_namespace: Option<String>,
+    state: MachineState,
+    /// Its last report, without its stats.
+    last: LoadReport,
+    lag: Histogram,
+    message: Histogram,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum MachineState {
+    Running,
+    Lost,
+    Over,
+    Failed(String),
+}
+
+impl Machines {
+    pub(crate) fn new(plan: &LoadPlan, start_at: Instant, members: &[Member]) -> Self {
+        let machine = |member: &Member| Machine {
+            name: member.name.clone(),
+            share: member.order.share,
+            boot_id: member.facts.boot_id.clone(),
+            net_namespace: member.facts.net_namespace.clone(),
+            state: MachineState::Running,
+            last: LoadReport::default(),
+            lag: Histogram::new(),
+            message: Histogram::new(),
+        };
+        let machines: Vec<_> = members.iter().map(machine).collect();
+        let cores = machines.iter().map(|machine| machine.share.cores()).sum();
+        let mut collector = plan.collector(cores);
+        (0..cores).for_each(|core| collector.expect_stats(core));
+        Self { collector, start_at, machines, events: Vec::new(), only_lost_since: None }
+    }
+
+    /// Adds the report of a machine.
+    pub(crate) fn add_report(&mut self, member: usize, mut report: LoadReport) {
+        let machine = &mut self.machines[member];
+        let start_there = Instant::from_nanos(report.start_nanos);
+        for mut stats in std::mem::take(&mut report.cores) {
+            if stats.core_id >= machine.share.cores() {
+                continue;
+            }
+            machine.lag.merge(&stats.lag);
+            machine.message.merge(&stats.message);
+            stats.move_moments(start_there, self.start_at);
+            stats.core_id = machine.share.slot(stats.core_id).0;
+            self.collector.add_stats(stats.into());
+        }
+        let first = machine.share.slot(0).0 as u32;
+        let named = report.events.drain(..).map(|event| match event {
+            RunEventKind::PortsExhausted { source } => {
+                RunEventKind::PortsExhausted { source: format!("{source} of {}", machine.name) }
+            }
+            RunEventKind::GeneratorFdsExhausted { core } => {
+                RunEventKind::GeneratorFdsExhausted { core: first + core }
+            }
+            other => other,
+        });
+        self.events.extend(named);
+        if machine.state == MachineState::Lost {
+            machine.state = MachineState::Running;
+            self.events.push(RunEventKind::AgentBack { agent: machine.name.clone() });
+        }
+        if report.is_last && !matches!(machine.state, MachineState::Failed(_)) {
+            machine.state = MachineState::Over;
+        }
+        machine.last = report;
+    }
+
+    /// Notes which machines are lost and which have failed.
+    pub(crate) fn find_lost(&mut self, coordinator: &Coordinator, now: Instant) {
+        for (index, member) in coordinator.members().iter().enumerate() {
+            let machine = &mut self.machines[index];
+            let state = match &member.state {
+                MemberState::Failed(why) | MemberState::Refused(why) => {
+                    MachineState::Failed(why.clone())
+                }
+                _ if machine.state == MachineState::Running && coordinator.is_lost(index, now) => {
+                    MachineState::Lost
+                }
+                _ => continue,
+            };
+            if machine.state == state {
+                continue;
+            }
+            let reason = match &state {
+                MachineState::Failed(why) => why.clone(),
+                _ => "it no longer answers".to_owned(),
+            };
+            let percent = machine.percent();
+            let agent = machine.name.clone();
+            self.events.push(RunEventKind::AgentLost { agent, percent, reason });
+            machine.state = state;
+            for core in 0..machine.share.cores() {
+                self.collector.lose(machine.share.slot(core).0);
+            }
+        }
+        let is_over = self.machines.iter().all(|machine| machine.state != MachineState::Running);
+        if is_over {
+            self.only_lost_since.get_or_insert(now);
+        } else {
+            self.only_lost_since = None;
+        }
+    }
+
+    /// Ends the interval.
+    pub(crate) fn interval(&mut self) -> LoadInterval {
+        let mut interval = self.collector.interval();
+        for machine in &self.machines {
+            if machine.state == MachineState::Running {
+                let slots = (0..machine.share.cores()).map(|core| machine.share.slot(core).0);
+                slots.for_each(|slot| self.collector.expect_stats(slot));
+            }
+            let process = &machine.last.process;
+            let sum = &mut interval.process;
+            sum.pid = 0;
+            sum.rss_bytes += process.rss_bytes;
+            sum.rss_bytes_at_start += process.rss_bytes_at_start;
+            sum.cpu_user_us += process.cpu_user_us;
+            sum.cpu_system_us += process.cpu_system_us;
+            interval.cpu_us_per_core.extend(&machine.last.cpu_us_per_core);
+        }
+        let collector = &self.collector;
+        let each = self.machines.iter_mut().map(|machine| machine.interval(collector));
+        interval.machines = each.collect();
+        interval
+    }
+
+    /// Returns the sum of what the kernels of the machines count.
+    pub(crate) fn kernel(&self) -> KernelReading {
+        let mut sum = KernelReading::default();
+        let (mut kernels, mut namespaces) = (BTreeSet::new(), BTreeSet::new());
+        for machine in self.machines.iter().filter(|machine| machine.state != MachineState::Lost) {
+            let LoadReport { kernel, machine: used, programs, .. } = &machine.last;
+            let boot = machine.boot_id.as_deref().unwrap_or(&machine.name);
+            let namespace = machine.net_namespace.as_deref().unwrap_or_default();
+            let is_new_namespace = namespaces.insert((boot, namespace));
+            let is_new_kernel = kernels.insert(boot);
+            if is_new_namespace {
+                sum.counters.add(kernel, is_new_kernel);
+            }
+            if !is_new_kernel {
+                continue;
+            }
+            sum.programs.extend(programs.iter().cloned());
+            if let Some(used) = used {
+                let all = sum.machine.get_or_insert_with(MachineUse::default);
+                all.cpus += used.cpus;
+                all.cpu_busy_us += used.cpu_busy_us;
+                all.cpu_idle_us += used.cpu_idle_us;
+                all.cpu_stolen_us += used.cpu_stolen_us;
+            }
+        }
+        sum.programs.sort_by_key(|program| std::cmp::Reverse(program.millicpus));
+        sum.programs.truncate(PROGRAMS_MAX);
+        sum
+    }
+
+    /// Returns the events that no call has returned yet.
+    pub(crate) fn events(&mut self) -> Vec<RunEventKind> {
+        let mut events = std::mem::take(&mut self.events);
+        events.extend(self.collector.first_errors());
+        events
+    }
+
+    /// Returns the active users and the established connections.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let latest = self.collector.latest();
+        latest.fold((0, 0), |(users, connected), stats| {
+            let counters = &stats.counters;
+            (users + counters.users_active, connected + counters.connected)
+        })
+    }
+
+    /// Reports whether every load has ended, and no lost machine is awaited any more.
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
+        let awaits = self.machines.iter().any(|machine| machine.state == MachineState::Lost);
+        self.only_lost_since.is_some_and(|since| !awaits || now.since(since) > LOST_AWAITED)
+    }
+
+    /// Returns why no machine is left that could go on.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let why = self.machines.iter().map(|machine| match &machine.state {
+            MachineState::Failed(why) => Some(format!("{}: {why}", machine.name)),
+            _ => None,
+        });
+        why.collect::<Option<Vec<_>>>().map(|all| all.join("; "))
+    }
+}
+
+impl Machine {
+    /// Returns its part of the load, in percent.
+    fn percent(&self) -> u64 {
+        (100 * self.share.cores() / self.share.of().max(1)) as u64
+    }
+
+    /// Ends the interval.
+    fn interval(&mut self, collector: &Collector) -> MachineInterval {
+        let own = collector.latest().skip(self.share.slot(0).0).take(self.share.cores());
+        let (mut counters, mut errors) = (LoadCounters::default(), 0);
+        for stats in own {
+            counters.merge(&stats.counters);
+            errors += stats.errors_total();
+        }
+        let is_lost = matches!(self.state, MachineState::Lost | MachineState::Failed(_));
+        let p99 =
+            |histogram: &Histogram| (!histogram.is_empty()).then(|| histogram.percentile(99.0));
+        let interval = MachineInterval {
+            name: self.name.clone(),
+            lost: is_lost,
+            users_started: counters.users_started,
+            users_active: counters.users_active,
+            connected: counters.connected,
+            connects_ok: counters.connects_ok,
+            connects_failed: counters.connects_failed,
+            messages_sent: counters.messages_sent,
+            answered: counters.requests_answered(),
+            errors,
+            lag_us_p99: p99(&self.lag),
+            message_us_p99: p99(&self.message),
+            cpu_us: self.last.process.cpu_us(),
+            rss_bytes: self.last.process.rss_bytes,
+            machine: self.last.machine.clone(),
+        };
+        (self.lag, self.message) = (Histogram::new(), Histogram::new());
+        interval
+    }
+}
+
+/// Other programs of all machines that an interval names.
+const PROGRAMS_MAX: usize = 5;
+/// Time for which the coordinator waits for lost machines once all others are over.
+const LOST_AWAITED: Duration = Duration::from_secs(30);

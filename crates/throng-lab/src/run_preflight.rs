@@ -1,0 +1,51 @@
+//! The requirements of a planned run on this machine, checked by the doctor's preflight.
+
+use throng_doctor::ProcRoot;
+use throng_doctor::preflight::{
+    MachineLimits, MachineRole, PortChoice, PortRequirements, Preflight, Requirements, preflight,
+};
+use throng_load::program::Protocol;
+use throng_load::run::LoadPlan;
+use throng_load::scenario::Reach;
+
+use crate::header::is_local;
+
+/// Checks the run against this machine's limits. `cores` is their number if the user chose it.
+pub fn run_preflight(load: &LoadPlan, cores: Option<usize>) -> Preflight {
+    preflight(
+        &requirements(load, cores),
+        &MachineLimits::read(&ProcRoot::default(), std::process::id()),
+    )
+}
+
+fn requirements(load: &LoadPlan, cores: Option<usize>) -> Requirements {
+    let demand = load.capacity.demand;
+    let is_here = load.targets.iter().all(|target| is_local(target.ip()));
+    let on_loopback = load.targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
+    let role = if is_here { MachineRole::Both } else { MachineRole::Client };
+    let chosen = if load.sources.is_explicit() {
+        PortChoice::Generator(load.capacity.port_range.clone())
+    } else {
+        PortChoice::Kernel
+    };
+    Requirements {
+        cores: cores.map(|cores| cores as u64),
+        user_bytes: match load.program().protocol() {
+            // Between two requests, an HTTP connection has no buffer either.
+            Protocol::Tcp | Protocol::Http => Requirements::TCP_USER_BYTES,
+            Protocol::Ws | Protocol::Phoenix => Requirements::WEBSOCKET_USER_BYTES,
+        },
+        connects_per_s: demand.begins_per_s,
+        ends_per_s: demand.ends_per_s,
+        listens: load.targets.clone(),
+        ports: Some(PortRequirements {
+            addresses: load.capacity.addresses as u64,
+            addresses_grow: false,
+            on_loopback: on_loopback && load.targets.iter().all(|target| target.is_ipv4()),
+            targets: load.targets.len() as u64,
+            chosen,
+            time_wait: load.capacity.time_wait,
+        }),
+        ..Requirements::new(demand.connections, role)
+    }
+}
