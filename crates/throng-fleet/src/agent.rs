@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use throng_base::Instant;
+use throng_load::peers::{PeerMessage, PeerOrder};
 
 use crate::envelope::{decode, encode};
 use crate::link::{KEEP_ALIVE, Link};
@@ -43,6 +44,8 @@ pub enum AgentAction {
     Start(StartOrder),
     /// Change the load.
     Steer(Steering),
+    /// Tell the cores what those of other agents say.
+    Hear(Vec<PeerOrder>),
     /// Forget the run.
     Abandon,
 }
@@ -139,6 +142,7 @@ impl Agent {
                     AgentAction::Start(order)
                 }
                 Ok(Order::Steer(steering)) => AgentAction::Steer(steering),
+                Ok(Order::Peers(orders)) => AgentAction::Hear(orders),
                 Err(error) => {
                     let why = format!("it does not understand the coordinator: {error}");
                     run.link.send(&AgentMessage::CannotRun(why));
@@ -191,6 +195,11 @@ impl Agent {
         if is_last {
             self.end(now);
         }
+    }
+
+    /// Says what the cores have said to those of other agents.
+    pub fn tell_peers(&mut self, messages: Vec<PeerMessage>) {
+        self.send(&AgentMessage::Peers(messages));
     }
 
     /// Says why the load has ended before its time.

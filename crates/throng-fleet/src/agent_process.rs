@@ -151,6 +151,11 @@ impl AgentProcess {
             }
             AgentAction::Start(order) => self.start(&order, note),
             AgentAction::Steer(steering) => self.steer(steering),
+            AgentAction::Hear(orders) => {
+                if let Work::Running(part) = &self.work {
+                    orders.into_iter().for_each(|order| part.load.hear(order));
+                }
+            }
             AgentAction::Abandon => {
                 // A load that still runs ends with its cores.
                 if let Work::Preparing { stop, .. } = &self.work {
@@ -240,6 +245,10 @@ impl AgentProcess {
                 }
             }
             Work::Running(part) => {
+                let messages = part.load.take_peer_messages();
+                if !messages.is_empty() {
+                    self.agent.tell_peers(messages);
+                }
                 if now < part.report_at {
                     return;
                 }

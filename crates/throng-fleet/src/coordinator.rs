@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use throng_base::Instant;
+use throng_load::peers::{PeerMessage, PeerOrder};
 
 use crate::agent::Publish;
 use crate::clock_offset::ClockOffset;
@@ -72,6 +73,15 @@ pub enum MemberState {
     Failed(String),
 }
 
+/// What a member says while it runs.
+#[derive(Clone, Debug)]
+pub enum MemberNews {
+    /// What it has measured.
+    Report(Box<LoadReport>),
+    /// What its cores say to those of others.
+    Peers(Vec<PeerMessage>),
+}
+
 impl Coordinator {
     /// Creates a coordinator that knows no agent.
     pub fn new(key: RunKey, subjects: GroupSubjects) -> Self {
@@ -134,14 +144,19 @@ impl Coordinator {
         self.members[member].link.send(&Order::Steer(steering));
     }
 
-    /// Takes a message that came under `subject`. Returns the reports that came with it, each with
-    /// the index of its member.
+    /// Tells cores of one member what those of others say.
+    pub fn tell_peers(&mut self, member: usize, orders: Vec<PeerOrder>) {
+        self.members[member].link.send(&Order::Peers(orders));
+    }
+
+    /// Takes a message that came under `subject`. Returns the news that came with it, each with the
+    /// index of its member.
     pub fn on_message(
         &mut self,
         subject: &str,
         payload: &[u8],
         now: Instant,
-    ) -> Vec<(usize, Box<LoadReport>)> {
+    ) -> Vec<(usize, MemberNews)> {
         if subject == self.subjects.hellos() {
             if let Ok(hello) = serde_json::from_slice::<Hello>(payload) {
                 self.on_hello(hello, now);
@@ -158,8 +173,8 @@ impl Coordinator {
         let member = &mut self.members[index];
         member.heard = now;
         let messages = member.link.on_packet(packet).unwrap_or_default();
-        let reports = messages.into_iter().filter_map(|message| member.on_message(&message));
-        reports.map(|report| (index, report)).collect()
+        let news = messages.into_iter().filter_map(|message| member.on_message(&message));
+        news.map(|news| (index, news)).collect()
     }
 
     /// Sends what is due.
@@ -228,8 +243,8 @@ impl Coordinator {
 }
 
 impl Member {
-    /// Takes a message; returns the report if it is one.
-    fn on_message(&mut self, message: &[u8]) -> Option<Box<LoadReport>> {
+    /// Takes a message; returns what is new in it, beside the state of the member.
+    fn on_message(&mut self, message: &[u8]) -> Option<MemberNews> {
         match serde_json::from_slice(message) {
             Ok(AgentMessage::Ready(readiness)) => self.state = MemberState::Ready(readiness),
             Ok(AgentMessage::CannotRun(why)) => self.state = MemberState::Refused(why),
@@ -238,8 +253,9 @@ impl Member {
                 if report.is_last {
                     self.state = MemberState::Ended;
                 }
-                return Some(report);
+                return Some(MemberNews::Report(report));
             }
+            Ok(AgentMessage::Peers(messages)) => return Some(MemberNews::Peers(messages)),
             Err(error) => {
                 self.state = MemberState::Failed(format!("its message is not understood: {error}"));
             }

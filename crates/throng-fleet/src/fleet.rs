@@ -11,7 +11,8 @@ use throng_bus::{Bus, BusError, BusSubscription};
 use throng_driver::Clock;
 use throng_load::run::LoadPlan;
 
-use crate::coordinator::{Coordinator, KnownAgent, MemberState};
+use crate::agent::Publish;
+use crate::coordinator::{Coordinator, KnownAgent, MemberNews, MemberState};
 use crate::fleet_load::FleetLoad;
 use crate::machines::Machines;
 use crate::message::{Readiness, RunKey, RunOrder};
@@ -198,16 +199,28 @@ fn turn(
         lock(shared).take(&found.subject, &found.payload, Clock.now());
     }
     let mut publish = |subject: &str, bytes: Vec<u8>| bus.publish(subject, &bytes).is_ok();
-    lock(shared).coordinator.tick(Clock.now(), &mut publish);
+    lock(shared).send(Clock.now(), &mut publish);
 }
 
 impl FleetState {
     fn take(&mut self, subject: &str, payload: &[u8], now: Instant) {
-        let reports = self.coordinator.on_message(subject, payload, now);
+        let news = self.coordinator.on_message(subject, payload, now);
         let Some(machines) = &mut self.machines else { return };
-        for (member, report) in reports {
-            machines.add_report(member, *report);
+        for (member, news) in news {
+            match news {
+                MemberNews::Report(report) => machines.add_report(member, *report),
+                MemberNews::Peers(messages) => machines.exchange(messages, now),
+            }
         }
+    }
+
+    /// Passes what cores of one machine say to those of others, and sends what is due.
+    fn send(&mut self, now: Instant, publish: Publish<'_>) {
+        let orders = self.machines.as_mut().map(Machines::take_peer_orders).unwrap_or_default();
+        for (member, orders) in orders {
+            self.coordinator.tell_peers(member, orders);
+        }
+        self.coordinator.tick(now, publish);
     }
 }
 

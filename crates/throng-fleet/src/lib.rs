@@ -23,7 +23,7 @@ pub use agent::{Agent, AgentAction, Publish};
 pub use agent_facts::{host_name, random_id, version};
 pub use agent_process::{AgentNote, AgentProcess, END_TIMEOUT};
 pub use clock_offset::ClockOffset;
-pub use coordinator::{AGENT_LOST_AFTER, Coordinator, KnownAgent, Member, MemberState};
+pub use coordinator::{AGENT_LOST_AFTER, Coordinator, KnownAgent, Member, MemberNews, MemberState};
 pub use fleet::{Fleet, NotReady};
 pub use fleet_load::{FleetKernel, FleetLoad};
 pub use link::KEEP_ALIVE;

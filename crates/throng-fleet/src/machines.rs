@@ -3,11 +3,13 @@
 //! The stats of all cores of all machines go into one [`Collector`], as those of one machine do. So
 //! the sums are those of one machine with all these cores.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::Duration;
 
 use throng_base::Instant;
 use throng_lab::recorder::KernelReading;
+use throng_load::peers::{PeerHub, PeerMessage, PeerOrder};
 use throng_load::run::{Collector, LoadPlan};
 use throng_load::schedule::MachineShare;
 use throng_report::{
@@ -22,6 +24,10 @@ pub(crate) struct Machines {
     collector: Collector,
     start_at: Instant,
     machines: Vec<Machine>,
+    /// Where cores of several machines meet.
+    hub: PeerHub,
+    /// What cores are to hear of others.
+    peer_orders: Vec<PeerOrder>,
     /// Events that no call has returned yet.
     events: Vec<RunEventKind>,
     /// The moment from which all machines are over or lost.
@@ -66,7 +72,15 @@ impl Machines {
         let cores = machines.iter().map(|machine| machine.share.cores()).sum();
         let mut collector = plan.collector(cores);
         (0..cores).for_each(|core| collector.expect_stats(core));
-        Self { collector, start_at, machines, events: Vec::new(), only_lost_since: None }
+        Self {
+            collector,
+            start_at,
+            machines,
+            hub: PeerHub::new(plan.program().cues(), cores),
+            peer_orders: Vec::new(),
+            events: Vec::new(),
+            only_lost_since: None,
+        }
     }
 
     /// Adds the report of a machine.
@@ -96,12 +110,32 @@ impl Machines {
         self.events.extend(named);
         if machine.state == MachineState::Lost {
             machine.state = MachineState::Running;
+            self.hub.find(machine.slots());
             self.events.push(RunEventKind::AgentBack { agent: machine.name.clone() });
         }
         if report.is_last && !matches!(machine.state, MachineState::Failed(_)) {
             machine.state = MachineState::Over;
         }
         machine.last = report;
+    }
+
+    /// Passes what cores say to those of other machines.
+    pub(crate) fn exchange(&mut self, messages: Vec<PeerMessage>, now: Instant) {
+        let now = now.since(self.start_at);
+        let orders = messages.into_iter().flat_map(|message| self.hub.take(message, now));
+        self.peer_orders.extend(orders);
+    }
+
+    /// Returns what cores are to hear of others, by the indexes of their machines.
+    pub(crate) fn take_peer_orders(&mut self) -> BTreeMap<usize, Vec<PeerOrder>> {
+        let mut all = BTreeMap::<usize, Vec<PeerOrder>>::new();
+        for order in std::mem::take(&mut self.peer_orders) {
+            let has = |machine: &Machine| machine.share.core_at(order.slot()).is_some();
+            if let Some(member) = self.machines.iter().position(has) {
+                all.entry(member).or_default().push(order);
+            }
+        }
+        all
     }
 
     /// Notes which machines are lost and which have failed.
@@ -128,9 +162,8 @@ impl Machines {
             let agent = machine.name.clone();
             self.events.push(RunEventKind::AgentLost { agent, percent, reason });
             machine.state = state;
-            for core in 0..machine.share.cores() {
-                self.collector.lose(machine.share.slot(core).0);
-            }
+            machine.slots().for_each(|slot| self.collector.lose(slot));
+            self.peer_orders.extend(self.hub.lose(machine.slots()));
         }
         let is_over = self.machines.iter().all(|machine| machine.state != MachineState::Running);
         if is_over {
@@ -145,8 +178,7 @@ impl Machines {
         let mut interval = self.collector.interval();
         for machine in &self.machines {
             if machine.state == MachineState::Running {
-                let slots = (0..machine.share.cores()).map(|core| machine.share.slot(core).0);
-                slots.for_each(|slot| self.collector.expect_stats(slot));
+                machine.slots().for_each(|slot| self.collector.expect_stats(slot));
             }
             let process = &machine.last.process;
             let sum = &mut interval.process;
@@ -156,6 +188,10 @@ impl Machines {
             sum.cpu_user_us += process.cpu_user_us;
             sum.cpu_system_us += process.cpu_system_us;
             interval.cpu_us_per_core.extend(&machine.last.cpu_us_per_core);
+        }
+        for (sum, (opened, waiting_most)) in interval.cues.iter_mut().zip(self.hub.cues()) {
+            // A core knows its own users only.
+            (sum.opened, sum.waiting_most) = (opened, waiting_most);
         }
         let collector = &self.collector;
         let each = self.machines.iter_mut().map(|machine| machine.interval(collector));
@@ -226,6 +262,12 @@ impl Machines {
 }
 
 impl Machine {
+    /// Returns the numbers of its cores among those of all machines.
+    fn slots(&self) -> Range<usize> {
+        let first = self.share.slot(0).0;
+        first..first + self.share.cores()
+    }
+
     /// Returns its part of the load, in percent.
     fn percent(&self) -> u64 {
         (100 * self.share.cores() / self.share.of().max(1)) as u64
@@ -233,7 +275,7 @@ impl Machine {
 
     /// Ends the interval.
     fn interval(&mut self, collector: &Collector) -> MachineInterval {
-        let own = collector.latest().skip(self.share.slot(0).0).take(self.share.cores());
+        let own = collector.latest().skip(self.slots().start).take(self.share.cores());
         let (mut counters, mut errors) = (LoadCounters::default(), 0);
         for stats in own {
             counters.merge(&stats.counters);

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use throng_load::generator::CoreStats;
+use throng_load::peers::{PeerMessage, PeerOrder};
 use throng_load::scenario::ScenarioBundle;
 use throng_load::schedule::MachineShare;
 use throng_report::runfile::Ceiling;
@@ -90,6 +91,8 @@ pub enum Order {
     Start(StartOrder),
     /// Change the load.
     Steer(Steering),
+    /// Tell cores what cores of other agents say.
+    Peers(Vec<PeerOrder>),
 }
 
 /// A run, as one agent makes it.
@@ -146,6 +149,8 @@ pub enum AgentMessage {
     CannotRun(String),
     /// What it has measured.
     Report(Box<LoadReport>),
+    /// What its cores say to those of other agents.
+    Peers(Vec<PeerMessage>),
     /// Its load has ended unexpectedly, for this reason.
     Failed(String),
 }

@@ -52,6 +52,7 @@ pub use status_counts::{StatusCount, StatusCounts};
 pub use tracer::{TraceLine, TraceOptions, UserFate};
 
 use crate::cues::{CueWaiters, GroupOpening};
+use crate::peers::PeerOrder;
 use crate::program::{LimitScope, RateLimit};
 use crate::scenario::Model;
 use crate::schedule::{MachineShare, RateClock};
@@ -87,6 +88,8 @@ pub enum GeneratorMessage {
     Probe(ProbeMessage),
     /// Groups of waiting users that a user of another core has let go.
     CuesOpened(Arc<[GroupOpening]>),
+    /// What this core hears of other machines.
+    Peer(PeerOrder),
 }
 
 /// Driver of a generator's core.
@@ -138,9 +141,15 @@ impl Generator {
             cores,
             sources: config.sources.of_core(core, cores),
             encoder: Encoder::new(),
-            cues: CueWaiters::new(Arc::clone(&config.cues)),
+            cues: match config.peers {
+                None => CueWaiters::new(Arc::clone(&config.cues)),
+                Some(_) => CueWaiters::of_machines(Arc::clone(&config.cues), slot),
+            },
             clocks: limits.iter().map(clock).collect(),
-            probes: Probes::new(&config, core, cores),
+            probes: match config.peers {
+                None => Probes::new(&config, core, cores),
+                Some(_) => Probes::new(&config, slot, slots),
+            },
             awaits_probes: false,
             samples: ErrorSamples::default(),
             followed: Followed::default(),
@@ -321,6 +330,13 @@ impl<D: GeneratorDriver> App<D> for Generator {
                     self.send_probe(cx, order);
                 }
                 self.send_probe_messages(cx);
+            }
+            GeneratorMessage::Peer(PeerOrder::Probe { message, .. }) => {
+                self.message(cx, GeneratorMessage::Probe(message));
+            }
+            GeneratorMessage::Peer(PeerOrder::OpenCue { cue, users, at_us, .. }) => {
+                let at = PeerOrder::moment(at_us, self.run.config.start_at);
+                self.cues.open_of_machines(cue, users, at);
             }
             GeneratorMessage::CuesOpened(opened) => {
                 opened.iter().for_each(|group| self.cues.open(*group));

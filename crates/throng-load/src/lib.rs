@@ -10,6 +10,7 @@ pub mod capacity;
 pub mod cues;
 mod excerpt;
 pub mod generator;
+pub mod peers;
 pub mod program;
 pub mod run;
 pub mod scenario;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use throng_base::Instant;
 
 use super::{CueArrival, Cues};
+use crate::peers::{ALL_USERS, PeerMessage, RemoteCues};
 
 /// Users of one core that wait for one another, or for users of other cores.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct CueWaiters {
     opened: Vec<GroupOpening>,
     /// Users that may go on.
     ready: VecDeque<ReadyUser>,
+    /// What is said to other machines, if there are any: then these decide together who goes on.
+    remote: Option<RemoteCues>,
 }
 
 /// A group of users that goes on together.
@@ -71,11 +74,31 @@ impl CueWaiters {
     pub(crate) fn new(shared: Arc<Cues>) -> Self {
         let queues = (0..shared.len()).map(|_| CueQueue::default()).collect();
         let (opened, ready) = (Vec::new(), VecDeque::new());
-        Self { shared, queues, last_ticket: 0, opened, ready }
+        Self { shared, queues, last_ticket: 0, opened, ready, remote: None }
+    }
+
+    /// Creates the waiting users of a core whose users wait for those of other machines, too. It is
+    /// number `slot` of all cores.
+    pub(crate) fn of_machines(shared: Arc<Cues>, slot: usize) -> Self {
+        let remote = Some(RemoteCues::new(slot, shared.len()));
+        Self { remote, ..Self::new(shared) }
     }
 
     /// Adds the user at `index`, which comes to a cue.
     pub(crate) fn arrive(&mut self, cue: u16, index: u32, now: Instant) -> CueAnswer {
+        if let Some(remote) = &mut self.remote {
+            return match remote.raised_at(cue) {
+                Some(at) if at <= now => CueAnswer::Passes(at),
+                raised_at => {
+                    remote.come(cue);
+                    let answer = self.push(cue, index, 0, 0);
+                    if let Some(at) = raised_at {
+                        self.open_of_machines(cue, ALL_USERS, at);
+                    }
+                    answer
+                }
+            };
+        }
         let (group, waiting) = match self.shared.arrive(cue) {
             CueArrival::Raised(at) => return CueAnswer::Passes(at),
             CueArrival::Completes { group } => {
@@ -84,6 +107,10 @@ impl CueWaiters {
             }
             CueArrival::Waits { group, waiting } => (group, waiting),
         };
+        self.push(cue, index, group, waiting)
+    }
+
+    fn push(&mut self, cue: u16, index: u32, group: u32, waiting: u32) -> CueAnswer {
         self.last_ticket = self.last_ticket.wrapping_add(1);
         let ticket = self.last_ticket;
         self.queues[usize::from(cue)].waiters.push_back(Waiter { ticket, group, index });
@@ -92,6 +119,9 @@ impl CueWaiters {
 
     /// Raises a cue. Returns false if it was raised before.
     pub(crate) fn raise(&mut self, cue: u16, now: Instant) -> bool {
+        if let Some(remote) = &mut self.remote {
+            return remote.raise(cue);
+        }
         let is_first = self.shared.raise(cue, now);
         if is_first {
             self.open_for_all(GroupOpening { cue, group: 0, at: now });
@@ -104,8 +134,10 @@ impl CueWaiters {
     pub(crate) fn leave(&mut self, cue: u16, ticket: u32) -> bool {
         let queue = &mut self.queues[usize::from(cue)];
         let Some(waiter) = queue.find(ticket) else { return false };
-        if !self.shared.leave(cue, waiter.group) {
-            return false;
+        match &mut self.remote {
+            Some(remote) => remote.leave(cue),
+            None if !self.shared.leave(cue, waiter.group) => return false,
+            None => {}
         }
         waiter.index = GONE;
         queue.gone += 1;
@@ -122,10 +154,47 @@ impl CueWaiters {
         }
     }
 
-    /// Returns when users may go on or other cores must hear so: at once, or [`Instant::FAR`].
+    /// Lets users go on at the moment `at`, as all machines have decided: so many, or all that wait
+    /// and will come if that is [`ALL_USERS`].
+    pub(crate) fn open_of_machines(&mut self, cue: u16, users: u64, at: Instant) {
+        let Some(remote) = &mut self.remote else { return };
+        let queue = &mut self.queues[usize::from(cue)];
+        let mut gone_on = 0;
+        while gone_on < users
+            && let Some(Waiter { ticket, index, .. }) = queue.waiters.pop_front()
+        {
+            if index == GONE {
+                queue.gone -= 1;
+            } else {
+                gone_on += 1;
+                self.ready.push_back(ReadyUser { index, ticket, at });
+            }
+        }
+        if users == ALL_USERS {
+            remote.raised(cue, at);
+        } else {
+            remote.absent(cue, users - gone_on);
+        }
+        if queue.waiters.is_empty() {
+            // A large group leaves no memory behind.
+            queue.waiters = VecDeque::new();
+        }
+    }
+
+    /// Returns what other machines must hear.
+    pub(crate) fn take_peer_messages(&mut self) -> Vec<PeerMessage> {
+        self.remote.as_mut().map(RemoteCues::take_messages).unwrap_or_default()
+    }
+
+    /// Returns when users may go on or other cores must hear so; [`Instant::FAR`] for never.
     pub(crate) fn due(&self) -> Instant {
-        let is_due = !self.opened.is_empty() || !self.ready.is_empty();
-        if is_due { Instant::ZERO } else { Instant::FAR }
+        let has_news = self.remote.as_ref().is_some_and(RemoteCues::has_messages);
+        match self.ready.front() {
+            _ if has_news || !self.opened.is_empty() => Instant::ZERO,
+            Some(ReadyUser { at, .. }) if self.remote.is_some() => *at,
+            Some(_) => Instant::ZERO,
+            None => Instant::FAR,
+        }
     }
 
     /// Returns the groups that the other cores must let go, if there are any.
@@ -133,9 +202,10 @@ impl CueWaiters {
         (!self.opened.is_empty()).then(|| std::mem::take(&mut self.opened).into())
     }
 
-    /// Returns a user that may go on. It may have left meanwhile: its ticket tells.
-    pub(crate) fn next_ready(&mut self) -> Option<ReadyUser> {
-        let next = self.ready.pop_front()?;
+    /// Returns a user that may go on now. It may have left meanwhile: its ticket tells.
+    pub(crate) fn next_ready(&mut self, now: Instant) -> Option<ReadyUser> {
+        let is_early = self.remote.is_some() && self.ready.front()?.at > now;
+        let next = if is_early { None } else { self.ready.pop_front() }?;
         if self.ready.is_empty() {
             // A large group leaves no memory behind.
             self.ready = VecDeque::new();
@@ -214,7 +284,7 @@ mod tests {
 
     /// Returns the indexes of the users that may go on.
     fn ready(waiters: &mut CueWaiters) -> Vec<u32> {
-        std::iter::from_fn(|| waiters.next_ready()).map(|user| user.index).collect()
+        std::iter::from_fn(|| waiters.next_ready(Instant::FAR)).map(|user| user.index).collect()
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! What all cores of a generator share, and what follows from it for their users.
 
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use throng_base::Instant;
 use throng_driver::SocketOptions;
 
 use super::tracer::TraceOptions;
 use crate::cues::Cues;
+use crate::peers::PeerMessage;
 use crate::program::Program;
 use crate::scenario::{Model, Phase};
 use crate::schedule::MachineShare;
@@ -42,6 +44,8 @@ pub struct GeneratorConfig {
     pub first_user: u64,
     /// Share of this machine in a run of several machines; `None` if the run is its own.
     pub share: Option<MachineShare>,
+    /// The way to the cores of other machines; `None` if there are none.
+    pub peers: Option<Sender<PeerMessage>>,
     /// Users that are watched, if there are any.
     pub trace: Option<TraceOptions>,
 }
@@ -77,6 +81,20 @@ impl RunState {
             phase: RunPhase::Running,
             schedule_over_at: Instant::FAR,
             config,
+        }
+    }
+
+    /// Returns this machine's core with number `slot` among those of all machines; `None` if
+    /// another machine has it.
+    pub(super) fn core_at(&self, slot: usize) -> Option<usize> {
+        self.config.share.map_or(Some(slot), |share| share.core_at(slot))
+    }
+
+    /// Says something to the cores of other machines.
+    pub(super) fn tell_peers(&self, message: PeerMessage) {
+        if let Some(peers) = &self.config.peers {
+            // The control thread may have ended already.
+            let _ = peers.send(message);
         }
     }
 

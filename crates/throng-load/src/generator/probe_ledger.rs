@@ -269,6 +269,7 @@ mod tests {
             run: at(1_000).as_nanos(),
             first_user: 0,
             share: None,
+            peers: None,
             trace: None,
         };
         let mut probes = ProbeLedger::new(&config).unwrap();

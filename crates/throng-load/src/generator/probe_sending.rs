@@ -8,6 +8,7 @@ use super::config::RunPhase;
 use super::probe_ledger::ProbeOrder;
 use super::probes::ProbeSender;
 use super::{Generator, GeneratorDriver, GeneratorMessage};
+use crate::peers::PeerMessage;
 use crate::program::IncomingMessage;
 use crate::user::{Payload, TraceEvent};
 
@@ -82,10 +83,15 @@ impl Generator {
         &mut self,
         cx: &mut CoreContext<D, Self>,
     ) {
-        for (core, message) in self.probes.iter_mut().flat_map(|probes| probes.outbox.drain(..)) {
-            // Control messages are never refused.
-            let message = GeneratorMessage::Probe(message);
-            let _ = cx.send_message(core, message, MessagePriority::Control);
+        for (slot, message) in self.probes.iter_mut().flat_map(|probes| probes.outbox.drain(..)) {
+            match self.run.core_at(slot) {
+                Some(core) => {
+                    // Control messages are never refused.
+                    let message = GeneratorMessage::Probe(message);
+                    let _ = cx.send_message(core, message, MessagePriority::Control);
+                }
+                None => self.run.tell_peers(PeerMessage::Probe { to: slot, message }),
+            }
         }
     }
 

@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_driver::CoreId;
 use throng_proto::phoenix::client;
@@ -20,8 +21,8 @@ use super::probe_ledger::{ProbeLedger, ProbeOrder};
 use crate::program::{Broadcast, Program, Protocol, VariableScope};
 use crate::user::{AnswerTiming, Encoder, Receipts, User, UserSession, as_text};
 
-/// Messages about probes between cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Messages about probes between cores. A core is named by its number among those of all machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProbeMessage {
     /// Requests to open this probe: its present subscribers' deliveries become expected.
     Open(u32),
@@ -54,6 +55,8 @@ pub(super) struct Probes {
     coordinator: Option<Coordinator>,
     /// User that pushed the last probe, and the ref of that push.
     pushed: Option<(u64, u32)>,
+    /// Time between opening a probe and its due moment.
+    open_ahead: Duration,
     core: CoreId,
     cores: usize,
     /// Messages to other cores, which the caller sends.
@@ -87,13 +90,18 @@ pub(super) struct ProbeSender<'a> {
 }
 
 impl Probes {
-    /// Creates the probes of core `core` of `cores`; `None` if the scenario has no probe.
+    /// Creates the probes of core `core` of `cores`, those of all machines; `None` if the scenario
+    /// has no probe.
     pub(super) fn new(config: &GeneratorConfig, core: CoreId, cores: usize) -> Option<Self> {
         let coordinator = Coordinator { next: Some(1), opening: None };
         Some(Self {
             ledger: ProbeLedger::new(config)?,
             coordinator: (core == COORDINATOR_CORE).then_some(coordinator),
             pushed: None,
+            open_ahead: match config.peers {
+                None => OPEN_AHEAD,
+                Some(_) => OPEN_AHEAD_OF_MACHINES,
+            },
             core,
             cores,
             outbox: Vec::new(),
@@ -103,8 +111,9 @@ impl Probes {
     /// Returns the moment at which probes need this core.
     pub(super) fn due(&self) -> Instant {
         let next = self.coordinator.as_ref().and_then(|coordinator| coordinator.next);
-        let opens = next
-            .map_or(Instant::FAR, |number| self.ledger.due_at(number).saturating_sub(OPEN_AHEAD));
+        let opens = next.map_or(Instant::FAR, |number| {
+            self.ledger.due_at(number).saturating_sub(self.open_ahead)
+        });
         let sends = self.ledger.to_send.front();
         let sends = sends.map_or(Instant::FAR, |order| self.ledger.due_at(order.number));
         opens.min(sends).min(self.ledger.expires())
@@ -141,7 +150,7 @@ impl Probes {
     pub(super) fn open_next(&mut self, now: Instant, stats: &mut CoreStats) {
         let Some(coordinator) = &mut self.coordinator else { return };
         let Some(number) = coordinator.next else { return };
-        if self.ledger.due_at(number) > now + OPEN_AHEAD {
+        if self.ledger.due_at(number) > now + self.open_ahead {
             return;
         }
         coordinator.next = number.checked_add(1);
@@ -378,5 +387,7 @@ impl Probes {
 
 /// The core that coordinates probes.
 const COORDINATOR_CORE: CoreId = 0;
-/// Time between opening a probe and its due moment.
+/// Time between opening a probe and its due moment, among the cores of one machine.
 const OPEN_AHEAD: Duration = Duration::from_millis(20);
+/// The same among several machines, which hear of it over a bus.
+const OPEN_AHEAD_OF_MACHINES: Duration = Duration::from_millis(500);

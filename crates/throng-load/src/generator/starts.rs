@@ -273,6 +273,7 @@ mod tests {
             run: at(1_000).as_nanos(),
             first_user: 0,
             share: None,
+            peers: None,
             trace: None,
         };
         Starts::new(&config, 0, 1)

@@ -342,8 +342,12 @@ impl Generator {
                 let _ = cx.send_message(core, message, MessagePriority::Control);
             }
         }
+        for message in self.cues.take_peer_messages() {
+            self.run.tell_peers(message);
+        }
+        let now = cx.now();
         for _ in 0..GOING_ON_PER_TURN_MAX {
-            let Some(ReadyUser { index, ticket, at }) = self.cues.next_ready() else { break };
+            let Some(ReadyUser { index, ticket, at }) = self.cues.next_ready(now) else { break };
             if let Some(key) = cx.key_at(index) {
                 cx.with(key, |conn| self.step(conn, Input::CueOpened { ticket, at }));
             }

@@ -14,7 +14,9 @@ use super::plan::{LoadError, LoadPlan};
 use super::shortages::Shortages;
 use crate::cues::Cues;
 use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage};
+use crate::peers::{PeerMessage, PeerOrder};
 use crate::program::Program;
+use crate::schedule::MachineShare;
 use crate::steps::send::SEND_BYTES_MAX;
 
 /// A running generator.
@@ -28,6 +30,9 @@ pub struct RunningLoad {
     rss_bytes_at_start: u64,
     /// Set by [`Self::pause`], which takes a shared reference.
     is_paused: AtomicBool,
+    share: Option<MachineShare>,
+    /// What the cores say to those of other machines.
+    peer_messages: Receiver<PeerMessage>,
 }
 
 impl RunningLoad {
@@ -44,6 +49,8 @@ impl RunningLoad {
         let self_connect_possible = plan.self_connect_possible();
         let shortages =
             Shortages::new(&plan.sources, &plan.targets, cores, process::epoll_watches_max);
+        let (peers, peer_messages) = mpsc::channel();
+        let share = plan.share;
         let config = Arc::new(GeneratorConfig {
             cues: Cues::new(plan.program.cues()).into(),
             program: plan.program,
@@ -57,6 +64,7 @@ impl RunningLoad {
             run: plan.common.map_or(start_at.as_nanos(), |common| common.run),
             first_user: plan.first_user,
             share: plan.share,
+            peers: plan.common.map(|_| peers),
             trace: plan.trace,
         });
         // Each core opens all fds that it uses.
@@ -81,6 +89,8 @@ impl RunningLoad {
             shortages,
             rss_bytes_at_start,
             is_paused: AtomicBool::new(false),
+            share,
+            peer_messages,
         })
     }
 
@@ -109,6 +119,18 @@ impl RunningLoad {
         interval.process.rss_bytes_at_start = self.rss_bytes_at_start;
         interval.cpu_us_per_core = self.cores.cpu_us();
         interval
+    }
+
+    /// Returns what the cores have said to those of other machines since the last call.
+    pub fn take_peer_messages(&self) -> Vec<PeerMessage> {
+        self.peer_messages.try_iter().collect()
+    }
+
+    /// Passes what cores of this machine hear of others. Orders for other machines are left out.
+    pub fn hear(&self, order: PeerOrder) {
+        if let Some(core) = self.share.and_then(|share| share.core_at(order.slot())) {
+            self.mailbox.send_control(core, GeneratorMessage::Peer(order));
+        }
     }
 
     /// Returns what happened since the last call, as of the last [`Self::snapshot`]: exhausted

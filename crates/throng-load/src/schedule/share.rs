@@ -46,6 +46,12 @@ impl MachineShare {
         (self.first + core, self.of)
     }
 
+    /// Returns this machine's core with number `slot` among all cores; `None` if another machine has
+    /// it.
+    pub fn core_at(self, slot: usize) -> Option<usize> {
+        slot.checked_sub(self.first).filter(|core| *core < self.cores)
+    }
+
     /// Returns the number of the cores of all machines.
     pub fn of(self) -> usize {
         self.of
@@ -63,6 +69,8 @@ mod tests {
             .iter()
             .flat_map(|share| (0..share.cores()).map(|core| share.slot(core)))
             .collect();
+        assert_eq!(shares[2].core_at(3), Some(0));
+        assert_eq!((shares[2].core_at(2), shares[1].core_at(3)), (None, None));
         assert_eq!(slots, (0..7).map(|slot| (slot, 7)).collect::<Vec<_>>());
         assert_eq!(MachineShare::deal(&[3]), [MachineShare::whole(3)]);
     }

@@ -34,6 +34,7 @@ pub(crate) fn play(sim: &mut Sim, room: Room, turn_max: Duration, scenario: &str
         run: 1,
         first_user: 0,
         share: None,
+        peers: None,
         trace: None,
     });
     let options = SimCoresOptions { turn_max, ..SimCoresOptions::default() };

@@ -51,6 +51,7 @@ impl World {
             run: 1,
             first_user: 0,
             share: None,
+            peers: None,
             trace: None,
         });
         let cores = 3;

@@ -79,6 +79,7 @@ impl World {
             run: start_at.as_nanos(),
             first_user: 0,
             share: None,
+            peers: None,
             trace: None,
         });
         let sim_cores = sim.cores(&SimCoresOptions { cores, ..SimCoresOptions::default() });

@@ -67,3 +67,32 @@ user:
 ",
     );
 }
+
+#[test]
+fn users_of_all_machines_wait_for_one_another() {
+    check(5, |sim| {
+        for machines in [&[1, 2, 3][..], &[2, 2, 2]] {
+            let mut sim = Sim::new(sim.seed());
+            sim.set_faults(Faults::none());
+            let shape = Shape { load_cores: machines.to_vec(), ..Shape::default() };
+            let scenario = "
+load: [{ramp: {to: 60, over: 1s}}, {hold: {for: 5s}}]
+user:
+  - connect
+  - barrier: {name: start, users: 20}
+  - send: '?'
+  - expect: {until: '?'}
+  - if: {condition: '${user.id} == 7', do: [{wait: 500ms}, {signal: go}], else: [{wait_for: go}]}
+  - send: '?'
+  - expect: {until: '?'}
+  - stay
+";
+            let pair = Pair::start(&mut sim, AcceptTopology::Reuseport, shape, scenario);
+            pair.finish(&mut sim, Duration::from_secs(300));
+            assert_eq!(pair.errors(), 0, "{machines:?}");
+            let counters = pair.load_counters();
+            assert_eq!(counters.messages_answered, 120, "{machines:?}: {counters:?}");
+            assert_eq!(pair.cues_opened(), [3, 1], "{machines:?}");
+        }
+    });
+}

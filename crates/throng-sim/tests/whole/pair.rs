@@ -5,14 +5,16 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use throng_base::Instant;
 use throng_engine::{Core, CoreLimits};
 use throng_load::cues::Cues;
 use throng_load::generator::{
     CoreStats, CueTally, Generator, GeneratorConfig, GeneratorMessage as LoadMail,
 };
+use throng_load::peers::{PeerHub, PeerMessage};
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::schedule::MachineShare;
@@ -32,8 +34,18 @@ pub(crate) struct Pair {
     pub(crate) server: SimCores<CoreMessage<Infallible>>,
     pub(crate) server_cores: Vec<ServerCore>,
     pub(crate) load_cores: Vec<LoadCore>,
+    /// What the cores of several machines say to one another.
+    peers: Option<PeerExchange>,
     accept: AcceptTopology,
     shape: Shape,
+}
+
+/// The way between the cores of several machines, as a bus and a coordinator are.
+struct PeerExchange {
+    hub: RefCell<PeerHub>,
+    messages: Receiver<PeerMessage>,
+    machines: Vec<(MachineShare, SimCores<LoadMail>)>,
+    start_at: Instant,
 }
 
 /// Sizes of server and generator.
@@ -90,12 +102,16 @@ impl Pair {
             let app = ServerApp::new(Arc::clone(&config), Echo);
             server_cores.push(sim.spawn(Core::new(driver, app, CoreLimits::default())));
         }
-        let mut pair = Self { server, server_cores, load_cores: Vec::new(), accept, shape };
+        let mut pair =
+            Self { server, server_cores, load_cores: Vec::new(), peers: None, accept, shape };
         pair.listen(sim);
 
         let text = format!("target: tcp://{}\n{scenario}", server_addr());
         let scenario = Scenario::parse(&text, "test").unwrap();
         let program = Program::compile(&scenario);
+        let start_at = sim.now() + Duration::from_millis(100);
+        let (peers, messages) = channel();
+        let has_peers = pair.shape.load_cores.len() > 1;
         let config = |share| GeneratorConfig {
             cues: Cues::new(program.cues()).into(),
             program: program.clone(),
@@ -105,16 +121,19 @@ impl Pair {
             self_connect_possible: false,
             options: Default::default(),
             seed: sim.seed(),
-            start_at: sim.now() + Duration::from_millis(100),
+            start_at,
             run: 1,
             first_user: 0,
             share: Some(share),
+            peers: has_peers.then(|| peers.clone()),
             trace: None,
         };
         let shares = MachineShare::deal(&pair.shape.load_cores);
         let configs: Vec<_> =
-            shares.into_iter().map(|share| (share.cores(), Arc::new(config(share)))).collect();
-        for (cores, config) in configs {
+            shares.into_iter().map(|share| (share, Arc::new(config(share)))).collect();
+        let mut machines = Vec::new();
+        for (share, config) in configs {
+            let cores = share.cores();
             let load: SimCores<LoadMail> =
                 sim.cores(&SimCoresOptions { cores, ..Default::default() });
             for (core, driver) in load.drivers().into_iter().enumerate() {
@@ -122,7 +141,10 @@ impl Pair {
                 let app = Generator::new(Arc::clone(&config), core, cores);
                 pair.load_cores.push(sim.spawn(Core::new(driver, app, CoreLimits::default())));
             }
+            machines.push((share, load));
         }
+        let hub = PeerHub::new(program.cues(), pair.load_cores.len()).into();
+        pair.peers = has_peers.then_some(PeerExchange { hub, messages, machines, start_at });
         pair
     }
 
@@ -170,11 +192,34 @@ impl Pair {
 
     /// Runs until the schedule is over, all users have left, and the server knows it.
     pub(crate) fn finish(&self, sim: &mut Sim, limit: Duration) {
-        let over = sim.run_until(limit, |_| self.is_over());
+        let over = sim.run_until(limit, |sim| {
+            self.exchange(sim.now());
+            self.is_over()
+        });
         let server = self.server_counters(sim);
         assert!(over, "{:?} {server:?}", self.load_counters());
         // Deliver the segments in transit.
         sim.run_for(Duration::from_secs(200));
+    }
+
+    /// Passes what cores say to those of other machines.
+    fn exchange(&self, now: Instant) {
+        let Some(PeerExchange { hub, messages, machines, start_at }) = &self.peers else { return };
+        for message in messages.try_iter() {
+            for order in hub.borrow_mut().take(message, now.since(*start_at)) {
+                for (share, cores) in machines {
+                    if let Some(core) = share.core_at(order.slot()) {
+                        cores.send_message(core, LoadMail::Peer(order.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns how often each barrier or signal was opened, as the machines have decided together.
+    pub(crate) fn cues_opened(&self) -> Vec<u64> {
+        let peers = self.peers.as_ref().expect("several machines");
+        peers.hub.borrow().cues().map(|(opened, _)| opened).collect()
     }
 
     fn is_over(&self) -> bool {

@@ -64,6 +64,7 @@ fn play(text: &str, name: &str, span: Duration) -> Journal {
         run: 1,
         first_user: 0,
         share: None,
+        peers: None,
         trace: None,
     });
     let [driver] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();

@@ -228,7 +228,7 @@ impl Play {
 
     /// Lets the user go on, if what it waits for has happened.
     fn go_on(&mut self, now: Instant) -> String {
-        let ready = std::iter::from_fn(|| self.waiters.next_ready());
+        let ready = std::iter::from_fn(|| self.waiters.next_ready(Instant::FAR));
         let own = ready.filter(|ready| ready.index == OWN_INDEX).last();
         own.map_or_else(String::new, |ReadyUser { ticket, at, .. }| {
             self.input(now, Input::CueOpened { ticket, at })
