@@ -208,8 +208,8 @@ mod tests {
         assert_eq!(come(&mut hub, 2, 7, 0, 0), [(0, 2), (1, 2), (2, 1), (2, 5)]);
         // One of the last six had left: it is not counted twice.
         assert_eq!(come(&mut hub, 2, 8, 1, 1), []);
-        assert_eq!(come(&mut hub, 0, 5, 0, 0), []);
-        assert_eq!(come(&mut hub, 1, 3, 0, 0), [(0, 3), (1, 1), (2, 1)]);
+        assert_eq!(come(&mut hub, 0, 4, 0, 0), []);
+        assert_eq!(come(&mut hub, 1, 3, 0, 0), [(0, 2), (1, 1), (2, 2)]);
         assert_eq!(hub.cues().collect::<Vec<_>>(), [(3, 11)]);
     }
 
