@@ -42,6 +42,8 @@ pub enum AgentAction {
     Prepare(Box<RunOrder>),
     /// Start the load; then call [`Agent::report`] at the end of each interval.
     Start(StartOrder),
+    /// Deliver all totals again: another coordinator collects; call [`Agent::report`].
+    Resume,
     /// Change the load.
     Steer(Steering),
     /// Tell the cores what those of other agents say.
@@ -55,6 +57,8 @@ struct AgentRun {
     key: RunKey,
     link: Link,
     stage: Stage,
+    /// The beginning of the load, in microseconds.
+    started_us: Option<u64>,
     /// The last packet of the coordinator.
     heard: Instant,
 }
@@ -122,15 +126,21 @@ impl Agent {
         if !is_mine || self.left.as_ref() == Some(&key) {
             return;
         }
-        if self.run.as_ref().is_some_and(|run| run.key != key) {
-            // It learns from this who has the agent.
-            self.say_hello(None, now, publish);
-            return;
+        if let Some(run) = self.run.as_mut().filter(|run| run.key != key) {
+            let is_orphan = now.since(run.heard) > COORDINATOR_SILENT_AFTER;
+            if run.key.run != key.run || run.stage == Stage::Preparing || !is_orphan {
+                // It learns from this who has the agent.
+                self.say_hello(None, now, publish);
+                return;
+            }
+            run.key = key.clone();
+            run.link.change_sender();
         }
         let run = self.run.get_or_insert_with(|| AgentRun {
             key,
             link: Link::new(),
             stage: Stage::Preparing,
+            started_us: None,
             heard: now,
         });
         run.heard = now;
@@ -139,8 +149,10 @@ impl Agent {
                 Ok(Order::Prepare(order)) => AgentAction::Prepare(order),
                 Ok(Order::Start(order)) => {
                     run.stage = Stage::Running;
+                    run.started_us = Some(order.at_us);
                     AgentAction::Start(order)
                 }
+                Ok(Order::Resume) => AgentAction::Resume,
                 Ok(Order::Steer(steering)) => AgentAction::Steer(steering),
                 Ok(Order::Peers(orders)) => AgentAction::Hear(orders),
                 Err(error) => {
@@ -209,7 +221,9 @@ impl Agent {
     }
 
     fn end(&mut self, now: Instant) {
-        if let Some(run) = &mut self.run {
+        if let Some(run) = &mut self.run
+            && !matches!(run.stage, Stage::Ended(_))
+        {
             run.stage = Stage::Ended(now);
         }
     }
@@ -224,6 +238,7 @@ impl Agent {
         let hello = Hello {
             facts: self.facts.clone(),
             busy: self.run().cloned(),
+            started_us: self.run.as_ref().and_then(|run| run.started_us),
             answers,
             now_us: now.as_nanos() / 1_000,
         };
@@ -233,6 +248,8 @@ impl Agent {
     }
 }
 
+/// Time without a word of the coordinator after which another one may take its run over.
+const COORDINATOR_SILENT_AFTER: Duration = Duration::from_secs(3);
 /// Time without a word of the coordinator after which an agent that is ready forgets the run.
 const COORDINATOR_LOST_AFTER: Duration = Duration::from_secs(15);
 /// Time for which an agent keeps the results of a run whose coordinator is away.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_load::peers::{PeerMessage, PeerOrder};
+use throng_load::schedule::MachineShare;
 
 use crate::agent::Publish;
 use crate::clock_offset::ClockOffset;
@@ -46,8 +47,8 @@ pub struct Member {
     pub name: String,
     /// What it said about itself.
     pub facts: AgentFacts,
-    /// What it has to do.
-    pub order: RunOrder,
+    /// Its cores among those of all members.
+    pub share: MachineShare,
     /// What is known of it.
     pub state: MemberState,
     /// The beginning of the run on the clock of this machine, and how wrong it may be there.
@@ -118,16 +119,37 @@ impl Coordinator {
     pub fn prepare(&mut self, name: &str, order: RunOrder, now: Instant) {
         let known = &self.known[name];
         let mut link = Link::keeping();
-        link.send(&Order::Prepare(order.clone().into()));
-        self.members.push(Member {
-            name: name.to_owned(),
-            facts: known.hello.facts.clone(),
-            order,
-            state: MemberState::Preparing,
-            offset: known.offset.expect("it has told its time"),
-            link,
-            heard: now,
-        });
+        let share = order.share;
+        link.send(&Order::Prepare(order.into()));
+        let offset = known.offset.expect("it has told its time");
+        let (facts, state) = (known.hello.facts.clone(), MemberState::Preparing);
+        let name = name.to_owned();
+        self.members.push(Member { name, facts, share, state, offset, link, heard: now });
+    }
+
+    /// Takes over an agent that makes this run for a coordinator that is gone. Returns the moment at
+    /// which the run began; `None` if the agent has nothing of the run.
+    pub fn resume(&mut self, name: &str, share: MachineShare, now: Instant) -> Option<Instant> {
+        let mut link = Link::keeping();
+        link.send(&Order::Resume);
+        let known = self
+            .known
+            .get(name)
+            .filter(|known| known.hello.busy.as_ref().is_some_and(|busy| busy.run == self.key.run));
+        let offset = known.and_then(|known| known.offset);
+        let started_us = known.and_then(|known| known.hello.started_us);
+        let began = offset
+            .zip(started_us)
+            .map(|(offset, us)| Instant::from_nanos(offset.here(us).saturating_mul(1_000)));
+        let state = match began {
+            Some(_) => MemberState::Running,
+            None => MemberState::Failed("it has nothing of this run".to_owned()),
+        };
+        let facts = known.map(|known| known.hello.facts.clone()).unwrap_or_default();
+        let offset = offset.unwrap_or(ClockOffset { ahead_us: 0, error_us: 0 });
+        let name = name.to_owned();
+        self.members.push(Member { name, facts, share, state, offset, link, heard: now });
+        began
     }
 
     /// Starts all members at the moment `at` of this machine's clock.
@@ -212,7 +234,7 @@ impl Coordinator {
     }
 
     fn on_hello(&mut self, hello: Hello, now: Instant) {
-        let Hello { facts, busy, answers, now_us } = &hello;
+        let Hello { facts, busy, answers, now_us, .. } = &hello;
         let asked = answers.as_ref().filter(|question| question.asker == self.key.coordinator);
         let offset = asked.and_then(|question| {
             ClockOffset::of_answer(question.asked_us, *now_us, now.as_nanos() / 1_000)

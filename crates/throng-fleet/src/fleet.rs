@@ -10,6 +10,8 @@ use throng_base::Instant;
 use throng_bus::{Bus, BusError, BusSubscription};
 use throng_driver::Clock;
 use throng_load::run::LoadPlan;
+use throng_load::schedule::MachineShare;
+use throng_report::LoadInterval;
 
 use crate::agent::Publish;
 use crate::coordinator::{Coordinator, KnownAgent, MemberNews, MemberState};
@@ -152,6 +154,29 @@ impl Fleet {
             std::thread::sleep(LOOK_EVERY);
         }
         FleetLoad::new(self)
+    }
+
+    /// Takes over a run whose coordinator is gone, from the machines with these names and shares;
+    /// `last` is what was recorded last. Returns its load and the moment at which it began; `None` if no agent has anything of it.
+    pub fn resume(
+        self,
+        plan: &LoadPlan,
+        machines: &[(String, MachineShare)],
+        last: Option<&LoadInterval>,
+    ) -> Option<(FleetLoad, Instant)> {
+        let start_at = {
+            let mut state = self.state();
+            let now = Clock.now();
+            let began = machines
+                .iter()
+                .filter_map(|(name, share)| state.coordinator.resume(name, *share, now));
+            let start_at = began.min()?;
+            let mut machines = Machines::new(plan, start_at, state.coordinator.members());
+            last.into_iter().for_each(|last| machines.go_on_from(last));
+            state.machines = Some(machines);
+            start_at
+        };
+        Some((FleetLoad::new(self), start_at + REPORTS_AFTER))
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, FleetState> {

@@ -48,7 +48,7 @@ impl FleetLoad {
     pub fn steer(&mut self, steering: Steering) {
         let mut state = self.fleet.state();
         let cores: Vec<u64> =
-            state.coordinator.members().iter().map(|it| it.order.share.cores() as u64).collect();
+            state.coordinator.members().iter().map(|it| it.share.cores() as u64).collect();
         let split = |count: u64| deal(count, &cores);
         let parts: Vec<Steering> = match steering {
             Steering::AddUsers(count) => split(count).map(Steering::AddUsers).collect(),

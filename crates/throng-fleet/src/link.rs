@@ -16,8 +16,8 @@ use throng_bus::{Inbox, Outbox};
 pub(crate) struct Link {
     outbox: Outbox<Piece>,
     inbox: Inbox<Piece>,
-    /// The pieces so far of the message that arrives.
-    partial: Vec<u8>,
+    /// The pieces so far of the message that arrives; none before its first.
+    partial: Option<Vec<u8>>,
     /// The last number that the other end was told to have arrived here.
     told: u64,
     /// Of an end that acknowledges later: what the caller has kept.
@@ -39,6 +39,7 @@ struct Kept {
 #[derive(Clone, Debug)]
 struct Piece {
     bytes: Vec<u8>,
+    is_first: bool,
     is_last: bool,
 }
 
@@ -51,6 +52,8 @@ struct PacketHead {
     first: u64,
     /// The number up to which everything has arrived at the sender.
     acknowledged: u64,
+    /// True for the first piece of a message.
+    is_first: bool,
     /// True for the last piece of a message.
     is_last: bool,
 }
@@ -61,7 +64,7 @@ impl Link {
         Self {
             outbox: Outbox::new(PIECES_KEPT_MAX),
             inbox: Inbox::default(),
-            partial: Vec::new(),
+            partial: None,
             told: 0,
             kept: None,
             keep_alive: Instant::ZERO,
@@ -77,10 +80,10 @@ impl Link {
     pub(crate) fn send(&mut self, message: &impl Serialize) {
         // Messages are plain data with string keys.
         let bytes = serde_json::to_vec(message).expect("a message is JSON");
-        let mut pieces = bytes.chunks(PIECE_BYTES).peekable();
-        while let Some(piece) = pieces.next() {
-            let is_last = pieces.peek().is_none();
-            self.outbox.push(Piece { bytes: piece.to_vec(), is_last });
+        let last = (bytes.len().max(1) - 1) / PIECE_BYTES;
+        for (number, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
+            let (is_first, is_last) = (number == 0, number == last);
+            self.outbox.push(Piece { bytes: piece.to_vec(), is_first, is_last });
         }
     }
 
@@ -94,17 +97,30 @@ impl Link {
             serde_json::from_slice(&packet[..end]).map_err(|error| error.to_string())?;
         self.outbox.acknowledge(head.acknowledged);
         if head.number > 0 {
-            let piece = Piece { bytes: packet[end + 1..].to_vec(), is_last: head.is_last };
+            let PacketHead { is_first, is_last, .. } = head;
+            let piece = Piece { bytes: packet[end + 1..].to_vec(), is_first, is_last };
             self.inbox.accept(head.number, head.first, piece);
         }
         let mut whole = Vec::new();
-        while let Some(Piece { bytes, is_last }) = self.inbox.pop() {
-            self.partial.extend(bytes);
+        while let Some(Piece { bytes, is_first, is_last }) = self.inbox.pop() {
+            if is_first {
+                self.partial = Some(Vec::new());
+            }
+            // The beginning of a message may have gone to another coordinator.
+            let Some(partial) = &mut self.partial else { continue };
+            partial.extend(bytes);
             if is_last {
-                whole.push(std::mem::take(&mut self.partial));
+                whole.extend(self.partial.take());
             }
         }
         Ok(whole)
+    }
+
+    /// Begins to receive from another sender, to which this end keeps sending what the one before
+    /// has not acknowledged.
+    pub(crate) fn change_sender(&mut self) {
+        (self.inbox, self.partial) = (Inbox::default(), None);
+        self.told = 0;
     }
 
     /// Lets all be acknowledged that had arrived before the previous call. The caller takes what
@@ -125,13 +141,15 @@ impl Link {
         let acknowledged = self.acknowledged();
         let mut has_sent = false;
         self.outbox.send_due(now, |number, piece| {
-            let head = PacketHead { number, first, acknowledged, is_last: piece.is_last };
+            let Piece { is_first, is_last, .. } = *piece;
+            let head = PacketHead { number, first, acknowledged, is_first, is_last };
             let is_sent = send(packet(&head, &piece.bytes));
             has_sent |= is_sent;
             is_sent
         });
         if !has_sent && (self.keep_alive <= now || self.told < acknowledged) {
-            let head = PacketHead { number: 0, first, acknowledged, is_last: false };
+            let (is_first, is_last) = (false, false);
+            let head = PacketHead { number: 0, first, acknowledged, is_first, is_last };
             has_sent = send(packet(&head, &[]));
         }
         if has_sent {

@@ -60,7 +60,7 @@ impl Machines {
     pub(crate) fn new(plan: &LoadPlan, start_at: Instant, members: &[Member]) -> Self {
         let machine = |member: &Member| Machine {
             name: member.name.clone(),
-            share: member.order.share,
+            share: member.share,
             boot_id: member.facts.boot_id.clone(),
             net_namespace: member.facts.net_namespace.clone(),
             state: MachineState::Running,
@@ -81,6 +81,12 @@ impl Machines {
             events: Vec::new(),
             only_lost_since: None,
         }
+    }
+
+    /// Goes on from what another coordinator has recorded last.
+    pub(crate) fn go_on_from(&mut self, last: &LoadInterval) {
+        self.collector.go_on_from(last);
+        self.hub.go_on_from(&last.cues);
     }
 
     /// Adds the report of a machine.

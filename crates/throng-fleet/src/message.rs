@@ -47,6 +47,8 @@ pub struct Hello {
     pub facts: AgentFacts,
     /// The run that it makes, and who began it.
     pub busy: Option<RunKey>,
+    /// The beginning of that run on its monotonic clock, in microseconds, once it has begun.
+    pub started_us: Option<u64>,
     /// The question that it answers.
     pub answers: Option<Question>,
     /// Its monotonic clock, in microseconds.
@@ -89,6 +91,8 @@ pub enum Order {
     Prepare(Box<RunOrder>),
     /// Begin at this moment.
     Start(StartOrder),
+    /// Deliver what the coordinator before this one has not kept, and all totals.
+    Resume,
     /// Change the load.
     Steer(Steering),
     /// Tell cores what cores of other agents say.
@@ -206,4 +210,12 @@ pub struct LoadReport {
     pub events: Vec<RunEventKind>,
     /// True for the last one: the load has ended.
     pub is_last: bool,
+}
+
+impl LoadReport {
+    /// Returns the totals alone, without what was measured in the interval.
+    pub fn totals(&self) -> Self {
+        let cores = self.cores.iter().map(CoreStats::totals).collect();
+        Self { cores, programs: Vec::new(), events: Vec::new(), ..self.clone() }
+    }
 }

@@ -37,14 +37,16 @@ mod server_process;
 pub(crate) mod watched_process;
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufReader, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::{fmt, io};
 
-use throng_report::runfile::{RunFileWriter, Truncate};
+use throng_report::runfile::{
+    self, ReadError, RunFile, RunFileWriter, RunHeader, Truncate, resumable_bytes,
+};
 use throng_report::{Interval, RunEventKind};
 
 use command::RecorderCommand;
@@ -64,6 +66,7 @@ pub use server_poller::SERVER_TIMEOUT;
 pub struct Recorder<W = File> {
     options: RecorderOptions,
     out: Option<RunFileWriter<W>>,
+    before: Option<RecordedBefore>,
 }
 
 impl Recorder<File> {
@@ -76,6 +79,57 @@ impl Recorder<File> {
     pub fn create(options: RecorderOptions) -> Result<Self, RecordError> {
         RunFileLock::acquire(options.run_file.as_deref())?.begin(options)
     }
+}
+
+/// A run that another process has recorded so far.
+#[derive(Debug)]
+pub struct ResumedRun {
+    /// Its first line.
+    pub header: RunHeader,
+    /// Its intervals so far.
+    pub intervals: Vec<Interval>,
+    file: File,
+    whole_bytes: u64,
+    path: PathBuf,
+}
+
+impl ResumedRun {
+    /// Reads the run file at `path`, and locks it.
+    ///
+    /// # Errors
+    /// It cannot be read or written, another process is writing it, or it holds no run.
+    pub fn read(path: &Path) -> Result<Self, RecordError> {
+        let refuse = |error| RecordError { path: path.into(), error };
+        let invalid = |error: ReadError| io::Error::new(io::ErrorKind::InvalidData, error);
+        let file = run_file_lock::open_locked(path).map_err(refuse)?;
+        let run = runfile::read(&mut BufReader::new(&file)).map_err(invalid).map_err(refuse)?;
+        (&file).rewind().map_err(refuse)?;
+        let whole_bytes = resumable_bytes(&mut BufReader::new(&file)).map_err(refuse)?;
+        let RunFile { header, intervals, .. } = run;
+        Ok(Self { header, intervals, file, whole_bytes, path: path.into() })
+    }
+
+    /// Returns a recorder that goes on with it. The run began at `began`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn go_on(
+        self,
+        options: RecorderOptions,
+        began: throng_base::Instant,
+    ) -> Result<Recorder, RecordError> {
+        let Self { intervals, file, whole_bytes, path, .. } = self;
+        let out = RunFileWriter::resume(file, whole_bytes)
+            .map_err(|error| RecordError { path, error })?;
+        Ok(Recorder { options, out: Some(out), before: Some(RecordedBefore { intervals, began }) })
+    }
+}
+
+/// What was recorded of a run before.
+#[derive(Debug)]
+struct RecordedBefore {
+    intervals: Vec<Interval>,
+    began: throng_base::Instant,
 }
 
 /// The lock on an empty run file. A caller that must still find out what the first line says
@@ -98,11 +152,11 @@ impl RunFileLock {
 
     /// Writes the first line and returns the recorder.
     pub fn begin(self, options: RecorderOptions) -> Result<Recorder, RecordError> {
-        let Some(file) = self.0 else { return Ok(Recorder { options, out: None }) };
+        let Some(file) = self.0 else { return Ok(Recorder { options, out: None, before: None }) };
         let path = options.run_file.clone().unwrap_or_default();
         let out = RunFileWriter::create(file, &options.header)
             .map_err(|error| RecordError { path, error })?;
-        Ok(Recorder { options, out: Some(out) })
+        Ok(Recorder { options, out: Some(out), before: None })
     }
 }
 
@@ -110,7 +164,7 @@ impl<W: Write + Truncate + Send + 'static> Recorder<W> {
     /// Writes the first line to `out`, which is open already.
     pub fn to(out: W, options: RecorderOptions) -> io::Result<Self> {
         let out = RunFileWriter::create(out, &options.header)?;
-        Ok(Self { options, out: Some(out) })
+        Ok(Self { options, out: Some(out), before: None })
     }
 
     /// Starts recording: first the counters as of now, then one interval after the other until the
@@ -125,8 +179,12 @@ impl<W: Write + Truncate + Send + 'static> Recorder<W> {
         let handle = RecordingHandle { commands, latest: Arc::default() };
         let latest = Arc::clone(&handle.latest);
         let run = move || {
-            RecorderLoop::new(self.options, self.out, probes, latest, Box::new(progress))
-                .run(&received)
+            let mut recorder =
+                RecorderLoop::new(self.options, self.out, probes, latest, Box::new(progress));
+            if let Some(before) = self.before {
+                recorder.go_on_from(before);
+            }
+            recorder.run(&received)
         };
         let thread = std::thread::Builder::new().name("recorder".into()).spawn(run);
         Recording { handle, thread: thread.expect("a thread for the recorder") }

@@ -55,6 +55,8 @@ pub struct CueCount {
     pub left: u64,
     /// That were to go on, but had left meanwhile.
     pub absent: u64,
+    /// That have gone on.
+    pub gone_on: u64,
 }
 
 /// What a core hears from the hub.

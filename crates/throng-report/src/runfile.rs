@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use reader::{LINE_BYTES_MAX, ReadError, RunFile, RunFileReader, read};
+pub use reader::{LINE_BYTES_MAX, ReadError, RunFile, RunFileReader, read, resumable_bytes};
 pub use writer::{AppendOutcome, RunFileWriter, Truncate};
 
 use crate::{EndpointFacts, Interval, RunMachine, Validity};
@@ -38,6 +38,9 @@ pub const HEAD_BYTES: usize = MARK.len();
 pub struct RunHeader {
     /// The schema of the file, [`SCHEMA`].
     pub schema: String,
+    /// The id of the run, by which `throng run --resume` takes it over; none if one machine makes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// The start of the run, RFC 3339.
     pub started: String,
     /// The version of throng that ran or imported the run.
@@ -109,6 +112,7 @@ impl Default for RunHeader {
     fn default() -> Self {
         Self {
             schema: SCHEMA.to_owned(),
+            id: None,
             started: String::new(),
             throng_version: String::new(),
             command: Vec::new(),

@@ -24,9 +24,10 @@ use std::sync::{Arc, Mutex};
 
 use throng_base::units::show_duration;
 use throng_control::{ControlTarget, ProcessRole};
+use throng_fleet::FleetLoad;
 use throng_lab::RunContent;
 use throng_lab::recorder::{
-    Outcome, RecordError, Recorder, RecorderOptions, RunFileLock, RunProbes,
+    Outcome, RecordError, Recorder, RecorderOptions, ResumedRun, RunFileLock, RunProbes,
 };
 use throng_load::run::{LoadOptions, RunningLoad, SetupError, SetupWatch, set_up, tear_down};
 use throng_load::scenario::Scenario;
@@ -66,10 +67,14 @@ struct ReadyRun {
     stored: Vec<Vec<u8>>,
 }
 
-/// What a load begins with.
-struct LoadStart {
-    fleet: Option<ReadyFleet>,
-    stored: Vec<Vec<u8>>,
+/// Where a load comes from.
+enum LoadStart {
+    /// This machine starts it.
+    Own,
+    /// Agents start it, with what `setup` has stored.
+    Fleet(ReadyFleet, Vec<Vec<u8>>),
+    /// Agents have started it for another process.
+    Resumed(Box<FleetLoad>),
 }
 
 /// What a load leaves behind.
@@ -81,6 +86,9 @@ struct EndedRun {
 
 impl Run {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        if let Some(id) = &self.fleet.resume {
+            return self.resume(id);
+        }
         let mut plan = RunPlan::new(self)?;
         if let Some(report) = &plan.fidelity {
             self.note(&report.to_string());
@@ -129,6 +137,38 @@ impl Run {
         if scenario.teardown.is_some() {
             self.write_teardown(&ended.outcome, torn_down)?;
         }
+        exit
+    }
+
+    /// Collects the rest of a run whose own process has ended.
+    fn resume(&self, id: &str) -> Result<Exit, Failure> {
+        let mut plan = RunPlan::new(self)?;
+        fleet::check(self)?;
+        let reports = ReportPlace::files(&self.report, &self.record)?;
+        let observer = self.observe(&mut plan)?;
+        let metrics = self.metrics.serve_run()?;
+        let interrupt = Interrupt::install(self.exit_with_parent)?;
+        let resumed = ResumedRun::read(&self.record).map_err(unwritten)?;
+        let (load, began) = self.take_over(id, &plan, &resumed)?;
+        plan.header = resumed.header.clone();
+        self.note(&format!(
+            "run {id}: taken over after {} intervals",
+            resumed.intervals.len().saturating_sub(1)
+        ));
+        let recorder = resumed.go_on(self.recorder_options(&plan), began).map_err(unwritten)?;
+        let progress = self.progress(&plan, &interrupt);
+        let page = self.ui.start("The run goes on.", self.is_quiet())?;
+        let displays = RunDisplays { progress, page, metrics };
+        displays.begin(&self.scenario.to_string_lossy(), &plan);
+        let start = LoadStart::Resumed(load.into());
+        let has_teardown = plan.scenario.teardown.is_some();
+        let outcome = self.record(plan, observer, recorder, &interrupt, start, &displays)?;
+        let ended = EndedRun { outcome, page: displays.page, trace_file: None };
+        let exit = self.tell(&ended, &reports, &interrupt, false);
+        if has_teardown {
+            self.note("`teardown` was not taken: what `setup` has stored went with its process");
+        }
+        ended.page.close();
         exit
     }
 
@@ -220,7 +260,10 @@ impl Run {
         let displays = RunDisplays { progress, page, metrics };
         let title = self.scenario.to_string_lossy();
         displays.begin(&title, &plan);
-        let start = LoadStart { fleet, stored };
+        let start = match fleet {
+            Some(fleet) => LoadStart::Fleet(fleet, stored),
+            None => LoadStart::Own,
+        };
         let outcome = self.record(plan, observer, recorder, interrupt, start, &displays)?;
         // The cores have ended, and with them the last sender of lines.
         let trace_file = writer.and_then(|writer| writer.file.clone());
@@ -353,13 +396,16 @@ impl Run {
         let title = format!("{} against {}", self.scenario.display(), plan.target);
         let server_is_here = observer.is_on_this_machine() || plan.target_is_local();
         let (server, kernel) = observer.probes(&plan);
-        let (load, kernel) = match start.fleet {
-            None => (RunLoad::Own(RunningLoad::start(plan.load)?.into()), kernel),
-            Some(ready) => {
-                let load = ready.fleet.start(&plan.load, ready.number, &start.stored);
-                let kernel = load.kernel(kernel, server_is_here);
-                (RunLoad::Fleet(load.into()), kernel)
+        let load = match start {
+            LoadStart::Own => RunLoad::Own(RunningLoad::start(plan.load)?.into()),
+            LoadStart::Fleet(ready, stored) => {
+                RunLoad::Fleet(ready.fleet.start(&plan.load, ready.number, &stored).into())
             }
+            LoadStart::Resumed(load) => RunLoad::Fleet(load),
+        };
+        let kernel = match &load {
+            RunLoad::Own(_) => kernel,
+            RunLoad::Fleet(load) => load.kernel(kernel, server_is_here),
         };
         let load = Arc::new(Mutex::new(load));
         let sources = RunProbes { generator: Box::new(Arc::clone(&load)), server, kernel };

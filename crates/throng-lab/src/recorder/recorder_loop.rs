@@ -11,6 +11,7 @@ use throng_report::runfile::{AppendOutcome, RunEnd, RunEndReason, RunFileWriter,
 use throng_report::validity::LAG_DEGRADED_US;
 use throng_report::{Interval, LoadInterval, RunEvent, RunEventKind, ServerSnapshot};
 
+use super::RecordedBefore;
 use super::command::RecorderCommand;
 use super::lock::lock;
 use super::options::RecorderOptions;
@@ -97,9 +98,23 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         }
     }
 
+    /// Goes on with a run that another process has recorded so far.
+    pub(super) fn go_on_from(&mut self, before: RecordedBefore) {
+        let since = Clock.now().since(before.began);
+        self.began = Instant::now().checked_sub(since).unwrap_or(self.began);
+        self.began_ms = before.began.as_nanos() / 1_000_000;
+        before.intervals.iter().for_each(|interval| self.content.add(interval));
+        self.previous = before.intervals.into_iter().next_back();
+    }
+
     pub(super) fn run(mut self, commands: &Receiver<RecorderCommand>) -> Outcome {
-        self.record(self.began);
+        if self.previous.is_none() {
+            self.record(self.began);
+        }
         let mut boundary = self.began + self.options.interval;
+        while boundary <= Instant::now() {
+            boundary += self.options.interval;
+        }
         let (reason, detail) = loop {
             match self.sleep_until(boundary, commands) {
                 WakeReason::Boundary => {
@@ -227,7 +242,8 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         self.add_counter_events(at_ms, &load, server.as_ref());
         self.track_server_loss(&load);
 
-        let span_ms = at_ms - self.previous.as_ref().map_or(0, |previous| previous.at_ms);
+        let recorded_ms = self.previous.as_ref().map_or(0, |previous| previous.at_ms);
+        let span_ms = at_ms.saturating_sub(recorded_ms);
         let interval = Interval {
             at_ms,
             span_ms,

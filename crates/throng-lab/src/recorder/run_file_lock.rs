@@ -19,13 +19,7 @@ pub(super) fn create_locked(path: &Path) -> io::Result<File> {
         drop(file);
         return File::options().write(true).open(path);
     }
-    // A file system without locks returns another error; the run is recorded there without a lock.
-    if let Err(TryLockError::WouldBlock) = file.try_lock() {
-        return Err(io::Error::new(
-            io::ErrorKind::ResourceBusy,
-            "another run is writing it; wait until that run ends",
-        ));
-    }
+    lock(&file)?;
     if !is_run_file(&head(&file)?) {
         return Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
@@ -34,6 +28,25 @@ pub(super) fn create_locked(path: &Path) -> io::Result<File> {
     }
     file.set_len(0)?;
     Ok(file)
+}
+
+/// Opens a run file that exists, to read it and go on with it, and locks it.
+pub(super) fn open_locked(path: &Path) -> io::Result<File> {
+    let file = File::options().read(true).write(true).open(path)?;
+    lock(&file)?;
+    Ok(file)
+}
+
+/// Locks a run file. A file system without locks returns another error than that of a lock; the
+/// run is recorded there without one.
+fn lock(file: &File) -> io::Result<()> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "another run is writing it; wait until that run ends",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Opens the target of a link, unless it is a regular file. `/dev/stdout` and a shell's `>(...)`

@@ -170,11 +170,11 @@ impl CueWaiters {
                 self.ready.push_back(ReadyUser { index, ticket, at });
             }
         }
-        if users == ALL_USERS {
+        let is_signal = users == ALL_USERS;
+        if is_signal {
             remote.raised(cue, at);
-        } else {
-            remote.absent(cue, users - gone_on);
         }
+        remote.gone_on(cue, gone_on, if is_signal { 0 } else { users - gone_on });
         if queue.waiters.is_empty() {
             // A large group leaves no memory behind.
             queue.waiters = VecDeque::new();

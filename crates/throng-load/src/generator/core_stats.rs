@@ -174,6 +174,13 @@ impl CoreStats {
         Self { core_id, classes: vec![ClassCounters::default(); classes], ..Self::default() }
     }
 
+    /// Returns the counters alone, without what was measured since the previous hand-over.
+    pub fn totals(&self) -> Self {
+        let mut totals = Self::default();
+        totals.clone_counters_from(self);
+        totals
+    }
+
     /// Moves all moments from the clock on which the run began at `from` to the clock on which it
     /// began at `to`.
     pub fn move_moments(&mut self, from: Instant, to: Instant) {

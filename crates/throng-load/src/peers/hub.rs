@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::{ALL_USERS, CueCount, OPENED_AHEAD, PeerMessage, PeerOrder};
+use throng_report::CueWaits;
+
 use crate::generator::ProbeMessage;
 use crate::program::{Cue, CueKind};
 
@@ -45,7 +47,7 @@ impl SlotUsers {
         if self.is_lost {
             return 0;
         }
-        let CueCount { come, left, absent } = self.count;
+        let CueCount { come, left, absent, .. } = self.count;
         (come + absent).saturating_sub(left + self.let_go)
     }
 }
@@ -70,6 +72,8 @@ impl PeerHub {
                 let Some(known) = self.cues.get_mut(usize::from(cue)) else { return Vec::new() };
                 let Some(users) = known.slots.get_mut(from) else { return Vec::new() };
                 users.count = count;
+                // A hub that has taken the run over learns here what the one before has decided.
+                users.let_go = users.let_go.max(count.gone_on + count.absent);
                 known.open_groups(cue, now)
             }
             PeerMessage::Raise { cue } => self.raise(cue, now),
@@ -89,6 +93,13 @@ impl PeerHub {
             self.cues.iter_mut().for_each(|cue| cue.slots[slot].is_lost = true);
         }
         orders
+    }
+
+    /// Goes on with a run of which another hub has decided this.
+    pub fn go_on_from(&mut self, cues: &[CueWaits]) {
+        for (cue, before) in self.cues.iter_mut().zip(cues) {
+            (cue.opened, cue.waiting_most) = (before.opened, before.waiting_most);
+        }
     }
 
     /// Counts on the cores of a machine again that was lost.
@@ -191,7 +202,7 @@ mod tests {
         left: u64,
         absent: u64,
     ) -> Vec<(usize, u64)> {
-        let count = CueCount { come, left, absent };
+        let count = CueCount { come, left, absent, gone_on: 0 };
         let orders = hub.take(PeerMessage::CueCount { from, cue: 0, count }, Duration::ZERO);
         let users = |order| match order {
             PeerOrder::OpenCue { to, users, .. } => (to, users),

@@ -41,11 +41,12 @@ impl RemoteCues {
         self.change(cue, |count| count.left += 1);
     }
 
-    /// Counts users that were to go on and have left before.
-    pub(crate) fn absent(&mut self, cue: u16, users: u64) {
-        if users > 0 {
-            self.change(cue, |count| count.absent += users);
-        }
+    /// Counts users that go on, and users that were to go on and have left before.
+    pub(crate) fn gone_on(&mut self, cue: u16, users: u64, absent: u64) {
+        self.change(cue, |count| {
+            count.gone_on += users;
+            count.absent += absent;
+        });
     }
 
     /// Gives a signal. Returns false if it was given before, as far as this core knows.

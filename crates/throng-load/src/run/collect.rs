@@ -140,6 +140,12 @@ impl Collector {
         .collect()
     }
 
+    /// Goes on with a run of which another collector has reported `last`: sums of what cores hand
+    /// over once only.
+    pub fn go_on_from(&mut self, last: &LoadInterval) {
+        self.probes.go_on_from(&last.probe);
+    }
+
     /// Expects stats of a core that hands them over by itself: a core of another machine. Until
     /// they come, the core counts as silent.
     pub fn expect_stats(&mut self, core: CoreId) {

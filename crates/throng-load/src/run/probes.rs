@@ -32,6 +32,11 @@ impl Probes {
         Self { every: probe.map_or(Duration::ZERO, |probe| probe.every), ..Self::default() }
     }
 
+    /// Goes on from these counters over all probes.
+    pub(super) fn go_on_from(&mut self, totals: &ProbeCounters) {
+        self.totals = totals.clone();
+    }
+
     /// Adds what one core has measured since its previous hand-over.
     pub(super) fn add_tallies(&mut self, tallies: &[ProbeTally], interval: &mut LoadInterval) {
         for tally in tallies {

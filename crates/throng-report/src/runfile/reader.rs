@@ -45,6 +45,28 @@ pub fn read(input: &mut impl BufRead) -> Result<RunFile, ReadError> {
     Ok(RunFile { header, intervals, end, lines_torn, warnings })
 }
 
+/// Returns the length of the whole lines of a run file, up to its last interval: a writer can go on
+/// from there.
+///
+/// # Errors
+/// It cannot be read.
+pub fn resumable_bytes(input: &mut impl BufRead) -> std::io::Result<u64> {
+    let (mut read, mut whole, mut line) = (0, 0, Vec::new());
+    loop {
+        line.clear();
+        read += input.take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line)? as u64;
+        if line.is_empty() {
+            return Ok(whole);
+        }
+        let is_first = whole == 0;
+        let is_whole = line.ends_with(b"\n")
+            && (is_first || serde_json::from_slice::<Interval>(&line).is_ok());
+        if is_whole {
+            whole = read;
+        }
+    }
+}
+
 /// Reads a run file line by line.
 #[derive(Debug)]
 pub struct RunFileReader<R> {

@@ -78,6 +78,23 @@ impl<W: Write + Truncate> RunFileWriter<W> {
         Ok(writer)
     }
 
+    /// Goes on with a run file whose first `whole_bytes` bytes are whole lines, and cuts off the
+    /// rest.
+    ///
+    /// # Errors
+    /// The rest cannot be cut off.
+    pub fn resume(mut out: W, whole_bytes: u64) -> io::Result<Self> {
+        out.truncate_to(whole_bytes)?;
+        Ok(Self {
+            out,
+            whole_bytes,
+            half_bytes: 0,
+            lost_since_written: 0,
+            lines_lost: 0,
+            error: None,
+        })
+    }
+
     /// Appends an interval.
     pub fn interval(&mut self, interval: &Interval) -> AppendOutcome {
         self.append(&Line::Interval(interval))

@@ -29,6 +29,7 @@ fn every_field_of_the_header_is_documented() {
     // No field is left to `..Default`: a new field does not compile until this test names it.
     let header = RunHeader {
         schema: String::new(),
+        id: Some(String::new()),
         started: String::new(),
         throng_version: String::new(),
         command: Vec::new(),

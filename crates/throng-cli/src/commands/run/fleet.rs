@@ -5,9 +5,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
+use throng_base::Instant;
 use throng_base::units::{plural, show_count};
+use throng_bus::BusError;
 use throng_fleet::message::{Readiness, RunKey, RunOrder};
-use throng_fleet::{Fleet, KnownAgent, NotReady, host_name, random_id, version};
+use throng_fleet::{Fleet, FleetLoad, KnownAgent, NotReady, host_name, random_id, version};
+use throng_lab::recorder::ResumedRun;
 use throng_load::scenario::ScenarioBundle;
 use throng_load::schedule::MachineShare;
 use throng_report::RunMachine;
@@ -30,6 +33,10 @@ pub(crate) struct FleetFlags {
     /// only coordinates them
     #[arg(long, value_name = "N|all|label=NAME")]
     pub(super) agents: Option<AgentChoice>,
+    /// Take over the run with this id, whose `throng run` has ended before it: collect what its
+    /// agents have measured since, into the run file of --record
+    #[arg(long, value_name = "ID", conflicts_with = "agents", requires = "bus")]
+    pub(super) resume: Option<String>,
 }
 
 /// The agents that make a run.
@@ -55,7 +62,7 @@ pub(super) struct ReadyFleet {
 impl FleetFlags {
     /// Reports whether agents make the run.
     pub(super) fn is_used(&self) -> bool {
-        self.agents.is_some()
+        self.agents.is_some() || self.resume.is_some()
     }
 }
 
@@ -117,7 +124,6 @@ impl Run {
         let coordinator = format!("{}-{}", host_name(), random_id());
         let number = u64::from_str_radix(&run, 16).unwrap_or_default();
         let key = RunKey { run: run.clone(), coordinator };
-        let lost = |error: throng_bus::BusError| Failure::new(format!("--bus: {error}"));
         let fleet = Fleet::join(Arc::clone(&bus), self.fleet.bus.subjects(), key).map_err(lost)?;
         let known = fleet.gather(
             GATHER_TIME,
@@ -156,8 +162,50 @@ impl Run {
             return Err(refused(&short));
         }
         let notes = notes(&ready);
-        complete(plan, &chosen, &shares, &ready);
+        complete(plan, &run, &chosen, &shares, &ready);
         Ok(Some(ReadyFleet { fleet, number, notes }))
+    }
+
+    /// Takes over the run `id` from its agents, of which `resumed` was recorded so far. Returns its
+    /// load and the moment at which it began.
+    pub(super) fn take_over(
+        &self,
+        id: &str,
+        plan: &RunPlan,
+        resumed: &ResumedRun,
+    ) -> Result<(FleetLoad, Instant), Failure> {
+        let (header, path) = (&resumed.header, self.record.display());
+        if header.id.as_deref() != Some(id) {
+            let has = header.id.as_deref().map_or_else(
+                || "a run of one machine".to_owned(),
+                |other| format!("the run {other}"),
+            );
+            return Err(Failure::new(format!(
+                "--resume {id}: {path} has {has}; name the run file of run {id} with --record"
+            )));
+        }
+        if header.scenario.source != plan.header.scenario.source {
+            return Err(Failure::new(format!(
+                "--resume {id}: {} is not the scenario of the run; its text is in the first line                  of {path}",
+                self.scenario.display()
+            )));
+        }
+        let bus = self.fleet.bus.connect("throng run --resume")?;
+        let coordinator = format!("{}-{}", host_name(), random_id());
+        let key = RunKey { run: id.to_owned(), coordinator };
+        let fleet = Fleet::join(bus, self.fleet.bus.subjects(), key).map_err(lost)?;
+        // An agent that is away is not waited for longer than this.
+        fleet.gather(GATHER_TIME, |_| false);
+        let cores: Vec<_> = header.machines.iter().map(|machine| machine.cores as usize).collect();
+        let names = header.machines.iter().map(|machine| machine.name.clone());
+        let machines: Vec<_> = names.zip(MachineShare::deal(&cores)).collect();
+        let last = resumed.intervals.iter().rev().find_map(|interval| interval.load.as_ref());
+        fleet.resume(&plan.load, &machines, last).ok_or_else(|| {
+            Failure::new(format!(
+                "--resume {id}: no agent has anything of this run any more
+  they keep it for                  an hour; `throng report {path}` shows what was recorded"
+            ))
+        })
     }
 
     /// Returns what each agent has to do.
@@ -194,6 +242,10 @@ impl Run {
         let name = |agent: &&KnownAgent| agent.hello.facts.name.clone();
         Ok(chosen.iter().map(name).zip(shares.into_iter().map(order)).collect())
     }
+}
+
+fn lost(error: BusError) -> Failure {
+    Failure::new(format!("--bus: {error}"))
 }
 
 /// Returns the agents that can begin a run, by their names.
@@ -268,6 +320,7 @@ fn notes(ready: &[(String, Readiness)]) -> Vec<String> {
 /// Completes the header of the run file.
 fn complete(
     plan: &mut RunPlan,
+    id: &str,
     chosen: &[&KnownAgent],
     shares: &[MachineShare],
     ready: &[(String, Readiness)],
@@ -294,6 +347,7 @@ fn complete(
         })
         .collect();
     let machines = &header.machines;
+    header.id = Some(id.to_owned());
     header.capacity = machines.iter().map(|machine| machine.capacity).sum();
     header.target_is_here = machines.iter().any(|machine| machine.target_is_here);
     header.ceiling = sum_of_ceilings(machines);
