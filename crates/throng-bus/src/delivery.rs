@@ -64,6 +64,11 @@ impl<T> Outbox<T> {
         self.kept.iter().take(WINDOW).map(|kept| kept.due).min().unwrap_or(Instant::FAR)
     }
 
+    /// Lets all that is kept be due now: there is a new receiver.
+    pub fn resend(&mut self) {
+        self.kept.iter_mut().for_each(|kept| kept.due = Instant::ZERO);
+    }
+
     /// Forgets all messages up to this number: the receiver has them.
     pub fn acknowledge(&mut self, number: u64) {
         let known = (number + 1).saturating_sub(self.first()).min(self.kept.len() as u64);

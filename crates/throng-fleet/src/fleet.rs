@@ -176,6 +176,12 @@ impl Fleet {
             state.machines = Some(machines);
             start_at
         };
+        let until = Clock.now() + TOTALS_WITHIN;
+        let has_all =
+            |state: &FleetState| state.machines.as_ref().is_some_and(Machines::has_totals);
+        while Clock.now() < until && !has_all(&self.state()) {
+            std::thread::sleep(LOOK_EVERY);
+        }
         Some((FleetLoad::new(self), start_at + REPORTS_AFTER))
     }
 
@@ -258,6 +264,8 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 const QUESTIONS: u32 = 8;
 /// Time between the order to start and the start: orders may be lost once, and come again.
 const START_AFTER: Duration = Duration::from_secs(4);
+/// Time in which the agents of a run that is taken over deliver their totals.
+const TOTALS_WITHIN: Duration = Duration::from_secs(10);
 /// Time between the end of an interval on the agents and the end of that interval here, in which
 /// their reports arrive.
 const REPORTS_AFTER: Duration = Duration::from_millis(400);

@@ -121,6 +121,7 @@ impl Link {
     pub(crate) fn change_sender(&mut self) {
         (self.inbox, self.partial) = (Inbox::default(), None);
         self.told = 0;
+        self.outbox.resend();
     }
 
     /// Lets all be acknowledged that had arrived before the previous call. The caller takes what

@@ -58,12 +58,16 @@ enum MachineState {
 
 impl Machines {
     pub(crate) fn new(plan: &LoadPlan, start_at: Instant, members: &[Member]) -> Self {
+        let state_of = |member: &Member| match &member.state {
+            MemberState::Failed(why) => MachineState::Failed(why.clone()),
+            _ => MachineState::Running,
+        };
         let machine = |member: &Member| Machine {
             name: member.name.clone(),
             share: member.share,
             boot_id: member.facts.boot_id.clone(),
             net_namespace: member.facts.net_namespace.clone(),
-            state: MachineState::Running,
+            state: state_of(member),
             last: LoadReport::default(),
             lag: Histogram::new(),
             message: Histogram::new(),
@@ -123,6 +127,14 @@ impl Machines {
             machine.state = MachineState::Over;
         }
         machine.last = report;
+    }
+
+    /// Reports whether every machine that is not lost has reported something.
+    pub(crate) fn has_totals(&self) -> bool {
+        let is_known = |machine: &Machine| {
+            machine.state != MachineState::Running || machine.last.start_nanos > 0
+        };
+        self.machines.iter().all(is_known)
     }
 
     /// Passes what cores say to those of other machines.

@@ -43,7 +43,6 @@ pub struct Collector {
     incidents: Vec<Incidents>,
     /// Sum of the stats since the last interval.
     interval: LoadInterval,
-    growth: CounterGrowth,
 }
 
 /// The collector's state of one core.
@@ -52,17 +51,9 @@ struct CoreView {
     last: CoreStats,
     /// True while stats are on their way to the core or back.
     is_pending: bool,
-}
-
-/// Time over which the counters of an interval have grown.
-#[derive(Clone, Copy, Debug, Default)]
-struct CounterGrowth {
-    /// Total work, and the sum of each core's work times its duration.
-    work: u128,
-    work_us: u128,
-    /// For an interval without work: number of cores, and the sum of their durations.
-    cores: u128,
-    cores_us: u128,
+    /// The work that it had done when the interval began, and the moment of that; none if it has not
+    /// answered since.
+    began: Option<(u64, Instant)>,
 }
 
 impl Collector {
@@ -88,7 +79,6 @@ impl Collector {
             first_errors: FirstErrors::default(),
             incidents: Vec::new(),
             interval: LoadInterval::default(),
-            growth: CounterGrowth::default(),
         }
     }
 
@@ -154,7 +144,7 @@ impl Collector {
 
     /// Notes that a core is lost: it is no longer expected, and has no users and no connections.
     pub fn lose(&mut self, core: CoreId) {
-        let CoreView { last, is_pending } = &mut self.views[core];
+        let CoreView { last, is_pending, .. } = &mut self.views[core];
         *is_pending = false;
         last.counters = last.counters.without_gauges();
         last.core = last.core.without_gauges();
@@ -204,7 +194,7 @@ impl Collector {
         stats.clear_measured();
         let view = &mut self.views[stats.core_id];
         view.is_pending = false;
-        self.growth.add(&view.last, &stats);
+        view.began.get_or_insert((work_done(&view.last.counters), view.last.taken_at));
         // The used stats are reused, without the memory of their histograms.
         view.last.clone_counters_from(&stats);
         if self.spare.len() < self.views.len() {
@@ -218,7 +208,8 @@ impl Collector {
         let turn_us_most = interval.core.turn_us_most;
         interval.cores = self.views.len() as u64;
         interval.cores_silent = self.views.iter().filter(|view| view.is_pending).count() as u64;
-        interval.grown_us = std::mem::take(&mut self.growth).us();
+        interval.grown_us = grown_us(self.views.iter().filter_map(CoreView::growth));
+        self.views.iter_mut().for_each(|view| view.began = None);
         let mut failed = BTreeMap::new();
         for CoreView { last, .. } in &self.views {
             interval.counters.merge(&last.counters);
@@ -308,27 +299,28 @@ impl Collector {
     }
 }
 
-impl CounterGrowth {
-    /// Adds the growth of one core between two answers.
-    fn add(&mut self, before: &CoreStats, now: &CoreStats) {
-        if before.taken_at == Instant::ZERO {
-            // The core has started since.
-            return;
-        }
-        let us = u128::from(now.taken_at.micros_since(before.taken_at));
-        let done = u128::from(work_done(&now.counters.since(&before.counters)));
-        self.work += done;
-        self.work_us += done * us;
-        self.cores += 1;
-        self.cores_us += us;
+impl CoreView {
+    /// Returns the work since the interval began and the time that it took, in microseconds; `None`
+    /// if the core has not answered since, or has started since.
+    fn growth(&self) -> Option<(u128, u128)> {
+        let (work, at) = self.began.filter(|(_, at)| *at > Instant::ZERO)?;
+        let done = work_done(&self.last.counters).saturating_sub(work);
+        Some((done.into(), self.last.taken_at.micros_since(at).into()))
     }
+}
 
-    /// Returns the mean, weighted by each core's work: the total work divided by it is never more
-    /// than the sum of the cores' own rates.
-    fn us(self) -> u64 {
-        let mean = self.work_us.checked_div(self.work);
-        mean.or(self.cores_us.checked_div(self.cores)).unwrap_or(0) as u64
+/// Returns the mean time over which the counters of the cores grew, weighted by each core's work:
+/// the total work divided by it is never more than the sum of the cores' own rates. 0 if unknown.
+fn grown_us(growths: impl Iterator<Item = (u128, u128)>) -> u64 {
+    let (mut work, mut work_us, mut cores, mut cores_us) = (0, 0, 0, 0);
+    for (done, us) in growths {
+        work += done;
+        work_us += done * us;
+        cores += 1;
+        cores_us += us;
     }
+    let mean = u128::checked_div(work_us, work);
+    mean.or(u128::checked_div(cores_us, cores)).unwrap_or(0) as u64
 }
 
 /// Adds the connects of one core to each address.
@@ -397,6 +389,18 @@ mod tests {
         collector.add_stats(stats(0, 2_100, 100));
         collector.add_stats(stats(1, 2_100, 900));
         assert_eq!(collector.interval().grown_us, 950_000, "nothing was done");
+    }
+
+    #[test]
+    fn answers_that_come_late_count_with_all_of_their_time() {
+        let mut collector = collector(1);
+        collector.add_stats(stats(0, 1_000, 100));
+        collector.interval();
+        for second in 2..=6 {
+            collector.add_stats(stats(0, second * 1_000, second * 100));
+        }
+        let interval = collector.interval();
+        assert_eq!((interval.counters.connects_ok, interval.grown_us), (600, 5_000_000));
     }
 
     #[test]
