@@ -218,8 +218,8 @@ const PING_INTERVAL: Duration = Duration::from_secs(2);
 const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(2);
 /// Messages of one subscription that may wait within the client. It reads many messages from its
-/// socket before `forward` has its turn, and what does not fit here is lost without a count. So this
-/// is far more than it reads in one turn: the queue of the subscriber is the one that fills.
+/// socket before `forward` has its turn, and what does not fit here is lost without a count. So
+/// this is far more than it reads in one turn: the queue of the subscriber is the one that fills.
 const CLIENT_WAITING_MAX: usize = 1 << 20;
 
 #[cfg(test)]
