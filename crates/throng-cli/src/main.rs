@@ -43,7 +43,7 @@ struct Throng {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Serve),
-    Run(run::Run),
+    Run(Box<run::Run>),
     Try(trial::Try),
     Find(find::Find),
     Agent(agent::Agent),

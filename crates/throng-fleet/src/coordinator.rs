@@ -127,8 +127,8 @@ impl Coordinator {
         self.members.push(Member { name, facts, share, state, offset, link, heard: now });
     }
 
-    /// Takes over an agent that makes this run for a coordinator that is gone. Returns the moment at
-    /// which the run began; `None` if the agent has nothing of the run.
+    /// Takes over an agent that makes this run for a coordinator that is gone. Returns the moment
+    /// at which the run began; `None` if the agent has nothing of the run.
     pub fn resume(&mut self, name: &str, share: MachineShare, now: Instant) -> Option<Instant> {
         let mut link = Link::keeping();
         link.send(&Order::Resume);

@@ -6,12 +6,12 @@ use throng_driver::Clock;
 use throng_lab::recorder::{GeneratorProbe, KernelProbe, KernelReading};
 use throng_report::{LoadInterval, RunEventKind};
 
-use crate::fleet::{Fleet, FleetState, lock};
+use crate::coordinator_process::{CoordinatorProcess, FleetState, lock};
 use crate::message::Steering;
 
 /// A load that several machines make.
 pub struct FleetLoad {
-    fleet: Fleet,
+    fleet: CoordinatorProcess,
     is_paused: bool,
 }
 
@@ -24,7 +24,7 @@ pub struct FleetKernel {
 }
 
 impl FleetLoad {
-    pub(crate) fn new(fleet: Fleet) -> Self {
+    pub(crate) fn new(fleet: CoordinatorProcess) -> Self {
         Self { fleet, is_paused: false }
     }
 

@@ -2,21 +2,22 @@
 //! records it.
 //!
 //! [`Agent`] and [`Coordinator`] are the two sides of the protocol: pure state machines, which take
-//! time and messages as arguments. [`AgentProcess`] and [`Fleet`] connect them with a bus, a clock
-//! and a load. The link between the two loses nothing while the bus is away.
+//! time and messages as arguments. [`AgentProcess`] and [`CoordinatorProcess`] connect them with a
+//! bus, a clock and a load. The link between the two loses nothing while the bus is away.
 
 mod agent;
 mod agent_facts;
 mod agent_process;
 mod clock_offset;
 mod coordinator;
+mod coordinator_process;
 mod envelope;
-mod fleet;
 mod fleet_load;
 mod link;
 mod machines;
 pub mod message;
 mod preparation;
+mod scenario_bundle;
 mod subjects;
 
 pub use agent::{Agent, AgentAction, Publish};
@@ -24,7 +25,8 @@ pub use agent_facts::{host_name, random_id, version};
 pub use agent_process::{AgentNote, AgentProcess, END_TIMEOUT};
 pub use clock_offset::ClockOffset;
 pub use coordinator::{AGENT_LOST_AFTER, Coordinator, KnownAgent, Member, MemberNews, MemberState};
-pub use fleet::{Fleet, NotReady};
+pub use coordinator_process::{CoordinatorProcess, NotReady};
 pub use fleet_load::{FleetKernel, FleetLoad};
 pub use link::KEEP_ALIVE;
+pub use scenario_bundle::ScenarioBundle;
 pub use subjects::{GroupSubjects, NotAName, check_name};

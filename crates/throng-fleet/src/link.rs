@@ -21,14 +21,14 @@ pub(crate) struct Link {
     /// The last number that the other end was told to have arrived here.
     told: u64,
     /// Of an end that acknowledges later: what the caller has kept.
-    kept: Option<Kept>,
+    kept: Option<KeptNumbers>,
     /// The next moment at which the other end hears of this one, if there is nothing else to say.
     keep_alive: Instant,
 }
 
 /// What the caller of a link has kept.
 #[derive(Clone, Copy, Debug, Default)]
-struct Kept {
+struct KeptNumbers {
     /// The number up to which it is kept.
     now: u64,
     /// The number up to which it will be kept at the next call.
@@ -73,7 +73,7 @@ impl Link {
 
     /// Creates an end that acknowledges what arrives when [`Self::keep`] says so.
     pub(crate) fn keeping() -> Self {
-        Self { kept: Some(Kept::default()), ..Self::new() }
+        Self { kept: Some(KeptNumbers::default()), ..Self::new() }
     }
 
     /// Sends a message.
@@ -128,7 +128,7 @@ impl Link {
     /// has arrived after each call, and has kept it before the next.
     pub(crate) fn keep(&mut self) {
         let arrived = self.inbox.acknowledged();
-        self.kept = self.kept.map(|kept| Kept { now: kept.next, next: arrived });
+        self.kept = self.kept.map(|kept| KeptNumbers { now: kept.next, next: arrived });
     }
 
     /// Reports whether the other end was not told yet what is acknowledged.

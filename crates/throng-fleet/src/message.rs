@@ -6,12 +6,13 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use throng_load::generator::CoreStats;
 use throng_load::peers::{PeerMessage, PeerOrder};
-use throng_load::scenario::ScenarioBundle;
 use throng_load::schedule::MachineShare;
 use throng_report::runfile::Ceiling;
 use throng_report::{
     EndpointFacts, KernelCounters, MachineUse, ProcessUse, ProgramUse, RunEventKind,
 };
+
+use crate::scenario_bundle::ScenarioBundle;
 
 /// What an agent is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +41,7 @@ pub struct AgentFacts {
     pub pid: u32,
 }
 
-/// What an agent says about itself, once a second and to whoever asks.
+/// What an agent says about itself, once a second and to each coordinator that asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// The agent.

@@ -16,6 +16,7 @@ mod followed;
 mod incidents;
 mod marker;
 mod probe_ledger;
+mod probe_message;
 mod probe_sending;
 mod probe_tally;
 mod probes;
@@ -46,8 +47,8 @@ pub use error_log::ErrorLog;
 pub(crate) use error_log::STATUSES_MAX;
 pub use incidents::Incidents;
 pub(crate) use incidents::{gap_of_all, outage_of_all};
+pub use probe_message::ProbeMessage;
 pub use probe_tally::ProbeTally;
-pub use probes::ProbeMessage;
 pub use status_counts::{StatusCount, StatusCounts};
 pub use tracer::{TraceLine, TraceOptions, UserFate};
 

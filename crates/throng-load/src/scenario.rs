@@ -47,7 +47,7 @@ pub use diagnostics::{Diagnostic, Diagnostics};
 pub use escape::Escape;
 pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
 pub use header::{HeaderPlace, is_token};
-pub use inputs::{CarriedFile, CarriedInputs, ScenarioBundle};
+pub use inputs::{CarriedFile, CarriedInputs, ScenarioInputs};
 pub use load::{Curve, LoadPeak, Model, Phase, Spacing, peak_arrivals, peak_users};
 pub(crate) use load::{outline, phase_name, read_curve};
 pub use node::{Kind as YamlKind, Node as YamlNode};
@@ -72,7 +72,6 @@ use throng_report::Threshold;
 
 use crate::program::{Cue, RateLimit, SentPart};
 use crate::steps::STEPS;
-use inputs::ScenarioInputs;
 use measured::MeasuredWork;
 use node::{Kind, Node};
 use reader::Reader;
@@ -101,7 +100,7 @@ pub struct Scenario {
     /// Files that it reads beside its own text.
     pub files: Vec<PathBuf>,
     /// Environment variables that it uses, with their values.
-    pub(crate) environment: BTreeMap<String, String>,
+    pub environment: BTreeMap<String, String>,
     /// Texts that no report and no trace shows: values of the environment, in each form that a
     /// step gives them.
     pub secrets: Vec<String>,
@@ -149,8 +148,9 @@ impl Scenario {
         Self::parse_from(source, name, peak, ScenarioInputs::Own)
     }
 
-    /// Parses the text with files and variables from `inputs`.
-    pub(super) fn parse_from(
+    /// Parses the text as [`parse_with_peak`](Self::parse_with_peak) does, with files and variables
+    /// from `inputs`.
+    pub fn parse_from(
         source: &str,
         name: &str,
         peak: Option<LoadPeak>,

@@ -20,6 +20,7 @@
 
 mod address_connects;
 pub mod arrival;
+mod ceiling;
 pub mod compare;
 mod counters;
 mod cue_waits;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::runfile::Ceiling;
+use crate::ceiling::Ceiling;
 use crate::{EndpointFacts, MachineUse};
 
 /// A machine of a run, as its first line names it.

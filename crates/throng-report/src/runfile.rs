@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::ceiling::Ceiling;
 pub use reader::{LINE_BYTES_MAX, ReadError, RunFile, RunFileReader, read, resumable_bytes};
 pub use writer::{AppendOutcome, RunFileWriter, Truncate};
 
@@ -38,7 +39,8 @@ pub const HEAD_BYTES: usize = MARK.len();
 pub struct RunHeader {
     /// The schema of the file, [`SCHEMA`].
     pub schema: String,
-    /// The id of the run, by which `throng run --resume` takes it over; none if one machine makes it.
+    /// The id of the run, by which `throng run --resume` takes it over; none if one machine makes
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The start of the run, RFC 3339.
@@ -130,26 +132,6 @@ impl Default for RunHeader {
             machines: Vec::new(),
         }
     }
-}
-
-/// The maximum load of a generator against a peer that does nothing, measured on the run's machine
-/// just before the run. If the target is on another machine: the load that the generator would
-/// reach if the peer took no CPU time beside it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Ceiling {
-    /// Connects per second, each closed again; for Phoenix, each with a join.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub connects_per_s: Option<f64>,
-    /// Messages per second that were answered, or sent if the scenario waits for no answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub messages_per_s: Option<f64>,
-    /// The error of the generator's timers that 99 % of them do not exceed, in microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timer_error_us_p99: Option<u64>,
-    /// Resident memory of a connected user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes_per_user: Option<f64>,
 }
 
 /// A scenario and its source.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use throng_fleet::message::RunKey;
-use throng_fleet::{Fleet, KnownAgent, host_name, random_id};
+use throng_fleet::{CoordinatorProcess, KnownAgent, host_name, random_id};
 use throng_report::render::{Align, Table, bytes, micros};
 
 use crate::bus::BusFlags;
@@ -60,7 +60,7 @@ impl Ls {
         let bus = self.bus.connect("throng fleet ls")?;
         let key =
             RunKey { run: String::new(), coordinator: format!("{}-{}", host_name(), random_id()) };
-        let fleet = Fleet::join(bus, self.bus.subjects(), key)
+        let fleet = CoordinatorProcess::join(bus, self.bus.subjects(), key)
             .map_err(|error| Failure::new(format!("--bus: {error}")))?;
         let agents = fleet.gather(GATHER_TIME, |_| false);
         if self.json {

@@ -8,6 +8,7 @@ mod calibrate;
 mod displays;
 mod flags;
 mod fleet;
+mod fleet_flags;
 mod live;
 mod load;
 mod not_started;

@@ -185,9 +185,9 @@ impl CoreStats {
     /// began at `to`.
     pub fn move_moments(&mut self, from: Instant, to: Instant) {
         let moved = |at: Instant| if at == Instant::ZERO { at } else { to + at.since(from) };
-        self.taken_at = moved(self.taken_at);
         self.incidents.move_moments(moved);
         self.error_log.move_moments(moved);
+        self.taken_at = moved(self.taken_at);
     }
 
     /// Copies everything but the histograms from `other`.

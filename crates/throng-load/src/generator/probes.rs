@@ -9,7 +9,6 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_driver::CoreId;
 use throng_proto::phoenix::client;
@@ -18,35 +17,9 @@ use throng_proto::phoenix::{Decimal, PhoenixPayload};
 use super::config::GeneratorConfig;
 use super::core_stats::CoreStats;
 use super::probe_ledger::{ProbeLedger, ProbeOrder};
+use super::probe_message::ProbeMessage;
 use crate::program::{Broadcast, Program, Protocol, VariableScope};
 use crate::user::{AnswerTiming, Encoder, Receipts, User, UserSession, as_text};
-
-/// Messages about probes between cores. A core is named by its number among those of all machines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ProbeMessage {
-    /// Requests to open this probe: its present subscribers' deliveries become expected.
-    Open(u32),
-    /// Confirms that a core has opened the probe.
-    Opened {
-        /// The probe.
-        number: u32,
-        /// The core that has opened it.
-        core: CoreId,
-        /// Subscribers of that core, whose deliveries are expected.
-        subscribers: u64,
-    },
-    /// Requests to send the probe when it is due.
-    Send {
-        /// The probe.
-        number: u32,
-        /// Cores that had no user to send it.
-        tried: usize,
-    },
-    /// Reports that the probe was sent, or that no user can send it.
-    Done(u32),
-    /// Reports that the probe is not sent: no delivery is expected.
-    Drop(u32),
-}
 
 /// The probes of one core.
 pub(super) struct Probes {

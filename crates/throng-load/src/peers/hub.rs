@@ -88,7 +88,7 @@ impl PeerHub {
             let lost = &mut self.slots[slot];
             lost.is_lost = true;
             if let Some(number) = lost.opening.take() {
-                orders.extend(self.pass(PROBE_COORDINATOR, opened_by_nobody(number, slot)));
+                orders.extend(self.pass(PROBE_COORDINATOR, opened_by_no_core(number, slot)));
             }
             self.cues.iter_mut().for_each(|cue| cue.slots[slot].is_lost = true);
         }
@@ -132,7 +132,7 @@ impl PeerHub {
         // It answers for a core that cannot.
         match message {
             ProbeMessage::Open(number) => {
-                self.pass(PROBE_COORDINATOR, opened_by_nobody(number, to))
+                self.pass(PROBE_COORDINATOR, opened_by_no_core(number, to))
             }
             ProbeMessage::Send { number, tried } if tried + 1 < self.slots.len() => {
                 let next = (to + 1) % self.slots.len();
@@ -180,7 +180,7 @@ impl HubCue {
     }
 }
 
-fn opened_by_nobody(number: u32, core: usize) -> ProbeMessage {
+fn opened_by_no_core(number: u32, core: usize) -> ProbeMessage {
     ProbeMessage::Opened { number, core, subscribers: 0 }
 }
 
@@ -256,9 +256,9 @@ mod tests {
         let opened = ProbeMessage::Opened { number: 1, core: 2, subscribers: 5 };
         assert_eq!(hub.take(to(0, opened), Duration::ZERO), [passed(0, opened)]);
         // One of its cores has answered, the other has not.
-        let nobody = |number, core| passed(0, opened_by_nobody(number, core));
-        assert_eq!(hub.lose(1..3), [nobody(1, 1)]);
-        assert_eq!(hub.take(to(2, ProbeMessage::Open(2)), Duration::ZERO), [nobody(2, 2)]);
+        let unopened = |number, core| passed(0, opened_by_no_core(number, core));
+        assert_eq!(hub.lose(1..3), [unopened(1, 1)]);
+        assert_eq!(hub.take(to(2, ProbeMessage::Open(2)), Duration::ZERO), [unopened(2, 2)]);
         let send = |tried| ProbeMessage::Send { number: 2, tried };
         assert_eq!(hub.take(to(1, send(0)), Duration::ZERO), [passed(3, send(2))]);
     }

@@ -51,8 +51,8 @@ struct CoreView {
     last: CoreStats,
     /// True while stats are on their way to the core or back.
     is_pending: bool,
-    /// The work that it had done when the interval began, and the moment of that; none if it has not
-    /// answered since.
+    /// The work that it had done when the interval began, and the moment of that; none if it has
+    /// not answered since.
     began: Option<(u64, Instant)>,
 }
 

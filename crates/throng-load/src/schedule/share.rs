@@ -46,8 +46,8 @@ impl MachineShare {
         (self.first + core, self.of)
     }
 
-    /// Returns this machine's core with number `slot` among all cores; `None` if another machine has
-    /// it.
+    /// Returns this machine's core with number `slot` among all cores; `None` if another machine
+    /// has it.
     pub fn core_at(self, slot: usize) -> Option<usize> {
         slot.checked_sub(self.first).filter(|core| *core < self.cores)
     }

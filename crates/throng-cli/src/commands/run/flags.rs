@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use throng_load::scenario::Target;
 
-use super::fleet::FleetFlags;
+use super::fleet_flags::FleetFlags;
 use super::sources;
 use super::trace::TraceFlags;
 use crate::dashboard::UiFlags;

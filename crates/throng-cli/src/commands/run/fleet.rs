@@ -1,114 +1,36 @@
 //! `throng run --bus`: the agents of a fleet make the run, and this process records it.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use clap::Args;
 use throng_base::Instant;
 use throng_base::units::{plural, show_count};
 use throng_bus::BusError;
 use throng_fleet::message::{Readiness, RunKey, RunOrder};
-use throng_fleet::{Fleet, FleetLoad, KnownAgent, NotReady, host_name, random_id, version};
+use throng_fleet::{
+    CoordinatorProcess, FleetLoad, KnownAgent, NotReady, ScenarioBundle, host_name, random_id,
+    version,
+};
 use throng_lab::recorder::ResumedRun;
-use throng_load::scenario::ScenarioBundle;
 use throng_load::schedule::MachineShare;
 use throng_report::RunMachine;
 use throng_report::render::micros;
 use throng_report::runfile::Ceiling;
 
 use super::flags::Run;
+use super::fleet_flags::AgentChoice;
 use super::plan::RunPlan;
 use crate::Failure;
-use crate::bus::BusFlags;
 use crate::commands::fleet::{GATHER_TIME, no_agents};
 use crate::interrupt::Interrupt;
 
-/// The flags of a run of several machines.
-#[derive(Debug, Args)]
-pub(crate) struct FleetFlags {
-    #[command(flatten)]
-    pub(super) bus: BusFlags,
-    /// Agents that make the run: a number, `all`, or those with a label, `label=eu`; this machine
-    /// only coordinates them
-    #[arg(long, value_name = "N|all|label=NAME")]
-    pub(super) agents: Option<AgentChoice>,
-    /// Take over the run with this id, whose `throng run` has ended before it: collect what its
-    /// agents have measured since, into the run file of --record
-    #[arg(long, value_name = "ID", conflicts_with = "agents", requires = "bus")]
-    pub(super) resume: Option<String>,
-}
-
-/// The agents that make a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AgentChoice {
-    /// As many as there are.
-    All,
-    /// So many.
-    Count(usize),
-    /// All with this label.
-    Label(String),
-}
-
 /// A fleet that is ready to begin.
 pub(super) struct ReadyFleet {
-    pub(super) fleet: Fleet,
+    pub(super) fleet: CoordinatorProcess,
     /// Number of the run, the same on all machines.
     pub(super) number: u64,
     /// Lines about the agents, for the user.
     pub(super) notes: Vec<String>,
-}
-
-impl FleetFlags {
-    /// Reports whether agents make the run.
-    pub(super) fn is_used(&self) -> bool {
-        self.agents.is_some() || self.resume.is_some()
-    }
-}
-
-impl FromStr for AgentChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "all" {
-            return Ok(Self::All);
-        }
-        if let Some(label) = text.strip_prefix("label=").filter(|label| !label.is_empty()) {
-            return Ok(Self::Label(label.to_owned()));
-        }
-        match text.parse() {
-            Ok(count @ 1..) => Ok(Self::Count(count)),
-            _ => Err("expected a number from 1, all, or label=NAME".to_owned()),
-        }
-    }
-}
-
-impl AgentChoice {
-    /// Returns the agents that it means, by their names.
-    ///
-    /// # Errors
-    /// There are too few of them.
-    fn choose<'a>(&self, idle: &[&'a KnownAgent]) -> Result<Vec<&'a KnownAgent>, String> {
-        let chosen: Vec<_> = match self {
-            Self::All => idle.to_vec(),
-            Self::Count(count) => idle.iter().copied().take(*count).collect(),
-            Self::Label(label) => {
-                let has_label = |agent: &&&KnownAgent| agent.hello.facts.labels.contains(label);
-                idle.iter().filter(has_label).copied().collect()
-            }
-        };
-        match self {
-            Self::Count(count) if chosen.len() < *count => {
-                let (are, n) = (plural(idle.len() as u64, "agent is", "agents are"), idle.len());
-                Err(format!("--agents {count}: only {n} {are} free"))
-            }
-            Self::Label(label) if chosen.is_empty() => {
-                Err(format!("--agents label={label}: no free agent has this label"))
-            }
-            _ if chosen.is_empty() => Err("no agent is free".to_owned()),
-            _ => Ok(chosen),
-        }
-    }
 }
 
 impl Run {
@@ -124,7 +46,8 @@ impl Run {
         let coordinator = format!("{}-{}", host_name(), random_id());
         let number = u64::from_str_radix(&run, 16).unwrap_or_default();
         let key = RunKey { run: run.clone(), coordinator };
-        let fleet = Fleet::join(Arc::clone(&bus), self.fleet.bus.subjects(), key).map_err(lost)?;
+        let fleet = CoordinatorProcess::join(Arc::clone(&bus), self.fleet.bus.subjects(), key)
+            .map_err(lost)?;
         let known = fleet.gather(
             GATHER_TIME,
             |known| matches!(choice, AgentChoice::Count(count) if free(known).len() >= *count),
@@ -186,14 +109,15 @@ impl Run {
         }
         if header.scenario.source != plan.header.scenario.source {
             return Err(Failure::new(format!(
-                "--resume {id}: {} is not the scenario of the run; its text is in the first line                  of {path}",
+                "--resume {id}: {} is not the scenario of the run; its text is in the first \
+                 line of {path}",
                 self.scenario.display()
             )));
         }
         let bus = self.fleet.bus.connect("throng run --resume")?;
         let coordinator = format!("{}-{}", host_name(), random_id());
         let key = RunKey { run: id.to_owned(), coordinator };
-        let fleet = Fleet::join(bus, self.fleet.bus.subjects(), key).map_err(lost)?;
+        let fleet = CoordinatorProcess::join(bus, self.fleet.bus.subjects(), key).map_err(lost)?;
         // An agent that is away is not waited for longer than this.
         fleet.gather(GATHER_TIME, |_| false);
         let cores: Vec<_> = header.machines.iter().map(|machine| machine.cores as usize).collect();
@@ -417,16 +341,6 @@ pub(super) fn check(typed: &Run) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn agents_are_chosen_by_number_or_label() {
-        assert_eq!("20".parse(), Ok(AgentChoice::Count(20)));
-        assert_eq!("all".parse(), Ok(AgentChoice::All));
-        assert_eq!("label=eu".parse(), Ok(AgentChoice::Label("eu".into())));
-        for wrong in ["0", "label=", "some", "-1"] {
-            assert!(wrong.parse::<AgentChoice>().is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn machines_of_which_one_is_not_measured_have_no_common_ceiling() {

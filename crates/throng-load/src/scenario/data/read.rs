@@ -152,8 +152,8 @@ fn read_header(
 }
 
 impl CsvFile<'_> {
-    /// Returns the line of a record, from 1. The reader begins a record with the empty lines before it,
-    /// so these are counted in the file.
+    /// Returns the line of a record, from 1. The reader begins a record with the empty lines before
+    /// it, so these are counted in the file.
     fn line_of(self, position: &csv::Position) -> u64 {
         let counted = || {
             let mut before = BufReader::new(self.inputs.open(self.path)?).take(position.byte());

@@ -21,7 +21,7 @@ use crate::message::{Readiness, RunKey, RunOrder};
 use crate::subjects::GroupSubjects;
 
 /// The agents of a group, as one process sees them. A thread of its own listens to the bus.
-pub struct Fleet {
+pub struct CoordinatorProcess {
     shared: Arc<Mutex<FleetState>>,
     bus: Arc<dyn Bus>,
     is_ended: Arc<AtomicBool>,
@@ -44,7 +44,7 @@ pub enum NotReady {
     Interrupted,
 }
 
-impl Fleet {
+impl CoordinatorProcess {
     /// Joins a group.
     ///
     /// # Errors
@@ -157,7 +157,8 @@ impl Fleet {
     }
 
     /// Takes over a run whose coordinator is gone, from the machines with these names and shares;
-    /// `last` is what was recorded last. Returns its load and the moment at which it began; `None` if no agent has anything of it.
+    /// `last` is what was recorded last. Returns its load and the moment at which it began; `None`
+    /// if no agent has anything of it.
     pub fn resume(
         self,
         plan: &LoadPlan,
@@ -194,7 +195,7 @@ impl Fleet {
     }
 }
 
-impl Drop for Fleet {
+impl Drop for CoordinatorProcess {
     fn drop(&mut self) {
         self.is_ended.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
