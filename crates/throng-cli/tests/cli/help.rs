@@ -10,6 +10,8 @@ fn help_has_examples_and_exit_codes() {
     for command in [
         "serve",
         "run",
+        "agent",
+        "find",
         "try",
         "lab",
         "ctl",
