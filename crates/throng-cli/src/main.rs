@@ -15,7 +15,6 @@ mod metrics;
 mod orphan;
 mod output;
 mod output_place;
-mod permission;
 mod progress;
 mod quantity;
 mod report_files;

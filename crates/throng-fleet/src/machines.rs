@@ -44,6 +44,8 @@ struct Machine {
     state: MachineState,
     /// Its last report, without its stats.
     last: LoadReport,
+    /// Whether a report came in this interval.
+    has_reported: bool,
     lag: Histogram,
     message: Histogram,
 }
@@ -69,6 +71,7 @@ impl Machines {
             net_namespace: member.facts.net_namespace.clone(),
             state: state_of(member),
             last: LoadReport::default(),
+            has_reported: false,
             lag: Histogram::new(),
             message: Histogram::new(),
         };
@@ -127,6 +130,7 @@ impl Machines {
             machine.state = MachineState::Over;
         }
         machine.last = report;
+        machine.has_reported = true;
     }
 
     /// Reports whether every machine that is not lost has reported something.
@@ -305,6 +309,7 @@ impl Machine {
         let interval = MachineInterval {
             name: self.name.clone(),
             lost: is_lost,
+            silent: self.state == MachineState::Running && !self.has_reported,
             users_started: counters.users_started,
             users_active: counters.users_active,
             connected: counters.connected,
@@ -320,6 +325,7 @@ impl Machine {
             machine: self.last.machine.clone(),
         };
         (self.lag, self.message) = (Histogram::new(), Histogram::new());
+        self.has_reported = false;
         interval
     }
 }

@@ -117,6 +117,8 @@ pub struct RunOrder {
     pub calibrate_ms: Option<u64>,
     /// True to run although a limit is insufficient.
     pub force: bool,
+    /// True if the owner of a foreign target has allowed to load it.
+    pub is_allowed: bool,
 }
 
 /// The beginning of a run.

@@ -44,6 +44,10 @@ pub struct MachineInterval {
     /// Whether it was lost: its numbers are as of its last report.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
+    /// Whether no report of it came in the interval although its load goes on: its numbers are
+    /// older.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub silent: bool,
     /// Users that have started.
     pub users_started: u64,
     /// Gauge: users now.

@@ -1,9 +1,9 @@
 //! `throng agent`: a machine of a fleet, which makes its part of the runs that others begin.
 
 use clap::Args;
-use throng_base::units::show_duration;
 use throng_fleet::message::AgentFacts;
 use throng_fleet::{AgentNote, AgentProcess};
+use throng_report::render::micros;
 
 use crate::bus::{self, BusFlags};
 use crate::commands::run::sources;
@@ -68,7 +68,9 @@ fn show(note: &AgentNote) -> String {
         AgentNote::Preparing(run) => format!("run {run}: checking limits and capacity"),
         AgentNote::Ready => "ready".to_owned(),
         AgentNote::CannotRun(why) => format!("cannot make the run: {why}"),
-        AgentNote::Starting(after) => format!("the load begins in {}", show_duration(*after)),
+        AgentNote::Starting(after) => {
+            format!("the load begins in {}", micros(after.as_micros() as u64))
+        }
         AgentNote::Ended => "the load has ended; delivering what was measured".to_owned(),
         AgentNote::Idle => "waiting for a run".to_owned(),
         AgentNote::BusLost => "the bus is lost; dialling again".to_owned(),

@@ -127,7 +127,7 @@ impl Run {
         fleet.resume(&plan.load, &machines, last).ok_or_else(|| {
             Failure::new(format!(
                 "--resume {id}: no agent has anything of this run any more
-  they keep it for                  an hour; `throng report {path}` shows what was recorded"
+  they keep it for an hour; `throng report {path}` shows what was recorded"
             ))
         })
     }
@@ -162,6 +162,7 @@ impl Run {
             interval_ms: self.interval.as_millis().try_into().unwrap_or(u64::MAX),
             calibrate_ms,
             force: self.force,
+            is_allowed: self.i_am_allowed,
         };
         let name = |agent: &&KnownAgent| agent.hello.facts.name.clone();
         Ok(chosen.iter().map(name).zip(shares.into_iter().map(order)).collect())
