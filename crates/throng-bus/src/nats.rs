@@ -20,7 +20,8 @@ use crate::subscription::{BusMessage, BusSubscription, Subscriber, SubscriptionI
 
 /// A connection to NATS. A thread of its own reads and writes it; no core does.
 ///
-/// It dials out, and dials again whenever it has lost the server. Ends when it is dropped.
+/// It dials out, and dials again whenever it has lost the server. Ends when it is dropped, after the
+/// last messages are sent.
 #[derive(Debug)]
 pub struct NatsBus {
     client: Client,
@@ -183,6 +184,11 @@ impl Bus for NatsBus {
 
 impl Drop for NatsBus {
     fn drop(&mut self) {
+        if self.is_reachable() {
+            // What was published last is still in a queue.
+            let flush = self.client.flush();
+            _ = self.runtime.block_on(async { tokio::time::timeout(FLUSH_TIMEOUT, flush).await });
+        }
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
             _ = thread.join();
@@ -284,6 +290,8 @@ fn without_password(address: &str) -> String {
 
 /// Time that a server has to answer the first call, and a new subscription.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time that the end of a connection waits until its last messages are sent.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two pings. Two without an answer mean that the server is lost.
 const PING_INTERVAL: Duration = Duration::from_secs(2);
 /// Time before the first further attempt to reach a lost server; it grows by itself each time.

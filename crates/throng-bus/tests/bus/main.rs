@@ -179,6 +179,19 @@ fn a_bus_that_is_away_refuses_and_one_that_is_back_keeps_its_subscriptions() {
 }
 
 #[test]
+fn what_was_published_last_is_sent_before_a_connection_ends() {
+    let Some(server) = NatsServer::start() else { return };
+    let there = server.connect();
+    let subscription = there.subscribe("last").unwrap();
+    for round in 0..20 {
+        let here = server.connect();
+        here.publish("last", round.to_string().as_bytes()).unwrap();
+        drop(here);
+        assert_eq!(text(&take(&subscription, 1)[0]), round.to_string());
+    }
+}
+
+#[test]
 fn a_server_with_a_password_wants_it() {
     let Some(server) = NatsServer::start_with(&["--user", "ada", "--pass", "s/e@c"]) else {
         return;
