@@ -28,4 +28,4 @@ pub use delivery::{Inbox, Outbox, RESEND_AFTER};
 pub use memory::MemoryBus;
 pub use nats::{NatsBus, NatsOptions};
 pub use subject::SUBJECT_BYTES_MAX;
-pub use subscription::{BusMessage, BusSubscription, SubscriptionEnd, WAITING_MAX};
+pub use subscription::{BusMessage, BusSubscription, SubscriptionEnd, SubscriptionId, WAITING_MAX};

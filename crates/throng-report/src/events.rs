@@ -160,6 +160,33 @@ pub enum RunEventKind {
         /// The name of its agent.
         agent: String,
     },
+    /// Another server shares topics with this one from now on. No action is needed.
+    NodeFound {
+        /// Its name.
+        node: String,
+    },
+    /// Another server that shared topics with this one has ended in order. No action is needed.
+    NodeEnded {
+        /// Its name.
+        node: String,
+    },
+    /// Another server that shared topics with this one is silent; its members have left. Look at
+    /// its machine, and at the path to the bus.
+    NodeLost {
+        /// Its name.
+        node: String,
+    },
+    /// Another server was started with the name of this one, whose presence the others now ignore.
+    /// Start each with a `--node` of its own.
+    NodeNameTaken {
+        /// The name.
+        node: String,
+    },
+    /// The bus cannot be reached: publications do not cross to other servers until it is back. Look
+    /// at the NATS server, and at the path to it.
+    BusLost,
+    /// The bus can be reached again. No action is needed.
+    BusBack,
     /// The generator is full and starts no more users. Use more machines, more `--source`
     /// addresses, or a smaller load.
     UserLimit {
@@ -264,6 +291,20 @@ impl fmt::Display for RunEventKind {
                 write!(f, "the agent {agent} with {percent} % of the load is lost: {reason}")
             }
             Self::AgentBack { agent } => write!(f, "the agent {agent} is back"),
+            Self::NodeFound { node } => write!(f, "the node {node} shares topics with this one"),
+            Self::NodeEnded { node } => write!(f, "the node {node} has ended"),
+            Self::NodeLost { node } => {
+                write!(f, "the node {node} is silent: its members have left")
+            }
+            Self::NodeNameTaken { node } => write!(
+                f,
+                "another node was started with the name of this one, {node}, and the others ignore \
+                 this one's presence: give each its own --node"
+            ),
+            Self::BusLost => f.write_str(
+                "the bus is lost: publications do not cross to other nodes until it is back",
+            ),
+            Self::BusBack => f.write_str("the bus is back"),
             Self::UserLimit { users_max } => {
                 write!(f, "the generator is full with {users_max} users and starts no more")
             }

@@ -20,6 +20,19 @@ fn a_typo_is_shown_where_it_stands_with_the_nearest_name() {
 }
 
 #[test]
+fn topics_are_shared_by_the_kinds_that_have_topics_and_over_a_bus_that_is_there() {
+    let place = TestDir::new();
+    let bus = "nats://127.0.0.1:1";
+    let refused = place.throng(&["serve", "ok", "--bus", bus]).exits_with(2);
+    refused.stderr_contains(&["`--bus`", "`throng serve chat` and `throng serve channels`"]);
+    place.throng(&["serve", "chat", "--bus", bus]).exits_with(2).stderr_contains(&["--bus", bus]);
+    for flag in [["--node", "one"], ["--advertise", "10.0.0.2:4000"]] {
+        let args = [&["serve", "chat"], &flag[..]].concat();
+        place.throng(&args).exits_with(2).stderr_contains(&["--bus"]);
+    }
+}
+
+#[test]
 fn mistakes_of_a_scenario_can_be_annotations() {
     let place = TestDir::new();
     let text = STAY.replace("connect,", "conect,") + "thresholds:\n  - conect.p99 < 1s\n";

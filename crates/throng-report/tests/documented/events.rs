@@ -25,6 +25,12 @@ pub(crate) fn events() -> Vec<RunEventKind> {
         RunEventKind::FactsBack { address: text() },
         RunEventKind::AgentLost { agent: text(), percent: 0, reason: text() },
         RunEventKind::AgentBack { agent: text() },
+        RunEventKind::NodeFound { node: text() },
+        RunEventKind::NodeEnded { node: text() },
+        RunEventKind::NodeLost { node: text() },
+        RunEventKind::NodeNameTaken { node: text() },
+        RunEventKind::BusLost,
+        RunEventKind::BusBack,
         RunEventKind::UserLimit { users_max: 0 },
         RunEventKind::PortsExhausted { source: text() },
         RunEventKind::GeneratorFdsExhausted { core: 0 },
@@ -54,6 +60,12 @@ pub(crate) fn events() -> Vec<RunEventKind> {
             | RunEventKind::FactsBack { .. }
             | RunEventKind::AgentLost { .. }
             | RunEventKind::AgentBack { .. }
+            | RunEventKind::NodeFound { .. }
+            | RunEventKind::NodeEnded { .. }
+            | RunEventKind::NodeLost { .. }
+            | RunEventKind::NodeNameTaken { .. }
+            | RunEventKind::BusLost
+            | RunEventKind::BusBack
             | RunEventKind::UserLimit { .. }
             | RunEventKind::PortsExhausted { .. }
             | RunEventKind::GeneratorFdsExhausted { .. }
