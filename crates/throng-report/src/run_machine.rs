@@ -44,6 +44,9 @@ pub struct MachineInterval {
     /// Whether it was lost: its numbers are as of its last report.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
+    /// Reports of its agent that are counted so far: their measurements are in this line or in one
+    /// before it.
+    pub reports: u64,
     /// Users that have started.
     pub users_started: u64,
     /// Gauge: users now.
