@@ -27,8 +27,6 @@ pub struct AgentProcess {
     /// Source addresses of this machine's connections; the usual ones if there are none.
     sources: Vec<IpAddr>,
     work: Work,
-    /// The totals of the last report, for a coordinator that takes the run over.
-    totals: Option<LoadReport>,
 }
 
 /// What the process does.
@@ -89,7 +87,7 @@ impl AgentProcess {
         let questions = bus.subscribe(&subjects.questions())?;
         let orders = bus.subscribe(&subjects.to_agent(&facts.name))?;
         let agent = Agent::new(facts, subjects);
-        Ok(Self { agent, bus, questions, orders, sources, work: Work::Idle, totals: None })
+        Ok(Self { agent, bus, questions, orders, sources, work: Work::Idle })
     }
 
     /// Works until `is_ended` says so; gives `note` what happens. A run that goes on is ramped down
@@ -152,11 +150,6 @@ impl AgentProcess {
                 self.work = self.prepare(*order);
             }
             AgentAction::Start(order) => self.start(&order, note),
-            AgentAction::Resume => {
-                if let Some(totals) = self.totals.clone() {
-                    self.agent.report(totals, Clock.now());
-                }
-            }
             AgentAction::Steer(steering) => self.steer(steering),
             AgentAction::Hear(orders) => {
                 if let Work::Running(part) = &self.work {
@@ -169,7 +162,6 @@ impl AgentProcess {
                     stop.store(true, Relaxed);
                 }
                 self.work = Work::Idle;
-                self.totals = None;
                 note(AgentNote::Idle);
             }
         }
@@ -262,7 +254,6 @@ impl AgentProcess {
                 }
                 let report = part.report(now);
                 let is_last = report.is_last;
-                self.totals = Some(report.totals());
                 self.agent.report(report, now);
                 let Work::Running(part) = &self.work else { return };
                 if part.load.is_broken() {
@@ -294,6 +285,8 @@ impl RunningPart {
             self.report_at += self.interval;
         }
         LoadReport {
+            // The agent counts them.
+            number: 0,
             at_us: now.micros_since(self.start_at),
             start_nanos: self.start_at.as_nanos(),
             cores,

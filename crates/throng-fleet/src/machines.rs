@@ -32,6 +32,10 @@ pub(crate) struct Machines {
     events: Vec<RunEventKind>,
     /// The moment from which all machines are over or lost.
     only_lost_since: Option<Instant>,
+    /// Time for which lost machines are awaited from then on.
+    lost_wait: Duration,
+    /// True while no machine can be heard.
+    is_bus_away: bool,
 }
 
 /// One machine.
@@ -46,6 +50,8 @@ struct Machine {
     last: LoadReport,
     /// Whether a report came in this interval.
     has_reported: bool,
+    /// Number of the last report whose measurements are counted.
+    reports: u64,
     lag: Histogram,
     message: Histogram,
 }
@@ -59,19 +65,21 @@ enum MachineState {
 }
 
 impl Machines {
-    pub(crate) fn new(plan: &LoadPlan, start_at: Instant, members: &[Member]) -> Self {
-        let state_of = |member: &Member| match &member.state {
-            MemberState::Failed(why) => MachineState::Failed(why.clone()),
-            _ => MachineState::Running,
-        };
+    pub(crate) fn new(
+        plan: &LoadPlan,
+        start_at: Instant,
+        members: &[Member],
+        lost_wait: Duration,
+    ) -> Self {
         let machine = |member: &Member| Machine {
             name: member.name.clone(),
             share: member.share,
             boot_id: member.facts.boot_id.clone(),
             net_namespace: member.facts.net_namespace.clone(),
-            state: state_of(member),
+            state: MachineState::Running,
             last: LoadReport::default(),
             has_reported: false,
+            reports: 0,
             lag: Histogram::new(),
             message: Histogram::new(),
         };
@@ -87,6 +95,8 @@ impl Machines {
             peer_orders: Vec::new(),
             events: Vec::new(),
             only_lost_since: None,
+            lost_wait,
+            is_bus_away: false,
         }
     }
 
@@ -94,11 +104,26 @@ impl Machines {
     pub(crate) fn go_on_from(&mut self, last: &LoadInterval) {
         self.collector.go_on_from(last);
         self.hub.go_on_from(&last.cues);
+        for (machine, before) in self.machines.iter_mut().zip(&last.machines) {
+            machine.reports = before.reports;
+            if before.lost {
+                machine.state = MachineState::Lost;
+                machine.slots().for_each(|slot| self.collector.lose(slot));
+                self.hub.lose(machine.slots());
+            }
+        }
     }
 
-    /// Adds the report of a machine.
-    pub(crate) fn add_report(&mut self, member: usize, mut report: LoadReport) {
+    /// Adds the report of a machine. What was measured in a report counts once, although another
+    /// coordinator may have recorded it before it was gone.
+    pub(crate) fn add_report(&mut self, member: usize, report: LoadReport) {
         let machine = &mut self.machines[member];
+        if report.number < machine.last.number {
+            return;
+        }
+        let is_counted = report.number <= machine.reports;
+        let mut report = if is_counted { report.totals() } else { report };
+        machine.reports = machine.reports.max(report.number);
         let start_there = Instant::from_nanos(report.start_nanos);
         for mut stats in std::mem::take(&mut report.cores) {
             if stats.core_id >= machine.share.cores() {
@@ -133,12 +158,16 @@ impl Machines {
         machine.has_reported = true;
     }
 
-    /// Reports whether every machine that is not lost has reported something.
-    pub(crate) fn has_totals(&self) -> bool {
-        let is_known = |machine: &Machine| {
-            machine.state != MachineState::Running || machine.last.start_nanos > 0
-        };
-        self.machines.iter().all(is_known)
+    /// Reports whether a machine has reported something.
+    pub(crate) fn has_totals(&self, member: usize) -> bool {
+        self.machines[member].last.number > 0
+    }
+
+    /// Notes that the bus is away or back. No machine is given up meanwhile.
+    pub(crate) fn set_bus_away(&mut self, is_away: bool) {
+        self.is_bus_away = is_away;
+        self.only_lost_since = None;
+        self.events.push(if is_away { RunEventKind::BusLost } else { RunEventKind::BusBack });
     }
 
     /// Passes what cores say to those of other machines.
@@ -164,31 +193,34 @@ impl Machines {
     pub(crate) fn find_lost(&mut self, coordinator: &Coordinator, now: Instant) {
         for (index, member) in coordinator.members().iter().enumerate() {
             let machine = &mut self.machines[index];
-            let state = match &member.state {
+            let (state, reason) = match &member.state {
                 MemberState::Failed(why) | MemberState::Refused(why) => {
-                    MachineState::Failed(why.clone())
+                    (MachineState::Failed(why.clone()), why.clone())
                 }
-                _ if machine.state == MachineState::Running && coordinator.is_lost(index, now) => {
-                    MachineState::Lost
-                }
-                _ => continue,
+                _ if machine.state != MachineState::Running => continue,
+                _ => match coordinator.why_lost(index, now) {
+                    Some(why) => (MachineState::Lost, why),
+                    None => continue,
+                },
             };
             if machine.state == state {
                 continue;
             }
-            let reason = match &state {
-                MachineState::Failed(why) => why.clone(),
-                _ => "it no longer answers".to_owned(),
-            };
-            let percent = machine.percent();
-            let agent = machine.name.clone();
-            self.events.push(RunEventKind::AgentLost { agent, percent, reason });
+            // A machine that is lost and fails then is missing from the same moment on.
+            if machine.state != MachineState::Lost {
+                self.events.push(RunEventKind::AgentLost {
+                    agent: machine.name.clone(),
+                    percent: machine.percent(),
+                    from_ms: machine.last.at_us / 1_000,
+                    reason,
+                });
+            }
             machine.state = state;
             machine.slots().for_each(|slot| self.collector.lose(slot));
             self.peer_orders.extend(self.hub.lose(machine.slots()));
         }
         let is_over = self.machines.iter().all(|machine| machine.state != MachineState::Running);
-        if is_over {
+        if is_over && !self.is_bus_away {
             self.only_lost_since.get_or_insert(now);
         } else {
             self.only_lost_since = None;
@@ -270,7 +302,7 @@ impl Machines {
     /// Reports whether every load has ended, and no lost machine is awaited any more.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         let awaits = self.machines.iter().any(|machine| machine.state == MachineState::Lost);
-        self.only_lost_since.is_some_and(|since| !awaits || now.since(since) > LOST_AWAITED)
+        self.only_lost_since.is_some_and(|since| !awaits || now.since(since) > self.lost_wait)
     }
 
     /// Returns why no machine is left that could go on.
@@ -310,6 +342,7 @@ impl Machine {
             name: self.name.clone(),
             lost: is_lost,
             silent: self.state == MachineState::Running && !self.has_reported,
+            reports: self.reports,
             users_started: counters.users_started,
             users_active: counters.users_active,
             connected: counters.connected,
@@ -332,5 +365,3 @@ impl Machine {
 
 /// Other programs of all machines that an interval names.
 const PROGRAMS_MAX: usize = 5;
-/// Time for which the coordinator waits for lost machines once all others are over.
-const LOST_AWAITED: Duration = Duration::from_secs(30);

@@ -48,6 +48,9 @@ pub struct MachineInterval {
     /// older.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub silent: bool,
+    /// Reports of its agent that are counted so far: their measurements are in this line or in one
+    /// before it.
+    pub reports: u64,
     /// Users that have started.
     pub users_started: u64,
     /// Gauge: users now.

@@ -91,8 +91,8 @@ impl SummaryFold {
             match event.kind {
                 RunEventKind::PortsExhausted { .. } => self.ports_exhausted += 1,
                 RunEventKind::GeneratorFdsExhausted { .. } => self.fds_exhausted += 1,
-                RunEventKind::AgentLost { ref agent, percent, .. } => {
-                    let (name, from_ms) = (agent.clone(), event.at_ms);
+                RunEventKind::AgentLost { ref agent, percent, from_ms, .. } => {
+                    let name = agent.clone();
                     self.machines_lost.push(MissingMachine { name, percent, from_ms });
                 }
                 RunEventKind::AgentBack { ref agent } => {

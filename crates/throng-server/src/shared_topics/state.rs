@@ -100,7 +100,11 @@ impl NodeState {
     pub(super) fn watch_bus(&self) {
         let is_reachable = self.bus.is_reachable();
         if self.was_reachable.swap(is_reachable, Relaxed) != is_reachable {
-            self.emit(if is_reachable { RunEventKind::BusBack } else { RunEventKind::BusLost });
+            self.emit(if is_reachable {
+                RunEventKind::NodeBusBack
+            } else {
+                RunEventKind::NodeBusLost
+            });
         }
     }
 
