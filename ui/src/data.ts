@@ -42,6 +42,8 @@ export interface Summary {
   generator: { cpu_cores_used: number | null; lag_us: Latency; cores: number
                cpu_us_per_connect: number | null; cpu_us_per_message: number | null
                rss_bytes_per_user: number | null; ceiling_share: number | null }
+  /** Of a fleet: each machine. */
+  machines?: MachineOfRun[]
   machine: { cpus: number; cpu_busy_share: number | null }
   server: { cpu_cores_used: number | null; handler: string; accept: string; cores: number
             open_most: number; cpu_us_per_connection: number | null
@@ -55,6 +57,16 @@ export interface Summary {
 export interface LatencyStats {
   count: number; mean_us: number; deviation_us?: number; min_us?: number; max_us?: number
   percentiles_us?: Record<string, number>
+}
+
+/** A machine of a fleet: its totals, and the worst of its intervals. */
+export interface MachineOfRun {
+  name: string; host: string; share: number; users_most: number; connected_most: number
+  connects_ok: number; connects_failed: number; answered: number; errors: number
+  connects_per_s_most: number | null; lag_us_p99_most: number | null
+  connect_us_p99_most: number | null; message_us_p99_most: number | null
+  busiest_core_most: number | null; cpu_cores_used: number | null; rss_bytes_most: number | null
+  lost: { from_s: number; until_s: number | null; reason: string }[]
 }
 
 /** A step with a name, or a transaction. */

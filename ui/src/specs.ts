@@ -54,7 +54,7 @@ export function chartsOf(run: Run, operation: string): { charts: ChartSpec[]; no
     return { charts: [], note: "No charts: the log has one number for the whole run, and not its course." }
   }
   const charts = [
-    users(run), connects(run), messages(run), latency(operation), errors(run), cpu(run), cores(run), lag(),
+    users(run), connects(run), messages(run), latency(operation), errors(run), cpu(run), cores(run), lag(), machines(run),
     queues(run), memory(run), trouble(run),
   ]
   const known = charts.map(chart => ({ ...chart, lines: chart.lines.filter(line => run.has(line.id)) }))
@@ -181,6 +181,17 @@ function lag(): ChartSpec {
     id: "lag", title: "Generator lag", log: true, height: 90,
     help: "How much later than intended the generator acted. It is a part of no server's latency.",
     lines: [line("max", "max", "red", true), line("p99", "p99", "purple"), line("p50", "p50", "ink")],
+  }
+}
+
+function machines(run: Run): ChartSpec {
+  const colours = ["blue", "orange", "green", "purple", "red", "sky", "yellow", "grey"]
+  return {
+    id: "machines", title: "Lag by machine", log: true, height: 90,
+    help: "p99 of each second on each machine. One line above the others is a slow machine, not a slow server.",
+    lines: run.ids("machines.").map((id, index) => ({
+      ...gauge(id.slice("machines.".length, -".lag_us_p99".length), id, colours[index % colours.length] ?? "grey", index >= colours.length),
+      unit: "us" as const })),
   }
 }
 

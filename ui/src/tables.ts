@@ -1,14 +1,14 @@
 // The tables below the charts. They hold in text what the charts show.
 
 import { copyButton, h, table } from "./dom"
-import type { Exchange, Latency, LatencyStats, Operation, Run } from "./data"
+import type { Exchange, Latency, LatencyStats, MachineOfRun, Operation, Run } from "./data"
 import { moment, show } from "./format"
 import { isOpen } from "./head"
 
 export function tables(run: Run): HTMLElement {
   const { summary } = run
   return h("div.tables", {},
-    findings(run), operations(run), imported(run), steps(run), costs(run),
+    findings(run), operations(run), imported(run), steps(run), costs(run), machines(run),
     summary.thresholds.length > 0 ? table("Thresholds", ["threshold", "measured", ""],
       summary.thresholds.map(judgement => [judgement.threshold, judgement.measured,
         judgement.met ? "met" : isOpen(run, judgement) ? "not measured yet" : h("b.bad", {}, "missed")])) : null,
@@ -112,6 +112,22 @@ function costs(run: Run): HTMLElement | null {
     ["generator", us(generator.cpu_us_per_connect), us(generator.cpu_us_per_message), bytes(generator.rss_bytes_per_user), show(generator.cpu_cores_used, "cpus")],
     ["server", us(server?.cpu_us_per_connection), us(server?.cpu_us_per_message), bytes(server?.rss_bytes_per_connection), show(server?.cpu_cores_used ?? null, "cpus")],
   ], machine.cpu_busy_share === null ? undefined : `The machine's ${machine.cpus} CPUs were busy for ${show(machine.cpu_busy_share, "share")} of the time.`)
+}
+
+/** The machines of a fleet. */
+function machines(run: Run): HTMLElement | null {
+  const all = run.summary.machines ?? []
+  if (all.length === 0) return null
+  return table("Machines", ["agent", "users", "connects/s", "connect p99", "message p99", "lag p99", "busiest core", "CPUs used", "memory", "lost"],
+    all.map(machine => [machine.name, show(machine.users_most, "count"), show(machine.connects_per_s_most, "rate"),
+      show(machine.connect_us_p99_most, "us"), show(machine.message_us_p99_most, "us"), show(machine.lag_us_p99_most, "us"),
+      show(machine.busiest_core_most, "share"), show(machine.cpu_cores_used, "cpus"), show(machine.rss_bytes_most, "bytes"),
+      machine.lost.length > 0 ? h("b.bad", {}, lost(machine)) : null]),
+    "Of each agent: the most users, the best second, and the p99 of its worst interval.")
+}
+
+function lost({ lost }: MachineOfRun): string {
+  return lost.map(({ from_s, until_s }) => until_s === null ? `from ${moment(from_s)}` : `${moment(from_s)} – ${moment(until_s)}`).join(", ")
 }
 
 /** The answers to HTTP requests by their status, the most frequent first. */

@@ -173,6 +173,9 @@ impl Sample {
             load.outage = merge_outages(before.outage, load.outage);
             let room = EARLY_CLOSES_MAX.saturating_sub(load.early_closes.len());
             load.early_closes.extend(before.early_closes.iter().take(room).cloned());
+            for (own, before) in load.machines.iter_mut().zip(&before.machines) {
+                own.merge(before);
+            }
         }
         for (own, other) in [
             (&mut self.interval.programs, &mut before.interval.programs),

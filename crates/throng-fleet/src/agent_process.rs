@@ -50,6 +50,9 @@ struct RunningPart {
     /// The end of the interval.
     report_at: Instant,
     is_paused: bool,
+    /// CPU time of the process when the run began, in user mode and in the kernel: an agent makes
+    /// many runs.
+    cpu_us_before: Option<(u64, u64)>,
 }
 
 /// What an agent says about its work, for its user.
@@ -191,8 +194,15 @@ impl AgentProcess {
             Ok(load) => {
                 let kernel = kernel.open();
                 let report_at = start_at;
-                let part =
-                    RunningPart { load, kernel, start_at, interval, report_at, is_paused: false };
+                let part = RunningPart {
+                    load,
+                    kernel,
+                    start_at,
+                    interval,
+                    report_at,
+                    is_paused: false,
+                    cpu_us_before: None,
+                };
                 self.work = Work::Running(part.into());
                 if start_at < now {
                     let late = now.since(start_at);
@@ -276,6 +286,11 @@ impl RunningPart {
     fn report(&mut self, now: Instant) -> LoadReport {
         let mut cores = Vec::new();
         let interval = self.load.snapshot_of_cores(|stats| cores.push(stats.clone()));
+        let mut process = interval.process;
+        let now_us = (process.cpu_user_us, process.cpu_system_us);
+        let (user_us, system_us) = *self.cpu_us_before.get_or_insert(now_us);
+        process.cpu_user_us = process.cpu_user_us.saturating_sub(user_us);
+        process.cpu_system_us = process.cpu_system_us.saturating_sub(system_us);
         let is_first_error = |event: &RunEventKind| matches!(event, RunEventKind::FirstError(_));
         let mut events = self.load.events();
         // The coordinator finds these among the stats.
@@ -291,7 +306,7 @@ impl RunningPart {
             start_nanos: self.start_at.as_nanos(),
             cores,
             paused: self.is_paused,
-            process: interval.process,
+            process,
             cpu_us_per_core: interval.cpu_us_per_core,
             machine: reading.machine,
             kernel: reading.counters,

@@ -48,11 +48,13 @@ struct Machine {
     state: MachineState,
     /// Its last report, without its stats.
     last: LoadReport,
-    /// Whether a report came in this interval.
-    has_reported: bool,
     /// Number of the last report whose measurements are counted.
     reports: u64,
+    /// The end of the last report of the interval before, and the CPU time of each core then.
+    before: (u64, Vec<u64>),
     lag: Histogram,
+    connect: Histogram,
+    /// Messages, pushes and HTTP requests.
     message: Histogram,
 }
 
@@ -78,9 +80,10 @@ impl Machines {
             net_namespace: member.facts.net_namespace.clone(),
             state: MachineState::Running,
             last: LoadReport::default(),
-            has_reported: false,
             reports: 0,
+            before: (0, Vec::new()),
             lag: Histogram::new(),
+            connect: Histogram::new(),
             message: Histogram::new(),
         };
         let machines: Vec<_> = members.iter().map(machine).collect();
@@ -130,7 +133,10 @@ impl Machines {
                 continue;
             }
             machine.lag.merge(&stats.lag);
-            machine.message.merge(&stats.message);
+            machine.connect.merge(&stats.connect);
+            for answers in [&stats.message, &stats.push, &stats.http] {
+                machine.message.merge(answers);
+            }
             stats.move_moments(start_there, self.start_at);
             stats.core_id = machine.share.slot(stats.core_id).0;
             self.collector.add_stats(stats.into());
@@ -155,7 +161,6 @@ impl Machines {
             machine.state = MachineState::Over;
         }
         machine.last = report;
-        machine.has_reported = true;
     }
 
     /// Reports whether a machine has reported something.
@@ -338,11 +343,12 @@ impl Machine {
         let is_lost = matches!(self.state, MachineState::Lost | MachineState::Failed(_));
         let p99 =
             |histogram: &Histogram| (!histogram.is_empty()).then(|| histogram.percentile(99.0));
+        let (grown_us, busiest_core_permille) = self.grown();
         let interval = MachineInterval {
             name: self.name.clone(),
             lost: is_lost,
-            silent: self.state == MachineState::Running && !self.has_reported,
             reports: self.reports,
+            grown_us,
             users_started: counters.users_started,
             users_active: counters.users_active,
             connected: counters.connected,
@@ -352,14 +358,28 @@ impl Machine {
             answered: counters.requests_answered(),
             errors,
             lag_us_p99: p99(&self.lag),
+            connect_us_p99: p99(&self.connect),
             message_us_p99: p99(&self.message),
+            busiest_core_permille,
             cpu_us: self.last.process.cpu_us(),
             rss_bytes: self.last.process.rss_bytes,
             machine: self.last.machine.clone(),
         };
-        (self.lag, self.message) = (Histogram::new(), Histogram::new());
-        self.has_reported = false;
+        for histogram in [&mut self.lag, &mut self.connect, &mut self.message] {
+            histogram.clear();
+        }
         interval
+    }
+
+    /// Returns the time since the last report of the interval before, and the use of the busiest
+    /// core in it, in thousandths of a CPU.
+    fn grown(&mut self) -> (u64, Option<u64>) {
+        let now = (self.last.at_us, self.last.cpu_us_per_core.clone());
+        let (before_us, before) = std::mem::replace(&mut self.before, now);
+        let grown_us = self.last.at_us.saturating_sub(before_us);
+        let used = self.last.cpu_us_per_core.iter().zip(&before);
+        let busiest_us = used.map(|(now, before)| now.saturating_sub(*before)).max();
+        (grown_us, busiest_us.filter(|_| grown_us > 0).map(|us| 1_000 * us / grown_us))
     }
 }
 

@@ -44,13 +44,12 @@ pub struct MachineInterval {
     /// Whether it was lost: its numbers are as of its last report.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
-    /// Whether no report of it came in the interval although its load goes on: its numbers are
-    /// older.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub silent: bool,
     /// Reports of its agent that are counted so far: their measurements are in this line or in one
     /// before it.
     pub reports: u64,
+    /// The time in which its counters grew, from its report before to its last one; 0 if no report
+    /// came in the interval.
+    pub grown_us: u64,
     /// Users that have started.
     pub users_started: u64,
     /// Gauge: users now.
@@ -71,10 +70,18 @@ pub struct MachineInterval {
     /// a step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_us_p99: Option<u64>,
-    /// The latency of messages that 99 % did not exceed in the interval, in microseconds; none
-    /// without an answer.
+    /// The latency of connects that 99 % did not exceed in the interval, in microseconds; none
+    /// without a connect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connect_us_p99: Option<u64>,
+    /// The latency of messages, pushes and HTTP requests that 99 % did not exceed in the interval,
+    /// in microseconds; none without an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_us_p99: Option<u64>,
+    /// The CPU time of its busiest core in the interval, in thousandths of a CPU; none if it is not
+    /// known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busiest_core_permille: Option<u64>,
     /// CPU time of its generator since it began, in microseconds.
     pub cpu_us: u64,
     /// Resident memory of its generator.
@@ -82,4 +89,21 @@ pub struct MachineInterval {
     /// CPU time of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineUse>,
+}
+
+impl MachineInterval {
+    /// Merges the interval before this one into it: totals and gauges stay those of the end, the
+    /// worse of two statistics stays.
+    pub fn merge(&mut self, before: &Self) {
+        self.grown_us = self.grown_us.saturating_add(before.grown_us);
+        for (own, other) in [
+            (&mut self.lag_us_p99, before.lag_us_p99),
+            (&mut self.connect_us_p99, before.connect_us_p99),
+            (&mut self.message_us_p99, before.message_us_p99),
+            (&mut self.busiest_core_permille, before.busiest_core_permille),
+        ] {
+            // `None` is less than any value.
+            *own = (*own).max(other);
+        }
+    }
 }

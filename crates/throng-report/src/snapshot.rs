@@ -102,7 +102,7 @@ pub struct ServerSnapshot {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessUse {
-    /// Process id; 0 when unknown.
+    /// Process id; 0 when unknown, and of the processes of several machines together.
     pub pid: u32,
     /// CPU time in user mode since the process began, in microseconds.
     pub cpu_user_us: u64,
@@ -144,6 +144,11 @@ pub struct MachineUse {
 }
 
 impl ProcessUse {
+    /// Reports whether it was measured: that of one process, or of several of a fleet together.
+    pub fn is_known(&self) -> bool {
+        self.pid != 0 || self.cpu_us() > 0 || self.rss_bytes > 0
+    }
+
     /// Returns the CPU time in user mode and in the kernel, in microseconds.
     pub fn cpu_us(&self) -> u64 {
         self.cpu_user_us + self.cpu_system_us

@@ -29,6 +29,8 @@
 //!   make it larger.
 //! - *Connections at most* (`connected_most`, `open_most`) are gauges read at the ends of
 //!   intervals: they hardly ever include connections that live shorter than an interval.
+//! - *Machines of a fleet*: each has its own totals. Of its latencies the run file keeps the p99 of
+//!   each interval, so the summary has that of the worst one.
 //! - *Share of the ceiling*: connects and messages of the busiest second, each divided by the
 //!   generator's measured maximum, added up, because both take the same CPUs. Pushes are messages.
 //!   Work that the calibration did not measure is not included.
@@ -46,6 +48,7 @@ mod growth;
 mod http;
 mod interval_growths;
 mod limits;
+mod machines;
 mod memory;
 mod rates;
 mod server;
@@ -62,6 +65,7 @@ pub use foreign::ServerCosts;
 pub(crate) use growth::GrowthFold;
 pub use http::HttpSummary;
 pub use limits::LimitSummary;
+pub use machines::{LostTime, RunMachineSummary};
 pub use memory::MEMORY_CONNECTIONS_MIN;
 pub(crate) use rates::IntervalGrowth;
 pub use server::ServerSummary;
@@ -131,6 +135,9 @@ pub struct Summary {
     pub limits: Vec<LimitSummary>,
     /// The generator's process.
     pub generator: GeneratorSummary,
+    /// The machines of a fleet, in the order of their cores.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<RunMachineSummary>,
     /// The generator's machine. Loopback charges the kernel's receive work to the sending process.
     pub machine: MachineSummary,
     /// The server, if it reported its counters.

@@ -14,8 +14,8 @@ use exposition::Exposition;
 use serde_json::Value;
 use throng_report::{
     ClassCounters, CoreCounters, Histogram, Interval, KernelCounters, LoadCounters, LoadInterval,
-    MachineUse, Metric, ProbeCounters, ProcessMetric, ProcessUse, ServerCounters, ServerSnapshot,
-    StepInterval,
+    MachineInterval, MachineUse, Metric, ProbeCounters, ProcessMetric, ProcessUse, ServerCounters,
+    ServerSnapshot, StepInterval,
 };
 use throng_view::metrics::{MetricsEndpoint, RunMetrics, ServerMetrics};
 
@@ -71,6 +71,28 @@ fn steps_with_a_name_have_a_label() {
     scraped.check("throng_load_step_latency_seconds_count", &greeting, 10.0);
     scraped.check("throng_load_step_unanswered_seconds_count", &greeting, 4.0);
     scraped.check("throng_load_step_latency_seconds_count", &checkout, 0.0);
+}
+
+#[test]
+fn each_machine_of_a_fleet_has_its_label() {
+    let metrics = RunMetrics::default();
+    let machine = |name: &str, lag_us_p99| MachineInterval {
+        name: name.to_owned(),
+        connected: 7,
+        lag_us_p99,
+        busiest_core_permille: Some(250),
+        ..MachineInterval::default()
+    };
+    let mut run = interval(3);
+    if let Some(load) = &mut run.load {
+        load.machines = vec![machine("a", Some(2_000)), machine("b", None)];
+    }
+    metrics.add(&run);
+    let scraped = Exposition::parse(&scrape_run(metrics));
+    scraped.check("throng_load_agent_connected", &[("agent", "b")], 7.0);
+    scraped.check("throng_load_agent_lost", &[("agent", "a")], 0.0);
+    scraped.check("throng_load_agent_lag_p99_seconds", &[("agent", "a")], 0.002);
+    scraped.check("throng_load_agent_busiest_core_ratio", &[("agent", "a")], 0.25);
 }
 
 #[test]

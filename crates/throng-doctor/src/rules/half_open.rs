@@ -85,7 +85,7 @@ fn half_open(run: &RunView<'_>, three: &[Sample]) -> Option<u64> {
     let server = now.interval.server.as_ref().filter(|server| server.cores_silent == 0)?;
     // The connections of a machine that says nothing may be gone.
     let load = now.load()?;
-    if load.machines.iter().any(|machine| machine.silent) {
+    if load.machines.iter().any(|machine| machine.grown_us == 0) {
         return None;
     }
     // A connection that waits in a queue that cannot be read is not half-open.
@@ -192,13 +192,13 @@ mod tests {
 
     #[test]
     fn connections_of_a_silent_machine_are_not_compared() {
-        let silent = |silent| {
+        let grown = |grown_us| {
             run(400, 0).loaded(move |load, _| {
-                load.machines = vec![MachineInterval { silent, ..MachineInterval::default() }];
+                load.machines = vec![MachineInterval { grown_us, ..MachineInterval::default() }];
             })
         };
-        silent(false).speaks(&RULE);
-        silent(true).is_silent(&RULE);
+        grown(1_000_000).speaks(&RULE);
+        grown(0).is_silent(&RULE);
     }
 
     #[test]

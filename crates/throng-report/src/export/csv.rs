@@ -2,7 +2,8 @@
 //!
 //! A metric has the name of its part of the run file before its own: `load.connects_ok`,
 //! `server.open`, `kernel.TcpExt.ListenDrops`. What each core has gets the core's number after it:
-//! `server.open_per_core.0`. A latency has one row for each of its statistics, and no part before
+//! `server.open_per_core.0`. What each machine of a fleet has gets its name:
+//! `load.machines.agent-1.connected`. A latency has one row for each of its statistics, and no part before
 //! it: `message.p99`. What was not measured has no row.
 
 use std::borrow::Cow;
@@ -11,8 +12,8 @@ use std::io::{self, Write};
 use crate::counters::CounterField;
 use crate::metric::{Metric, MetricUnit};
 use crate::{
-    Histogram, Interval, KernelCounters, LatencyStats, LatencySummary, LoadInterval, MachineUse,
-    ProcessUse, ServerSnapshot, StepInterval, Tally,
+    Histogram, Interval, KernelCounters, LatencyStats, LatencySummary, LoadInterval,
+    MachineInterval, MachineUse, ProcessUse, ServerSnapshot, StepInterval, Tally,
 };
 
 /// Writes intervals as CSV (RFC 4180, with plain line feeds) while they are read. Stores nothing.
@@ -77,6 +78,7 @@ impl<W: Write> CsvExport<W> {
         for (class, counters) in &load.classes {
             self.fields(&format!("load.classes.{class}"), counters.fields())?;
         }
+        load.machines.iter().try_for_each(|machine| self.machine_of_fleet(machine))?;
         let best = load.latencies();
         let waits = &load.unanswered;
         for (name, latency) in [
@@ -101,6 +103,39 @@ impl<W: Write> CsvExport<W> {
             self.stats(name, stats)?;
         }
         load.steps.iter().try_for_each(|step| self.step(step))
+    }
+
+    fn machine_of_fleet(&mut self, of: &MachineInterval) -> io::Result<()> {
+        let name = format!("load.machines.{}", of.name);
+        for (field, kind, unit, value) in [
+            ("lost", "gauge", "", u64::from(of.lost)),
+            ("users_started", "counter", "", of.users_started),
+            ("users_active", "gauge", "", of.users_active),
+            ("connected", "gauge", "", of.connected),
+            ("connects_ok", "counter", "", of.connects_ok),
+            ("connects_failed", "counter", "", of.connects_failed),
+            ("messages_sent", "counter", "", of.messages_sent),
+            ("answered", "counter", "", of.answered),
+            ("errors", "counter", "", of.errors),
+            ("cpu_us", "counter", "us", of.cpu_us),
+            ("rss_bytes", "gauge", "bytes", of.rss_bytes),
+        ] {
+            self.row(&format!("{name}.{field}"), kind, unit, value)?;
+        }
+        for (field, kind, unit, value) in [
+            ("lag.p99", "latency", "us", of.lag_us_p99),
+            ("connect.p99", "latency", "us", of.connect_us_p99),
+            ("message.p99", "latency", "us", of.message_us_p99),
+            ("busiest_core", "gauge", "permille", of.busiest_core_permille),
+        ] {
+            if let Some(value) = value {
+                self.row(&format!("{name}.{field}"), kind, unit, value)?;
+            }
+        }
+        match &of.machine {
+            Some(machine) => self.machine(&format!("{name}.machine"), machine),
+            None => Ok(()),
+        }
     }
 
     fn step(&mut self, step: &StepInterval) -> io::Result<()> {
@@ -140,8 +175,7 @@ impl<W: Write> CsvExport<W> {
     }
 
     fn process(&mut self, name: &str, process: &ProcessUse) -> io::Result<()> {
-        // A process that was not sampled has the number 0.
-        if process.pid == 0 {
+        if !process.is_known() {
             return Ok(());
         }
         self.row(&format!("{name}.cpu_user_us"), "counter", "us", process.cpu_user_us)?;
@@ -297,6 +331,25 @@ mod tests {
             assert!(text.lines().any(|line| line == row), "{row:?} is not in\n{text}");
         }
         assert!(!text.contains(",server.") && !text.contains(",join."), "nothing is not zero");
+    }
+
+    #[test]
+    fn each_machine_of_a_fleet_has_its_rows() {
+        let machine = MachineInterval {
+            name: "a1".to_owned(),
+            connected: 5,
+            lag_us_p99: Some(70),
+            ..MachineInterval::default()
+        };
+        let load = LoadInterval { machines: vec![machine], ..LoadInterval::default() };
+        let text = rows(&Interval { load: Some(load), ..Interval::default() });
+        for row in [
+            "0.000,load.machines.a1.connected,gauge,,5",
+            "0.000,load.machines.a1.lag.p99,latency,us,70",
+        ] {
+            assert!(text.lines().any(|line| line == row), "{row:?} is not in\n{text}");
+        }
+        assert!(!text.contains("a1.message.p99"), "what was not measured has no row");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::run_export::RunExport;
 use crate::render::{
-    by_name, costs, escaped, imported_note, known_statistics, latencies, markdown_cell as cell,
-    markdown_table as table, outcome, probes, retries_note, statuses, steps,
+    MACHINES_NOTE, by_name, costs, escaped, imported_note, known_statistics, latencies, machines,
+    markdown_cell as cell, markdown_table as table, outcome, probes, retries_note, statuses, steps,
 };
 use crate::{ErrorExchange, Evidence, Finding, Grade, Summary, Tally};
 
@@ -51,6 +51,9 @@ impl RunExport<'_> {
         }
         if summary.run.imported.is_none() {
             _ = write!(text, "\n{}", table(&costs(summary)));
+        }
+        if let Some(machines) = machines(summary) {
+            _ = write!(text, "\n{}\n{}\n", table(&machines), escaped(MACHINES_NOTE));
         }
         if let Some(broadcast) = &summary.broadcast {
             _ = write!(text, "\n{}", table(&probes(broadcast)));

@@ -154,7 +154,7 @@ const PHASES_MAX: usize = 2_000;
 mod tests {
     use super::super::packed;
     use super::*;
-    use crate::{LoadInterval, ServerSnapshot};
+    use crate::{LoadInterval, MachineInterval, ServerSnapshot};
 
     fn interval(second: u64, connects: u64, us: u64) -> Interval {
         let mut load = LoadInterval { phase: "ramp".to_owned(), ..LoadInterval::default() };
@@ -206,6 +206,24 @@ mod tests {
         assert_eq!(columns["load.cpu_us_per_core.000"], text([None, Some(10)]));
         assert_eq!(columns["load.cpu_us_per_core.001"], text([None, Some(20)]));
         assert_eq!(columns["server.mailbox_per_core"], packed::series([Some(7)]));
+    }
+
+    #[test]
+    fn each_machine_of_a_fleet_has_its_lag_while_it_is_not_lost() {
+        let machine = |lag, lost| MachineInterval {
+            name: "a".to_owned(),
+            lag_us_p99: Some(lag),
+            lost,
+            ..MachineInterval::default()
+        };
+        let with = |second, lag, lost| {
+            let mut interval = interval(second, 0, 90);
+            interval.load.as_mut().unwrap().machines = vec![machine(lag, lost)];
+            interval
+        };
+        let (_, page) = built(&[with(1, 70, false), with(2, 70, true), with(3, 90, false)]);
+        let lag = packed::series([Some(70), None, Some(90)]);
+        assert_eq!(page["columns"]["machines.a.lag_us_p99"], lag);
     }
 
     #[test]

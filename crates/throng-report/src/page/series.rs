@@ -36,6 +36,12 @@ impl Growths {
         let Some(load) = &interval.load else { return };
         self.read_cores("load", &load.cpu_us_per_core, &mut set);
         self.read_errors(load, &mut set);
+        for machine in load.machines.iter().take(MACHINES_MAX).filter(|machine| !machine.lost) {
+            let us = machine.lag_us_p99.map(|us| i64::try_from(us).unwrap_or(i64::MAX));
+            if let Some(us) = us {
+                set(&format!("machines.{}.lag_us_p99", machine.name), SeriesKind::Most, us);
+            }
+        }
         for (operation, latencies) in operations(&load.latencies(), &load.lag) {
             if latencies.is_empty() {
                 continue;
@@ -238,6 +244,9 @@ const KERNEL: &[Metric] = &[
     ProcessMetric::BUSIEST_THREAD_PERMILLE.server,
     ProcessMetric::BUSIEST_THREAD_PERMILLE.client,
 ];
+
+/// The most machines of a fleet that a page draws.
+const MACHINES_MAX: usize = 64;
 
 /// The most cores of each end that a page draws.
 const CORES_MAX: usize = 64;

@@ -21,14 +21,18 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(cues.filter_map(CueWaits::describe_left));
     notes.extend(summary.limits.iter().filter_map(limit_note));
     if m.cpu_busy_share.is_some() {
+        let (whose, on) = match summary.machines.is_empty() {
+            true => ("Whole machine", "on it"),
+            false => ("Their machines", "on them"),
+        };
         notes.push(if others_used_more(summary) {
             format!(
-                "Whole machine: everything that ran on it. More than half of that was not this \
+                "{whose}: everything that ran {on}. More than half of that was not this \
                  run's, so it is not divided by the run's connects and {}s.",
                 summary.unit_of_work()
             )
         } else {
-            "Whole machine: everything that ran on it, other programs too.".to_owned()
+            format!("{whose}: everything that ran {on}, other programs too.")
         });
     }
     if let Some(share) = summary.generator.ceiling_share {

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use super::latency_table::{known_statistics, latencies, steps};
+use super::machines::{self, MACHINES_NOTE, machines};
 use super::notes::{notes, others_used_more};
 use super::outcome::outcome;
 use super::{Table, bytes, count, micros, or_dash};
@@ -42,6 +43,10 @@ pub fn render_text(
     // A log of another tool has no costs.
     if summary.run.imported.is_none() {
         _ = write!(text, "\n{}", costs(summary));
+    }
+    if let Some(machines) = machines(summary) {
+        let machines = machines.fitted(WIDTH, &machines::LEFT_OUT_FIRST);
+        _ = write!(text, "\n{machines}{MACHINES_NOTE}\n");
     }
     if let Some(broadcast) = &summary.broadcast {
         let left_out_first = probes_left_out_first(broadcast);
@@ -178,8 +183,9 @@ pub(crate) fn costs(summary: &Summary) -> Table {
         table.row([name.to_owned(), us(connect), us(message), or_dash(memory, bytes), used]);
     };
     let g = &summary.generator;
+    let is_fleet = !summary.machines.is_empty();
     row(
-        "generator",
+        if is_fleet { "generators" } else { "generator" },
         g.cpu_us_per_connect,
         g.cpu_us_per_message,
         g.rss_bytes_per_user,
@@ -197,7 +203,8 @@ pub(crate) fn costs(summary: &Summary) -> Table {
     let m = &summary.machine;
     let used = m.cpu_busy_share.map(|share| share * m.cpus as f64);
     let ours = |us: Option<f64>| us.filter(|_| !others_used_more(summary));
-    row("whole machine", ours(m.cpu_us_per_connect), ours(m.cpu_us_per_message), None, used);
+    let machine = if is_fleet { "their machines" } else { "whole machine" };
+    row(machine, ours(m.cpu_us_per_connect), ours(m.cpu_us_per_message), None, used);
     table
 }
 

@@ -10,6 +10,7 @@ use super::exchanges::ExchangeFold;
 use super::foreign::ForeignFold;
 use super::growth::GrowthFold;
 use super::interval_growths::IntervalGrowths;
+use super::machines::MachinesFold;
 use super::rates::{IntervalGrowth, MachineCpu, cores_used, cost, rate_mean, rate_most};
 use super::server::ServerFold;
 use super::step_summary::StepFolds;
@@ -44,6 +45,8 @@ pub struct SummaryFold {
     fds_exhausted: u64,
     /// Machines of the run that are lost.
     machines_lost: Vec<MissingMachine>,
+    /// What each machine of a fleet did.
+    machines: MachinesFold,
 }
 
 impl SummaryFold {
@@ -59,7 +62,8 @@ impl SummaryFold {
             incomplete: None,
         };
         let (ceiling, planned_ms) = (header.ceiling.clone(), header.planned_ms);
-        Self { run, ceiling, planned_ms, ..Self::default() }
+        let machines = MachinesFold::new(&header.machines);
+        Self { run, ceiling, planned_ms, machines, ..Self::default() }
     }
 
     /// Sets the thresholds that will judge the run: a percentile that a threshold compares must be
@@ -75,6 +79,7 @@ impl SummaryFold {
             self.load.add(load, interval.at_ms, growth.span_ms);
             self.named.add(load, growth.grown_us);
             self.exchanges.add_load(load);
+            self.machines.add(load);
         }
         if self.load.last.paused {
             self.paused_ms = self.paused_ms.saturating_add(growth.span_ms);
@@ -88,6 +93,7 @@ impl SummaryFold {
         self.foreign.add(interval, self.load.last.counters.connected);
         for event in &interval.events {
             self.exchanges.add_event(event);
+            self.machines.add_event(event);
             match event.kind {
                 RunEventKind::PortsExhausted { .. } => self.ports_exhausted += 1,
                 RunEventKind::GeneratorFdsExhausted { .. } => self.fds_exhausted += 1,
@@ -179,6 +185,7 @@ impl SummaryFold {
             cues: CueSummary::of(last),
             limits: last.limits.iter().map(LimitSummary::from).collect(),
             generator: self.generator(lag_us, lag_grade),
+            machines: self.machines.summaries(),
             machine: self.machine(),
             server: self.server.as_ref().map(|server| server.summary(&self.growths)),
             foreign_server: self.foreign.costs(&self.growths, |growth| self.messages(growth)),

@@ -92,7 +92,7 @@ impl GrowthFold {
         growth.errors = errors.saturating_sub(self.errors);
         // The process lives as long as the run: its use before the first line does not matter.
         let cpu_us = load.process.cpu_us();
-        growth.load_cpu_us = (load.process.pid != 0 && growth.span_ms > 0)
+        growth.load_cpu_us = (load.process.is_known() && growth.span_ms > 0)
             .then(|| cpu_us.saturating_sub(self.load_cpu_us));
         self.load = load.counters.clone();
         (self.load_cpu_us, self.errors, self.leaving) = (cpu_us, errors, load.is_leaving());

@@ -10,7 +10,9 @@ use throng_report::ArrivalLatencies;
 use throng_report::runfile::{
     Ceiling, ImportedFrom, RunEnd, RunEndReason, RunHeader, ScenarioSource,
 };
-use throng_report::summary::{BroadcastSummary, CueSummary, MEMORY_CONNECTIONS_MIN};
+use throng_report::summary::{
+    BroadcastSummary, CueSummary, LostTime, MEMORY_CONNECTIONS_MIN, RunMachineSummary,
+};
 use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
     AddressConnects, AnswerFault, AnswerGap, ClassCounters, EarlyClose, EndpointFacts,
@@ -147,9 +149,10 @@ fn every_field_of_an_interval_is_documented() {
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
         machines: vec![MachineInterval {
             lost: true,
-            silent: true,
             lag_us_p99: Some(1),
+            connect_us_p99: Some(1),
             message_us_p99: Some(1),
+            busiest_core_permille: Some(1),
             machine: Some(MachineUse::default()),
             ..MachineInterval::default()
         }],
@@ -256,6 +259,10 @@ fn every_field_of_the_summary_is_documented() {
         cues: Some(CueSummary { each: vec![Default::default()], ..Default::default() }),
         limits: vec![Default::default()],
         generator: Default::default(),
+        machines: vec![RunMachineSummary {
+            lost: vec![LostTime::default()],
+            ..RunMachineSummary::default()
+        }],
         machine: Default::default(),
         server: Some(Default::default()),
         foreign_server: Some(Default::default()),

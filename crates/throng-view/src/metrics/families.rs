@@ -118,7 +118,7 @@ impl<'a> Families<'a> {
     /// Writes CPU time and memory of the process that answers, with the names that Prometheus'
     /// clients give them in every language. A process that could not be read has none.
     pub(super) fn own_process(&mut self, process: &ProcessUse) -> fmt::Result {
-        if process.pid == 0 {
+        if !process.is_known() {
             return Ok(());
         }
         let name =

@@ -9,7 +9,7 @@ use prometheus_client::registry::Unit;
 use throng_report::metric::MetricKind;
 use throng_report::{
     ClassCounters, CounterField, Endpoint, Histogram, Interval, KernelCounters, LoadInterval,
-    MachineUse, Metric, ProcessMetric, StepInterval, UnansweredWaits,
+    MachineInterval, MachineUse, Metric, ProcessMetric, StepInterval, UnansweredWaits,
 };
 
 use super::buckets::BucketCounts;
@@ -214,6 +214,7 @@ fn write_load(out: &mut Families<'_>, load: &LoadInterval) -> fmt::Result {
     out.tally("throng_load_http_answers", help, "status", &load.http_statuses)?;
     write_classes(out, load)?;
     write_steps(out, load)?;
+    write_agents(out, load)?;
     out.own_process(&load.process)
 }
 
@@ -253,6 +254,70 @@ fn write_steps(out: &mut Families<'_>, load: &LoadInterval) -> fmt::Result {
     }
     Ok(())
 }
+
+/// Writes what each machine of a fleet does, if there are several.
+fn write_agents(out: &mut Families<'_>, load: &LoadInterval) -> fmt::Result {
+    for AgentNumber { field, kind, help, of } in AGENT_NUMBERS {
+        let known = load.machines.iter().filter_map(|it| Some((it.name.as_str(), of(it)?)));
+        let samples: Vec<_> = by_label("agent", known).collect();
+        if !samples.is_empty() {
+            let name = FamilyName::of_field("throng_load_agent", field);
+            out.write(&name, *kind, help, samples)?;
+        }
+    }
+    Ok(())
+}
+
+/// A number of an agent's interval.
+struct AgentNumber {
+    field: &'static str,
+    kind: MetricKind,
+    help: &'static str,
+    /// The number; `None` if it was not measured.
+    of: fn(&MachineInterval) -> Option<u64>,
+}
+
+const fn agent_number(
+    field: &'static str,
+    kind: MetricKind,
+    help: &'static str,
+    of: fn(&MachineInterval) -> Option<u64>,
+) -> AgentNumber {
+    AgentNumber { field, kind, help, of }
+}
+
+const COUNTER: MetricKind = MetricKind::Counter;
+const GAUGE: MetricKind = MetricKind::Gauge;
+
+/// The names are those of the run file.
+const AGENT_NUMBERS: &[AgentNumber] = &[
+    agent_number("lost", GAUGE, "1 while the agent is lost.", |it| Some(it.lost as u64)),
+    agent_number("users_started", COUNTER, "Users that started.", |it| Some(it.users_started)),
+    agent_number("users_active", GAUGE, "Users now.", |it| Some(it.users_active)),
+    agent_number("connected", GAUGE, "Connections now.", |it| Some(it.connected)),
+    agent_number("connects_ok", COUNTER, "Connects established.", |it| Some(it.connects_ok)),
+    agent_number("connects_failed", COUNTER, "Connects that failed.", |it| {
+        Some(it.connects_failed)
+    }),
+    agent_number("messages_sent", COUNTER, "Messages sent.", |it| Some(it.messages_sent)),
+    agent_number("answered", COUNTER, "Answered requests of all kinds.", |it| Some(it.answered)),
+    agent_number("errors", COUNTER, "Errors of established connections.", |it| Some(it.errors)),
+    agent_number("cpu_us", COUNTER, "CPU time of its generator.", |it| Some(it.cpu_us)),
+    agent_number("rss_bytes", GAUGE, "Resident memory of its generator.", |it| Some(it.rss_bytes)),
+    agent_number("lag_us_p99", GAUGE, "p99 of its lag in the interval.", |it| it.lag_us_p99),
+    agent_number("connect_us_p99", GAUGE, "p99 of its connects in the interval.", |it| {
+        it.connect_us_p99
+    }),
+    agent_number(
+        "message_us_p99",
+        GAUGE,
+        "p99 of its messages, pushes and HTTP requests in the interval.",
+        |it| it.message_us_p99,
+    ),
+    agent_number("busiest_core_permille", GAUGE, "CPU use of its busiest core.", |it| {
+        it.busiest_core_permille
+    }),
+];
 
 /// A machine, its use, and the counters of its kernel.
 type Machine<'a> = (&'static str, Option<&'a MachineUse>, &'a KernelCounters);

@@ -17,7 +17,8 @@ use super::cut::{bottom, top};
 use super::figures::draw_figures;
 use super::model::{Dialog, TerminalModel};
 use super::panels::{
-    draw_confirmation, draw_errors, draw_events, draw_help, draw_verdict, grade_color,
+    draw_confirmation, draw_errors, draw_events, draw_help, draw_machines, draw_verdict,
+    grade_color, machine_lines,
 };
 use super::style::FAINT;
 use crate::clip::cut;
@@ -58,6 +59,15 @@ pub fn draw(frame: &mut Frame<'_>, model: &TerminalModel) {
         _ => 9,
     };
     draw_lists(model, bottom(&mut rest, lines), buffer);
+    let machines = match area.height {
+        ..24 => 0,
+        24..40 => 4,
+        _ => 10,
+    };
+    let machines = machines.min(machine_lines(model));
+    if machines > 0 {
+        draw_machines(model, bottom(&mut rest, machines), buffer);
+    }
     if area.height >= 30 {
         bottom(&mut rest, 1);
     }

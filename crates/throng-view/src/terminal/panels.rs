@@ -1,16 +1,19 @@
 //! The text below the charts: errors, events and the verdict; and the boxes above everything.
 
+use std::cmp::Reverse;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear, Paragraph, Widget, Wrap};
-use throng_base::units::brief_count;
+use throng_base::units::{brief_count, brief_micros};
 use throng_report::Grade;
 
 use super::controls::KEYS;
 use super::model::TerminalModel;
 use super::style::FAINT;
+use crate::clip::cut;
 
 /// Draws how many errors of each kind there were, the most frequent first.
 pub(crate) fn draw_errors(model: &TerminalModel, area: Rect, buffer: &mut Buffer) {
@@ -41,6 +44,47 @@ pub(crate) fn draw_events(model: &TerminalModel, area: Rect, buffer: &mut Buffer
         lines.push(Line::from(Span::styled("none", FAINT)));
     }
     lines.extend(model.events.iter().skip(first).map(|text| Line::from(text.as_str())));
+    Paragraph::new(lines).render(area, buffer);
+}
+
+/// Returns the lines that [`draw_machines`] needs for all machines of a fleet; 0 without one.
+pub(crate) fn machine_lines(model: &TerminalModel) -> u16 {
+    let machines = model.load().map_or(0, |load| load.machines.len());
+    if machines == 0 { 0 } else { machines.saturating_add(1).try_into().unwrap_or(u16::MAX) }
+}
+
+/// Draws the machines of a fleet: the lost ones, then those with the largest lag.
+pub(crate) fn draw_machines(model: &TerminalModel, area: Rect, buffer: &mut Buffer) {
+    let Some(load) = model.load().filter(|load| !load.machines.is_empty()) else { return };
+    let mut machines: Vec<_> = load.machines.iter().collect();
+    machines.sort_by_key(|machine| (!machine.lost, Reverse(machine.lag_us_p99)));
+    let shown = usize::from(area.height.saturating_sub(1));
+    let hidden = machines.len().saturating_sub(shown);
+    let title = match hidden {
+        0 => "machines".to_owned(),
+        hidden => format!("machines (+{hidden})"),
+    };
+    let head = format!("{title:<18}");
+    let columns = ["users", "connected", "p99", "lag p99", "busy core"];
+    let columns = columns.map(|column| format!("{column:>12}")).concat();
+    let mut lines = vec![Line::from(vec![Span::from(head).bold(), Span::styled(columns, FAINT)])];
+    lines.extend(machines.into_iter().take(shown).map(|machine| {
+        let us = |us: Option<u64>| us.map_or_else(|| "-".to_owned(), brief_micros);
+        let latency = machine.message_us_p99.or(machine.connect_us_p99);
+        let busiest = machine.busiest_core_permille.map(|it| format!("{} %", (it + 5) / 10));
+        let cells = [
+            brief_count(machine.users_active as f64),
+            brief_count(machine.connected as f64),
+            us(latency),
+            us(machine.lag_us_p99),
+            busiest.unwrap_or_else(|| "-".to_owned()),
+        ];
+        let name = format!("{:<18}", cut(&machine.name, 17));
+        if machine.lost {
+            return Line::from(Span::from(format!("{name}lost")).fg(Color::Red));
+        }
+        Line::from(name + &cells.map(|cell| format!("{cell:>12}")).concat())
+    }));
     Paragraph::new(lines).render(area, buffer);
 }
 

@@ -9,8 +9,8 @@ use throng_base::units::show_duration;
 use throng_lab::RunContent;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 use throng_report::{
-    Interval, LEAVING, LoadCounters, LoadInterval, ProcessUse, RunEvent, RunEventKind,
-    ServerSnapshot, Threshold,
+    Interval, LEAVING, LoadCounters, LoadInterval, MachineInterval, ProcessUse, RunEvent,
+    RunEventKind, ServerSnapshot, Threshold,
 };
 
 use super::controls::KEYS;
@@ -267,4 +267,34 @@ fn a_pause_delays_the_end() {
         model.add(&paused);
     }
     assert!(first_line(&model).ends_with(&of(150)), "{}", first_line(&model));
+}
+
+#[test]
+fn machines_of_a_fleet_are_listed_and_the_lost_one_first() {
+    let mut model = model(20);
+    let machine = |name: &str, lag_us_p99, lost| MachineInterval {
+        name: name.to_owned(),
+        users_active: 4_000,
+        lag_us_p99: Some(lag_us_p99),
+        lost,
+        ..MachineInterval::default()
+    };
+    let mut last = interval(21);
+    let machines = vec![machine("quick", 80, false), machine("slow", 90_000, false)];
+    last.load.as_mut().unwrap().machines = machines;
+    model.add(&last);
+    let lines = |model: &TerminalModel, height| -> Vec<String> {
+        let text = shown(model, 100, height, TerminalStyle::FULL);
+        let list = text.lines().skip_while(|line| !line.trim_start().starts_with("machines"));
+        list.take(4).map(|line| line.trim().to_owned()).collect()
+    };
+    let shown = lines(&model, 40);
+    assert!(shown[1].starts_with("slow ") && shown[1].contains("90.0 ms"), "{shown:?}");
+    assert!(shown[2].starts_with("quick ") && shown[2].contains("80 µs"), "{shown:?}");
+    last.load.as_mut().unwrap().machines.push(machine("gone", 0, true));
+    last.at_ms += 1_000;
+    model.add(&last);
+    let shown = lines(&model, 24);
+    assert!(shown[1].starts_with("gone") && shown[1].ends_with("lost"), "{shown:?}");
+    assert!(lines(&model, 20).is_empty(), "there is no room");
 }
