@@ -246,6 +246,16 @@ impl<'s> Reader<'s> {
         None
     }
 
+    /// Adds the name `name` of `node` under which a later step may use a value. Returns its place
+    /// among the values of a user.
+    pub(crate) fn define(&mut self, node: &Node, name: &str, is_number: bool) -> u16 {
+        if !is_number && self.names.is_computed(name) {
+            let label = "a step above computes with it: store a whole number, or take another name";
+            self.error(node.span.clone(), format!("`{name}` may be a text here"), label);
+        }
+        self.names.define(name, is_number)
+    }
+
     /// Reads a scalar that must be one of `known`.
     pub(crate) fn one_of<T: Copy>(
         &mut self,

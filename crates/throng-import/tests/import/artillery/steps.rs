@@ -82,7 +82,10 @@ fn each_step_has_its_place() {
     );
     check_step("get: {url: '/{{ $uuid }}'}", &["- get: \"/${uuid()}\""]);
     check_step("get: {url: '/{{ $randomNumber(5, 9) }}'}", &["- get: \"/${random(5,9)}\""]);
-    check_step("get: {url: '/{{ $randomString(8) }}'}", &["- get: \"/${uuid()}\""]);
+    check_step(
+        "get: {url: '/{{ $randomString(8) }}'}",
+        &["- get: \"/${random(10000000,99999999)}\""],
+    );
     check_step(
         "post: {url: /, body: '{{ $env.PATH }}'}",
         &["- post: {path: /, body: ${env.PATH}}"],
