@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use throng_report::{Diagnosis, Finding, Judgement, Summary};
+use throng_report::{Diagnosis, Finding, Judgement, Severity, Summary};
 
 use crate::history::History;
 use crate::import_verdict::verdict_of_import;
@@ -79,10 +79,12 @@ fn ranked(mut found: Vec<RuleFinding>) -> Vec<RuleFinding> {
     let key = |(rule, finding): &RuleFinding| {
         let follow =
             || found.iter().filter(|(_, other)| other.follows_from.as_deref() == Some(&finding.id));
-        let is_server_fault = rule.has(RuleTrait::ServerFault)
-            || follow().any(|(other, _)| other.has(RuleTrait::ServerFault));
         // A cause is as grave as the gravest of what follows from it.
         let grave = follow().map(|(_, other)| other.severity).fold(finding.severity, Ord::max);
+        // A fault that the run did not feel is not told before what it felt.
+        let is_server_fault = grave > Severity::Noted
+            && (rule.has(RuleTrait::ServerFault)
+                || follow().any(|(other, _)| other.has(RuleTrait::ServerFault)));
         let sure = (finding.confidence * 1000.0) as u64;
         let follows = finding.follows_from.is_some();
         let waits = is_contended && !is_server_fault;
@@ -102,7 +104,7 @@ const UNSEEN_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, Severity, Side};
+    use throng_report::{Metric, Side};
 
     use super::*;
     use crate::rules::fixture::Run;

@@ -19,11 +19,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "The server never answered {} of {} questions ({}), and answered the others at once ({}, \
-         p99). It loses them, or what it sends: waiting longer would not help.",
-        count(lost.lost() as f64),
+        "The server never answered {} of {} {} ({}){}, and answered the others at once ({}, p99). \
+         It loses them, or what it sends: waiting longer would not help.",
+        count(lost.lost as f64),
         count(lost.asked as f64),
-        percent(lost.lost() as f64 / lost.asked.max(1) as f64),
+        lost.questions.many,
+        percent(lost.share()),
+        if lost.are_even() { ", as many at any time" } else { "" },
         micros(lost.p99_us)
     );
     let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([lost.evidence()]);

@@ -18,7 +18,6 @@ pub(super) const RULE: Rule = Rule::new("cpu_contended", find)
         "server_cpu_saturated",
         "hot_core",
         "slow_consumers",
-        "accept_queue_overflow",
     ]);
 
 /// If threads of the run waited for a CPU, and that explains what happened, other programs are the

@@ -310,6 +310,7 @@ mod tests {
                 error: "closed_by_peer".to_owned(),
                 open_ms: 3_000 + 700 * n,
                 idle_ms: 2_000 + n,
+                ..EarlyClose::default()
             };
             load.early_closes = (0..second).map(close).collect();
         });

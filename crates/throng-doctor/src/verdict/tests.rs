@@ -29,7 +29,7 @@ fn the_verdict_names_cause_side_load_and_remedy() {
     let verdict = run.verdict();
     let begin = "Failed in part on the server side at 600 connections, 200/s connects and 1k/s \
                  messages: the server's accept queue, which holds 129, overflowed 320 times; \
-                 do: throng serve --backlog";
+                 do: raise the backlog, 128 now, that the server passes to listen(2) to 65535";
     assert!(verdict.starts_with(begin), "{verdict}");
     let stopped = run.loaded(|load, _| load.counters.connected = 600);
     assert!(stopped.verdict().starts_with("Stopped on the server side"));
