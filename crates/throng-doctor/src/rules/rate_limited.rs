@@ -231,6 +231,22 @@ mod tests {
     }
 
     #[test]
+    fn a_twentieth_that_is_lost_of_nearly_as_many_questions_each_second_is_no_limit() {
+        // After a ramp, users that wait for lost answers ask a little less now and then.
+        let asked = [0, 25, 80, 158, 163, 155, 160, 166, 157, 161, 159];
+        let lost = [0, 1, 4, 8, 8, 7, 9, 8, 8, 8, 8];
+        let sum = |counts: [u64; 11], second: u64| counts[..=second as usize].iter().sum::<u64>();
+        let run = Run::quiet().loaded(|load, second| {
+            load.counters.messages_sent = sum(asked, second);
+            load.counters.messages_answered = sum(asked, second) - sum(lost, second);
+            load.errors.add("expect_timeout", sum(lost, second));
+            load.unanswered.message.record_n(1_000_000, 10);
+        });
+        run.is_silent(&RULE);
+        run.check_all(&["answers_missing", "server_slow"]);
+    }
+
+    #[test]
     fn what_is_lost_at_any_rate_is_no_limit() {
         let run = Run::quiet().loaded(|load, second| {
             let asked: u64 = (1..=second).map(|second| 100 * second).sum();
