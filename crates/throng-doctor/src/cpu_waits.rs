@@ -55,7 +55,7 @@ impl CpuWaits {
     /// Reports whether the waits of the server alone explain a time in which it answered no user.
     pub(crate) fn explain_silence(&self, from_ms: u64, to_ms: u64) -> bool {
         let [_, server] = &self.sides;
-        explains(server, from_ms, to_ms, (to_ms - from_ms) * 1000)
+        explains(server, from_ms, to_ms, to_ms.saturating_sub(from_ms).saturating_mul(1000))
     }
 }
 

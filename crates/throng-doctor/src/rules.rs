@@ -32,6 +32,7 @@ mod hot_core;
 mod http_statuses;
 mod kernel_row;
 mod latency_grows;
+mod listen_backlog;
 mod lost_answers;
 mod memory_grows;
 mod memory_runs_out;

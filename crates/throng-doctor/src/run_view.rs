@@ -264,6 +264,15 @@ impl<'a> RunView<'a> {
         pid.filter(|pid| *pid != 0).map(u64::from)
     }
 
+    /// Returns the name of the server's program with its pid, as the run file first names it.
+    pub(crate) fn server_program(&self) -> Option<String> {
+        let mut events = self.samples.iter().flat_map(|sample| &sample.interval.events);
+        events.find_map(|event| match &event.kind {
+            RunEventKind::ServerProcess { pid, program } => Some(format!("{program} (pid {pid})")),
+            _ => None,
+        })
+    }
+
     /// Returns the other programs that used the CPUs of one side's machine in an interval.
     pub(crate) fn programs<'m>(&self, end: Endpoint, sample: &'m Sample) -> &'m [ProgramUse] {
         let interval = &sample.interval;

@@ -22,7 +22,8 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
     let caveat = found.iter().find(is_caveat).map(|(_, finding)| finding);
     let gravest = found.first().filter(|(_, first)| first.severity > Severity::Noted);
     let missed = MissedWithCause::of(run, found);
-    let cause = missed.as_ref().map_or(gravest, |missed| missed.cause).map(|(_, cause)| cause);
+    let told = missed.as_ref().map_or(gravest, |missed| missed.cause);
+    let cause = told.map(|(_, cause)| cause);
     let missed = missed.map(|missed| missed.describe(run));
     let mut verdict = match (missed, cause) {
         (Some(missed), Some(cause)) => {
@@ -49,6 +50,8 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
     }
     if let Some((_, gravest)) = gravest.filter(|(_, gravest)| cause != Some(gravest)) {
         verdict += &format!(" Besides, {}", cause_and_remedy(gravest));
+    } else if let Some(next) = told.and_then(|told| beside_delays(told, found)) {
+        verdict += &format!(" Next: {}", cause_and_remedy(next));
     } else if cause.is_none()
         && let Some((rule, next)) = found.iter().find(|found| !is_caveat(found))
     {
@@ -59,6 +62,14 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
         verdict += &format!(" {word} {}", cause_and_remedy(next));
     }
     verdict
+}
+
+/// Returns the first finding that has nothing to do with the delays of the generator or of other
+/// programs, if the cause is one of these.
+fn beside_delays<'a>((cause, _): &RuleFinding, found: &'a [RuleFinding]) -> Option<&'a Finding> {
+    let is_delay = cause.has(RuleTrait::OwnDelays) || cause.has(RuleTrait::OtherPrograms);
+    let beside = found.iter().find(|(rule, _)| rule.has(RuleTrait::NotOfDelays));
+    beside.filter(|_| is_delay).map(|(_, finding)| finding)
 }
 
 /// Returns the first missed threshold, and names the others.

@@ -13,13 +13,7 @@ use crate::run_view::RunView;
 pub(super) const RULE: Rule = Rule::new("cpu_contended", find)
     .of_class(FindingClass::Note)
     .with(&[RuleTrait::OtherPrograms, RuleTrait::LacksCpu])
-    .explains(&[
-        "generator_saturated",
-        "server_cpu_saturated",
-        "hot_core",
-        "slow_consumers",
-        "accept_queue_overflow",
-    ]);
+    .explains(&["generator_saturated", "server_cpu_saturated", "hot_core", "slow_consumers"]);
 
 /// If threads of the run waited for a CPU, and that explains what happened, other programs are the
 /// cause. If the machine was full of other programs but the run shows no symptom, they are a
@@ -106,7 +100,8 @@ fn is_busy_with_others(run: &RunView<'_>, used: &CpuUse) -> bool {
 
 /// Returns the time of these intervals.
 fn seconds(uses: &[CpuUse]) -> f64 {
-    uses.iter().map(|used| used.at_ms - used.from_ms).sum::<u64>() as f64 / 1000.0
+    let ms = uses.iter().map(|used| used.at_ms.saturating_sub(used.from_ms));
+    ms.sum::<u64>() as f64 / 1000.0
 }
 
 /// Returns the share of time for which the thread that waited most was ready to run.

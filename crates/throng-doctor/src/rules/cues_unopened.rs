@@ -3,13 +3,15 @@
 use throng_report::runfile::RunEndReason;
 use throng_report::{CueWaits, Finding, Severity, Side};
 
-use super::{FindingClass, Rule};
+use super::{FindingClass, Rule, RuleTrait};
 use crate::counted::capital;
 use crate::run_view::RunView;
 
 /// Users that failed before they came to the barrier are a cause of that: those have rules of their
 /// own.
-pub(super) const RULE: Rule = Rule::new("cues_unopened", find).of_class(FindingClass::Consequence);
+pub(super) const RULE: Rule = Rule::new("cues_unopened", find)
+    .of_class(FindingClass::Consequence)
+    .with(&[RuleTrait::NotOfDelays]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let cues = run.summary.cues.as_ref()?;

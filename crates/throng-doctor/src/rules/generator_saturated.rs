@@ -10,7 +10,8 @@ use crate::history::Sample;
 use crate::impact::lateness_severity;
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule::new("generator_saturated", find).with(&[RuleTrait::LacksCpu]);
+pub(super) const RULE: Rule =
+    Rule::new("generator_saturated", find).with(&[RuleTrait::LacksCpu, RuleTrait::OwnDelays]);
 
 /// Lag counts only steps that do not depend on the server, so the delay is the generator's alone.
 fn find(run: &RunView<'_>) -> Option<Finding> {

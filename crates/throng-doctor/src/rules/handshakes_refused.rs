@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule::new("handshakes_refused", find)
 /// The generator counts each such answer by its status, and keeps the first of each.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let refused = refusals(run);
-    let all: u64 = refused.iter().map(|(_, growth)| growth.by()).sum();
+    let all = Growth::total(refused.iter().map(|(_, growth)| growth));
     let attempts = all + run.summary.connect_steps_ok();
     if (all as f64) < attempts as f64 * SHARE_MIN {
         return None;

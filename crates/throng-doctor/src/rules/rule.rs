@@ -52,6 +52,11 @@ pub enum RuleTrait {
     DelaysNothing,
     /// Answers take longer because of it: nothing fails but waits that are given up.
     OnlyDelays,
+    /// It is about the generator's own delays.
+    OwnDelays,
+    /// No delay of the generator, and none that other programs cause, can make it: the verdict tells
+    /// it beside these.
+    NotOfDelays,
     /// A program gets too few CPUs, or gets them late. It explains each [`RuleTrait::LacksCpu`].
     TakesCpu,
     /// It follows when a program gets too few CPUs, or gets them late.

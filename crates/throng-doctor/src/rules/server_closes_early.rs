@@ -23,7 +23,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let closes: Vec<_> = closed_by_the_server(run);
     // Connections lost while the server was away belong to another finding.
     let away: u64 = outages(run).iter().map(|away| away.lost).sum();
-    let closed = closes.iter().map(Growth::by).sum::<u64>().saturating_sub(away);
+    let closed = Growth::total(&closes).saturating_sub(away);
     let connects = connections(run, &closes).max(closed);
     if closed < CLOSED_MIN || (closed as f64) < connects as f64 * SHARE_MIN {
         return None;
@@ -53,7 +53,7 @@ fn connections(run: &RunView<'_>, closes: &[Growth]) -> u64 {
         _ => run.summary.connect.ok,
     };
     let failed = closes.iter().filter(|growth| growth.counter.starts_with("connect_failed"));
-    established + failed.map(Growth::by).sum::<u64>()
+    established + Growth::total(failed)
 }
 
 /// Returns the connections that the server closed, reset or closed with a WebSocket code, during an
@@ -310,6 +310,7 @@ mod tests {
                 error: "closed_by_peer".to_owned(),
                 open_ms: 3_000 + 700 * n,
                 idle_ms: 2_000 + n,
+                ..EarlyClose::default()
             };
             load.early_closes = (0..second).map(close).collect();
         });

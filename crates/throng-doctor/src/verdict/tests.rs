@@ -1,4 +1,4 @@
-use throng_report::{AnswerGap, Metric, ProcessMetric, Threshold};
+use throng_report::{AnswerGap, CueWaits, Metric, ProcessMetric, Threshold};
 
 use super::*;
 use crate::diagnose;
@@ -29,7 +29,7 @@ fn the_verdict_names_cause_side_load_and_remedy() {
     let verdict = run.verdict();
     let begin = "Failed in part on the server side at 600 connections, 200/s connects and 1k/s \
                  messages: the server's accept queue, which holds 129, overflowed 320 times; \
-                 do: throng serve --backlog";
+                 do: raise the backlog, 128 now, that the server passes to listen(2) to 65535";
     assert!(verdict.starts_with(begin), "{verdict}");
     let stopped = run.loaded(|load, _| load.counters.connected = 600);
     assert!(stopped.verdict().starts_with("Stopped on the server side"));
@@ -281,4 +281,27 @@ fn a_second_without_any_answer_is_reported() {
         ),
         "{verdict}"
     );
+}
+
+#[test]
+fn what_the_generators_lag_cannot_explain_is_told_beside_it() {
+    let late = |run: Run| run.loaded(|load, _| load.lag.record_n(34_000, 900));
+    let leak = late(Run::quiet().changed(|interval, second| {
+        let bytes = 100_000_000 + 8_388_608 * second as i64;
+        interval.kernel.set(ProcessMetric::RSS_BYTES.server, bytes);
+    }));
+    leak.check_all(&["generator_saturated", "memory_grows"]);
+    let verdict = leak.verdict();
+    assert!(verdict.starts_with("Slowed down on the client side"), "{verdict}");
+    assert!(verdict.contains(" Next: the server's memory grew by 8.00 MiB a second"), "{verdict}");
+    let barrier = late(Run::quiet().loaded(|load, second| {
+        load.counters.cue_waits = second;
+        let waits = CueWaits { name: "go".to_owned(), waits: second, ..CueWaits::default() };
+        load.cues = vec![CueWaits { users: Some(20), ..waits }];
+    }));
+    barrier.check_all(&["cues_unopened", "generator_saturated"]);
+    assert!(barrier.verdict().contains(": the barrier `go`"), "{}", barrier.verdict());
+    // A generator that is far too late measures nothing.
+    let void = barrier.loaded(|load, _| load.lag.record_n(250_000, 900));
+    void.check_all(&["generator_saturated", "cues_unopened"]);
 }

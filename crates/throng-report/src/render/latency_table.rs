@@ -28,6 +28,10 @@ pub(crate) fn latencies(summary: &Summary) -> Table {
             if differ(answered, seen) {
                 row(AS_SEEN, seen.count, None, seen);
             }
+            let from_send = &message.from_send_us;
+            if name == "messages" && is_mostly_before(from_send, answered) {
+                row(FROM_SEND, from_send.count, None, from_send);
+            }
             if shown(judged) != shown(answered) {
                 row(AND_UNANSWERED, unanswered.count, None, judged);
             }
@@ -103,8 +107,15 @@ pub(crate) fn latencies(summary: &Summary) -> Table {
 
 /// The row below a latency: until the generator read the answers.
 const AS_SEEN: &str = "  as seen";
+/// The row below a latency: from when the message was sent, of the connections that are followed.
+const FROM_SEND: &str = "  from send";
 /// The row below a latency: with the waits that no answer ended.
 const AND_UNANSWERED: &str = "+ unanswered";
+
+/// Reports whether messages were sent so late that this was most of their latency.
+fn is_mostly_before(from_send: &LatencySummary, latency: &LatencySummary) -> bool {
+    from_send.count > 0 && from_send.p50.saturating_mul(2) < latency.p50
+}
 
 /// Returns a row for each step with a name and each transaction.
 pub(crate) fn steps(summary: &Summary) -> Table {

@@ -308,6 +308,7 @@ impl SummaryFold {
             rate_mean: rate_mean(&self.growths, |growth| self.plain_messages(growth)),
             latency_us: clocks.latency_us(),
             seen_us: message.into(),
+            from_send_us: (&self.load.from_send).into(),
             unanswered_us: (&unanswered.message).into(),
             judged_us: clocks.judged_us(&unanswered.message),
             doubtful: counters.answers_doubtful,

@@ -130,7 +130,7 @@ fn every_field_of_an_interval_is_documented() {
             unanswered: latency.clone(),
         }],
         latency_stats: [(ANY.to_owned(), any_stats())].into(),
-        lag: latency,
+        lag: latency.clone(),
         answer_gap: Some(AnswerGap::default()),
         outage: Some(Outage {
             lost_ms: Some(0),
@@ -138,6 +138,7 @@ fn every_field_of_an_interval_is_documented() {
             refused_last_ms: Some(0),
             back_ms: Some(0),
         }),
+        from_send: latency,
         early_closes: vec![EarlyClose::default()],
         followed: FollowedAnswers { answers: 1, repeats: 0 },
         addresses: vec![AddressConnects { failed: any_tally(), ..AddressConnects::default() }],
