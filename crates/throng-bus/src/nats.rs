@@ -18,7 +18,8 @@ use crate::subscription::{BusMessage, BusSubscription, Subscriber, subscription}
 
 /// A connection to NATS. A thread of its own reads and writes it; no core does.
 ///
-/// It dials out, and dials again whenever it has lost the server. Ends when it is dropped.
+/// It dials out, and dials again whenever it has lost the server. Ends when it is dropped, after it
+/// has sent what was published.
 #[derive(Debug)]
 pub struct NatsBus {
     client: Client,
@@ -40,6 +41,17 @@ pub struct NatsOptions {
     pub credentials: Option<PathBuf>,
     /// File with the certificates of authorities to trust beside the system's.
     pub root_certificates: Option<PathBuf>,
+    /// Files with the certificate of this client and its key, for a server that asks for them.
+    pub client_certificate: Option<ClientCertificate>,
+}
+
+/// The certificate by which a server knows a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// File with the certificate, as PEM.
+    pub certificate: PathBuf,
+    /// File with its key, as PEM.
+    pub key: PathBuf,
 }
 
 impl NatsBus {
@@ -60,11 +72,13 @@ impl NatsBus {
             };
             let handle = runtime.handle().clone();
             runtime.block_on(async {
-                let client = connect(options).await.map(|client| (client, handle));
-                let is_connected = client.is_ok();
-                let is_wanted = connected.send(client).is_ok();
-                if is_connected && is_wanted {
+                let client = match connect(options).await {
+                    Ok(client) => client,
+                    Err(why) => return drop(connected.send(Err(why))),
+                };
+                if connected.send(Ok((client.clone(), handle))).is_ok() {
                     _ = ended.await;
+                    _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
                 }
             });
         };
@@ -129,7 +143,7 @@ impl Drop for NatsBus {
 }
 
 async fn connect(options: NatsOptions) -> Result<Client, String> {
-    let NatsOptions { address, name, credentials, root_certificates } = options;
+    let NatsOptions { address, name, credentials, root_certificates, client_certificate } = options;
     let mut connect = ConnectOptions::new()
         .name(name)
         .connection_timeout(CONNECT_TIMEOUT)
@@ -140,6 +154,9 @@ async fn connect(options: NatsOptions) -> Result<Client, String> {
         .subscription_capacity(CLIENT_WAITING_MAX);
     if let Some(path) = root_certificates {
         connect = connect.add_root_certificates(path);
+    }
+    if let Some(ClientCertificate { certificate, key }) = client_certificate {
+        connect = connect.add_client_certificate(certificate, key);
     }
     if let Some(path) = credentials {
         connect = connect
@@ -212,6 +229,8 @@ fn without_password(address: &str) -> String {
 
 /// Time that a server has to answer the first call, and a new subscription.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time that a connection has at its end to send what was published.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 /// Time between two pings. Two without an answer mean that the server is lost.
 const PING_INTERVAL: Duration = Duration::from_secs(2);
 /// Time before the first further attempt to reach a lost server; it grows by itself each time.
