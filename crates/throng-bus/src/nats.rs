@@ -51,6 +51,17 @@ pub struct NatsOptions {
     pub credentials: Option<PathBuf>,
     /// File with the certificates of authorities to trust beside the system's.
     pub root_certificates: Option<PathBuf>,
+    /// Files with the certificate of this client and its key, for a server that asks for them.
+    pub client_certificate: Option<ClientCertificate>,
+}
+
+/// The certificate by which a server knows a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// File with the certificate, as PEM.
+    pub certificate: PathBuf,
+    /// File with its key, as PEM.
+    pub key: PathBuf,
 }
 
 impl NatsBus {
@@ -71,11 +82,13 @@ impl NatsBus {
             };
             let handle = runtime.handle().clone();
             runtime.block_on(async {
-                let client = connect(options).await.map(|client| (client, handle));
-                let is_connected = client.is_ok();
-                let is_wanted = connected.send(client).is_ok();
-                if is_connected && is_wanted {
+                let client = match connect(options).await {
+                    Ok(client) => client,
+                    Err(why) => return drop(connected.send(Err(why))),
+                };
+                if connected.send(Ok((client.clone(), handle))).is_ok() {
                     _ = ended.await;
+                    _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
                 }
             });
         };
@@ -184,11 +197,6 @@ impl Bus for NatsBus {
 
 impl Drop for NatsBus {
     fn drop(&mut self) {
-        if self.is_reachable() {
-            // What was published last is still in a queue.
-            let flush = self.client.flush();
-            _ = self.runtime.block_on(async { tokio::time::timeout(FLUSH_TIMEOUT, flush).await });
-        }
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
             _ = thread.join();
@@ -197,7 +205,7 @@ impl Drop for NatsBus {
 }
 
 async fn connect(options: NatsOptions) -> Result<Client, String> {
-    let NatsOptions { address, name, credentials, root_certificates } = options;
+    let NatsOptions { address, name, credentials, root_certificates, client_certificate } = options;
     let mut connect = ConnectOptions::new()
         .name(name)
         .connection_timeout(CONNECT_TIMEOUT)
@@ -208,6 +216,9 @@ async fn connect(options: NatsOptions) -> Result<Client, String> {
         .subscription_capacity(CLIENT_WAITING_MAX);
     if let Some(path) = root_certificates {
         connect = connect.add_root_certificates(path);
+    }
+    if let Some(ClientCertificate { certificate, key }) = client_certificate {
+        connect = connect.add_client_certificate(certificate, key);
     }
     if let Some(path) = credentials {
         connect = connect

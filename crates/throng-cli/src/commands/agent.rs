@@ -1,9 +1,8 @@
 //! `throng agent`: a machine of a fleet, which makes its part of the runs that others begin.
 
 use clap::Args;
+use throng_fleet::AgentProcess;
 use throng_fleet::message::AgentFacts;
-use throng_fleet::{AgentNote, AgentProcess};
-use throng_report::render::micros;
 
 use crate::bus::{self, BusFlags};
 use crate::commands::run::sources;
@@ -50,30 +49,9 @@ impl Agent {
         let facts = AgentFacts::of_this_process(self.name.clone(), self.label.clone());
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let bus = self.bus.connect(&format!("throng agent {}", facts.name))?;
-        let name = facts.name.clone();
-        let cpus = facts.cpus;
         let mut agent = AgentProcess::new(facts, self.bus.subjects(), bus, sources)
             .map_err(|error| Failure::new(format!("--bus: {error}")))?;
-        output::say(format!(
-            "agent {name} of group {}: {cpus} CPUs; waiting for a run, Ctrl-C ends it",
-            self.bus.bus_group
-        ));
-        agent.work(|| interrupt.requested().is_some(), |note| output::say(show(&note)));
+        agent.work(|| interrupt.requested().is_some(), |note| output::say(note.to_string()));
         Ok(Exit::Met)
-    }
-}
-
-fn show(note: &AgentNote) -> String {
-    match note {
-        AgentNote::Preparing(run) => format!("run {run}: checking limits and capacity"),
-        AgentNote::Ready => "ready".to_owned(),
-        AgentNote::CannotRun(why) => format!("cannot make the run: {why}"),
-        AgentNote::Starting(after) => {
-            format!("the load begins in {}", micros(after.as_micros() as u64))
-        }
-        AgentNote::Ended => "the load has ended; delivering what was measured".to_owned(),
-        AgentNote::Idle => "waiting for a run".to_owned(),
-        AgentNote::BusLost => "the bus is lost; dialling again".to_owned(),
-        AgentNote::BusBack => "the bus is back".to_owned(),
     }
 }

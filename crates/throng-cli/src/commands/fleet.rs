@@ -1,5 +1,14 @@
 //! `throng fleet`: the agents of a group.
 
+mod down;
+mod launch;
+mod logs;
+mod program;
+mod remote_host;
+mod script;
+mod ssh;
+mod up;
+
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -10,7 +19,7 @@ use throng_report::render::{Align, Table, bytes, micros};
 use crate::bus::BusFlags;
 use crate::{Exit, Failure, output};
 
-/// Show the agents of a group
+/// Start, show and end the agents of a group
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct FleetCommand {
@@ -20,7 +29,10 @@ pub(crate) struct FleetCommand {
 
 #[derive(Debug, Subcommand)]
 enum FleetVerb {
+    Up(up::Up),
     Ls(Ls),
+    Logs(logs::Logs),
+    Down(down::Down),
 }
 
 /// List the agents of a group, and what they do
@@ -36,8 +48,12 @@ pub(crate) struct Ls {
 
 const EXAMPLES: &str = "\
 Examples:
-  throng fleet ls --bus nats://10.0.0.1:4222
-  throng agent --bus nats://10.0.0.1:4222     make this machine an agent";
+  export THRONG_BUS=nats://10.0.0.1:4222
+  throng fleet up web1 web2             start an agent on each of these hosts, over ssh
+  throng fleet ls                       list the agents
+  throng fleet logs web1                show the last lines of one
+  throng fleet down all                 end them
+  throng agent                          make this machine an agent";
 
 const LS_EXAMPLES: &str = "\
 Examples:
@@ -50,18 +66,17 @@ Exit codes:
 impl FleetCommand {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         match &self.verb {
+            FleetVerb::Up(up) => up.run(),
             FleetVerb::Ls(ls) => ls.run(),
+            FleetVerb::Logs(logs) => logs.run(),
+            FleetVerb::Down(down) => down.run(),
         }
     }
 }
 
 impl Ls {
     fn run(&self) -> Result<Exit, Failure> {
-        let bus = self.bus.connect("throng fleet ls")?;
-        let key =
-            RunKey { run: String::new(), coordinator: format!("{}-{}", host_name(), random_id()) };
-        let fleet = CoordinatorProcess::join(bus, self.bus.subjects(), key)
-            .map_err(|error| Failure::new(format!("--bus: {error}")))?;
+        let fleet = join(&self.bus, "throng fleet ls")?;
         let agents = fleet.gather(GATHER_TIME, |_| false);
         if self.json {
             let hellos: Vec<_> = agents.values().map(|agent| &agent.hello).collect();
@@ -73,6 +88,14 @@ impl Ls {
         }
         Ok(if agents.is_empty() { Exit::CannotRun } else { Exit::Met })
     }
+}
+
+/// Joins a group, to ask its agents who they are. `name` is shown in the lists of the NATS server.
+fn join(bus: &BusFlags, name: &str) -> Result<CoordinatorProcess, Failure> {
+    let key =
+        RunKey { run: String::new(), coordinator: format!("{}-{}", host_name(), random_id()) };
+    CoordinatorProcess::join(bus.connect(name)?, bus.subjects(), key)
+        .map_err(|error| Failure::new(format!("--bus: {error}")))
 }
 
 /// Returns a row for each agent.
