@@ -20,6 +20,8 @@ pub mod message;
 mod preparation;
 mod scenario_bundle;
 mod subjects;
+#[cfg(test)]
+mod tests;
 
 pub use agent::{Agent, AgentAction, Publish};
 pub use agent_facts::{host_name, random_id, version};

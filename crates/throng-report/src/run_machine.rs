@@ -47,6 +47,10 @@ pub struct MachineInterval {
     /// Reports of its agent that are counted so far: their measurements are in this line or in one
     /// before it.
     pub reports: u64,
+    /// The totals of its cores, as its agent has sent them: only in the line in which it was lost.
+    /// A process that takes the run over goes on from them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub totals: Option<serde_json::Value>,
     /// Users that have started.
     pub users_started: u64,
     /// Gauge: users now.
