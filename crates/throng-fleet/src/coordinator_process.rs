@@ -171,13 +171,13 @@ impl CoordinatorProcess {
     }
 
     /// Takes over a run whose coordinator is gone, from the machines with these names and shares;
-    /// `last` is what was recorded last. Returns its load and the moment at which it began; `None`
-    /// if no agent has anything of it.
-    pub fn resume(
+    /// `recorded` is what was recorded of it. Returns its load and the moment at which it began;
+    /// `None` if no agent has anything of it.
+    pub fn resume<'a>(
         self,
         plan: &LoadPlan,
         machines: &[(String, MachineShare)],
-        last: Option<&LoadInterval>,
+        recorded: impl Iterator<Item = &'a LoadInterval>,
     ) -> Option<(FleetLoad, Instant)> {
         let start_at = {
             let mut state = self.state();
@@ -188,7 +188,7 @@ impl CoordinatorProcess {
             // All agents are taken over, also those behind the first that has the run.
             let began: Vec<_> = began.collect();
             let start_at = began.into_iter().min()?;
-            state.go_on(plan, start_at, last);
+            state.go_on(plan, start_at, recorded);
             start_at
         };
         let until = Clock.now() + TOTALS_WITHIN;

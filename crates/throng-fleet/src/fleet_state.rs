@@ -39,16 +39,16 @@ impl FleetState {
     }
 
     /// Takes the run over that began at `start_at`, from its agents, which the coordinator knows as
-    /// its members; `last` is what was recorded last.
-    pub(crate) fn go_on(
+    /// its members; `recorded` is what was recorded of it.
+    pub(crate) fn go_on<'a>(
         &mut self,
         plan: &LoadPlan,
         start_at: Instant,
-        last: Option<&LoadInterval>,
+        recorded: impl Iterator<Item = &'a LoadInterval>,
     ) {
         let members = self.coordinator.members();
         let mut machines = Machines::new(plan, start_at, members, self.lost_wait);
-        last.into_iter().for_each(|last| machines.go_on_from(last));
+        machines.go_on_from(recorded);
         self.machines = Some(machines);
     }
 

@@ -24,6 +24,8 @@ mod request;
 mod requester;
 mod scenario_bundle;
 mod subjects;
+#[cfg(test)]
+mod tests;
 
 pub use agent::{Agent, AgentAction, Publish};
 pub use agent_facts::{host_name, random_id, version};

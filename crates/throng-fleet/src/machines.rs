@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
+use serde::Deserialize;
 use throng_base::Instant;
 use throng_lab::recorder::KernelReading;
+use throng_load::generator::CoreStats;
 use throng_load::peers::{PeerHub, PeerMessage, PeerOrder};
 use throng_load::run::{Collector, LoadPlan};
 use throng_load::schedule::MachineShare;
@@ -52,6 +54,8 @@ struct Machine {
     reports: u64,
     /// The end of the last report of the interval before, and the CPU time of each core then.
     before: (u64, Vec<u64>),
+    /// True if it was lost in this interval.
+    is_newly_lost: bool,
     lag: Histogram,
     connect: Histogram,
     /// Messages, pushes and HTTP requests.
@@ -82,6 +86,7 @@ impl Machines {
             last: LoadReport::default(),
             reports: 0,
             before: (0, Vec::new()),
+            is_newly_lost: false,
             lag: Histogram::new(),
             connect: Histogram::new(),
             message: Histogram::new(),
@@ -103,17 +108,34 @@ impl Machines {
         }
     }
 
-    /// Goes on from what another coordinator has recorded last.
-    pub(crate) fn go_on_from(&mut self, last: &LoadInterval) {
+    /// Goes on from what another coordinator has recorded.
+    pub(crate) fn go_on_from<'a>(&mut self, recorded: impl Iterator<Item = &'a LoadInterval>) {
+        let mut totals = vec![None; self.machines.len()];
+        let mut last = None;
+        for interval in recorded {
+            for (totals, machine) in totals.iter_mut().zip(&interval.machines) {
+                *totals = machine.totals.as_ref().or(totals.take());
+            }
+            last = Some(interval);
+        }
+        let Some(last) = last else { return };
         self.collector.go_on_from(last);
         self.hub.go_on_from(&last.cues);
-        for (machine, before) in self.machines.iter_mut().zip(&last.machines) {
+        for ((machine, before), totals) in self.machines.iter_mut().zip(&last.machines).zip(totals)
+        {
             machine.reports = before.reports;
-            if before.lost {
-                machine.state = MachineState::Lost;
-                machine.slots().for_each(|slot| self.collector.lose(slot));
-                self.hub.lose(machine.slots());
+            if !before.lost {
+                continue;
             }
+            machine.state = MachineState::Lost;
+            let totals = totals.and_then(|totals| Vec::<CoreStats>::deserialize(totals).ok());
+            for stats in totals.unwrap_or_default() {
+                if machine.slots().contains(&stats.core_id) {
+                    self.collector.add_stats(stats.into());
+                }
+            }
+            machine.slots().for_each(|slot| self.collector.lose(slot));
+            self.hub.lose(machine.slots());
         }
     }
 
@@ -221,6 +243,7 @@ impl Machines {
                 });
             }
             machine.state = state;
+            machine.is_newly_lost = true;
             machine.slots().for_each(|slot| self.collector.lose(slot));
             self.peer_orders.extend(self.hub.lose(machine.slots()));
         }
@@ -341,6 +364,10 @@ impl Machine {
             errors += stats.errors_total();
         }
         let is_lost = matches!(self.state, MachineState::Lost | MachineState::Failed(_));
+        let newly_lost = std::mem::take(&mut self.is_newly_lost).then(|| {
+            let own = collector.latest().skip(self.slots().start).take(self.share.cores());
+            serde_json::to_value(own.map(CoreStats::totals).collect::<Vec<_>>()).ok()
+        });
         let p99 =
             |histogram: &Histogram| (!histogram.is_empty()).then(|| histogram.percentile(99.0));
         let (grown_us, busiest_core_permille) = self.grown();
@@ -349,6 +376,7 @@ impl Machine {
             lost: is_lost,
             reports: self.reports,
             grown_us,
+            totals: newly_lost.flatten(),
             users_started: counters.users_started,
             users_active: counters.users_active,
             connected: counters.connected,

@@ -150,6 +150,7 @@ fn every_field_of_an_interval_is_documented() {
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
         machines: vec![MachineInterval {
             lost: true,
+            totals: Some(serde_json::json!([])),
             lag_us_p99: Some(1),
             connect_us_p99: Some(1),
             message_us_p99: Some(1),

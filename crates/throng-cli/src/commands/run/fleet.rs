@@ -133,8 +133,8 @@ impl Run {
         let cores: Vec<_> = header.machines.iter().map(|machine| machine.cores as usize).collect();
         let names = header.machines.iter().map(|machine| machine.name.clone());
         let machines: Vec<_> = names.zip(MachineShare::deal(&cores)).collect();
-        let last = resumed.intervals.iter().rev().find_map(|interval| interval.load.as_ref());
-        fleet.resume(&plan.load, &machines, last).ok_or_else(|| {
+        let recorded = resumed.intervals.iter().filter_map(|interval| interval.load.as_ref());
+        fleet.resume(&plan.load, &machines, recorded).ok_or_else(|| {
             Failure::new(format!(
                 "--resume {id}: no agent has anything of this run any more\n  they keep it for an \
                  hour; `throng report {path}` shows what was recorded"
