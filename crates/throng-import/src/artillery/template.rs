@@ -37,6 +37,12 @@ pub(super) fn only_variable(text: &str) -> Option<&str> {
     (!inner.contains("{{")).then(|| inner.trim())
 }
 
+/// Returns the bounds of `$randomNumber(1, 3)`.
+pub(super) fn random_number(variable: &str) -> Option<(u64, u64)> {
+    let arguments = variable.strip_prefix("$randomNumber(")?.strip_suffix(')')?;
+    range(arguments)
+}
+
 /// Returns what stands in the place of `{{ name }}`.
 fn variable(
     translator: &mut Translator<'_>,
