@@ -77,6 +77,7 @@ pub use origin::{CheckOrigin, Origin, OriginError};
 pub use server::{RunningServer, StartError};
 pub use shared_topics::{SharedHandler, SharedTopics};
 pub use slot::Slot;
+pub use throng_bus as bus;
 pub use throng_engine::SendOutcome;
 pub use throng_proto::websocket::WebSocketLimits;
 pub use throng_proto::{Raw, Session};

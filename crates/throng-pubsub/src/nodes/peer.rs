@@ -1,5 +1,6 @@
 //! Another node: the members that it owns, and how far its changes are known.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +82,7 @@ impl Peer {
     /// Applies changes, or keeps them until those before them are known.
     pub(super) fn change(&mut self, number: u64, changes: Changes, delta: &mut Delta) {
         match &mut self.sync {
-            PeerSync::Current { number: known } if number == *known + 1 => {
+            PeerSync::Current { number: known } if Some(number) == known.checked_add(1) => {
                 *known = number;
                 self.apply(changes, delta);
             }
@@ -109,13 +110,20 @@ impl Peer {
         }
         let Catchup { members, mut later, .. } = std::mem::take(catchup);
         let old = std::mem::replace(&mut self.members, members);
-        let is_new = |member: &&Arc<PresenceMember>| !old.contains_key(&member.r#ref());
-        delta.joins.extend(self.members.values().filter(is_new).cloned());
+        for (r#ref, member) in &mut self.members {
+            match old.get(r#ref) {
+                // The cores have this one.
+                Some(known) => *member = Arc::clone(known),
+                None => delta.joins.push(Arc::clone(member)),
+            }
+        }
         let has_left = |member: &&Arc<PresenceMember>| !self.members.contains_key(&member.r#ref());
         delta.leaves.extend(old.values().filter(has_left).cloned());
         let mut number = part.number;
-        while let Some(changes) = later.remove(&(number + 1)) {
-            number += 1;
+        while let Some(next) = number.checked_add(1)
+            && let Some(changes) = later.remove(&next)
+        {
+            number = next;
             self.apply(changes, delta);
         }
         let latest = later.last_key_value().map_or(0, |(latest, _)| *latest);
@@ -152,7 +160,8 @@ impl Peer {
 
     fn apply(&mut self, changes: Changes, delta: &mut Delta) {
         for member in changes.joins {
-            if self.members.insert(member.r#ref(), Arc::clone(&member)).is_none() {
+            if let Entry::Vacant(place) = self.members.entry(member.r#ref()) {
+                place.insert(Arc::clone(&member));
                 delta.joins.push(member);
             }
         }

@@ -247,7 +247,7 @@ impl NodeProtocol {
         let pause = self.ticked_at.map_or(Duration::ZERO, |ticked_at| now.since(ticked_at));
         self.ticked_at = Some(now);
         if pause > PAUSE_MAX {
-            self.peers.values_mut().for_each(|peer| peer.heard_at = peer.heard_at + pause);
+            self.peers.values_mut().for_each(|peer| peer.heard_at += pause);
         }
     }
 

@@ -105,7 +105,7 @@ proptest! {
         let mut expected: [BTreeMap<u8, Vec<(usize, u32)>>; 2] = Default::default();
         let mut unflushed: [Vec<(u8, u32)>; 2] = Default::default();
         for step in steps {
-            now = now + Duration::from_secs(1);
+            now += Duration::from_secs(1);
             match step {
                 Step::Join(node, topic) => {
                     if nodes[node].members.insert(topic) {

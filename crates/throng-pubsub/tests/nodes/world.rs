@@ -15,7 +15,7 @@ pub(crate) struct World {
     pub(crate) now: Instant,
     pub(crate) nodes: BTreeMap<usize, TestNode>,
     /// Messages on their way: from, to, and the payload with its subject.
-    links: BTreeMap<(usize, usize), VecDeque<(String, Vec<u8>)>>,
+    links: BTreeMap<(usize, usize), VecDeque<Message>>,
     /// The side of a split bus that each node is on.
     pub(crate) sides: BTreeMap<usize, u8>,
     /// Of so many messages, the bus loses one; 0: none.
@@ -23,6 +23,9 @@ pub(crate) struct World {
     sent: u64,
     epoch: u64,
 }
+
+/// A subject and a payload.
+type Message = (String, Vec<u8>);
 
 /// A server of one core.
 pub(crate) struct TestNode {
@@ -89,7 +92,7 @@ impl World {
     pub(crate) fn pass(&mut self, span: Duration) {
         let end = self.now + span;
         while self.now < end {
-            self.now = self.now + Duration::from_millis(100);
+            self.now += Duration::from_millis(100);
             // Requests and answers of one step follow each other at once.
             for _ in 0..4 {
                 let now = self.now;
