@@ -33,6 +33,7 @@ mod http_statuses;
 mod kernel_row;
 mod latency_grows;
 mod lost_answers;
+mod machine_slow;
 mod memory_grows;
 mod memory_runs_out;
 mod never_accepts;
@@ -72,6 +73,7 @@ pub const RULES: &[Rule] = &[
     cgroup_throttled::RULE,
     cpu_stolen::RULE,
     cpu_contended::RULE,
+    machine_slow::RULE,
     generator_saturated::RULE,
     memory_runs_out::RULE,
     address_fails::RULE,
