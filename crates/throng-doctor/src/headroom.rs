@@ -1,8 +1,10 @@
 //! Headroom of a run: the unused part of the resource that was nearest to its limit.
 
+use throng_report::Endpoint;
 use throng_report::render::count;
 
 use crate::cpus::{CpuUse, FULL_SHARE, whole_percent};
+use crate::fleet_machines::busiest_machine;
 use crate::kernels::{Kernel, machines};
 use crate::run_view::RunView;
 
@@ -37,6 +39,13 @@ pub fn headroom(run: &RunView<'_>) -> Option<Headroom> {
 /// program used them.
 fn cpus(run: &RunView<'_>, machine: &Kernel) -> Option<Usage> {
     let uses = CpuUse::of(run, machine.endpoint);
+    if let (Endpoint::Client, Some((name, share))) = (machine.endpoint, busiest_machine(run)) {
+        let of = format!(
+            "the CPUs of the machine {name} were busy for {} at most",
+            whole_percent(share)
+        );
+        return Some(Usage { share, of, is_others: false });
+    }
     let busiest = uses.iter().max_by(|a, b| a.full_share().total_cmp(&b.full_share()))?;
     let (busy, full, whose) = (busiest.taken_share(), busiest.full_share(), machine.whose);
     let others = busiest.strangers(run).unwrap_or(0.0) / busiest.cpus;

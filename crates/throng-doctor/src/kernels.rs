@@ -21,7 +21,9 @@ pub(crate) fn machines(run: &RunView<'_>) -> Vec<Kernel> {
     let client = |whose| Kernel { endpoint: Endpoint::Client, side: Side::Client, whose };
     let server =
         Kernel { endpoint: Endpoint::Server, side: Side::Server, whose: "the server's machine" };
-    if run.header.target_is_here {
+    if !run.header.machines.is_empty() {
+        vec![client("the agents' machines"), server]
+    } else if run.header.target_is_here {
         vec![client("this machine")]
     } else {
         vec![client("the generator's machine"), server]

@@ -19,6 +19,7 @@ mod endpoint_facts;
 mod fact;
 pub mod files;
 mod first_error;
+mod fleet_machines;
 mod gaps;
 mod headroom;
 mod history;

@@ -34,6 +34,7 @@ mod kernel_row;
 mod latency_grows;
 mod listen_backlog;
 mod lost_answers;
+mod machine_slow;
 mod memory_grows;
 mod memory_runs_out;
 mod never_accepts;
@@ -73,6 +74,7 @@ pub const RULES: &[Rule] = &[
     cgroup_throttled::RULE,
     cpu_stolen::RULE,
     cpu_contended::RULE,
+    machine_slow::RULE,
     generator_saturated::RULE,
     memory_runs_out::RULE,
     address_fails::RULE,

@@ -10,6 +10,7 @@ use super::{
 use crate::counted::counted;
 use crate::cpu_waits::CpuWaits;
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
+use crate::fleet_machines::machines_that_waited;
 use crate::history::{Quantiles, Sample};
 use crate::impact::{ANSWER_TIMEOUTS, lag_explains, plural_of, time_outs};
 use crate::run_view::{Growth, RunView};
@@ -101,7 +102,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let finding = Finding::new(
         RULE.id,
         Side::Server,
-        format!("The server was slow: {what} {idle}{bursts}. {why}"),
+        format!("The server was slow: {what} {idle}{bursts}. {why}{}", seen_by(run)),
     )
     .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
     .with_confidence(confidence)
@@ -112,6 +113,15 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return Some(finding.shown_by("load.counters.users_waiting", 0.0, waiting, at_ms));
     }
     Some(finding.with_evidence(timeouts).with_evidence(slow.map(|slow| slow.evidence)))
+}
+
+/// Says that all machines of a fleet saw the slow answers, if they did.
+fn seen_by(run: &RunView<'_>) -> String {
+    match machines_that_waited(run, SLOW_US) {
+        0 | 1 => String::new(),
+        all if all == run.header.machines.len() => format!(" All {all} machines saw it."),
+        some => format!(" {some} of {} machines saw it.", run.header.machines.len()),
+    }
 }
 
 /// Returns the longest time for which the server computed without a pause, if that is a large part
