@@ -84,6 +84,8 @@ pub(super) struct ConnectionChange {
     is_closed: bool,
     /// The answer to a message arrived.
     answered: Option<AnswerTiming>,
+    /// The user gave up waiting for an answer.
+    has_given_up: bool,
     /// Messages of the user that were not answered, before and after.
     pub(super) unanswered: [u16; 2],
 }
@@ -110,6 +112,7 @@ impl ConnectionChange {
                 self.lost = Some(LostReason::Error(*kind));
             }
             Record::Answered { from: Some(_), timing } => self.answered = Some(*timing),
+            Record::Unanswered { .. } => self.has_given_up = true,
             _ => {}
         }
     }
@@ -117,7 +120,7 @@ impl ConnectionChange {
     /// Reports whether the user sent a message, and waits for the answer to it alone.
     fn has_asked(&self) -> bool {
         let [before, after] = self.unanswered;
-        after == 1 && (before == 0 || self.answered.is_some())
+        after == 1 && (before == 0 || self.answered.is_some() || self.has_given_up)
     }
 }
 
@@ -166,7 +169,7 @@ impl Followed {
             let [before, after] = change.unanswered;
             if change.has_asked() {
                 connection.asked_at = Some(now);
-            } else if before != after {
+            } else if before != after || change.has_given_up {
                 // It waits for no answer, or for several.
                 connection.asked_at = None;
             }
@@ -291,28 +294,40 @@ mod tests {
     fn an_answer_counts_from_when_its_message_was_sent_and_not_from_when_it_was_due() {
         let (mut followed, mut stats) = (Followed::default(), CoreStats::new(0, 1));
         followed.follow(7, false, &opened(), at(0), &mut stats);
-        let mut step = |ms: u64, is_answer: bool, unanswered: [u16; 2]| {
-            let mut change = ConnectionChange { is_used: true, ..ConnectionChange::default() };
-            let timing = AnswerTiming { seen_at: at(ms), arrival: Arrival::UNKNOWN };
-            if is_answer {
-                // The turn was due at the beginning.
-                change.note(&Record::Answered { from: Some(at(0)), timing });
+        let mut step = |ms: u64, what: &str, unanswered: [u16; 2]| {
+            let is_used = true;
+            let mut change =
+                ConnectionChange { is_used, unanswered, ..ConnectionChange::default() };
+            // The turn was due at the beginning.
+            let from = at(0);
+            match what {
+                "answer" => {
+                    let timing = AnswerTiming { seen_at: at(ms), arrival: Arrival::UNKNOWN };
+                    change.note(&Record::Answered { from: Some(from), timing });
+                }
+                "time-out" => {
+                    change.note(&Record::Unanswered { kind: None, is_tcp_part: false, from });
+                }
+                _ => {}
             }
-            change.unanswered = unanswered;
             followed.follow(7, true, &change, at(ms), &mut stats);
             (stats.from_send.count(), stats.from_send.max() / 1_000)
         };
-        step(1_000, false, [0, 1]);
+        step(1_000, "message", [0, 1]);
         // An answer, and the next message at once.
-        assert_eq!(step(3_000, true, [1, 1]), (1, 2_000));
-        // A message that answers nothing.
-        assert_eq!(step(3_500, false, [1, 1]), (1, 2_000));
-        assert_eq!(step(4_900, true, [1, 0]), (2, 2_000));
+        assert_eq!(step(3_000, "answer", [1, 1]), (1, 2_000));
+        // What comes unasked answers nothing.
+        assert_eq!(step(3_500, "other", [1, 1]), (1, 2_000));
+        assert_eq!(step(4_900, "answer", [1, 0]), (2, 2_000));
+        // A time-out, and the next message at once.
+        step(5_000, "message", [0, 1]);
+        step(8_000, "time-out", [1, 1]);
+        assert_eq!(step(8_100, "answer", [1, 0]), (3, 2_000));
         // Of several messages on their way, the answer may be any one's.
-        step(5_000, false, [0, 1]);
-        step(5_100, false, [1, 2]);
-        assert_eq!(step(9_000, true, [2, 1]), (2, 2_000));
-        assert_eq!(step(9_500, true, [1, 0]).0, 2);
+        step(9_000, "message", [0, 1]);
+        step(9_100, "message", [1, 2]);
+        step(19_000, "answer", [2, 1]);
+        assert_eq!(step(19_500, "answer", [1, 0]), (3, 2_000));
     }
 
     #[test]
