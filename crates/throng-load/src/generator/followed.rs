@@ -120,7 +120,9 @@ impl ConnectionChange {
     /// Reports whether the user sent a message, and waits for the answer to it alone.
     fn has_asked(&self) -> bool {
         let [before, after] = self.unanswered;
-        after == 1 && (before == 0 || self.answered.is_some() || self.has_given_up)
+        let has_none_left =
+            before == 0 || before == 1 && self.answered.is_some() || self.has_given_up;
+        after == 1 && has_none_left
     }
 }
 
