@@ -313,6 +313,9 @@ counters! {
         /// Answers that may belong to another user: messages that match their `expect` had arrived
         /// unrequested on the same connection.
         answers_doubtful,
+        /// The part of `answers_doubtful` that may be no answers, but what the server says first:
+        /// after the first answer of their connection came another, which no message asked for.
+        answers_after_greeting,
         /// Answers that may be late answers to the previous request, which timed out. No histogram
         /// contains them.
         answers_out_of_step,

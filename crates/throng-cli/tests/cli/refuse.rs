@@ -113,6 +113,12 @@ fn a_run_that_cannot_be_recorded_does_not_start() {
     let finished =
         place.throng(&["run", "stay.yaml", "--record", "no/such/folder.jsonl"]).exits_with(2);
     finished.stderr_contains(&["no/such/folder.jsonl", "was not started", "--no-record"]);
+    let place_of_none = ["--record", "no/such/folder.jsonl", "--json", "sum.json"];
+    place.throng(&[&["run", "stay.yaml"], &place_of_none[..]].concat()).exits_with(2);
+    let written = std::fs::read_to_string(place.path("sum.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&written).expect(&written);
+    assert_eq!(json["schema"], "throng.not_started/1");
+    assert!(json["error"].as_str().unwrap().contains("no/such/folder.jsonl"), "{json}");
     let finished = place.throng(&["run", "stay.yaml", "--json", "no/such/out.json"]).exits_with(2);
     finished.stderr_contains(&["no/such/out.json"]);
     let snapshot = place.throng(&["ctl", "snapshot"]).json();

@@ -41,9 +41,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the kinds of refusals and their growth, the most frequent first.
 fn refusals<'a>(run: &RunView<'a>) -> Vec<(&'a String, Growth)> {
-    let Some(load) = run.samples().last().and_then(|sample| sample.load()) else {
-        return Vec::new();
-    };
+    let Some(load) = run.counted() else { return Vec::new() };
     let statuses = load.connect_failed.0.keys().filter(|kind| kind.starts_with(PREFIX));
     // A rate limit is a cause of its own.
     let statuses = statuses.filter(|kind| *kind != rate_limited::KIND);

@@ -305,3 +305,61 @@ fn what_the_generators_lag_cannot_explain_is_told_beside_it() {
     let void = barrier.loaded(|load, _| load.lag.record_n(250_000, 900));
     void.check_all(&["generator_saturated", "cues_unopened"]);
 }
+
+#[test]
+fn what_most_users_got_comes_before_a_missed_threshold_on_the_others() {
+    let refusing = |refused: u64| {
+        let run = Run::quiet().loaded(move |load, second| {
+            let counters = &mut load.counters;
+            (counters.messages_sent, counters.messages_answered) = (0, 0);
+            load.message.clear();
+            counters.http_started = 1_000 * second;
+            counters.http_5xx = refused * second;
+            counters.http_2xx = (1_000 - refused) * second;
+            load.http_statuses.add("503", refused * second);
+            load.http_statuses.add("200", (1_000 - refused) * second);
+            load.errors.add("http_status.503", refused * second);
+            load.http.record_n(300_000, 400);
+        });
+        judged(&run, &["http.p99 < 100ms"])
+    };
+    let statuses = "the server answered 8k of 10k HTTP requests with 503";
+    let verdict = refusing(800);
+    let begin = "Stopped on the server side at 200 connections, 200/s connects and";
+    assert!(verdict.starts_with(begin) && verdict.contains(statuses), "{verdict}");
+    let [first, second] = [statuses, "Missed: http.p99"].map(|part| verdict.find(part).unwrap());
+    assert!(first < second, "{verdict}");
+    assert!(!verdict.contains("Besides"), "{verdict}");
+    assert!(refusing(100).starts_with("Missed: http.p99"), "{}", refusing(100));
+}
+
+#[test]
+fn a_second_remark_does_not_begin_as_the_first() {
+    let run = Run::quiet()
+        .growing(ProcessMetric::CPU_US.server, 0, 20_000, 0)
+        .loaded(|load, second| {
+            load.counters.http_started = 100 * second;
+            load.counters.http_4xx = 10 * second;
+            load.http_statuses.add("404", 10 * second);
+            load.errors.add("http_status.404", 10 * second);
+        })
+        .changed(|interval, second| {
+            let machine = interval.machine.as_mut().unwrap();
+            (machine.cpu_busy_us, machine.cpu_idle_us) = (2_000_000 * second, 0);
+        });
+    let verdict = judged(&run, &["message.p99 < 100us"]);
+    assert_eq!(verdict.matches("Besides,").count(), 1, "{verdict}");
+    assert_eq!(verdict.matches("Also,").count(), 1, "{verdict}");
+}
+
+#[test]
+fn a_run_in_which_nothing_failed_has_not_failed_in_part() {
+    let late = Run::quiet().loaded(|load, second| {
+        load.lag.record_n(250_000, 900);
+        load.counters.messages_sent = 1_000 * second;
+    });
+    let verdict = late.verdict();
+    assert!(verdict.starts_with("Disturbed on the client side at"), "{verdict}");
+    let failing = late.loaded(|load, second| load.errors.add("send_failed", second));
+    assert!(failing.verdict().starts_with("Failed in part on the"), "{}", failing.verdict());
+}

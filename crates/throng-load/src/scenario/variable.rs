@@ -117,7 +117,7 @@ impl<'a> VariableScope<'a> {
 
 impl Variable {
     /// Appends the value.
-    pub(super) fn write(&self, scope: &mut VariableScope<'_>, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, scope: &mut VariableScope<'_>, out: &mut Vec<u8>) {
         match self {
             Self::Text(text) => out.extend_from_slice(text.as_bytes()),
             Self::Stored { slot, .. } => {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use throng_report::ArrivalLatencies;
+use throng_report::SpokenProtocol;
 use throng_report::runfile::{
     Ceiling, ImportedFrom, RunEnd, RunEndReason, RunHeader, ScenarioSource,
 };
@@ -386,7 +387,14 @@ fn any_exchange() -> ExchangeSummary {
         got: any(),
         skipped: Some(0),
         answer_part: Some(Box::default()),
-        answer_fault: Some(Box::new(AnswerFault { field: Some(any()), ..AnswerFault::default() })),
+        answer_fault: Some(Box::new(AnswerFault {
+            field: Some(any()),
+            protocol: Some(SpokenProtocol::Tls),
+            ..AnswerFault::default()
+        })),
+        awaited_elsewhere: true,
+        came_first: true,
+        close_reason: Some(any()),
     };
     ExchangeSummary { exchange, times: ErrorTimes::default() }
 }
