@@ -20,8 +20,8 @@ use crate::subscription::{BusMessage, BusSubscription, Subscriber, SubscriptionI
 
 /// A connection to NATS. A thread of its own reads and writes it; no core does.
 ///
-/// It dials out, and dials again whenever it has lost the server. Ends when it is dropped, after the
-/// last messages are sent.
+/// It dials out, and dials again whenever it has lost the server. Ends when it is dropped, after
+/// its last messages are sent.
 #[derive(Debug)]
 pub struct NatsBus {
     client: Client,

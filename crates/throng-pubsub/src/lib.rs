@@ -7,8 +7,8 @@
 //! different topics take turns, a few deliveries each. The caller decides how many deliveries make
 //! up a batch: nothing else on the core waits for longer than that.
 //!
-//! [`presence`] tracks the members of a topic. [`nodes`] is what servers say to each other that share
-//! topics.
+//! [`presence`] tracks the members of a topic. [`nodes`] is what servers that share topics say to
+//! each other.
 
 mod dialect;
 mod frames;

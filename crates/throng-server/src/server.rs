@@ -196,8 +196,9 @@ impl<H: Handler> RunningServer<H> {
     }
 
     /// Suspends the server, calls [`Handler::draining`] for all connections, waits for them to end,
-    /// and after `timeout` closes the rest. A node that shares topics tells its clients where to go:
-    /// see [`Connection::other_nodes`](crate::Connection::other_nodes). Returns true if none had to be closed.
+    /// and after `timeout` closes the rest. Returns true if none had to be closed. A node that
+    /// shares topics tells its clients where to go: see
+    /// [`Connection::other_nodes`](crate::Connection::other_nodes).
     pub fn drain(&self, timeout: Duration) -> bool {
         self.suspend();
         let open = self.open();

@@ -2,8 +2,8 @@
 //!
 //! Two threads beside the cores speak to the other nodes. One takes what the cores publish and
 //! change, and gives it to the bus in batches. The other takes what arrives, and puts it into the
-//! cores' mailboxes. Everything between them is bounded, and neither of them ever makes a core wait.
-//! What the nodes say to each other is [`throng_pubsub::nodes`].
+//! cores' mailboxes. All publications between them are bounded, and neither of them makes a core
+//! wait. What the nodes say to each other is [`throng_pubsub::nodes`].
 
 mod counters;
 mod incoming;

@@ -139,7 +139,8 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (0..NODES, 0..3_usize, 0..6_u8).prop_map(|(node, topic, key)| Step::Track(node, topic, key)),
+        6 => (0..NODES, 0..3_usize, 0..6_u8)
+            .prop_map(|(node, topic, key)| Step::Track(node, topic, key)),
         3 => (0..NODES, 0..3_usize, 0..6_u8)
             .prop_map(|(node, topic, key)| Step::Untrack(node, topic, key)),
         1 => (0..NODES).prop_map(Step::Start),

@@ -128,7 +128,8 @@ proptest! {
                 Step::Flush(from) => {
                     let to = 1 - from;
                     for (topic, number) in unflushed[from].drain(..) {
-                        let is_heard = nodes[to].matching(&subjects().topic(&topic.to_string())) > 0;
+                        let subject = subjects().topic(&topic.to_string());
+                        let is_heard = nodes[to].matching(&subject) > 0;
                         if is_heard && nodes[to].members.contains(&topic) {
                             expected[to].entry(topic).or_default().push((from, number));
                         }
