@@ -177,6 +177,15 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_of_a_damaged_file_may_end_before_it_begins() {
+        let (history, summary) = waiting(600, 20).whole();
+        let waits = CpuWaits::of(&RunView::new(&history, &summary));
+        assert!(waits.explain_silence(5_000, 6_000));
+        // No time needs no explanation.
+        assert!(waits.explain_silence(6_000, 5_000));
+    }
+
+    #[test]
     fn one_long_wait_explains_the_answers_after_it() {
         let run = waiting(0, 10).changed(|interval, second| {
             let delayed = if second == 7 { 1_000 } else { 0 };

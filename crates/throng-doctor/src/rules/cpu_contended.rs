@@ -217,6 +217,12 @@ mod tests {
         );
     }
 
+    #[test]
+    fn an_interval_of_a_damaged_file_may_end_before_it_begins() {
+        let of = |from_ms, at_ms| CpuUse { from_ms, at_ms, ..CpuUse::default() };
+        assert_eq!(seconds(&[of(1_000, 3_000), of(4_000, 2_000)]), 2.0);
+    }
+
     fn program(pid: u32, program: &str, millicpus: u64) -> ProgramUse {
         ProgramUse { pid, program: program.to_owned(), millicpus }
     }

@@ -54,8 +54,8 @@ pub enum RuleTrait {
     OnlyDelays,
     /// It is about the generator's own delays.
     OwnDelays,
-    /// No delay of the generator, and none that other programs cause, can make it: the verdict tells
-    /// it beside these.
+    /// No delay of the generator, and none that other programs cause, can make it: the verdict
+    /// tells it beside these.
     NotOfDelays,
     /// Users wait for other users because of it: nothing is slow, and nothing fails but such waits.
     HoldsUsers,

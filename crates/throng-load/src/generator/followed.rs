@@ -84,10 +84,11 @@ pub(super) struct ConnectionChange {
     is_closed: bool,
     /// The answer to a message arrived.
     answered: Option<AnswerTiming>,
-    /// The user gave up waiting for an answer.
-    has_given_up: bool,
-    /// Messages of the user that were not answered, before and after.
-    pub(super) unanswered: [u16; 2],
+    /// The user sent something.
+    pub(super) has_sent: bool,
+    /// Messages of the user that were not answered, and the intended moment of the oldest one,
+    /// before and after.
+    pub(super) unanswered: [(u16, Instant); 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -112,17 +113,16 @@ impl ConnectionChange {
                 self.lost = Some(LostReason::Error(*kind));
             }
             Record::Answered { from: Some(_), timing } => self.answered = Some(*timing),
-            Record::Unanswered { .. } => self.has_given_up = true,
             _ => {}
         }
     }
 
     /// Reports whether the user sent a message, and waits for the answer to it alone.
     fn has_asked(&self) -> bool {
-        let [before, after] = self.unanswered;
-        let has_none_left =
-            before == 0 || before == 1 && self.answered.is_some() || self.has_given_up;
-        after == 1 && has_none_left
+        let [(before, from_before), (after, from)] = self.unanswered;
+        // Those that it has given up may count until it sends the next one.
+        let is_only = before == 0 || before == 1 && self.answered.is_some() || from != from_before;
+        self.has_sent && after == 1 && is_only
     }
 }
 
@@ -171,7 +171,7 @@ impl Followed {
             let [before, after] = change.unanswered;
             if change.has_asked() {
                 connection.asked_at = Some(now);
-            } else if before != after || change.has_given_up {
+            } else if before != after {
                 // It waits for no answer, or for several.
                 connection.asked_at = None;
             }
@@ -296,40 +296,42 @@ mod tests {
     fn an_answer_counts_from_when_its_message_was_sent_and_not_from_when_it_was_due() {
         let (mut followed, mut stats) = (Followed::default(), CoreStats::new(0, 1));
         followed.follow(7, false, &opened(), at(0), &mut stats);
-        let mut step = |ms: u64, what: &str, unanswered: [u16; 2]| {
-            let is_used = true;
-            let mut change =
-                ConnectionChange { is_used, unanswered, ..ConnectionChange::default() };
-            // The turn was due at the beginning.
-            let from = at(0);
-            match what {
-                "answer" => {
-                    let timing = AnswerTiming { seen_at: at(ms), arrival: Arrival::UNKNOWN };
-                    change.note(&Record::Answered { from: Some(from), timing });
-                }
-                "time-out" => {
-                    change.note(&Record::Unanswered { kind: None, is_tcp_part: false, from });
-                }
-                _ => {}
+        // `unanswered`: their number, and the moment at which the oldest was due.
+        let mut before = (0, Instant::FAR);
+        let mut step = |ms: u64, what: &str, unanswered: (u16, u64)| {
+            let after = (unanswered.0, at(unanswered.1));
+            let mut change = ConnectionChange {
+                is_used: true,
+                has_sent: what.contains("message"),
+                unanswered: [before, after],
+                ..ConnectionChange::default()
+            };
+            if what.contains("answer") {
+                let timing = AnswerTiming { seen_at: at(ms), arrival: Arrival::UNKNOWN };
+                change.note(&Record::Answered { from: Some(before.1), timing });
             }
+            before = after;
             followed.follow(7, true, &change, at(ms), &mut stats);
             (stats.from_send.count(), stats.from_send.max() / 1_000)
         };
-        step(1_000, "message", [0, 1]);
-        // An answer, and the next message at once.
-        assert_eq!(step(3_000, "answer", [1, 1]), (1, 2_000));
-        // What comes unasked answers nothing.
-        assert_eq!(step(3_500, "other", [1, 1]), (1, 2_000));
-        assert_eq!(step(4_900, "answer", [1, 0]), (2, 2_000));
-        // A time-out, and the next message at once.
-        step(5_000, "message", [0, 1]);
-        step(8_000, "time-out", [1, 1]);
-        assert_eq!(step(8_100, "answer", [1, 0]), (3, 2_000));
+        step(1_000, "message", (1, 1_000));
+        // The next turn was due before the answer to the last one.
+        assert_eq!(step(3_000, "answer, message", (1, 2_000)), (1, 2_000));
+        // What comes unasked answers nothing, and what nothing answers asks nothing.
+        assert_eq!(step(3_500, "other", (1, 2_000)), (1, 2_000));
+        assert_eq!(step(3_600, "message of no question", (1, 2_000)), (1, 2_000));
+        assert_eq!(step(4_900, "answer", (0, 0)), (2, 2_000));
+        // A time-out; then an answer that may be that of the message before, and the next message.
+        step(5_000, "message", (1, 5_000));
+        step(8_000, "time-out, message", (1, 8_000));
+        step(8_100, "late", (1, 8_000));
+        step(9_000, "message", (1, 9_000));
+        assert_eq!(step(9_100, "answer", (0, 0)), (3, 2_000));
         // Of several messages on their way, the answer may be any one's.
-        step(9_000, "message", [0, 1]);
-        step(9_100, "message", [1, 2]);
-        step(19_000, "answer", [2, 1]);
-        assert_eq!(step(19_500, "answer", [1, 0]), (3, 2_000));
+        step(10_000, "message", (1, 10_000));
+        step(10_100, "message", (2, 10_000));
+        step(19_000, "answer", (1, 10_100));
+        assert_eq!(step(19_500, "answer", (0, 0)), (3, 2_000));
     }
 
     #[test]

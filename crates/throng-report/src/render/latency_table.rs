@@ -167,3 +167,22 @@ fn latency_cells(l: &LatencySummary, stats: Option<&LatencyStats>) -> [String; S
 
 /// The heads of the columns of a latency.
 const STATISTICS: [&str; 6] = ["p50", "p90", "p95", "p99", "p99.9", "max"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_were_sent_late_have_a_row_from_when_they_were_sent() {
+        let shows = |p50: u64| {
+            let mut summary = Summary::default();
+            let message = &mut summary.message;
+            (message.sent, message.answered) = (10, 10);
+            message.latency_us = LatencySummary { count: 10, p50: 4_000_000, ..Default::default() };
+            message.from_send_us = LatencySummary { count: 10, p50, ..Default::default() };
+            latencies(&summary).to_string().contains("\n  from send")
+        };
+        assert!(shows(1_900_000));
+        assert!(!shows(3_900_000));
+    }
+}
