@@ -183,6 +183,10 @@ impl AgentProcess {
         };
         let start_at = Instant::from_nanos(order.at_us.saturating_mul(1_000));
         let now = Clock.now();
+        if start_at < now {
+            let late = now.since(start_at);
+            return self.agent.failed(format!("its start was ordered {late:.1?} too late"), now);
+        }
         note(AgentNote::Starting(start_at.since(now)));
         let Prepared { mut scenario, mut plan, interval, kernel, .. } = *prepared;
         plan.give_setup(&mut scenario, &order.setup);
@@ -194,11 +198,6 @@ impl AgentProcess {
                 let part =
                     RunningPart { load, kernel, start_at, interval, report_at, is_paused: false };
                 self.work = Work::Running(part.into());
-                if start_at < now {
-                    let late = now.since(start_at);
-                    self.agent.failed(format!("its start was ordered {late:.1?} too late"), now);
-                    self.work = Work::Idle;
-                }
             }
             Err(error) => self.agent.failed(error.to_string(), now),
         }
