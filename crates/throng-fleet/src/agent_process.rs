@@ -231,6 +231,10 @@ impl AgentProcess {
         };
         let start_at = Instant::from_nanos(order.at_us.saturating_mul(1_000));
         let now = Clock.now();
+        if start_at < now {
+            let late = now.since(start_at);
+            return self.agent.failed(format!("its start was ordered {late:.1?} too late"), now);
+        }
         note(AgentNote::Starting(start_at.since(now)));
         let Prepared { mut scenario, mut plan, interval, kernel, .. } = *prepared;
         plan.give_setup(&mut scenario, &order.setup);
@@ -249,11 +253,6 @@ impl AgentProcess {
                     cpu_us_before: None,
                 };
                 self.work = Work::Running(part.into());
-                if start_at < now {
-                    let late = now.since(start_at);
-                    self.agent.failed(format!("its start was ordered {late:.1?} too late"), now);
-                    self.work = Work::Idle;
-                }
             }
             Err(error) => self.agent.failed(error.to_string(), now),
         }

@@ -192,7 +192,7 @@ impl CoordinatorProcess {
             start_at
         };
         let until = Clock.now() + TOTALS_WITHIN;
-        while Clock.now() < until && !self.state().has_totals() {
+        while Clock.now() < until && !self.state().has_totals(Clock.now()) {
             std::thread::sleep(LOOK_EVERY);
         }
         Some((FleetLoad::new(self), start_at + REPORTS_AFTER))
@@ -262,7 +262,7 @@ const START_AFTER: Duration = Duration::from_secs(4);
 /// Time in which the agents hear that a run does not begin.
 const ABANDON_WITHIN: Duration = Duration::from_secs(2);
 /// Time in which the agents of a run that is taken over deliver their totals.
-const TOTALS_WITHIN: Duration = Duration::from_secs(10);
+const TOTALS_WITHIN: Duration = Duration::from_secs(30);
 /// Time between the end of an interval on the agents and the end of that interval here, in which
 /// their reports arrive.
 const REPORTS_AFTER: Duration = Duration::from_millis(400);

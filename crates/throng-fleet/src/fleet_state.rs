@@ -8,7 +8,7 @@ use throng_load::run::LoadPlan;
 use throng_report::{LoadInterval, RunEventKind};
 
 use crate::agent::Publish;
-use crate::coordinator::{Coordinator, MemberNews};
+use crate::coordinator::{Coordinator, MemberNews, MemberState};
 use crate::machines::Machines;
 
 /// The state of a coordinator, which the bus thread and the recorder share.
@@ -102,11 +102,15 @@ impl FleetState {
         self.machines.as_ref().is_some_and(|machines| machines.is_over(now))
     }
 
-    /// Reports whether every agent that still has its part of the run has delivered something.
-    pub(crate) fn has_totals(&self) -> bool {
+    /// Reports whether every agent that is not lost has delivered totals.
+    pub(crate) fn has_totals(&self, now: Instant) -> bool {
+        let Some(machines) = &self.machines else { return false };
         let members = self.coordinator.members().iter().enumerate();
-        let mut there = members.filter(|(_, member)| !member.is_absent());
-        self.machines.as_ref().is_some_and(|machines| there.all(|(at, _)| machines.has_totals(at)))
+        let mut there = members.filter(|(at, member)| {
+            let has_failed = matches!(member.state, MemberState::Failed(_));
+            !has_failed && self.coordinator.why_lost(*at, now).is_none()
+        });
+        there.all(|(at, _)| machines.has_totals(at))
     }
 }
 

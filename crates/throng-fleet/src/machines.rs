@@ -54,6 +54,8 @@ struct Machine {
     reports: u64,
     /// The end of the last report of the interval before, and the CPU time of each core then.
     before: (u64, Vec<u64>),
+    /// The same, as a coordinator before this one has recorded it.
+    recorded: u64,
     /// True if it was lost in this interval.
     is_newly_lost: bool,
     lag: Histogram,
@@ -86,6 +88,7 @@ impl Machines {
             last: LoadReport::default(),
             reports: 0,
             before: (0, Vec::new()),
+            recorded: 0,
             is_newly_lost: false,
             lag: Histogram::new(),
             connect: Histogram::new(),
@@ -123,7 +126,7 @@ impl Machines {
         self.hub.go_on_from(&last.cues);
         for ((machine, before), totals) in self.machines.iter_mut().zip(&last.machines).zip(totals)
         {
-            machine.reports = before.reports;
+            (machine.reports, machine.recorded) = (before.reports, before.reports);
             if !before.lost {
                 continue;
             }
@@ -176,6 +179,8 @@ impl Machines {
         self.events.extend(named);
         if machine.state == MachineState::Lost {
             machine.state = MachineState::Running;
+            // The next interval has what it says now, and only then the run may be over.
+            self.only_lost_since = None;
             self.hub.find(machine.slots());
             self.events.push(RunEventKind::AgentBack { agent: machine.name.clone() });
         }
@@ -185,9 +190,10 @@ impl Machines {
         machine.last = report;
     }
 
-    /// Reports whether a machine has reported something.
+    /// Reports whether the totals of a machine are as high as those that are recorded.
     pub(crate) fn has_totals(&self, member: usize) -> bool {
-        self.machines[member].last.number > 0
+        let machine = &self.machines[member];
+        machine.last.number >= machine.recorded.max(1)
     }
 
     /// Notes that the bus is away or back. No machine is given up meanwhile.

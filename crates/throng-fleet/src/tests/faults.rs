@@ -234,7 +234,7 @@ fn the_run_is_not_taken_over_while_its_coordinator_lives() {
     assert!(world.other.as_mut().unwrap().resume(plan, file, now));
     world.pass(seconds(3));
     let other = world.other.as_ref().unwrap();
-    assert!(!other.state.has_totals(), "the agents do not hear it");
+    assert!(!other.state.has_totals(world.now), "the agents do not hear it");
     world.other = None;
     world.finish();
     assert_eq!(world.lost(), [""; 0]);

@@ -137,8 +137,8 @@ impl World {
         if !recorder.resume(&self.plan, &self.file, now) {
             return false;
         }
-        let until = self.now + Duration::from_secs(10);
-        while self.now < until && !self.recorder.as_ref().unwrap().state.has_totals() {
+        let until = self.now + Duration::from_secs(30);
+        while self.now < until && !self.recorder.as_ref().unwrap().state.has_totals(self.now) {
             self.pass(TICK);
         }
         true
@@ -238,7 +238,8 @@ impl World {
             assert_eq!(machine.reports as usize, site.measured.len(), "{name}: {machine:?}");
             assert!(!machine.lost, "{machine:?}");
             assert_eq!(machine.users_active, 0, "{machine:?}");
-            assert_eq!(site.agent.run(), None, "{name} is free");
+            let has_more = site.agent.has_undelivered();
+            assert_eq!(site.agent.run(), None, "{name} is free; it has more: {has_more}");
         }
     }
 

@@ -6,18 +6,18 @@ use throng_report::LoadCounters;
 use throng_server::AcceptTopology;
 use throng_sim::{Faults, Sim, check};
 
-use crate::pair::{Pair, Shape};
+use crate::pair::{LoadCore, Pair, Shape};
 
 /// Runs `scenario` on machines with so many cores each. Returns the generator's counters, and the
-/// bytes that the server has received.
+/// bytes that it has sent.
 fn counters(sim: &mut Sim, machines: &[usize], scenario: &str) -> (LoadCounters, u64) {
     sim.set_faults(Faults::none());
     let shape = Shape { load_cores: machines.to_vec(), ..Shape::default() };
     let pair = Pair::start(sim, AcceptTopology::Reuseport, shape, scenario);
     pair.finish(sim, Duration::from_secs(300));
     assert_eq!(pair.errors(), 0);
-    let received = pair.server_counters(sim).bytes_received;
-    (pair.load_counters(), received)
+    let sent = |core: &LoadCore| core.borrow_mut().cx().counters().bytes_sent;
+    (pair.load_counters(), pair.load_cores.iter().map(sent).sum())
 }
 
 /// Asserts that the counters of a scenario do not depend on how its cores are dealt to machines.
