@@ -90,9 +90,9 @@ impl AgentProcess {
         })
     }
 
-    /// Works until `is_ended` says so, or another process asks it to end; gives `note` what happens.
-    /// A run that goes on is ramped down then, and delivered as far as that takes no longer than
-    /// [`END_TIMEOUT`].
+    /// Works until `is_ended` says so, or another process asks it to end; gives `note` what
+    /// happens. A run that goes on is ramped down then, and delivered as far as that takes no
+    /// longer than [`END_TIMEOUT`].
     pub fn work(&mut self, is_ended: impl Fn() -> bool, mut note: impl FnMut(AgentNote)) {
         let mut end_at: Option<Instant> = None;
         let mut was_reachable = true;

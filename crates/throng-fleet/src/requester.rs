@@ -105,20 +105,20 @@ impl Requester {
     ) {
         let begin = Clock.now();
         let (first_until, until) = (begin + ANSWER_PATIENCE, begin + patience);
-        let mut state = vec![Asked::Silent; agents.len()];
+        let mut state = vec![AnswerState::Silent; agents.len()];
         let mut ask_at = begin;
         loop {
             let now = Clock.now();
-            let is_open = |asked: &Asked| match asked {
-                Asked::Silent => now < first_until,
-                Asked::Answered => now < until,
-                Asked::Done => false,
+            let is_open = |asked: &AnswerState| match asked {
+                AnswerState::Silent => now < first_until,
+                AnswerState::Answered => now < until,
+                AnswerState::Done => false,
             };
             if !state.iter().any(is_open) {
                 return;
             }
             if ask_at <= now {
-                let silent = state.iter().zip(agents).filter(|(it, _)| **it == Asked::Silent);
+                let silent = state.iter().zip(agents).filter(|(it, _)| **it == AnswerState::Silent);
                 silent.for_each(|(_, agent)| self.send(agent, wish));
                 ask_at = now + ASK_EVERY;
             }
@@ -130,9 +130,9 @@ impl Requester {
             let Ok(answer) = serde_json::from_slice::<Answer>(&message.payload) else { continue };
             let is_from = |agent: &&AgentFacts| agent.incarnation == answer.incarnation;
             let Some(index) = agents.iter().position(is_from) else { continue };
-            if state[index] != Asked::Done {
+            if state[index] != AnswerState::Done {
                 let is_done = take(index, answer.answer);
-                state[index] = if is_done { Asked::Done } else { Asked::Answered };
+                state[index] = if is_done { AnswerState::Done } else { AnswerState::Answered };
             }
         }
     }
@@ -147,7 +147,7 @@ impl Requester {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum AnswerState {
     Silent,
     Answered,
     Done,

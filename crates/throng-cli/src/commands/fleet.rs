@@ -1,6 +1,7 @@
 //! `throng fleet`: the agents of a group.
 
 mod down;
+mod gathering;
 mod launch;
 mod logs;
 mod program;
@@ -9,15 +10,14 @@ mod script;
 mod ssh;
 mod up;
 
-use std::time::Duration;
-
 use clap::{Args, Subcommand};
-use throng_fleet::message::RunKey;
-use throng_fleet::{CoordinatorProcess, KnownAgent, host_name, random_id};
+use throng_fleet::KnownAgent;
 use throng_report::render::{Align, Table, bytes, micros};
 
 use crate::bus::BusFlags;
 use crate::{Exit, Failure, output};
+use gathering::join;
+pub(crate) use gathering::{GATHER_TIME, no_agents};
 
 /// Start, show and end the agents of a group
 #[derive(Debug, Args)]
@@ -90,14 +90,6 @@ impl Ls {
     }
 }
 
-/// Joins a group, to ask its agents who they are. `name` is shown in the lists of the NATS server.
-fn join(bus: &BusFlags, name: &str) -> Result<CoordinatorProcess, Failure> {
-    let key =
-        RunKey { run: String::new(), coordinator: format!("{}-{}", host_name(), random_id()) };
-    CoordinatorProcess::join(bus.connect(name)?, bus.subjects(), key)
-        .map_err(|error| Failure::new(format!("--bus: {error}")))
-}
-
 /// Returns a row for each agent.
 fn table<'a>(agents: impl Iterator<Item = &'a KnownAgent>) -> Table {
     let mut table = Table::new().aligned(&[
@@ -131,16 +123,3 @@ fn table<'a>(agents: impl Iterator<Item = &'a KnownAgent>) -> Table {
     }
     table
 }
-
-/// Says that no agent answered, and what to do.
-pub(crate) fn no_agents(bus: &BusFlags) -> String {
-    let group = &bus.bus_group;
-    format!(
-        "no agent of the group `{group}` answered on the bus\n  start one on each machine: throng \
-         agent --bus {}",
-        bus.bus.as_deref().map_or("URL", |url| url.split('@').next_back().unwrap_or(url))
-    )
-}
-
-/// Time in which agents answer.
-pub(crate) const GATHER_TIME: Duration = Duration::from_millis(2_000);

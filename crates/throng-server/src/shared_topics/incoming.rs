@@ -9,8 +9,8 @@ use throng_driver::MailboxSender;
 use throng_pubsub::Publication;
 use throng_pubsub::nodes::{BatchFilter, BatchRefusal};
 
-use super::SharedHandler;
 use super::counters::NodeCounters;
+use super::handler::SharedHandler;
 use super::state::{NodeState, now};
 use crate::core_message::{CoreMessage, CoreMessageKind};
 use crate::outbox::{Outbox, OutboxItem};

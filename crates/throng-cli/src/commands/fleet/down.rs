@@ -4,7 +4,7 @@ use clap::Args;
 use throng_fleet::message::AgentFacts;
 use throng_fleet::{AgentEnd, KnownAgent, Requester};
 
-use super::{GATHER_TIME, join, no_agents};
+use super::gathering::{GATHER_TIME, join, no_agents};
 use crate::bus::BusFlags;
 use crate::{Exit, Failure, output};
 

@@ -8,7 +8,7 @@ use throng_report::render::bytes;
 
 use super::program::Program;
 use super::remote_host::RemoteHost;
-use super::script::{self, AgentFile, AgentLook, AgentStart, Found};
+use super::script::{self, AgentFile, AgentLook, AgentStart, HostFacts};
 use super::ssh::Ssh;
 use super::up::Up;
 use crate::Failure;
@@ -60,7 +60,7 @@ impl Launch {
     /// The machine cannot be reached, or lacks something. The text says which.
     pub(super) fn start(&self, host: RemoteHost) -> Result<Started, String> {
         let found = self.ssh.run_script(&host.address, &script::find())?;
-        let found = Found::parse(&found).ok_or("its shell does not say what system it is")?;
+        let found = HostFacts::parse(&found).ok_or("its shell does not say what system it is")?;
         if found.system != "Linux" {
             return Err(format!("it is {}, and agents run on Linux", found.system));
         }

@@ -3,7 +3,7 @@
 use clap::Args;
 use throng_fleet::{ANSWER_PATIENCE, LOG_LINES_MAX, Requester};
 
-use super::{GATHER_TIME, join, no_agents};
+use super::gathering::{GATHER_TIME, join, no_agents};
 use crate::bus::BusFlags;
 use crate::{Exit, Failure, output};
 

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// What a machine is, as the first script finds it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct HostFacts {
     /// The system, as `uname -s` names it.
     pub(super) system: String,
     /// The processor, as `uname -m` names it.
@@ -63,7 +63,7 @@ done
     )
 }
 
-impl Found {
+impl HostFacts {
     /// Reads what [`find`] prints; `None` if something is missing.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut found = Self::default();
@@ -85,7 +85,8 @@ impl Found {
 pub(super) fn copy(name: &str, bytes: u64) -> String {
     let script = format!(
         "cd && umask 077 && mkdir -p {FOLDER}/bin && cd {FOLDER}/bin && part={name}.$$ &&
-cat >$part && {{ [ $(wc -c <$part) = {bytes} ] || {{ echo the copy is not whole >&2; false; }}; }} &&
+cat >$part &&
+{{ [ $(wc -c <$part) = {bytes} ] || {{ echo the copy is not whole >&2; false; }}; }} &&
 chmod 700 $part && version=$(./$part --version) && mv $part {name} &&
 echo \"{MARK}version $version\" || {{ rm -f \"$part\"; exit 1; }}"
     );
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn a_machine_says_what_it_is() {
         let home = tempfile::tempdir().unwrap();
-        let found = Found::parse(&sh(home.path(), &find())).unwrap();
+        let found = HostFacts::parse(&sh(home.path(), &find())).unwrap();
         assert_eq!(
             (found.system.as_str(), found.machine.as_str()),
             ("Linux", std::env::consts::ARCH)
@@ -210,10 +211,10 @@ mod tests {
         assert!(found.copies.is_empty());
         let answer = "Welcome!\nthrong: system Linux\nthrong: machine x\nthrong: copy throng-1-a\n\
                       throng: installed throng 0.1.0\n";
-        let found = Found::parse(answer).unwrap();
+        let found = HostFacts::parse(answer).unwrap();
         assert_eq!(found.copies, ["throng-1-a"]);
         assert_eq!(found.installed.as_deref(), Some("throng 0.1.0"));
-        assert_eq!(Found::parse("Permission denied\n"), None);
+        assert_eq!(HostFacts::parse("Permission denied\n"), None);
     }
 
     #[test]

@@ -10,9 +10,9 @@ use clap::Args;
 use throng_fleet::{CoordinatorProcess, KnownAgent, version};
 use throng_report::render::bytes;
 
+use super::gathering::{GATHER_TIME, join};
 use super::launch::{Launch, Started};
 use super::remote_host::{RemoteHost, check_names};
-use super::{GATHER_TIME, join};
 use crate::bus::{self, BusFlags};
 use crate::{Exit, Failure, output};
 
