@@ -164,6 +164,7 @@ const TURN: Duration = Duration::from_millis(50);
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::sync::mpsc;
     use std::thread::JoinHandle;
 
     use throng_bus::MemoryBus;
@@ -178,9 +179,14 @@ mod tests {
     /// An agent on a thread, which ends when it is asked to.
     fn agent(bus: &MemoryBus, group: &str) -> (AgentFacts, JoinHandle<()>) {
         let facts = AgentFacts::of_this_process(Some("a".into()), Vec::new());
-        let bus = Arc::new(bus.clone());
-        let mut agent = AgentProcess::new(facts.clone(), subjects(group), bus, Vec::new()).unwrap();
-        (facts, std::thread::spawn(move || agent.work(|| false, |_| ())))
+        let (name, subjects, bus) = (facts.clone(), subjects(group), Arc::new(bus.clone()));
+        let (joined, has_joined) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let mut agent = AgentProcess::new(name, subjects, bus, Vec::new()).unwrap();
+            agent.work(|| false, |_| _ = joined.send(()));
+        });
+        has_joined.recv().unwrap();
+        (facts, thread)
     }
 
     fn requester(bus: &MemoryBus, group: &str) -> Requester {
