@@ -313,7 +313,7 @@ fn target(
     } else {
         translator.translated(&span, "target");
     }
-    let path = if engine == Engine::Ws { url.path } else { "" };
+    let path = if engine == Engine::Ws && url.path != "/" { url.path } else { "" };
     let mistakes = translator.mistakes.len();
     let target = translator.target(&node.span, &format!("{scheme}://{}", url.authority), path);
     if translator.mistakes.len() > mistakes {

@@ -128,7 +128,7 @@ impl Flow<'_, '_, '_> {
     pub(super) fn send_bytes(&mut self, span: &Span, node: &YamlNode, steps: &mut Vec<Yaml>) {
         let Some(text) = text(self.translator, node, "the message") else { return };
         if text.contains("{{") || text.is_empty() {
-            let remedy = "a binary message is known before the run: write `send: {hex: de ad}`, or \
+            let remedy = "a binary message is known before the run: write `send: {binary: de ad}`, or \
                           `send: {random: 64}`";
             return self.translator.not_supported(span, "sendBytes", remedy);
         }

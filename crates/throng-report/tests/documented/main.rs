@@ -409,7 +409,8 @@ fn any_counters() -> KernelCounters {
 
 fn any_import() -> ImportedFrom {
     let (tool, format, file) = (String::new(), String::new(), String::new());
-    ImportedFrom { tool, version: Some(String::new()), format, file }
+    let latency_stats = [(ANY.to_owned(), any_stats())].into();
+    ImportedFrom { tool, version: Some(String::new()), format, file, latency_stats }
 }
 
 fn any_stats() -> LatencyStats {
