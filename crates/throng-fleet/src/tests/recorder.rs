@@ -58,6 +58,7 @@ impl Recorder {
                 interval_ms: 1_000,
                 calibrate_ms: None,
                 force: false,
+                is_allowed: false,
             };
             self.state.coordinator.prepare(name, order, now);
         }
