@@ -169,8 +169,8 @@ fn a_poll_that_waits_is_answered_with_the_other_nodes_when_its_node_drains() {
         let ada = Poller::new(&mut world, "");
         let poll = ada.begin_poll(&mut world);
         world.wait(Duration::from_secs(1));
-        let nodes = ["10.0.0.2:4000", "10.0.0.3:4000"].map(Arc::from);
-        world.cores.send_message(0, CoreMessage::drain_to(nodes.into()));
+        let nodes: [Arc<str>; 2] = ["10.0.0.2:4000", "10.0.0.3:4000"].map(Arc::from);
+        world.cores.send_message(0, CoreMessage::drain_to(Arc::new(nodes)));
         let Got::Answer(head, body) = world.next(poll) else { panic!("no answer") };
         assert!(head.contains("\r\nconnection: close"), "{head}");
         let answer: Value = serde_json::from_str(&body).unwrap();
