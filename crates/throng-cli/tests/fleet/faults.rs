@@ -9,7 +9,10 @@ use throng_report::runfile::RunEndReason;
 use super::fleet::{Fleet, FleetRun, bus_url};
 use super::sums::Recorded;
 
-const FAULTS: &[(&str, fn(&mut Fleet))] = &[
+/// A fault, and the test that provokes it.
+type Fault = (&'static str, fn(&mut Fleet));
+
+const FAULTS: &[Fault] = &[
     ("an agent is killed", an_agent_is_killed),
     ("an agent is stopped and goes on", an_agent_is_stopped_and_goes_on),
     ("an agent is cut off from the bus", an_agent_is_cut_off_from_the_bus),
