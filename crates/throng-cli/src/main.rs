@@ -42,7 +42,7 @@ struct Throng {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     Run(Box<run::Run>),
     Try(trial::Try),
     Find(find::Find),
