@@ -9,9 +9,9 @@ use throng_driver::MailboxSender;
 use throng_pubsub::Publication;
 use throng_pubsub::nodes::{BatchFilter, BatchRefusal};
 
-use super::SharedHandler;
 use super::counters::NodeCounters;
 use super::state::{NodeState, now};
+use crate::SharedHandler;
 use crate::core_message::{CoreMessage, CoreMessageKind};
 use crate::outbox::{Outbox, OutboxItem};
 

@@ -9,9 +9,9 @@ use throng_driver::MailboxSender;
 use throng_pubsub::TopicChange;
 use throng_pubsub::nodes::{PublicationBatch, PublicationBatches, SubscriptionChanges};
 
-use super::SharedHandler;
 use super::counters::NodeCounters;
 use super::state::{NodeState, now};
+use crate::SharedHandler;
 use crate::core_message::CoreMessage;
 use crate::node_port::FromCore;
 

@@ -11,8 +11,8 @@ use throng_pubsub::nodes::{
 };
 use throng_report::{RunEventKind, ServerCounters};
 
-use super::SharedHandler;
 use super::counters::NodeCounters;
+use crate::SharedHandler;
 use crate::core_message::{CoreMessage, CoreMessageKind};
 use crate::events::EventSink;
 use crate::node_port::NodePort;
