@@ -6,7 +6,6 @@
 //! wait. What the nodes say to each other is [`throng_pubsub::nodes`].
 
 mod counters;
-mod handler;
 mod incoming;
 mod outgoing;
 mod state;
@@ -21,10 +20,10 @@ use throng_driver::MailboxSender;
 use throng_pubsub::nodes::{NodeId, NodeProtocol, NodeSubjects};
 use throng_report::ServerCounters;
 
+use crate::SharedHandler;
 use crate::core_message::CoreMessage;
 use crate::events::EventSink;
 use crate::node_port::NodePort;
-pub use handler::SharedHandler;
 use incoming::Incoming;
 use outgoing::Outgoing;
 use state::NodeState;

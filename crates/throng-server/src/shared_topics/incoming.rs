@@ -10,8 +10,8 @@ use throng_pubsub::Publication;
 use throng_pubsub::nodes::{BatchFilter, BatchRefusal};
 
 use super::counters::NodeCounters;
-use super::handler::SharedHandler;
 use super::state::{NodeState, now};
+use crate::SharedHandler;
 use crate::core_message::{CoreMessage, CoreMessageKind};
 use crate::outbox::{Outbox, OutboxItem};
 

@@ -10,8 +10,8 @@ use throng_pubsub::TopicChange;
 use throng_pubsub::nodes::{PublicationBatch, PublicationBatches, SubscriptionChanges};
 
 use super::counters::NodeCounters;
-use super::handler::SharedHandler;
 use super::state::{NodeState, now};
+use crate::SharedHandler;
 use crate::core_message::CoreMessage;
 use crate::node_port::FromCore;
 

@@ -12,7 +12,7 @@ use throng_pubsub::nodes::{
 use throng_report::{RunEventKind, ServerCounters};
 
 use super::counters::NodeCounters;
-use super::handler::SharedHandler;
+use crate::SharedHandler;
 use crate::core_message::{CoreMessage, CoreMessageKind};
 use crate::events::EventSink;
 use crate::node_port::NodePort;

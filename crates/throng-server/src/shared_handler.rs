@@ -1,4 +1,4 @@
-//! What a handler adds, so that its topics can be shared.
+//! The `SharedHandler` trait: publications and presence that cross to other nodes.
 
 use std::sync::Arc;
 
