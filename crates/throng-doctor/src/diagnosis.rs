@@ -15,8 +15,8 @@ use crate::verdict::verdict;
 ///
 /// Findings are ranked: the gravest first. Among equally grave ones, what the generator's delays do
 /// not explain comes before these, and a cause before its consequences; then they come by class,
-/// then the higher confidence, then the order of [`RULES`]. Other programs never come before a fault
-/// of the server itself, nor before the cause of such a fault.
+/// then the higher confidence, then the order of [`RULES`]. Other programs never come before a
+/// fault of the server itself, nor before the cause of such a fault.
 ///
 /// The log of another tool does not say what the generator, the server and their kernels did. So a
 /// run that was imported from one has no findings.
