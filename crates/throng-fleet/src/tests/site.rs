@@ -133,7 +133,7 @@ impl Site {
         }
         self.measured.push(measured);
         while *report_at <= now {
-            *report_at = *report_at + INTERVAL;
+            *report_at += INTERVAL;
         }
         let is_last = self.measured.len() == self.reports_planned;
         if is_last {

@@ -157,7 +157,7 @@ impl World {
     pub(super) fn pass(&mut self, time: Duration) {
         let until = self.now + time;
         while self.now < until {
-            self.now = self.now + TICK;
+            self.now += TICK;
             self.tick();
         }
     }
