@@ -141,6 +141,8 @@ impl World {
         while self.now < until && !self.recorder.as_ref().unwrap().state.has_totals(self.now) {
             self.pass(TICK);
         }
+        let now = self.now;
+        self.recorder.as_mut().unwrap().go_on(now);
         true
     }
 
