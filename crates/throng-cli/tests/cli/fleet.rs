@@ -167,7 +167,7 @@ fn agents_are_started_over_ssh_and_one_host_that_fails_stops_no_other() {
         "ada@web2: its agent runs: web2, ",
         "throng 0.1.0 copied (",
         "away: failed: ssh: connect to host away port 22: No route\n",
-        "2 of 3 hosts have an agent of group g\n",
+        "group g: agents on 2 of 3 hosts\n",
     ]);
     assert_eq!(first.stdout.lines().count(), 4, "{first:?}");
     assert_eq!(fleet.names("g"), ["web1", "web2"]);
@@ -224,10 +224,10 @@ fn an_agent_that_does_not_reach_the_bus_says_why_and_a_second_host_of_that_name_
     fs::set_permissions(bin.join("throng"), fs::Permissions::from_mode(0o755)).unwrap();
     let with_path = format!("cd && export PATH={}:$PATH &&", bin.display());
     fs::write(&ssh, script.replace("cd &&", &with_path)).unwrap();
-    fleet
-        .run(&["up", "web1", "--ssh", &ssh])
-        .exits_with(1)
-        .stdout_contains(&["web1: failed: the agent has ended: no luck\n", "0 of 1 hosts"]);
+    fleet.run(&["up", "web1", "--ssh", &ssh]).exits_with(1).stdout_contains(&[
+        "web1: failed: the agent has ended: no luck\n",
+        "agents on 0 of 1 host\n",
+    ]);
     fleet
         .run(&["up", "web1", "ada@web1", "--ssh", &ssh])
         .exits_with(2)

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use throng_base::units::plural;
 use throng_fleet::{CoordinatorProcess, KnownAgent, version};
 use throng_report::render::bytes;
 
@@ -87,7 +88,8 @@ impl Up {
         );
         count += await_all(&launch, &fleet, started);
         let (all, group) = (self.hosts.len(), &self.bus.bus_group);
-        output::say(format!("{count} of {all} hosts have an agent of group {group}"));
+        let hosts = plural(all as u64, "host", "hosts");
+        output::say(format!("group {group}: agents on {count} of {all} {hosts}"));
         Ok(if count == all { Exit::Met } else { Exit::Missed })
     }
 }
