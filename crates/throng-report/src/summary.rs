@@ -151,7 +151,7 @@ pub struct Summary {
 }
 
 /// The identity and the end of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunSummary {
     /// The target.
