@@ -3,9 +3,9 @@
 mod load;
 mod validity_facts;
 
-use load::LoadFold;
-
 use std::collections::BTreeMap;
+
+use load::LoadFold;
 
 use super::clocks::Clocks;
 use super::exchanges::ExchangeFold;
