@@ -126,8 +126,8 @@ impl Run {
         let last = resumed.intervals.iter().rev().find_map(|interval| interval.load.as_ref());
         fleet.resume(&plan.load, &machines, last).ok_or_else(|| {
             Failure::new(format!(
-                "--resume {id}: no agent has anything of this run any more; they keep it for an hour\n  \
-                 throng report {path} shows what was recorded"
+                "--resume {id}: no agent has anything of this run any more; they keep it for an \
+                 hour\n  throng report {path} shows what was recorded"
             ))
         })
     }
