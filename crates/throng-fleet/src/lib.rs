@@ -3,7 +3,8 @@
 //!
 //! [`Agent`] and [`Coordinator`] are the two sides of the protocol: pure state machines, which take
 //! time and messages as arguments. [`AgentProcess`] and [`CoordinatorProcess`] connect them with a
-//! bus, a clock and a load. The link between the two loses nothing while the bus is away.
+//! bus, a clock and a load. An [`Observer`] beside the server publishes what it samples there;
+//! [`BusWatch`] brings that to the recorder of a run. The link between the two loses nothing while the bus is away.
 
 mod agent;
 mod agent_facts;
@@ -16,6 +17,8 @@ mod fleet_load;
 mod link;
 mod machines;
 pub mod message;
+mod observation;
+mod observer;
 mod preparation;
 mod scenario_bundle;
 mod subjects;
@@ -28,5 +31,7 @@ pub use coordinator::{AGENT_LOST_AFTER, Coordinator, KnownAgent, Member, MemberN
 pub use coordinator_process::{CoordinatorProcess, NotReady};
 pub use fleet_load::{FleetKernel, FleetLoad};
 pub use link::KEEP_ALIVE;
+pub use observation::{BusWatch, Observers};
+pub use observer::{Observer, ObserverFacts, ObserverHello};
 pub use scenario_bundle::ScenarioBundle;
 pub use subjects::{GroupSubjects, NotAName, check_name};

@@ -19,6 +19,7 @@ mod import;
 mod import_log;
 mod metrics;
 mod named;
+mod observer;
 mod plan;
 mod process;
 mod recipes;
