@@ -5,7 +5,7 @@ THRONG := target/release/throng
 
 CLIENTS := crates/throng-cli/tests/clients
 
-.PHONY: all demo pictures test lint bench conformance fuzz miri loom clean page clients
+.PHONY: all demo pictures test lint bench dist conformance fuzz miri loom clean page clients
 
 all: $(THRONG)
 
@@ -58,6 +58,12 @@ lint:
 # Side by side with its peers, in one run: see bench/README.md.
 bench: $(THRONG)
 	$(CARGO) run --release --locked --quiet -p xtask -- bench $(BENCH)
+
+# One static file for x86_64 and one for aarch64, packed, in target/dist: packaging/dist.sh. One of
+# them alone: make dist MACHINES=aarch64
+dist: export CARGO := $(CARGO)
+dist: page
+	@sh packaging/dist.sh $(MACHINES)
 
 # Every Autobahn case against both of our ends, the compressed ones included: about ten minutes. The
 # report is left in target/conformance. `make test` runs a part of it. Needs Python 3.10; the rest is

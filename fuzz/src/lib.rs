@@ -13,6 +13,7 @@ pub mod import;
 pub mod import_log;
 pub mod longpoll_body;
 pub mod netlink;
+pub mod node_packet;
 pub mod phoenix_binary;
 pub mod phoenix_v1;
 pub mod phoenix_v2;
@@ -36,7 +37,7 @@ pub const ELSEWHERE: [&str; 1] = ["longpoll_session"];
 pub type Check = fn(&[u8]);
 
 /// The targets by name. The folders of `corpus/` have the same names.
-pub const TARGETS: [(&str, Check); 20] = [
+pub const TARGETS: [(&str, Check); 21] = [
     ("control", control::check),
     ("data", data::check),
     ("deflate", deflate::check),
@@ -46,6 +47,7 @@ pub const TARGETS: [(&str, Check); 20] = [
     ("import_log", import_log::check),
     ("longpoll_body", longpoll_body::check),
     ("netlink", netlink::check),
+    ("node_packet", node_packet::check),
     ("phoenix_binary", phoenix_binary::check),
     ("phoenix_v1", phoenix_v1::check),
     ("phoenix_v2", phoenix_v2::check),

@@ -79,6 +79,7 @@ export interface StepOfRun {
 export interface Exchange {
   kind: string; class?: string; step?: string; step_kind?: string; line?: number; user?: number
   expected: string; got: string; first_ms: number; last_ms: number
+  awaited_elsewhere?: boolean
 }
 
 export interface Operation {

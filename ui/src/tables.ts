@@ -139,7 +139,7 @@ function statuses(run: Run): HTMLElement | null {
   const answers = all.reduce((sum, [, n]) => sum + n, 0)
   return table("HTTP answers", ["status", "times", "share"],
     all.map(([status, n]) => [status, show(n, "count"), show(n / answers, "share")]),
-    http.retried > 0 ? `${show(http.retried, "count")} of ${show(http.started, "count")} requests were sent a second time, because the server had closed their connection without an answer.` : undefined)
+    http.retried > 0 ? `${show(http.retried, "count")} of ${show(http.started, "count")} HTTP requests ${http.retried === 1 ? "was" : "were"} sent a second time, because the server had closed ${http.retried === 1 ? "its" : "their"} connection without an answer.` : undefined)
 }
 
 function errors(run: Run): HTMLElement | null {
@@ -155,7 +155,8 @@ function exchanges(run: Run): HTMLElement | null {
   return all.length === 0 ? null
     : table("First error of each kind", ["kind", "first and last", "where", "expected and received"], all.map(exchange => [
       exchange.kind, times(exchange), place(exchange),
-      h("span", {}, "expected ", exchange.expected, h("br", {}), "received ", exchange.got)]),
+      h("span", {}, "expected ", exchange.expected, h("br", {}), "received ", exchange.got,
+        exchange.awaited_elsewhere ? ", which another `expect` waits for" : "")]),
       undefined, "words")
 }
 

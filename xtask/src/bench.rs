@@ -14,6 +14,7 @@ mod gate;
 mod generator;
 mod install;
 mod memory;
+pub(crate) mod nodes;
 mod peer;
 mod result;
 mod server;

@@ -18,6 +18,8 @@ struct Arguments {
 enum Task {
     /// Compare throng with a bare epoll loop and its peers, side by side in one run
     Bench(bench::Options),
+    /// Compare the CPU time of a broadcast over two nodes with one node's
+    BenchNodes(bench::nodes::Options),
     /// Run Autobahn's WebSocket cases against the server and the client
     Conformance(conformance::Options),
     /// Run every test binary, the doc tests and the linters; list the failures at the end
@@ -27,6 +29,7 @@ enum Task {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
         Task::Bench(options) => bench::run(&options),
+        Task::BenchNodes(options) => bench::nodes::run(&options),
         Task::Conformance(options) => conformance::run(&options),
         Task::Test(options) => suite::run(&options),
     };

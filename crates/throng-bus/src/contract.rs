@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::subscription::BusSubscription;
+use crate::subscription::{BusSubscription, SubscriptionId};
 
 /// A way to other machines, or to other parts of this process.
 pub trait Bus: Send + Sync {
@@ -18,6 +18,19 @@ pub trait Bus: Send + Sync {
     /// # Errors
     /// The bus is away, or the pattern is not one.
     fn subscribe(&self, pattern: &str) -> Result<BusSubscription, BusError>;
+
+    /// Adds patterns to a subscription of this bus, which then gets what is published under them,
+    /// too. A message that matches several patterns of a subscription comes once for each of them.
+    ///
+    /// # Errors
+    /// The bus is away, or a pattern is not one. Nothing was added.
+    fn extend(&self, subscription: &SubscriptionId, patterns: &[String]) -> Result<(), BusError>;
+
+    /// Ends patterns of a subscription. Messages on their way may still come.
+    ///
+    /// # Errors
+    /// The bus is away: they go on.
+    fn reduce(&self, subscription: &SubscriptionId, patterns: &[String]) -> Result<(), BusError>;
 
     /// Reports whether the bus can be reached now. One that is away comes back by itself, and with
     /// it all subscriptions.

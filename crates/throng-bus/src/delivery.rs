@@ -15,6 +15,8 @@ pub struct Outbox<T> {
     kept: VecDeque<KeptMessage<T>>,
     /// Number of the next message; the first is 1.
     next: u64,
+    /// Number up to which the receiver has everything, although it has not acknowledged it.
+    arrived: u64,
     lost: u64,
     kept_max: usize,
 }
@@ -30,7 +32,7 @@ impl<T> Outbox<T> {
     /// Creates an outbox that keeps at most so many messages. Then it loses the oldest.
     pub fn new(kept_max: usize) -> Self {
         assert!(kept_max > 0, "an outbox keeps at least one message");
-        Self { kept: VecDeque::new(), next: 1, lost: 0, kept_max }
+        Self { kept: VecDeque::new(), next: 1, arrived: 0, lost: 0, kept_max }
     }
 
     /// Adds a message. Returns its number.
@@ -47,9 +49,10 @@ impl<T> Outbox<T> {
     /// Gives each message that is due to `send`, the oldest first, until `send` returns false. What
     /// was sent is due again after [`RESEND_AFTER`].
     pub fn send_due(&mut self, now: Instant, mut send: impl FnMut(u64, &T) -> bool) {
-        let first = self.first();
+        let (first, arrived) = (self.first(), self.arrived_kept());
+        let numbered = (first..).zip(&mut self.kept);
         // The receiver keeps no more of what comes after a hole.
-        for (number, kept) in (first..).zip(self.kept.iter_mut().take(WINDOW)) {
+        for (number, kept) in numbered.skip(arrived).take(WINDOW) {
             if kept.due <= now {
                 if !send(number, &kept.message) {
                     break;
@@ -61,11 +64,19 @@ impl<T> Outbox<T> {
 
     /// Returns the moment of the next [`Self::send_due`]; [`Instant::FAR`] if nothing is kept.
     pub fn due(&self) -> Instant {
-        self.kept.iter().take(WINDOW).map(|kept| kept.due).min().unwrap_or(Instant::FAR)
+        let missing = self.kept.iter().skip(self.arrived_kept());
+        missing.take(WINDOW).map(|kept| kept.due).min().unwrap_or(Instant::FAR)
+    }
+
+    /// Notes that all messages up to this number have arrived: they are kept until they are
+    /// acknowledged, but not sent again.
+    pub fn note_arrived(&mut self, number: u64) {
+        self.arrived = self.arrived.max(number.min(self.next - 1));
     }
 
     /// Lets all that is kept be due now: there is a new receiver.
     pub fn resend(&mut self) {
+        self.arrived = 0;
         self.kept.iter_mut().for_each(|kept| kept.due = Instant::ZERO);
     }
 
@@ -83,6 +94,11 @@ impl<T> Outbox<T> {
     /// Returns how many messages were lost because too many were kept.
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Returns how many of the messages that are kept have arrived.
+    fn arrived_kept(&self) -> usize {
+        (self.arrived + 1).saturating_sub(self.first()) as usize
     }
 
     /// Reports whether every message was acknowledged or lost.
@@ -134,6 +150,11 @@ impl<T> Inbox<T> {
             self.missed += hole_end - self.next;
             self.next = hole_end;
         }
+    }
+
+    /// Returns the number up to which [`Self::pop`] has returned or passed over all messages.
+    pub fn popped(&self) -> u64 {
+        self.next - 1
     }
 
     /// Returns the number up to which every message has come or is lost: the acknowledgement.
@@ -190,6 +211,23 @@ mod tests {
         assert_eq!(outbox.first(), 2);
         outbox.acknowledge(5);
         assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn what_has_arrived_is_kept_but_not_sent_again() {
+        let mut outbox = Outbox::new(10);
+        (1..=3).for_each(|number| _ = outbox.push(number));
+        assert_eq!(sent(&mut outbox, at(1)), [1, 2, 3]);
+        outbox.note_arrived(2);
+        outbox.note_arrived(1);
+        assert_eq!(sent(&mut outbox, at(9)), [3]);
+        outbox.note_arrived(7);
+        assert_eq!((outbox.due(), outbox.push(4), outbox.first()), (Instant::FAR, 4, 1));
+        assert_eq!(sent(&mut outbox, at(19)), [4]);
+        outbox.resend();
+        assert_eq!(sent(&mut outbox, at(19)), [1, 2, 3, 4]);
+        outbox.acknowledge(3);
+        assert_eq!(sent(&mut outbox, at(29)), [4]);
     }
 
     #[test]

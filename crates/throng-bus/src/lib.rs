@@ -26,6 +26,6 @@ mod subscription;
 pub use contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
 pub use delivery::{Inbox, Outbox, RESEND_AFTER};
 pub use memory::MemoryBus;
-pub use nats::{NatsBus, NatsOptions};
+pub use nats::{ClientCertificate, NatsBus, NatsOptions};
 pub use subject::SUBJECT_BYTES_MAX;
-pub use subscription::{BusMessage, BusSubscription, SubscriptionEnd, WAITING_MAX};
+pub use subscription::{BusMessage, BusSubscription, SubscriptionEnd, SubscriptionId, WAITING_MAX};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
 use crate::subject;
-use crate::subscription::{BusMessage, BusSubscription, Subscriber, subscription};
+use crate::subscription::{BusMessage, BusSubscription, Subscriber, SubscriptionId, subscription};
 
 /// A bus within one process. Clones of it are the same bus.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +58,27 @@ impl Bus for MemoryBus {
         let mut subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         subscribers.push((pattern.to_owned(), subscriber));
         Ok(subscription)
+    }
+
+    fn extend(&self, subscription: &SubscriptionId, patterns: &[String]) -> Result<(), BusError> {
+        patterns.iter().try_for_each(|pattern| subject::check_pattern(pattern))?;
+        self.check_reachable()?;
+        let mut subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = subscribers.iter().find(|(_, subscriber)| subscriber.is_of(subscription));
+        if let Some(subscriber) = own.map(|(_, subscriber)| subscriber.clone()) {
+            let further = patterns.iter().map(|pattern| (pattern.clone(), subscriber.clone()));
+            subscribers.extend(further);
+        }
+        Ok(())
+    }
+
+    fn reduce(&self, subscription: &SubscriptionId, patterns: &[String]) -> Result<(), BusError> {
+        self.check_reachable()?;
+        let mut subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        subscribers.retain(|(pattern, subscriber)| {
+            !(subscriber.is_of(subscription) && patterns.contains(pattern))
+        });
+        Ok(())
     }
 
     fn is_reachable(&self) -> bool {

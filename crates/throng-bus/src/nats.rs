@@ -1,7 +1,8 @@
 //! The bus between machines: core NATS, without its persistence.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -11,21 +12,31 @@ use futures_util::{FutureExt, StreamExt};
 use percent_encoding::percent_decode_str;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use crate::contract::{Bus, BusError};
 use crate::subject;
-use crate::subscription::{BusMessage, BusSubscription, Subscriber, subscription};
+use crate::subscription::{BusMessage, BusSubscription, Subscriber, SubscriptionId, subscription};
 
 /// A connection to NATS. A thread of its own reads and writes it; no core does.
 ///
-/// It dials out, and dials again whenever it has lost the server. Ends when it is dropped.
+/// It dials out, and dials again whenever it has lost the server. Ends when it is dropped, after
+/// its last messages are sent.
 #[derive(Debug)]
 pub struct NatsBus {
     client: Client,
     runtime: Handle,
+    subscriptions: Mutex<Vec<NatsSubscription>>,
     /// Ends the thread when it is dropped.
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// A subscription, and the tasks that hand it the messages of each of its patterns.
+#[derive(Debug)]
+struct NatsSubscription {
+    subscriber: Subscriber,
+    tasks: Tasks,
 }
 
 /// Options of a connection to NATS. A user and a password may stand in the address, a `%` before
@@ -40,6 +51,17 @@ pub struct NatsOptions {
     pub credentials: Option<PathBuf>,
     /// File with the certificates of authorities to trust beside the system's.
     pub root_certificates: Option<PathBuf>,
+    /// Files with the certificate of this client and its key, for a server that asks for them.
+    pub client_certificate: Option<ClientCertificate>,
+}
+
+/// The certificate by which a server knows a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// File with the certificate, as PEM.
+    pub certificate: PathBuf,
+    /// File with its key, as PEM.
+    pub key: PathBuf,
 }
 
 impl NatsBus {
@@ -60,11 +82,13 @@ impl NatsBus {
             };
             let handle = runtime.handle().clone();
             runtime.block_on(async {
-                let client = connect(options).await.map(|client| (client, handle));
-                let is_connected = client.is_ok();
-                let is_wanted = connected.send(client).is_ok();
-                if is_connected && is_wanted {
+                let client = match connect(options).await {
+                    Ok(client) => client,
+                    Err(why) => return drop(connected.send(Err(why))),
+                };
+                if connected.send(Ok((client.clone(), handle))).is_ok() {
                     _ = ended.await;
+                    _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
                 }
             });
         };
@@ -73,7 +97,8 @@ impl NatsBus {
         let thread = thread.map_err(|error| away(error.to_string()))?;
         let (client, runtime) =
             outcome.recv().unwrap_or_else(|_| Err("its thread ended".into())).map_err(away)?;
-        Ok(Self { client, runtime, end: Some(end), thread: Some(thread) })
+        let subscriptions = Mutex::default();
+        Ok(Self { client, runtime, subscriptions, end: Some(end), thread: Some(thread) })
     }
 
     fn check_reachable(&self) -> Result<(), BusError> {
@@ -82,6 +107,33 @@ impl NatsBus {
         } else {
             Err(BusError::Away("the connection to NATS is lost; it is dialled again".into()))
         }
+    }
+
+    /// Begins to hand a subscriber the messages of `patterns`, and waits until the server knows
+    /// them.
+    fn begin(&self, subscriber: &Subscriber, patterns: &[String]) -> Result<Tasks, BusError> {
+        self.runtime.block_on(async {
+            let mut tasks = Vec::with_capacity(patterns.len());
+            for messages in subscribe(&self.client, patterns).await? {
+                let task = self.runtime.spawn(forward(messages, subscriber.clone()));
+                tasks.push(task.abort_handle());
+            }
+            Ok(patterns.iter().cloned().zip(tasks).collect())
+        })
+    }
+
+    /// Returns the subscriptions that have not ended.
+    fn subscriptions(&self) -> MutexGuard<'_, Vec<NatsSubscription>> {
+        let lock = self.subscriptions.lock();
+        let mut subscriptions = lock.unwrap_or_else(PoisonError::into_inner);
+        subscriptions.retain(|subscription| !subscription.subscriber.has_ended());
+        subscriptions
+    }
+}
+
+impl Drop for NatsSubscription {
+    fn drop(&mut self) {
+        self.tasks.values().for_each(AbortHandle::abort);
     }
 }
 
@@ -106,12 +158,36 @@ impl Bus for NatsBus {
         subject::check_pattern(pattern)?;
         self.check_reachable()?;
         let (subscriber, subscription) = subscription();
-        let (client, pattern) = (self.client.clone(), pattern.to_owned());
-        self.runtime.block_on(async {
-            let messages = subscribe(&client, pattern).await?;
-            self.runtime.spawn(forward(messages, subscriber));
-            Ok(subscription)
-        })
+        let tasks = self.begin(&subscriber, &[pattern.to_owned()])?;
+        self.subscriptions().push(NatsSubscription { subscriber, tasks });
+        Ok(subscription)
+    }
+
+    fn extend(&self, subscription: &SubscriptionId, patterns: &[String]) -> Result<(), BusError> {
+        patterns.iter().try_for_each(|pattern| subject::check_pattern(pattern))?;
+        self.check_reachable()?;
+        let is_it = |known: &&mut NatsSubscription| known.subscriber.is_of(subscription);
+        let known = self.subscriptions().iter_mut().find(is_it).map(|it| it.subscriber.clone());
+        let Some(subscriber) = known else { return Ok(()) };
+        // The round trip takes a while: no lock is held meanwhile.
+        let tasks = self.begin(&subscriber, patterns)?;
+        if let Some(known) = self.subscriptions().iter_mut().find(is_it) {
+            known.tasks.extend(tasks);
+        }
+        Ok(())
+    }
+
+    fn reduce(&self, subscription: &SubscriptionId, patterns: &[String]) -> Result<(), BusError> {
+        self.check_reachable()?;
+        let mut subscriptions = self.subscriptions();
+        let known = subscriptions.iter_mut().find(|it| it.subscriber.is_of(subscription));
+        if let Some(known) = known {
+            // The task owns the subscription of NATS, which ends with it.
+            for task in patterns.iter().filter_map(|pattern| known.tasks.remove(pattern)) {
+                task.abort();
+            }
+        }
+        Ok(())
     }
 
     fn is_reachable(&self) -> bool {
@@ -129,7 +205,7 @@ impl Drop for NatsBus {
 }
 
 async fn connect(options: NatsOptions) -> Result<Client, String> {
-    let NatsOptions { address, name, credentials, root_certificates } = options;
+    let NatsOptions { address, name, credentials, root_certificates, client_certificate } = options;
     let mut connect = ConnectOptions::new()
         .name(name)
         .connection_timeout(CONNECT_TIMEOUT)
@@ -140,6 +216,9 @@ async fn connect(options: NatsOptions) -> Result<Client, String> {
         .subscription_capacity(CLIENT_WAITING_MAX);
     if let Some(path) = root_certificates {
         connect = connect.add_root_certificates(path);
+    }
+    if let Some(ClientCertificate { certificate, key }) = client_certificate {
+        connect = connect.add_client_certificate(certificate, key);
     }
     if let Some(path) = credentials {
         connect = connect
@@ -159,10 +238,17 @@ async fn connect(options: NatsOptions) -> Result<Client, String> {
 }
 
 /// Subscribes, and waits until the server knows it: a server handles what one client says in order,
-/// so the client's own message to itself comes after the subscription.
-async fn subscribe(client: &Client, pattern: String) -> Result<async_nats::Subscriber, BusError> {
+/// so the client's own message to itself comes after the subscriptions.
+async fn subscribe(
+    client: &Client,
+    patterns: &[String],
+) -> Result<Vec<async_nats::Subscriber>, BusError> {
     let away = |error: String| BusError::Away(error);
-    let messages = client.subscribe(pattern).await.map_err(|error| away(error.to_string()))?;
+    let mut messages = Vec::with_capacity(patterns.len());
+    for pattern in patterns {
+        let one = client.subscribe(pattern.clone()).await;
+        messages.push(one.map_err(|error| away(error.to_string()))?);
+    }
     let inbox = client.new_inbox();
     let round_trip = async {
         let mut echo =
@@ -174,6 +260,9 @@ async fn subscribe(client: &Client, pattern: String) -> Result<async_nats::Subsc
     seen.map_err(|_| away(format!("no answer within {CONNECT_TIMEOUT:?}")))??;
     Ok(messages)
 }
+
+/// The task of each pattern.
+type Tasks = HashMap<String, AbortHandle>;
 
 /// Hands all messages to a subscriber, until either of them has ended.
 async fn forward(mut messages: async_nats::Subscriber, subscriber: Subscriber) {
@@ -212,6 +301,8 @@ fn without_password(address: &str) -> String {
 
 /// Time that a server has to answer the first call, and a new subscription.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time that the end of a connection waits until its last messages are sent.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two pings. Two without an answer mean that the server is lost.
 const PING_INTERVAL: Duration = Duration::from_secs(2);
 /// Time before the first further attempt to reach a lost server; it grows by itself each time.

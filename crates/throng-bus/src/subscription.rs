@@ -1,10 +1,10 @@
 //! The receiving end of a bus.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{
     Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel,
 };
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// A message that came over a bus.
@@ -21,24 +21,34 @@ pub struct BusMessage {
 pub struct BusSubscription {
     messages: Receiver<BusMessage>,
     lost: Arc<AtomicU64>,
+    /// Lives as long as the subscription.
+    id: Arc<()>,
 }
+
+/// The name of a subscription, for [`Bus::extend`](crate::Bus::extend) from any thread.
+#[derive(Clone, Debug)]
+pub struct SubscriptionId(Weak<()>);
 
 /// The bus of a subscription has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubscriptionEnd;
 
-/// The sending end of a subscription, which the bus keeps.
-#[derive(Debug)]
+/// The sending end of a subscription, which the bus keeps for each of its patterns.
+#[derive(Clone, Debug)]
 pub(crate) struct Subscriber {
     messages: SyncSender<BusMessage>,
     lost: Arc<AtomicU64>,
+    id: SubscriptionId,
 }
 
 /// Creates both ends of a subscription.
 pub(crate) fn subscription() -> (Subscriber, BusSubscription) {
     let (sender, messages) = sync_channel(WAITING_MAX);
-    let lost = Arc::<AtomicU64>::default();
-    (Subscriber { messages: sender, lost: Arc::clone(&lost) }, BusSubscription { messages, lost })
+    let (lost, id) = (Arc::<AtomicU64>::default(), Arc::new(()));
+    let weak = Arc::downgrade(&id);
+    let subscriber =
+        Subscriber { messages: sender, lost: Arc::clone(&lost), id: SubscriptionId(weak) };
+    (subscriber, BusSubscription { messages, lost, id })
 }
 
 impl BusSubscription {
@@ -66,6 +76,11 @@ impl BusSubscription {
         }
     }
 
+    /// Returns the name of the subscription.
+    pub fn id(&self) -> SubscriptionId {
+        SubscriptionId(Arc::downgrade(&self.id))
+    }
+
     /// Returns how many messages were lost because [`WAITING_MAX`] of them waited.
     pub fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
@@ -73,6 +88,16 @@ impl BusSubscription {
 }
 
 impl Subscriber {
+    /// Reports whether it is the sending end of `subscription`.
+    pub(crate) fn is_of(&self, subscription: &SubscriptionId) -> bool {
+        self.id.0.ptr_eq(&subscription.0)
+    }
+
+    /// Reports whether the subscription has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.id.0.strong_count() == 0
+    }
+
     /// Hands a message over. Returns false if the subscription has ended.
     pub(crate) fn deliver(&self, message: BusMessage) -> bool {
         match self.messages.try_send(message) {

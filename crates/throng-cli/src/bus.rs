@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use throng_bus::{Bus, NatsBus, NatsOptions};
+use throng_bus::{Bus, ClientCertificate, NatsBus, NatsOptions};
 use throng_fleet::GroupSubjects;
 
 use crate::Failure;
@@ -14,17 +14,29 @@ use crate::Failure;
 pub(crate) struct BusFlags {
     /// NATS server, `nats://host:4222` or `tls://host:4222`; several between commas; a user and a
     /// password may stand before an `@`
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", env = BUS_VARIABLE, hide_env_values = true)]
     pub(crate) bus: Option<String>,
     /// Group on the bus: groups do not hear each other
-    #[arg(long, value_name = "NAME", default_value = "default", value_parser = group)]
+    #[arg(
+        long,
+        visible_alias = "group",
+        value_name = "NAME",
+        default_value = "default",
+        value_parser = group
+    )]
     pub(crate) bus_group: String,
     /// File with the credentials of a NATS user
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, visible_alias = "bus-creds", value_name = "FILE")]
     pub(crate) bus_credentials: Option<PathBuf>,
     /// File with certificates of authorities to trust on the bus, beside the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) bus_ca: Option<PathBuf>,
+    /// File with a certificate, for a bus that asks its clients for one
+    #[arg(long, value_name = "FILE", requires = "bus_key")]
+    pub(crate) bus_cert: Option<PathBuf>,
+    /// File with the key of --bus-cert
+    #[arg(long, value_name = "FILE", requires = "bus_cert")]
+    pub(crate) bus_key: Option<PathBuf>,
 }
 
 impl BusFlags {
@@ -33,16 +45,14 @@ impl BusFlags {
     /// # Errors
     /// No bus was named, or it does not answer.
     pub(crate) fn connect(&self, name: &str) -> Result<Arc<dyn Bus>, Failure> {
-        let Some(address) = self.bus.clone() else {
-            return Err(Failure::new(
-                "--bus is missing: name a NATS server, such as --bus nats://host:4222",
-            ));
-        };
+        let certificate = self.bus_cert.clone().zip(self.bus_key.clone());
         let options = NatsOptions {
-            address,
+            address: self.address()?.to_owned(),
             name: name.to_owned(),
             credentials: self.bus_credentials.clone(),
             root_certificates: self.bus_ca.clone(),
+            client_certificate: certificate
+                .map(|(certificate, key)| ClientCertificate { certificate, key }),
         };
         match NatsBus::connect(&options) {
             Ok(bus) => Ok(Arc::new(bus)),
@@ -50,6 +60,19 @@ impl BusFlags {
                 "--bus: {error}\n  is a NATS server there? `nats-server` starts one on port 4222"
             ))),
         }
+    }
+
+    /// Returns the address of the bus.
+    ///
+    /// # Errors
+    /// No bus was named.
+    pub(crate) fn address(&self) -> Result<&str, Failure> {
+        self.bus.as_deref().ok_or_else(|| {
+            Failure::new(format!(
+                "--bus is missing: name a NATS server, such as --bus nats://host:4222, or set \
+                 {BUS_VARIABLE}"
+            ))
+        })
     }
 
     /// Returns the subjects of the group.
@@ -63,3 +86,6 @@ pub(crate) fn group(text: &str) -> Result<String, String> {
     throng_fleet::check_name(text).map_err(|error| error.to_string())?;
     Ok(text.to_owned())
 }
+
+/// The environment's variable for `--bus`.
+pub(crate) const BUS_VARIABLE: &str = "THRONG_BUS";

@@ -15,7 +15,6 @@ mod metrics;
 mod orphan;
 mod output;
 mod output_place;
-mod permission;
 mod progress;
 mod quantity;
 mod report_files;
@@ -42,7 +41,7 @@ struct Throng {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     Run(Box<run::Run>),
     Try(trial::Try),
     Find(find::Find),

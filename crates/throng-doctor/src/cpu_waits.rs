@@ -55,7 +55,7 @@ impl CpuWaits {
     /// Reports whether the waits of the server alone explain a time in which it answered no user.
     pub(crate) fn explain_silence(&self, from_ms: u64, to_ms: u64) -> bool {
         let [_, server] = &self.sides;
-        explains(server, from_ms, to_ms, (to_ms - from_ms) * 1000)
+        explains(server, from_ms, to_ms, to_ms.saturating_sub(from_ms).saturating_mul(1000))
     }
 }
 
@@ -174,6 +174,15 @@ mod tests {
         check(&waiting(300, 650), 5_000, true);
         // It computes nearly all of that itself.
         check(&waiting(100, 890), 5_000, false);
+    }
+
+    #[test]
+    fn a_gap_of_a_damaged_file_may_end_before_it_begins() {
+        let (history, summary) = waiting(600, 20).whole();
+        let waits = CpuWaits::of(&RunView::new(&history, &summary));
+        assert!(waits.explain_silence(5_000, 6_000));
+        // No time needs no explanation.
+        assert!(waits.explain_silence(6_000, 5_000));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use throng_report::{Diagnosis, Finding, Judgement, Summary};
+use throng_report::{Diagnosis, Finding, Judgement, Severity, Summary};
 
 use crate::history::History;
 use crate::import_verdict::verdict_of_import;
@@ -13,9 +13,10 @@ use crate::verdict::verdict;
 
 /// Returns what stopped the run, or that nothing did, and which of its thresholds were missed.
 ///
-/// Findings are ranked: the gravest first. Among equally grave ones, a cause comes before its
-/// consequences, then by class, then the higher confidence, then the order of [`RULES`]. Other
-/// programs never come before a fault of the server itself, nor before the cause of such a fault.
+/// Findings are ranked: the gravest first. Among equally grave ones, what the generator's delays do
+/// not explain comes before these, and a cause before its consequences; then they come by class,
+/// then the higher confidence, then the order of [`RULES`]. Other programs never come before a
+/// fault of the server itself, nor before the cause of such a fault.
 ///
 /// The log of another tool does not say what the generator, the server and their kernels did. So a
 /// run that was imported from one has no findings.
@@ -79,14 +80,22 @@ fn ranked(mut found: Vec<RuleFinding>) -> Vec<RuleFinding> {
     let key = |(rule, finding): &RuleFinding| {
         let follow =
             || found.iter().filter(|(_, other)| other.follows_from.as_deref() == Some(&finding.id));
-        let is_server_fault = rule.has(RuleTrait::ServerFault)
-            || follow().any(|(other, _)| other.has(RuleTrait::ServerFault));
         // A cause is as grave as the gravest of what follows from it.
         let grave = follow().map(|(_, other)| other.severity).fold(finding.severity, Ord::max);
+        // A fault that the run did not feel is not told before what it felt.
+        let is_not_of_others = grave > Severity::Noted
+            && (rule.has(RuleTrait::ServerFault)
+                || rule.has(RuleTrait::NotOfDelays)
+                || follow().any(|(other, _)| other.has(RuleTrait::ServerFault)));
+        // What the generator's delays do not explain is not hidden by them.
+        let is_beside = rule.has(RuleTrait::OwnDelays)
+            && found.iter().any(|(other, finding)| {
+                other.has(RuleTrait::NotOfDelays) && finding.severity >= grave
+            });
         let sure = (finding.confidence * 1000.0) as u64;
         let follows = finding.follows_from.is_some();
-        let waits = is_contended && !is_server_fault;
-        (waits, Reverse(grave), follows, rule.class_of(finding), Reverse(sure))
+        let waits = is_contended && !is_not_of_others;
+        (waits, Reverse(grave), is_beside, follows, rule.class_of(finding), Reverse(sure))
     };
     let keys: Vec<_> = found.iter().map(key).collect();
     let mut sorted: Vec<_> = keys.into_iter().zip(found).collect();
@@ -102,7 +111,7 @@ const UNSEEN_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, Severity, Side};
+    use throng_report::{Metric, Side};
 
     use super::*;
     use crate::rules::fixture::Run;

@@ -18,6 +18,12 @@ pub(crate) struct FirstError<'a> {
     pub(crate) answer_part: Option<&'a AnswerPart>,
     /// Why the HTTP answer cannot be read.
     pub(crate) answer_fault: Option<&'a AnswerFault>,
+    /// True if another `expect` waits for what came.
+    pub(crate) awaited_elsewhere: bool,
+    /// True if nothing came before on its connection.
+    pub(crate) came_first: bool,
+    /// Reason in the server's close frame, quoted.
+    pub(crate) close_reason: Option<&'a str>,
 }
 
 impl<'a> FirstError<'a> {
@@ -30,6 +36,9 @@ impl<'a> FirstError<'a> {
                 skipped: first.skipped,
                 answer_part: first.answer_part.as_deref(),
                 answer_fault: first.answer_fault.as_deref(),
+                awaited_elsewhere: first.awaited_elsewhere,
+                came_first: first.came_first,
+                close_reason: first.close_reason.as_deref(),
             }),
             _ => None,
         })

@@ -155,7 +155,8 @@ impl SlowSign {
     }
 }
 
-/// Returns the number of machines of a fleet whose users waited for longer than `us` in an interval.
+/// Returns the number of machines of a fleet whose users waited for longer than `us` in an
+/// interval.
 pub(crate) fn machines_that_waited(run: &RunView<'_>, us: u64) -> usize {
     let waited = |name: &str| {
         let loads = || run.samples().iter().filter_map(|sample| sample.load());

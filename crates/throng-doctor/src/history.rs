@@ -32,6 +32,8 @@ pub struct Sample {
     pub tcp: Quantiles,
     /// Time from the intended moment of a message until its answer.
     pub message: Quantiles,
+    /// Time from the moment at which a message was sent until its answer.
+    pub from_send: Quantiles,
     /// Answers of two kinds, fast and slow, if the times of messages have two modes.
     pub(crate) message_modes: Option<TwoModes>,
     /// Time from the intended moment of a join until its reply with status ok.
@@ -134,6 +136,7 @@ impl Sample {
             connect: latency(|load| [&load.connect, load.latencies().connect]),
             tcp: latency(|load| [&load.tcp, load.latencies().tcp]),
             message: latency(|load| [&load.message, load.latencies().message]),
+            from_send: quantiles(|load| &load.from_send),
             message_modes: interval
                 .load
                 .as_ref()
@@ -192,8 +195,10 @@ impl Sample {
             (&mut self.connect, before.connect),
             (&mut self.tcp, before.tcp),
             (&mut self.message, before.message),
+            (&mut self.from_send, before.from_send),
             (&mut self.join, before.join),
             (&mut self.push, before.push),
+            (&mut self.http, before.http),
             (&mut self.broadcast, before.broadcast),
         ] {
             own.merge_worse(other);

@@ -6,7 +6,7 @@
 
 use throng_report::render::micros;
 use throng_report::validity::{DOUBTFUL_INVALID, LAG_DEGRADED_US};
-use throng_report::{AnswerGap, Evidence, Grade, Severity};
+use throng_report::{AnswerGap, Evidence, Grade, LoadInterval, Severity};
 
 use crate::counted::counted;
 use crate::cpu_waits::CpuWaits;
@@ -40,7 +40,15 @@ impl From<Impact> for Evidence {
 /// the thresholds.
 pub fn impact(run: &RunView<'_>) -> Option<Impact> {
     let slowness = slowness(run, LATENCY_KINDS.iter(), run.longest_gap());
-    gravest([failures(run, |_| true), lateness(run), slowness, missed(run, |_| true)])
+    gravest([failures(run, is_of_target), lateness(run), slowness, missed(run, |_| true)])
+}
+
+/// Returns the impact that a server can have. Connects for which the generator itself had no fd,
+/// port, memory or epoll watch never reached it.
+pub(crate) fn impact_of_server(run: &RunView<'_>) -> Option<Impact> {
+    let slowness = slowness(run, LATENCY_KINDS.iter(), run.longest_gap());
+    let failures = failures(run, |kind| is_of_target(kind) && !OWN_ERRORS.contains(&kind));
+    gravest([failures, lateness(run), slowness, missed(run, |_| true)])
 }
 
 /// Returns the impact that the run's waits for a CPU explain. A server that refuses, closes, resets
@@ -96,9 +104,15 @@ pub(crate) const ANSWER_TIMEOUTS: [&str; 6] = [
     "http_timeout",
 ];
 
-/// Reports whether an error of this kind is a wait that was given up.
+/// Reports whether an error of this kind is a wait for the target that was given up.
 pub(crate) fn is_time_out(kind: &str) -> bool {
-    is_connect_time_out(kind) || kind.ends_with("_timeout")
+    is_connect_time_out(kind) || is_of_target(kind) && kind.ends_with("_timeout")
+}
+
+/// Reports whether an error of this kind is a connect or a message that failed. A wait for other
+/// users is neither.
+fn is_of_target(kind: &str) -> bool {
+    kind != CUE_TIMEOUT
 }
 
 /// Reports whether an error of this kind is a connect that was given up.
@@ -116,17 +130,18 @@ pub(crate) fn time_outs<'a>(run: &RunView<'a>) -> Vec<(&'a Sample, u64)> {
 /// Returns the connects and messages that failed in these ways, if they are more than one in a
 /// thousand: of millions a few always fail. If a threshold allows no errors, any failure counts.
 fn failures(run: &RunView<'_>, counts: fn(&str) -> bool) -> Option<Impact> {
-    let failed = |sample: &Sample| failed(sample, counts);
-    let growth = run.growth_of("load.failures", |sample| Some(failed(sample)? as i64))?;
-    let attempts = run.samples().last()?.load().map_or(0, |load| {
+    let growth = run.load_growth_of("load.failures", |load| failed_in(load, counts))?;
+    let attempts = run.counted().map_or(0, |load| {
         let done = &load.counters;
         done.connect_steps_ended() + done.requests_begun() + done.joins_started
     });
     if growth.by().saturating_mul(FAILURES_ONE_IN) < attempts && !run.thresholds.no_errors() {
         return None;
     }
+    let failed = |sample: &Sample| failed(sample, counts);
     let in_it = |(before, now): (&Sample, &Sample)| failed(now) > failed(before);
-    let last_ms = last_ms(run, in_it)?;
+    // Those of the interval in which users leave are behind the last one of the load.
+    let last_ms = last_ms(run, in_it).unwrap_or(growth.began_ms);
     Some(Impact {
         severity: Severity::Stopped,
         first_ms: growth.began_ms,
@@ -145,9 +160,12 @@ fn failures(run: &RunView<'_>, counts: fn(&str) -> bool) -> Option<Impact> {
 
 /// Returns the failed connects and the errors of connections of these kinds together.
 fn failed(sample: &Sample, counts: fn(&str) -> bool) -> Option<u64> {
-    let load = sample.load()?;
+    Some(failed_in(sample.load()?, counts))
+}
+
+fn failed_in(load: &LoadInterval, counts: fn(&str) -> bool) -> u64 {
     let all = load.connect_failed.0.iter().chain(&load.errors.0);
-    Some(all.filter(|(kind, _)| counts(kind)).map(|(_, count)| count).sum())
+    all.filter(|(kind, _)| counts(kind)).map(|(_, count)| count).sum()
 }
 
 /// Returns the impact of a generator that was late over the whole run.
@@ -311,6 +329,13 @@ fn last_ms(run: &RunView<'_>, suffers: impl Fn((&Sample, &Sample)) -> bool) -> O
     steps.map(|(_, now)| now.interval.at_ms).last()
 }
 
+/// The kind of errors of users that waited too long for other users.
+pub(crate) const CUE_TIMEOUT: &str = "cue_timeout";
+
+/// The kinds of failed connects for which the generator had no fd, port, memory or epoll watch.
+const OWN_ERRORS: [&str; 7] =
+    ["ENOSPC", "EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "EADDRNOTAVAIL", "EADDRINUSE"];
+
 /// The usual time-out of an `expect`: how long users waited that gave up.
 pub(crate) const TIMEOUT_US: u64 = 5_000_000;
 
@@ -361,6 +386,29 @@ mod tests {
             (Severity::Stopped, 5_000, 10_000)
         );
         assert_eq!(found.what, "600 connects or messages failed");
+    }
+
+    #[test]
+    fn a_wait_for_other_users_is_no_connect_and_no_message_that_failed() {
+        let waiting = |kind: &'static str| {
+            of(&Run::quiet().loaded(move |load, second| load.errors.add(kind, 100 * second)))
+        };
+        assert_eq!(waiting("cue_timeout"), None);
+        assert!(waiting("join_timeout").is_some());
+        assert!(!is_time_out("cue_timeout") && is_time_out("join_timeout"));
+    }
+
+    #[test]
+    fn what_the_generator_could_not_open_says_nothing_of_the_server() {
+        let failing = |errno: &'static str| {
+            let run = Run::quiet()
+                .loaded(move |load, second| load.connect_failed.add(errno, 100 * second));
+            let (history, summary) = run.whole();
+            let run = RunView::new(&history, &summary);
+            (impact(&run).is_some(), impact_of_server(&run).is_some())
+        };
+        assert_eq!(failing("ENOSPC"), (true, false));
+        assert_eq!(failing("ECONNREFUSED"), (true, true));
     }
 
     #[test]

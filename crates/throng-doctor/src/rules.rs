@@ -32,6 +32,7 @@ mod hot_core;
 mod http_statuses;
 mod kernel_row;
 mod latency_grows;
+mod listen_backlog;
 mod lost_answers;
 mod machine_slow;
 mod memory_grows;

@@ -25,6 +25,9 @@ pub struct RunView<'a> {
     pub(crate) thresholds: &'a MissedThresholds,
     /// Intervals while the load is on, with the one of zero length at the beginning.
     samples: &'a [Sample],
+    /// These, and the interval in which users begin to leave: what the generator counts. It counts
+    /// nothing of what happens after that moment.
+    counted: &'a [Sample],
     /// All intervals, with those in which users leave.
     all: &'a [Sample],
     /// True if facts of another kernel or network namespace were recorded for the server.
@@ -57,10 +60,21 @@ impl<'a> RunView<'a> {
         // A run without two intervals of load is viewed as a whole.
         let end = if end < 2 { all.len() } else { end };
         let samples = &all[..end];
+        let counted = &all[..all.len().min(end + 1)];
         let has_server_kernel =
             samples.iter().any(|sample| !sample.interval.server_kernel.is_empty());
         let (header, facts) = (&history.header, Default::default());
-        let mut run = Self { header, summary, thresholds, samples, all, has_server_kernel, facts };
+        let has = has_server_kernel;
+        let mut run = Self {
+            header,
+            summary,
+            thresholds,
+            samples,
+            counted,
+            all,
+            has_server_kernel: has,
+            facts,
+        };
         run.facts = [Endpoint::Client, Endpoint::Server].map(|end| run.read_facts(end));
         run
     }
@@ -76,6 +90,12 @@ impl<'a> RunView<'a> {
     /// Returns the intervals while the load is on.
     pub fn samples(&self) -> &'a [Sample] {
         self.samples
+    }
+
+    /// Returns what the generator has counted in the whole run. It counts nothing of what happens
+    /// once its users leave.
+    pub(crate) fn counted(&self) -> Option<&'a LoadInterval> {
+        self.counted.last().and_then(Sample::load)
     }
 
     /// Returns each interval of non-zero length together with the one before it.
@@ -160,7 +180,7 @@ impl<'a> RunView<'a> {
 
     /// Returns a view of the whole run, until the last user has left.
     fn to_the_end(&self) -> Self {
-        Self { samples: self.all, ..self.clone() }
+        Self { samples: self.all, counted: self.all, ..self.clone() }
     }
 
     /// Returns the growth of one of the generator's own counters.
@@ -222,15 +242,20 @@ impl<'a> RunView<'a> {
     }
 
     /// Returns the growth of a value that the generator counts. It counts from the start of the
-    /// run, and has counted already where the first sample was taken late.
-    fn load_growth_of(&self, counter: &str, of: impl Fn(&LoadInterval) -> u64) -> Option<Growth> {
+    /// run, and has counted already where the first sample was taken late. Its growth is the whole
+    /// run's, as in the report's tables.
+    pub(crate) fn load_growth_of(
+        &self,
+        counter: &str,
+        of: impl Fn(&LoadInterval) -> u64,
+    ) -> Option<Growth> {
         let first = self
             .all
             .first()
             .filter(|all| self.samples.first().is_some_and(|first| std::ptr::eq(*all, first)));
         let start = first.map(|sample| (&sample.interval, Some(0)));
         let value = |sample: &Sample| Some(of(sample.load()?) as i64);
-        let samples = self.samples.iter().map(|sample| (&sample.interval, value(sample)));
+        let samples = self.counted.iter().map(|sample| (&sample.interval, value(sample)));
         let series = Series::new(counter, start.into_iter().chain(samples));
         series.growth().filter(|growth| growth.by() > 0)
     }
@@ -262,6 +287,15 @@ impl<'a> RunView<'a> {
         let pid =
             self.samples.iter().rev().find_map(|sample| found(sample).or_else(|| reported(sample)));
         pid.filter(|pid| *pid != 0).map(u64::from)
+    }
+
+    /// Returns the name of the server's program with its pid, as the run file first names it.
+    pub(crate) fn server_program(&self) -> Option<String> {
+        let mut events = self.samples.iter().flat_map(|sample| &sample.interval.events);
+        events.find_map(|event| match &event.kind {
+            RunEventKind::ServerProcess { pid, program } => Some(format!("{program} (pid {pid})")),
+            _ => None,
+        })
     }
 
     /// Returns the other programs that used the CPUs of one side's machine in an interval.
@@ -297,9 +331,9 @@ impl<'a> RunView<'a> {
     /// Returns the load that the run had reached in the interval that ends at `at_ms`.
     pub fn load_at(&self, at_ms: u64) -> LoadLevel {
         let steps: Vec<_> = self.steps().collect();
-        let Some(at) = steps.iter().position(|(_, now)| now.interval.at_ms >= at_ms) else {
-            return LoadLevel::default();
-        };
+        let at = steps.iter().position(|(_, now)| now.interval.at_ms >= at_ms);
+        // While users leave, the load that they made is the one before.
+        let Some(at) = at.or(steps.len().checked_sub(1)) else { return LoadLevel::default() };
         let now = LoadLevel::of(steps[at]);
         let earlier = |n: usize| at.checked_sub(n).map(|before| LoadLevel::of(steps[before]));
         let before = earlier(1);
@@ -391,6 +425,24 @@ mod tests {
         let (history, summary) = run.whole();
         let growth = RunView::new(&history, &summary).errors("reset").expect("errors");
         assert_eq!((growth.from, growth.to, growth.by()), (0, 7, 7));
+    }
+
+    #[test]
+    fn the_errors_of_the_interval_in_which_users_begin_to_leave_count() {
+        let run = Run::quiet().loaded(|load, second| {
+            load.errors.add("reset", 60 * second);
+            if second >= 9 {
+                load.phase = throng_report::LEAVING.into();
+            }
+            if second == 10 {
+                load.errors.add("reset", 7);
+            }
+        });
+        let (history, summary) = run.whole();
+        let view = RunView::new(&history, &summary);
+        assert_eq!(view.errors("reset").map(|growth| growth.to), Some(540));
+        assert_eq!(view.counted().unwrap().errors.get("reset"), 540);
+        assert_eq!(view.samples().last().unwrap().interval.at_ms, 8_000);
     }
 
     #[test]

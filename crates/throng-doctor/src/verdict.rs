@@ -22,43 +22,102 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
     let caveat = found.iter().find(is_caveat).map(|(_, finding)| finding);
     let gravest = found.first().filter(|(_, first)| first.severity > Severity::Noted);
     let missed = MissedWithCause::of(run, found);
-    let cause = missed.as_ref().map_or(gravest, |missed| missed.cause).map(|(_, cause)| cause);
+    let first = missed.as_ref().map_or(gravest, |missed| missed.cause);
+    let cause = first.map(|(_, cause)| cause);
+    // A finding that is graver than the cause of the missed threshold.
+    let graver = gravest.filter(|(_, gravest)| cause != Some(gravest));
+    let leads = graver.filter(|(_, graver)| {
+        missed.is_some() && graver.severity == Severity::Stopped && mostly_failed(run)
+    });
     let missed = missed.map(|missed| missed.describe(run));
     let mut verdict = match (missed, cause) {
         (Some(missed), Some(cause)) => {
             format!("Missed: {missed}{}: {}", at_load(run, cause), cause_and_remedy(cause))
         }
         (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run)),
-        (None, Some(cause)) => {
-            let did = match cause.severity {
-                Severity::Stopped if failed_in_part(run, &found[0]) => "Failed in part",
-                Severity::Stopped => "Stopped",
-                Severity::Slowed | Severity::Noted => "Slowed down",
-            };
-            let what = at_load(run, cause) + ": " + &cause_and_remedy(cause);
-            format!("{did} on the {} side{what}", cause.side)
-        }
+        (None, Some(_)) => told(run, &found[0]),
         (None, None) => nothing_stopped_it(run, caveat),
     };
+    // What most users got comes first, though a threshold is about the others.
+    if let Some(leads) = leads {
+        verdict = format!("{} {verdict}", told(run, leads));
+    }
+    let mut remarks = Vec::new();
     // A caveat that follows from the cause, or is the cause, says nothing new.
     let is_new = |caveat: &&Finding| {
         caveat.follows_from.is_none() && !verdict.contains(&lower(caveat.first_sentence()))
     };
     if let Some(caveat) = caveat.filter(is_new) {
-        verdict += &format!(" Besides, {}.", lower(caveat.first_sentence()));
+        remarks.push(format!("{}.", lower(caveat.first_sentence())));
     }
-    if let Some((_, gravest)) = gravest.filter(|(_, gravest)| cause != Some(gravest)) {
-        verdict += &format!(" Besides, {}", cause_and_remedy(gravest));
-    } else if cause.is_none()
-        && let Some((rule, next)) = found.iter().find(|found| !is_caveat(found))
+    let mut next = None;
+    if let Some((_, graver)) = graver.filter(|_| leads.is_none()) {
+        remarks.push(cause_and_remedy(graver));
+    } else if let Some(beside) = first.and_then(|first| beside_delays(first, found)) {
+        next = Some(cause_and_remedy(beside));
+    } else if graver.is_none()
+        && cause.is_none()
+        && let Some((rule, other)) = found.iter().find(|found| !is_caveat(found))
     {
-        let word = match rule.class_of(next) {
-            FindingClass::Note => "Besides,",
-            FindingClass::Cause | FindingClass::Consequence => "Next:",
-        };
-        verdict += &format!(" {word} {}", cause_and_remedy(next));
+        match rule.class_of(other) {
+            FindingClass::Note => remarks.push(cause_and_remedy(other)),
+            FindingClass::Cause | FindingClass::Consequence => {
+                next = Some(cause_and_remedy(other));
+            }
+        }
+    }
+    for (word, remark) in ["Besides,", "Also,"].into_iter().zip(remarks) {
+        verdict += &format!(" {word} {remark}");
+    }
+    if let Some(next) = next {
+        verdict += &format!(" Next: {next}");
     }
     verdict
+}
+
+/// Returns the first finding that has nothing to do with the delays of the generator or of other
+/// programs, if the cause is one of these.
+fn beside_delays<'a>((cause, _): &RuleFinding, found: &'a [RuleFinding]) -> Option<&'a Finding> {
+    let is_delay = cause.has(RuleTrait::OwnDelays) || cause.has(RuleTrait::OtherPrograms);
+    let beside = found.iter().find(|(rule, _)| rule.has(RuleTrait::NotOfDelays));
+    beside.filter(|_| is_delay).map(|(_, finding)| finding)
+}
+
+/// Returns a sentence that says what became of the run, where, at which load and why.
+fn told(run: &RunView<'_>, found: &RuleFinding) -> String {
+    let (_, cause) = found;
+    let (did, at) = (what_became_of_it(run, found), at_load(run, cause));
+    format!("{did} on the {} side{at}: {}", cause.side, cause_and_remedy(cause))
+}
+
+/// Reports whether at least half of what users attempted failed.
+fn mostly_failed(run: &RunView<'_>) -> bool {
+    run.summary.errors.total() * 2 >= run.summary.attempts().max(1)
+}
+
+/// Returns the first words of a verdict: what became of a run with this finding.
+fn what_became_of_it(run: &RunView<'_>, found: &RuleFinding) -> &'static str {
+    let (rule, finding) = found;
+    if rule.has(RuleTrait::HoldsUsers) {
+        return "Held up";
+    }
+    match finding.severity {
+        Severity::Slowed | Severity::Noted if rule.has(RuleTrait::LosesMessages) => {
+            "Failed in part"
+        }
+        Severity::Slowed | Severity::Noted => "Slowed down",
+        Severity::Stopped if !failed_in_part(run, found) => "Stopped",
+        Severity::Stopped if something_failed(run) => "Failed in part",
+        Severity::Stopped => "Disturbed",
+    }
+}
+
+/// Reports whether an error was counted, or a delivery of a probe is missing.
+fn something_failed(run: &RunView<'_>) -> bool {
+    let summary = run.summary;
+    let missing = summary.broadcast.as_ref().map_or(0, |broadcast| broadcast.counters.missing);
+    let failed = summary.connect.failed.total() + summary.users.failed;
+    summary.errors.total() + failed + missing > 0
 }
 
 /// Returns the first missed threshold, and names the others.

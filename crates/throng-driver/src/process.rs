@@ -27,10 +27,12 @@ pub fn own_use() -> ProcessUse {
 pub(crate) fn thread_cpu_us<T>(thread: &JoinHandle<T>) -> Option<u64> {
     let mut clock: libc::clockid_t = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // A number in glibc, a pointer in musl.
+    let id = thread.as_pthread_t() as libc::pthread_t;
     // SAFETY: the handle is neither joined nor detached, so its thread id is good, also after the
     // thread has ended: then the first call fails, or the second. Both write to live locals.
     let known = unsafe {
-        libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) == 0
+        libc::pthread_getcpuclockid(id, &raw mut clock) == 0
             && libc::clock_gettime(clock, &raw mut time) == 0
     };
     known.then(|| time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1_000)

@@ -21,13 +21,16 @@ pub type Publish<'a> = &'a mut dyn FnMut(&str, Vec<u8>) -> bool;
 /// measured.
 ///
 /// It goes on with a run whose coordinator is away, and keeps what it measured until it is
-/// acknowledged, at most for an hour. An agent that only got ready for a run forgets it when the
-/// coordinator is silent for 15 s.
+/// acknowledged, at most for an hour. The totals of its last run it keeps until the next one
+/// begins, for a coordinator that takes the run over. An agent that only got ready for a run
+/// forgets it when the coordinator is silent for 15 s.
 #[derive(Debug)]
 pub struct Agent {
     facts: AgentFacts,
     subjects: GroupSubjects,
     run: Option<AgentRun>,
+    /// The last run, of which everything is delivered.
+    kept: Option<AgentRun>,
     /// The run that was left last: its late packets begin nothing.
     left: Option<RunKey>,
     hello_due: Instant,
@@ -42,8 +45,6 @@ pub enum AgentAction {
     Prepare(Box<RunOrder>),
     /// Start the load; then call [`Agent::report`] at the end of each interval.
     Start(StartOrder),
-    /// Deliver all totals again: another coordinator collects; call [`Agent::report`].
-    Resume,
     /// Change the load.
     Steer(Steering),
     /// Tell the cores what those of other agents say.
@@ -61,6 +62,16 @@ struct AgentRun {
     started_us: Option<u64>,
     /// The last packet of the coordinator.
     heard: Instant,
+    /// Reports so far.
+    reports: u64,
+    /// The last report, without what was measured in its interval.
+    totals: Option<LoadReport>,
+    /// Why the load has ended before its time.
+    failure: Option<String>,
+    /// Coordinators whose run this was before.
+    superseded: Vec<String>,
+    /// True until the coordinator that has taken the run over asks for the totals.
+    is_asked_for_totals: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +82,8 @@ enum Stage {
     Running,
     /// The load has ended at this moment, and not everything is delivered.
     Ended(Instant),
+    /// The run will not begin.
+    Abandoned,
 }
 
 impl Agent {
@@ -80,6 +93,7 @@ impl Agent {
             facts,
             subjects,
             run: None,
+            kept: None,
             left: None,
             hello_due: Instant::ZERO,
             actions: VecDeque::new(),
@@ -126,35 +140,42 @@ impl Agent {
         if !is_mine || self.left.as_ref() == Some(&key) {
             return;
         }
+        if self.run.is_none() {
+            self.run = self.kept.take_if(|kept| kept.key.run == key.run);
+        }
         if let Some(run) = self.run.as_mut().filter(|run| run.key != key) {
-            let is_orphan = now.since(run.heard) > COORDINATOR_SILENT_AFTER;
-            if run.key.run != key.run || run.stage == Stage::Preparing || !is_orphan {
+            if !run.may_change_to(&key, now) {
                 // It learns from this who has the agent.
                 self.say_hello(None, now, publish);
                 return;
             }
-            run.key = key.clone();
-            run.link.change_sender();
+            run.change_coordinator(key.clone());
         }
-        let run = self.run.get_or_insert_with(|| AgentRun {
-            key,
-            link: Link::new(),
-            stage: Stage::Preparing,
-            started_us: None,
-            heard: now,
-        });
+        let run = self.run.get_or_insert_with(|| AgentRun::new(key, now));
         run.heard = now;
         for message in run.link.on_packet(packet).unwrap_or_default() {
             let action = match serde_json::from_slice(&message) {
-                Ok(Order::Prepare(order)) => AgentAction::Prepare(order),
+                Ok(Order::Prepare(order)) => {
+                    self.kept = None;
+                    AgentAction::Prepare(order)
+                }
                 Ok(Order::Start(order)) => {
                     run.stage = Stage::Running;
                     run.started_us = Some(order.at_us);
                     AgentAction::Start(order)
                 }
-                Ok(Order::Resume) => AgentAction::Resume,
+                Ok(Order::Resume) => {
+                    run.deliver_totals();
+                    continue;
+                }
                 Ok(Order::Steer(steering)) => AgentAction::Steer(steering),
                 Ok(Order::Peers(orders)) => AgentAction::Hear(orders),
+                Ok(Order::Abandon) => {
+                    if run.stage == Stage::Preparing {
+                        run.stage = Stage::Abandoned;
+                    }
+                    continue;
+                }
                 Err(error) => {
                     let why = format!("it does not understand the coordinator: {error}");
                     run.link.send(&AgentMessage::CannotRun(why));
@@ -178,16 +199,13 @@ impl Agent {
             incarnation: self.facts.incarnation.clone(),
         };
         run.link.send_due(now, |packet| publish(&subject, encode(&envelope, &packet)));
-        let is_over = match run.stage {
-            Stage::Preparing => now.since(run.heard) > COORDINATOR_LOST_AFTER,
-            Stage::Running => false,
-            Stage::Ended(at) => run.link.is_empty() || now.since(at) > RESULTS_KEPT,
-        };
-        if is_over {
-            self.left = self.run.take().map(|run| run.key);
-            self.actions.push_back(AgentAction::Abandon);
-            self.hello_due = now;
+        if !run.is_over(now) {
+            return;
         }
+        self.left = Some(run.key.clone());
+        self.kept = self.run.take().filter(|run| matches!(run.stage, Stage::Ended(_)));
+        self.actions.push_back(AgentAction::Abandon);
+        self.hello_due = now;
     }
 
     /// Says that the agent is ready for its run.
@@ -200,8 +218,12 @@ impl Agent {
         self.send(&AgentMessage::CannotRun(why));
     }
 
-    /// Delivers what the load has measured.
-    pub fn report(&mut self, report: LoadReport, now: Instant) {
+    /// Delivers what the load has measured. Gives the report its number.
+    pub fn report(&mut self, mut report: LoadReport, now: Instant) {
+        let Some(run) = &mut self.run else { return };
+        run.reports += 1;
+        report.number = run.reports;
+        run.totals = Some(report.totals());
         let is_last = report.is_last;
         self.send(&AgentMessage::Report(report.into()));
         if is_last {
@@ -216,6 +238,9 @@ impl Agent {
 
     /// Says why the load has ended before its time.
     pub fn failed(&mut self, why: String, now: Instant) {
+        if let Some(run) = &mut self.run {
+            run.failure = Some(why.clone());
+        }
         self.send(&AgentMessage::Failed(why));
         self.end(now);
     }
@@ -235,16 +260,81 @@ impl Agent {
     }
 
     fn say_hello(&mut self, answers: Option<Question>, now: Instant, publish: Publish<'_>) {
+        let latest = self.run.as_ref().or(self.kept.as_ref());
         let hello = Hello {
             facts: self.facts.clone(),
             busy: self.run().cloned(),
-            started_us: self.run.as_ref().and_then(|run| run.started_us),
+            keeps: self.kept.as_ref().map(|run| run.key.clone()),
+            started_us: latest.and_then(|run| run.started_us),
             answers,
             now_us: now.as_nanos() / 1_000,
         };
         let bytes = serde_json::to_vec(&hello).expect("a hello is JSON");
         publish(&self.subjects.hellos(), bytes);
         self.hello_due = now + KEEP_ALIVE;
+    }
+}
+
+impl AgentRun {
+    fn new(key: RunKey, now: Instant) -> Self {
+        Self {
+            key,
+            link: Link::new(),
+            stage: Stage::Preparing,
+            started_us: None,
+            heard: now,
+            reports: 0,
+            totals: None,
+            failure: None,
+            superseded: Vec::new(),
+            is_asked_for_totals: false,
+        }
+    }
+
+    /// Reports whether the coordinator of `key` may take the run over.
+    fn may_change_to(&self, key: &RunKey, now: Instant) -> bool {
+        let is_orphan = match self.stage {
+            Stage::Preparing | Stage::Abandoned => false,
+            Stage::Running => now.since(self.heard) > COORDINATOR_SILENT_AFTER,
+            // The one before has all of it, or is silent.
+            Stage::Ended(_) => {
+                self.link.is_empty() || now.since(self.heard) > COORDINATOR_SILENT_AFTER
+            }
+        };
+        // One that comes back late does not get the run back.
+        self.key.run == key.run && is_orphan && !self.superseded.contains(&key.coordinator)
+    }
+
+    fn change_coordinator(&mut self, key: RunKey) {
+        let before = std::mem::replace(&mut self.key, key);
+        self.superseded.push(before.coordinator);
+        self.link.change_sender();
+        self.is_asked_for_totals = true;
+    }
+
+    /// Delivers all totals to the coordinator that has taken the run over.
+    fn deliver_totals(&mut self) {
+        self.is_asked_for_totals = false;
+        if let Some(totals) = &self.totals {
+            self.link.send(&AgentMessage::Report(totals.clone().into()));
+        }
+        if let Some(why) = &self.failure {
+            self.link.send(&AgentMessage::Failed(why.clone()));
+        }
+    }
+
+    /// Reports whether there is nothing more to do for it.
+    fn is_over(&self, now: Instant) -> bool {
+        let is_silent = now.since(self.heard) > COORDINATOR_LOST_AFTER;
+        match self.stage {
+            Stage::Preparing => is_silent,
+            Stage::Running => false,
+            Stage::Ended(at) => {
+                let is_delivered = self.link.is_empty() && (!self.is_asked_for_totals || is_silent);
+                is_delivered || now.since(at) > RESULTS_KEPT
+            }
+            Stage::Abandoned => true,
+        }
     }
 }
 

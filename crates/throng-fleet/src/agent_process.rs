@@ -8,27 +8,32 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_bus::{Bus, BusError, BusSubscription};
-use throng_driver::Clock;
+use throng_driver::{Clock, utc_now};
 use throng_lab::recorder::{KernelProbe, LiveKernel};
 use throng_load::run::{CommonStart, RunningLoad};
 use throng_report::RunEventKind;
 
 use crate::agent::{Agent, AgentAction};
+use crate::agent_note::{AgentLog, AgentNote};
 use crate::message::{AgentFacts, LoadReport, RunOrder, StartOrder, Steering};
 use crate::preparation::{Prepared, prepare};
-use crate::subjects::GroupSubjects;
+use crate::request::{AgentAnswer, AgentWish, Answer, Request};
+use crate::subjects::{GroupSubjects, check_name};
 
 /// The process of an agent.
 pub struct AgentProcess {
     agent: Agent,
+    subjects: GroupSubjects,
     bus: Arc<dyn Bus>,
     questions: BusSubscription,
     orders: BusSubscription,
+    requests: BusSubscription,
+    log: AgentLog,
+    /// The process that has asked this one to end.
+    end_asker: Option<String>,
     /// Source addresses of this machine's connections; the usual ones if there are none.
     sources: Vec<IpAddr>,
     work: Work,
-    /// The totals of the last report, for a coordinator that takes the run over.
-    totals: Option<LoadReport>,
 }
 
 /// What the process does.
@@ -57,27 +62,6 @@ struct RunningPart {
     cpu_us_before: Option<(u64, u64)>,
 }
 
-/// What an agent says about its work, for its user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AgentNote {
-    /// It gets ready for this run.
-    Preparing(String),
-    /// It is ready.
-    Ready,
-    /// It cannot make the run.
-    CannotRun(String),
-    /// The load begins after this time.
-    Starting(Duration),
-    /// The load has ended.
-    Ended,
-    /// The run is over, and everything is delivered or forgotten.
-    Idle,
-    /// The bus was lost.
-    BusLost,
-    /// The bus is back.
-    BusBack,
-}
-
 impl AgentProcess {
     /// Connects an agent with its group.
     ///
@@ -91,38 +75,66 @@ impl AgentProcess {
     ) -> Result<Self, BusError> {
         let questions = bus.subscribe(&subjects.questions())?;
         let orders = bus.subscribe(&subjects.to_agent(&facts.name))?;
-        let agent = Agent::new(facts, subjects);
-        Ok(Self { agent, bus, questions, orders, sources, work: Work::Idle, totals: None })
+        let requests = bus.subscribe(&subjects.requests(&facts.name))?;
+        Ok(Self {
+            agent: Agent::new(facts, subjects.clone()),
+            subjects,
+            bus,
+            questions,
+            orders,
+            requests,
+            log: AgentLog::default(),
+            end_asker: None,
+            sources,
+            work: Work::Idle,
+        })
     }
 
-    /// Works until `is_ended` says so; gives `note` what happens. A run that goes on is ramped down
-    /// then, and delivered as far as that takes no longer than [`END_TIMEOUT`].
+    /// Works until `is_ended` says so, or another process asks it to end; gives `note` what
+    /// happens. A run that goes on is ramped down then, and delivered as far as that takes no
+    /// longer than [`END_TIMEOUT`].
     pub fn work(&mut self, is_ended: impl Fn() -> bool, mut note: impl FnMut(AgentNote)) {
         let mut end_at: Option<Instant> = None;
         let mut was_reachable = true;
+        let mut news = vec![self.joined()];
         loop {
+            for it in news.drain(..) {
+                self.log.add(&utc_now(), &it.to_string());
+                note(it);
+            }
             let now = Clock.now();
-            if end_at.is_none() && is_ended() {
+            if end_at.is_none() && (is_ended() || self.end_asker.is_some()) {
                 end_at = Some(now + END_TIMEOUT);
                 self.steer(Steering::RampDown);
+                news.extend(self.end_asker.clone().map(AgentNote::AskedToEnd));
             }
             if end_at.is_some_and(|at| at <= now || !self.has_work()) {
-                return;
+                break;
             }
             self.receive(TURN);
             while let Some(action) = self.agent.next_action() {
-                self.act(action, &mut note);
+                self.act(action, &mut |it| news.push(it));
             }
-            self.proceed(&mut note);
+            self.proceed(&mut |it| news.push(it));
             let bus = Arc::clone(&self.bus);
             let is_reachable = bus.is_reachable();
             if is_reachable != was_reachable {
-                note(if is_reachable { AgentNote::BusBack } else { AgentNote::BusLost });
+                news.push(if is_reachable { AgentNote::BusBack } else { AgentNote::BusLost });
                 was_reachable = is_reachable;
             }
             self.agent
                 .tick(Clock.now(), &mut |subject, bytes| bus.publish(subject, &bytes).is_ok());
         }
+        news.into_iter().for_each(note);
+        if let Some(asker) = &self.end_asker {
+            self.answer(asker, AgentAnswer::Ended);
+        }
+    }
+
+    fn joined(&self) -> AgentNote {
+        let facts = self.agent.facts();
+        let (agent, group) = (facts.name.clone(), self.subjects.group().to_owned());
+        AgentNote::Joined { agent, group, cpus: facts.cpus }
     }
 
     /// Reports whether a load runs, or something is not delivered.
@@ -145,6 +157,37 @@ impl AgentProcess {
             let now = Clock.now();
             self.agent.on_message(&message.subject, &message.payload, now, &mut publish);
         }
+        while let Ok(Some(message)) = self.requests.try_next() {
+            self.on_request(&message.payload);
+        }
+    }
+
+    /// Takes a request of another process. What is no request to this process is ignored.
+    fn on_request(&mut self, payload: &[u8]) {
+        let Ok(Request { asker, incarnation, wish }) = serde_json::from_slice(payload) else {
+            return;
+        };
+        if incarnation != self.agent.facts().incarnation || check_name(&asker).is_err() {
+            return;
+        }
+        let answer = match (wish, self.agent.run()) {
+            (AgentWish::Log { lines_max }, _) => AgentAnswer::Log(self.log.last(lines_max)),
+            (AgentWish::End { force: false }, Some(key)) if self.end_asker.is_none() => {
+                AgentAnswer::Busy { run: key.run.clone() }
+            }
+            (AgentWish::End { .. }, _) => {
+                self.end_asker = Some(asker.clone());
+                AgentAnswer::Ending
+            }
+        };
+        self.answer(&asker, answer);
+    }
+
+    fn answer(&self, asker: &str, answer: AgentAnswer) {
+        let incarnation = self.agent.facts().incarnation.clone();
+        let bytes = serde_json::to_vec(&Answer { incarnation, answer }).expect("lines are JSON");
+        // An answer that is lost is asked for again.
+        _ = self.bus.publish(&self.subjects.answers(asker), &bytes);
     }
 
     fn act(&mut self, action: AgentAction, note: &mut impl FnMut(AgentNote)) {
@@ -155,11 +198,6 @@ impl AgentProcess {
                 self.work = self.prepare(*order);
             }
             AgentAction::Start(order) => self.start(&order, note),
-            AgentAction::Resume => {
-                if let Some(totals) = self.totals.clone() {
-                    self.agent.report(totals, Clock.now());
-                }
-            }
             AgentAction::Steer(steering) => self.steer(steering),
             AgentAction::Hear(orders) => {
                 if let Work::Running(part) = &self.work {
@@ -172,7 +210,6 @@ impl AgentProcess {
                     stop.store(true, Relaxed);
                 }
                 self.work = Work::Idle;
-                self.totals = None;
                 note(AgentNote::Idle);
             }
         }
@@ -194,6 +231,10 @@ impl AgentProcess {
         };
         let start_at = Instant::from_nanos(order.at_us.saturating_mul(1_000));
         let now = Clock.now();
+        if start_at < now {
+            let late = now.since(start_at);
+            return self.agent.failed(format!("its start was ordered {late:.1?} too late"), now);
+        }
         note(AgentNote::Starting(start_at.since(now)));
         let Prepared { mut scenario, mut plan, interval, kernel, .. } = *prepared;
         plan.give_setup(&mut scenario, &order.setup);
@@ -212,11 +253,6 @@ impl AgentProcess {
                     cpu_us_before: None,
                 };
                 self.work = Work::Running(part.into());
-                if start_at < now {
-                    let late = now.since(start_at);
-                    self.agent.failed(format!("its start was ordered {late:.1?} too late"), now);
-                    self.work = Work::Idle;
-                }
             }
             Err(error) => self.agent.failed(error.to_string(), now),
         }
@@ -272,7 +308,6 @@ impl AgentProcess {
                 }
                 let report = part.report(now);
                 let is_last = report.is_last;
-                self.totals = Some(report.totals());
                 self.agent.report(report, now);
                 let Work::Running(part) = &self.work else { return };
                 if part.load.is_broken() {
@@ -309,6 +344,8 @@ impl RunningPart {
             self.report_at += self.interval;
         }
         LoadReport {
+            // The agent counts them.
+            number: 0,
             at_us: now.micros_since(self.start_at),
             start_nanos: self.start_at.as_nanos(),
             cores,

@@ -17,9 +17,8 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
-    /// Returns what one answer shows. All moments are in microseconds since the Unix epoch: this
-    /// machine `asked`, the other one `answered`, and the answer `came`. Returns `None` if it came
-    /// before the question: then this machine's clock was set meanwhile.
+    /// Returns what one answer shows. All moments are in microseconds: this machine `asked`, the
+    /// other one `answered`, and the answer `came`. Returns `None` if it came before the question.
     pub fn of_answer(asked_us: u64, answered_us: u64, came_us: u64) -> Option<Self> {
         let round_trip_us = came_us.checked_sub(asked_us)?;
         let middle_us = asked_us + round_trip_us / 2;
@@ -34,11 +33,19 @@ impl ClockOffset {
         if other.error_us < self.error_us { other } else { self }
     }
 
-    /// Reports whether two offsets of one clock exclude each other, although the clocks may drift
-    /// by 500 microseconds a second: one of the clocks was set meanwhile.
+    /// Returns the offset after this time, in which the clocks may have drifted by 500 microseconds
+    /// a second.
+    #[must_use]
+    pub fn after(self, time: Duration) -> Self {
+        let drift_us = (time.as_micros() * DRIFT_MAX_PPM).div_ceil(1_000_000) as u64;
+        Self { error_us: self.error_us.saturating_add(drift_us), ..self }
+    }
+
+    /// Reports whether two offsets of one clock exclude each other, although the clocks may drift:
+    /// one of the clocks stepped meanwhile.
     pub fn contradicts(self, later: Self, between: Duration) -> bool {
-        let drift_us = between.as_micros() as u64 * DRIFT_MAX_PPM / 1_000_000;
-        self.ahead_us.abs_diff(later.ahead_us) > self.error_us + later.error_us + drift_us
+        let error_us = self.after(between).error_us.saturating_add(later.error_us);
+        self.ahead_us.abs_diff(later.ahead_us) > error_us
     }
 
     /// Returns the moment on the other clock that is `own_us` on this one.
@@ -53,7 +60,7 @@ impl ClockOffset {
 }
 
 /// Drift between two clocks, in microseconds a second: what NTP takes for the worst.
-const DRIFT_MAX_PPM: u64 = 500;
+const DRIFT_MAX_PPM: u128 = 500;
 
 #[cfg(test)]
 mod tests {

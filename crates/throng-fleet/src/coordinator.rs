@@ -34,6 +34,10 @@ pub struct KnownAgent {
     pub hello: Hello,
     /// How far its clock is from this one, once it has answered a question.
     pub offset: Option<ClockOffset>,
+    /// The moment for which the offset holds.
+    offset_at: Instant,
+    /// True if its clock, or this one, stepped between two answers.
+    pub has_stepped: bool,
     /// The moment at which it was heard last.
     pub heard: Instant,
     /// Another process that had the same name at the same time.
@@ -128,33 +132,42 @@ impl Coordinator {
     }
 
     /// Takes over an agent that makes this run for a coordinator that is gone. Returns the moment
-    /// at which the run began; `None` if the agent has nothing of the run.
+    /// at which the run began; `None` if the agent is away, or has nothing of the run: then it
+    /// counts as lost until it says that it has.
     pub fn resume(&mut self, name: &str, share: MachineShare, now: Instant) -> Option<Instant> {
         let mut link = Link::keeping();
         link.send(&Order::Resume);
-        let known = self
-            .known
-            .get(name)
-            .filter(|known| known.hello.busy.as_ref().is_some_and(|busy| busy.run == self.key.run));
+        let known = self.known.get(name).filter(|known| known.hello.has_of(&self.key.run));
         let offset = known.and_then(|known| known.offset);
         let started_us = known.and_then(|known| known.hello.started_us);
         let began = offset
             .zip(started_us)
             .map(|(offset, us)| Instant::from_nanos(offset.here(us).saturating_mul(1_000)));
-        let state = match began {
-            Some(_) => MemberState::Running,
-            None => MemberState::Failed("it has nothing of this run".to_owned()),
-        };
         let facts = known.map(|known| known.hello.facts.clone()).unwrap_or_default();
         let offset = offset.unwrap_or(ClockOffset { ahead_us: 0, error_us: 0 });
-        let name = name.to_owned();
+        let (name, state) = (name.to_owned(), MemberState::Running);
         self.members.push(Member { name, facts, share, state, offset, link, heard: now });
         began
+    }
+
+    /// Orders all members to forget the run, which will not begin.
+    pub fn abandon(&mut self) {
+        self.members.iter_mut().for_each(|member| member.link.send(&Order::Abandon));
+    }
+
+    /// Reports whether a member has not received all orders.
+    pub fn has_unheard(&self) -> bool {
+        self.members.iter().any(|member| !member.link.is_empty())
     }
 
     /// Starts all members at the moment `at` of this machine's clock.
     pub fn start(&mut self, at: Instant, run: u64, setup: &[Vec<u8>]) {
         for member in &mut self.members {
+            let known = self.known.get(&member.name);
+            let known =
+                known.filter(|known| known.hello.facts.incarnation == member.facts.incarnation);
+            // What the last answers show: its clock may have drifted while it got ready.
+            member.offset = known.and_then(|known| known.offset).unwrap_or(member.offset);
             let at_us = member.offset.there(at.as_nanos() / 1_000);
             member.link.send(&Order::Start(StartOrder { at_us, run, setup: setup.to_vec() }));
             member.state = MemberState::Running;
@@ -201,7 +214,7 @@ impl Coordinator {
 
     /// Sends what is due.
     pub fn tick(&mut self, now: Instant, publish: Publish<'_>) {
-        for member in &mut self.members {
+        for member in self.members.iter_mut().filter(|member| !member.is_absent()) {
             let subject = self.subjects.to_agent(&member.name);
             let envelope = Envelope {
                 key: self.key.clone(),
@@ -222,15 +235,41 @@ impl Coordinator {
         self.members.iter().any(|member| member.link.has_unsaid())
     }
 
-    /// Reports whether a member has been silent for [`AGENT_LOST_AFTER`] although its load has not
-    /// ended, or another process has its name now.
-    pub fn is_lost(&self, member: usize, now: Instant) -> bool {
+    /// Counts all members as heard now: the bus is away, and their silence says nothing.
+    pub fn excuse_silence(&mut self, now: Instant) {
+        self.members.iter_mut().for_each(|member| member.heard = now);
+    }
+
+    /// Returns why a member is lost whose load has not ended: it has been silent for
+    /// [`AGENT_LOST_AFTER`], or another process has its name and it is silent.
+    pub fn why_lost(&self, member: usize, now: Instant) -> Option<String> {
         let member = &self.members[member];
-        let is_over = matches!(member.state, MemberState::Ended | MemberState::Failed(_));
+        if matches!(member.state, MemberState::Ended | MemberState::Failed(_)) {
+            return None;
+        }
+        if member.is_absent() {
+            return Some("it is away, or has nothing of this run".to_owned());
+        }
+        let silence = now.since(member.heard);
         let known = self.known.get(&member.name);
         let is_other =
-            |known: &KnownAgent| known.hello.facts.incarnation != member.facts.incarnation;
-        !is_over && (now.since(member.heard) > AGENT_LOST_AFTER || known.is_some_and(is_other))
+            |known: &&KnownAgent| known.hello.facts.incarnation != member.facts.incarnation;
+        // Two processes of one name may live at the same time: then the right one is not silent.
+        if let Some(other) = known.filter(is_other)
+            && silence > OTHER_PROCESS_AFTER
+        {
+            let pid = other.hello.facts.pid;
+            return Some(format!("its process has ended, and pid {pid} has its name now"));
+        }
+        if silence <= AGENT_LOST_AFTER {
+            return None;
+        }
+        let taken = known.and_then(|known| known.hello.busy.as_ref());
+        let taken = taken.filter(|busy| busy.run == self.key.run && **busy != self.key);
+        Some(match taken {
+            Some(busy) => format!("{} has taken the run over", busy.coordinator),
+            None => "it no longer answers".to_owned(),
+        })
     }
 
     fn on_hello(&mut self, hello: Hello, now: Instant) {
@@ -246,9 +285,16 @@ impl Coordinator {
                 member.state = MemberState::Refused(format!("it makes the run {other} now"));
             }
         }
+        for member in self.members.iter_mut().filter(|member| member.name == facts.name) {
+            if member.is_absent() && hello.has_of(&self.key.run) {
+                (member.facts, member.heard) = (facts.clone(), now);
+            }
+        }
         let known = self.known.get(&facts.name);
         let is_same = |known: &&KnownAgent| known.hello.facts.incarnation == facts.incarnation;
-        let before = known.filter(is_same).and_then(|known| known.offset);
+        let before = known.filter(is_same);
+        let mut has_stepped = before.is_some_and(|before| before.has_stepped);
+        let before = before.and_then(|before| Some((before.offset?, now.since(before.offset_at))));
         let is_fresh = |known: &&KnownAgent| now.since(known.heard) < AGENT_LOST_AFTER;
         let rival = match known.filter(is_fresh) {
             Some(known) if !is_same(&known) => Some(known.hello.facts.clone()),
@@ -256,15 +302,26 @@ impl Coordinator {
             None => None,
         };
         let offset = match (before, offset) {
-            (Some(before), Some(new)) => Some(before.better(new)),
-            (before, new) => new.or(before),
+            (Some((before, age)), Some(new)) if before.contradicts(new, age) => {
+                has_stepped = true;
+                Some(new)
+            }
+            (Some((before, age)), Some(new)) => Some(before.after(age).better(new)),
+            (before, new) => new.or(before.map(|(before, age)| before.after(age))),
         };
         let name = facts.name.clone();
-        self.known.insert(name, KnownAgent { hello, offset, heard: now, rival });
+        let heard = now;
+        let known = KnownAgent { hello, offset, offset_at: now, has_stepped, heard, rival };
+        self.known.insert(name, known);
     }
 }
 
 impl Member {
+    /// Reports whether no process of it is known: the run was taken over while it was away.
+    pub fn is_absent(&self) -> bool {
+        self.facts.incarnation.is_empty()
+    }
+
     /// Takes a message; returns what is new in it, beside the state of the member.
     fn on_message(&mut self, message: &[u8]) -> Option<MemberNews> {
         match serde_json::from_slice(message) {
@@ -286,5 +343,7 @@ impl Member {
     }
 }
 
+/// Silence of a process after which another one that has its name is its successor.
+const OTHER_PROCESS_AFTER: Duration = Duration::from_secs(2);
 /// Silence after which an agent counts as lost.
 pub const AGENT_LOST_AFTER: Duration = Duration::from_secs(5);

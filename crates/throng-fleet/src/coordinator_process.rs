@@ -13,10 +13,9 @@ use throng_load::run::LoadPlan;
 use throng_load::schedule::MachineShare;
 use throng_report::LoadInterval;
 
-use crate::agent::Publish;
-use crate::coordinator::{Coordinator, KnownAgent, MemberNews, MemberState};
+use crate::coordinator::{Coordinator, KnownAgent, MemberState};
 use crate::fleet_load::FleetLoad;
-use crate::machines::Machines;
+use crate::fleet_state::FleetState;
 use crate::message::{Readiness, RunKey, RunOrder};
 use crate::subjects::GroupSubjects;
 
@@ -26,13 +25,6 @@ pub struct CoordinatorProcess {
     bus: Arc<dyn Bus>,
     is_ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What the bus thread and the recorder share.
-pub(crate) struct FleetState {
-    pub(crate) coordinator: Coordinator,
-    /// What the machines measure, once they run.
-    pub(crate) machines: Option<Machines>,
 }
 
 /// Why the agents do not begin a run.
@@ -53,7 +45,7 @@ impl CoordinatorProcess {
         let answers = bus.subscribe(&subjects.to_coordinator(&key.coordinator))?;
         let hellos = bus.subscribe(&subjects.hellos())?;
         let coordinator = Coordinator::new(key, subjects);
-        let shared = Arc::new(Mutex::new(FleetState { coordinator, machines: None }));
+        let shared = Arc::new(Mutex::new(FleetState::new(coordinator)));
         let is_ended = Arc::<AtomicBool>::default();
         let thread = {
             let (shared, bus, is_ended) =
@@ -69,6 +61,14 @@ impl CoordinatorProcess {
         Ok(Self { shared, bus, is_ended, thread: Some(thread) })
     }
 
+    /// Sets the time for which lost machines are awaited once all others are over
+    /// [default: [`LOST_WAIT`]].
+    #[must_use]
+    pub fn with_lost_wait(self, lost_wait: Duration) -> Self {
+        self.state().set_lost_wait(lost_wait);
+        self
+    }
+
     /// Asks the agents who they are, until `is_enough` says so, at most for `patience`. Each is
     /// asked several times, so that its clock's offset is as good as the bus allows.
     pub fn gather(
@@ -79,9 +79,7 @@ impl CoordinatorProcess {
         let until = Clock.now() + patience;
         let mut asked = 0;
         loop {
-            self.state()
-                .coordinator
-                .ask(Clock.now(), &mut |subject, bytes| self.bus.publish(subject, &bytes).is_ok());
+            self.ask();
             asked += 1;
             std::thread::sleep(ASK_EVERY);
             let state = self.state();
@@ -91,6 +89,11 @@ impl CoordinatorProcess {
                 return known.clone();
             }
         }
+    }
+
+    fn ask(&self) {
+        let mut publish = |subject: &str, bytes: Vec<u8>| self.bus.publish(subject, &bytes).is_ok();
+        self.state().coordinator.ask(Clock.now(), &mut publish);
     }
 
     /// Orders these agents to get ready.
@@ -110,9 +113,15 @@ impl CoordinatorProcess {
         &self,
         mut is_interrupted: impl FnMut() -> bool,
     ) -> Result<Vec<(String, Readiness)>, NotReady> {
+        let mut ask_at = Clock.now();
         loop {
             if is_interrupted() {
                 return Err(NotReady::Interrupted);
+            }
+            // Their clocks may drift while they measure themselves.
+            if ask_at <= Clock.now() {
+                ask_at = Clock.now() + ASK_EVERY;
+                self.ask();
             }
             let (mut ready, mut refused, mut waits) = (Vec::new(), Vec::new(), false);
             let state = self.state();
@@ -124,10 +133,10 @@ impl CoordinatorProcess {
                     MemberState::Refused(why) | MemberState::Failed(why) => {
                         refused.push((name, why.clone()));
                     }
-                    _ if state.coordinator.is_lost(index, now) => {
-                        refused.push((name, "it no longer answers".into()));
-                    }
-                    _ => waits = true,
+                    _ => match state.coordinator.why_lost(index, now) {
+                        Some(why) => refused.push((name, why)),
+                        None => waits = true,
+                    },
                 }
             }
             drop(state);
@@ -141,15 +150,20 @@ impl CoordinatorProcess {
         }
     }
 
+    /// Lets the agents forget the run, which does not begin. Waits until they know it.
+    pub fn abandon(self) {
+        self.state().coordinator.abandon();
+        let until = Clock.now() + ABANDON_WITHIN;
+        while Clock.now() < until && self.state().coordinator.has_unheard() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
     /// Starts the load on all agents, at the same moment. Returns when it has begun, and the
     /// reports of the agents can be here: the moment from which a recorder begins.
     pub fn start(self, plan: &LoadPlan, run: u64, setup: &[Vec<u8>]) -> FleetLoad {
         let start_at = Clock.now() + START_AFTER;
-        {
-            let mut state = self.state();
-            state.coordinator.start(start_at, run, setup);
-            state.machines = Some(Machines::new(plan, start_at, state.coordinator.members()));
-        }
+        self.state().start(plan, start_at, run, setup);
         while Clock.now() < start_at + REPORTS_AFTER {
             std::thread::sleep(LOOK_EVERY);
         }
@@ -157,13 +171,13 @@ impl CoordinatorProcess {
     }
 
     /// Takes over a run whose coordinator is gone, from the machines with these names and shares;
-    /// `last` is what was recorded last. Returns its load and the moment at which it began; `None`
-    /// if no agent has anything of it.
-    pub fn resume(
+    /// `recorded` is what was recorded of it. Returns its load and the moment at which it began;
+    /// `None` if no agent has anything of it.
+    pub fn resume<'a>(
         self,
         plan: &LoadPlan,
         machines: &[(String, MachineShare)],
-        last: Option<&LoadInterval>,
+        recorded: impl Iterator<Item = &'a LoadInterval>,
     ) -> Option<(FleetLoad, Instant)> {
         let start_at = {
             let mut state = self.state();
@@ -171,16 +185,14 @@ impl CoordinatorProcess {
             let began = machines
                 .iter()
                 .filter_map(|(name, share)| state.coordinator.resume(name, *share, now));
-            let start_at = began.min()?;
-            let mut machines = Machines::new(plan, start_at, state.coordinator.members());
-            last.into_iter().for_each(|last| machines.go_on_from(last));
-            state.machines = Some(machines);
+            // All agents are taken over, also those behind the first that has the run.
+            let began: Vec<_> = began.collect();
+            let start_at = began.into_iter().min()?;
+            state.go_on(plan, start_at, recorded);
             start_at
         };
         let until = Clock.now() + TOTALS_WITHIN;
-        let has_all =
-            |state: &FleetState| state.machines.as_ref().is_some_and(Machines::has_totals);
-        while Clock.now() < until && !has_all(&self.state()) {
+        while Clock.now() < until && !self.state().has_totals(Clock.now()) {
             std::thread::sleep(LOOK_EVERY);
         }
         Some((FleetLoad::new(self), start_at + REPORTS_AFTER))
@@ -231,29 +243,11 @@ fn turn(
         lock(shared).take(&found.subject, &found.payload, Clock.now());
     }
     let mut publish = |subject: &str, bytes: Vec<u8>| bus.publish(subject, &bytes).is_ok();
-    lock(shared).send(Clock.now(), &mut publish);
-}
-
-impl FleetState {
-    fn take(&mut self, subject: &str, payload: &[u8], now: Instant) {
-        let news = self.coordinator.on_message(subject, payload, now);
-        let Some(machines) = &mut self.machines else { return };
-        for (member, news) in news {
-            match news {
-                MemberNews::Report(report) => machines.add_report(member, *report),
-                MemberNews::Peers(messages) => machines.exchange(messages, now),
-            }
-        }
-    }
-
-    /// Passes what cores of one machine say to those of others, and sends what is due.
-    fn send(&mut self, now: Instant, publish: Publish<'_>) {
-        let orders = self.machines.as_mut().map(Machines::take_peer_orders).unwrap_or_default();
-        for (member, orders) in orders {
-            self.coordinator.tell_peers(member, orders);
-        }
-        self.coordinator.tick(now, publish);
-    }
+    let is_reachable = bus.is_reachable();
+    let mut state = lock(shared);
+    let now = Clock.now();
+    state.set_reachable(is_reachable, now);
+    state.send(now, &mut publish);
 }
 
 /// Time for which the thread waits for a message before it looks at what is due.
@@ -265,8 +259,10 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 const QUESTIONS: u32 = 8;
 /// Time between the order to start and the start: orders may be lost once, and come again.
 const START_AFTER: Duration = Duration::from_secs(4);
+/// Time in which the agents hear that a run does not begin.
+const ABANDON_WITHIN: Duration = Duration::from_secs(2);
 /// Time in which the agents of a run that is taken over deliver their totals.
-const TOTALS_WITHIN: Duration = Duration::from_secs(10);
+const TOTALS_WITHIN: Duration = Duration::from_secs(30);
 /// Time between the end of an interval on the agents and the end of that interval here, in which
 /// their reports arrive.
 const REPORTS_AFTER: Duration = Duration::from_millis(400);

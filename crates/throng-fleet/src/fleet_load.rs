@@ -6,7 +6,8 @@ use throng_driver::Clock;
 use throng_lab::recorder::{GeneratorProbe, KernelProbe, KernelReading};
 use throng_report::{LoadInterval, RunEventKind};
 
-use crate::coordinator_process::{CoordinatorProcess, FleetState, lock};
+use crate::coordinator_process::{CoordinatorProcess, lock};
+use crate::fleet_state::FleetState;
 use crate::message::Steering;
 
 /// A load that several machines make.
@@ -81,25 +82,13 @@ impl FleetLoad {
 
 impl GeneratorProbe for FleetLoad {
     fn snapshot(&mut self) -> LoadInterval {
-        let mut state = self.fleet.state();
-        let now = Clock.now();
-        // What the interval before this one has taken is written by now.
-        state.coordinator.keep();
-        let FleetState { coordinator, machines } = &mut *state;
-        let mut interval = match machines {
-            Some(machines) => {
-                machines.find_lost(coordinator, now);
-                machines.interval()
-            }
-            None => LoadInterval::default(),
-        };
+        let mut interval = self.fleet.state().snapshot(Clock.now());
         interval.paused = self.is_paused && !interval.is_leaving();
         interval
     }
 
     fn is_finished(&self) -> bool {
-        let state = self.fleet.state();
-        state.machines.as_ref().is_some_and(|machines| machines.is_over(Clock.now()))
+        self.fleet.state().is_over(Clock.now())
     }
 
     fn ramp_down(&mut self) {
@@ -107,7 +96,7 @@ impl GeneratorProbe for FleetLoad {
     }
 
     fn events(&mut self) -> Vec<RunEventKind> {
-        self.fleet.state().machines.as_mut().map(|machines| machines.events()).unwrap_or_default()
+        self.fleet.state().events()
     }
 
     fn failure(&self) -> Option<String> {

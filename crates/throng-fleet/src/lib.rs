@@ -4,34 +4,45 @@
 //! [`Agent`] and [`Coordinator`] are the two sides of the protocol: pure state machines, which take
 //! time and messages as arguments. [`AgentProcess`] and [`CoordinatorProcess`] connect them with a
 //! bus, a clock and a load. An [`Observer`] beside the server publishes what it samples there;
-//! [`BusWatch`] brings that to the recorder of a run. The link between the two loses nothing while the bus is away.
+//! [`BusWatch`] brings that to the recorder of a run. The link between the two loses nothing while
+//! the bus is away. A [`Requester`] asks agents for something outside a run.
 
 mod agent;
 mod agent_facts;
+mod agent_note;
 mod agent_process;
 mod clock_offset;
 mod coordinator;
 mod coordinator_process;
 mod envelope;
 mod fleet_load;
+mod fleet_state;
 mod link;
 mod machines;
 pub mod message;
 mod observation;
 mod observer;
 mod preparation;
+mod request;
+mod requester;
 mod scenario_bundle;
 mod subjects;
+#[cfg(test)]
+mod tests;
 
 pub use agent::{Agent, AgentAction, Publish};
 pub use agent_facts::{host_name, random_id, version};
-pub use agent_process::{AgentNote, AgentProcess, END_TIMEOUT};
+pub use agent_note::{AgentNote, LOG_LINE_BYTES_MAX, LOG_LINES_MAX};
+pub use agent_process::{AgentProcess, END_TIMEOUT};
 pub use clock_offset::ClockOffset;
 pub use coordinator::{AGENT_LOST_AFTER, Coordinator, KnownAgent, Member, MemberNews, MemberState};
 pub use coordinator_process::{CoordinatorProcess, NotReady};
 pub use fleet_load::{FleetKernel, FleetLoad};
+pub use fleet_state::LOST_WAIT;
 pub use link::KEEP_ALIVE;
 pub use observation::{BusWatch, Observers};
 pub use observer::{Observer, ObserverFacts, ObserverHello};
+pub use request::LogLine;
+pub use requester::{ANSWER_PATIENCE, AgentEnd, END_PATIENCE, Requester};
 pub use scenario_bundle::ScenarioBundle;
 pub use subjects::{GroupSubjects, NotAName, check_name};

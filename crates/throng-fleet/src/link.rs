@@ -4,6 +4,9 @@
 //! A message is cut into pieces, which are numbered and sent again until they are acknowledged.
 //! Each packet also says what has arrived of the other direction. A packet without a piece is sent
 //! when there was nothing to say for [`KEEP_ALIVE`]: the other end knows then that this one lives.
+//!
+//! An end may acknowledge later than a message arrives: when its caller has kept it. Then the other
+//! end knows what has arrived and does not send it again, but keeps it for another receiver.
 
 use std::time::Duration;
 
@@ -18,6 +21,10 @@ pub(crate) struct Link {
     inbox: Inbox<Piece>,
     /// The pieces so far of the message that arrives; none before its first.
     partial: Option<Vec<u8>>,
+    /// Number of the last piece of the last whole message.
+    whole: u64,
+    /// Pieces that the other end has lost, as of the last piece that came.
+    missed: u64,
     /// The last number that the other end was told to have arrived here.
     told: u64,
     /// Of an end that acknowledges later: what the caller has kept.
@@ -51,6 +58,8 @@ struct PacketHead {
     /// The oldest number that the sender still has.
     first: u64,
     /// The number up to which everything has arrived at the sender.
+    arrived: u64,
+    /// The number up to which the sender needs nothing again: it is arrived and kept.
     acknowledged: u64,
     /// True for the first piece of a message.
     is_first: bool,
@@ -65,6 +74,8 @@ impl Link {
             outbox: Outbox::new(PIECES_KEPT_MAX),
             inbox: Inbox::default(),
             partial: None,
+            whole: 0,
+            missed: 0,
             told: 0,
             kept: None,
             keep_alive: Instant::ZERO,
@@ -96,6 +107,7 @@ impl Link {
         let head: PacketHead =
             serde_json::from_slice(&packet[..end]).map_err(|error| error.to_string())?;
         self.outbox.acknowledge(head.acknowledged);
+        self.outbox.note_arrived(head.arrived);
         if head.number > 0 {
             let PacketHead { is_first, is_last, .. } = head;
             let piece = Piece { bytes: packet[end + 1..].to_vec(), is_first, is_last };
@@ -103,10 +115,18 @@ impl Link {
         }
         let mut whole = Vec::new();
         while let Some(Piece { bytes, is_first, is_last }) = self.inbox.pop() {
+            let missed = self.inbox.missed();
+            let has_hole = missed > self.missed;
+            self.missed = missed;
+            if is_last {
+                self.whole = self.inbox.popped();
+            }
             if is_first {
                 self.partial = Some(Vec::new());
+            } else if has_hole {
+                self.partial = None;
             }
-            // The beginning of a message may have gone to another coordinator.
+            // The beginning of a message may be lost, or have gone to another coordinator.
             let Some(partial) = &mut self.partial else { continue };
             partial.extend(bytes);
             if is_last {
@@ -120,15 +140,15 @@ impl Link {
     /// has not acknowledged.
     pub(crate) fn change_sender(&mut self) {
         (self.inbox, self.partial) = (Inbox::default(), None);
-        self.told = 0;
+        (self.whole, self.missed, self.told) = (0, 0, 0);
         self.outbox.resend();
     }
 
-    /// Lets all be acknowledged that had arrived before the previous call. The caller takes what
-    /// has arrived after each call, and has kept it before the next.
+    /// Lets all messages be acknowledged that were whole before the previous call. The caller takes
+    /// what has arrived after each call, and has kept it before the next.
     pub(crate) fn keep(&mut self) {
-        let arrived = self.inbox.acknowledged();
-        self.kept = self.kept.map(|kept| KeptNumbers { now: kept.next, next: arrived });
+        let whole = self.whole;
+        self.kept = self.kept.map(|kept| KeptNumbers { now: kept.next, next: whole });
     }
 
     /// Reports whether the other end was not told yet what is acknowledged.
@@ -139,18 +159,18 @@ impl Link {
     /// Gives `send` each packet that is due, until it returns false.
     pub(crate) fn send_due(&mut self, now: Instant, mut send: impl FnMut(Vec<u8>) -> bool) {
         let first = self.outbox.first();
-        let acknowledged = self.acknowledged();
+        let (arrived, acknowledged) = (self.inbox.acknowledged(), self.acknowledged());
         let mut has_sent = false;
         self.outbox.send_due(now, |number, piece| {
             let Piece { is_first, is_last, .. } = *piece;
-            let head = PacketHead { number, first, acknowledged, is_first, is_last };
+            let head = PacketHead { number, first, arrived, acknowledged, is_first, is_last };
             let is_sent = send(packet(&head, &piece.bytes));
             has_sent |= is_sent;
             is_sent
         });
         if !has_sent && (self.keep_alive <= now || self.told < acknowledged) {
             let (is_first, is_last) = (false, false);
-            let head = PacketHead { number: 0, first, acknowledged, is_first, is_last };
+            let head = PacketHead { number: 0, first, arrived, acknowledged, is_first, is_last };
             has_sent = send(packet(&head, &[]));
         }
         if has_sent {
@@ -165,7 +185,7 @@ impl Link {
     }
 
     fn acknowledged(&self) -> u64 {
-        self.kept.map_or(u64::MAX, |kept| kept.now).min(self.inbox.acknowledged())
+        self.kept.map_or(self.inbox.acknowledged(), |kept| kept.now)
     }
 }
 
@@ -234,6 +254,64 @@ mod tests {
         there.keep();
         carry(&mut there, &mut here, at(9));
         assert!(here.is_empty());
+    }
+
+    #[test]
+    fn what_has_arrived_is_not_sent_again_before_it_is_kept() {
+        let (mut here, mut there) = (Link::new(), Link::keeping());
+        here.send(&"one");
+        assert_eq!(carry(&mut here, &mut there, at(1)), ["one"]);
+        carry(&mut there, &mut here, at(1));
+        let mut has_piece = false;
+        here.send_due(at(60), |packet| {
+            has_piece |= !packet.ends_with(b"\n");
+            true
+        });
+        assert!(!has_piece && !here.is_empty());
+        // Another receiver gets it.
+        here.change_sender();
+        assert_eq!(carry(&mut here, &mut Link::keeping(), at(60)), ["one"]);
+    }
+
+    #[test]
+    fn half_a_message_is_not_kept() {
+        let (mut here, mut there) = (Link::new(), Link::keeping());
+        here.send(&"x".repeat(2 * PIECE_BYTES));
+        let mut packets = Vec::new();
+        here.send_due(at(1), |packet| {
+            packets.push(packet);
+            true
+        });
+        assert_eq!(there.on_packet(&packets[0]), Ok(Vec::new()));
+        (0..3).for_each(|_| there.keep());
+        carry(&mut there, &mut here, at(1));
+        // All of it comes to the receiver that takes its place.
+        here.change_sender();
+        assert_eq!(carry(&mut here, &mut Link::keeping(), at(2)).len(), 1);
+    }
+
+    #[test]
+    fn messages_with_a_lost_piece_are_left_out_and_the_next_one_is_whole() {
+        let (mut here, mut there) = (Link::new(), Link::new());
+        let mut packets = Vec::new();
+        let mut sent = |here: &mut Link, now| {
+            here.send_due(now, |packet| {
+                packets.push(packet);
+                true
+            });
+            std::mem::take(&mut packets)
+        };
+        here.send(&"x".repeat(2 * PIECE_BYTES));
+        let first = sent(&mut here, at(1));
+        assert_eq!(there.on_packet(&first[0]), Ok(Vec::new()));
+        // The sender loses the rest of it, and the beginning of the next one.
+        here.outbox = Outbox::new(3);
+        ["lost", "lost", "lost"].iter().for_each(|message| here.send(message));
+        here.send(&"y".repeat(2 * PIECE_BYTES));
+        here.send(&"whole");
+        let rest = sent(&mut here, at(2));
+        let whole = rest.iter().flat_map(|packet| there.on_packet(packet).unwrap());
+        assert_eq!(whole.collect::<Vec<_>>(), [b"\"whole\""]);
     }
 
     #[test]

@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
+use serde::Deserialize;
 use throng_base::Instant;
 use throng_lab::recorder::KernelReading;
+use throng_load::generator::CoreStats;
 use throng_load::peers::{PeerHub, PeerMessage, PeerOrder};
 use throng_load::run::{Collector, LoadPlan};
 use throng_load::schedule::MachineShare;
@@ -32,6 +34,10 @@ pub(crate) struct Machines {
     events: Vec<RunEventKind>,
     /// The moment from which all machines are over or lost.
     only_lost_since: Option<Instant>,
+    /// Time for which lost machines are awaited from then on.
+    lost_wait: Duration,
+    /// True while no machine can be heard.
+    is_bus_away: bool,
 }
 
 /// One machine.
@@ -44,8 +50,14 @@ struct Machine {
     state: MachineState,
     /// Its last report, without its stats.
     last: LoadReport,
+    /// Number of the last report whose measurements are counted.
+    reports: u64,
     /// The end of the last report of the interval before, and the CPU time of each core then.
     before: (u64, Vec<u64>),
+    /// The same, as a coordinator before this one has recorded it.
+    recorded: u64,
+    /// True if it was lost in this interval.
+    is_newly_lost: bool,
     lag: Histogram,
     connect: Histogram,
     /// Messages, pushes and HTTP requests.
@@ -61,19 +73,23 @@ enum MachineState {
 }
 
 impl Machines {
-    pub(crate) fn new(plan: &LoadPlan, start_at: Instant, members: &[Member]) -> Self {
-        let state_of = |member: &Member| match &member.state {
-            MemberState::Failed(why) => MachineState::Failed(why.clone()),
-            _ => MachineState::Running,
-        };
+    pub(crate) fn new(
+        plan: &LoadPlan,
+        start_at: Instant,
+        members: &[Member],
+        lost_wait: Duration,
+    ) -> Self {
         let machine = |member: &Member| Machine {
             name: member.name.clone(),
             share: member.share,
             boot_id: member.facts.boot_id.clone(),
             net_namespace: member.facts.net_namespace.clone(),
-            state: state_of(member),
+            state: MachineState::Running,
             last: LoadReport::default(),
+            reports: 0,
             before: (0, Vec::new()),
+            recorded: 0,
+            is_newly_lost: false,
             lag: Histogram::new(),
             connect: Histogram::new(),
             message: Histogram::new(),
@@ -90,18 +106,52 @@ impl Machines {
             peer_orders: Vec::new(),
             events: Vec::new(),
             only_lost_since: None,
+            lost_wait,
+            is_bus_away: false,
         }
     }
 
-    /// Goes on from what another coordinator has recorded last.
-    pub(crate) fn go_on_from(&mut self, last: &LoadInterval) {
+    /// Goes on from what another coordinator has recorded.
+    pub(crate) fn go_on_from<'a>(&mut self, recorded: impl Iterator<Item = &'a LoadInterval>) {
+        let mut totals = vec![None; self.machines.len()];
+        let mut last = None;
+        for interval in recorded {
+            for (totals, machine) in totals.iter_mut().zip(&interval.machines) {
+                *totals = machine.totals.as_ref().or(totals.take());
+            }
+            last = Some(interval);
+        }
+        let Some(last) = last else { return };
         self.collector.go_on_from(last);
         self.hub.go_on_from(&last.cues);
+        for ((machine, before), totals) in self.machines.iter_mut().zip(&last.machines).zip(totals)
+        {
+            (machine.reports, machine.recorded) = (before.reports, before.reports);
+            if !before.lost {
+                continue;
+            }
+            machine.state = MachineState::Lost;
+            let totals = totals.and_then(|totals| Vec::<CoreStats>::deserialize(totals).ok());
+            for stats in totals.unwrap_or_default() {
+                if machine.slots().contains(&stats.core_id) {
+                    self.collector.add_stats(stats.into());
+                }
+            }
+            machine.slots().for_each(|slot| self.collector.lose(slot));
+            self.hub.lose(machine.slots());
+        }
     }
 
-    /// Adds the report of a machine.
-    pub(crate) fn add_report(&mut self, member: usize, mut report: LoadReport) {
+    /// Adds the report of a machine. What was measured in a report counts once, although another
+    /// coordinator may have recorded it before it was gone.
+    pub(crate) fn add_report(&mut self, member: usize, report: LoadReport) {
         let machine = &mut self.machines[member];
+        if report.number < machine.last.number {
+            return;
+        }
+        let is_counted = report.number <= machine.reports;
+        let mut report = if is_counted { report.totals() } else { report };
+        machine.reports = machine.reports.max(report.number);
         let start_there = Instant::from_nanos(report.start_nanos);
         for mut stats in std::mem::take(&mut report.cores) {
             if stats.core_id >= machine.share.cores() {
@@ -129,6 +179,8 @@ impl Machines {
         self.events.extend(named);
         if machine.state == MachineState::Lost {
             machine.state = MachineState::Running;
+            // The next interval has what it says now, and only then the run may be over.
+            self.only_lost_since = None;
             self.hub.find(machine.slots());
             self.events.push(RunEventKind::AgentBack { agent: machine.name.clone() });
         }
@@ -138,12 +190,17 @@ impl Machines {
         machine.last = report;
     }
 
-    /// Reports whether every machine that is not lost has reported something.
-    pub(crate) fn has_totals(&self) -> bool {
-        let is_known = |machine: &Machine| {
-            machine.state != MachineState::Running || machine.last.start_nanos > 0
-        };
-        self.machines.iter().all(is_known)
+    /// Reports whether the totals of a machine are as high as those that are recorded.
+    pub(crate) fn has_totals(&self, member: usize) -> bool {
+        let machine = &self.machines[member];
+        machine.last.number >= machine.recorded.max(1)
+    }
+
+    /// Notes that the bus is away or back. No machine is given up meanwhile.
+    pub(crate) fn set_bus_away(&mut self, is_away: bool) {
+        self.is_bus_away = is_away;
+        self.only_lost_since = None;
+        self.events.push(if is_away { RunEventKind::BusLost } else { RunEventKind::BusBack });
     }
 
     /// Passes what cores say to those of other machines.
@@ -169,31 +226,35 @@ impl Machines {
     pub(crate) fn find_lost(&mut self, coordinator: &Coordinator, now: Instant) {
         for (index, member) in coordinator.members().iter().enumerate() {
             let machine = &mut self.machines[index];
-            let state = match &member.state {
+            let (state, reason) = match &member.state {
                 MemberState::Failed(why) | MemberState::Refused(why) => {
-                    MachineState::Failed(why.clone())
+                    (MachineState::Failed(why.clone()), why.clone())
                 }
-                _ if machine.state == MachineState::Running && coordinator.is_lost(index, now) => {
-                    MachineState::Lost
-                }
-                _ => continue,
+                _ if machine.state != MachineState::Running => continue,
+                _ => match coordinator.why_lost(index, now) {
+                    Some(why) => (MachineState::Lost, why),
+                    None => continue,
+                },
             };
             if machine.state == state {
                 continue;
             }
-            let reason = match &state {
-                MachineState::Failed(why) => why.clone(),
-                _ => "it no longer answers".to_owned(),
-            };
-            let percent = machine.percent();
-            let agent = machine.name.clone();
-            self.events.push(RunEventKind::AgentLost { agent, percent, reason });
+            // A machine that is lost and fails then is missing from the same moment on.
+            if machine.state != MachineState::Lost {
+                self.events.push(RunEventKind::AgentLost {
+                    agent: machine.name.clone(),
+                    percent: machine.percent(),
+                    from_ms: machine.last.at_us / 1_000,
+                    reason,
+                });
+            }
             machine.state = state;
+            machine.is_newly_lost = true;
             machine.slots().for_each(|slot| self.collector.lose(slot));
             self.peer_orders.extend(self.hub.lose(machine.slots()));
         }
         let is_over = self.machines.iter().all(|machine| machine.state != MachineState::Running);
-        if is_over {
+        if is_over && !self.is_bus_away {
             self.only_lost_since.get_or_insert(now);
         } else {
             self.only_lost_since = None;
@@ -275,7 +336,7 @@ impl Machines {
     /// Reports whether every load has ended, and no lost machine is awaited any more.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         let awaits = self.machines.iter().any(|machine| machine.state == MachineState::Lost);
-        self.only_lost_since.is_some_and(|since| !awaits || now.since(since) > LOST_AWAITED)
+        self.only_lost_since.is_some_and(|since| !awaits || now.since(since) > self.lost_wait)
     }
 
     /// Returns why no machine is left that could go on.
@@ -309,13 +370,19 @@ impl Machine {
             errors += stats.errors_total();
         }
         let is_lost = matches!(self.state, MachineState::Lost | MachineState::Failed(_));
+        let newly_lost = std::mem::take(&mut self.is_newly_lost).then(|| {
+            let own = collector.latest().skip(self.slots().start).take(self.share.cores());
+            serde_json::to_value(own.map(CoreStats::totals).collect::<Vec<_>>()).ok()
+        });
         let p99 =
             |histogram: &Histogram| (!histogram.is_empty()).then(|| histogram.percentile(99.0));
         let (grown_us, busiest_core_permille) = self.grown();
         let interval = MachineInterval {
             name: self.name.clone(),
             lost: is_lost,
+            reports: self.reports,
             grown_us,
+            totals: newly_lost.flatten(),
             users_started: counters.users_started,
             users_active: counters.users_active,
             connected: counters.connected,
@@ -352,5 +419,3 @@ impl Machine {
 
 /// Other programs of all machines that an interval names.
 const PROGRAMS_MAX: usize = 5;
-/// Time for which the coordinator waits for lost machines once all others are over.
-const LOST_AWAITED: Duration = Duration::from_secs(30);

@@ -48,12 +48,21 @@ pub struct Hello {
     pub facts: AgentFacts,
     /// The run that it makes, and who began it.
     pub busy: Option<RunKey>,
-    /// The beginning of that run on its monotonic clock, in microseconds, once it has begun.
+    /// A run of which everything is delivered, and of which it still keeps the totals.
+    pub keeps: Option<RunKey>,
+    /// The beginning of either run on its monotonic clock, in microseconds, once it has begun.
     pub started_us: Option<u64>,
     /// The question that it answers.
     pub answers: Option<Question>,
     /// Its monotonic clock, in microseconds.
     pub now_us: u64,
+}
+
+impl Hello {
+    /// Reports whether the agent makes this run, or keeps its totals.
+    pub fn has_of(&self, run: &str) -> bool {
+        self.busy.iter().chain(&self.keeps).any(|key| key.run == run)
+    }
 }
 
 /// A question to all agents who they are.
@@ -98,6 +107,8 @@ pub enum Order {
     Steer(Steering),
     /// Tell cores what cores of other agents say.
     Peers(Vec<PeerOrder>),
+    /// Forget the run, which will not begin.
+    Abandon,
 }
 
 /// A run, as one agent makes it.
@@ -117,6 +128,8 @@ pub struct RunOrder {
     pub calibrate_ms: Option<u64>,
     /// True to run although a limit is insufficient.
     pub force: bool,
+    /// True if the owner of a foreign target has allowed to load it.
+    pub is_allowed: bool,
 }
 
 /// The beginning of a run.
@@ -188,6 +201,8 @@ pub struct Readiness {
 /// What an agent has measured in one interval.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LoadReport {
+    /// Its number in the run, from 1. What was measured in a report counts once.
+    pub number: u64,
     /// Its end on the agent's monotonic clock, in microseconds since the beginning of the run.
     pub at_us: u64,
     /// Beginning of the run on the agent's monotonic clock, in nanoseconds: that of the moments in

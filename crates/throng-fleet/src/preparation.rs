@@ -9,7 +9,7 @@ use throng_doctor::preflight::CheckState;
 use throng_lab::ceiling::{self, CeilingOptions};
 use throng_lab::header::run_header;
 use throng_lab::recorder::LiveKernel;
-use throng_lab::run_preflight;
+use throng_lab::{permission, run_preflight};
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Scenario, Target};
 use throng_report::runfile::{Ceiling, ScenarioSource};
@@ -45,7 +45,7 @@ impl KernelPlace {
 /// Prepares an agent's part of a run. `stop` ends the measuring.
 ///
 /// # Errors
-/// The scenario is none, or its target cannot be resolved here.
+/// The scenario is none, or its target cannot be resolved here, or needs permission.
 pub(crate) fn prepare(
     order: &RunOrder,
     sources: Vec<IpAddr>,
@@ -66,6 +66,8 @@ pub(crate) fn prepare(
         ..LoadOptions::default()
     };
     let plan = LoadPlan::new(&scenario, &options).map_err(|error| error.to_string())?;
+    permission::check(&plan.target, &plan.targets, order.is_allowed)
+        .map_err(|why| why.to_string())?;
     let preflight = run_preflight(&plan, Some(order.share.cores()));
     let warnings = preflight.in_state(CheckState::Tight).filter(|check| check.stops);
     let warnings = warnings.map(|check| format!("{}: {}", check.limit, check.because)).collect();

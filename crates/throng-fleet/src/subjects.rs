@@ -21,6 +21,11 @@ impl GroupSubjects {
         check_name(group).map(|()| Self { group: group.to_owned() })
     }
 
+    /// Returns the name of the group.
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
     /// Questions to all agents.
     pub fn questions(&self) -> String {
         format!("throng.{}.questions", self.group)
@@ -44,6 +49,16 @@ impl GroupSubjects {
     /// Packets to an agent.
     pub fn to_agent(&self, name: &str) -> String {
         format!("throng.{}.agent.{name}", self.group)
+    }
+
+    /// Requests to an agent outside a run.
+    pub fn requests(&self, name: &str) -> String {
+        format!("throng.{}.request.{name}", self.group)
+    }
+
+    /// Answers to the process that asked.
+    pub fn answers(&self, asker: &str) -> String {
+        format!("throng.{}.answer.{asker}", self.group)
     }
 
     /// Packets to a coordinator.

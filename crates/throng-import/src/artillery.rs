@@ -20,7 +20,7 @@ mod time;
 mod variables;
 mod ws;
 
-use throng_load::scenario::YamlNode;
+use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::draft::{Draft, DraftClass};
 use crate::importer::Importer;
@@ -83,7 +83,11 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         return None;
     };
     let config = match fields.get("config") {
-        Some(node) => Fields::read(translator, node, "`config`", &CONFIG_KEYS)?,
+        Some(node) => {
+            let plugins = names_of_plugins(node);
+            let keys: Vec<_> = CONFIG_KEYS.iter().copied().chain(plugins).collect();
+            Fields::read(translator, node, "`config`", &keys)?
+        }
         None => Fields::default(),
     };
     report_others(translator, &config);
@@ -273,7 +277,12 @@ fn target(
     let scheme = engine.scheme();
     let Some((span, node)) = config.entry("target") else {
         if translator.options.target.is_none() {
-            let label = "expected `target` in `config`, or `--target`";
+            let label = match target_of_environment(config) {
+                Some((name, target)) => {
+                    format!("the environment `{name}` has one: pass `--target {target}`")
+                }
+                None => "expected `target` in `config`, or `--target`".to_owned(),
+            };
             translator.mistake(&(0..0), "the file has no target", label);
             return None;
         }
@@ -286,7 +295,15 @@ fn target(
             let target = translator.target(&span, scheme, "");
             return Some((target.clone(), target));
         }
-        let label = "expected a URL such as `http://127.0.0.1:8080`, or `--target`";
+        let label = match target_of_environment(config) {
+            Some((name, target)) => {
+                format!("the environment `{name}` has a target: pass `--target {target}`")
+            }
+            None if base.contains("{{") => {
+                "a target is known before the run: write it, or pass `--target`".to_owned()
+            }
+            None => "expected a URL such as `http://127.0.0.1:8080`, or `--target`".to_owned(),
+        };
         translator.mistake(&node.span, format!("`{base}` is not a target"), label);
         return None;
     };
@@ -296,7 +313,7 @@ fn target(
     } else {
         translator.translated(&span, "target");
     }
-    let path = if engine == Engine::Ws { url.path } else { "" };
+    let path = if engine == Engine::Ws && url.path != "/" { url.path } else { "" };
     let mistakes = translator.mistakes.len();
     let target = translator.target(&node.span, &format!("{scheme}://{}", url.authority), path);
     if translator.mistakes.len() > mistakes {
@@ -328,12 +345,12 @@ fn read_thresholds(
     engine: Engine,
 ) -> Vec<String> {
     let of_plugins = config.get("plugins").and_then(|node| match &node.kind {
-        throng_load::scenario::YamlKind::Map(entries) => {
+        YamlKind::Map(entries) => {
             entries.iter().find(|(key, _)| key.scalar() == Some("ensure")).map(|(_, node)| node)
         }
         _ => None,
     });
-    let is_map = |node: &&YamlNode| matches!(node.kind, throng_load::scenario::YamlKind::Map(_));
+    let is_map = |node: &&YamlNode| matches!(node.kind, YamlKind::Map(_));
     let nodes = [config.get("ensure"), of_plugins.filter(is_map)];
     let read = |node| thresholds::read(translator, node, engine);
     nodes.into_iter().flatten().flat_map(read).collect()
@@ -348,6 +365,32 @@ fn report_requests(translator: &mut Translator<'_>, settings: &Settings<'_>) {
         let how = "a request may take 10s in Artillery, and 5s in the scenario";
         translator.approximated(&(0..0), "http timeout", how);
     }
+}
+
+/// Returns the keys of `plugins`: each may have its settings beside `plugins`, too.
+fn names_of_plugins(config: &YamlNode) -> Vec<&str> {
+    let member = |key: &str| match &config.kind {
+        YamlKind::Map(entries) => {
+            entries.iter().find(|(name, _)| name.scalar() == Some(key)).map(|(_, node)| node)
+        }
+        _ => None,
+    };
+    match member("plugins").map(|plugins| &plugins.kind) {
+        Some(YamlKind::Map(plugins)) => {
+            plugins.iter().filter_map(|(name, _)| name.scalar()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the name and the target of the first of `environments` that has one.
+fn target_of_environment<'n>(config: &Fields<'n>) -> Option<(&'n str, &'n str)> {
+    let YamlKind::Map(environments) = &config.get("environments")?.kind else { return None };
+    environments.iter().find_map(|(name, environment)| {
+        let YamlKind::Map(entries) = &environment.kind else { return None };
+        let target = entries.iter().find(|(key, _)| key.scalar() == Some("target"))?;
+        name.scalar().zip(target.1.scalar())
+    })
 }
 
 /// Reports the keys that no class of users needs.
@@ -366,6 +409,9 @@ fn report_others(translator: &mut Translator<'_>, config: &Fields<'_>) {
             "tls" | "socketio" | "bundling" | "includeFiles" | "statsInterval" | "engines" => {
                 let why = "it does not concern the traffic of http and ws";
                 translator.not_needed(&span, key, why);
+            }
+            key if !CONFIG_KEYS.contains(&key) => {
+                translator.not_needed(&span, key, "the settings of a plugin");
             }
             "http2" if is_true(node) => {
                 let remedy = "requests are of HTTP/1.1";

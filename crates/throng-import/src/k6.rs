@@ -26,10 +26,11 @@ use crate::step_names::StepNames;
 use crate::translator::Translator;
 use crate::trial::Trial;
 use crate::yaml::Yaml;
-use keys::{NOT_NEEDED, OPTIONS, SCENARIO};
+use keys::{Concern, OPTIONS, SCENARIO};
 use load::{Load, Members};
 use script::{Item, Script};
 use syntax::{Expression, Statement, StatementKind};
+use thresholds::Kinds;
 use values::Values;
 
 pub(crate) const K6: Importer = Importer {
@@ -89,7 +90,10 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let (setup, data) = called("setup").map(|setup| script.setup(setup)).unwrap_or_default();
     let values = script.values.clone();
     script.take_data(body, data.as_ref());
-    script.statements(&body.body);
+    match body.statements() {
+        Ok(statements) => script.statements(statements),
+        Err(refusal) => script.translator.mistakes.push(refusal),
+    }
     let values = std::mem::replace(&mut script.values, values);
     let teardown = called("teardown").map(|teardown| script.teardown(teardown, data.as_ref()));
     let Script { mut items, server, .. } = script;
@@ -137,18 +141,18 @@ fn read_options(translator: &mut Translator<'_>, options: Option<&Expression>) -
     let none = Expression { span: 0..0, kind: syntax::ExpressionKind::Object(Vec::new()) };
     let value = options.unwrap_or(&none);
     let members = Members::read(translator, value, "`options`")?;
-    members.check(translator, "`options`", &OPTIONS);
+    members.check(translator, "`options`", &OPTIONS.map(|(key, _)| key));
     for (key, value) in members.iter() {
-        match key {
-            "noConnectionReuse" | "httpDebug" | "hosts" | "tlsAuth" | "blockHostnames" => {
+        match OPTIONS.iter().find(|(known, _)| *known == key) {
+            Some((_, Concern::NotSupported)) => {
                 let remedy = "a scenario has no such option; see docs/scenario.md";
                 translator.not_supported(&value.span, key, remedy);
             }
-            _ if NOT_NEEDED.contains(&key) => {
+            Some((_, Concern::Other)) => {
                 let why = "a matter of reports, or throng does it by itself";
                 translator.not_needed(&value.span, key, why);
             }
-            _ => {}
+            Some((_, Concern::Traffic)) | None => {}
         }
     }
     if let Some(scenarios) = members.get("scenarios") {
@@ -304,6 +308,17 @@ fn draft(
             "a value that a step has stored is a text in JSON, where k6 sends a number as one";
         translator.approximated(&(0..0), "values of answers in JSON", how);
     }
+    let mut defaults = values.defaults.clone();
+    defaults.dedup();
+    for (span, name) in &defaults {
+        let how = "its default stands here; import the script again with another one, or pass \
+                   `--target`";
+        translator.approximated(span, name, how);
+    }
+    for span in &values.random_texts {
+        let how = "the scenario's text is as long, of digits and not of letters";
+        translator.approximated(span, "randomString", how);
+    }
     let mut on_error = load.is_open.then_some("stop");
     if !sessions.is_empty() && items.iter().any(Item::has_request) {
         let how = "k6 goes on after a request or a check that fails; an error in the scenario ends \
@@ -326,8 +341,11 @@ fn draft(
         let turns = Yaml::map([("times", Yaml::plain(times)), ("do", Yaml::list(steps))]);
         steps = vec![Yaml::entry("repeat", turns)];
     }
-    let thresholds = option(options, "thresholds")
-        .map_or(Vec::new(), |value| thresholds::read(translator, value, sessions.is_empty()));
+    let thresholds = option(options, "thresholds").map_or(Vec::new(), |value| {
+        let kinds =
+            Kinds { requests: items.iter().any(Item::has_request), sessions: !sessions.is_empty() };
+        thresholds::read(translator, value, kinds)
+    });
     let limits = rate_limit(translator, options, &items);
     let class = DraftClass { name: "user".to_owned(), weight: 1, steps, on_error };
     let comments = comments_at_top(&translator.source);

@@ -14,6 +14,25 @@ pub(crate) fn append(text: &mut String, part: &str) {
     text.push_str(part);
 }
 
+/// Returns a text of this many random digits.
+pub(crate) fn random_digits(length: u64) -> String {
+    let part = |digits: u64| {
+        let low = if digits == 1 { 0 } else { 10u64.pow(digits as u32 - 1) };
+        format!("${{random({low},{})}}", 10u64.pow(digits as u32) - 1)
+    };
+    let whole = part(RANDOM_DIGITS).repeat((length / RANDOM_DIGITS) as usize);
+    match length % RANDOM_DIGITS {
+        0 => whole,
+        rest => whole + &part(rest),
+    }
+}
+
+/// Digits of one random number.
+const RANDOM_DIGITS: u64 = 10;
+
+/// The longest random text that an import writes.
+pub(crate) const RANDOM_CHARS_MAX: u64 = 1_024;
+
 /// Returns bytes as a scenario writes them: pairs of hexadecimal digits, with spaces between them,
 /// so that YAML reads no number.
 pub(crate) fn hex(bytes: &[u8]) -> String {

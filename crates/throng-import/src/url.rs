@@ -6,7 +6,7 @@ pub(crate) struct Url<'a> {
     pub(crate) scheme: &'a str,
     /// Host and port.
     pub(crate) authority: &'a str,
-    /// Path and query, without a `/` at its end.
+    /// Path and query.
     pub(crate) path: &'a str,
 }
 
@@ -17,11 +17,12 @@ impl<'a> Url<'a> {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         let is_known = ["http", "https", "ws", "wss"].contains(&scheme);
-        (is_known && !authority.is_empty()).then_some(Self {
-            scheme,
-            authority,
-            path: path.trim_end_matches('/'),
-        })
+        (is_known && !authority.is_empty()).then_some(Self { scheme, authority, path })
+    }
+
+    /// Returns the path of a base, to which paths are added.
+    fn folder(&self) -> &'a str {
+        self.path.trim_end_matches('/')
     }
 
     /// Returns host and port, without the default port.
@@ -56,7 +57,7 @@ pub(crate) fn path_of(url: &str, base: &str) -> Option<String> {
     if url.starts_with("${") || url.contains("://") {
         return None;
     }
-    let folder = base.map_or("", |base| base.path);
+    let folder = base.map_or("", |base| base.folder());
     let sign = if url.starts_with('/') || url.is_empty() && !folder.is_empty() { "" } else { "/" };
     Some(encode_path(&format!("{folder}{sign}{url}")))
 }
@@ -104,6 +105,19 @@ fn outside_variables(text: &str, belongs: impl Fn(u8) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_keeps_its_slash_at_the_end() {
+        for (url, base, path) in [
+            ("http://a/b/", "http://a", Some("/b/")),
+            ("http://a/b/?c=/", "http://a:80/x/", Some("/b/?c=/")),
+            ("http://a", "http://a/x", Some("/")),
+            ("/b/", "http://a/x/", Some("/x/b/")),
+            ("http://c/b/", "http://a", None),
+        ] {
+            assert_eq!(path_of(url, base).as_deref(), path, "{url} of {base}");
+        }
+    }
 
     #[test]
     fn a_value_of_a_query_is_encoded_and_its_variables_are_not() {

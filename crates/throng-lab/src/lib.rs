@@ -24,6 +24,7 @@ mod machine;
 mod measure;
 mod message_window;
 mod options;
+pub mod permission;
 mod progress;
 mod reconcile;
 pub mod recorder;

@@ -235,7 +235,7 @@ impl RecordingHandle {
 
     /// Writes an event into the next interval.
     pub fn add_event(&self, event: RunEventKind) {
-        let _ = self.commands.send(RecorderCommand::AddEvent(event));
+        let _ = self.commands.send(RecorderCommand::AddEvent(Box::new(event)));
     }
 
     /// Returns the last recorded interval.

@@ -19,6 +19,7 @@ mod handshake;
 mod http_request;
 mod json_pattern;
 mod json_place;
+mod known_values;
 mod limit;
 mod matcher;
 mod message;

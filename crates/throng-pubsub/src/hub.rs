@@ -23,6 +23,17 @@ pub struct Hub {
     /// Deliveries left in the turn of the first topic.
     turn_deliveries_left: u32,
     lanes: u32,
+    /// Topics that have begun or ended since the last [`Hub::topic_changes`], if they are noted.
+    topic_changes: Option<Vec<TopicChange>>,
+}
+
+/// A topic of a core that has begun or ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicChange {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// True if it has its first member now, false if its last one has left.
+    pub has_members: bool,
 }
 
 /// The outcome of a publication on one core.
@@ -82,7 +93,18 @@ impl Hub {
             ready_topics: VecDeque::new(),
             turn_deliveries_left: DELIVERIES_OF_TURN,
             lanes: 0,
+            topic_changes: None,
         }
+    }
+
+    /// Notes from now on which topics begin and end, for [`Self::topic_changes`].
+    pub fn note_topic_changes(&mut self) {
+        self.topic_changes.get_or_insert_default();
+    }
+
+    /// Returns the topics that have begun or ended since the last call, in order.
+    pub fn topic_changes(&mut self) -> Vec<TopicChange> {
+        self.topic_changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Returns the number of topics that have members here.
@@ -250,6 +272,9 @@ impl Hub {
 
     fn add_topic(&mut self, name: Arc<str>, rules: TopicRules) -> Key {
         self.lanes = self.lanes.checked_add(1).unwrap_or(1);
+        if let Some(changes) = &mut self.topic_changes {
+            changes.push(TopicChange { topic: Arc::clone(&name), has_members: true });
+        }
         let id = self.topics.insert(Topic::new(Arc::clone(&name), rules, self.lanes));
         self.names.insert(name, id);
         id
@@ -266,6 +291,10 @@ impl Hub {
         }
         if topic.list.len == 0 {
             self.names.remove(&topic.name);
+            if let Some(changes) = &mut self.topic_changes {
+                let topic = Arc::clone(&topic.name);
+                changes.push(TopicChange { topic, has_members: false });
+            }
             if let Some(id) = self.topics.key_at(place) {
                 self.topics.remove(id);
             }

@@ -7,12 +7,14 @@
 //! different topics take turns, a few deliveries each. The caller decides how many deliveries make
 //! up a batch: nothing else on the core waits for longer than that.
 //!
-//! [`presence`] tracks the members of a topic.
+//! [`presence`] tracks the members of a topic. [`nodes`] is what servers that share topics say to
+//! each other.
 
 mod dialect;
 mod frames;
 mod hub;
 mod members;
+pub mod nodes;
 pub mod presence;
 mod publication;
 mod rulebook;
@@ -21,7 +23,7 @@ mod topic;
 
 pub use dialect::Dialect;
 pub use frames::Frames;
-pub use hub::{Delivery, DeliveryContent, Hub, PublishOutcome, TopicCounts};
+pub use hub::{Delivery, DeliveryContent, Hub, PublishOutcome, TopicChange, TopicCounts};
 pub use members::{Membership, Memberships, Subscription};
 pub use publication::Publication;
 pub use rulebook::Rulebook;

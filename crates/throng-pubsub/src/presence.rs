@@ -6,7 +6,8 @@
 //! core, which calls [`Presence::apply`] and then delivers it to its own subscribers. Diffs from
 //! one core to another must arrive in order. Between cores no order is needed, because only its
 //! owner changes a member and every change has a ref of its own. So all mirrors agree once no diff
-//! is in flight.
+//! is in flight. The members of other servers that share topics come in the same way: see
+//! [`nodes`](crate::nodes).
 //!
 //! A client that receives the list ([`Presence::state`]) and every later diff agrees as well,
 //! whichever of the two arrives first: a diff that is in the list already changes nothing. So the
@@ -42,6 +43,7 @@ use members::Members;
 #[derive(Debug)]
 pub struct Presence<O> {
     core: u16,
+    node: u16,
     limits: PresenceLimits,
     /// Added to an [`Instant`], so that the result occurs in no earlier run of the server.
     origin_ns: u64,
@@ -75,6 +77,7 @@ impl<O: Clone + Ord> Presence<O> {
     pub fn new(core: u16, origin_ns: u64) -> Self {
         Self {
             core,
+            node: 0,
             limits: PresenceLimits::default(),
             origin_ns,
             latest_ns: 0,
@@ -82,6 +85,11 @@ impl<O: Clone + Ord> Presence<O> {
             own: BTreeMap::new(),
             drafts: BTreeMap::new(),
         }
+    }
+
+    /// Sets the number of the node among those that share topics: refs of two nodes differ in it.
+    pub const fn set_node(&mut self, node: u16) {
+        self.node = node;
     }
 
     /// Sets the limits.
@@ -202,8 +210,8 @@ impl<O: Clone + Ord> Presence<O> {
         previous: Option<u64>,
     ) -> PresenceRef {
         self.latest_ns = (self.latest_ns + 1).max(self.origin_ns.saturating_add(now.as_nanos()));
-        let r#ref = PresenceRef::new(self.latest_ns, self.core);
-        let previous = previous.map(|moment_ns| PresenceRef::new(moment_ns, self.core));
+        let r#ref = PresenceRef::new(self.latest_ns, self.core, self.node);
+        let previous = previous.map(|moment_ns| PresenceRef::new(moment_ns, self.core, self.node));
         let topic =
             self.topics.get_key_value(topic).map_or_else(|| topic.into(), |(t, _)| t.clone());
         let member = Arc::new(PresenceMember::new(topic.clone(), key, r#ref, previous, meta));

@@ -203,6 +203,22 @@ counters! {
         poll_overflows,
         /// Presences that were not tracked because their topic already had `presence_members_max`.
         presence_refused,
+        /// Gauge: other nodes that share topics with this one.
+        nodes: gauge,
+        /// Gauge: subscriptions on the bus to topics, or to shards of topics.
+        bus_subscriptions: gauge,
+        /// Publications given to the bus for other nodes; each counts once, for all of them.
+        bus_published,
+        /// Publications that arrived from other nodes for topics with members here.
+        bus_received,
+        /// Publications that other nodes do not receive: the bus was away or full, too many waited
+        /// for it, or it does not carry so long a message.
+        bus_dropped,
+        /// Messages of the bus that were lost on arrival, because too many waited.
+        bus_lost,
+        /// Messages of the bus that were not read: of another version, malformed, or batches of
+        /// publications that came a second time.
+        bus_refused,
         /// Connections closed (1008) because a message that they began was not complete in time.
         message_timeouts,
         /// Connections closed (1009) because a frame or a message exceeded its limit.
@@ -297,6 +313,9 @@ counters! {
         /// Answers that may belong to another user: messages that match their `expect` had arrived
         /// unrequested on the same connection.
         answers_doubtful,
+        /// The part of `answers_doubtful` that may be no answers, but what the server says first:
+        /// after the first answer of their connection came another, which no message asked for.
+        answers_after_greeting,
         /// Answers that may be late answers to the previous request, which timed out. No histogram
         /// contains them.
         answers_out_of_step,

@@ -152,6 +152,8 @@ pub enum RunEventKind {
         agent: String,
         /// Its part of the load, in percent.
         percent: u64,
+        /// The end of what it has reported, in milliseconds since the load began.
+        from_ms: u64,
         /// What is known of it.
         reason: String,
     },
@@ -160,6 +162,38 @@ pub enum RunEventKind {
         /// The name of its agent.
         agent: String,
     },
+    /// Another server shares topics with this one from now on. No action is needed.
+    NodeFound {
+        /// Its name.
+        node: String,
+    },
+    /// Another server that shared topics with this one has ended in order. No action is needed.
+    NodeEnded {
+        /// Its name.
+        node: String,
+    },
+    /// Another server that shared topics with this one is silent; its members have left. Look at
+    /// its machine, and at the path to the bus.
+    NodeLost {
+        /// Its name.
+        node: String,
+    },
+    /// Another server was started with the name of this one, whose presence the others now ignore.
+    /// Start each with a `--node` of its own.
+    NodeNameTaken {
+        /// The name.
+        node: String,
+    },
+    /// The bus of a server cannot be reached: publications do not cross to other servers until it
+    /// is back. Look at the NATS server, and at the path to it.
+    NodeBusLost,
+    /// The bus of a server can be reached again. No action is needed.
+    NodeBusBack,
+    /// The bus of the fleet cannot be reached from the machine that records the run. The agents go
+    /// on, and deliver afterwards what they measure. Look at the NATS server.
+    BusLost,
+    /// The bus can be reached again.
+    BusBack,
     /// The generator is full and starts no more users. Use more machines, more `--source`
     /// addresses, or a smaller load.
     UserLimit {
@@ -260,10 +294,26 @@ impl fmt::Display for RunEventKind {
             Self::FactsBack { address } => {
                 write!(f, "server facts arrive again from {address}")
             }
-            Self::AgentLost { agent, percent, reason } => {
+            Self::AgentLost { agent, percent, reason, .. } => {
                 write!(f, "the agent {agent} with {percent} % of the load is lost: {reason}")
             }
             Self::AgentBack { agent } => write!(f, "the agent {agent} is back"),
+            Self::NodeFound { node } => write!(f, "the node {node} shares topics with this one"),
+            Self::NodeEnded { node } => write!(f, "the node {node} has ended"),
+            Self::NodeLost { node } => {
+                write!(f, "the node {node} is silent: its members have left")
+            }
+            Self::NodeNameTaken { node } => write!(
+                f,
+                "another node was started with the name of this one, {node}, and the others ignore \
+                 this one's presence: give each its own --node"
+            ),
+            Self::NodeBusLost => f.write_str(
+                "the bus is lost: publications do not cross to other nodes until it is back",
+            ),
+            Self::NodeBusBack => f.write_str("the bus between nodes is back"),
+            Self::BusLost => f.write_str("the bus is lost; the agents go on without it"),
+            Self::BusBack => f.write_str("the bus is back"),
             Self::UserLimit { users_max } => {
                 write!(f, "the generator is full with {users_max} users and starts no more")
             }

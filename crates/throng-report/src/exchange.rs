@@ -41,6 +41,15 @@ pub struct ErrorExchange {
     /// Why the HTTP answer cannot be read; `None` for any other error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_fault: Option<Box<AnswerFault>>,
+    /// True if another `expect` of the scenario waits for the message that came.
+    #[serde(skip_serializing_if = "is_false")]
+    pub awaited_elsewhere: bool,
+    /// True if the message that came is the first one on its connection.
+    #[serde(skip_serializing_if = "is_false")]
+    pub came_first: bool,
+    /// The reason in the server's close frame, as it is shown; `None` if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub close_reason: Option<String>,
 }
 
 /// A part of an HTTP answer. Interim answers (1xx) are no part of it.
@@ -66,9 +75,52 @@ pub struct AnswerFault {
     pub field: Option<String>,
     /// The rule that it breaks, for people.
     pub reason: String,
+    /// The protocol that its first bytes belong to, if it is not HTTP and they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<SpokenProtocol>,
+}
+
+/// A protocol that is known by the first bytes of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpokenProtocol {
+    /// A record of TLS.
+    Tls,
+    /// The version line of an SSH server.
+    Ssh,
+    /// A status line, such as those of Redis and of mail servers.
+    StatusLines,
+    /// A protocol that a later version knows.
+    #[serde(other)]
+    Unknown,
+}
+
+impl SpokenProtocol {
+    /// Returns the protocol that these first bytes of a server belong to, if they are known.
+    pub fn of(first_bytes: &[u8]) -> Option<Self> {
+        let begins: [(&[u8], Self); 6] = [
+            (&[0x15, 0x03], Self::Tls),
+            (&[0x16, 0x03], Self::Tls),
+            (b"SSH-", Self::Ssh),
+            (b"-ERR ", Self::StatusLines),
+            (b"+OK", Self::StatusLines),
+            (b"+PONG", Self::StatusLines),
+        ];
+        let found = begins.into_iter().find(|(begin, _)| first_bytes.starts_with(begin));
+        found.map(|(_, protocol)| protocol)
+    }
 }
 
 impl ErrorExchange {
+    /// Returns what came, and whether another step waits for it.
+    pub fn received(&self) -> String {
+        let elsewhere = match self.awaited_elsewhere {
+            true => ", which another `expect` waits for",
+            false => "",
+        };
+        format!("{}{elsewhere}", self.got)
+    }
+
     /// Returns the step and the user in words: ``step 3 `expect` (line 12), user 7``; empty if
     /// neither is known.
     pub fn place(&self) -> String {
@@ -91,8 +143,8 @@ impl ErrorExchange {
 
 impl fmt::Display for ErrorExchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, expected, got, .. } = self;
-        write!(f, "first {kind}: expected {expected}, received {got}")?;
+        let Self { kind, expected, .. } = self;
+        write!(f, "first {kind}: expected {expected}, received {}", self.received())?;
         match self.place().as_str() {
             "" => Ok(()),
             place => write!(f, "; {place}"),
@@ -147,6 +199,10 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,8 +228,21 @@ mod tests {
             "first expect_mismatch: expected `ok`, received `no`; step 5.2 `expect` of class chat \
              (line 12), user 7"
         );
+        let elsewhere = ErrorExchange { awaited_elsewhere: true, ..mismatch() }.to_string();
+        assert!(elsewhere.contains("`no`, which another `expect` waits for; step"), "{elsewhere}");
         let old = ErrorExchange { kind: "a".into(), got: "b".into(), ..Default::default() };
         assert_eq!(old.to_string(), "first a: expected , received b");
+    }
+
+    #[test]
+    fn a_protocol_is_known_by_its_first_bytes() {
+        let tls = [0x15, 3, 1, 0, 2, 2, 0x46];
+        assert_eq!(SpokenProtocol::of(&tls), Some(SpokenProtocol::Tls));
+        assert_eq!(SpokenProtocol::of(b"SSH-2.0-x"), Some(SpokenProtocol::Ssh));
+        assert_eq!(SpokenProtocol::of(b"+OK hello"), Some(SpokenProtocol::StatusLines));
+        assert_eq!(SpokenProtocol::of(b"hello"), None);
+        let later: SpokenProtocol = serde_json::from_str("\"quic\"").unwrap();
+        assert_eq!(later, SpokenProtocol::Unknown);
     }
 
     #[test]

@@ -12,6 +12,9 @@ pub struct EarlyClose {
     pub open_ms: u64,
     /// The time since its user had last sent or received something, in milliseconds.
     pub idle_ms: u64,
+    /// The longest time before that in which its user neither sent nor received anything, in
+    /// milliseconds: the connection outlived it.
+    pub idle_ms_before: u64,
 }
 
 /// Counters of the answers on followed WebSockets.

@@ -115,6 +115,10 @@ pub struct LoadInterval {
     /// Time from the intended moment of a message until its answer was complete.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub message: Histogram,
+    /// Time from the moment at which a message was sent until its answer was complete, on the
+    /// connections that the generator follows. `message` counts from when the message was due.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub from_send: Histogram,
     /// Time from the intended moment of a join until its ok answer.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub join: Histogram,

@@ -69,7 +69,9 @@ pub use diagnosis::Diagnosis;
 pub use endpoint::Endpoint;
 pub use endpoint_facts::EndpointFacts;
 pub use events::{RunEvent, RunEventKind, SERVER_SILENT};
-pub use exchange::{AnswerFault, AnswerPart, ErrorExchange, ErrorTimes, ExchangeSummary};
+pub use exchange::{
+    AnswerFault, AnswerPart, ErrorExchange, ErrorTimes, ExchangeSummary, SpokenProtocol,
+};
 pub use exit::RunExit;
 pub use finding::{Evidence, Finding, Severity, Side};
 pub use followed::{EarlyClose, FollowedAnswers};

@@ -31,14 +31,9 @@ pub use report::{findings, render_text, statuses_text};
 pub use search_text::{
     bound_verdict, search_markdown, search_sentence, search_text, search_warning, show_value,
 };
-pub use table::{Align, Table};
+pub use table::{Align, Table, or_dash};
 pub use throng_base::units::{
     brief_bytes as bytes, brief_count as count, brief_micros as micros, brief_rate as rate,
     brief_share as percent,
 };
 pub use wrap::wrap;
-
-/// Returns `value` as text, or `-` for a value that was not measured.
-pub fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
-    value.map_or_else(|| "-".to_owned(), show)
-}

@@ -44,9 +44,16 @@ pub struct MachineInterval {
     /// Whether it was lost: its numbers are as of its last report.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
+    /// Reports of its agent that are counted so far: their measurements are in this line or in one
+    /// before it.
+    pub reports: u64,
     /// The time in which its counters grew, from its report before to its last one; 0 if no report
     /// came in the interval.
     pub grown_us: u64,
+    /// The totals of its cores, as its agent has sent them: only in the line in which it was lost.
+    /// A process that takes the run over goes on from them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub totals: Option<serde_json::Value>,
     /// Users that have started.
     pub users_started: u64,
     /// Gauge: users now.

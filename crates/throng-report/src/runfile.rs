@@ -16,7 +16,7 @@ pub use crate::ceiling::Ceiling;
 pub use reader::{LINE_BYTES_MAX, ReadError, RunFile, RunFileReader, read, resumable_bytes};
 pub use writer::{AppendOutcome, RunFileWriter, Truncate};
 
-use crate::{EndpointFacts, Interval, RunMachine, Validity};
+use crate::{EndpointFacts, Interval, LatencyStats, RunMachine, Validity};
 
 /// The schema that this version writes, and the only schema that it reads.
 pub const SCHEMA: &str = "throng.run/1";
@@ -85,7 +85,7 @@ pub struct RunHeader {
 }
 
 /// The origin of a run that throng did not run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ImportedFrom {
     /// The tool that ran the load: `tsung`.
@@ -97,6 +97,10 @@ pub struct ImportedFrom {
     pub format: String,
     /// The name of the file.
     pub file: String,
+    /// Statistics of latencies over the whole run, where the log has them: percentiles of intervals
+    /// cannot be joined.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub latency_stats: BTreeMap<String, LatencyStats>,
 }
 
 impl ImportedFrom {

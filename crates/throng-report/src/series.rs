@@ -92,6 +92,11 @@ impl Growth {
         u64::try_from(self.to.saturating_sub(self.from)).unwrap_or(0)
     }
 
+    /// Returns by how much several counters grew together.
+    pub fn total<'g>(growths: impl IntoIterator<Item = &'g Self>) -> u64 {
+        growths.into_iter().map(Self::by).fold(0, u64::saturating_add)
+    }
+
     /// Returns the growth as evidence of a finding.
     pub fn evidence(&self) -> Evidence {
         self.evidence_from(0)

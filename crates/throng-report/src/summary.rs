@@ -158,7 +158,7 @@ pub struct Summary {
 }
 
 /// The identity and the end of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunSummary {
     /// The target.
@@ -266,6 +266,9 @@ pub struct MessageSummary {
     pub latency_us: LatencySummary,
     /// Time from the intended moment until the generator read the answer: larger if it read late.
     pub seen_us: LatencySummary,
+    /// Time from the moment at which the message was sent until the answer arrived, of the
+    /// connections that the generator follows.
+    pub from_send_us: LatencySummary,
     /// Waits for an answer that never came.
     pub unanswered_us: LatencySummary,
     /// `latency_us` and `unanswered_us` combined, as a threshold compares it.

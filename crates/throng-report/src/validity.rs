@@ -116,6 +116,8 @@ pub struct ValidityFacts {
     pub answers: u64,
     /// Accepted answers that may belong to another user or request.
     pub answers_doubtful: u64,
+    /// The part of them that may be what the server says first.
+    pub answers_after_greeting: u64,
     /// Answers to HTTP requests.
     pub http_answers: u64,
     /// Times that bytes arrived which no HTTP request asked for.
@@ -281,6 +283,17 @@ impl ValidityFacts {
         let share = self.answers_doubtful as f64 / self.answers.max(1) as f64;
         let grade = above(share, DOUBTFUL_DEGRADED, DOUBTFUL_INVALID)?;
         let (doubtful, answers, percent) = (self.answers_doubtful, self.answers, share * 100.0);
+        if self.answers_after_greeting * 2 > doubtful {
+            return Some((
+                grade,
+                format!(
+                    "{doubtful} of {answers} answers ({percent:.1} %) may be no answers, but what \
+                     the server says first: after the first answer of their connection came \
+                     another. If the server speaks first, wait for that with `receive` between \
+                     `connect` and `send`"
+                ),
+            ));
+        }
         Some((
             grade,
             format!(

@@ -14,6 +14,7 @@ use crate::core_message::{Control, CoreMessage, CoreMessageKind, CoreReport, Ser
 use crate::events::{EventSink, handler_panic};
 use crate::fanout::Fanout;
 use crate::inspection::Inspection;
+use crate::node_port::NodePort;
 use crate::slot::Slot;
 use crate::{
     Connection, ConnectionId, DisconnectReason, EventOf, Handler, HandlerContext, ServerConfig,
@@ -42,6 +43,8 @@ pub struct ServerApp<H: Handler, D: Driver> {
     /// True while the server drains: [`Handler::draining`] is called for connections that arrive,
     /// too.
     is_draining: bool,
+    /// The addresses of other nodes, while the server drains.
+    other_nodes: Arc<[Arc<str>]>,
     /// A look at this core, while one is in progress.
     inspection: Option<Box<Inspection>>,
 }
@@ -61,8 +64,15 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
             drain_queue: Vec::new(),
             inbox: None,
             is_draining: false,
+            other_nodes: Arc::default(),
             inspection: None,
         }
+    }
+
+    /// Sets the way to other nodes: the core's topics are shared with them.
+    pub(crate) fn share_topics(&mut self, node: Arc<NodePort>) {
+        self.handler.share_topics(node.number());
+        self.fanout.share_topics(node);
     }
 
     /// Returns the handler, for inspection.
@@ -105,6 +115,7 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
             fanout: &mut self.fanout,
             spawned: &mut self.spawned,
             is_draining: self.is_draining,
+            other_nodes: &self.other_nodes,
             sent: 0,
         };
         act(&mut self.handler, &mut connection);
@@ -193,7 +204,8 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
                 self.suspend(cx);
                 let _ = reply.send(cx.core());
             }
-            Control::Drain => {
+            Control::Drain { other_nodes } => {
+                self.other_nodes = other_nodes;
                 self.is_draining = true;
                 self.drain_queue = cx.keys();
             }
@@ -291,6 +303,7 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> App<D> for ServerApp<H, 
     fn turn_ended(&mut self, cx: &mut CoreContext<D, Self>) {
         self.open_spawned(cx);
         self.call_core_handler(cx, H::turn_ended);
+        self.fanout.share_topic_changes();
         self.accept_after_turn(cx);
     }
 

@@ -25,6 +25,8 @@ pub struct Connection<'a, H: Handler> {
     pub(crate) spawned: &'a mut Vec<H::State>,
     /// True while the server drains.
     pub(crate) is_draining: bool,
+    /// The addresses of other nodes, while the server drains.
+    pub(crate) other_nodes: &'a [Arc<str>],
     /// The number of sends in this call.
     pub(crate) sent: u64,
 }
@@ -238,6 +240,16 @@ impl<H: Handler> Connection<'_, H> {
     /// [`RunningServer::resume`](crate::RunningServer::resume).
     pub const fn is_draining(&self) -> bool {
         self.is_draining
+    }
+
+    /// Returns the addresses of other nodes that take this client, while the server drains. Clients
+    /// are told different ones first, so that they spread over the nodes. Empty if the server
+    /// shares no topics.
+    pub fn other_nodes(&self) -> impl Iterator<Item = &str> {
+        let count = self.other_nodes.len();
+        let first = self.id.key().index() as usize % count.max(1);
+        let nodes = self.other_nodes.iter().cycle().skip(first).take(count);
+        nodes.map(|address| &**address)
     }
 
     /// Returns the number of cores of the server.

@@ -60,8 +60,9 @@ pub(crate) enum Control {
     ExpectListener { reply: Sender<ListenReport> },
     /// Close the listening socket.
     Suspend { reply: Sender<CoreId> },
-    /// Call [`Handler::draining`](crate::Handler::draining) for every connection.
-    Drain,
+    /// Call [`Handler::draining`](crate::Handler::draining) for every connection, whose client may
+    /// go to other nodes.
+    Drain { other_nodes: Arc<[Arc<str>]> },
     /// Close every connection, including those in flight to this core.
     CloseAll,
     /// Report the counters.
@@ -130,8 +131,13 @@ impl<M> CoreMessage<M> {
     }
 
     /// Tells a core to call [`Handler::draining`](crate::Handler::draining) for every connection.
-    pub const fn drain() -> Self {
-        Self::control(Control::Drain)
+    pub fn drain() -> Self {
+        Self::drain_to(Arc::default())
+    }
+
+    /// Tells a core the same, and where clients may go: the addresses of other nodes.
+    pub const fn drain_to(other_nodes: Arc<[Arc<str>]>) -> Self {
+        Self::control(Control::Drain { other_nodes })
     }
 
     /// Tells a core to close every connection, including those in flight to it.

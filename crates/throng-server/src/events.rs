@@ -24,6 +24,11 @@ impl EventSink {
         Self { queue, epoch, quiet_until: Instant::ZERO }
     }
 
+    /// Makes a sender to this queue.
+    pub(crate) const fn to(queue: SyncSender<RunEvent>, epoch: Instant) -> Self {
+        Self { queue: Some(queue), epoch, quiet_until: Instant::ZERO }
+    }
+
     /// Emits an event, unless this sender emitted such a one less than a second ago. Returns false
     /// if it was suppressed.
     pub(crate) fn emit_rarely(

@@ -1,18 +1,20 @@
 //! Pub/sub on one core of a server. A publication goes to this core's subscribers, and once to
 //! every other core.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{CoreId, MailboxFull, MessagePriority};
 use throng_engine::DeliveryOutcome;
-use throng_pubsub::{Hub, Policy, Publication, Rulebook};
+use throng_pubsub::presence::Diff;
+use throng_pubsub::{Hub, Publication, Rulebook};
 use throng_report::{Merge, ServerCounters};
 
 use crate::ConnectionId;
 use crate::core_message::{CoreMessage, CoreMessageKind, ServerDriver};
+use crate::node_port::{FromCore, NodePort};
+use crate::outbox::{Outbox, OutboxItem};
 
 /// One core's hub, and the publications that wait to go to other cores.
 pub(crate) struct Fanout {
@@ -25,21 +27,9 @@ pub(crate) struct Fanout {
     outgoing_count: usize,
     /// The time to try a full mailbox again.
     retry_at: Instant,
+    /// The way to other nodes, if topics are shared.
+    node: Option<Arc<NodePort>>,
     counters: ServerCounters,
-}
-
-/// The publications that wait to go to one other core.
-#[derive(Default)]
-struct Outbox {
-    queue: VecDeque<Outgoing>,
-    /// The weight of the queue.
-    bytes: usize,
-}
-
-/// A publication for another core, and the connection there that does not receive it.
-struct Outgoing {
-    publication: Arc<Publication>,
-    except: Option<Key>,
 }
 
 impl Fanout {
@@ -51,8 +41,16 @@ impl Fanout {
             outgoing: Vec::new(),
             outgoing_count: 0,
             retry_at: Instant::ZERO,
+            node: None,
             counters: ServerCounters::default(),
         }
+    }
+
+    /// Sets the way to other nodes.
+    pub(crate) fn share_topics(&mut self, node: Arc<NodePort>) {
+        node.set_rules(&self.rules);
+        self.hub.note_topic_changes();
+        self.node = Some(node);
     }
 
     pub(crate) fn started(&mut self, core: CoreId, cores: usize) {
@@ -64,18 +62,36 @@ impl Fanout {
         self.outgoing.len()
     }
 
-    /// Publishes to all cores, except to the connection `except`.
+    /// Publishes to all cores and nodes, except to the connection `except`.
     pub(crate) fn publish(&mut self, publication: &Arc<Publication>, except: Option<ConnectionId>) {
         self.counters.published += 1;
+        if let Some(node) = &self.node
+            && !node.publish(publication)
+        {
+            self.counters.bus_dropped += 1;
+        }
         for core in 0..self.outgoing.len() {
             let except = except.filter(|except| except.core() == core).map(ConnectionId::key);
             if core == self.core {
                 self.publish_here(publication, except);
             } else {
                 let publication = Arc::clone(publication);
-                self.queue(core, Outgoing { publication, except });
+                self.queue(core, OutboxItem { publication, except });
             }
         }
+    }
+
+    /// Tells other nodes of changes of the members that this core owns.
+    pub(crate) fn share_presence(&self, diff: &Arc<Diff>) {
+        if let Some(node) = &self.node {
+            node.tell(FromCore::Presence(Arc::clone(diff)));
+        }
+    }
+
+    /// Tells the node's thread which topics have begun and ended on this core.
+    pub(crate) fn share_topic_changes(&mut self) {
+        let Some(node) = &self.node else { return };
+        self.hub.topic_changes().into_iter().for_each(|change| node.tell(FromCore::Topic(change)));
     }
 
     /// Publishes to the subscribers of this core.
@@ -119,20 +135,20 @@ impl Fanout {
         }
         *retry_at = Instant::ZERO;
         for (core, outbox) in outgoing.iter_mut().enumerate() {
-            while let Some(Outgoing { publication, except }) = outbox.queue.pop_front() {
-                let weight = publication.weight();
+            let before = outbox.len();
+            let is_full = outbox.post(|OutboxItem { publication, except }| {
                 let mail = CoreMessage(CoreMessageKind::Publish(publication, except));
-                if let Err(MailboxFull(CoreMessage(refused))) =
-                    driver.send_message(core, mail, MessagePriority::Bulk)
-                {
-                    if let CoreMessageKind::Publish(publication, except) = refused {
-                        outbox.queue.push_front(Outgoing { publication, except });
+                let sent = driver.send_message(core, mail, MessagePriority::Bulk);
+                sent.map_err(|MailboxFull(CoreMessage(refused))| match refused {
+                    CoreMessageKind::Publish(publication, except) => {
+                        OutboxItem { publication, except }
                     }
-                    *retry_at = now + RETRY_AFTER;
-                    break;
-                }
-                outbox.bytes -= weight;
-                *waiting -= 1;
+                    _ => unreachable!("a full mailbox returns the message it refused"),
+                })
+            });
+            *waiting -= before - outbox.len();
+            if is_full {
+                *retry_at = now + RETRY_AFTER;
             }
         }
     }
@@ -164,41 +180,15 @@ impl Fanout {
 
     /// Queues a publication for `core`. If the queue is full, the topic's policy decides what to
     /// drop.
-    fn queue(&mut self, core: CoreId, outgoing: Outgoing) {
+    fn queue(&mut self, core: CoreId, item: OutboxItem) {
         let outbox = &mut self.outgoing[core];
-        let policy = self.rules.of(outgoing.publication.topic()).policy;
-        let (before, is_queued) = (outbox.queue.len(), outbox.push(outgoing, policy));
-        let removed = before + usize::from(is_queued) - outbox.queue.len();
-        self.counters.publishes_dropped += (removed + usize::from(!is_queued)) as u64;
-        self.outgoing_count += outbox.queue.len();
+        let policy = self.rules.of(item.publication.topic()).policy;
+        let before = outbox.len();
+        self.counters.publishes_dropped += outbox.push(item, policy) as u64;
+        self.outgoing_count += outbox.len();
         self.outgoing_count -= before;
     }
 }
 
-impl Outbox {
-    /// Adds a publication. If there is no room, `policy` decides which publication of its topic
-    /// makes room. Returns false if none does.
-    fn push(&mut self, outgoing: Outgoing, policy: Policy) -> bool {
-        let weight = outgoing.publication.weight();
-        while self.bytes + weight > OUTBOX_BYTES_MAX && !self.queue.is_empty() {
-            let topic = outgoing.publication.topic();
-            let is_of_topic = |other: &Outgoing| other.publication.topic() == topic;
-            let oldest = match policy {
-                Policy::DropNewest | Policy::Close => None,
-                Policy::DropOldest | Policy::KeepLatest => self.queue.iter().position(is_of_topic),
-            };
-            let Some(oldest) = oldest.and_then(|oldest| self.queue.remove(oldest)) else {
-                return false;
-            };
-            self.bytes -= oldest.publication.weight();
-        }
-        self.bytes += weight;
-        self.queue.push_back(outgoing);
-        true
-    }
-}
-
-/// The maximum weight of the publications that wait for room in one core's mailbox.
-const OUTBOX_BYTES_MAX: usize = 16 << 20;
 /// The time until a full mailbox is tried again, unless the core has other work sooner.
 const RETRY_AFTER: Duration = Duration::from_millis(1);

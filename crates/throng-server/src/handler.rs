@@ -45,6 +45,10 @@ pub trait Handler: Sized + 'static {
         Rulebook::default()
     }
 
+    /// Called once, before the core starts, if the server shares its topics with others. `node` is
+    /// the number of this node. Does nothing by default.
+    fn share_topics(&mut self, _node: u16) {}
+
     /// Appends the bytes of `publication` for the subscribers that speak `dialect`: whole frames,
     /// as they go over the wire. Unless it panics, it is called at most once for each publication
     /// and dialect, on the first core that needs the frame. If it appends nothing, those

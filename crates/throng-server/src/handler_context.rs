@@ -5,6 +5,7 @@ use std::sync::Arc;
 use throng_base::Instant;
 use throng_driver::CoreId;
 use throng_pubsub::Publication;
+use throng_pubsub::presence::Diff;
 
 use crate::core_message::CoreMessageKind;
 use crate::fanout::Fanout;
@@ -46,6 +47,11 @@ impl<H: Handler> HandlerContext<'_, H> {
     /// arrives in order.
     pub fn send_unbounded(&mut self, to: ConnectionId, message: H::Message) {
         (self.post)(to.core(), CoreMessageKind::Connection(to.key(), message));
+    }
+
+    /// Tells the other nodes, if there are any, of changes of the members that this core owns.
+    pub fn share_presence(&mut self, diff: &Arc<Diff>) {
+        self.fanout.share_presence(diff);
     }
 
     /// Publishes to the subscribers on this core. Cores that share the publication share its

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use throng_bus::BusError;
 use throng_driver::{
     Clock, CoreId, Cores, CoresOptions, EpollDriver, Errno, MailboxSender, cores, fdtable, process,
 };
@@ -14,9 +15,15 @@ use throng_engine::{Core, CoreLimits};
 use throng_report::{Merge, RunEvent, RunEventKind, ServerSnapshot};
 
 use crate::core_message::{CoreMessage, CoreReport, ListenReport};
+use crate::events::EventSink;
+use crate::node_port::NodePort;
 use crate::options::Size;
 use crate::server::inspect::Inspector;
-use crate::{AcceptTopology, Handler, ServerApp, ServerConfig, ServerHandle, ServerOptions};
+use crate::shared_topics::{NodeStart, RunningNode};
+use crate::{
+    AcceptTopology, Handler, ServerApp, ServerConfig, ServerHandle, ServerOptions, SharedHandler,
+    SharedTopics,
+};
 
 mod inspect;
 
@@ -43,6 +50,8 @@ pub struct RunningServer<H: Handler> {
     /// Resident memory before the first connection.
     rss_bytes_at_start: u64,
     inspector: Inspector,
+    /// The node among those that share topics.
+    node: Option<RunningNode>,
 }
 
 impl<H: Handler> RunningServer<H> {
@@ -58,6 +67,15 @@ impl<H: Handler> RunningServer<H> {
     /// If `make` panics, on the core's thread.
     pub fn start(
         options: ServerOptions,
+        make: impl Fn(CoreId) -> H + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        Self::launch(options, None, make)
+    }
+
+    /// Starts the server, whose cores may speak to other nodes through `node`.
+    fn launch(
+        options: ServerOptions,
+        node: Option<Arc<NodePort>>,
         make: impl Fn(CoreId) -> H + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
         let private_fds = options.private_fds && fdtable::can_be_private().is_ok();
@@ -90,7 +108,10 @@ impl<H: Handler> RunningServer<H> {
         };
         let run = move |driver: EpollDriver<CoreMessage<H::Message>>| {
             let handler = make(throng_driver::Driver::core(&driver));
-            let app = ServerApp::new(Arc::clone(&config), handler);
+            let mut app = ServerApp::new(Arc::clone(&config), handler);
+            if let Some(node) = &node {
+                app.share_topics(Arc::clone(node));
+            }
             Core::new(driver, app, limits).run();
         };
         let cores = cores::spawn(&cores_options, run).map_err(StartError::Cores)?;
@@ -110,6 +131,7 @@ impl<H: Handler> RunningServer<H> {
             steering: Mutex::new(()),
             rss_bytes_at_start: 0,
             inspector: Inspector::new(size.cores),
+            node: None,
         };
         // Once every core has answered, all of them have allocated their tables and buffers.
         let silent = server.collect().1;
@@ -168,18 +190,26 @@ impl<H: Handler> RunningServer<H> {
         if self.is_suspended.load(SeqCst) {
             self.listen()?;
             self.is_suspended.store(false, SeqCst);
+            self.node.iter().for_each(|node| node.set_draining(false));
         }
         Ok(())
     }
 
     /// Suspends the server, calls [`Handler::draining`] for all connections, waits for them to end,
-    /// and after `timeout` closes the rest. Returns true if none had to be closed.
+    /// and after `timeout` closes the rest. Returns true if none had to be closed. A node that
+    /// shares topics tells its clients where to go: see
+    /// [`Connection::other_nodes`](crate::Connection::other_nodes).
     pub fn drain(&self, timeout: Duration) -> bool {
         self.suspend();
         let open = self.open();
         let at_ms = (Clock.now() - self.epoch).as_millis() as u64;
         let _ = self.event_sender.try_send(RunEvent::new(at_ms, RunEventKind::Draining { open }));
-        self.mailboxes.send_to_all(|_| CoreMessage::drain());
+        let mut other_nodes = Arc::default();
+        if let Some(node) = &self.node {
+            node.set_draining(true);
+            other_nodes = node.addresses();
+        }
+        self.mailboxes.send_to_all(|_| CoreMessage::drain_to(Arc::clone(&other_nodes)));
         let ended = poll_until(timeout, || self.is_empty());
         if !ended {
             self.mailboxes.send_to_all(|_| CoreMessage::close_all());
@@ -197,6 +227,7 @@ impl<H: Handler> RunningServer<H> {
     /// Stops the cores and closes all connections at once; [`Handler::close`] is not called.
     /// Returns false if a core had already ended, which is a defect.
     pub fn stop(&self) -> bool {
+        self.node.iter().for_each(RunningNode::stop);
         let Some(mut cores) = lock(&self.cores).take() else { return true };
         self.mailboxes.send_to_all(|_| CoreMessage::stop());
         cores.join()
@@ -260,6 +291,7 @@ impl<H: Handler> RunningServer<H> {
             ..ServerSnapshot::default()
         };
         snapshot.process.rss_bytes_at_start = self.rss_bytes_at_start;
+        self.node.iter().for_each(|node| node.report(&mut snapshot.counters));
         for report in reports {
             snapshot.counters.merge(&report.server);
             snapshot.core.merge(&report.turns);
@@ -338,6 +370,29 @@ impl<H: Handler> RunningServer<H> {
     }
 }
 
+impl<H: SharedHandler> RunningServer<H> {
+    /// Starts a server like [`Self::start`], which shares its topics with other nodes: what a
+    /// connection of one of them publishes reaches the subscribers on all of them. Two threads
+    /// beside the cores speak to the bus.
+    ///
+    /// # Errors
+    /// As [`Self::start`], and if the bus cannot be reached or a name is not one.
+    pub fn start_shared(
+        options: ServerOptions,
+        shared: SharedTopics,
+        make: impl Fn(CoreId) -> H + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        let node = NodeStart::new(shared).map_err(StartError::Bus)?;
+        let mut server = Self::launch(options, Some(node.port()), make)?;
+        let address = (!server.addr.ip().is_unspecified()).then(|| server.addr.to_string());
+        let events = EventSink::to(server.event_sender.clone(), server.epoch);
+        let started = node.spawn::<H>(address, server.mailboxes.clone(), events);
+        let errno = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or_default());
+        server.node = Some(started.map_err(|error| StartError::Cores(errno(error)))?);
+        Ok(server)
+    }
+}
+
 impl<H: Handler> Drop for RunningServer<H> {
     fn drop(&mut self) {
         self.stop();
@@ -345,12 +400,14 @@ impl<H: Handler> Drop for RunningServer<H> {
 }
 
 /// The reason why a server did not start or resume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartError {
     /// The threads could not be set up: not enough fds or memory.
     Cores(Errno),
     /// The server cannot listen on the address.
     Listen(SocketAddr, Errno),
+    /// The bus refuses this node.
+    Bus(BusError),
 }
 
 impl fmt::Display for StartError {
@@ -358,6 +415,7 @@ impl fmt::Display for StartError {
         match self {
             Self::Cores(errno) => write!(f, "cannot start the server's cores: {errno}"),
             Self::Listen(addr, errno) => write!(f, "cannot listen on {addr}: {errno}"),
+            Self::Bus(error) => write!(f, "cannot share topics: {error}"),
         }
     }
 }

@@ -16,7 +16,8 @@ use throng_pubsub::{Dialect, Membership, Publication, Rulebook, Subscription, To
 use throng_report::{Merge, ServerCounters};
 
 use crate::{
-    CheckOrigin, ConnectRefusal, Connection, ConnectionId, DisconnectReason, Handler, linger,
+    CheckOrigin, ConnectRefusal, Connection, ConnectionId, DisconnectReason, Handler,
+    SharedHandler, linger,
 };
 
 /// The behaviour of a WebSocket server. Each core has its own handler, so that nothing locks.
@@ -333,7 +334,8 @@ impl<W: WebSocketHandler> Handler for WebSockets<W> {
 
     fn draining(&mut self, conn: &mut Connection<'_, Self>) {
         if conn.protocol().is_open() {
-            send_close(conn, GOING_AWAY, "the server ends");
+            let reason = goodbye(conn.other_nodes());
+            send_close(conn, GOING_AWAY, &reason);
         } else {
             conn.close();
         }
@@ -378,6 +380,41 @@ impl<W: WebSocketHandler> Handler for WebSockets<W> {
     }
 }
 
+/// The body of a publication crosses to other nodes as its opcode and its payload.
+impl<W: WebSocketHandler> SharedHandler for WebSockets<W> {
+    fn encode(publication: &Publication, out: &mut Vec<u8>) -> bool {
+        let Some(PublishedMessage { opcode, payload }) = publication.body() else { return false };
+        out.push(u8::from(*opcode == Opcode::Binary));
+        out.extend_from_slice(payload);
+        true
+    }
+
+    fn decode(topic: &str, body: &[u8]) -> Option<Publication> {
+        let (opcode, payload) = body.split_first()?;
+        let message = match opcode {
+            0 => Message::Text(str::from_utf8(payload).ok()?),
+            1 => Message::Binary(payload),
+            _ => return None,
+        };
+        Some(publication(topic, message))
+    }
+}
+
+/// Returns the reason in the close frame of a server that drains: where the client may go, as many
+/// whole addresses as fit.
+fn goodbye<'a>(other_nodes: impl Iterator<Item = &'a str>) -> String {
+    let mut reason = "the server ends".to_owned();
+    for (place, address) in other_nodes.enumerate() {
+        let before = if place == 0 { "; go to " } else { " " };
+        if reason.len() + before.len() + address.len() > CLOSE_REASON_BYTES_MAX {
+            break;
+        }
+        reason.push_str(before);
+        reason.push_str(address);
+    }
+    reason
+}
+
 /// Sends a close frame and unsubscribes the client, so that nothing follows the frame. The client's
 /// own close frame ends the connection.
 fn send_close<W: WebSocketHandler>(
@@ -395,5 +432,21 @@ fn send_close<W: WebSocketHandler>(
 const GOING_AWAY: u16 = 1001;
 /// Close code for an idle client, the same as that of channels.
 const PROTOCOL_ERROR: u16 = 1002;
+/// Bytes of the reason in a close frame at most, RFC 6455 section 5.5.
+const CLOSE_REASON_BYTES_MAX: usize = 123;
 const PLAIN: Dialect = Dialect::new(0);
 const DEFLATED: Dialect = Dialect::new(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goodbye_names_the_nodes_that_fit() {
+        assert_eq!(goodbye([].into_iter()), "the server ends");
+        let two = ["10.0.0.2:4000", "10.0.0.3:4000"];
+        assert_eq!(goodbye(two.into_iter()), "the server ends; go to 10.0.0.2:4000 10.0.0.3:4000");
+        let long = goodbye(std::iter::repeat_n("chat.example.com:4000", 20));
+        assert!(long.len() <= CLOSE_REASON_BYTES_MAX && long.ends_with("com:4000"), "{long}");
+    }
+}

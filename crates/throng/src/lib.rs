@@ -60,14 +60,19 @@ pub use throng_report::{Interval, RunEvent, RunExit, ServerCounters, ServerSnaps
 pub use throng_server::{
     AcceptTopology, CheckOrigin, ConnectRefusal, Connection, ConnectionId, DisconnectReason,
     EventOf, Handler, HandlerContext, InterceptAction, Message, Peer, RunningServer, ServerHandle,
-    ServerOptions, StartError, TcpConnection, WebSocketHandler, WebSocketLimits, WebSocketOptions,
-    publication,
+    ServerOptions, SharedHandler, SharedTopics, StartError, TcpConnection, WebSocketHandler,
+    WebSocketLimits, WebSocketOptions, publication,
 };
 
 /// Phoenix Channels: topics that clients join, over WebSockets and long-polls.
 pub mod channels {
     pub use throng_proto::phoenix::PhoenixPayload;
     pub use throng_server::channels::*;
+}
+
+/// The bus between servers that share topics: see [`RunningServer::start_shared`].
+pub mod bus {
+    pub use throng_server::bus::*;
 }
 
 /// Protocols as state machines without input or output.

@@ -21,7 +21,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("throng-engine", &["throng-proto", "throng-pubsub", "throng-driver"]),
     ("throng-control", &["throng-driver"]),
     ("throng-doctor", &["throng-driver"]),
-    ("throng-server", &["throng-engine", "throng-proto", "throng-pubsub", "throng-driver"]),
+    (
+        "throng-server",
+        &["throng-engine", "throng-proto", "throng-pubsub", "throng-driver", "throng-bus"],
+    ),
     ("throng-load", &["throng-engine", "throng-proto", "throng-driver"]),
     ("throng-bus", &[]),
     ("throng-import", &["throng-load"]),

@@ -80,6 +80,31 @@ fn a_subscriber_gets_what_is_published_after_it_has_subscribed() {
 }
 
 #[test]
+fn a_subscription_gets_further_patterns_and_loses_them_again() {
+    on_each_bus(|here, there| {
+        let subscription = there.subscribe("first").unwrap();
+        let patterns: Vec<String> = (0..200).map(|number| format!("more.{number}")).collect();
+        there.extend(&subscription.id(), &patterns).unwrap();
+        for number in [199, 0, 77] {
+            here.publish(&format!("more.{number}"), number.to_string().as_bytes()).unwrap();
+        }
+        let mut come: Vec<_> = take(&subscription, 3).iter().map(text).collect();
+        come.sort();
+        assert_eq!(come, ["0", "199", "77"]);
+        there.reduce(&subscription.id(), &patterns[..100]).unwrap();
+        // The end of a subscription is on its way to the server before what is published next.
+        let other = there.subscribe("more.0").unwrap();
+        there.publish("more.0", b"gone").unwrap();
+        take(&other, 1);
+        there.publish("first", b"still there").unwrap();
+        there.publish("more.150", b"still there").unwrap();
+        let rest: Vec<_> = take(&subscription, 2).iter().map(text).collect();
+        assert_eq!(rest, ["still there", "still there"]);
+        assert!(there.extend(&subscription.id(), &["a..b".to_owned()]).is_err());
+    });
+}
+
+#[test]
 fn a_subscriber_that_does_not_read_loses_what_it_cannot_hold_and_counts_it() {
     on_each_bus(|here, there| {
         let idle = there.subscribe("flood").unwrap();
@@ -151,6 +176,19 @@ fn a_bus_that_is_away_refuses_and_one_that_is_back_keeps_its_subscriptions() {
     // The client has sent its subscriptions before it says that it is connected again.
     bus.publish("a", b"back").unwrap();
     assert_eq!(text(&take(&subscription, 1)[0]), "back");
+}
+
+#[test]
+fn what_was_published_last_is_sent_before_a_connection_ends() {
+    let Some(server) = NatsServer::start() else { return };
+    let there = server.connect();
+    let subscription = there.subscribe("last").unwrap();
+    for round in 0..20 {
+        let here = server.connect();
+        here.publish("last", round.to_string().as_bytes()).unwrap();
+        drop(here);
+        assert_eq!(text(&take(&subscription, 1)[0]), round.to_string());
+    }
 }
 
 #[test]

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use throng_base::units::show_duration;
 use throng_fleet::message::AgentFacts;
 use throng_fleet::{AgentNote, AgentProcess, Observer};
 use throng_lab::watch::{HostWatch, WatchOptions};
@@ -71,15 +70,9 @@ impl Agent {
         let facts = AgentFacts::of_this_process(self.name.clone(), self.label.clone());
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let bus = self.bus.connect(&format!("throng agent {}", facts.name))?;
-        let name = facts.name.clone();
-        let cpus = facts.cpus;
         let mut agent = AgentProcess::new(facts, self.bus.subjects(), bus, sources)
             .map_err(|error| Failure::new(format!("--bus: {error}")))?;
-        output::say(format!(
-            "agent {name} of group {}: {cpus} CPUs; waiting for a run, Ctrl-C ends it",
-            self.bus.bus_group
-        ));
-        agent.work(|| interrupt.requested().is_some(), |note| output::say(show(&note)));
+        agent.work(|| interrupt.requested().is_some(), |note| output::say(note.to_string()));
         Ok(Exit::Met)
     }
 
@@ -106,21 +99,8 @@ impl Agent {
         let is_ended = || interrupt.requested().is_some();
         observer.work(&mut watch, is_ended, |is_back| {
             let note = if is_back { AgentNote::BusBack } else { AgentNote::BusLost };
-            output::say(show(&note));
+            output::say(note.to_string());
         });
         Ok(Exit::Met)
-    }
-}
-
-fn show(note: &AgentNote) -> String {
-    match note {
-        AgentNote::Preparing(run) => format!("run {run}: checking limits and capacity"),
-        AgentNote::Ready => "ready".to_owned(),
-        AgentNote::CannotRun(why) => format!("cannot make the run: {why}"),
-        AgentNote::Starting(after) => format!("the load begins in {}", show_duration(*after)),
-        AgentNote::Ended => "the load has ended; delivering what was measured".to_owned(),
-        AgentNote::Idle => "waiting for a run".to_owned(),
-        AgentNote::BusLost => "the bus is lost; dialling again".to_owned(),
-        AgentNote::BusBack => "the bus is back".to_owned(),
     }
 }

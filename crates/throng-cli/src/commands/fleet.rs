@@ -1,18 +1,25 @@
 //! `throng fleet`: the agents of a group.
 
-use std::time::Duration;
+mod down;
+mod gathering;
+mod launch;
+mod logs;
+mod program;
+mod remote_host;
+mod script;
+mod ssh;
+mod up;
 
 use clap::{Args, Subcommand};
-use throng_fleet::message::RunKey;
-use throng_fleet::{
-    CoordinatorProcess, KnownAgent, ObserverHello, Observers, host_name, random_id,
-};
+use throng_fleet::{KnownAgent, ObserverHello, Observers};
 use throng_report::render::{Align, Table, bytes, micros};
 
 use crate::bus::BusFlags;
 use crate::{Exit, Failure, output};
+use gathering::join_over;
+pub(crate) use gathering::{GATHER_TIME, no_agents};
 
-/// Show the agents of a group
+/// Start, show and end the agents of a group
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct FleetCommand {
@@ -22,7 +29,10 @@ pub(crate) struct FleetCommand {
 
 #[derive(Debug, Subcommand)]
 enum FleetVerb {
+    Up(up::Up),
     Ls(Ls),
+    Logs(logs::Logs),
+    Down(down::Down),
 }
 
 /// List the agents of a group and what they do, and the observers
@@ -38,8 +48,12 @@ pub(crate) struct Ls {
 
 const EXAMPLES: &str = "\
 Examples:
-  throng fleet ls --bus nats://10.0.0.1:4222
-  throng agent --bus nats://10.0.0.1:4222     make this machine an agent";
+  export THRONG_BUS=nats://10.0.0.1:4222
+  throng fleet up web1 web2             start an agent on each of these hosts, over ssh
+  throng fleet ls                       list the agents
+  throng fleet logs web1                show the last lines of one
+  throng fleet down all                 end them
+  throng agent                          make this machine an agent";
 
 const LS_EXAMPLES: &str = "\
 Examples:
@@ -52,7 +66,10 @@ Exit codes:
 impl FleetCommand {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         match &self.verb {
+            FleetVerb::Up(up) => up.run(),
             FleetVerb::Ls(ls) => ls.run(),
+            FleetVerb::Logs(logs) => logs.run(),
+            FleetVerb::Down(down) => down.run(),
         }
     }
 }
@@ -60,12 +77,9 @@ impl FleetCommand {
 impl Ls {
     fn run(&self) -> Result<Exit, Failure> {
         let bus = self.bus.connect("throng fleet ls")?;
-        let key =
-            RunKey { run: String::new(), coordinator: format!("{}-{}", host_name(), random_id()) };
         let mut observers = Observers::listen(&*bus, &self.bus.subjects())
             .map_err(|error| Failure::new(format!("--bus: {error}")))?;
-        let fleet = CoordinatorProcess::join(bus, self.bus.subjects(), key)
-            .map_err(|error| Failure::new(format!("--bus: {error}")))?;
+        let fleet = join_over(bus, &self.bus)?;
         let agents = fleet.gather(GATHER_TIME, |_| false);
         let observers = observers.known();
         let is_empty = agents.is_empty() && observers.is_empty();
@@ -141,16 +155,3 @@ fn table<'a>(agents: impl Iterator<Item = &'a KnownAgent>) -> Table {
     }
     table
 }
-
-/// Says that no agent answered, and what to do.
-pub(crate) fn no_agents(bus: &BusFlags) -> String {
-    let group = &bus.bus_group;
-    format!(
-        "no agent of the group `{group}` answered on the bus\n  start one on each machine: throng \
-         agent --bus {}",
-        bus.bus.as_deref().map_or("URL", |url| url.split('@').next_back().unwrap_or(url))
-    )
-}
-
-/// Time in which agents answer.
-pub(crate) const GATHER_TIME: Duration = Duration::from_millis(2_000);

@@ -20,6 +20,7 @@ pub(crate) mod sources;
 pub(crate) mod text;
 mod trace;
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -90,7 +91,7 @@ impl Run {
         if let Some(id) = &self.fleet.resume {
             return self.resume(id);
         }
-        let mut plan = RunPlan::new(self)?;
+        let plan = RunPlan::new(self)?;
         if let Some(report) = &plan.fidelity {
             self.note(&report.to_string());
         }
@@ -99,6 +100,17 @@ impl Run {
             return self.show(&plan);
         }
         self.check_outputs()?;
+        let written = Cell::new(false);
+        let exit = self.run_planned(plan, &written);
+        // The check has made the file. Without a run, it says why there is none.
+        if let (Err(failure), false) = (&exit, written.get()) {
+            self.write_not_started(NotStarted::new(failure.to_string(), None))?;
+        }
+        exit
+    }
+
+    /// Makes the run. Sets `written` once the JSON holds its results, or why there are none.
+    fn run_planned(&self, mut plan: RunPlan, written: &Cell<bool>) -> Result<Exit, Failure> {
         let reports = ReportPlace::files(&self.report, &self.record)?;
         let observer = self.observe(&mut plan)?;
         let metrics = self.metrics.serve_run()?;
@@ -113,13 +125,17 @@ impl Run {
             Err(by) => {
                 let error = format!("{by}: the run was not started");
                 output::print_error(&error);
+                written.set(true);
                 self.write_not_started(NotStarted::new(error, None))?;
                 return Ok(Exit::Incomplete);
             }
         };
         let stored = match self.set_up(&mut plan, &interrupt) {
             Ok(stored) => stored,
-            Err(error) => return self.end_after_setup(&error, &plan, &interrupt),
+            Err(error) => {
+                written.set(true);
+                return self.end_after_setup(&error, &plan, &interrupt);
+            }
         };
         let (scenario, options) = (plan.scenario.clone(), plan.options.clone());
         let ready = ReadyRun { plan, observer, place, page, metrics, uncalibrated, fleet, stored };
@@ -130,10 +146,13 @@ impl Run {
             (self.tell(&ended, &reports, &interrupt, more_follows), ended)
         });
         let torn_down = self.tear_down(&scenario, &options, &interrupt);
-        if let Err(error) = &torn_down {
-            output::print_error(format!("{error}\nthe run itself is whole"));
+        match &torn_down {
+            Err(error) => output::print_error(format!("{error}\nthe run itself is whole")),
+            Ok(()) if scenario.teardown.is_some() => self.note(TORN_DOWN),
+            Ok(()) => {}
         }
         let (exit, ended) = told?;
+        written.set(true);
         ended.page.close();
         if scenario.teardown.is_some() {
             self.write_teardown(&ended.outcome, torn_down)?;
@@ -196,15 +215,14 @@ impl Run {
 
     /// Refuses places that cannot be written.
     fn check_outputs(&self) -> Result<(), Failure> {
-        if let Some(json) = &self.json {
-            json.check()?;
-        }
         if self.no_record && !self.report.is_empty() {
             let why = "--report is made from the run file, and --no-record writes none: leave \
                        one of them out";
             return Err(Failure::new(why));
         }
-        self.trace.check()
+        self.trace.check()?;
+        // It makes the file: after it, each failure is written there.
+        self.json.as_ref().map_or(Ok(()), JsonOut::check)
     }
 
     /// Finds the server on this machine or its facts elsewhere.
@@ -235,7 +253,10 @@ impl Run {
             self.note("taking the steps of `teardown`");
             let torn_down = self.tear_down(&plan.scenario, &plan.options, interrupt);
             let error = torn_down.err().map(|error| error.to_string());
-            error.iter().for_each(output::print_error);
+            match &error {
+                Some(error) => output::print_error(error),
+                None => self.note(TORN_DOWN),
+            }
             teardown = Some(TeardownEnd::new(error));
         }
         self.write_not_started(NotStarted::new(error.to_string(), teardown))?;
@@ -511,3 +532,6 @@ fn unwritten(error: RecordError) -> Failure {
          --no-record for none"
     ))
 }
+
+/// Says that all steps of `teardown` were taken, and none failed.
+const TORN_DOWN: &str = "`teardown`: ok, no step failed";

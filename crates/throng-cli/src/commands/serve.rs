@@ -2,6 +2,7 @@
 
 mod limits;
 mod panics;
+mod shared;
 mod sockets;
 mod text;
 
@@ -15,7 +16,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use throng_control::ProcessRole;
 use throng_server::kinds::{KINDS, KindOptions, ServerKind, ServerProtocol};
-use throng_server::{AcceptTopology, AnyServer, ServerOptions};
+use throng_server::{AcceptTopology, AnyServer, ServerOptions, SharedTopics};
 use throng_view::metrics::{MetricsEndpoint, ServerMetrics};
 
 use crate::control::ServerControl;
@@ -65,6 +66,8 @@ pub(crate) struct Serve {
     rcvbuf: Option<u32>,
     #[command(flatten)]
     sockets: sockets::Flags,
+    #[command(flatten)]
+    shared: shared::SharedFlags,
     /// On shutdown, wait this long for open connections to end
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::duration)]
     drain_timeout: Duration,
@@ -93,14 +96,17 @@ Examples:
   throng serve pingpong --idle-timeout 90s --sndbuf 16KiB --rcvbuf 16KiB
   throng serve chat --listen 0.0.0.0:9160 --deflate --policy drop-oldest --queue 1MiB
   throng serve channels --listen 0.0.0.0:4000 --host chat.example.com --policy drop-oldest
-  throng serve channels --check-origin //*.example.com --message-max 1MiB --poll-sessions-max 5k";
+  throng serve channels --check-origin //*.example.com --message-max 1MiB --poll-sessions-max 5k
+  throng serve channels --listen 10.0.0.2:4000 --bus nats://10.0.0.1:4222 --node two";
 
 impl Serve {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         self.check_flags()?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         panics::limit_output();
-        let server = self.start()?;
+        let shared = self.shared.topics()?;
+        let node = shared.as_ref().map(|shared| shared.node.to_string());
+        let server = self.start(shared)?;
         let control = ServerControl {
             server: Arc::clone(&server),
             interrupt: interrupt.clone(),
@@ -128,7 +134,13 @@ impl Serve {
         if let Some(url) = &metrics {
             listening["metrics"] = json!(url);
         }
-        let text = text::listening(&snapshot, self, control.path(), metrics.as_deref());
+        if let Some(node) = &node {
+            listening["node"] = json!(node);
+        }
+        let mut text = text::listening(&snapshot, self, control.path(), metrics.as_deref());
+        if let Some(node) = &node {
+            text.push_str(&format!("\n{}", self.shared.describe(node)));
+        }
         output::say_either(self.json, &listening, text);
         let by = self.print_until_interrupted(&*server, &interrupt);
         server.suspend();
@@ -153,7 +165,8 @@ impl Serve {
     /// Refuses a flag that this kind of server does not read.
     fn check_flags(&self) -> Result<(), Failure> {
         let needs_more = |(_, protocol): &(_, ServerProtocol)| *protocol > self.kind.protocol;
-        let Some((flag, protocol)) = self.sockets.given().into_iter().find(needs_more) else {
+        let mut given = self.sockets.given().into_iter().chain(self.shared.given());
+        let Some((flag, protocol)) = given.find(needs_more) else {
             return Ok(());
         };
         let readers: Vec<String> = KINDS
@@ -167,11 +180,12 @@ impl Serve {
         )))
     }
 
-    fn start(&self) -> Result<Arc<dyn AnyServer>, Failure> {
+    fn start(&self, shared: Option<SharedTopics>) -> Result<Arc<dyn AnyServer>, Failure> {
         let options = KindOptions {
             server: self.options(),
             websocket: self.sockets.websocket(),
             channels: self.sockets.channels(),
+            shared,
         };
         (self.kind.start)(&options).map_err(|error| text::not_started(&error))
     }

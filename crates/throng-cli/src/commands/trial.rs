@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use throng_base::units::show_duration;
+use throng_lab::permission;
 use throng_load::program::STAY_SPAN;
 use throng_load::run::{
     LoadOptions, LoadPlan, SetupError, SetupWatch, SoloEnd, SoloRun, Trial, set_up, tear_down,
@@ -13,7 +14,7 @@ use throng_load::scenario::{Scenario, Target};
 
 use crate::interrupt::{By, Interrupt};
 use crate::scenario_file::ScenarioFile;
-use crate::{Exit, Failure, output, permission, quantity};
+use crate::{Exit, Failure, output, quantity};
 
 /// Take one user once through a scenario's steps, and show every message
 #[derive(Debug, Args)]
@@ -157,7 +158,8 @@ impl Try {
     /// Refuses a target that needs permission.
     fn check_target(&self, scenario: &Scenario, options: &LoadOptions) -> Result<(), Failure> {
         let plan = LoadPlan::new(scenario, options)?;
-        permission::check(&plan.target, &plan.targets, self.i_am_allowed)
+        permission::check(&plan.target, &plan.targets, self.i_am_allowed)?;
+        Ok(())
     }
 
     /// Takes a user through the steps of each of these classes.

@@ -11,6 +11,7 @@ fn help_has_examples_and_exit_codes() {
         "serve",
         "run",
         "agent",
+        "fleet",
         "find",
         "try",
         "lab",
@@ -161,6 +162,11 @@ fn the_reference_of_commands_names_every_flag() {
         "serve",
         "run",
         "try",
+        "agent",
+        "fleet up",
+        "fleet ls",
+        "fleet logs",
+        "fleet down",
         "import",
         "import-log",
         "report",
@@ -173,9 +179,11 @@ fn the_reference_of_commands_names_every_flag() {
         "completions",
         "man",
     ] {
-        let row = |line: &str| line.starts_with("| [`") && line.contains(&format!("`{command}`"));
+        let words: Vec<_> = command.split(' ').chain(["--help"]).collect();
+        let row =
+            |line: &str| line.starts_with("| [`") && line.contains(&format!("`{}`", words[0]));
         assert!(document.lines().any(row), "docs/reference/commands.md has no row of {command}");
-        let help = place.throng(&[command, "--help"]).exits_with(0).stdout;
+        let help = place.throng(&words).exits_with(0).stdout;
         let flags = help.lines().map(str::trim_start).filter(|line| line.starts_with("--"));
         for flag in flags {
             let end = flag.find(|c: char| !c.is_ascii_lowercase() && c != '-');

@@ -13,12 +13,17 @@ mod export;
 #[path = "../../../throng-view/tests/exposition/mod.rs"]
 mod exposition;
 mod find;
+mod fleet;
 mod help;
 mod hostile;
 mod import;
 mod import_log;
 mod metrics;
 mod named;
+// The tests of the bus use the rest.
+#[allow(dead_code)]
+#[path = "../../../throng-bus/tests/bus/nats_server.rs"]
+mod nats_server;
 mod observer;
 mod plan;
 mod process;

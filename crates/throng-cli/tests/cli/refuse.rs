@@ -20,6 +20,19 @@ fn a_typo_is_shown_where_it_stands_with_the_nearest_name() {
 }
 
 #[test]
+fn topics_are_shared_by_the_kinds_that_have_topics_and_over_a_bus_that_is_there() {
+    let place = TestDir::new();
+    let bus = "nats://127.0.0.1:1";
+    let refused = place.throng(&["serve", "ok", "--bus", bus]).exits_with(2);
+    refused.stderr_contains(&["`--bus`", "`throng serve chat` and `throng serve channels`"]);
+    place.throng(&["serve", "chat", "--bus", bus]).exits_with(2).stderr_contains(&["--bus", bus]);
+    for flag in [["--node", "one"], ["--advertise", "10.0.0.2:4000"]] {
+        let args = [&["serve", "chat"], &flag[..]].concat();
+        place.throng(&args).exits_with(2).stderr_contains(&["--bus"]);
+    }
+}
+
+#[test]
 fn mistakes_of_a_scenario_can_be_annotations() {
     let place = TestDir::new();
     let text = STAY.replace("connect,", "conect,") + "thresholds:\n  - conect.p99 < 1s\n";
@@ -100,6 +113,12 @@ fn a_run_that_cannot_be_recorded_does_not_start() {
     let finished =
         place.throng(&["run", "stay.yaml", "--record", "no/such/folder.jsonl"]).exits_with(2);
     finished.stderr_contains(&["no/such/folder.jsonl", "was not started", "--no-record"]);
+    let place_of_none = ["--record", "no/such/folder.jsonl", "--json", "sum.json"];
+    place.throng(&[&["run", "stay.yaml"], &place_of_none[..]].concat()).exits_with(2);
+    let written = std::fs::read_to_string(place.path("sum.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&written).expect(&written);
+    assert_eq!(json["schema"], "throng.not_started/1");
+    assert!(json["error"].as_str().unwrap().contains("no/such/folder.jsonl"), "{json}");
     let finished = place.throng(&["run", "stay.yaml", "--json", "no/such/out.json"]).exits_with(2);
     finished.stderr_contains(&["no/such/out.json"]);
     let snapshot = place.throng(&["ctl", "snapshot"]).json();

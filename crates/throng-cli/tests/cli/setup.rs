@@ -50,7 +50,7 @@ fn users_and_teardown_have_the_values_of_setup() {
     let room = "${setup.room}";
     place.write("s.yaml", &scenario(&port, "${uuid()}", room, room));
     let finished = place.throng(&["run", "s.yaml"]);
-    for part in ["taking the steps of `setup`", "no errors"] {
+    for part in ["taking the steps of `setup`", "no errors", "`teardown`: ok, no step failed"] {
         assert!(finished.stdout.contains(part), "{part:?} is not in {finished:#?}");
     }
     assert!(!finished.stderr.contains("teardown"), "{finished:#?}");

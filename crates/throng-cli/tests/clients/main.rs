@@ -10,6 +10,10 @@ mod chromium;
 #[path = "../../../throng-view/tests/exposition/mod.rs"]
 mod exposition;
 mod foreign_chat;
+// The tests of the bus use the rest.
+#[allow(dead_code)]
+#[path = "../../../throng-bus/tests/bus/nats_server.rs"]
+mod nats_server;
 mod phoenix_js;
 mod python_client;
 // The other test binary uses the rest.
@@ -18,5 +22,8 @@ mod python_client;
 mod process;
 mod prometheus;
 mod schema;
+mod shared_topics;
 mod tools;
 mod tsung;
+#[path = "../../../throng-server/tests/chat/wire.rs"]
+mod wire;

@@ -35,6 +35,15 @@ pub(crate) const DISEASES: &[Cause] = &[
         provoke: |stage| talk(stage, "age"),
     },
     Cause {
+        name: "closes young",
+        what: "Python: closes each connection 1.5 s after it was opened; users send each second",
+        expected: Some("server_closes_early"),
+        says: &["Failed in part", "each 1.5", "after it was opened; do: find the limit"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| talk_each(stage, "young", "1s"),
+    },
+    Cause {
         name: "wrong answers",
         what: "Python: answers every 20th message with an error",
         expected: Some("wrong_answers"),
@@ -131,6 +140,15 @@ pub(crate) const DISEASES: &[Cause] = &[
         provoke: |stage| talk(stage, "loses"),
     },
     Cause {
+        name: "loses some answers",
+        what: "Python: does not answer a twentieth of the messages, chosen at random",
+        expected: Some("answers_missing"),
+        says: &["Failed in part", "never answered", "as many at any time, and answered the others"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: loses_some,
+    },
+    Cause {
         name: "answers out of order",
         what: "Python: swaps two answers, in two of five pairs",
         expected: Some("answers_disordered"),
@@ -172,6 +190,26 @@ pub(crate) const DISEASES: &[Cause] = &[
 fn talk(stage: &mut Stage, disease: &str) -> Provoked {
     let addr = servers::python(stage, "refusals.py", &[disease])?;
     stage.run(&talkers(&addr.to_string()))
+}
+
+/// The same with another period.
+fn talk_each(stage: &mut Stage, disease: &str, period: &str) -> Provoked {
+    let addr = servers::python(stage, "refusals.py", &[disease])?;
+    let (talkers, usual) = (talkers(&addr.to_string()), "period: 200ms");
+    assert!(talkers.contains(usual));
+    stage.run(&talkers.replace(usual, &format!("period: {period}")))
+}
+
+/// Users think between their messages: they ask a little less where they wait for lost answers.
+fn loses_some(stage: &mut Stage) -> Provoked {
+    let addr = servers::python(stage, "refusals.py", &["loses some"])?;
+    stage.run(&scenario(
+        &addr.to_string(),
+        "[{ramp: {to: 60, over: 1s}}, {hold: {for: 6s}}]",
+        "\x20 - connect\n\
+         \x20 - repeat: {for: 1m, do: [send: {text: hi}, expect: {text: hi, timeout: 1s}, \
+         wait: 200ms ±50%]}\n",
+    ))
 }
 
 /// Returns a scenario whose users each send a message five times a second, and answer for each.

@@ -133,6 +133,33 @@ pub(crate) const DISEASES: &[Cause] = &[
         provoke: |stage| more_and_more(stage, "pool"),
     },
     Cause {
+        name: "pool of 4, constant load",
+        what: "Python, asyncio: the same pool, and 100 users that want 50 answers a second of 40",
+        expected: Some("server_at_capacity"),
+        says: &["Slowed down", "4 at a time"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| talk_each(stage, "pool", "2s"),
+    },
+    Cause {
+        name: "slower than the period",
+        what: "Python, asyncio: takes 2 s for each answer; its users send each second",
+        expected: Some("server_slow"),
+        says: &["Slowed down", "messages took 2.0", "from when they were sent", "were due"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| talk_each(stage, "two_seconds", "1s"),
+    },
+    Cause {
+        name: "short accept queue",
+        what: "Python: a backlog of 5, and a server that accepts 50 connections a second",
+        expected: Some("accept_queue_overflow"),
+        says: &["accept queue, which holds 6, overflowed", "passes to listen(2)", "somaxconn"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| talk(stage, "accepts.py", &["5"], 200),
+    },
+    Cause {
         name: "queue that fills",
         what: "Python, asyncio: one worker with 20 ms a job, and 75 jobs arrive a second",
         expected: Some("server_at_capacity"),
@@ -189,6 +216,14 @@ fn talk(stage: &mut Stage, script: &str, args: &[&str], users: u32) -> Provoked 
     let addr = servers::python(stage, script, args)?;
     stage
         .run(&talkers(addr, &format!("{{ramp: {{to: {users}, over: 1s}}}}, {{hold: {{for: 7s}}}}")))
+}
+
+/// Runs a hundred users against a disease of `answers.py` that send a message in each period.
+fn talk_each(stage: &mut Stage, disease: &str, period: &str) -> Provoked {
+    let addr = servers::python(stage, "answers.py", &[disease])?;
+    let talkers = talkers(addr, "{ramp: {to: 100, over: 1s}}, {hold: {for: 7s}}");
+    assert!(talkers.contains("rate: 2/s"));
+    stage.run(&talkers.replace("rate: 2/s", &format!("period: {period}")))
 }
 
 /// Runs users that become more and more, as those of most runs do.

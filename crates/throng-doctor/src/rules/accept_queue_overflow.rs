@@ -12,7 +12,8 @@ use crate::run_view::{Growth, RunView};
 
 /// The kernel counts each handshake that it drops because the listener's accept queue is full: its
 /// SYN, or its final ACK. The counter covers all listeners of the network namespace. What a single
-/// listener dropped is in `listener.drops`.
+/// listener dropped is in `listener.drops`. A queue with room for a burst does not overflow however
+/// busy the machine is: other programs are no excuse.
 pub(super) const RULE: Rule = Rule::row(
     "accept_queue_overflow",
     &KernelRow {
@@ -29,14 +30,13 @@ pub(super) const RULE: Rule = Rule::row(
                faster than the server accepted them: the kernel drops the rest, and each of those \
                clients tries again a second later.",
         more: |run, _| scope(run).unwrap_or_default(),
-        remedy: "throng serve --backlog {wanted}, or raise the backlog of your server's listen(); \
-                 and {raise}",
+        remedy: "{listen}; and {raise}",
         raises: Some(Limit::SOMAXCONN),
         wanted_min: 65_535,
         ..KernelRow::ANY
     },
 )
-.with(&[RuleTrait::LacksCpu, RuleTrait::WithoutLoad])
+.with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu, RuleTrait::WithoutLoad])
 .explains(&["half_open", "syn_queue_overflow", "retransmits"]);
 
 /// Returns the symptom of an overflow. A dropped SYN delays a connect or makes it fail. After a
@@ -116,6 +116,8 @@ const OVERFLOWS_EACH_CONNECT: u64 = 16;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::ProcessMetric;
+
     use super::super::fixture::Run;
     use super::*;
 
@@ -210,6 +212,31 @@ mod tests {
         let late =
             idle().loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)));
         assert_eq!(late.speaks(&RULE).severity, Severity::Slowed);
+    }
+
+    #[test]
+    fn a_full_queue_of_the_server_itself_comes_before_other_programs() {
+        let run = Run::quiet()
+            .with(Metric::LISTENER_BACKLOG, 5)
+            .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2)
+            .growing(Metric::LISTENER_DROPS, 0, 40, 2)
+            .growing(ProcessMetric::CPU_US.server, 0, 200_000, 0)
+            .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, 600)
+            .loaded(|load, second| {
+                load.connect.record_n(1_040_000, 20 * u32::from(second > 2));
+                load.lag.record_n(30_000, if second > 5 { 900 } else { 0 });
+            })
+            .changed(|interval, second| {
+                let machine = interval.machine.as_mut().unwrap();
+                (machine.cpu_busy_us, machine.cpu_idle_us) = (1_980_000 * second, 20_000 * second);
+            });
+        run.check_all(&["accept_queue_overflow", "cpu_contended", "generator_saturated"]);
+        let verdict = run.verdict();
+        assert!(verdict.starts_with("Slowed down on the server side"), "{verdict}");
+        assert!(verdict.contains("do: raise the backlog, 5 now, that"), "{verdict}");
+        // What the run did not feel is no reason to hide other programs.
+        let unfelt = run.loaded(|load, _| load.connect.clear());
+        unfelt.check_all(&["cpu_contended", "generator_saturated", "accept_queue_overflow"]);
     }
 
     #[test]

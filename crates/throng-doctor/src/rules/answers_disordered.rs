@@ -19,8 +19,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// The generator notes whether the first wrong answer is one that another step waits for.
 fn answers(run: &RunView<'_>) -> Option<Finding> {
     let growth = run.errors(KIND)?;
-    let first = FirstError::of(run, KIND)?;
-    let got = first.got.strip_suffix(ANOTHER)?;
+    let first = FirstError::of(run, KIND).filter(|first| first.awaited_elsewhere)?;
     let of = run.summary.message.answered + growth.by();
     if growth.by().saturating_mul(FAILURES_ONE_IN) < of && !run.thresholds.no_errors() {
         return None;
@@ -33,7 +32,7 @@ fn answers(run: &RunView<'_>) -> Option<Finding> {
         count(of as f64),
         percent(growth.by() as f64 / of.max(1) as f64),
         cut(first.expected),
-        cut(quoted(got))
+        cut(quoted(first.got))
     );
     let finding = Finding::new(RULE.id, Side::Server, text).with_confidence(0.9);
     Some(finding.with_evidence([growth]).remedied_by(
@@ -69,9 +68,6 @@ fn deliveries(run: &RunView<'_>) -> Option<Finding> {
 /// The kind of error that the generator counts.
 pub(super) const KIND: &str = "expect_mismatch";
 
-/// The generator's word for an answer that another step waits for.
-const ANOTHER: &str = ", which another `expect` waits for";
-
 /// The share of deliveries, one in so many, from which their order matters.
 const DELIVERIES_ONE_IN: u64 = 100;
 
@@ -82,7 +78,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    fn mismatching(got: &str) -> Run {
+    fn mismatching(got: &str, awaited_elsewhere: bool) -> Run {
         let got = got.to_owned();
         Run::quiet().loaded(|load, second| load.errors.add(KIND, 40 * second)).changed(
             move |interval, second| {
@@ -91,6 +87,7 @@ mod tests {
                         kind: KIND.to_owned(),
                         expected: "`one`".to_owned(),
                         got: got.clone(),
+                        awaited_elsewhere,
                         ..ErrorExchange::default()
                     });
                     interval.events.push(RunEvent::new(1_000, event));
@@ -101,14 +98,14 @@ mod tests {
 
     #[test]
     fn an_answer_that_another_step_waits_for_is_in_the_wrong_order() {
-        let run = mismatching("`two`, which another `expect` waits for");
+        let run = mismatching("`two`: at byte 0 comes `t`", true);
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
             "The server answers in another order than it is asked: 400 of 10.4k answers were not \
              the next one (3.85 %); the first: expected `one`, got `two`"
         );
         run.check_all(&["answers_disordered"]);
-        mismatching("`three`").check_all(&["wrong_answers"]);
+        mismatching("`three`", false).check_all(&["wrong_answers"]);
     }
 
     #[test]

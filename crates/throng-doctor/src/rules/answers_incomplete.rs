@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule::new("answers_incomplete", find)
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let growth = run.load_growth("http_incomplete", |counters| counters.http_incomplete)?;
     let ended: Vec<_> = KINDS.iter().filter_map(|kind| run.errors(kind)).collect();
-    let failed: u64 = ended.iter().map(Growth::by).sum();
+    let failed = Growth::total(&ended);
     let requests = run.summary.http_requests().max(growth.by());
     let is_rare = growth.by().saturating_mul(FAILURES_ONE_IN) < requests;
     if growth.by() * 2 < failed || is_rare && !run.thresholds.no_errors() {

@@ -19,11 +19,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "The server never answered {} of {} questions ({}), and answered the others at once ({}, \
-         p99). It loses them, or what it sends: waiting longer would not help.",
-        count(lost.lost() as f64),
+        "The server never answered {} of {} {} ({}){}, and answered the others at once ({}, p99). \
+         It loses them, or what it sends: waiting longer would not help.",
+        count(lost.lost as f64),
         count(lost.asked as f64),
-        percent(lost.lost() as f64 / lost.asked.max(1) as f64),
+        lost.questions.many,
+        percent(lost.share()),
+        if lost.are_even() { ", as many at any time" } else { "" },
         micros(lost.p99_us)
     );
     let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([lost.evidence()]);
@@ -61,10 +63,48 @@ mod tests {
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server never answered 1k of 10k questions (10.0 %), and answered the others at \
-             once (200 µs, p99)"
+            "The server never answered 1k of 10k messages (10.0 %), as many at any time, and \
+             answered the others at once (200 µs, p99)"
         );
         run.check_all(&["answers_missing", "server_slow"]);
+    }
+
+    #[test]
+    fn those_that_wait_when_the_run_ends_are_lost_too() {
+        let run = losing(200).loaded(|load, second| {
+            // It ends before the users of the last seconds give up.
+            load.errors = Default::default();
+            load.errors.add("expect_timeout", 100 * second.saturating_sub(5));
+            load.counters.messages_waiting = 500;
+        });
+        let begin = "The server never answered 1k of 10k messages (10.0 %)";
+        assert!(run.speaks(&RULE).text.starts_with(begin), "{}", run.speaks(&RULE));
+    }
+
+    #[test]
+    fn a_generator_that_is_a_little_late_is_no_reason_for_answers_that_never_come() {
+        let late = |us| losing(200).loaded(move |load, _| load.lag.record_n(us, 900));
+        late(40_000).check_all(&["answers_missing", "server_slow", "generator_saturated"]);
+        late(900_000).is_silent(&RULE);
+    }
+
+    #[test]
+    fn turns_that_begin_late_because_of_it_do_not_make_the_server_slow() {
+        let run = losing(900_000).loaded(|load, _| load.from_send.record_n(300, 500));
+        let found = run.speaks(&RULE);
+        assert!(found.text.contains("answered the others at once (300 µs, p99)"), "{found}");
+    }
+
+    #[test]
+    fn losses_of_a_part_of_the_run_are_not_even() {
+        let run = losing(200).loaded(|load, second| {
+            let lost = 333 * second.saturating_sub(7);
+            load.counters.messages_answered = 1_000 * second - lost;
+            load.errors = Default::default();
+            load.errors.add("expect_timeout", lost);
+        });
+        let found = run.speaks(&RULE);
+        assert!(found.text.contains("(9.99 %), and answered"), "{found}");
     }
 
     #[test]

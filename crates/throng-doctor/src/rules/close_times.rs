@@ -1,6 +1,7 @@
 //! When the server closes connections: always after the same idle time, always at the same age, or
 //! at any time.
 
+use throng_report::EarlyClose;
 use throng_report::render::micros;
 
 use crate::run_view::RunView;
@@ -12,6 +13,8 @@ pub(super) enum CloseTimes {
     Idle(u64),
     /// All were this old, in milliseconds, idle or not: a largest age.
     Age(u64),
+    /// All were this old, in milliseconds, and idle for nearly all of that: either of the two.
+    IdleOrAge(u64),
 }
 
 impl CloseTimes {
@@ -20,11 +23,19 @@ impl CloseTimes {
         let closes = run.samples().iter().filter_map(|sample| sample.load());
         let closes = closes.flat_map(|load| &load.early_closes);
         let closes = closes.filter(|close| kinds.contains(&close.error.as_str()));
-        let (mut ages, mut idles): (Vec<u64>, Vec<u64>) =
-            closes.map(|close| (close.open_ms, close.idle_ms)).unzip();
-        let (age, idle) = (alike(&mut ages), alike(&mut idles));
+        let closes: Vec<_> = closes.collect();
+        let of = |time: fn(&EarlyClose) -> u64| {
+            alike(&mut closes.iter().map(|close| time(close)).collect::<Vec<_>>())
+        };
+        let (age, idle) = (of(|close| close.open_ms), of(|close| close.idle_ms));
+        // A connection that was idle for longer before, and stayed open, has no such time-out.
+        let outlived = closes.iter().filter(|close| {
+            close.idle_ms_before > close.idle_ms + close.idle_ms / OUTLIVED_ONE_IN + OUTLIVED_MS
+        });
+        let idle = idle.filter(|_| outlived.count() * 2 < closes.len());
         match (idle, age) {
-            // Where users do nothing after they connect, both are true; time-outs are more common.
+            // Where users do nothing after their first message, both are true.
+            (Some(idle), Some(age)) if idle + room(age) >= age => Some(Self::IdleOrAge(age)),
             (Some(idle), _) => Some(Self::Idle(idle)),
             (None, Some(age)) => Some(Self::Age(age)),
             (None, None) => None,
@@ -36,6 +47,10 @@ impl CloseTimes {
         match self {
             Self::Idle(ms) => format!("each after {} without a message", micros(ms * 1000)),
             Self::Age(ms) => format!("each {} after it was opened", micros(ms * 1000)),
+            Self::IdleOrAge(ms) => format!(
+                "each {} after it was opened, without a message for as long",
+                micros(ms * 1000)
+            ),
         }
     }
 
@@ -52,6 +67,12 @@ impl CloseTimes {
                  it; if it is wanted, let users connect again",
                 micros(ms * 1000)
             ),
+            Self::IdleOrAge(ms) => format!(
+                "send something each {} (a heartbeat, a ping): if connections then live longer, \
+                 raise the idle time-out of the server or of a proxy before it; if not, find the \
+                 limit on their age",
+                micros(ms * 500)
+            ),
         }
     }
 }
@@ -60,36 +81,46 @@ impl CloseTimes {
 fn alike(times_ms: &mut [u64]) -> Option<u64> {
     times_ms.sort_unstable();
     let median = *times_ms.get(times_ms.len() / 2)?;
-    let room = (median / NEAR_ONE_IN).max(NEAR_MS);
-    let near = times_ms.iter().filter(|ms| ms.abs_diff(median) <= room).count();
+    let near = times_ms.iter().filter(|ms| ms.abs_diff(median) <= room(median)).count();
     let is_alike = times_ms.len() >= CLOSES_MIN && near * 5 >= times_ms.len() * 4;
     (is_alike && median >= TIME_OUT_MS_MIN).then_some(median)
+}
+
+/// Returns how far from a time others may be and count as alike.
+fn room(ms: u64) -> u64 {
+    (ms / NEAR_ONE_IN).max(NEAR_MS)
 }
 
 /// The fewest closes that show a pattern.
 const CLOSES_MIN: usize = 5;
 
-/// How far from their median times may be and count as alike.
+/// How far from a time others may be and count as alike: a part of it, and at least this.
 const NEAR_ONE_IN: u64 = 10;
 const NEAR_MS: u64 = 100;
+
+/// How much longer than at the end a connection was idle before if it had no idle time-out: a part
+/// of that time, and this.
+const OUTLIVED_ONE_IN: u64 = 5;
+const OUTLIVED_MS: u64 = 50;
 
 /// The shortest time that may be a time-out. A server that closes at once has other reasons.
 const TIME_OUT_MS_MIN: u64 = 500;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::EarlyClose;
-
     use super::super::fixture::Run;
     use super::*;
 
-    fn of(closes: &[(u64, u64)]) -> Option<CloseTimes> {
+    /// Returns what closes with these ages and idle times have in common, whose connections were
+    /// idle for this long before.
+    fn of_outliving(closes: &[(u64, u64)], idle_ms_before: u64) -> Option<CloseTimes> {
         let closes = closes.to_vec();
         let run = Run::quiet().loaded(move |load, second| {
             let close = |(open_ms, idle_ms): &(u64, u64)| EarlyClose {
                 error: "closed_by_peer".to_owned(),
                 open_ms: *open_ms,
                 idle_ms: *idle_ms,
+                idle_ms_before,
             };
             if second == 5 {
                 load.early_closes = closes.iter().map(close).collect();
@@ -99,14 +130,32 @@ mod tests {
         CloseTimes::of(&RunView::new(&history, &summary), &["closed_by_peer"])
     }
 
+    fn of(closes: &[(u64, u64)]) -> Option<CloseTimes> {
+        of_outliving(closes, 0)
+    }
+
     #[test]
     fn a_time_out_makes_all_idle_times_alike() {
         let idle = [(7_000, 2_010), (3_100, 2_000), (2_400, 2_004), (9_000, 1_990), (4_000, 2_100)];
         assert_eq!(of(&idle), Some(CloseTimes::Idle(2_004)));
+        assert_eq!(of_outliving(&idle, 2_200), Some(CloseTimes::Idle(2_004)));
         assert_eq!(of(&idle[..4]), None, "too few");
         let aged = idle.map(|(open, idle)| (idle, open));
         assert_eq!(of(&aged), Some(CloseTimes::Age(2_004)));
         assert_eq!(of(&idle.map(|(open, _)| (open, open / 7))), None);
         assert_eq!(of(&[(3, 2); 9]), None, "it closes at once");
+    }
+
+    #[test]
+    fn a_connection_that_was_idle_for_longer_before_reached_an_age() {
+        // Users that send something each second, from the moment at which they connect.
+        let closes = [(1_501, 501), (1_500, 498), (1_502, 500), (1_500, 500), (1_504, 503)];
+        assert_eq!(of_outliving(&closes, 1_000), Some(CloseTimes::Age(1_501)));
+        // Their only message was half a second before.
+        assert_eq!(of_outliving(&closes, 0), Some(CloseTimes::Idle(500)));
+        let silent = closes.map(|(open, _)| (open, open - 2));
+        assert_eq!(of(&silent), Some(CloseTimes::IdleOrAge(1_501)));
+        let any_age = [(2_500, 501), (1_500, 498), (3_502, 500), (7_500, 500), (1_504, 503)];
+        assert_eq!(of_outliving(&any_age, 1_000), None);
     }
 }

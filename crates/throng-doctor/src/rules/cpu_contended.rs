@@ -13,13 +13,7 @@ use crate::run_view::RunView;
 pub(super) const RULE: Rule = Rule::new("cpu_contended", find)
     .of_class(FindingClass::Note)
     .with(&[RuleTrait::OtherPrograms, RuleTrait::LacksCpu])
-    .explains(&[
-        "generator_saturated",
-        "server_cpu_saturated",
-        "hot_core",
-        "slow_consumers",
-        "accept_queue_overflow",
-    ]);
+    .explains(&["generator_saturated", "server_cpu_saturated", "hot_core", "slow_consumers"]);
 
 /// If threads of the run waited for a CPU, and that explains what happened, other programs are the
 /// cause. If the machine was full of other programs but the run shows no symptom, they are a
@@ -106,7 +100,8 @@ fn is_busy_with_others(run: &RunView<'_>, used: &CpuUse) -> bool {
 
 /// Returns the time of these intervals.
 fn seconds(uses: &[CpuUse]) -> f64 {
-    uses.iter().map(|used| used.at_ms - used.from_ms).sum::<u64>() as f64 / 1000.0
+    let ms = uses.iter().map(|used| used.at_ms.saturating_sub(used.from_ms));
+    ms.sum::<u64>() as f64 / 1000.0
 }
 
 /// Returns the share of time for which the thread that waited most was ready to run.
@@ -220,6 +215,12 @@ mod tests {
             "Other programs had 86 % of the 2 CPUs of this machine throughout, and the run had to \
              wait for them for 4 of 10 s"
         );
+    }
+
+    #[test]
+    fn an_interval_of_a_damaged_file_may_end_before_it_begins() {
+        let of = |from_ms, at_ms| CpuUse { from_ms, at_ms, ..CpuUse::default() };
+        assert_eq!(seconds(&[of(1_000, 3_000), of(4_000, 2_000)]), 2.0);
     }
 
     fn program(pid: u32, program: &str, millicpus: u64) -> ProgramUse {

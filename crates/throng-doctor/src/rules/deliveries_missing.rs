@@ -8,7 +8,7 @@ use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("deliveries_missing", find)
     .of_class(FindingClass::Consequence)
-    .with(&[RuleTrait::GoesOn])
+    .with(&[RuleTrait::GoesOn, RuleTrait::LosesMessages])
     .follows_from(&["server_restarted"]);
 
 /// A probe expects a delivery at every subscribed user and recognises it by its mark. If there is

@@ -6,7 +6,7 @@ use throng_report::{Endpoint, Finding, Limit, RunEventKind, Side};
 use super::Rule;
 use crate::counted::connections;
 use crate::outages::events;
-use crate::run_view::RunView;
+use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule =
     Rule::new("epoll_watches_exhausted", find).explains(&["server_closes_early", "half_open"]);
@@ -25,7 +25,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     };
     let most = most_when_it_bit(run).or(run.facts(end).epoll_watches_max);
     let all = most.map_or(String::new(), |most| format!(" of {}", count(most as f64)));
-    let refused: u64 = [&client, &server].into_iter().flatten().map(|growth| growth.by()).sum();
+    let refused = Growth::total([&client, &server].into_iter().flatten());
     let needed = run.header.users_planned.saturating_mul(2) as i64 + SPARE;
     let wanted = most.unwrap_or(0).saturating_mul(2).max(needed);
     let finding = Finding::new(

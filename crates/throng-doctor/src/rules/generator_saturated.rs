@@ -10,7 +10,8 @@ use crate::history::Sample;
 use crate::impact::lateness_severity;
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule = Rule::new("generator_saturated", find).with(&[RuleTrait::LacksCpu]);
+pub(super) const RULE: Rule =
+    Rule::new("generator_saturated", find).with(&[RuleTrait::LacksCpu, RuleTrait::OwnDelays]);
 
 /// Lag counts only steps that do not depend on the server, so the delay is the generator's alone.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -51,7 +52,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     .with_evidence(
         short.gauge.and_then(|gauge| Some(run.peak(Endpoint::Client, gauge)?.evidence())),
     )
-    .remedied_by(short.remedy);
+    .remedied_by(short.remedy_for(run));
     Some(finding)
 }
 
@@ -68,9 +69,21 @@ struct Shortage {
     /// Gauge that shows the shortage.
     gauge: Option<Metric>,
     remedy: &'static str,
+    /// True if the remedy is a smaller load.
+    asks_for_less: bool,
 }
 
 impl Shortage {
+    /// Returns what to do. A generator that did hardly any of what it can do is not late because of
+    /// the load.
+    fn remedy_for(&self, run: &RunView<'_>) -> &'static str {
+        let share = run.summary.generator.ceiling_share;
+        match share.is_some_and(|share| share < LIGHT_LOAD_SHARE_MAX) {
+            true if self.asks_for_less => LIGHT_LOAD_REMEDY,
+            _ => self.remedy,
+        }
+    }
+
     fn of(run: &RunView<'_>) -> Self {
         let mut uses = CpuUse::of(run, Endpoint::Client);
         let late: Vec<u64> = run
@@ -87,7 +100,11 @@ impl Shortage {
         let delayed = client.most_delayed.unwrap_or(0.0);
         if used.taken_share() > FULL_SHARE {
             let server = used.server.map_or(0.0, |server| server.taken);
-            let remedy = if run.header.target_is_here && server > used.busy * 0.3 {
+            let others = used.strangers(run).unwrap_or(0.0);
+            let remedy = if others > used.busy * 0.5 {
+                "stop the other programs on its machine (see them with: top -o %CPU), or give it a \
+                 machine of its own"
+            } else if run.header.target_is_here && server > used.busy * 0.3 {
                 "give the generator a machine of its own, or lower the load"
             } else {
                 "lower the load, or spread the load over more machines"
@@ -97,6 +114,7 @@ impl Shortage {
                 detail,
                 gauge: None,
                 remedy,
+                asks_for_less: true,
             }
         } else if delayed > DELAYED_MIN {
             Self {
@@ -108,6 +126,7 @@ impl Shortage {
                 gauge: Some(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client),
                 remedy: "let it use more CPUs (taskset, cpuset, quota), or stop other programs on \
                          its machine",
+                asks_for_less: false,
             }
         } else if busiest > BUSY_MIN {
             let cores = run
@@ -125,6 +144,7 @@ impl Shortage {
                 detail,
                 gauge: Some(ProcessMetric::BUSIEST_THREAD_PERMILLE.client),
                 remedy: "give it more event loops (--cores), or lower the load",
+                asks_for_less: true,
             }
         } else {
             Self { cause: "no shortage of CPU time was seen".to_owned(), detail, ..Self::unknown() }
@@ -138,6 +158,7 @@ impl Shortage {
             gauge: None,
             remedy: "lower the load, give it more CPUs (--cores), or move it to a machine of its \
                      own",
+            asks_for_less: true,
         }
     }
 }
@@ -145,6 +166,14 @@ impl Shortage {
 /// The confidence that the run suffered from it where answers are later than it can make them: less
 /// than that of a slow server.
 const CONFIDENCE_BESIDE_A_SLOW_SERVER: f64 = 0.3;
+
+/// The share of what the generator can do below which a smaller load would change nothing.
+const LIGHT_LOAD_SHARE_MAX: f64 = 0.25;
+
+/// What to do about a generator that is late under a light load.
+const LIGHT_LOAD_REMEDY: &str = "repeat the run on a machine that does nothing else: the load is a \
+                                 small part of what this generator can do, so something else \
+                                 delayed it (other programs, a pause of the machine, swapping)";
 
 /// The smallest delay that matters: a thread that waits a tenth of the time for a CPU is late by
 /// that.
@@ -156,6 +185,7 @@ const BUSY_MIN: f64 = 0.85;
 #[cfg(test)]
 mod tests {
     use throng_report::Severity;
+    use throng_report::runfile::Ceiling;
 
     use super::super::fixture::Run;
     use super::*;
@@ -183,7 +213,11 @@ mod tests {
             let machine = interval.machine.as_mut().unwrap();
             (machine.cpu_busy_us, machine.cpu_idle_us) = (1_990_000 * second, 10_000 * second);
         });
-        check(full, "its machine had no CPU time left", "more machines");
+        let full = full.growing(ProcessMetric::CPU_US.server, 0, 20_000, 0);
+        let by_others = full.find(&RULE).unwrap();
+        assert!(by_others.remedy.starts_with("stop the other programs"), "{by_others}");
+        let own = full.loaded(|load, second| load.process.cpu_user_us = 1_800_000 * second);
+        check(own, "its machine had no CPU time left", "more machines");
         check(
             late(30_000).with(ProcessMetric::BUSIEST_THREAD_PERMILLE.client, 970),
             "one of its 2 event loops was busy for 97 % of the time",
@@ -195,6 +229,18 @@ mod tests {
             "taskset",
         );
         check(late(30_000), "no shortage of CPU time was seen", "lower the load");
+    }
+
+    #[test]
+    fn a_light_load_is_not_to_be_lowered() {
+        let with = |per_s| {
+            let mut run = late(30_000);
+            run.header.ceiling = Some(Ceiling { messages_per_s: per_s, ..Ceiling::default() });
+            run.speaks(&RULE).remedy
+        };
+        assert!(with(Some(100_000.0)).starts_with("repeat the run on a machine that does nothing"));
+        assert!(with(Some(2_000.0)).starts_with("lower the load"));
+        assert!(with(None).starts_with("lower the load"));
     }
 
     #[test]

@@ -83,6 +83,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 fn half_open(run: &RunView<'_>, three: &[Sample]) -> Option<u64> {
     let [before, now, after] = three else { return None };
     let server = now.interval.server.as_ref().filter(|server| server.cores_silent == 0)?;
+    // The connections of a machine that says nothing may be gone.
+    let load = now.load()?;
+    if load.machines.iter().any(|machine| machine.grown_us == 0) {
+        return None;
+    }
     // A connection that waits in a queue that cannot be read is not half-open.
     let waiting = run.value(Endpoint::Server, now, Metric::LISTENER_ACCEPT_QUEUE)?;
     let known = server.counters.open + u64::try_from(waiting).unwrap_or(0);
@@ -107,7 +112,7 @@ const HALF_OPEN_ONE_IN: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ServerSnapshot;
+    use throng_report::{MachineInterval, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::*;
@@ -183,6 +188,17 @@ mod tests {
             }
         });
         leaving.is_silent(&RULE);
+    }
+
+    #[test]
+    fn connections_of_a_silent_machine_are_not_compared() {
+        let grown = |grown_us| {
+            run(400, 0).loaded(move |load, _| {
+                load.machines = vec![MachineInterval { grown_us, ..MachineInterval::default() }];
+            })
+        };
+        grown(1_000_000).speaks(&RULE);
+        grown(0).is_silent(&RULE);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule::new("handshakes_refused", find)
 /// The generator counts each such answer by its status, and keeps the first of each.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let refused = refusals(run);
-    let all: u64 = refused.iter().map(|(_, growth)| growth.by()).sum();
+    let all = Growth::total(refused.iter().map(|(_, growth)| growth));
     let attempts = all + run.summary.connect_steps_ok();
     if (all as f64) < attempts as f64 * SHARE_MIN {
         return None;
@@ -41,9 +41,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the kinds of refusals and their growth, the most frequent first.
 fn refusals<'a>(run: &RunView<'a>) -> Vec<(&'a String, Growth)> {
-    let Some(load) = run.samples().last().and_then(|sample| sample.load()) else {
-        return Vec::new();
-    };
+    let Some(load) = run.counted() else { return Vec::new() };
     let statuses = load.connect_failed.0.keys().filter(|kind| kind.starts_with(PREFIX));
     // A rate limit is a cause of its own.
     let statuses = statuses.filter(|kind| *kind != rate_limited::KIND);

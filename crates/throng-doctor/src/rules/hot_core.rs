@@ -5,7 +5,7 @@ use throng_report::{Endpoint, Finding, ProcessMetric, ServerSnapshot, Severity, 
 
 use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, whole_percent};
-use crate::impact::impact;
+use crate::impact::impact_of_server;
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("hot_core", find).with(&[RuleTrait::LacksCpu]).explains(&[
@@ -27,7 +27,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let hot = those(is_hot).or_else(|| those(shares_its_cpu))?;
     let used = mean(&hot)?;
     let server = used.server?;
-    let impact = impact(run).filter(|impact| used.at_ms <= impact.last_ms);
+    let impact = impact_of_server(run).filter(|impact| used.at_ms <= impact.last_ms);
     if impact.is_none() && hot.len() * 2 <= intervals {
         return None;
     }

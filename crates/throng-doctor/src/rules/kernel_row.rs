@@ -3,6 +3,7 @@
 use throng_report::render::count;
 use throng_report::{Endpoint, EndpointFacts, Finding, Limit, Metric, Severity, Side};
 
+use super::listen_backlog;
 use super::retransmission::{self, Symptom};
 use crate::counted::times;
 use crate::kernels::{Kernel, kernels};
@@ -45,7 +46,8 @@ pub(super) struct KernelRow {
     /// Returns a further sentence, with a space before it.
     pub(super) more: fn(&RunView<'_>, &Kernel) -> String,
     /// What to do. `{wanted}` stands for a limit that is high enough: four times as high, and at
-    /// least the two numbers below. `{raise}` stands for the command that sets `raises` to it.
+    /// least the two numbers below. `{raise}` stands for the command that sets `raises` to it,
+    /// `{listen}` for the way to raise the server's backlog to it.
     pub(super) remedy: &'static str,
     pub(super) raises: Option<Limit>,
     pub(super) wanted_min: i64,
@@ -128,6 +130,7 @@ impl KernelRow {
         let wanted = wanted.max(users.saturating_mul(self.wanted_each_user));
         let raise = self.raises.map_or_else(String::new, |limit| limit.raise(wanted));
         let remedy = self.remedy.replace("{raise}", &raise);
+        let remedy = remedy.replace("{listen}", &listen_backlog::raise(run, wanted));
         let finding = Finding::new(id, kernel.side, text + &(self.more)(run, kernel))
             .with_severity(severity)
             .with_confidence(confidence)

@@ -22,13 +22,8 @@ pub(super) const RULE: Rule = Rule::new("latency_grows", find)
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let steady = SteadyLoad::of(run)?;
     let samples = steady.in_time();
-    let medians = samples.iter().filter_map(|sample| {
-        let (_, quantiles) = answers(sample);
-        (quantiles.count >= ANSWERS_MIN).then_some((sample.interval.at_ms, quantiles.p50_us as f64))
-    });
-    let trend = Trend::of(&medians.collect::<Vec<_>>()).filter(Trend::is_steady_growth)?;
-    let is_small = trend.by() < growth_min_us(run) || trend.to < trend.from * TIMES_MIN;
-    if is_small || is_explained(run, samples) {
+    let trend = growth(run, samples)?;
+    if is_explained(run, samples) {
         return None;
     }
     let seconds = |ms: u64| count(ms as f64 / 1000.0);
@@ -68,6 +63,22 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         }])
         .remedied_by(remedy);
     Some(finding)
+}
+
+/// Returns the growth of the medians in these intervals, if it is steady and large enough.
+fn growth(run: &RunView<'_>, samples: &[Sample]) -> Option<Trend> {
+    let medians = samples.iter().filter_map(|sample| {
+        let (_, quantiles) = answers(sample);
+        (quantiles.count >= ANSWERS_MIN).then_some((sample.interval.at_ms, quantiles.p50_us as f64))
+    });
+    let trend = Trend::of(&medians.collect::<Vec<_>>()).filter(Trend::is_steady_growth)?;
+    let is_small = trend.by() < growth_min_us(run) || trend.to < trend.from * TIMES_MIN;
+    (!is_small).then_some(trend)
+}
+
+/// Reports whether answers took longer and longer at a constant load, whatever the reason.
+pub(super) fn grows(run: &RunView<'_>) -> bool {
+    SteadyLoad::of(run).is_some_and(|steady| growth(run, steady.in_time()).is_some())
 }
 
 /// Returns the growth that counts: less if a latency threshold was missed.

@@ -1,6 +1,6 @@
 //! Questions that never got an answer, while the others were answered at once.
 
-use throng_report::{Evidence, Grade, LatencySummary, LoadCounters, Summary};
+use throng_report::{Evidence, LatencySummary, LoadCounters, Summary};
 
 use super::{answers_incomplete, server_lost, server_stalled};
 use crate::first_error::FirstError;
@@ -14,9 +14,12 @@ pub(super) struct LostAnswers {
     pub(super) questions: &'static Questions,
     /// Waits that users gave up.
     growth: Growth,
+    /// Questions that never got an answer: those, and what users still waited for at the end, for
+    /// much longer than an answer takes.
+    pub(super) lost: u64,
     /// Questions that were asked.
     pub(super) asked: u64,
-    /// 99 % of the answers that came took at most this long.
+    /// 99 % of the answers that came took at most this long, from when their question was sent.
     pub(super) p99_us: u64,
     /// Questions and answers of each interval.
     pub(super) intervals: Vec<IntervalAnswers>,
@@ -38,6 +41,8 @@ pub(super) struct Questions {
 struct Totals {
     asked: u64,
     answered: u64,
+    /// Questions without an answer at the end.
+    waiting: u64,
     latency_us: LatencySummary,
     unanswered_us: LatencySummary,
 }
@@ -59,14 +64,17 @@ impl LostAnswers {
 
     fn of_kind(run: &RunView<'_>, questions: &'static Questions) -> Option<Self> {
         let growth = run.errors(questions.error)?;
-        let Totals { asked, answered, latency_us, unanswered_us } =
+        let Totals { asked, answered, waiting, latency_us, unanswered_us } =
             (questions.totals)(run.summary)?;
         let is_few = growth.by() < LOST_MIN || growth.by().saturating_mul(FAILURES_ONE_IN) < asked;
         let waited_us = unanswered_us.p50;
         let is_fast = answered > 0 && latency_us.p99.saturating_mul(FAST_TIMES) < waited_us;
+        // A question that waits when the run ends is as old as one that was given up, but for its
+        // last moments.
+        let lost = asked.saturating_sub(answered).min(growth.by() + waiting).max(growth.by());
         let first = FirstError::of(run, questions.error);
         let is_explained = first.is_some_and(|first| first.has_skipped())
-            || run.summary.generator.lag_grade != Grade::Valid
+            || run.summary.generator.lag_us.p99.saturating_mul(LAG_TIMES) >= waited_us
             || server_lost::ended(run).is_some()
             || server_stalled::RULE.find(run).is_some()
             || answers_incomplete::RULE.find(run).is_some();
@@ -75,12 +83,31 @@ impl LostAnswers {
         }
         let steps = run.steps().filter_map(|step| IntervalAnswers::of(step, questions));
         let intervals = steps.collect();
-        Some(Self { questions, growth, asked, p99_us: latency_us.p99, intervals })
+        Some(Self { questions, growth, lost, asked, p99_us: latency_us.p99, intervals })
     }
 
-    /// Returns the number of lost answers.
-    pub(super) fn lost(&self) -> u64 {
-        self.growth.by()
+    /// Returns the share of the questions that never got an answer.
+    pub(super) fn share(&self) -> f64 {
+        self.lost as f64 / self.asked.max(1) as f64
+    }
+
+    /// Reports whether the same share was lost all the time, as far as chance allows: neighbouring
+    /// intervals together have enough lost answers to tell.
+    pub(super) fn are_even(&self) -> bool {
+        let (mut groups, mut spread) = (0, 0.0);
+        let (mut asked, mut lost) = (0, 0);
+        for interval in &self.intervals {
+            asked += interval.asked;
+            lost += interval.lost();
+            let expected = asked as f64 * self.share();
+            if expected >= GROUP_MIN {
+                groups += 1;
+                spread += (lost as f64 - expected).powi(2) / expected;
+                (asked, lost) = (0, 0);
+            }
+        }
+        // Of counts at random, the mean of these terms is one.
+        groups >= GROUPS_MIN && spread <= SPREAD_MOST * groups as f64
     }
 
     pub(super) fn evidence(&self) -> Evidence {
@@ -97,10 +124,14 @@ impl IntervalAnswers {
         Some(Self { asked, answered, seconds })
     }
 
-    /// Returns the share of questions without an answer in the same interval. The answers are fast:
-    /// hardly any comes in the next one.
+    /// Returns the questions without an answer in the same interval. The answers are fast: hardly
+    /// any comes in the next one.
+    fn lost(&self) -> u64 {
+        self.asked.saturating_sub(self.answered)
+    }
+
     pub(super) fn lost_share(&self) -> f64 {
-        self.asked.saturating_sub(self.answered) as f64 / self.asked.max(1) as f64
+        self.lost() as f64 / self.asked.max(1) as f64
     }
 
     pub(super) fn asked_rate(&self) -> f64 {
@@ -123,7 +154,9 @@ static QUESTIONS: [Questions; 2] = [
             Some(Totals {
                 asked: it.sent.max(it.expected),
                 answered: it.answered,
-                latency_us: it.latency_us,
+                waiting: it.waiting,
+                // The time before a message was sent is not the server's.
+                latency_us: if it.from_send_us.count > 0 { it.from_send_us } else { it.latency_us },
                 unanswered_us: it.unanswered_us,
             })
         },
@@ -139,6 +172,7 @@ static QUESTIONS: [Questions; 2] = [
             Some(Totals {
                 asked: it.started,
                 answered: it.responses(),
+                waiting: it.waiting,
                 latency_us: it.latency_us,
                 unanswered_us: it.unanswered_us,
             })
@@ -150,6 +184,16 @@ static QUESTIONS: [Questions; 2] = [
 
 /// The fewest lost answers that are a pattern.
 const LOST_MIN: u64 = 5;
+
+/// How many times the generator's lag must fit at most into what users waited: more, and the lag
+/// explains it.
+const LAG_TIMES: u64 = 2;
+
+/// The fewest lost answers of a group of intervals, and the fewest groups, that show whether they
+/// are even; and the largest mean of their squared distances, in what chance makes them.
+const GROUP_MIN: f64 = 5.0;
+const GROUPS_MIN: usize = 4;
+const SPREAD_MOST: f64 = 2.5;
 
 /// How many times as long as the slowest answers users waited before they gave up.
 const FAST_TIMES: u64 = 4;

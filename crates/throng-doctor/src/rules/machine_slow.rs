@@ -114,8 +114,8 @@ fn remedy(slow: &SlowMachines) -> &'static str {
             "stop other programs there, give it more CPUs, or end its agent and run without it"
         }
         SlowSign::Latency => {
-            "look at the way from there to the server (ping, mtr, ip -s link), or end its agent and \
-             run without it"
+            "look at the way from there to the server (ping, mtr, ip -s link), or end its agent \
+             and run without it"
         }
     }
 }

@@ -3,14 +3,14 @@
 use throng_report::render::{bytes, count, rate};
 use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, Severity, Side};
 
-use super::{Rule, memory_runs_out};
+use super::{Rule, RuleTrait, memory_runs_out};
 use crate::counted::connections;
 use crate::history::Sample;
 use crate::run_view::RunView;
 use crate::steady_load::SteadyLoad;
 use crate::trend::Trend;
 
-pub(super) const RULE: Rule = Rule::new("memory_grows", find);
+pub(super) const RULE: Rule = Rule::new("memory_grows", find).with(&[RuleTrait::NotOfDelays]);
 
 /// Looks at the server's resident memory while the connections stay the same. A heap that fills up
 /// to the next collection, or a cache that fills, slows down its growth; a leak does not.

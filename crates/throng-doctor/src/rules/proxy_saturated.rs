@@ -1,9 +1,8 @@
 //! A proxy in front of the server was at the end of its only thread.
 
-use throng_report::{Endpoint, Finding, Metric, RunEventKind, Severity, Side};
+use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 
 use super::{Rule, RuleTrait, hot_core};
-use crate::outages::events;
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("proxy_saturated", find)
@@ -17,7 +16,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if !passes_on(run) {
         return None;
     }
-    let program = program(run).map_or_else(String::new, |program| format!(", {program},"));
+    let program = run.server_program().map_or_else(String::new, |program| format!(", {program},"));
     let busy = hot.first_sentence().split(':').next().unwrap_or_default();
     let busy = busy.replacen("One thread of the server", "one of its threads", 1);
     let text = format!(
@@ -57,14 +56,6 @@ pub(super) fn passes_on(run: &RunView<'_>) -> bool {
         double += usize::from((DOUBLE_MIN..=DOUBLE_MOST).contains(&each));
     }
     all >= LOOKS_MIN && double * 4 >= all * 3
-}
-
-/// Returns the name of the program that listens, with its pid.
-fn program(run: &RunView<'_>) -> Option<String> {
-    events(run).find_map(|(_, kind)| match kind {
-        RunEventKind::ServerProcess { pid, program } => Some(format!("{program} (pid {pid})")),
-        _ => None,
-    })
 }
 
 /// The fewest connections of users that say something.

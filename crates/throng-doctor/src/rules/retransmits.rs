@@ -27,8 +27,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let kernels = kernels(run);
     let syns = grown(run, &kernels, Metric::TCPEXT_TCP_SYN_RETRANS);
     let all = grown(run, &kernels, Metric::TCP_RETRANS_SEGS);
-    let syn = again_syns(run, total(&syns));
-    let data = again_data(run, &kernels, total(&all).saturating_sub(total(&syns)));
+    let syn = again_syns(run, Growth::total(&syns));
+    let data = again_data(run, &kernels, Growth::total(&all).saturating_sub(Growth::total(&syns)));
     // For one drop at a listener several segments are sent again: the SYN, the SYN-ACK, and what
     // the client sends after that.
     let by_listener =
@@ -84,7 +84,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 fn again_syns(run: &RunView<'_>, syns: u64) -> Option<Retransmission> {
     let dropped = [Metric::TCPEXT_LISTEN_DROPS, Metric::TCPEXT_TCP_REQ_Q_FULL_DO_COOKIES];
     let dropped = dropped.iter().filter_map(|counter| run.growth(Endpoint::Server, *counter));
-    let lost = syns.saturating_sub(dropped.map(|growth| growth.by()).sum());
+    let lost = syns.saturating_sub(Growth::total(&dropped.collect::<Vec<_>>()));
     let of = run.load_growth("load.connects_started", |load| load.connects_started)?.by();
     // More than the run's own connects can have sent are another program's.
     let is_others = lost > of.saturating_mul(SYNS_EACH_CONNECT);
@@ -94,9 +94,9 @@ fn again_syns(run: &RunView<'_>, syns: u64) -> Option<Retransmission> {
 
 /// Returns the retransmitted data segments, less those that the receiver had no room for.
 fn again_data(run: &RunView<'_>, kernels: &[Kernel], data: u64) -> Option<Retransmission> {
-    let dropped = NO_ROOM.iter().map(|counter| total(&grown(run, kernels, *counter))).sum();
+    let dropped = NO_ROOM.iter().map(|counter| Growth::total(&grown(run, kernels, *counter))).sum();
     let lost = data.saturating_sub(dropped);
-    let of = total(&grown(run, kernels, Metric::TCP_OUT_SEGS));
+    let of = Growth::total(&grown(run, kernels, Metric::TCP_OUT_SEGS));
     if lost < AGAIN_MIN || lost.saturating_mul(AGAIN_ONE_IN) < of {
         return None;
     }
@@ -127,11 +127,6 @@ fn grown(run: &RunView<'_>, kernels: &[Kernel], metric: Metric) -> Vec<Growth> {
         Some(Growth { counter, ..growth })
     };
     kernels.iter().filter_map(of).collect()
-}
-
-/// Returns the sum of several growths.
-fn total(growths: &[Growth]) -> u64 {
-    growths.iter().map(Growth::by).sum()
 }
 
 /// Counters of segments that a socket drops because its own buffer is full.

@@ -52,6 +52,15 @@ pub enum RuleTrait {
     DelaysNothing,
     /// Answers take longer because of it: nothing fails but waits that are given up.
     OnlyDelays,
+    /// It is about the generator's own delays.
+    OwnDelays,
+    /// No delay of the generator, and none that other programs cause, can make it: the verdict
+    /// tells it beside these.
+    NotOfDelays,
+    /// Users wait for other users because of it: nothing is slow, and nothing fails but such waits.
+    HoldsUsers,
+    /// Messages do not arrive because of it, however few.
+    LosesMessages,
     /// A program gets too few CPUs, or gets them late. It explains each [`RuleTrait::LacksCpu`].
     TakesCpu,
     /// It follows when a program gets too few CPUs, or gets them late.

@@ -3,14 +3,14 @@
 use throng_report::render::{count, micros, rate};
 use throng_report::{Evidence, Finding, Severity, Side};
 
-use super::{Rule, RuleTrait, server_slow};
+use super::{Rule, RuleTrait, latency_grows, server_slow};
 use crate::history::Sample;
 use crate::run_view::RunView;
 use crate::steady_load::answers;
 
 pub(super) const RULE: Rule = Rule::new("server_at_capacity", find)
     .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu, RuleTrait::OnlyDelays])
-    .explains(&["server_slow"]);
+    .explains(&["server_slow", "latency_grows"]);
 
 /// Looks for intervals with the same number of answers while users waited for many times as long
 /// as the fastest answer takes. By Little's law the number that the server serves at a time is
@@ -41,6 +41,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let per_s = full.iter().map(|step| step.per_s).sum::<f64>() / full.len() as f64;
     let at_a_time = at_a_time(per_s, service_us);
     let is_below = |n: u64| n as f64 <= last.users as f64 * OF_USERS_MAX;
+    // Where the load is constant, answers that take longer and longer have another reason, unless
+    // fewer messages are answered than were due.
+    let is_of_queue = || at_a_time.is_some_and(is_below) && falls_behind(&full);
+    if latency_grows::grows(run) && !is_of_queue() {
+        return None;
+    }
     let grew = last.users as f64 >= first.users as f64 * USERS_TIMES;
     let late = run.samples().iter().filter(|now| waits(now));
     let late: Vec<_> = late.map(|now| (now, answers(now).1.p50_us)).collect();
@@ -74,10 +80,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(finding)
 }
 
+/// Reports whether fewer messages were answered than users wanted to send in these intervals.
+fn falls_behind(full: &[Step]) -> bool {
+    let sum = |of: fn(&Step) -> f64| full.iter().map(of).sum::<f64>();
+    sum(|step| step.per_s) <= sum(|step| step.wanted_per_s) * (1.0 - BEHIND_SHARE)
+}
+
 /// An interval in which users waited.
 struct Step {
     at_ms: u64,
     per_s: f64,
+    /// Messages that users sent, or wanted to send.
+    wanted_per_s: f64,
     /// Messages that were not answered yet at the end.
     in_flight: u64,
     users: u64,
@@ -87,10 +101,15 @@ struct Step {
 impl Step {
     fn of(before: &Sample, now: &Sample) -> Option<Self> {
         let (from, to) = (&before.load()?.counters, &now.load()?.counters);
-        let answered = to.since(from).requests_answered();
+        let grown = to.since(from);
+        let per_s = |n: f64| n * 1000.0 / now.interval.span_ms as f64;
+        // Turns of `every` that are due, each with as many messages as the turns that began.
+        let each_turn = to.requests_begun() as f64 / to.turns_started.max(1) as f64;
+        let due = grown.turns_intended as f64 * each_turn;
         Some(Self {
             at_ms: now.interval.at_ms,
-            per_s: answered as f64 * 1000.0 / now.interval.span_ms as f64,
+            per_s: per_s(grown.requests_answered() as f64),
+            wanted_per_s: per_s(due.max(grown.requests_begun() as f64)),
             in_flight: to.requests_begun().saturating_sub(to.requests_answered()).min(to.connected),
             users: to.connected,
             p50_us: answers(now).1.p50_us,
@@ -167,6 +186,10 @@ const PER_S_MIN: f64 = 5.0;
 /// The largest number of answers a second, in times the smallest.
 const FLAT_TIMES: f64 = 1.25;
 
+/// The share of the messages that are not answered while they are sent, from which the server falls
+/// behind.
+const BEHIND_SHARE: f64 = 0.08;
+
 /// The growth of the users that shows the limit by itself.
 const USERS_TIMES: f64 = 1.5;
 
@@ -230,6 +253,33 @@ mod tests {
         let found = run.speaks(&RULE);
         assert!(found.text.contains("about 25 more wait each second"), "{found}");
         assert!(found.text.contains("the wait grows by 500 ms a second"), "{found}");
+    }
+
+    #[test]
+    fn a_pool_before_which_the_queue_grows_comes_before_answers_that_take_longer_and_longer() {
+        // From the second second on, a hundred users want this many messages a second, and the
+        // answers wait for the queue before them.
+        let queue = |wanted: u64, answered: u64, service_us: u64| {
+            let cpu = throng_report::ProcessMetric::CPU_US.server;
+            Run::quiet().growing(cpu, 0, 20_000, 0).loaded(move |load, second| {
+                let full = second.saturating_sub(1);
+                load.counters.connected = if second == 0 { 0 } else { 100 };
+                load.counters.turns_intended = wanted * second;
+                load.counters.turns_started = wanted * second;
+                load.counters.messages_sent = wanted * second;
+                load.counters.messages_answered = (second - full) * wanted + answered * full;
+                load.message.clear();
+                let waits_us = (wanted - answered) * full * 1_000_000 / answered;
+                load.message.record_n(service_us + waits_us, 40);
+            })
+        };
+        let pool = queue(50, 40, 100_000);
+        assert!(pool.speaks(&RULE).text.contains("it serves 4 at a time"));
+        pool.check_all(&["server_at_capacity", "latency_grows", "server_slow"]);
+        // Nearly all that is asked is answered: each answer takes longer than the one before.
+        let slower = queue(200, 190, 26_000);
+        slower.is_silent(&RULE);
+        slower.check_all(&["latency_grows", "server_slow"]);
     }
 
     #[test]

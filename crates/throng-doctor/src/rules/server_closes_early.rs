@@ -23,7 +23,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let closes: Vec<_> = closed_by_the_server(run);
     // Connections lost while the server was away belong to another finding.
     let away: u64 = outages(run).iter().map(|away| away.lost).sum();
-    let closed = closes.iter().map(Growth::by).sum::<u64>().saturating_sub(away);
+    let closed = Growth::total(&closes).saturating_sub(away);
     let connects = connections(run, &closes).max(closed);
     if closed < CLOSED_MIN || (closed as f64) < connects as f64 * SHARE_MIN {
         return None;
@@ -53,15 +53,13 @@ fn connections(run: &RunView<'_>, closes: &[Growth]) -> u64 {
         _ => run.summary.connect.ok,
     };
     let failed = closes.iter().filter(|growth| growth.counter.starts_with("connect_failed"));
-    established + failed.map(Growth::by).sum::<u64>()
+    established + Growth::total(failed)
 }
 
 /// Returns the connections that the server closed, reset or closed with a WebSocket code, during an
 /// upgrade too.
 fn closed_by_the_server(run: &RunView<'_>) -> Vec<Growth> {
-    let Some(load) = run.samples().last().and_then(|sample| sample.load()) else {
-        return Vec::new();
-    };
+    let Some(load) = run.counted() else { return Vec::new() };
     let ended = |kind: &&String| {
         matches!(kind.as_str(), "closed_by_peer" | "reset_by_peer" | "http_closed")
             || kind.starts_with("ws_close_")
@@ -208,8 +206,7 @@ impl Answered {
 
 /// Returns the reason in the first close frame of this kind.
 fn close_reason<'a>(run: &RunView<'a>, kind: &str) -> Option<&'a str> {
-    let (_, reason) = FirstError::of(run, kind)?.got.split_once(", ")?;
-    Some(reason)
+    FirstError::of(run, kind)?.close_reason
 }
 
 /// The smallest share that counts: one close in a hundred may be a chance failure.
@@ -288,7 +285,8 @@ mod tests {
                 let event = RunEventKind::FirstError(ErrorExchange {
                     kind: "ws_close_1011".to_owned(),
                     expected: "an open connection".to_owned(),
-                    got: "a close with 1011, `oops`".to_owned(),
+                    got: "a close frame with 1011, `oops`".to_owned(),
+                    close_reason: Some("`oops`".to_owned()),
                     ..ErrorExchange::default()
                 });
                 interval.events.push(RunEvent::new(2_000, event));
@@ -310,6 +308,7 @@ mod tests {
                 error: "closed_by_peer".to_owned(),
                 open_ms: 3_000 + 700 * n,
                 idle_ms: 2_000 + n,
+                ..EarlyClose::default()
             };
             load.early_closes = (0..second).map(close).collect();
         });
@@ -341,12 +340,16 @@ mod tests {
     fn a_close_in_hundreds_and_what_users_ended_themselves_are_none() {
         closing("closed_by_peer", 1).is_silent(&RULE);
         closing("expect_timeout", 40).is_silent(&RULE);
-        let leaving = Run::quiet().loaded(|load, second| {
+    }
+
+    #[test]
+    fn closes_of_the_interval_in_which_users_begin_to_leave_count() {
+        let run = closing("closed_by_peer", 40).loaded(|load, second| {
             if second == 10 {
                 load.phase = throng_report::LEAVING.into();
-                load.errors.add("closed_by_peer", 900);
             }
         });
-        leaving.is_silent(&RULE);
+        assert!(run.speaks(&RULE).text.starts_with("The server closed 360 of 1k connections"));
+        assert_eq!(run.whole().1.errors.get("closed_by_peer"), 360);
     }
 }

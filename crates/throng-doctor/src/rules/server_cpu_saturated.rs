@@ -4,7 +4,7 @@ use throng_report::{Endpoint, Finding, ProcessMetric, Severity, Side};
 
 use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, shares, whole_percent};
-use crate::impact::impact;
+use crate::impact::impact_of_server;
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("server_cpu_saturated", find)
@@ -19,7 +19,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let intervals = uses.len();
     let full = lasting(uses, |used| is_held(used) || is_full(run, used))?;
     let used = mean(&full)?;
-    let impact = impact(run).filter(|impact| used.at_ms <= impact.last_ms);
+    let impact = impact_of_server(run).filter(|impact| used.at_ms <= impact.last_ms);
     let own =
         [used.server, used.client].into_iter().flatten().map(|process| process.taken).sum::<f64>();
     let fills_it =

@@ -51,11 +51,19 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             None => "while its CPU use and queues are unknown".to_owned(),
         },
     };
-    let late: u64 = timeouts.iter().map(Growth::by).sum();
+    let late = Growth::total(&timeouts);
     let what = match (&slow, late) {
         (Some(slow), 0) => {
             let plural = plural_of(slow.name);
-            format!("{plural} took {} (p99 of the worst interval)", micros(slow.worst_us))
+            let worst = micros(slow.worst_us);
+            match sent_late(run, slow) {
+                Some(us) => format!(
+                    "{plural} took {} from when they were sent (p50), and {worst} from when they \
+                     were due (p99 of the worst interval),",
+                    micros(us)
+                ),
+                None => format!("{plural} took {worst} (p99 of the worst interval)"),
+            }
         }
         (None, 0) => overdue.unwrap_or_default(),
         (_, late) => {
@@ -124,6 +132,15 @@ fn burst_ms(run: &RunView<'_>, slow: Option<&SlowAnswers>) -> Option<u64> {
     (ms >= BURST_MIN_MS && ms * 1000 * BURST_PARTS >= slow?.worst_us).then_some(ms)
 }
 
+/// Returns the median time from when messages were sent, if they were sent late: in the worst
+/// interval, that time was less than half of their latency. Each had to wait for the answer to the
+/// one before.
+fn sent_late(run: &RunView<'_>, slow: &SlowAnswers<'_>) -> Option<u64> {
+    let (worst, us) = slow.late.iter().max_by_key(|(_, us)| *us)?;
+    let is_late = worst.from_send.count > 0 && worst.from_send.p99_us.saturating_mul(2) <= *us;
+    (slow.name == "message" && is_late).then_some(run.summary.message.from_send_us.p50)
+}
+
 /// Returns the waits for an answer that users gave up.
 fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
     let waits = run
@@ -137,7 +154,7 @@ fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
     };
     let kinds = ANSWER_TIMEOUTS.into_iter().filter(is_late);
     let found: Vec<_> = kinds.filter_map(|kind| run.errors(kind)).collect();
-    let all: u64 = found.iter().map(Growth::by).sum();
+    let all = Growth::total(&found);
     if all >= TIMEOUTS_MIN && all.saturating_mul(TIMEOUTS_ONE_IN) >= waits {
         found
     } else {
@@ -309,6 +326,28 @@ mod tests {
              CPUs that it may use"
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(4_000)));
+    }
+
+    #[test]
+    fn messages_that_wait_for_their_turn_are_told_with_the_time_of_the_server_alone() {
+        let run = slow(6_030_000).loaded(|load, second| {
+            load.message.clear();
+            load.message.record_n(1_000_000 * second.min(6), 50);
+            load.from_send.record_n(2_000_000, 50);
+        });
+        assert_eq!(
+            run.speaks(&RULE).first_sentence(),
+            "The server was slow: messages took 2.00 s from when they were sent (p50), and 6.00 s \
+             from when they were due (p99 of the worst interval), while the server used 0.10 of \
+             the 2 CPUs that it may use"
+        );
+        // Those of the worst interval took as long from when they were sent.
+        let rare = run.loaded(|load, _| {
+            load.from_send.clear();
+            load.from_send.record_n(200, 500);
+            load.from_send.record_n(5_000_000, 20);
+        });
+        assert!(rare.speaks(&RULE).text.contains("messages took 6.00 s (p99 of"));
     }
 
     #[test]

@@ -76,12 +76,16 @@ fn describe(gaps: &[Gap<'_>], longest: &Gap<'_>, activity: &ServerActivity) -> (
             .map(|queued| format!("accepted no connection ({} waited)", count(queued as f64))),
     );
     let did = did.join(", ");
+    let used = match activity.cpus {
+        Some(cpus) if cpus >= NO_CPU_MAX => format!("used hardly any CPU ({cpus:.2} CPUs)"),
+        _ => "used no CPU".to_owned(),
+    };
     let sentence = match activity.what {
         ActivityKind::Stopped => format!("was stopped {when} (state T): it {did} and used no CPU"),
         ActivityKind::Uninterruptible => {
             format!("did nothing {when}: it {did} and waited in the kernel (state D)")
         }
-        ActivityKind::Idle => format!("did nothing {when}: it {did} and used no CPU"),
+        ActivityKind::Idle => format!("did nothing {when}: it {did} and {used}"),
         ActivityKind::Busy => {
             format!("was busy with something else {when}: it computed all the time and {did}")
         }
@@ -139,6 +143,9 @@ fn rhythm(gaps: &[Gap<'_>]) -> Option<String> {
 /// The shortest gap that counts: garbage collectors, other programs and schedulers cause shorter
 /// ones in any program.
 const SHORT_MS: u64 = 100;
+
+/// The CPUs below which a server used none: a tick or two of the kernel's accounting in a second.
+const NO_CPU_MAX: f64 = 0.03;
 
 /// The number of short gaps that make a pattern.
 const SEVERAL: usize = 3;
@@ -212,6 +219,27 @@ mod tests {
         let begin = "Slowed down on the server side at 800 connections, 200/s connects and 1k/s \
                      messages: the server was stopped";
         assert!(verdict.starts_with(begin), "{verdict}");
+    }
+
+    #[test]
+    fn the_cpu_time_of_another_gap_is_no_evidence_of_this_one() {
+        // A gap before it, in which the server computed, ended in the second in which this begins.
+        let run = using(2_900, 10).changed(|interval, second| {
+            if second == 4 || second == 5 {
+                interval.kernel.set(ProcessMetric::GAP_CPU_US.server, 700_000);
+            }
+        });
+        let found = says(&run, "The server did nothing from 4.0 to 6.9 s: it answered no user and");
+        let shown = found.evidence.iter().find(|shown| shown.counter.contains("gap_cpu_us"));
+        let shown = shown.unwrap_or_else(|| panic!("{found}"));
+        assert_eq!((shown.from, shown.to, shown.at_ms), (0.0, 10_000.0, 7_000), "{found}");
+    }
+
+    #[test]
+    fn a_little_cpu_time_is_not_none() {
+        let found = using(2_900, 200).speaks(&RULE);
+        assert!(found.text.contains("and used hardly any CPU (0.07 CPUs)."), "{found}");
+        assert!(using(2_900, 10).speaks(&RULE).text.contains("and used no CPU."));
     }
 
     #[test]

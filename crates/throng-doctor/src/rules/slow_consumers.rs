@@ -39,8 +39,8 @@ fn users(run: &RunView<'_>) -> Option<Finding> {
         counted("dropped_oldest", |counters| counters.dropped_oldest),
         counted("replaced", |counters| counters.replaced),
     ];
-    let sum = |growths: &[Option<Growth>]| growths.iter().flatten().map(Growth::by).sum::<u64>();
-    let (connections, frames) = (sum(&closed), sum(&lost));
+    let (connections, frames) =
+        (Growth::total(closed.iter().flatten()), Growth::total(lost.iter().flatten()));
     let unread = users_unread(run);
     let what = match (connections, frames) {
         (0, 0) if unread.is_some() => {
@@ -64,7 +64,7 @@ fn users(run: &RunView<'_>) -> Option<Finding> {
     let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
     // A policy exists to drop what is too much: only more than a few drops stop anything.
     let is_many = unread.is_some()
-        || frames > 0 && frames.saturating_mul(DROPPED_ONE_IN) >= sum(&[fanned_out])
+        || frames > 0 && frames.saturating_mul(DROPPED_ONE_IN) >= Growth::total(&fanned_out)
         || connections > 0 && connections.saturating_mul(CLOSED_ONE_IN) >= held;
     let queued = counted("fanout_queued", |counters| counters.fanout_queued);
     let pending = pending(run, "server.core.pending_bytes", |server| server.core.pending_bytes);

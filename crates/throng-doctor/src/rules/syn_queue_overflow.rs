@@ -4,7 +4,7 @@
 use throng_report::render::count;
 use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 
-use super::{Rule, accept_queue_overflow, retransmission};
+use super::{Rule, accept_queue_overflow, listen_backlog, retransmission};
 use crate::counted::counted;
 use crate::run_view::{Growth, RunView};
 
@@ -125,28 +125,33 @@ fn of_a_flood(total: u64, connects: u64) -> String {
 }
 
 /// Returns what to do, by whether cookies are off.
-fn remedy(run: &RunView<'_>, flood: bool) -> &'static str {
+fn remedy(run: &RunView<'_>, flood: bool) -> String {
     let cookies = run.facts(Endpoint::Server).tcp_syncookies;
+    let listen = listen_backlog::raise(run, WANTED);
     match (flood, cookies) {
         (true, Some(0)) => {
             "sysctl -w net.ipv4.tcp_syncookies=1 on the server, and find their senders (ss -tn \
              state syn-recv)"
+                .to_owned()
         }
         (true, _) => {
             "find their senders (ss -tn state syn-recv), and drop the SYNs before they reach the \
              listener"
+                .to_owned()
         }
-        (false, Some(0)) => {
-            "sysctl -w net.ipv4.tcp_syncookies=1 net.core.somaxconn=65535 \
-             net.ipv4.tcp_max_syn_backlog=65535, and throng serve --backlog 65535 or raise the \
-             backlog of your server's listen()"
-        }
-        (false, _) => {
-            "throng serve --backlog 65535, or raise the backlog of your server's listen(), and \
-             sysctl -w net.core.somaxconn=65535 net.ipv4.tcp_max_syn_backlog=65535"
-        }
+        (false, Some(0)) => format!(
+            "sysctl -w net.ipv4.tcp_syncookies=1 net.core.somaxconn={WANTED} \
+             net.ipv4.tcp_max_syn_backlog={WANTED}, and {listen}"
+        ),
+        (false, _) => format!(
+            "{listen}; and sysctl -w net.core.somaxconn={WANTED} \
+             net.ipv4.tcp_max_syn_backlog={WANTED}"
+        ),
     }
 }
+
+/// The longest queue that is usual.
+const WANTED: i64 = 65_535;
 
 /// The most SYNs that the run itself sends for a connect: the kernel retransmits an unanswered SYN
 /// after 1 and 3 seconds, and after 5 the connect is given up.

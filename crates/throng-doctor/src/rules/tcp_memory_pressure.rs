@@ -48,7 +48,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     };
     let lost: Vec<_> =
         LOST.iter().filter_map(|counter| run.growth(kernel.endpoint, *counter)).collect();
-    let drops: u64 = lost.iter().map(Growth::by).sum();
+    let drops = Growth::total(&lost);
     let finding = Finding::new(
         RULE.id,
         Side::Kernel,

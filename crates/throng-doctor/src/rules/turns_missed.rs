@@ -64,16 +64,16 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 fn longest_wait(run: &RunView<'_>) -> Option<String> {
     let summary = run.summary;
     let kinds = [
-        (summary.message.waiting, "message"),
-        (summary.push.as_ref().map_or(0, |push| push.waiting), "push"),
-        (summary.http.as_ref().map_or(0, |http| http.waiting), "HTTP request"),
-        (summary.join.as_ref().map_or(0, |join| join.waiting), "join"),
+        (summary.message.waiting, "a message"),
+        (summary.push.as_ref().map_or(0, |push| push.waiting), "a push"),
+        (summary.http.as_ref().map_or(0, |http| http.waiting), "an HTTP request"),
+        (summary.join.as_ref().map_or(0, |join| join.waiting), "a join"),
     ];
     let (waiting, what) = kinds.into_iter().max_by_key(|(waiting, _)| *waiting)?;
     let users = run.samples().last()?.load()?.counters.users_active;
     (waiting > 0 && waiting.saturating_mul(WAITING_ONE_IN) >= users).then(|| {
         let waited = counted(waiting, "user waited", "users waited");
-        format!("When the run ended, {waited} for the answer to a {what}.")
+        format!("When the run ended, {waited} for the answer to {what}.")
     })
 }
 

@@ -67,6 +67,9 @@ impl WrongAnswerKind {
     /// Returns the first part of the sentence, and the remedy. A server whose answer begins as HTTP
     /// does speak HTTP. A file of an older version does not say how it begins.
     fn words(&self, first: Option<FirstError<'_>>) -> (String, &'static str) {
+        if first.is_some_and(|first| first.came_first) {
+            return (self.what.to_owned(), GREETING_REMEDY);
+        }
         if self.name != HTTP_VIOLATION {
             return (self.what.to_owned(), self.remedy);
         }
@@ -195,6 +198,11 @@ const KINDS: &[WrongAnswerKind] = &[
     },
 ];
 
+/// What to do about a wrong answer that is the first message of its connection.
+const GREETING_REMEDY: &str = "if the server speaks first, wait for that with `receive` between \
+                               `connect` and `send`; else find why it answers this, or correct \
+                               `expect` in the scenario";
+
 /// The words for a server that speaks HTTP, but not as RFC 9112 asks.
 const VIOLATION: &str = "The server's answers to {n} cannot be read";
 const VIOLATION_REMEDY: &str = "correct this answer of the server, or of a proxy before it: it \
@@ -260,6 +268,7 @@ mod tests {
                     is_http,
                     field: Some(field.to_owned()),
                     reason: reason.to_owned(),
+                    protocol: None,
                 })),
                 ..exchange(HTTP_VIOLATION, "status 2xx", &format!("{begins}: {reason}"))
             };
@@ -278,6 +287,18 @@ mod tests {
         assert!(other.text.contains("does not speak HTTP/1.1"), "{other}");
         let unknown = failing(HTTP_VIOLATION, 40, "status 2xx", begins).speaks(&RULE);
         assert!(unknown.text.contains("HTTP requests cannot be read; the first"), "{unknown}");
+    }
+
+    #[test]
+    fn a_wrong_answer_that_comes_first_may_be_a_greeting() {
+        let first = |came_first| {
+            let exchange = exchange("expect_mismatch", "`ok`", "`welcome`");
+            failing_by(40, ErrorExchange { came_first, ..exchange }).speaks(&RULE).remedy
+        };
+        assert!(
+            first(true).starts_with("if the server speaks first, wait for that with `receive`")
+        );
+        assert!(first(false).starts_with("find why the server answers this"));
     }
 
     #[test]

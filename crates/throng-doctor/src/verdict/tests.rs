@@ -1,4 +1,4 @@
-use throng_report::{AnswerGap, Metric, ProcessMetric, Threshold};
+use throng_report::{AnswerGap, CueWaits, Metric, ProcessMetric, Threshold};
 
 use super::*;
 use crate::diagnose;
@@ -29,7 +29,7 @@ fn the_verdict_names_cause_side_load_and_remedy() {
     let verdict = run.verdict();
     let begin = "Failed in part on the server side at 600 connections, 200/s connects and 1k/s \
                  messages: the server's accept queue, which holds 129, overflowed 320 times; \
-                 do: throng serve --backlog";
+                 do: raise the backlog, 128 now, that the server passes to listen(2) to 65535";
     assert!(verdict.starts_with(begin), "{verdict}");
     let stopped = run.loaded(|load, _| load.counters.connected = 600);
     assert!(stopped.verdict().starts_with("Stopped on the server side"));
@@ -281,4 +281,85 @@ fn a_second_without_any_answer_is_reported() {
         ),
         "{verdict}"
     );
+}
+
+#[test]
+fn what_the_generators_lag_cannot_explain_is_told_beside_it() {
+    let late = |run: Run| run.loaded(|load, _| load.lag.record_n(34_000, 900));
+    let leak = late(Run::quiet().changed(|interval, second| {
+        let bytes = 100_000_000 + 8_388_608 * second as i64;
+        interval.kernel.set(ProcessMetric::RSS_BYTES.server, bytes);
+    }));
+    leak.check_all(&["generator_saturated", "memory_grows"]);
+    let verdict = leak.verdict();
+    assert!(verdict.starts_with("Slowed down on the client side"), "{verdict}");
+    assert!(verdict.contains(" Next: the server's memory grew by 8.00 MiB a second"), "{verdict}");
+    let barrier = late(Run::quiet().loaded(|load, second| {
+        load.counters.cue_waits = second;
+        let waits = CueWaits { name: "go".to_owned(), waits: second, ..CueWaits::default() };
+        load.cues = vec![CueWaits { users: Some(20), ..waits }];
+    }));
+    barrier.check_all(&["cues_unopened", "generator_saturated"]);
+    assert!(barrier.verdict().contains(": the barrier `go`"), "{}", barrier.verdict());
+    // A generator that is far too late measures nothing.
+    let void = barrier.loaded(|load, _| load.lag.record_n(250_000, 900));
+    void.check_all(&["generator_saturated", "cues_unopened"]);
+}
+
+#[test]
+fn what_most_users_got_comes_before_a_missed_threshold_on_the_others() {
+    let refusing = |refused: u64| {
+        let run = Run::quiet().loaded(move |load, second| {
+            let counters = &mut load.counters;
+            (counters.messages_sent, counters.messages_answered) = (0, 0);
+            load.message.clear();
+            counters.http_started = 1_000 * second;
+            counters.http_5xx = refused * second;
+            counters.http_2xx = (1_000 - refused) * second;
+            load.http_statuses.add("503", refused * second);
+            load.http_statuses.add("200", (1_000 - refused) * second);
+            load.errors.add("http_status.503", refused * second);
+            load.http.record_n(300_000, 400);
+        });
+        judged(&run, &["http.p99 < 100ms"])
+    };
+    let statuses = "the server answered 8k of 10k HTTP requests with 503";
+    let verdict = refusing(800);
+    let begin = "Stopped on the server side at 200 connections, 200/s connects and";
+    assert!(verdict.starts_with(begin) && verdict.contains(statuses), "{verdict}");
+    let [first, second] = [statuses, "Missed: http.p99"].map(|part| verdict.find(part).unwrap());
+    assert!(first < second, "{verdict}");
+    assert!(!verdict.contains("Besides"), "{verdict}");
+    assert!(refusing(100).starts_with("Missed: http.p99"), "{}", refusing(100));
+}
+
+#[test]
+fn a_second_remark_does_not_begin_as_the_first() {
+    let run = Run::quiet()
+        .growing(ProcessMetric::CPU_US.server, 0, 20_000, 0)
+        .loaded(|load, second| {
+            load.counters.http_started = 100 * second;
+            load.counters.http_4xx = 10 * second;
+            load.http_statuses.add("404", 10 * second);
+            load.errors.add("http_status.404", 10 * second);
+        })
+        .changed(|interval, second| {
+            let machine = interval.machine.as_mut().unwrap();
+            (machine.cpu_busy_us, machine.cpu_idle_us) = (2_000_000 * second, 0);
+        });
+    let verdict = judged(&run, &["message.p99 < 100us"]);
+    assert_eq!(verdict.matches("Besides,").count(), 1, "{verdict}");
+    assert_eq!(verdict.matches("Also,").count(), 1, "{verdict}");
+}
+
+#[test]
+fn a_run_in_which_nothing_failed_has_not_failed_in_part() {
+    let late = Run::quiet().loaded(|load, second| {
+        load.lag.record_n(250_000, 900);
+        load.counters.messages_sent = 1_000 * second;
+    });
+    let verdict = late.verdict();
+    assert!(verdict.starts_with("Disturbed on the client side at"), "{verdict}");
+    let failing = late.loaded(|load, second| load.errors.add("send_failed", second));
+    assert!(failing.verdict().starts_with("Failed in part on the"), "{}", failing.verdict());
 }

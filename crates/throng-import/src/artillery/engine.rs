@@ -47,7 +47,9 @@ impl Engine {
                 "get", "post", "put", "delete", "patch", "head", "options", "think", "loop", "log",
                 "function", "parallel",
             ],
-            Self::Ws => &["connect", "send", "think", "loop", "log", "function", "parallel"],
+            Self::Ws => {
+                &["connect", "send", "sendBytes", "think", "loop", "log", "function", "parallel"]
+            }
         }
     }
 }

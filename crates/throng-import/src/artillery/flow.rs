@@ -13,7 +13,7 @@ use super::condition;
 use super::engine::Engine;
 use super::fields::{Fields, list, one_or_more};
 use super::settings::Settings;
-use super::template;
+use super::template::{self, only_variable, random_number};
 use super::time;
 use super::variables::{Kind, Variables};
 use crate::step_names::StepNames;
@@ -86,6 +86,7 @@ impl Flow<'_, '_, '_> {
             }
             (Engine::Ws, "connect") => steps.extend(self.connect(span, value)),
             (Engine::Ws, "send") => self.send(span, value, steps),
+            (Engine::Ws, "sendBytes") => self.send_bytes(span, value, steps),
             _ => {
                 let known = self.engine.actions();
                 let label = one_of(name, known);
@@ -120,6 +121,12 @@ impl Flow<'_, '_, '_> {
     }
 
     fn think(&mut self, span: &Span, node: &YamlNode) -> Option<Yaml> {
+        let random = node.scalar().and_then(only_variable).and_then(random_number);
+        if let Some((least, most)) = random.filter(|(least, most)| least < most) {
+            let how = "think times are evenly distributed, and not whole seconds";
+            self.translator.approximated(span, "think", how);
+            return Some(Yaml::entry("wait", Yaml::plain(format!("uniform({least}s, {most}s)"))));
+        }
         if node.scalar().is_some_and(|text| text.contains("{{")) {
             let remedy = "a think time is a number here; write `wait: uniform(1s, 3s)`";
             self.translator.not_supported(span, "think", remedy);

@@ -1,7 +1,7 @@
 //! `{{ ... }}` in texts.
 
 use crate::source::Span;
-use crate::text::{append, escape};
+use crate::text::{RANDOM_CHARS_MAX, append, escape, random_digits};
 
 use crate::translator::Translator;
 
@@ -37,6 +37,12 @@ pub(super) fn only_variable(text: &str) -> Option<&str> {
     (!inner.contains("{{")).then(|| inner.trim())
 }
 
+/// Returns the bounds of `$randomNumber(1, 3)`.
+pub(super) fn random_number(variable: &str) -> Option<(u64, u64)> {
+    let arguments = variable.strip_prefix("$randomNumber(")?.strip_suffix(')')?;
+    range(arguments)
+}
+
 /// Returns what stands in the place of `{{ name }}`.
 fn variable(
     translator: &mut Translator<'_>,
@@ -62,10 +68,20 @@ fn variable(
             translator.mistake(span, format!("`{construct}` cannot be read"), label);
             return String::new();
         }
-        ("$randomString", _) => {
-            let how = "a random UUID of 36 characters stands in its place";
+        ("$randomString", length) => {
+            let length = match length {
+                "" => Some(RANDOM_STRING_CHARS),
+                length => length.parse().ok(),
+            };
+            let length = length.filter(|length| (1..=RANDOM_CHARS_MAX).contains(length));
+            let Some(length) = length else {
+                let label = format!("expected a length up to {RANDOM_CHARS_MAX}");
+                translator.mistake(span, format!("`{construct}` cannot be read"), label);
+                return String::new();
+            };
+            let how = "the scenario's text is as long, of digits and not of letters";
             translator.approximated(span, construct, how);
-            return "${uuid()}".to_owned();
+            return random_digits(length);
         }
         _ => {}
     }
@@ -102,3 +118,6 @@ fn range(arguments: &str) -> Option<(u64, u64)> {
 
 /// The largest number that a script of JavaScript counts exactly.
 const NUMBER_MAX: u64 = 1 << 53;
+
+/// The length of `$randomString()`.
+const RANDOM_STRING_CHARS: u64 = 10;

@@ -8,6 +8,7 @@ use crate::yaml::Yaml;
 use super::fields::{Fields, one_or_more, text};
 use super::flow::Flow;
 use super::{capture, json};
+use crate::text::hex;
 use crate::url::path_of;
 
 impl Flow<'_, '_, '_> {
@@ -121,6 +122,21 @@ impl Flow<'_, '_, '_> {
         steps.extend(answer);
         self.translator.translated(span, "send");
         self.check(span, &steps[begin..]);
+    }
+
+    /// Translates `sendBytes`: a binary message of the bytes of a text.
+    pub(super) fn send_bytes(&mut self, span: &Span, node: &YamlNode, steps: &mut Vec<Yaml>) {
+        let Some(text) = text(self.translator, node, "the message") else { return };
+        if text.contains("{{") || text.is_empty() {
+            let remedy = "a binary message is known before the run: write `send: {binary: de ad}`, \
+                          or `send: {random: 64}`";
+            return self.translator.not_supported(span, "sendBytes", remedy);
+        }
+        let bytes = Yaml::text(hex(text.as_bytes()));
+        let send = Yaml::map([("binary", bytes), ("reply", Yaml::plain("false"))]);
+        steps.push(Yaml::entry("send", send));
+        self.translator.translated(span, "sendBytes");
+        self.check(span, &steps[steps.len() - 1..]);
     }
 
     /// Returns the step that waits for the answer, if the file looks at it.

@@ -29,7 +29,9 @@ impl Request {
 pub(super) fn checked(condition: &Expression) -> Option<Checked> {
     let function = condition.function()?;
     let [parameter] = &*function.parameters else { return None };
-    let [Statement { kind: StatementKind::Return(Some(value)), .. }] = &*function.body else {
+    let [Statement { kind: StatementKind::Return(Some(value)), .. }] =
+        function.statements().ok()?
+    else {
         return None;
     };
     // `r && r.status === 200`

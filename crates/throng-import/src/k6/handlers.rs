@@ -9,7 +9,7 @@ use crate::source::Span;
 use super::parser::program;
 use super::script::{Item, Script};
 use super::session::{Session, Timer};
-use super::syntax::{Expression, Function, Statement, StatementKind};
+use super::syntax::{Expression, ExpressionKind, Function, Statement, StatementKind};
 
 type Done<T> = Result<T, Diagnostic>;
 
@@ -42,12 +42,20 @@ impl Script<'_, '_> {
         let construct = format!("on {event}");
         if event == "open" {
             self.translator.translated(span, construct);
-            for (value, name, arguments) in calls(&function.body)? {
+            for (value, name, arguments) in calls(function.statements()?)? {
                 self.action(&name, arguments, &value.span)?;
             }
             return Ok(());
         }
-        let calls = calls(&function.body)?;
+        if !EVENTS.contains(&event) {
+            let label = "expected open, message, binaryMessage, close, error, ping or pong";
+            let title = format!("a session has no event `{event}`");
+            return Err(Diagnostic::new(span.clone(), title, label));
+        }
+        let Ok(calls) = function.statements().and_then(calls) else {
+            self.translator.not_supported(span, construct, WRITE_STEPS);
+            return Ok(());
+        };
         let mut others = calls.iter().filter(|(_, name, _)| !name.starts_with("console."));
         match (event, others.next(), others.next()) {
             (_, None, _) => {
@@ -60,15 +68,7 @@ impl Script<'_, '_> {
                            the answer has";
                 self.translator.suspicious(span, construct, why);
             }
-            ("message" | "binaryMessage" | "close" | "error" | "ping" | "pong", ..) => {
-                let remedy = "write what happens then as steps: `expect`, `receive` and `send`";
-                self.translator.not_supported(span, construct, remedy);
-            }
-            _ => {
-                let label = "expected open, message, binaryMessage, close, error, ping or pong";
-                let title = format!("a session has no event `{event}`");
-                return Err(Diagnostic::new(span.clone(), title, label));
-            }
+            _ => self.translator.not_supported(span, construct, WRITE_STEPS),
         }
         Ok(())
     }
@@ -112,13 +112,19 @@ impl Script<'_, '_> {
 
     /// Returns what a timer does.
     fn timer(&mut self, function: &Expression, time: &Expression) -> Done<Timer> {
-        let body = &function.function().ok_or_else(|| program(&function.span))?.body;
+        let function = function.function().ok_or_else(|| program(&function.span))?;
+        let body = function.statements()?;
         let time = self.values.resolved(time, 0);
-        let after = time.number().filter(|ms| (1.0..=TIME_MAX_MS).contains(ms));
-        let after = after.ok_or_else(|| {
+        let bounds = bounds(&time).filter(|(least, most)| *least >= 1.0 && *most <= TIME_MAX_MS);
+        let (least, most) = bounds.ok_or_else(|| {
             let label = "expected a number of milliseconds, from 1 to a day";
             Diagnostic::new(time.span.clone(), "this time cannot be read", label)
         })?;
+        let after = f64::midpoint(least, most);
+        if least < most {
+            let how = format!("each user's time is the middle one, {after}ms");
+            self.translator.approximated(&time.span, "randomIntBetween", how);
+        }
         let after = Duration::from_micros((after * 1e3) as u64);
         let mut timer = Timer { after, ..Timer::default() };
         for (value, name, arguments) in calls(body)? {
@@ -177,6 +183,30 @@ fn calls(body: &[Statement]) -> Done<Vec<(&Expression, String, &[Expression])>> 
     });
     Ok(calls.collect())
 }
+
+/// Returns the least and the most that a number of milliseconds may be.
+fn bounds(time: &Expression) -> Option<(f64, f64)> {
+    if let Some(number) = time.number() {
+        return Some((number, number));
+    }
+    if let Some((_, [least, most])) = time.call().filter(|(name, _)| name == RANDOM) {
+        return least.number().zip(most.number()).filter(|(least, most)| least <= most);
+    }
+    let ExpressionKind::Binary(left, sign, right) = &time.kind else { return None };
+    let (left, right) = (bounds(left)?, bounds(right)?);
+    match *sign {
+        "+" => Some((left.0 + right.0, left.1 + right.1)),
+        "*" => Some((left.0 * right.0, left.1 * right.1)),
+        _ => None,
+    }
+}
+
+const RANDOM: &str = "randomIntBetween";
+
+const EVENTS: [&str; 6] = ["message", "binaryMessage", "close", "error", "ping", "pong"];
+
+/// What to do about a function that does more than to close the session.
+const WRITE_STEPS: &str = "write what happens then as steps: `expect`, `receive` and `send`";
 
 /// The longest time of a timer: a day.
 const TIME_MAX_MS: f64 = 86_400_000.0;

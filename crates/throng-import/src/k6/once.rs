@@ -2,6 +2,7 @@
 
 use throng_load::scenario::Diagnostic;
 
+use crate::source::Span;
 use crate::yaml::Yaml;
 
 use super::checked::place_in_answer;
@@ -15,13 +16,13 @@ impl Script<'_, '_> {
             return (Vec::new(), None);
         };
         let values = self.values.clone();
-        let (body, result) = match function.body.split_last() {
+        let body = function.statements().map(|statements| match statements.split_last() {
             Some((Statement { kind: StatementKind::Return(result), .. }, body)) => {
                 (body, result.as_ref())
             }
-            _ => (&*function.body, None),
-        };
-        let (steps, result) = self.once(statement, "setup", (body, result)).unwrap_or_default();
+            _ => (statements, None),
+        });
+        let (steps, result) = self.once(statement, "setup", body).unwrap_or_default();
         let within = std::mem::replace(&mut self.values, values);
         self.values.add_of_setup(&within);
         (steps, result)
@@ -36,7 +37,8 @@ impl Script<'_, '_> {
         let StatementKind::Function(_, function) = &statement.kind else { return Vec::new() };
         let values = self.values.clone();
         self.take_data(function, data);
-        let steps = self.once(statement, "teardown", (&*function.body, None));
+        let body = function.statements().map(|statements| (statements, None));
+        let steps = self.once(statement, "teardown", body);
         self.values = values;
         steps.unwrap_or_default().0
     }
@@ -54,8 +56,15 @@ impl Script<'_, '_> {
         &mut self,
         statement: &Statement,
         name: &'static str,
-        (body, result): (&[Statement], Option<&Expression>),
+        body: Result<(&[Statement], Option<&Expression>), Diagnostic>,
     ) -> Option<(Vec<Yaml>, Option<Expression>)> {
+        let (body, result) = match body {
+            Ok(body) => body,
+            Err(refusal) => {
+                self.not_once(&refusal.span, name);
+                return None;
+            }
+        };
         let (mistakes, entries) = (self.translator.mistakes.len(), self.translator.entries.len());
         let (server, outer) = (self.server.clone(), std::mem::take(&mut self.items));
         self.statements(body);
@@ -64,15 +73,24 @@ impl Script<'_, '_> {
         let is_right = self.translator.mistakes.len() == mistakes;
         let read = result.ok().filter(|_| is_right).zip(steps(&items));
         if read.is_none() {
-            self.translator.mistakes.truncate(mistakes);
+            let refusals = self.translator.mistakes.split_off(mistakes);
+            let place = refusals.first().map_or(&statement.span, |refusal| &refusal.span);
             self.translator.entries.truncate(entries);
             self.server = server;
-            let remedy = format!("it is more than a list of requests: write it as `{name}: [...]`");
-            self.translator.not_supported(&statement.span, name, remedy);
+            self.not_once(place, name);
         } else {
             self.translator.translated(&statement.span, name);
         }
         read.map(|(result, steps)| (steps, result))
+    }
+
+    /// Reports that a function is left out because of what stands at `place`.
+    fn not_once(&mut self, place: &Span, name: &str) {
+        let remedy = format!(
+            "what stands here is more than a list of requests, and the whole function is left \
+             out: write it as `{name}: [...]`"
+        );
+        self.translator.not_supported(place, format!("{name}()"), remedy);
     }
 
     /// Returns what `setup()` returns under this name, as the other functions see it.

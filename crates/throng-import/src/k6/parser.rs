@@ -201,7 +201,31 @@ impl<'a> Parser<'a> {
                 self.expect(",")?;
             }
         }
-        Ok(Function { parameters, body: self.block()? })
+        Ok(Function { parameters, body: self.body()? })
+    }
+
+    /// Parses the body of a function. If that is more than steps, skips it: the function may be one
+    /// that no user needs.
+    fn body(&mut self) -> Parsed<Result<Vec<Statement>, Diagnostic>> {
+        let begin = self.at;
+        let refusal = match self.deeper(Self::block) {
+            Ok(body) => return Ok(Ok(body)),
+            Err(refusal) => refusal,
+        };
+        self.at = begin;
+        let mut open = 0;
+        while let Some(token) = self.tokens.get(self.at) {
+            self.at += 1;
+            match token.kind {
+                TokenKind::Sign("{") => open += 1,
+                TokenKind::Sign("}") => open -= 1,
+                _ => {}
+            }
+            if open == 0 {
+                return Ok(Err(refusal));
+            }
+        }
+        Err(refusal)
     }
 
     fn block(&mut self) -> Parsed<Vec<Statement>> {
@@ -407,10 +431,11 @@ impl<'a> Parser<'a> {
         }
         self.expect("=>")?;
         let body = if self.is_sign("{") {
-            self.deeper(Self::block)?
+            self.body()?
         } else {
             let value = self.expression()?;
-            vec![Statement { span: value.span.clone(), kind: StatementKind::Return(Some(value)) }]
+            let span = value.span.clone();
+            Ok(vec![Statement { span, kind: StatementKind::Return(Some(value)) }])
         };
         Ok(ExpressionKind::Function(Function { parameters, body }))
     }

@@ -195,6 +195,11 @@ impl Script<'_, '_> {
                 self.translator.not_needed(span, function, "see `--log` of `throng run`");
                 Ok(())
             }
+            _ if self.is_metric(function) => {
+                let why = "throng measures each step; one with a `name` has a row of its own";
+                self.translator.not_needed(span, function, why);
+                Ok(())
+            }
             _ => match function.split_once(".addEventListener") {
                 Some((socket, "")) if self.is_socket(socket) => match arguments {
                     [event, handler] => {
@@ -207,6 +212,14 @@ impl Script<'_, '_> {
                 _ => Err(program(span)),
             },
         }
+    }
+
+    /// Reports whether it is `metric.add`, of a metric of the script's own.
+    fn is_metric(&self, function: &str) -> bool {
+        let Some(name) = function.strip_suffix(".add") else { return false };
+        let name = Expression { span: 0..0, kind: ExpressionKind::Name(name.to_owned()) };
+        let made = self.values.resolved(&name, 0).call().map(|(function, _)| function);
+        made.is_some_and(|made| ["Trend", "Counter", "Rate", "Gauge"].contains(&&*made))
     }
 
     /// Returns the path of a URL. The first URL is that of the target.
@@ -350,7 +363,7 @@ impl Script<'_, '_> {
         self.items.push(Item::Session(session));
         self.socket = function.parameters.first().cloned();
         self.translator.translated(span, "ws.connect");
-        self.session(&function.body)
+        self.session(function.statements()?)
     }
 
     /// Translates `check(answer, {name: (answer) => condition})`.
@@ -442,7 +455,10 @@ impl Script<'_, '_> {
         let name = name.text().ok_or_else(|| program(&name.span))?;
         let function = function.function().ok_or_else(|| program(&function.span))?;
         let outer = std::mem::take(&mut self.items);
-        self.statements(&function.body);
+        match function.statements() {
+            Ok(statements) => self.statements(statements),
+            Err(refusal) => self.translator.mistakes.push(refusal),
+        }
         let inner = std::mem::replace(&mut self.items, outer);
         self.translator.translated(span, format!("group {name}"));
         match self.names.take(name, "transaction") {

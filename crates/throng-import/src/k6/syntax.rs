@@ -1,5 +1,7 @@
 //! The tree of a script.
 
+use throng_load::scenario::Diagnostic;
+
 use crate::source::Span;
 
 /// An expression, and where it stands.
@@ -32,7 +34,22 @@ pub(super) enum ExpressionKind {
 #[derive(Clone, Debug)]
 pub(super) struct Function {
     pub(super) parameters: Vec<String>,
-    pub(super) body: Vec<Statement>,
+    /// Its statements. The error is the first part that is more than a step: a function may be
+    /// left out.
+    pub(super) body: Result<Vec<Statement>, Diagnostic>,
+}
+
+impl Function {
+    /// Returns the statements.
+    ///
+    /// # Errors
+    /// The first part of it that is more than a step.
+    pub(super) fn statements(&self) -> Result<&[Statement], Diagnostic> {
+        match &self.body {
+            Ok(statements) => Ok(statements),
+            Err(refusal) => Err(refusal.clone()),
+        }
+    }
 }
 
 /// A statement, and where it stands.

@@ -5,11 +5,18 @@ use crate::translator::Translator;
 
 use super::syntax::{Expression, ExpressionKind};
 
-/// Reads `options.thresholds`. `is_http` says whether the script sends requests.
+/// What a script does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kinds {
+    pub(super) requests: bool,
+    pub(super) sessions: bool,
+}
+
+/// Reads `options.thresholds` of a script that does `kinds`.
 pub(super) fn read(
     translator: &mut Translator<'_>,
     thresholds: &Expression,
-    is_http: bool,
+    kinds: Kinds,
 ) -> Vec<String> {
     let Some(metrics) = thresholds.object() else {
         let label = "expected `{ http_req_duration: ['p(95)<500'] }`";
@@ -31,7 +38,7 @@ pub(super) fn read(
                 translator.mistake(&goal.span, format!("`{metric}` has no goal"), label);
                 continue;
             };
-            out.extend(one(translator, &goal.span, metric, (&value, sign, limit), is_http));
+            out.extend(one(translator, &goal.span, metric, (&value, sign, limit), kinds));
         }
     }
     out
@@ -43,10 +50,10 @@ fn one(
     span: &Span,
     metric: &str,
     (value, sign, limit): (&str, &str, f64),
-    is_http: bool,
+    kinds: Kinds,
 ) -> Option<String> {
     let construct = format!("threshold {metric}");
-    if matches!((metric, value), ("http_req_failed" | "checks", "rate")) && is_http {
+    if matches!((metric, value), ("http_req_failed" | "checks", "rate")) && kinds.requests {
         // `checks` counts what is right, `errors` what is wrong.
         let (sign, share) = match metric {
             "checks" => (turned(sign), 1.0 - limit),
@@ -57,14 +64,22 @@ fn one(
         let percent = (share * 1e8).round() / 1e6;
         return Some(format!("errors {sign} {percent}%"));
     }
-    let threshold = ours(metric, value, is_http);
+    let threshold = ours(metric, value, kinds);
     match threshold {
         Some((name, unit)) => {
             translator.translated(span, construct);
             Some(format!("{name} {sign} {limit}{unit}"))
         }
         None => {
-            let remedy = "throng has no such measure; see the thresholds in docs/scenario.md";
+            let remedy = match metric.split('_').next() {
+                Some("http") if !kinds.requests => {
+                    "the script sends no requests: k6 has no values for it either"
+                }
+                Some("ws") if !kinds.sessions => {
+                    "the script opens no sessions: k6 has no values for it either"
+                }
+                _ => "throng has no such measure; see the thresholds in docs/scenario.md",
+            };
             translator.not_checked(span, construct, remedy);
             None
         }
@@ -95,10 +110,11 @@ fn split(text: &str) -> Option<(String, &str, f64)> {
 }
 
 /// Returns the name of a measure in a scenario, and the unit of its values.
-fn ours(metric: &str, value: &str, is_http: bool) -> Option<(String, &'static str)> {
-    let latency = match (metric, is_http) {
-        ("http_req_duration", true) => Some("http"),
-        ("ws_connecting", false) => Some("connect"),
+fn ours(metric: &str, value: &str, kinds: Kinds) -> Option<(String, &'static str)> {
+    let Kinds { requests, sessions } = kinds;
+    let latency = match metric {
+        "http_req_duration" if requests => Some("http"),
+        "ws_connecting" if sessions => Some("connect"),
         _ => None,
     };
     if let Some(latency) = latency {
@@ -115,16 +131,16 @@ fn ours(metric: &str, value: &str, is_http: bool) -> Option<(String, &'static st
         };
         return Some((format!("{latency}.{value}"), "ms"));
     }
-    let name = match (metric, value, is_http) {
-        ("http_reqs", "count", true) => "http.started",
-        ("http_reqs", "rate", true) => return Some(("http.rate_mean".to_owned(), "/s")),
-        ("iterations", "count", _) => "users.iterations",
-        ("ws_sessions", "count", false) => "connect.ok",
-        ("ws_msgs_sent", "count", false) => "message.sent",
-        ("ws_msgs_sent", "rate", false) => {
+    let name = match (metric, value) {
+        ("http_reqs", "count") if requests => "http.started",
+        ("http_reqs", "rate") if requests => return Some(("http.rate_mean".to_owned(), "/s")),
+        ("iterations", "count") => "users.iterations",
+        ("ws_sessions", "count") if sessions => "connect.ok",
+        ("ws_msgs_sent", "count") if sessions => "message.sent",
+        ("ws_msgs_sent", "rate") if sessions => {
             return Some(("message.rate_mean".to_owned(), "/s"));
         }
-        ("ws_msgs_received", "count", false) => "message.received",
+        ("ws_msgs_received", "count") if sessions => "message.received",
         _ => return None,
     };
     Some((name.to_owned(), ""))

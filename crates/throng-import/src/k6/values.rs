@@ -4,7 +4,8 @@ use throng_load::scenario::Diagnostic;
 
 use crate::json::Json;
 use crate::names::Names;
-use crate::text::{append, escape};
+use crate::source::Span;
+use crate::text::{RANDOM_CHARS_MAX, append, escape, random_digits};
 use crate::yaml::Yaml;
 
 use super::parser::program;
@@ -24,6 +25,10 @@ pub(super) struct Values {
     environment: Vec<String>,
     /// What the values are that steps have stored, by their names in the scenario.
     kinds: Vec<(String, Kind)>,
+    /// Places of variables of the environment that have a default, with their names.
+    pub(super) defaults: Vec<(Span, String)>,
+    /// Places of random texts.
+    pub(super) random_texts: Vec<Span>,
     /// Whether `__ITER` is used.
     pub(super) has_iteration: bool,
     /// Whether a value of any type is in JSON.
@@ -67,6 +72,8 @@ impl Values {
     pub(super) fn add_of_setup(&mut self, setup: &Self) {
         self.kinds.clone_from(&setup.kinds);
         self.has_untyped_json |= setup.has_untyped_json;
+        self.defaults.clone_from(&setup.defaults);
+        self.random_texts.clone_from(&setup.random_texts);
         self.of_setup.extend(setup.stored.iter().map(|name| format!("setup.{name}")));
     }
 
@@ -161,6 +168,13 @@ impl Values {
                 append(&mut text, &self.text_of(right)?);
                 Ok(text)
             }
+            // `__ENV.HOST || 'http://127.0.0.1'`
+            ExpressionKind::Binary(left, "||" | "??", right)
+                if left.path().is_some_and(|path| path.starts_with("__ENV.")) =>
+            {
+                self.defaults.push((value.span.clone(), left.path().unwrap_or_default()));
+                self.text_of(right)
+            }
             ExpressionKind::Name(name) if name.starts_with('\u{0}') => {
                 Ok(format!("${{{}}}", &name[1..]))
             }
@@ -193,6 +207,12 @@ impl Values {
                 if *least >= 0.0 && least <= most && *most < 1e15 =>
             {
                 Ok(format!("${{random({least},{most})}}"))
+            }
+            (_, Some("randomString"), Some([length, ..]))
+                if (1.0..=RANDOM_CHARS_MAX as f64).contains(length) =>
+            {
+                self.random_texts.push(value.span.clone());
+                Ok(random_digits(*length as u64))
             }
             (_, Some("Date.now"), _) => Ok("${time()}".to_owned()),
             (_, Some("JSON.stringify"), _) => match call {

@@ -58,7 +58,12 @@ fn read(translator: &mut Translator<'_>) -> Option<Vec<u8>> {
     let mut lines = CountedLines::default();
     report.report(translator, &mut lines);
     let timeline = report.timeline(translator)?;
-    let header = header(&translator.source, "artillery", FORMAT, Some(timeline.began));
+    let mut header = header(&translator.source, "artillery", FORMAT, Some(timeline.began));
+    if let Some(imported) = &mut header.imported
+        && report.intermediate.len() > 1
+    {
+        imported.latency_stats = ArtilleryRun::whole(&report.aggregate);
+    }
     let mut draft = RunDraft::new(&header, PHASE);
     let mut run = ArtilleryRun::default();
     let mut rest = timeline.ends.into_iter().peekable();
@@ -231,17 +236,6 @@ impl ArtilleryReport {
                 continue;
             }
             lines.add(of.kind(name), &span, || of.fate());
-            if of.is_used() && self.intermediate.len() > 1 {
-                let known = stats.percentiles().into_iter();
-                let known: Vec<_> =
-                    known.filter_map(|(name, ms)| Some(format!("{name} {} ms", ms?))).collect();
-                let why = format!(
-                    "a run file has the percentiles of each period alone; those of the whole run: \
-                     {}",
-                    known.join(", ")
-                );
-                lines.add(&format!("whole {name}"), &span, || not_supported(&why));
-            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The run file that an importer writes.
 
+use std::collections::BTreeMap;
+
 use throng_report::runfile::{ImportedFrom, RunEnd, RunFileWriter, RunHeader, ScenarioSource};
 use throng_report::{Interval, LoadInterval, SummaryFold};
 
@@ -66,6 +68,7 @@ pub(crate) fn header(
             version: None,
             format: format.to_owned(),
             file,
+            latency_stats: BTreeMap::new(),
         }),
         ..RunHeader::default()
     }

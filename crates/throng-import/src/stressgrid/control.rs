@@ -146,7 +146,9 @@ impl Device<'_, '_> {
         let own = name.as_deref().map(|name| self.new_name(name));
         let mut before = None;
         if let (Some(name), Some(own)) = (&name, &own) {
-            let value = Value { text: format!("${{{own}}}"), is_number: false };
+            let is_whole = |item: &Value| item.text.parse::<i64>().is_ok();
+            let is_number = is_number && items.iter().all(is_whole);
+            let value = Value { text: format!("${{{own}}}"), is_number };
             if is_number {
                 self.numbers.push(value.text.clone());
             }

@@ -39,7 +39,7 @@ pub(super) struct Device<'t, 'a> {
     pub(super) timings: BTreeSet<String>,
     /// Notes that the report has once.
     pub(super) told: BTreeSet<&'static str>,
-    /// Variables of stored values that are numbers in the script, and may not be in JSON.
+    /// Variables of stored values that are whole numbers: a scenario computes with them.
     pub(super) numbers: Vec<String>,
 }
 
@@ -140,10 +140,7 @@ impl<'t, 'a> Device<'t, 'a> {
 
     /// Translates `pattern = value`.
     fn matched(&mut self, pattern: &Expr, value: &Expr) -> Vec<Step> {
-        if let Some(call) = value.call()
-            && FUNCTIONS.contains(&&*call.name)
-            && !VALUES.contains(&&*call.name)
-        {
+        if let Some(call) = value.call().filter(|call| makes_traffic(call)) {
             return self.call(value, call, Some(pattern));
         }
         if let (ExprKind::Tuple(pair), ExprKind::Name(name)) = (&pattern.kind, &value.kind)
@@ -158,6 +155,18 @@ impl<'t, 'a> Device<'t, 'a> {
         if let Some((name, part)) = self.header_of(pattern, value) {
             self.bindings.insert(name, Binding::Answer(part));
             self.translator.translated(&pattern.span, "match");
+            return Vec::new();
+        }
+        if let (ExprKind::Map(_), ExprKind::Name(name)) = (&pattern.kind, &value.kind)
+            && let Some(Binding::Answer(part)) = self.bindings.get(name).cloned()
+        {
+            self.bind_json(pattern, &part);
+            self.translator.translated(&pattern.span, "match");
+            return Vec::new();
+        }
+        if !binds(pattern) && !value.any(&|part| part.call().is_some_and(makes_traffic)) {
+            let remedy = "a check of a value: write it as `expect` of the step that it comes from";
+            self.translator.not_checked(&pattern.span, "pattern", remedy);
             return Vec::new();
         }
         let ExprKind::Name(name) = &pattern.kind else {
@@ -314,6 +323,26 @@ impl<'t, 'a> Device<'t, 'a> {
         let percent = percent.trim_end_matches('0').trim_end_matches('.');
         if percent == "0" { vec![wait(&time)] } else { vec![wait(&format!("{time} ±{percent}%"))] }
     }
+}
+
+/// Reports whether a pattern gives a name to a part of the value.
+fn binds(pattern: &Expr) -> bool {
+    let is_name = |expr: &Expr| matches!(&expr.kind, ExprKind::Name(name) if name != "_");
+    let pinned = |expr: &Expr| matches!(&expr.kind, ExprKind::Pinned(name) if is_name(name));
+    let count = |fits: &dyn Fn(&Expr) -> bool| {
+        let count = std::cell::Cell::new(0);
+        pattern.any(&|expr| {
+            count.set(count.get() + usize::from(fits(expr)));
+            false
+        });
+        count.get()
+    };
+    count(&is_name) > count(&pinned)
+}
+
+/// Reports whether a call does more than to return a value.
+fn makes_traffic(call: &Call) -> bool {
+    FUNCTIONS.contains(&&*call.name) && !VALUES.contains(&&*call.name)
 }
 
 /// Reports whether a value is a message of random bytes.

@@ -48,6 +48,8 @@ pub(super) enum ExprKind {
     Match(Box<Expr>, Box<Expr>),
     /// `name(arguments)`, with the blocks of `do ... else ... end`, or of `fn`.
     Call(Box<Call>),
+    /// `^name`: the value of the name, in a pattern.
+    Pinned(Box<Expr>),
     /// What is read and not understood: `case`, `try`.
     Other(String),
 }
@@ -91,6 +93,7 @@ impl Expr {
                 ExprKind::Call(call) => {
                     all(&call.arguments) || all(&call.block) || all(&call.otherwise)
                 }
+                ExprKind::Pinned(name) => name.any(fits),
                 ExprKind::Number(_)
                 | ExprKind::Literal(_)
                 | ExprKind::Atom(_)

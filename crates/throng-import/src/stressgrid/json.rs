@@ -35,7 +35,7 @@ impl Device<'_, '_> {
             _ => {
                 let Value { text, is_number } = self.value(&expr)?;
                 let is_plain = is_number && text.parse::<f64>().is_ok();
-                let is_stored = self.is_stored(&expr) || self.numbers.contains(&text);
+                let is_stored = self.is_stored(&expr);
                 if is_stored && self.told.insert("stored numbers") {
                     let how = "a number that a step has stored is a text in JSON";
                     self.translator.approximated(&expr.span, text.as_str(), how);

@@ -256,6 +256,7 @@ impl Device<'_, '_> {
                 (!map.is_empty()).then_some(Json::Map(map))
             }
             ExprKind::Number(_) | ExprKind::Atom(_) => self.json(pattern).ok(),
+            ExprKind::Pinned(value) => self.json(value).ok(),
             ExprKind::Text(_) if pattern.literal().is_some() => self.json(pattern).ok(),
             _ => None,
         }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::json_pointer::JsonPointer;
-use crate::text::{append, base64, escape};
+use crate::text::{RANDOM_CHARS_MAX, append, base64, escape, random_digits};
 use crate::yaml::Yaml;
 
 use super::device::Device;
@@ -128,9 +128,19 @@ impl Device<'_, '_> {
                 }
                 None => Err(format!("`{name}` has no value here: write one")),
             },
+            ExprKind::Pinned(name) => self.value(name),
             ExprKind::Access(from, key) => self.access(from, key),
             ExprKind::Operation(operator, left, right) => self.operation(operator, left, right),
-            ExprKind::Call(call) => self.call_value(call),
+            ExprKind::Call(call) => {
+                if let Some(length) = random_text_chars(call) {
+                    if self.told.insert("random texts") {
+                        let how = "the scenario's text is as long, of digits and not of letters";
+                        self.translator.approximated(&expr.span, &*call.name, how);
+                    }
+                    return Ok(Value::text(random_digits(length)));
+                }
+                self.call_value(call)
+            }
             ExprKind::List(items) => {
                 // A list of texts is one text, where Stressgrid sends it.
                 let mut text = String::new();
@@ -242,7 +252,9 @@ impl Device<'_, '_> {
             return Ok(Value::text(text));
         }
         let is_sum = ["+", "-", "*"].contains(&operator);
-        if !is_sum || !left.may_be_computed() || !right.may_be_computed() {
+        let is_known =
+            |value: &Value| value.may_be_computed() || self.numbers.contains(&value.text);
+        if !is_sum || !is_known(&left) || !is_known(&right) {
             return Err(format!("a scenario does not compute this `{operator}`: write its value"));
         }
         let numbers = (left.text.parse::<f64>(), right.text.parse::<f64>());
@@ -346,4 +358,28 @@ impl Device<'_, '_> {
             _ => expr.clone(),
         }
     }
+}
+
+/// Returns how many characters `Base.encode64(random_bytes(n))` and the like have; `None` if the
+/// call is no such text, or a very long one.
+fn random_text_chars(call: &Call) -> Option<u64> {
+    let (random, options) = call.arguments.split_first()?;
+    let random = random.call()?;
+    let length = random.arguments.first()?.whole().filter(|length| *length > 0)?;
+    let bytes = match &*random.name {
+        "random_bytes" => length,
+        "random_bits" => length.div_ceil(8),
+        _ => return None,
+    };
+    let is_padded = !options.iter().any(|option| match &option.kind {
+        ExprKind::Tuple(pair) => pair.first().and_then(Expr::literal) == Some("padding"),
+        _ => false,
+    });
+    let chars = match &*call.name {
+        "Base.encode16" => bytes.checked_mul(2)?,
+        "Base.encode64" | "Base.url_encode64" if is_padded => bytes.div_ceil(3).checked_mul(4)?,
+        "Base.encode64" | "Base.url_encode64" => bytes.checked_mul(4)?.div_ceil(3),
+        _ => return None,
+    };
+    (chars <= RANDOM_CHARS_MAX).then_some(chars)
 }

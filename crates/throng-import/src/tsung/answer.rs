@@ -13,6 +13,8 @@ use crate::yaml::Yaml;
 pub(super) struct Answer {
     /// What must match in it.
     pub(super) regex: Option<String>,
+    /// The status of HTTP that it must have.
+    pub(super) status: Option<String>,
     /// Parts to keep, each with its name.
     pub(super) captures: Vec<(String, Yaml)>,
 }
@@ -89,7 +91,10 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
         };
         let remedy = remedy.or_else(|| {
-            let is_taken = answer.regex.is_some();
+            let is_taken = match self.status_in(text) {
+                Some(_) => answer.status.is_some(),
+                None => answer.regex.is_some(),
+            };
             is_taken.then_some("an answer has one expression; join the two into one")
         });
         if let Some(remedy) = remedy {
@@ -113,7 +118,36 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
         };
         self.approximated_once(&span, &construct, how);
-        answer.regex = Some(text.to_owned());
+        match self.status_in(text) {
+            Some(status) => answer.status = Some(status),
+            None => {
+                if self.plugin == Plugin::Http {
+                    let how = "it looks at the body; tsung looks at the headers, too";
+                    self.approximated_once(&span, "match in headers", how);
+                }
+                answer.regex = Some(text.to_owned());
+            }
+        }
+    }
+
+    /// Returns the status that an expression for the first line of an answer demands: `200 OK`.
+    fn status_in(&self, expression: &str) -> Option<String> {
+        let line = expression.trim_start_matches('^');
+        let line =
+            ["HTTP/1.1 ", "HTTP/1.0 ", "HTTP/1\\.1 ", "HTTP/1\\.0 ", "HTTP/1.. ", "HTTP/1\\.. "]
+                .iter()
+                .find_map(|version| line.strip_prefix(version))
+                .unwrap_or(line);
+        let (status, reason) = line.split_at_checked(3)?;
+        let is_status = status.starts_with(['1', '2', '3', '4', '5'])
+            && status.chars().all(|digit| digit.is_ascii_digit());
+        // Digits alone may be anywhere in an answer.
+        let has_version = line.len() < expression.trim_start_matches('^').len();
+        let is_reason = match reason.strip_prefix(' ') {
+            Some(reason) => reason.chars().all(|c| c.is_ascii_alphabetic() || c == ' '),
+            None => reason.is_empty() && has_version,
+        };
+        (self.plugin == Plugin::Http && is_status && is_reason).then(|| status.to_owned())
     }
 
     fn read_variable(&mut self, element: Element<'d>, answer: &mut Answer, waits: bool) {

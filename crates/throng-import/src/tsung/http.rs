@@ -60,10 +60,13 @@ impl<'d> StepsReader<'_, '_, 'd> {
             parts.insert(0, ("headers", headers));
         }
         // tsung takes any status.
-        let any_status = Yaml::list(["2xx", "3xx", "4xx", "5xx"].map(Yaml::plain));
+        let status = match answer.status {
+            Some(status) => Yaml::plain(status),
+            None => Yaml::list(["2xx", "3xx", "4xx", "5xx"].map(Yaml::plain)),
+        };
         let expect = match answer.regex {
-            Some(regex) => Yaml::map([("status", any_status), ("regex", Yaml::text(regex))]),
-            None => any_status,
+            Some(regex) => Yaml::map([("status", status), ("regex", Yaml::text(regex))]),
+            None => status,
         };
         parts.push(("expect", expect));
         if !answer.captures.is_empty() {

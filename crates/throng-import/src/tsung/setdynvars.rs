@@ -4,7 +4,7 @@ use super::element::Element;
 use super::steps::StepsReader;
 use super::variables::plain_name;
 use crate::data_file::is_delimiter;
-use crate::text::escape;
+use crate::text::{RANDOM_CHARS_MAX, escape, random_digits};
 use crate::yaml::Yaml;
 
 impl<'d> StepsReader<'_, '_, 'd> {
@@ -40,8 +40,8 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 self.set(element, kind, &names, &format!("${{random({low},{high})}}"))
             }
             "random_string" | "urandom_string" => {
-                let length = self.translator.integer(element, "length", 1..=STRING_CHARS_MAX);
-                let value = digits(length.unwrap_or(20));
+                let length = self.translator.integer(element, "length", 1..=RANDOM_CHARS_MAX);
+                let value = random_digits(length.unwrap_or(20));
                 let how = "the scenario's text is as long, of digits and not of letters";
                 self.translator.approximated(&element.span(), label(kind), how);
                 self.set_to(&names, &value)
@@ -154,16 +154,6 @@ fn label(kind: &str) -> String {
     format!("setdynvars {kind}")
 }
 
-/// Returns an expression for a text of this many random digits.
-fn digits(length: u64) -> String {
-    let part = |digits: u64| {
-        let low = if digits == 1 { 0 } else { 10u64.pow(digits as u32 - 1) };
-        format!("${{random({low},{})}}", 10u64.pow(digits as u32) - 1)
-    };
-    let whole = part(DIGITS).repeat((length / DIGITS) as usize);
-    if length.is_multiple_of(DIGITS) { whole } else { whole + &part(length % DIGITS) }
-}
-
 const SOURCES: [&str; 10] = [
     "file",
     "local_file",
@@ -176,12 +166,6 @@ const SOURCES: [&str; 10] = [
     "erlang",
     "eval",
 ];
-
-/// Random digits of one number.
-const DIGITS: u64 = 10;
-
-/// Longest random text.
-const STRING_CHARS_MAX: u64 = 1_000;
 
 /// Most columns of a data file.
 const COLUMNS_MAX: usize = 100;

@@ -8,5 +8,5 @@ pub(super) enum RecorderCommand {
     /// Ramps the generator down. The text names the cause: `SIGINT`.
     Stop(String),
     /// Writes the event into the next interval.
-    AddEvent(RunEventKind),
+    AddEvent(Box<RunEventKind>),
 }

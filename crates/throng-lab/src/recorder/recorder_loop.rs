@@ -154,7 +154,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
                 return WakeReason::Boundary;
             }
             match commands.recv_timeout((boundary - now).min(POLL_INTERVAL)) {
-                Ok(RecorderCommand::AddEvent(kind)) => self.add_event(kind),
+                Ok(RecorderCommand::AddEvent(kind)) => self.add_event(*kind),
                 Ok(RecorderCommand::Stop(by)) => self.stop(by),
                 Err(RecvTimeoutError::Timeout) => {}
                 // No handle is left to send a command; the run goes on to its end.

@@ -46,6 +46,9 @@ pub struct CoreStats {
     pub tcp: Histogram,
     /// Latency from the intended moment of a message until its answer was complete.
     pub message: Histogram,
+    /// Time from the moment at which a message was sent until its answer was complete, on followed
+    /// connections.
+    pub from_send: Histogram,
     /// Latency from the intended moment of a join until it was answered ok.
     pub join: Histogram,
     /// Latency from the intended moment of a push until it was answered ok.
@@ -220,6 +223,7 @@ impl CoreStats {
             &mut self.connect,
             &mut self.tcp,
             &mut self.message,
+            &mut self.from_send,
             &mut self.join,
             &mut self.push,
             &mut self.http,

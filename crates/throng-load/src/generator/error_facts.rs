@@ -1,22 +1,32 @@
 //! Facts of an exchange that ended in an error, for the rules of the diagnosis.
 
 use throng_proto::http::{PartialResponse, ResponseError};
-use throng_report::{AnswerFault, AnswerPart, ErrorExchange};
+use throng_proto::websocket::Violation;
+use throng_report::{AnswerFault, AnswerPart, ErrorExchange, SpokenProtocol};
 
-use super::error_samples::ErrorSamples;
+use super::error_samples::{ErrorPlace, ErrorSamples, other_expect};
 use crate::user::Sample;
 
-/// Returns an exchange with the facts that its sample has. `pc` is the place of its step.
+/// Returns an exchange with the facts that its sample has.
 pub(super) fn with_facts(
     exchange: ErrorExchange,
-    pc: u32,
+    place: ErrorPlace<'_>,
     sample: &Sample<'_>,
     samples: &ErrorSamples,
 ) -> ErrorExchange {
     match sample {
+        Sample::Mismatch { got, came_first } => ErrorExchange {
+            awaited_elsewhere: other_expect(place.program, place.pc, *got),
+            came_first: *came_first,
+            ..exchange
+        },
         Sample::Timeout { .. } => {
-            ErrorExchange { skipped: Some(samples.skipped_count(pc)), ..exchange }
+            ErrorExchange { skipped: Some(samples.skipped_count(place.pc)), ..exchange }
         }
+        Sample::UpgradeViolation(violation, first_bytes) => ErrorExchange {
+            answer_fault: Some(Box::new(upgrade_fault(*violation, first_bytes))),
+            ..exchange
+        },
         Sample::HttpPart(_, part) => {
             ErrorExchange { answer_part: answer_part(part).map(Box::new), ..exchange }
         }
@@ -39,10 +49,25 @@ fn answer_part(part: &PartialResponse<'_>) -> Option<AnswerPart> {
 
 fn answer_fault(error: ResponseError, first_bytes: &[u8]) -> AnswerFault {
     AnswerFault {
-        is_http: first_bytes.starts_with(b"HTTP/1"),
+        is_http: is_http(first_bytes),
         field: error.field().map(str::to_owned),
         reason: error.to_string(),
+        protocol: SpokenProtocol::of(first_bytes),
     }
+}
+
+fn upgrade_fault(violation: Violation, first_bytes: &[u8]) -> AnswerFault {
+    AnswerFault {
+        // Any other violation is found in an answer that could be read.
+        is_http: violation != Violation::ResponseInvalid || is_http(first_bytes),
+        field: None,
+        reason: violation.description().to_owned(),
+        protocol: SpokenProtocol::of(first_bytes),
+    }
+}
+
+fn is_http(first_bytes: &[u8]) -> bool {
+    first_bytes.starts_with(b"HTTP/1")
 }
 
 #[cfg(test)]
@@ -53,7 +78,39 @@ mod tests {
     use crate::user::ErrorKind;
 
     fn facts(sample: &Sample<'_>, samples: &ErrorSamples) -> ErrorExchange {
-        with_facts(ErrorExchange::default(), 1, sample, samples)
+        let text = "target: ws://h:1/\nload: [{ramp: {to: 1, over: 1s}}]\n\
+                    user: [connect, {send: a}, {expect: b}, {send: c}, {expect: d}]\n";
+        let program = Program::compile(&Scenario::parse(text, "test").unwrap());
+        let place = ErrorPlace { program: &program, class: 0, pc: PC, user: 0 };
+        with_facts(ErrorExchange::default(), place, sample, samples)
+    }
+
+    /// The place of the first `expect`.
+    const PC: u32 = 2;
+
+    #[test]
+    fn an_answer_to_another_question_and_a_first_message_are_known() {
+        let mismatch = |got, came_first| {
+            let sample = Sample::Mismatch { got: IncomingMessage::Text(got), came_first };
+            let found = facts(&sample, &ErrorSamples::default());
+            (found.awaited_elsewhere, found.came_first)
+        };
+        assert_eq!(mismatch("d", false), (true, false));
+        assert_eq!(mismatch("hello", true), (false, true));
+    }
+
+    #[test]
+    fn an_answer_to_an_upgrade_that_is_no_http_names_its_protocol() {
+        let fault = |violation, first_bytes: &[u8]| {
+            let sample = Sample::UpgradeViolation(violation, first_bytes);
+            let found = facts(&sample, &ErrorSamples::default()).answer_fault.unwrap();
+            (found.is_http, found.protocol)
+        };
+        let invalid = Violation::ResponseInvalid;
+        assert_eq!(fault(invalid, b"+OK redis\r\n"), (false, Some(SpokenProtocol::StatusLines)));
+        assert_eq!(fault(invalid, b"garbage"), (false, None));
+        assert_eq!(fault(invalid, b"HTTP/1.1 200 OK"), (true, None), "it is too long");
+        assert_eq!(fault(Violation::ResponseKey, b"HTTP/1.1 101"), (true, None));
     }
 
     #[test]
@@ -64,8 +121,8 @@ mod tests {
         let mut samples = ErrorSamples::default();
         let timeout = Sample::Timeout { matched: 0 };
         assert_eq!(facts(&timeout, &samples).skipped, Some(0));
-        samples.note_skipped(&program, 1, IncomingMessage::Text("b"));
-        samples.note_skipped(&program, 1, IncomingMessage::Text("c"));
+        samples.note_skipped(&program, PC, IncomingMessage::Text("b"));
+        samples.note_skipped(&program, PC, IncomingMessage::Text("c"));
         assert_eq!(facts(&timeout, &samples).skipped, Some(2));
     }
 

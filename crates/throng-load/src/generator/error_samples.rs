@@ -125,16 +125,13 @@ pub(super) fn describe_sample(
     let excerpt = Excerpt::short(program.secrets());
     let expected = program.describe_expected(pc, excerpt);
     match sample {
-        Sample::Mismatch { got } => {
+        Sample::Mismatch { got, .. } => {
             let mut text = excerpt.bytes(got.bytes());
             if let Some(rule) = program.message_rule(pc) {
                 text += &format!(": {}", rule.difference(*got, excerpt));
             }
             if let Some(missing) = program.missing_capture(pc, got.bytes()) {
                 text += &format!(": {missing}");
-            }
-            if other_expect(program, pc, *got) {
-                text += ", which another `expect` waits for";
             }
             (expected, text)
         }
@@ -203,9 +200,9 @@ pub(super) fn describe_http(
             format!("{}: {}", excerpt.bytes(answer.body), why.unwrap_or_default())
         }
         HttpDifference::Field(index) => {
-            let missing = expected.fields.get(index).map(|field| field.describe());
+            let missing = expected.fields.get(index).map(|field| field.describe_missing());
             let text = describe_answer(&answer.head, b"", excerpt);
-            format!("{text}: it has not {}", missing.unwrap_or_default())
+            format!("{text}: {}", missing.unwrap_or_default())
         }
     }
 }
@@ -237,7 +234,7 @@ pub(super) fn describe_part(part: &PartialResponse<'_>, excerpt: Excerpt<'_>) ->
 /// Reports whether another `expect` of the program waits for a message that the one at `pc` does
 /// not match. Those with variables are left out: the values of the user are not known here. Those
 /// that most messages match, and those that wait for what comes unasked, show no order of answers.
-fn other_expect(program: &Program, pc: u32, got: IncomingMessage<'_>) -> bool {
+pub(super) fn other_expect(program: &Program, pc: u32, got: IncomingMessage<'_>) -> bool {
     let (scope, scratch) = (VariableScope::new(0, Prng::new(0)), &mut Vec::new());
     let mut others =
         (0..).zip(program.ops()).filter(|(at, _)| *at != pc && !program.is_receive(*at));
@@ -346,11 +343,15 @@ pub(super) fn describe_close(
     let ErrorPlace { program, pc, .. } = place;
     let excerpt = Excerpt::short(program.secrets());
     let code = code.map_or_else(|| "no code".to_owned(), |code| code.to_string());
-    let got = match reason {
-        "" => format!("a close frame with {code}"),
-        reason => format!("a close frame with {code}, {}", excerpt.bytes(reason.as_bytes())),
-    };
-    (program.describe_expected(pc, excerpt), got)
+    let reason = describe_reason(place, reason);
+    let reason = reason.map_or_else(String::new, |reason| format!(", {reason}"));
+    (program.describe_expected(pc, excerpt), format!("a close frame with {code}{reason}"))
+}
+
+/// Quotes the reason in a close frame, if it has one.
+pub(super) fn describe_reason(place: ErrorPlace<'_>, reason: &str) -> Option<String> {
+    let excerpt = Excerpt::short(place.program.secrets());
+    (!reason.is_empty()).then(|| excerpt.bytes(reason.as_bytes()))
 }
 
 #[cfg(test)]
@@ -379,7 +380,7 @@ mod tests {
         let mut samples = ErrorSamples::default();
         let mut first = |pc, got| {
             let place = place(&program, pc);
-            let sample = Sample::Mismatch { got: IncomingMessage::Text(got) };
+            let sample = Sample::Mismatch { got: IncomingMessage::Text(got), came_first: false };
             let name = ErrorName::Kind(ErrorKind::ExpectMismatch);
             samples.first(name, place, |samples| describe_sample(samples, place, &sample))
         };

@@ -12,7 +12,7 @@ use throng_base::Instant;
 use throng_report::{EarlyClose, FollowedAnswers};
 
 use super::core_stats::CoreStats;
-use crate::user::{ErrorKind, Input, Record, close_code_name};
+use crate::user::{AnswerTiming, ErrorKind, Input, Record, close_code_name};
 
 /// Connections that a core follows, by the index of their user.
 #[derive(Debug, Default)]
@@ -26,6 +26,10 @@ struct FollowedConnection {
     opened_at: Instant,
     /// Moment at which its user last sent or received something.
     used_at: Instant,
+    /// The longest time before that without anything, in microseconds.
+    idle_us_most: u64,
+    /// Moment at which its user sent the only message that is not answered yet.
+    asked_at: Option<Instant>,
     /// Hashes of the last different answers, the newest at `next - 1`; 0 for none.
     answers: [u64; ANSWERS_MAX],
     /// Bits of the answers that came more than once as answers.
@@ -78,6 +82,13 @@ pub(super) struct ConnectionChange {
     pub(super) is_used: bool,
     /// The socket is closed.
     is_closed: bool,
+    /// The answer to a message arrived.
+    answered: Option<AnswerTiming>,
+    /// The user sent something.
+    pub(super) has_sent: bool,
+    /// Messages of the user that were not answered, and the intended moment of the oldest one,
+    /// before and after.
+    pub(super) unanswered: [(u16, Instant); 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,8 +112,17 @@ impl ConnectionChange {
             Record::Error(kind @ (ErrorKind::ClosedByPeer | ErrorKind::ResetByPeer)) => {
                 self.lost = Some(LostReason::Error(*kind));
             }
+            Record::Answered { from: Some(_), timing } => self.answered = Some(*timing),
             _ => {}
         }
+    }
+
+    /// Reports whether the user sent a message, and waits for the answer to it alone.
+    fn has_asked(&self) -> bool {
+        let [(before, from_before), (after, from)] = self.unanswered;
+        // Those that it has given up may count until it sends the next one.
+        let is_only = before == 0 || before == 1 && self.answered.is_some() || from != from_before;
+        self.has_sent && after == 1 && is_only
     }
 }
 
@@ -121,7 +141,9 @@ impl Followed {
             if !is_followed && self.connections.len() == FOLLOWED_MAX {
                 return false;
             }
-            self.connections.insert(index, FollowedConnection::new(now));
+            let mut connection = FollowedConnection::new(now);
+            connection.asked_at = change.has_asked().then_some(now);
+            self.connections.insert(index, connection);
             return true;
         }
         if !is_followed {
@@ -142,7 +164,17 @@ impl Followed {
         if change.is_used
             && let Some(connection) = self.connections.get_mut(&index)
         {
-            connection.used_at = now;
+            connection.use_at(now);
+            if let (Some(timing), Some(asked_at)) = (change.answered, connection.asked_at) {
+                stats.from_send.record_us(timing.arrived_at().micros_since(asked_at));
+            }
+            let [before, after] = change.unanswered;
+            if change.has_asked() {
+                connection.asked_at = Some(now);
+            } else if before != after {
+                // It waits for no answer, or for several.
+                connection.asked_at = None;
+            }
         }
         true
     }
@@ -178,7 +210,21 @@ impl Followed {
 
 impl FollowedConnection {
     fn new(now: Instant) -> Self {
-        Self { opened_at: now, used_at: now, answers: [0; ANSWERS_MAX], constant: 0, next: 0 }
+        Self {
+            opened_at: now,
+            used_at: now,
+            idle_us_most: 0,
+            asked_at: None,
+            answers: [0; ANSWERS_MAX],
+            constant: 0,
+            next: 0,
+        }
+    }
+
+    /// Notes that its user sent or received something.
+    fn use_at(&mut self, now: Instant) {
+        self.idle_us_most = self.idle_us_most.max(now.micros_since(self.used_at));
+        self.used_at = now;
     }
 
     fn early_close(&self, reason: LostReason, now: Instant) -> EarlyClose {
@@ -190,6 +236,7 @@ impl FollowedConnection {
             },
             open_ms: millis(self.opened_at),
             idle_ms: millis(self.used_at),
+            idle_ms_before: self.idle_us_most / 1000,
         }
     }
 }
@@ -205,6 +252,8 @@ const ANSWERS_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {
+    use throng_engine::Arrival;
+
     use super::*;
 
     fn at(ms: u64) -> Instant {
@@ -228,7 +277,12 @@ mod tests {
         let used = ConnectionChange { is_used: true, ..ConnectionChange::default() };
         assert!(followed.follow(7, true, &used, at(3_000), &mut stats));
         assert!(!followed.follow(7, true, &lost(1001), at(8_000), &mut stats));
-        let expected = EarlyClose { error: "ws_close_1001".into(), open_ms: 7_000, idle_ms: 5_000 };
+        let expected = EarlyClose {
+            error: "ws_close_1001".into(),
+            open_ms: 7_000,
+            idle_ms: 5_000,
+            idle_ms_before: 2_000,
+        };
         assert_eq!(stats.early_closes, [expected]);
         // A connection that its user closes is none, and its place is free.
         assert!(followed.follow(8, false, &opened(), at(9_000), &mut stats));
@@ -236,6 +290,48 @@ mod tests {
         assert!(!followed.follow(8, true, &closed, at(9_500), &mut stats));
         assert!(followed.connections.is_empty());
         assert_eq!(stats.early_closes.len(), 1);
+    }
+
+    #[test]
+    fn an_answer_counts_from_when_its_message_was_sent_and_not_from_when_it_was_due() {
+        let (mut followed, mut stats) = (Followed::default(), CoreStats::new(0, 1));
+        followed.follow(7, false, &opened(), at(0), &mut stats);
+        // `unanswered`: their number, and the moment at which the oldest was due.
+        let mut before = (0, Instant::FAR);
+        let mut step = |ms: u64, what: &str, unanswered: (u16, u64)| {
+            let after = (unanswered.0, at(unanswered.1));
+            let mut change = ConnectionChange {
+                is_used: true,
+                has_sent: what.contains("message"),
+                unanswered: [before, after],
+                ..ConnectionChange::default()
+            };
+            if what.contains("answer") {
+                let timing = AnswerTiming { seen_at: at(ms), arrival: Arrival::UNKNOWN };
+                change.note(&Record::Answered { from: Some(before.1), timing });
+            }
+            before = after;
+            followed.follow(7, true, &change, at(ms), &mut stats);
+            (stats.from_send.count(), stats.from_send.max() / 1_000)
+        };
+        step(1_000, "message", (1, 1_000));
+        // The next turn was due before the answer to the last one.
+        assert_eq!(step(3_000, "answer, message", (1, 2_000)), (1, 2_000));
+        // What comes unasked answers nothing, and what nothing answers asks nothing.
+        assert_eq!(step(3_500, "other", (1, 2_000)), (1, 2_000));
+        assert_eq!(step(3_600, "message of no question", (1, 2_000)), (1, 2_000));
+        assert_eq!(step(4_900, "answer", (0, 0)), (2, 2_000));
+        // A time-out; then an answer that may be that of the message before, and the next message.
+        step(5_000, "message", (1, 5_000));
+        step(8_000, "time-out, message", (1, 8_000));
+        step(8_100, "late", (1, 8_000));
+        step(9_000, "message", (1, 9_000));
+        assert_eq!(step(9_100, "answer", (0, 0)), (3, 2_000));
+        // Of several messages on their way, the answer may be any one's.
+        step(10_000, "message", (1, 10_000));
+        step(10_100, "message", (2, 10_000));
+        step(19_000, "answer", (1, 10_100));
+        assert_eq!(step(19_500, "answer", (0, 0)), (3, 2_000));
     }
 
     #[test]

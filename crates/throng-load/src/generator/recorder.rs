@@ -1,16 +1,16 @@
 //! Recorder of what the users of one core count and measure.
 
 use throng_base::Instant;
-use throng_report::{Histogram, UnansweredWaits};
+use throng_report::{ErrorExchange, Histogram, UnansweredWaits};
 
 use super::core_stats::CoreStats;
 use super::error_facts::with_facts;
 use super::error_name::ErrorName;
 use super::error_samples::{
     ErrorPlace, ErrorSamples, describe_close, describe_connect_failure, describe_error,
-    describe_sample,
+    describe_reason, describe_sample,
 };
-use crate::program::{HttpDifference, IncomingMessage, LatencyKind, Op};
+use crate::program::{HttpDifference, IncomingMessage, LatencyKind, Op, VariableScope};
 use crate::user::{ConnectFailure, ErrorKind, IterationEnd, MissedTurns, Record, Sample};
 
 /// Recorder of the events of one user.
@@ -72,9 +72,13 @@ impl Recorder<'_> {
             Record::PeerClosed { code, reason } => {
                 stats.incidents.count_lost_connection(now);
                 stats.count_close(code);
-                self.note_error(ErrorName::Close(code), |place| {
+                let place = self.place;
+                let first = self.note_error(ErrorName::Close(code), |place| {
                     describe_close(place, code, reason)
                 });
+                if let Some(first) = first {
+                    first.close_reason = describe_reason(place, reason);
+                }
             }
             Record::ChannelsLost(count) => counters.joined -= count,
             Record::Answered { timing, from } => {
@@ -97,7 +101,7 @@ impl Recorder<'_> {
                 }
                 self.note_error(ErrorName::Kind(kind), |place| describe_error(place, kind));
             }
-            Record::Sample(sample) => self.sample(&sample),
+            Record::Sample(sample, scope) => self.sample(&sample, scope),
             Record::Unanswered { kind, is_tcp_part, from } => {
                 self.unanswered(kind, is_tcp_part, from);
             }
@@ -168,7 +172,7 @@ impl Recorder<'_> {
     }
 
     /// Keeps an error whose data is known, if it is the first of its kind.
-    fn sample(&mut self, sample: &Sample<'_>) {
+    fn sample(&mut self, sample: &Sample<'_>, scope: VariableScope<'_>) {
         let name = match sample {
             Sample::Mismatch { .. } => ErrorName::Kind(ErrorKind::ExpectMismatch),
             Sample::Timeout { .. } => ErrorName::Kind(ErrorKind::ExpectTimeout),
@@ -188,21 +192,27 @@ impl Recorder<'_> {
             Sample::HttpUnasked(_) => ErrorName::Kind(ErrorKind::HttpUnasked),
         };
         let place = self.place;
-        let describe = |samples: &ErrorSamples| describe_sample(samples, place, sample);
+        let describe = |samples: &ErrorSamples| {
+            let (expected, got) = describe_sample(samples, place, sample);
+            let values = place.program.known_values(place.pc, scope);
+            (values.fill_in(&expected), values.fill_in(&got))
+        };
         let first = self.samples.first(name, place, describe);
-        let first = first.map(|first| with_facts(first, place.pc, sample, self.samples));
+        let first = first.map(|first| with_facts(first, place, sample, self.samples));
         self.stats.samples.extend(first);
     }
 
-    /// Notes the moment of an error, and keeps it if it is the first of its kind.
+    /// Notes the moment of an error. Keeps and returns it if it is the first of its kind.
     fn note_error(
         &mut self,
         name: ErrorName,
         describe: impl FnOnce(ErrorPlace<'_>) -> (String, String),
-    ) {
+    ) -> Option<&mut ErrorExchange> {
         self.stats.error_log.note(name, self.now);
         let place = self.place;
-        self.stats.samples.extend(self.samples.first(name, place, |_| describe(place)));
+        let first = self.samples.first(name, place, |_| describe(place))?;
+        self.stats.samples.push(first);
+        self.stats.samples.last_mut()
     }
 }
 

@@ -338,6 +338,19 @@ mod tests {
     }
 
     #[test]
+    fn arrivals_after_a_hold_are_waited_for() {
+        let mut starts = starts(
+            "[{arrivals: {rate: 1/s, for: 1s, spacing: even}}, {hold: {for: 9s}}, \
+            {arrivals: {rate: 1/s, for: 1s, spacing: even}}, {hold: {for: 1s}}]",
+        );
+        assert!(matches!(starts.pop(at(1_000)), Some(DueAction::Start { id: 0, .. })));
+        assert!(!starts.is_over(at(10_999)) && starts.due() == at(11_000));
+        assert!(matches!(starts.pop(at(11_000)), Some(DueAction::Start { id: 1, .. })));
+        assert!(!starts.is_over(at(12_999)) && starts.due() == at(13_000));
+        assert!(starts.is_over(at(13_000)));
+    }
+
+    #[test]
     fn users_by_hand_begin_even_while_the_schedule_waits() {
         let mut starts = starts("[{ramp: {to: 1, over: 10s}}]");
         starts.pop(at(1_000));

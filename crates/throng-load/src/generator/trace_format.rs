@@ -81,12 +81,6 @@ impl TraceFormat<'_> {
             _ => {}
         }
         let origin = self.program.origin(pc);
-        let is_cue = ["barrier", "wait_for"].contains(&origin.kind);
-        if is_cue && matches!(self.program.op(pc), Op::Wait { .. }) {
-            let (number, kind, line) = (&origin.number, origin.kind, origin.line);
-            let text = "goes on at once: a user of a trial is alone";
-            return one(format!("step {number} {kind} (line {line}): {text}"));
-        }
         let what = match self.program.describe_op(pc, self.excerpt()).as_str() {
             "" => String::new(),
             what => format!(": {what}"),
@@ -198,7 +192,11 @@ impl TraceFormat<'_> {
                 one(format!("  skipped: {}", self.difference(pc, *message)))
             }
             Record::Error(kind) => one(self.error(pc, *kind)),
-            Record::Sample(sample) => self.sample(pc, sample),
+            Record::Sample(sample, scope) => {
+                let values = self.program.known_values(pc, *scope);
+                let lines = self.sample(pc, sample);
+                lines.iter().map(|line| values.fill_in(line)).collect()
+            }
             Record::RestBegun => one("rests, and begins again"),
             Record::ConnectRefused
             | Record::ConnectionLost
@@ -273,7 +271,9 @@ impl TraceFormat<'_> {
 
     fn sample(&self, pc: u32, sample: &Sample<'_>) -> Vec<String> {
         match sample {
-            Sample::Mismatch { got } => one(format!("  no match: {}", self.difference(pc, *got))),
+            Sample::Mismatch { got, .. } => {
+                one(format!("  no match: {}", self.difference(pc, *got)))
+            }
             Sample::Timeout { matched } => {
                 let part = match matched {
                     0 => String::new(),

@@ -115,6 +115,7 @@ impl Generator {
         let message = if is_followed { input.message() } else { None };
         let (sent_before, before) = (out.len(), AnswerCounts::of(stats));
         let mut change = ConnectionChange::of(&input);
+        let unanswered = (user.unanswered, user.message_from);
         let mut recorder = Recorder { stats, samples, now, place };
         let mut tracer = tracer.as_mut().filter(|tracer| tracer.follows(id));
         let is_traced = tracer.is_some();
@@ -166,12 +167,14 @@ impl Generator {
             actions: &mut actions,
         };
         let progress = handle(&mut cx, input);
+        change.unanswered = [unanswered, (cx.user.unanswered, cx.user.message_from)];
         if is_followed || change.is_opened {
             if let Some(message) = message {
                 let role = AnswerCounts::of(stats).role_since(before);
                 followed.compare(index, message, role, &mut stats.followed);
             }
-            change.is_used |= out.len() > sent_before;
+            change.has_sent = out.len() > sent_before;
+            change.is_used |= change.has_sent;
             let follows = followed.follow(index, is_followed, &change, now, stats);
             user.flags.set_followed(follows);
         }

@@ -39,8 +39,7 @@ impl BytesPattern {
     pub(crate) fn missing_capture(&self, answer: &[u8]) -> Option<String> {
         let text = text(answer);
         let lacks = |capture: &&Capture| capture.find(IncomingMessage::Text(&text)).is_none();
-        let missing = self.captures.iter().find(lacks)?;
-        Some(format!("it has not {}", missing.describe()))
+        self.captures.iter().find(lacks).map(Capture::describe_missing)
     }
 }
 

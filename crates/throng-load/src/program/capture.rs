@@ -43,9 +43,19 @@ impl Capture {
 
     /// Describes what the message must have.
     pub(crate) fn describe(&self) -> String {
+        format!("a {}", self.part())
+    }
+
+    /// Says that a message has no such part.
+    pub(crate) fn describe_missing(&self) -> String {
+        format!("it has no {}", self.part())
+    }
+
+    fn part(&self) -> String {
+        let name = &self.name;
         match &self.place {
-            CapturePlace::Json(place) => format!("a value at {place}"),
-            CapturePlace::Regex(regex) => format!("a match of {}", regex.as_str()),
+            CapturePlace::Json(place) => format!("value at {place} for `{name}`"),
+            CapturePlace::Regex(regex) => format!("match of {} for `{name}`", regex.as_str()),
         }
     }
 }

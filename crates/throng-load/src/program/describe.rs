@@ -68,6 +68,7 @@ impl Program {
                 self.describe_awaited(pc, excerpt) + others
             }
             Op::AwaitCue { .. } => self.describe_awaited(pc, excerpt),
+            Op::PassCue => "goes on at once: a user of a trial is alone".to_owned(),
             Op::Signal { cue } => self.cues()[usize::from(cue)].name.clone(),
             Op::SendRandom { bytes } => format!("{bytes} random bytes"),
             Op::Request { request } => {

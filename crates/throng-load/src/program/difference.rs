@@ -16,7 +16,7 @@ impl MessagePattern {
         let why = self.pattern.difference(message, excerpt);
         let is_missing = |why: &String| why.is_empty();
         match self.missing_capture(message).filter(|_| is_missing(&why)) {
-            Some(capture) => format!("it has not {}", capture.describe()),
+            Some(capture) => capture.describe_missing(),
             None if why.is_empty() => "a value differs".to_owned(),
             None => why,
         }

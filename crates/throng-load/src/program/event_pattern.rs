@@ -19,23 +19,22 @@ pub struct EventPattern {
 }
 
 impl EventPattern {
-    /// Reports whether a frame is such an event. Uses `scratch` to write variables out.
-    pub(crate) fn matches(
+    /// Returns the payload of a frame that is such an event. Uses `scratch` to write variables out.
+    pub(crate) fn payload_of<'m>(
         &self,
-        frame: IncomingMessage<'_>,
+        frame: IncomingMessage<'m>,
         scope: VariableScope<'_>,
         scratch: &mut Vec<u8>,
-    ) -> bool {
-        let Some(PhoenixMessage { topic, event, payload, .. }) = decode(frame) else {
-            return false;
-        };
-        self.topic.is_rendered(topic.as_bytes(), scope.of_topic(), scratch)
+    ) -> Option<IncomingMessage<'m>> {
+        let (topic, event, payload) = parts(frame)?;
+        let matches = self.topic.is_rendered(topic.as_bytes(), scope.of_topic(), scratch)
             && self.event.is_rendered(event.as_bytes(), scope, scratch)
             && match (&self.payload, payload) {
                 (None, _) => true,
-                (Some(pattern), PhoenixPayload::Json(text)) => pattern.is_in(text, scope, scratch),
-                (Some(_), PhoenixPayload::Binary(_)) => false,
-            }
+                (Some(pattern), IncomingMessage::Text(text)) => pattern.is_in(text, scope, scratch),
+                (Some(_), IncomingMessage::Binary(_)) => false,
+            };
+        matches.then_some(payload)
     }
 
     /// Reports whether a part of one of its variables fits.

@@ -273,11 +273,18 @@ impl FieldCapture {
 
     /// Describes what the answer must have.
     pub(crate) fn describe(&self) -> String {
+        format!("a {}", self.header())
+    }
+
+    /// Says that an answer has no such field.
+    pub(crate) fn describe_missing(&self) -> String {
+        format!("it has no {}", self.header())
+    }
+
+    fn header(&self) -> String {
         match &self.part {
-            None => format!("a header `{}`", self.field),
-            Some(regex) => {
-                format!("a header `{}` that matches {}", self.field, regex.as_str())
-            }
+            None => format!("header `{}`", self.field),
+            Some(regex) => format!("header `{}` that matches {}", self.field, regex.as_str()),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Between two pieces a connection keeps four bytes of state and none of the answer.
 
-use super::{Template, VariableScope};
+use super::{Template, Variable, VariableScope};
 
 /// A rule for the bytes of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +61,14 @@ impl Matcher {
         check_length(pattern.bytes_max());
         let borders = pattern.as_literal().map(borders);
         Self(Kind::Until { pattern, borders })
+    }
+
+    /// Reports whether a part of one of its variables fits.
+    pub(crate) fn uses(&self, is: impl Fn(&Variable) -> bool) -> bool {
+        match &self.0 {
+            Kind::Literal(text) | Kind::Until { pattern: text, .. } => text.uses(is),
+            Kind::Bytes(_) => false,
+        }
     }
 
     /// Returns the whole text of the answer, if it is always the same.

@@ -104,7 +104,7 @@ impl Pattern {
                 patterns.iter().any(|pattern| pattern.matches(message, scope, scratch))
             }
             (Self::Any, _) => true,
-            (Self::Event(event), message) => event.matches(message, scope, scratch),
+            (Self::Event(event), message) => event.payload_of(message, scope, scratch).is_some(),
             (Self::Text(_) | Self::Json(_) | Self::Regex(_), IncomingMessage::Binary(_))
             | (Self::Binary(_), IncomingMessage::Text(_)) => false,
         }
@@ -197,7 +197,12 @@ impl MessagePattern {
         scope: VariableScope<'_>,
         scratch: &mut Vec<u8>,
     ) -> bool {
-        self.pattern.matches(message, scope, scratch) && self.missing_capture(message).is_none()
+        // An event is decoded once for both.
+        let body = match &self.pattern {
+            Pattern::Event(event) => event.payload_of(message, scope, scratch),
+            pattern => pattern.matches(message, scope, scratch).then_some(message),
+        };
+        body.is_some_and(|body| self.captures.iter().all(|capture| capture.find(body).is_some()))
     }
 
     /// Returns the first capture that a message lacks.
@@ -224,6 +229,9 @@ impl MessagePattern {
         message: IncomingMessage<'_>,
         mut store: impl FnMut(u16, &[u8]),
     ) {
+        if self.captures.is_empty() {
+            return;
+        }
         let Some(body) = self.body(message) else { return };
         for capture in &self.captures {
             let found = capture.find(body).unwrap_or_default();

@@ -82,6 +82,8 @@ pub enum Op {
         /// Time-out of the wait; `u64::MAX` for none.
         timeout_ns: u64,
     },
+    /// Goes on at once where others would be waited for: the user of a trial is alone.
+    PassCue,
     /// Gives a signal.
     Signal {
         /// Index among the [`Program::cues`](super::Program::cues).

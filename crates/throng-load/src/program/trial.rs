@@ -25,7 +25,7 @@ impl Program {
             match op {
                 Op::Stay => *op = Op::Wait { span_ns: nanos(STAY_SPAN), jitter: 0.0 },
                 // There are no others.
-                Op::AwaitCue { .. } => *op = Op::Wait { span_ns: 0, jitter: 0.0 },
+                Op::AwaitCue { .. } => *op = Op::PassCue,
                 Op::Wait { span_ns, .. } if !waits => *span_ns = 0,
                 Op::Think { .. } if !waits => *op = Op::Wait { span_ns: 0, jitter: 0.0 },
                 _ => {}

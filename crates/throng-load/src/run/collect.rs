@@ -172,6 +172,7 @@ impl Collector {
         interval.connect.merge(&stats.connect);
         interval.tcp.merge(&stats.tcp);
         interval.message.merge(&stats.message);
+        interval.from_send.merge(&stats.from_send);
         interval.join.merge(&stats.join);
         interval.push.merge(&stats.push);
         interval.http.merge(&stats.http);

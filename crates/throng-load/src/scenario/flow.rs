@@ -10,6 +10,7 @@ use std::ops::Range;
 use super::Protocol;
 use super::reader::Reader;
 use super::template::Template;
+use crate::program::LimitedAction;
 
 /// The state before a step, and the step that is checked.
 pub(crate) struct Flow<'r, 's> {
@@ -83,6 +84,13 @@ impl<'r, 's> Flow<'r, 's> {
             self.error("this topic is not joined", label);
         }
         self.join(topic);
+    }
+
+    /// Notes that the step does what limits may count.
+    pub(crate) fn acts(&mut self, action: LimitedAction) {
+        if !self.reader.limited_actions.contains(&action) {
+            self.reader.limited_actions.push(action);
+        }
     }
 
     /// Reports whether the user has a connection.

@@ -40,7 +40,7 @@ pub(crate) fn read_object(
 
 fn read_text(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Template> {
     let text = reader.text(node, what, "JSON")?;
-    let template = reader.template(node, text.trim())?;
+    let template = with_escapes(&reader.template(node, text.trim())?);
     if json::is_valid(&sample(&template)) {
         return Some(template);
     }
@@ -53,6 +53,28 @@ fn read_text(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Templat
         )
         .help = Some("as YAML it needs no quotes: {body: hello}".to_owned());
     None
+}
+
+/// Returns the template in which the variables in strings of JSON are escaped. A variable outside
+/// of strings is JSON itself: a number, or what an answer had there.
+fn with_escapes(template: &Template) -> Template {
+    let (mut is_in_string, mut is_escaped) = (false, false);
+    let segments = template.segments().iter().map(|segment| match segment {
+        Segment::Literal(bytes) => {
+            for byte in &**bytes {
+                match byte {
+                    _ if is_escaped => is_escaped = false,
+                    b'\\' => is_escaped = is_in_string,
+                    b'"' => is_in_string = !is_in_string,
+                    _ => {}
+                }
+            }
+            segment.clone()
+        }
+        Segment::Variable(..) if is_in_string => escaped(segment),
+        Segment::Variable(..) => segment.clone(),
+    });
+    Template::from_segments(segments)
 }
 
 fn write(reader: &mut Reader<'_>, node: &Node, segments: &mut Vec<Segment>) -> Option<()> {
@@ -122,8 +144,15 @@ fn quoted(text: &str) -> String {
     String::from_utf8(out).expect("a string of JSON is UTF-8")
 }
 
-/// Renders the template with sample values.
+/// Renders the template with sample values: a number for each that only a run knows.
 fn sample(template: &Template) -> String {
+    let segments = template.segments().iter().map(|segment| match segment {
+        Segment::Variable(variable, escape) => {
+            Segment::Variable(variable.with_sample_values(), *escape)
+        }
+        Segment::Literal(_) => segment.clone(),
+    });
+    let template = Template::from_segments(segments);
     let mut out = Vec::new();
     let mut vars = VariableScope::new(0, Prng::new(0));
     template.render(&mut vars, &mut out);
@@ -162,6 +191,24 @@ mod tests {
             assert_eq!(rendered(yaml).as_deref(), Ok(json), "{yaml}");
             assert!(json::is_valid(json));
         }
+    }
+
+    #[test]
+    fn values_that_only_a_run_knows_are_json_or_within_a_string() {
+        let yaml = r#"'{"id": ${id}, "say": "${id} \"${user.id}\" ${text}", "all": [${id}]}'"#;
+        let mut reader = Reader::new(yaml);
+        let [id, text] = ["id", "text"].map(|name| reader.names.define(name, false));
+        let node = Node::parse(yaml).unwrap();
+        let template = read(&mut reader, &node, "`json`").expect("it is JSON with any value of id");
+        assert!(json::is_object(&sample(&template)));
+        let mut stored = vec![Vec::new(); 2];
+        stored[usize::from(id)] = b"12".to_vec();
+        stored[usize::from(text)] = b"a \"b\"".to_vec();
+        let mut scope = VariableScope { stored: &stored, ..VariableScope::new(7, Prng::new(0)) };
+        let mut out = Vec::new();
+        template.render(&mut scope, &mut out);
+        let expected = r#"{"id": 12, "say": "12 \"7\" a \"b\"", "all": [12]}"#;
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::node::{Kind, Node};
 use super::reader::Reader;
 use super::values::bounded_rate;
-use super::{Class, OnError, Protocol, Scenario, Step};
-use crate::program::{LimitScope, LimitedAction, Op, Program, RateLimit};
+use super::{Protocol, Scenario};
+use crate::program::{LimitScope, LimitedAction, RateLimit};
 
 /// Reads the limits of a scenario: those of a user first, in the order in which a step obeys them.
 pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<RateLimit>> {
@@ -75,21 +75,10 @@ pub(super) fn check_steps(reader: &mut Reader<'_>, scenario: &Scenario) {
     if !reader.mistakes.is_empty() || scenario.limits.is_empty() || reader.leaves_out {
         return;
     }
-    // The users of `setup` and `teardown` obey them, too.
-    let mut scenario = scenario.clone();
-    let setup = scenario.setup.iter().map(|setup| &setup.steps);
-    let solo = setup.chain(scenario.teardown.iter().map(|teardown| &teardown.steps));
-    let class = |steps: &Vec<Step>| {
-        let (name, steps) = (String::new(), steps.clone());
-        Class { name, weight: 1, steps, on_error: OnError::Stop }
-    };
-    let classes: Vec<_> = solo.map(class).collect();
-    scenario.classes.extend(classes);
-    let program = Program::compile(&scenario);
     let spans = reader.limit_spans.clone();
-    for (index, (limit, span)) in scenario.limits.iter().zip(spans).enumerate() {
-        let obeys = |op: &Op| matches!(op, Op::AwaitTurn { limit } if usize::from(*limit) == index);
-        if !program.ops().iter().any(obeys) {
+    for (limit, span) in scenario.limits.iter().zip(spans) {
+        // The users of `setup` and `teardown` obey them, too.
+        if !reader.limited_actions.contains(&limit.action) {
             let title = format!("no step does what `{}` limits", limit.action.name());
             reader.error(span, title, "take it out, or add such a step");
         }

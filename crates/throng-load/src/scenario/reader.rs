@@ -18,6 +18,7 @@ use super::template::Template;
 use super::template_error::TemplateError;
 use super::variable_names::VariableNames;
 use super::{Diagnostic, Protocol};
+use crate::program::LimitedAction;
 
 /// The source and the mistakes found so far.
 pub(crate) struct Reader<'s> {
@@ -44,6 +45,8 @@ pub(crate) struct Reader<'s> {
     pub(super) measured: Option<MeasuredWork>,
     /// Places of the limits, in the order of their indexes.
     pub(super) limit_spans: Vec<Range<usize>>,
+    /// What the steps so far do that a limit may count.
+    pub(super) limited_actions: Vec<LimitedAction>,
     /// Key of the list of steps that is read, if one user takes them once.
     pub(super) solo_key: Option<&'static str>,
     /// True if a `when` leaves out a step, a class or a phase.
@@ -96,6 +99,7 @@ impl<'s> Reader<'s> {
             cues: CueUses::default(),
             measured: None,
             limit_spans: Vec::new(),
+            limited_actions: Vec::new(),
             leaves_out: false,
             solo_key: None,
             named: None,
@@ -244,6 +248,16 @@ impl<'s> Reader<'s> {
             self.error(span, title, label);
         }
         None
+    }
+
+    /// Adds the name `name` of `node` under which a later step may use a value. Returns its place
+    /// among the values of a user.
+    pub(crate) fn define(&mut self, node: &Node, name: &str, is_number: bool) -> u16 {
+        if !is_number && self.names.is_computed(name) {
+            let label = "a step above computes with it: store a whole number, or take another name";
+            self.error(node.span.clone(), format!("`{name}` may be a text here"), label);
+        }
+        self.names.define(name, is_number)
     }
 
     /// Reads a scalar that must be one of `known`.

@@ -166,6 +166,18 @@ impl Template {
         })
     }
 
+    /// Reports whether it is always a whole number that can be computed with.
+    pub(crate) fn is_number(&self) -> bool {
+        match &*self.segments {
+            [Segment::Variable(variable, _)] => variable.is_number(),
+            [Segment::Literal(digits)] => {
+                let digits = std::str::from_utf8(digits).ok();
+                digits.is_some_and(|digits| digits.parse::<i64>().is_ok())
+            }
+            _ => false,
+        }
+    }
+
     /// Reports whether it is nothing but one variable.
     pub(crate) fn is_one_variable(&self) -> bool {
         matches!(&*self.segments, [Segment::Variable(..)])
@@ -289,6 +301,25 @@ mod tests {
         let chosen: Vec<_> = (0..20).map(|_| render("${choice('a', user.id)}", vars)).collect();
         assert!(chosen.contains(&"a".to_owned()) && chosen.contains(&"42".to_owned()));
         assert!(render("${time('s')}", vars).parse::<u64>().unwrap() > 1_700_000_000);
+    }
+
+    #[test]
+    fn stored_whole_numbers_are_computed_with() {
+        let mut names = VariableNames::default();
+        let slot = names.define("page", true);
+        let template = Template::parse_with("${page * 10 + 1} ${page}", &mut names).unwrap();
+        assert!(names.is_computed("page") && slot == 0);
+        let rendered = |value: &str| {
+            let stored = [value.as_bytes().to_vec()];
+            let mut out = Vec::new();
+            template.render(&mut VariableScope { stored: &stored, ..vars() }, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(rendered("-3"), "-29 -3");
+        assert_eq!(rendered(""), "1 ", "an error has left it out");
+        names.define("page", false);
+        let errors = Template::parse_with("${page + 1}", &mut names).unwrap_err();
+        assert!(errors[0].label.contains("this may be a text"), "{errors:?}");
     }
 
     #[test]

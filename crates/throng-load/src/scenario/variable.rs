@@ -30,6 +30,8 @@ pub enum Variable {
         slot: u16,
         /// Its name.
         name: Box<str>,
+        /// True if each step above that stores it stores a whole number.
+        is_number: bool,
     },
     /// `probe`: the mark of the probe that is sent.
     Probe,
@@ -115,7 +117,7 @@ impl<'a> VariableScope<'a> {
 
 impl Variable {
     /// Appends the value.
-    pub(super) fn write(&self, scope: &mut VariableScope<'_>, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, scope: &mut VariableScope<'_>, out: &mut Vec<u8>) {
         match self {
             Self::Text(text) => out.extend_from_slice(text.as_bytes()),
             Self::Stored { slot, .. } => {
@@ -161,7 +163,7 @@ impl Variable {
         }
     }
 
-    /// Computes a whole number; 0 for a text.
+    /// Computes a whole number; 0 for a text, and for a stored value that an error left out.
     fn number(&self, scope: &mut VariableScope<'_>) -> i128 {
         match self {
             Self::UserId => scope.user_id.into(),
@@ -173,6 +175,11 @@ impl Variable {
                 (since.unwrap_or_default().as_nanos() / u128::from(*unit_ns)) as i128
             }
             Self::Arithmetic(arithmetic) => arithmetic.number(scope),
+            Self::Stored { slot, .. } => {
+                let value = scope.stored.get(usize::from(*slot));
+                let digits = value.and_then(|value| std::str::from_utf8(value).ok());
+                digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+            }
             _ => 0,
         }
     }
@@ -187,7 +194,19 @@ impl Variable {
                 | Self::Random(..)
                 | Self::Time(_)
                 | Self::Arithmetic(_)
+                | Self::Stored { is_number: true, .. }
         )
+    }
+
+    /// Returns the variable with a number in place of each value that only a run knows.
+    pub(super) fn with_sample_values(&self) -> Self {
+        match self {
+            Self::Stored { .. } | Self::Cell { .. } | Self::Probe => Self::Number(0),
+            Self::Choice(values) => {
+                Self::Choice(values.iter().map(Self::with_sample_values).collect())
+            }
+            known => known.clone(),
+        }
     }
 
     /// Returns an upper bound of the value's length, in bytes.

@@ -23,6 +23,10 @@ pub(crate) struct VariableNames {
     of_users: Vec<String>,
     /// Names that a step before this place stores.
     defined: Vec<String>,
+    /// Those of them that are whole numbers, whichever step has stored them.
+    numbers: Vec<String>,
+    /// Those of them that are computed with.
+    computed: Vec<String>,
     /// True where a message has been sent before.
     has_sent: bool,
     /// Names that the steps of `setup` store; `None` before its end.
@@ -67,6 +71,8 @@ impl Default for VariableNames {
             announced: Vec::new(),
             of_users: Vec::new(),
             defined: Vec::new(),
+            numbers: Vec::new(),
+            computed: Vec::new(),
             has_sent: false,
             set_up: None,
             teardown_columns: Vec::new(),
@@ -96,7 +102,8 @@ impl VariableNames {
             return self.find_in_environment(name);
         }
         if self.defined.iter().any(|defined| defined == name) || self.has_sent && is_sent(name) {
-            return Ok(Variable::Stored { slot: self.declare(name), name: name.into() });
+            let is_number = self.numbers.iter().any(|number| number == name);
+            return Ok(Variable::Stored { slot: self.declare(name), name: name.into(), is_number });
         }
         if let Some((prefix, column)) = name.split_once('.')
             && let Some(index) = self.tables.iter().position(|known| known.name() == prefix)
@@ -204,10 +211,15 @@ impl VariableNames {
         self.announced = names;
     }
 
-    /// Adds a name under which a later step may use a value. Returns its place among the values of
-    /// a user.
-    pub(crate) fn define(&mut self, name: &str) -> u16 {
+    /// Adds a name under which a later step may use a value, and whether that is a whole number.
+    /// Returns its place among the values of a user.
+    pub(super) fn define(&mut self, name: &str, is_number: bool) -> u16 {
         let slot = self.declare(name);
+        if !is_number {
+            self.numbers.retain(|number| number != name);
+        } else if !self.defined.iter().any(|defined| defined == name) {
+            self.numbers.push(name.to_owned());
+        }
         if !self.defined.iter().any(|defined| defined == name) {
             self.defined.push(name.to_owned());
         }
@@ -215,6 +227,18 @@ impl VariableNames {
             self.of_users.push(name.to_owned());
         }
         slot
+    }
+
+    /// Notes that a variable is computed with.
+    pub(super) fn compute(&mut self, variable: &Variable) {
+        if let Variable::Stored { name, .. } = variable {
+            self.computed.push(name.to_string());
+        }
+    }
+
+    /// Reports whether a step before this place computes with the value of this name.
+    pub(super) fn is_computed(&self, name: &str) -> bool {
+        self.computed.iter().any(|computed| computed == name)
     }
 
     /// Adds a name that a step stores somewhere.
@@ -256,6 +280,8 @@ impl VariableNames {
     /// Forgets which names have a value: another class of users begins.
     pub(super) fn begin_class(&mut self) {
         self.defined.clear();
+        self.numbers.clear();
+        self.computed.clear();
         self.has_sent = false;
         self.has_probe = false;
     }

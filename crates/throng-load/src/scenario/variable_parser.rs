@@ -75,13 +75,19 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    fn check_number(&self, operand: &Variable, begin: usize) -> Result<(), TemplateError> {
+    fn check_number(&mut self, operand: &Variable, begin: usize) -> Result<(), TemplateError> {
         if operand.is_number() {
+            self.names.compute(operand);
             return Ok(());
         }
         let span = begin..begin + self.text[begin..self.at].trim_end().len();
-        let label =
-            "this is a text; user.id, counter, random(a,b) and numbers can be computed with";
+        let label = match operand {
+            Variable::Stored { .. } => {
+                "this may be a text; values of `foreach` and `set` that are whole numbers can be \
+                 computed with"
+            }
+            _ => "this is a text; user.id, counter, random(a,b) and numbers can be computed with",
+        };
         Err(self.error(span, "arithmetic needs whole numbers", label.to_owned()))
     }
 

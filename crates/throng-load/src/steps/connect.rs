@@ -35,6 +35,7 @@ pub(super) struct Connect {
 
 impl Action for Connect {
     fn check(&self, flow: &mut Flow<'_, '_>) {
+        flow.acts(LimitedAction::Connect);
         if flow.is_connected() {
             flow.error("already connected", "add a `close` before it");
         }
@@ -249,7 +250,7 @@ pub(crate) fn violated(
     match cx.user.wait() {
         Some(UserWait::Upgrade) => {
             if let Some(head) = head {
-                cx.record(Record::Sample(Sample::UpgradeViolation(violation, head)));
+                cx.sample(Sample::UpgradeViolation(violation, head));
             }
             refused(cx, ConnectFailure::Violation)
         }
@@ -258,7 +259,7 @@ pub(crate) fn violated(
             StepOutcome::Wait
         }
         _ => {
-            cx.record(Record::Sample(Sample::Violation(violation)));
+            cx.sample(Sample::Violation(violation));
             cx.count_error(ErrorKind::WebSocketViolation);
             failure::close_faulty(cx)
         }

@@ -185,6 +185,7 @@ fn count_expected(cx: &mut UserContext<'_>) {
 /// Handles bytes that arrive on a stream.
 pub(crate) fn bytes_received(cx: &mut UserContext<'_>, bytes: &[u8]) -> StepOutcome {
     let timing = cx.timing();
+    cx.user.flags.note_received();
     if let Some(UserWait::Answer { .. }) = cx.user.wait() {
         let is_receive = cx.rules.program.is_receive(cx.user.pc());
         if !is_receive && cx.user.has_asked_after(timing.arrived_at()) {
@@ -193,6 +194,8 @@ pub(crate) fn bytes_received(cx: &mut UserContext<'_>, bytes: &[u8]) -> StepOutc
             // What came before the first request is a greeting.
             if cx.user.flags.has_sent_again() {
                 cx.user.flags.set_receives_lookalikes(true);
+            } else {
+                cx.user.flags.set_greeted();
             }
             return StepOutcome::Wait;
         }
@@ -209,6 +212,7 @@ pub(crate) fn message_received(
     cx: &mut UserContext<'_>,
     message: IncomingMessage<'_>,
 ) -> StepOutcome {
+    cx.user.flags.note_received();
     let (Some(UserWait::Answer { .. }), Op::ExpectMessage { pattern, .. }) =
         (cx.user.wait(), cx.op())
     else {
@@ -247,7 +251,7 @@ pub(crate) fn message_received(
 pub(crate) fn timed_out(cx: &mut UserContext<'_>, matched: u32) -> StepOutcome {
     let is_receive = cx.rules.program.is_receive(cx.user.pc());
     let Some(timing) = unasked::take_set_aside(cx).filter(|_| !is_receive) else {
-        cx.record(Record::Sample(Sample::Timeout { matched }));
+        cx.sample(Sample::Timeout { matched });
         return failure::fail_step(cx, ErrorKind::ExpectTimeout);
     };
     cx.count(|c| c.answers_out_of_step += 1);
@@ -308,12 +312,16 @@ fn feed(
 }
 
 fn mismatched(cx: &mut UserContext<'_>, got: IncomingMessage<'_>) -> StepOutcome {
-    cx.record(Record::Sample(Sample::Mismatch { got }));
+    let came_first = cx.user.flags.has_received_once();
+    cx.sample(Sample::Mismatch { got, came_first });
     failure::fail_step(cx, ErrorKind::ExpectMismatch)
 }
 
 /// Completes the present step: its answer is whole now, or was before the step began.
 fn answered(cx: &mut UserContext<'_>, timing: AnswerTiming) -> StepOutcome {
+    if !cx.user.flags.has_sent() {
+        cx.user.flags.set_greeted();
+    }
     if cx.rules.program.is_receive(cx.user.pc()) {
         return received(cx, timing);
     }

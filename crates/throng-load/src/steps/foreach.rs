@@ -40,8 +40,9 @@ fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<d
     let values = reader.require(&fields, "in", "`foreach`", "in: [a, b]");
     let values = values.and_then(|node| read_values(reader, node));
     let name = reader.require(&fields, "name", "`foreach`", "name: room");
-    let slot = name.and_then(|node| read_value_name(reader, node));
-    let slot = slot.map(|name| reader.names.define(&name));
+    let name = name.and_then(|node| Some((node, read_value_name(reader, node)?)));
+    let is_number = values.as_ref().is_none_or(|values| values.iter().all(Template::is_number));
+    let slot = name.map(|(node, name)| reader.define(node, &name, is_number));
     let steps = place.read_branch(reader, &fields, "`foreach`", "do");
     Some(Box::new(ForEach { slot: slot?, values: values?, steps: steps? }))
 }

@@ -70,6 +70,7 @@ struct Http {
 
 impl Action for Http {
     fn check(&self, flow: &mut Flow<'_, '_>) {
+        flow.acts(LimitedAction::Request);
         if flow.is_connected() {
             let method = self.method.to_ascii_lowercase();
             let title = format!("`{method}` cannot stand here: the user is connected");

@@ -31,6 +31,7 @@ struct Push {
 
 impl Action for Push {
     fn check(&self, flow: &mut Flow<'_, '_>) {
+        flow.acts(LimitedAction::Send);
         flow.require_topic(&self.topic);
     }
 

@@ -32,6 +32,7 @@ pub(super) enum SendPayload {
 
 impl Action for Send {
     fn check(&self, flow: &mut Flow<'_, '_>) {
+        flow.acts(LimitedAction::Send);
         flow.require_connection();
         if flow.is_half_closed() {
             flow.error("`send` after `close: half`", "the sending side is closed");

@@ -38,7 +38,8 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
             let template = text.and_then(|text| reader.template(value, text));
             // A mistake in the value is no mistake of those that use it.
             let name = read_value_name(reader, key)?;
-            let slot = reader.names.define(&name);
+            let is_number = template.as_ref().is_none_or(Template::is_number);
+            let slot = reader.define(key, &name, is_number);
             Some((slot, template?))
         })
         .collect();

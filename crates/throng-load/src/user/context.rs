@@ -7,7 +7,7 @@ use throng_report::LoadCounters;
 use super::channels::Channel;
 use super::encoder::{Encoder, as_text};
 use super::error::ErrorKind;
-use super::record::Record;
+use super::record::{Record, Sample};
 use super::session::UserSession;
 use super::state::{Link, User};
 use super::timing::AnswerTiming;
@@ -153,6 +153,13 @@ impl<'a> UserContext<'a> {
 
     pub(crate) fn record(&mut self, record: Record<'_>) {
         self.act(UserAction::Record(self.user.step_pc(), record));
+    }
+
+    /// Records what was expected and what arrived.
+    pub(crate) fn sample(&mut self, sample: Sample<'_>) {
+        let scope = self.user.scope_of_answer(self.rules.program, self.rules.seed);
+        let record = Record::Sample(sample, scope);
+        (self.actions)(UserAction::Record(self.user.step_pc(), record));
     }
 
     /// Shows an event, if the user is watched.

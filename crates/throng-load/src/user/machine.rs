@@ -208,6 +208,7 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::Think { index } => wait::begin_drawn(cx, index),
         Op::AwaitTurn { limit } => limits::begin(cx, limit),
         Op::AwaitCue { cue, .. } => barrier::begin(cx, cue),
+        Op::PassCue => StepOutcome::Next,
         Op::Signal { cue } => signal::begin(cx, cue),
         Op::LoopBegin { index } => loops::begin(cx, index),
         Op::LoopEnd { index } => loops::end_turn(cx, index),
@@ -274,7 +275,7 @@ fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> StepOutcome {
         Input::SelfConnected => connect::reset_self_connection(cx),
         Input::Upgraded => connect::upgraded(cx),
         Input::Refused(answer, body) => {
-            cx.record(Record::Sample(Sample::UpgradeRefused(answer, body)));
+            cx.sample(Sample::UpgradeRefused(answer, body));
             connect::refused(cx, ConnectFailure::Http(answer.status))
         }
         Input::Violated(violation, head) => connect::violated(cx, violation, head),
@@ -311,7 +312,7 @@ fn peer_finished(cx: &mut UserContext<'_>) -> Progress {
 
 fn bad_message(cx: &mut UserContext<'_>, message: &[u8]) -> StepOutcome {
     if cx.user.is_running() {
-        cx.record(Record::Sample(Sample::BadMessage(message)));
+        cx.sample(Sample::BadMessage(message));
         cx.count_error(ErrorKind::BadMessage);
     }
     failure::close_faulty(cx)

@@ -7,7 +7,9 @@ use throng_proto::websocket::Violation;
 
 use super::error::{ConnectFailure, ErrorKind};
 use super::timing::AnswerTiming;
-use crate::program::{HttpDifference, IncomingMessage, LatencyKind, Loop, StepIndex};
+use crate::program::{
+    HttpDifference, IncomingMessage, LatencyKind, Loop, StepIndex, VariableScope,
+};
 
 /// Event that a user records. A latency counts from the intended moment `from` to the arrival of
 /// what ended it.
@@ -54,8 +56,9 @@ pub(crate) enum Record<'a> {
     SkippedKept(IncomingMessage<'a>),
     /// An error of an established connection.
     Error(ErrorKind),
-    /// What was expected and what arrived, kept for the first error of each kind.
-    Sample(Sample<'a>),
+    /// What was expected and what arrived, kept for the first error of each kind, and the values of
+    /// the user's variables.
+    Sample(Sample<'a>, VariableScope<'a>),
     /// A wait for the server since `from` ended without an answer; `is_tcp_part` if TCP's part of a
     /// WebSocket's connect was missing.
     Unanswered { kind: Option<LatencyKind>, is_tcp_part: bool, from: Instant },
@@ -121,7 +124,8 @@ pub(crate) struct MissedTurns {
 #[derive(Clone, Debug)]
 pub(crate) enum Sample<'a> {
     /// Something else arrived than the op expects; bytes of a stream as a binary message.
-    Mismatch { got: IncomingMessage<'a> },
+    /// `came_first` if nothing had come before on its connection.
+    Mismatch { got: IncomingMessage<'a>, came_first: bool },
     /// What the op expects did not arrive, except for these first bytes.
     Timeout { matched: u32 },
     /// The server violated the WebSocket protocol.

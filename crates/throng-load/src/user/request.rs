@@ -115,7 +115,7 @@ pub(crate) fn reply_received(
     let (from, timing) = (cx.user.intended, cx.timing());
     let is_ok = &reply.status == "ok";
     if !is_ok {
-        cx.record(Record::Sample(Sample::Refusal(ErrorKind::refused(kind), reply)));
+        cx.sample(Sample::Refusal(ErrorKind::refused(kind), reply));
     }
     cx.record(Record::Replied { timing, from });
     if !is_ok {
@@ -126,7 +126,7 @@ pub(crate) fn reply_received(
     if let Some(rule) = &cx.rules.program.request(request).response
         && let Err(got) = take_response(cx, rule, &reply.response)
     {
-        cx.record(Record::Sample(Sample::Mismatch { got }));
+        cx.sample(Sample::Mismatch { got, came_first: false });
         cx.user.channels.remove(number);
         return failure::fail_step(cx, ErrorKind::ExpectMismatch);
     }

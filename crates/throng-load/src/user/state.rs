@@ -148,6 +148,9 @@ impl UserFlags {
     const FOLLOWED: u8 = 4;
     const SENT: u8 = 8;
     const SENT_AGAIN: u8 = 16;
+    const RECEIVED: u8 = 32;
+    const RECEIVED_AGAIN: u8 = 64;
+    const GREETED: u8 = 128;
 
     /// Returns true once answers have begun to arrive: the next message starts a new window.
     pub(crate) const fn is_answering(self) -> bool {
@@ -192,9 +195,33 @@ impl UserFlags {
         self.set(Self::SENT, true);
     }
 
+    /// Returns true if what the server says first has come on this connection, or may be its first
+    /// answer.
+    pub(crate) const fn is_greeted(self) -> bool {
+        self.0 & Self::GREETED != 0
+    }
+
+    pub(crate) const fn set_greeted(&mut self) {
+        self.set(Self::GREETED, true);
+    }
+
+    /// Returns true if data has come once on this connection, and not again.
+    pub(crate) const fn has_received_once(self) -> bool {
+        self.0 & (Self::RECEIVED | Self::RECEIVED_AGAIN) == Self::RECEIVED
+    }
+
+    /// Notes that data has come.
+    pub(crate) const fn note_received(&mut self) {
+        self.set(Self::RECEIVED_AGAIN, self.0 & Self::RECEIVED != 0);
+        self.set(Self::RECEIVED, true);
+    }
+
     /// Notes that the user has a new connection, on which nothing was sent and nothing came.
     pub(crate) const fn begin_connection(&mut self) {
-        self.set(Self::RECEIVES_LOOKALIKES | Self::SENT | Self::SENT_AGAIN, false);
+        let sent = Self::SENT | Self::SENT_AGAIN;
+        let received = Self::RECEIVED | Self::RECEIVED_AGAIN;
+        let unasked = Self::RECEIVES_LOOKALIKES | Self::GREETED;
+        self.set(sent | received | unasked, false);
     }
 
     const fn set(&mut self, flag: u8, is_set: bool) {

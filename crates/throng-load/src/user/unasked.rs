@@ -34,8 +34,11 @@ pub(crate) fn receive_bytes(
         cx.trace(TraceEvent::Discarded);
         // The rest of an answer whose beginning was enough for its step belongs to that answer.
         let is_greeting = !cx.user.flags.has_sent();
+        if is_greeting {
+            cx.user.flags.set_greeted();
+        }
         if !of_answer && !is_greeting && !take_late_answer(cx.user, timing.arrived_at()) {
-            cx.user.flags.set_receives_lookalikes(true);
+            note_lookalike(cx);
         }
         return true;
     }
@@ -111,8 +114,26 @@ pub(crate) fn discard_message(
     let scope = cx.user.scope_of_answer(program, cx.rules.seed);
     let matches = pattern.matches(message, scope, &mut cx.encoder.comparison);
     if matches && !take_late_answer(cx.user, arrived_at) {
-        cx.user.flags.set_receives_lookalikes(true);
+        note_lookalike(cx);
     }
+}
+
+/// Notes that what looks like an answer has come, and no message asked for it. After the first
+/// message of a connection and its answer, that answer may be what the server says first: then this
+/// is the true one, and the later ones are not in doubt.
+fn note_lookalike(cx: &mut UserContext<'_>) {
+    let user = &mut *cx.user;
+    let is_after_first = user.flags.has_sent() && !user.flags.has_sent_again();
+    let is_answered = user.flags.is_answering() && user.unanswered == 0;
+    if is_after_first && is_answered && !user.flags.is_greeted() {
+        user.flags.set_greeted();
+        cx.count(|c| {
+            c.answers_doubtful += 1;
+            c.answers_after_greeting += 1;
+        });
+        return;
+    }
+    user.flags.set_receives_lookalikes(true);
 }
 
 /// Discards what has arrived before a request is sent: it cannot be the answer.
@@ -127,7 +148,9 @@ pub(crate) fn discard_all(cx: &mut UserContext<'_>) {
         if may_be_late {
             inbox.late_answers = 0;
         } else if cx.user.flags.has_sent() {
-            cx.user.flags.set_receives_lookalikes(true);
+            note_lookalike(cx);
+        } else {
+            cx.user.flags.set_greeted();
         }
     }
     let bytes = std::mem::take(&mut inbox.bytes);
@@ -168,7 +191,11 @@ pub(crate) fn take_kept_answer(
             } else if !is_old && !is_late {
                 let record = match pattern.skips_others() {
                     true => Record::SkippedKept(message),
-                    false => Record::Sample(Sample::Mismatch { got: message }),
+                    false => {
+                        let came_first = cx.user.flags.has_received_once();
+                        let scope = cx.user.scope_of_answer(program, cx.rules.seed);
+                        Record::Sample(Sample::Mismatch { got: message, came_first }, scope)
+                    }
                 };
                 (cx.actions)(UserAction::Record(pc, record));
             }

@@ -186,4 +186,8 @@ fn the_latency_is_that_of_the_server() {
         assert!(measured + measured / 500 >= own, "{percent} %: {measured} of {own}");
     }
     assert!(own[0] >= 200_000, "{own:?}");
+    // A user's requests follow one another: together they took no longer than the run.
+    let all: u64 = run.http.iter().map(|(us, count)| us * u64::from(count)).sum();
+    let most = USERS * run.took.as_micros() as u64;
+    assert!(all <= most + most / 500, "{all} of {most}");
 }

@@ -345,3 +345,22 @@ fn the_handle_of_a_reused_place_ends_no_other_membership() {
     assert!(!hub.unsubscribe(&mut one, key_one, stale));
     assert_eq!(hub.members_of("lobby"), 1);
 }
+
+#[test]
+fn topics_that_begin_and_end_are_noted_if_that_is_wanted() {
+    let mut hub = Hub::new();
+    let mut of = Memberships::default();
+    let key = Key::new(1, 1);
+    let rules = TopicRules::default;
+    hub.subscribe(&mut of, key, "before", Subscription::default(), rules);
+    assert!(hub.topic_changes().is_empty());
+    hub.note_topic_changes();
+    let first = hub.subscribe(&mut of, key, "a", Subscription::default(), rules);
+    let second = hub.subscribe(&mut of, key, "a", Subscription::default(), rules);
+    hub.unsubscribe(&mut of, key, first);
+    let change = |topic: &str, has_members| TopicChange { topic: topic.into(), has_members };
+    assert_eq!(hub.topic_changes(), [change("a", true)]);
+    hub.unsubscribe(&mut of, key, second);
+    assert_eq!(hub.topic_changes(), [change("a", false)]);
+    assert!(hub.topic_changes().is_empty());
+}

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::member::{PresenceMember, write_groups};
 
-/// The changes of one topic that one core made between two drains.
+/// The changes of one topic that one core made between two drains, or that another node has made.
 ///
 /// A member that joined and left in between is in both lists: apply the joins first.
 #[derive(Debug)]
@@ -23,6 +23,15 @@ pub(super) struct DiffBuilder {
 }
 
 impl Diff {
+    /// Makes a diff of one topic's members.
+    pub(crate) fn new(
+        topic: Arc<str>,
+        joins: Vec<Arc<PresenceMember>>,
+        leaves: Vec<Arc<PresenceMember>>,
+    ) -> Self {
+        DiffBuilder { joins, leaves }.finish(topic)
+    }
+
     /// Returns the topic.
     pub const fn topic(&self) -> &Arc<str> {
         &self.topic

@@ -11,7 +11,7 @@ use throng_proto::phoenix::json;
 /// The `phx_ref` of a member: a name that no other member ever has.
 ///
 /// It has twelve bytes: the time of tracking, which its core uses once, the number of the core, and
-/// two zero bytes. Refs of one core sort by age.
+/// that of the node, which is 0 where no topics are shared. Refs of one core sort by age.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PresenceRef([u8; 12]);
 
@@ -29,10 +29,21 @@ pub struct PresenceMember {
 pub(super) struct ByKey(pub(super) Arc<PresenceMember>);
 
 impl PresenceRef {
-    pub(super) fn new(moment_ns: u64, core: u16) -> Self {
+    pub(super) fn new(moment_ns: u64, core: u16, node: u16) -> Self {
         let mut bytes = [0; 12];
         bytes[..8].copy_from_slice(&moment_ns.to_be_bytes());
         bytes[8..10].copy_from_slice(&core.to_be_bytes());
+        bytes[10..].copy_from_slice(&node.to_be_bytes());
+        Self(bytes)
+    }
+
+    /// Returns the bytes.
+    pub(crate) const fn to_bytes(self) -> [u8; 12] {
+        self.0
+    }
+
+    /// Returns the ref with these bytes.
+    pub(crate) const fn from_bytes(bytes: [u8; 12]) -> Self {
         Self(bytes)
     }
 }
@@ -75,6 +86,16 @@ impl PresenceMember {
         Self { topic, key: key.into(), r#ref, meta: meta.into() }
     }
 
+    /// Makes the member that another node tracks. Its refs are in `meta` already.
+    pub(crate) fn of_other_node(
+        topic: Arc<str>,
+        key: &str,
+        r#ref: PresenceRef,
+        meta: &str,
+    ) -> Self {
+        Self { topic, key: key.into(), r#ref, meta: meta.into() }
+    }
+
     /// Returns the topic.
     pub fn topic(&self) -> &str {
         &self.topic
@@ -100,7 +121,7 @@ impl PresenceMember {
         self.key.len() + self.meta.len() + AROUND_BYTES
     }
 
-    pub(super) fn shared_topic(&self) -> Arc<str> {
+    pub(crate) fn shared_topic(&self) -> Arc<str> {
         self.topic.clone()
     }
 

@@ -3,8 +3,8 @@
 //! A metric has the name of its part of the run file before its own: `load.connects_ok`,
 //! `server.open`, `kernel.TcpExt.ListenDrops`. What each core has gets the core's number after it:
 //! `server.open_per_core.0`. What each machine of a fleet has gets its name:
-//! `load.machines.agent-1.connected`. A latency has one row for each of its statistics, and no part before
-//! it: `message.p99`. What was not measured has no row.
+//! `load.machines.agent-1.connected`. A latency has one row for each of its statistics, and no part
+//! before it: `message.p99`. What was not measured has no row.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -28,6 +28,10 @@ pub(crate) fn latencies(summary: &Summary) -> Table {
             if differ(answered, seen) {
                 row(AS_SEEN, seen.count, None, seen);
             }
+            let from_send = &message.from_send_us;
+            if name == "messages" && is_mostly_before(from_send, answered) {
+                row(FROM_SEND, from_send.count, None, from_send);
+            }
             if shown(judged) != shown(answered) {
                 row(AND_UNANSWERED, unanswered.count, None, judged);
             }
@@ -103,8 +107,15 @@ pub(crate) fn latencies(summary: &Summary) -> Table {
 
 /// The row below a latency: until the generator read the answers.
 const AS_SEEN: &str = "  as seen";
+/// The row below a latency: from when the message was sent, of the connections that are followed.
+const FROM_SEND: &str = "  from send";
 /// The row below a latency: with the waits that no answer ended.
 const AND_UNANSWERED: &str = "+ unanswered";
+
+/// Reports whether messages were sent so late that this was most of their latency.
+fn is_mostly_before(from_send: &LatencySummary, latency: &LatencySummary) -> bool {
+    from_send.count > 0 && from_send.p50.saturating_mul(2) < latency.p50
+}
 
 /// Returns a row for each step with a name and each transaction.
 pub(crate) fn steps(summary: &Summary) -> Table {
@@ -156,3 +167,22 @@ fn latency_cells(l: &LatencySummary, stats: Option<&LatencyStats>) -> [String; S
 
 /// The heads of the columns of a latency.
 const STATISTICS: [&str; 6] = ["p50", "p90", "p95", "p99", "p99.9", "max"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_were_sent_late_have_a_row_from_when_they_were_sent() {
+        let shows = |p50: u64| {
+            let mut summary = Summary::default();
+            let message = &mut summary.message;
+            (message.sent, message.answered) = (10, 10);
+            message.latency_us = LatencySummary { count: 10, p50: 4_000_000, ..Default::default() };
+            message.from_send_us = LatencySummary { count: 10, p50, ..Default::default() };
+            latencies(&summary).to_string().contains("\n  from send")
+        };
+        assert!(shows(1_900_000));
+        assert!(!shows(3_900_000));
+    }
+}

@@ -1,6 +1,11 @@
 //! The machines of a fleet as a table.
 
-use super::{Table, bytes, count, micros, or_dash, percent, rate};
+use throng_base::units::{
+    brief_bytes as bytes, brief_count as count, brief_micros as micros, brief_rate as rate,
+    brief_share as percent,
+};
+
+use super::table::{Table, or_dash};
 use crate::Summary;
 use crate::summary::{LostTime, RunMachineSummary};
 

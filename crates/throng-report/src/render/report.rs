@@ -82,14 +82,15 @@ pub fn render_text(
 fn exchanges(summary: &Summary) -> String {
     let mut text = String::new();
     for shown in &summary.exchanges {
-        let ErrorExchange { kind, expected, got, .. } = &shown.exchange;
+        let ErrorExchange { kind, expected, .. } = &shown.exchange;
         let place = match shown.exchange.place().as_str() {
             "" => String::new(),
             place => format!("; the first: {place}"),
         };
         _ = writeln!(text, "  {kind} {}{place}", shown.when());
         // A file from outside may have line breaks in them.
-        let [expected, got] = [expected, got].map(|shown| shown.replace('\n', " "));
+        let got = shown.exchange.received();
+        let [expected, got] = [expected, &got].map(|shown| shown.replace('\n', " "));
         _ = writeln!(text, "    expected {expected}");
         _ = writeln!(text, "    received {got}");
     }

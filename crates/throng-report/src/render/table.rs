@@ -115,6 +115,11 @@ impl fmt::Display for Table {
     }
 }
 
+/// Returns `value` as text, or `-` for a value that was not measured.
+pub fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), show)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

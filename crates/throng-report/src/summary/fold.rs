@@ -5,6 +5,8 @@ mod validity_facts;
 
 use load::LoadFold;
 
+use std::collections::BTreeMap;
+
 use super::clocks::Clocks;
 use super::exchanges::ExchangeFold;
 use super::foreign::ForeignFold;
@@ -21,7 +23,10 @@ use super::{
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::validity::{Grade, MissingMachine, ValidityFacts};
-use crate::{Histogram, Interval, LatencySummary, LatencyTotal, RunEventKind, Threshold, Validity};
+use crate::{
+    Histogram, Interval, LatencyStats, LatencySummary, LatencyTotal, RunEventKind, Threshold,
+    Validity,
+};
 
 /// A summary under construction. The generator feeds it while it writes the run file; a reader
 /// while it reads one.
@@ -97,8 +102,8 @@ impl SummaryFold {
             match event.kind {
                 RunEventKind::PortsExhausted { .. } => self.ports_exhausted += 1,
                 RunEventKind::GeneratorFdsExhausted { .. } => self.fds_exhausted += 1,
-                RunEventKind::AgentLost { ref agent, percent, .. } => {
-                    let (name, from_ms) = (agent.clone(), event.at_ms);
+                RunEventKind::AgentLost { ref agent, percent, from_ms, .. } => {
+                    let name = agent.clone();
                     self.machines_lost.push(MissingMachine { name, percent, from_ms });
                 }
                 RunEventKind::AgentBack { ref agent } => {
@@ -190,7 +195,7 @@ impl SummaryFold {
             server: self.server.as_ref().map(|server| server.summary(&self.growths)),
             foreign_server: self.foreign.costs(&self.growths, |growth| self.messages(growth)),
             classes: last.classes.clone(),
-            latency_stats: self.load.latency_stats.clone(),
+            latency_stats: self.latency_stats(),
             latencies: self.kinds().chain(step_latencies).collect(),
         }
     }
@@ -263,12 +268,27 @@ impl SummaryFold {
         }
     }
 
+    /// Returns the statistics of latencies without values, with the percentiles of the whole run
+    /// where the log has them.
+    fn latency_stats(&self) -> BTreeMap<String, LatencyStats> {
+        let mut joined = self.load.latency_stats.clone();
+        let whole = self.run.imported.iter().flat_map(|imported| &imported.latency_stats);
+        for (name, whole) in whole {
+            if let Some(stats) = joined.get_mut(name) {
+                stats.percentiles_us.clone_from(&whole.percentiles_us);
+            }
+        }
+        joined
+    }
+
     /// Summarizes the connects; `missing` users should have begun, each with a connect.
     fn connect(&self, missing: u64) -> ConnectSummary {
         let LoadFold { last, connect, tcp, arrival, unanswered, .. } = &self.load;
         let counters = &last.counters;
         let connect = self.clocks(connect, &arrival.connect);
         let tcp = self.clocks(tcp, &arrival.tcp);
+        // An arrival of another tool, an iteration or a virtual user, is no connect.
+        let missing = if self.run.imported.is_some() { 0 } else { missing };
         ConnectSummary {
             intended: counters.connects_started + missing,
             ok: counters.connects_ok,
@@ -308,6 +328,7 @@ impl SummaryFold {
             rate_mean: rate_mean(&self.growths, |growth| self.plain_messages(growth)),
             latency_us: clocks.latency_us(),
             seen_us: message.into(),
+            from_send_us: (&self.load.from_send).into(),
             unanswered_us: (&unanswered.message).into(),
             judged_us: clocks.judged_us(&unanswered.message),
             doubtful: counters.answers_doubtful,

@@ -99,10 +99,10 @@ impl MachinesFold {
     pub(super) fn add_event(&mut self, event: &RunEvent) {
         let at_s = event.at_ms as f64 / 1000.0;
         match &event.kind {
-            RunEventKind::AgentLost { agent, reason, .. } => {
+            RunEventKind::AgentLost { agent, reason, from_ms, .. } => {
                 if let Some(fold) = self.named(agent) {
-                    let reason = reason.clone();
-                    fold.summary.lost.push(LostTime { from_s: at_s, until_s: None, reason });
+                    let (from_s, reason) = (*from_ms as f64 / 1000.0, reason.clone());
+                    fold.summary.lost.push(LostTime { from_s, until_s: None, reason });
                 }
             }
             RunEventKind::AgentBack { agent } => {
@@ -243,14 +243,16 @@ mod tests {
     fn a_machine_was_lost_from_one_event_to_the_next() {
         let mut fold = MachinesFold::new(&[machine("a")]);
         let mut event = |at_ms, kind| fold.add_event(&RunEvent::new(at_ms, kind));
-        let lost = || RunEventKind::AgentLost {
+        // The event comes when the agent was silent for a while.
+        let lost = |from_ms| RunEventKind::AgentLost {
             agent: "a".to_owned(),
             percent: 50,
+            from_ms,
             reason: "it no longer answers".to_owned(),
         };
-        event(4_000, lost());
+        event(9_000, lost(4_000));
         event(9_500, RunEventKind::AgentBack { agent: "a".to_owned() });
-        event(12_000, lost());
+        event(17_000, lost(12_000));
         let lost = fold.summaries().remove(0).lost;
         let times: Vec<_> = lost.iter().map(|lost| (lost.from_s, lost.until_s)).collect();
         assert_eq!(times, [(4.0, Some(9.5)), (12.0, None)]);

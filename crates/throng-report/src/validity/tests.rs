@@ -121,6 +121,21 @@ fn answers_to_other_requests_degrade_above_one_and_invalidate_above_five_per_cen
 }
 
 #[test]
+fn answers_that_may_be_greetings_are_told_with_the_step_that_takes_a_greeting() {
+    let greeted = |answers_after_greeting| ValidityFacts {
+        answers: 1000,
+        answers_doubtful: 100,
+        answers_after_greeting,
+        ..sound()
+    };
+    let begin = "100 of 1000 answers (10.0 %) may be no answers, but what the server says first";
+    check(greeted(51), Grade::Invalid, begin);
+    check(greeted(50), Grade::Invalid, "100 of 1000 answers (10.0 %) may belong to another");
+    let (_, why) = greeted(51).doubtful_answers_grade().unwrap();
+    assert!(why.contains("`receive`"), "{why}");
+}
+
+#[test]
 fn http_answers_that_no_request_asked_for_degrade_above_one_per_cent() {
     let unasked = |http_unasked| ValidityFacts { http_answers: 1000, http_unasked, ..sound() };
     check(unasked(10), Grade::Valid, "");

@@ -23,8 +23,16 @@ pub(crate) fn events() -> Vec<RunEventKind> {
         RunEventKind::FirstError(any_exchange().exchange),
         RunEventKind::FactsLost { address: text(), reason: text() },
         RunEventKind::FactsBack { address: text() },
-        RunEventKind::AgentLost { agent: text(), percent: 0, reason: text() },
+        RunEventKind::AgentLost { agent: text(), percent: 0, from_ms: 0, reason: text() },
         RunEventKind::AgentBack { agent: text() },
+        RunEventKind::NodeFound { node: text() },
+        RunEventKind::NodeEnded { node: text() },
+        RunEventKind::NodeLost { node: text() },
+        RunEventKind::NodeNameTaken { node: text() },
+        RunEventKind::NodeBusLost,
+        RunEventKind::NodeBusBack,
+        RunEventKind::BusLost,
+        RunEventKind::BusBack,
         RunEventKind::UserLimit { users_max: 0 },
         RunEventKind::PortsExhausted { source: text() },
         RunEventKind::GeneratorFdsExhausted { core: 0 },
@@ -54,6 +62,14 @@ pub(crate) fn events() -> Vec<RunEventKind> {
             | RunEventKind::FactsBack { .. }
             | RunEventKind::AgentLost { .. }
             | RunEventKind::AgentBack { .. }
+            | RunEventKind::NodeFound { .. }
+            | RunEventKind::NodeEnded { .. }
+            | RunEventKind::NodeLost { .. }
+            | RunEventKind::NodeNameTaken { .. }
+            | RunEventKind::NodeBusLost
+            | RunEventKind::NodeBusBack
+            | RunEventKind::BusLost
+            | RunEventKind::BusBack
             | RunEventKind::UserLimit { .. }
             | RunEventKind::PortsExhausted { .. }
             | RunEventKind::GeneratorFdsExhausted { .. }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use throng_report::ArrivalLatencies;
+use throng_report::SpokenProtocol;
 use throng_report::runfile::{
     Ceiling, ImportedFrom, RunEnd, RunEndReason, RunHeader, ScenarioSource,
 };
@@ -130,7 +131,7 @@ fn every_field_of_an_interval_is_documented() {
             unanswered: latency.clone(),
         }],
         latency_stats: [(ANY.to_owned(), any_stats())].into(),
-        lag: latency,
+        lag: latency.clone(),
         answer_gap: Some(AnswerGap::default()),
         outage: Some(Outage {
             lost_ms: Some(0),
@@ -138,6 +139,7 @@ fn every_field_of_an_interval_is_documented() {
             refused_last_ms: Some(0),
             back_ms: Some(0),
         }),
+        from_send: latency,
         early_closes: vec![EarlyClose::default()],
         followed: FollowedAnswers { answers: 1, repeats: 0 },
         addresses: vec![AddressConnects { failed: any_tally(), ..AddressConnects::default() }],
@@ -149,6 +151,7 @@ fn every_field_of_an_interval_is_documented() {
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
         machines: vec![MachineInterval {
             lost: true,
+            totals: Some(serde_json::json!([])),
             lag_us_p99: Some(1),
             connect_us_p99: Some(1),
             message_us_p99: Some(1),
@@ -384,7 +387,14 @@ fn any_exchange() -> ExchangeSummary {
         got: any(),
         skipped: Some(0),
         answer_part: Some(Box::default()),
-        answer_fault: Some(Box::new(AnswerFault { field: Some(any()), ..AnswerFault::default() })),
+        answer_fault: Some(Box::new(AnswerFault {
+            field: Some(any()),
+            protocol: Some(SpokenProtocol::Tls),
+            ..AnswerFault::default()
+        })),
+        awaited_elsewhere: true,
+        came_first: true,
+        close_reason: Some(any()),
     };
     ExchangeSummary { exchange, times: ErrorTimes::default() }
 }
@@ -399,7 +409,8 @@ fn any_counters() -> KernelCounters {
 
 fn any_import() -> ImportedFrom {
     let (tool, format, file) = (String::new(), String::new(), String::new());
-    ImportedFrom { tool, version: Some(String::new()), format, file }
+    let latency_stats = [(ANY.to_owned(), any_stats())].into();
+    ImportedFrom { tool, version: Some(String::new()), format, file, latency_stats }
 }
 
 fn any_stats() -> LatencyStats {

@@ -44,6 +44,34 @@ impl Broadcast {
         Publication::new(topic, self).with_body_bytes(bytes)
     }
 
+    /// Appends the form in which it crosses to other nodes. Returns false for presence, which
+    /// crosses in its own way.
+    pub(crate) fn encode_shared(&self, out: &mut Vec<u8>) -> bool {
+        let (kind, payload) = match &self.payload {
+            Owned::Json(json) => (0, json.as_bytes()),
+            Owned::Binary(data) => (1, &data[..]),
+            Owned::Presence(_) => return false,
+        };
+        out.push(kind);
+        out.extend_from_slice(&(self.event.len() as u32).to_le_bytes());
+        out.extend_from_slice(self.event.as_bytes());
+        out.extend_from_slice(payload);
+        true
+    }
+
+    /// Reads a broadcast of another node.
+    pub(crate) fn decode_shared(body: &[u8]) -> Option<Self> {
+        let (kind, rest) = body.split_first()?;
+        let (len, rest) = rest.split_first_chunk()?;
+        let (event, payload) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        let payload = match kind {
+            0 => PhoenixPayload::Json(str::from_utf8(payload).ok()?),
+            1 => PhoenixPayload::Binary(payload),
+            _ => return None,
+        };
+        Some(Self::new(str::from_utf8(event).ok()?, payload))
+    }
+
     /// Makes a `presence_diff`.
     pub(crate) fn presence(diff: &Arc<Diff>) -> Self {
         Self { event: names::PRESENCE_DIFF.into(), payload: Owned::Presence(Arc::clone(diff)) }
@@ -137,6 +165,20 @@ mod tests {
     use throng_pubsub::presence::Presence;
 
     use super::*;
+
+    #[test]
+    fn a_broadcast_crosses_as_it_is() {
+        for payload in [PhoenixPayload::Json(r#"{"a":1}"#), PhoenixPayload::Binary(&[0, 255])] {
+            let mut bytes = Vec::new();
+            assert!(Broadcast::new("new_msg", payload).encode_shared(&mut bytes));
+            let read = Broadcast::decode_shared(&bytes).unwrap();
+            assert_eq!((read.event(), read.payload()), ("new_msg", payload));
+            for end in 0..12 {
+                assert!(Broadcast::decode_shared(&bytes[..end]).is_none(), "{end}");
+            }
+        }
+        assert!(Broadcast::decode_shared(&[2, 0, 0, 0, 0]).is_none());
+    }
 
     #[test]
     fn queues_count_the_event_and_the_payload_of_every_broadcast() {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use throng_base::Instant;
+use throng_proto::phoenix::{self, PhoenixPayload, json, names};
 use throng_proto::websocket::{Scratch, ServerEvent, Violation, WebSocketServer as Session};
+use throng_pubsub::presence::Diff;
 use throng_pubsub::{Dialect, Publication, Rulebook};
 use throng_report::{Merge, ServerCounters};
 
@@ -19,7 +21,7 @@ use super::http;
 use super::longpoll;
 use super::longpoll::exchange::{SessionAnswer, SessionRequest};
 use super::message::{ChannelMessage, ChannelMessageKind};
-use crate::{DisconnectReason, Handler, HandlerContext, InterceptAction, linger};
+use crate::{DisconnectReason, Handler, HandlerContext, InterceptAction, SharedHandler, linger};
 
 impl ChannelHandler {
     /// Handles a broadcast that the channel intercepts, that a long-poll session keeps, or that
@@ -70,6 +72,26 @@ impl ChannelHandler {
         linger::end(conn, violation, &self.core.config.limits);
     }
 
+    /// Tells the client which other nodes it may go to: `{"nodes": ["10.0.0.2:4000"]}`, as an event
+    /// of the topic `phoenix`, which no channel has. phoenix.js gives it to `socket.onMessage`.
+    fn tell_other_nodes(&mut self, conn: &mut Client<'_>) {
+        let Some(vsn) = conn.state().mode.vsn() else { return };
+        let mut nodes = Vec::new();
+        for address in conn.other_nodes() {
+            nodes.push(if nodes.is_empty() { b'[' } else { b',' });
+            json::write_string(address, &mut nodes);
+        }
+        if nodes.is_empty() {
+            return;
+        }
+        let list = format!("{{\"nodes\":{}]}}", String::from_utf8(nodes).unwrap_or_default());
+        self.write(conn, |out| {
+            let payload = PhoenixPayload::Json(&list);
+            phoenix::push(vsn, None, names::PHOENIX, DRAIN, payload, out)
+        });
+        longpoll::flush(self, conn);
+    }
+
     /// Ends a WebSocket after the idle timeout, or sets the timer to the rest.
     fn check_idle(&mut self, conn: &mut Client<'_>) {
         match conn.idle_left(self.core.config.timeout) {
@@ -99,6 +121,10 @@ impl Handler for ChannelHandler {
 
     fn topics(&self) -> Rulebook {
         self.core.config.topics.clone()
+    }
+
+    fn share_topics(&mut self, node: u16) {
+        self.core.presence.set_node(node);
     }
 
     fn open(&mut self, conn: &mut Client<'_>) {
@@ -178,6 +204,7 @@ impl Handler for ChannelHandler {
             let topic = Arc::clone(diff.topic());
             let publication = Arc::new(Broadcast::presence(&diff).publication(topic));
             core.publish_here(&publication);
+            core.share_presence(&diff);
             let own = core.core();
             for other in (0..core.cores()).filter(|&other| other != own) {
                 let (diff, publication) = (Arc::clone(&diff), Arc::clone(&publication));
@@ -230,6 +257,7 @@ impl Handler for ChannelHandler {
     fn draining(&mut self, conn: &mut Client<'_>) {
         match conn.state().mode {
             Mode::Socket(_) | Mode::Poll(_) => {
+                self.tell_other_nodes(conn);
                 self.end(conn, SERVICE_RESTART, LeaveReason::Draining)
             }
             Mode::Http => conn.close(),
@@ -248,5 +276,26 @@ impl Handler for ChannelHandler {
     }
 }
 
+impl SharedHandler for ChannelHandler {
+    fn encode(publication: &Publication, out: &mut Vec<u8>) -> bool {
+        publication.body::<Broadcast>().is_some_and(|broadcast| broadcast.encode_shared(out))
+    }
+
+    fn decode(topic: &str, body: &[u8]) -> Option<Publication> {
+        Broadcast::decode_shared(body).map(|broadcast| broadcast.publication(topic))
+    }
+
+    fn presence_messages(diff: &Arc<Diff>, cores: usize) -> Vec<ChannelMessage> {
+        let publication = Arc::new(Broadcast::presence(diff).publication(Arc::clone(diff.topic())));
+        let message = || {
+            let (diff, publication) = (Arc::clone(diff), Arc::clone(&publication));
+            ChannelMessage(ChannelMessageKind::Presence { diff, publication })
+        };
+        std::iter::repeat_with(message).take(cores).collect()
+    }
+}
+
+/// The event that tells a client where to go before the server ends.
+const DRAIN: &str = "drain";
 /// The event that closes the connections of a socket's id.
 const DISCONNECT: &str = "disconnect";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use throng_pubsub::Rulebook;
 
 use super::KindOptions;
-use super::start::start_server;
+use super::start::start_shared_server;
 use crate::channels::{Channels, defaults, demo};
 use crate::{AnyServer, ServerOptions, StartError};
 
@@ -14,12 +14,12 @@ pub(super) fn start(options: &KindOptions) -> Result<Arc<dyn AnyServer>, StartEr
     let channels = configure(demo(), options);
     // Channels apply the idle timeout themselves: they send a close frame first.
     let server = ServerOptions { idle_timeout: None, ..options.server.clone() };
-    start_server(&server, move |core| channels.handler(core))
+    start_shared_server(&server, options.shared.as_ref(), move |core| channels.handler(core))
 }
 
 /// Applies the options to `channels`.
 fn configure(channels: Channels, options: &KindOptions) -> Channels {
-    let KindOptions { server, websocket, channels: own } = options;
+    let KindOptions { server, websocket, channels: own, .. } = options;
     let channels = channels
         .check_origin(websocket.check_origin.clone())
         .deflate(websocket.deflate)

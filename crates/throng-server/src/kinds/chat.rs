@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throng_proto::websocket::WebSocketLimits;
 
 use super::KindOptions;
-use super::start::start_server;
+use super::start::start_shared_server;
 use crate::{
     AnyServer, Message, Peer, ServerOptions, StartError, WebSocketHandler, WebSocketOptions,
     WebSockets,
@@ -39,7 +39,7 @@ impl WebSocketHandler for Chat {
 }
 
 pub(super) fn start(options: &KindOptions) -> Result<Arc<dyn AnyServer>, StartError> {
-    let KindOptions { server, websocket, .. } = options;
+    let KindOptions { server, websocket, shared, .. } = options;
     let chat = WebSocketOptions {
         limits: websocket.limits(WebSocketLimits::default()),
         check_origin: websocket.check_origin.clone(),
@@ -50,5 +50,5 @@ pub(super) fn start(options: &KindOptions) -> Result<Arc<dyn AnyServer>, StartEr
     };
     // The chat applies the idle timeout itself: it sends a close frame first.
     let server = ServerOptions { idle_timeout: None, ..server.clone() };
-    start_server(&server, move |_| Chat::handler(chat.clone()))
+    start_shared_server(&server, shared.as_ref(), move |_| Chat::handler(chat.clone()))
 }

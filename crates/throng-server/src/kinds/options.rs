@@ -7,7 +7,7 @@ use throng_pubsub::TopicRules;
 use throng_pubsub::presence::PresenceLimits;
 
 use crate::channels::defaults;
-use crate::{CheckOrigin, ServerOptions};
+use crate::{CheckOrigin, ServerOptions, SharedTopics};
 
 /// Options for any kind. Which parts a kind reads depends on its [protocol](super::ServerProtocol).
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,8 @@ pub struct KindOptions {
     pub websocket: WebSocketKindOptions,
     /// The options of kinds that speak Phoenix Channels.
     pub channels: ChannelsOptions,
+    /// The bus to other nodes, for kinds that speak WebSocket. Default: topics are not shared.
+    pub shared: Option<SharedTopics>,
 }
 
 /// Options of kinds that speak WebSocket.

@@ -1,8 +1,9 @@
 //! The ends of long-poll sessions and of their connections, and the messages sent meanwhile.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use throng_server::CoreMessage;
 use throng_server::channels::demo;
 use throng_sim::{Faults, check};
@@ -158,6 +159,30 @@ fn a_drain_closes_connections_with_their_answers_until_the_server_listens_again(
             let target = format!("/socket/longpoll?vsn=2.0.0&token={}", ada.token);
             world.request(poll, &format!("GET {target} HTTP/1.1\nhost: example.com\n\n"));
         }
+    });
+}
+
+#[test]
+fn a_poll_that_waits_is_answered_with_the_other_nodes_when_its_node_drains() {
+    check(4, |sim| {
+        let mut world = World::new(sim, &puppets(), 1);
+        let ada = Poller::new(&mut world, "");
+        let poll = ada.begin_poll(&mut world);
+        world.wait(Duration::from_secs(1));
+        let nodes: [Arc<str>; 2] = ["10.0.0.2:4000", "10.0.0.3:4000"].map(Arc::from);
+        world.cores.send_message(0, CoreMessage::drain_to(Arc::new(nodes)));
+        let Got::Answer(head, body) = world.next(poll) else { panic!("no answer") };
+        assert!(head.contains("\r\nconnection: close"), "{head}");
+        let answer: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(answer["status"], 200);
+        let message: Value = serde_json::from_str(answer["messages"][0].as_str().unwrap()).unwrap();
+        assert_eq!((&message[2], &message[3]), (&json!("phoenix"), &json!("drain")));
+        let mut nodes: Vec<&str> =
+            message[4]["nodes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        nodes.sort_unstable();
+        assert_eq!(nodes, ["10.0.0.2:4000", "10.0.0.3:4000"]);
+        assert_eq!(world.next(poll), Got::End);
+        assert_eq!(world.counters().poll_sessions, 0);
     });
 }
 

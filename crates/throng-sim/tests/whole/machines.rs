@@ -6,16 +6,18 @@ use throng_report::LoadCounters;
 use throng_server::AcceptTopology;
 use throng_sim::{Faults, Sim, check};
 
-use crate::pair::{Pair, Shape};
+use crate::pair::{LoadCore, Pair, Shape};
 
-/// Runs `scenario` on machines with so many cores each. Returns the generator's counters.
-fn counters(sim: &mut Sim, machines: &[usize], scenario: &str) -> LoadCounters {
+/// Runs `scenario` on machines with so many cores each. Returns the generator's counters, and the
+/// bytes that it has sent.
+fn counters(sim: &mut Sim, machines: &[usize], scenario: &str) -> (LoadCounters, u64) {
     sim.set_faults(Faults::none());
     let shape = Shape { load_cores: machines.to_vec(), ..Shape::default() };
     let pair = Pair::start(sim, AcceptTopology::Reuseport, shape, scenario);
     pair.finish(sim, Duration::from_secs(300));
     assert_eq!(pair.errors(), 0);
-    pair.load_counters()
+    let sent = |core: &LoadCore| core.borrow_mut().cx().counters().bytes_sent;
+    (pair.load_counters(), pair.load_cores.iter().map(sent).sum())
 }
 
 /// Asserts that the counters of a scenario do not depend on how its cores are dealt to machines.
@@ -24,7 +26,7 @@ fn check_scenario(scenario: &str) {
     check(3, |sim| {
         let of = |machines: &[usize]| counters(&mut Sim::new(sim.seed()), machines, scenario);
         let alone = of(&[6]);
-        assert!(alone.messages_answered >= 100, "{alone:?}");
+        assert!(alone.0.messages_answered >= 100 && alone.1 >= 100, "{alone:?}");
         for machines in [&[1, 2, 3][..], &[2, 2, 2], &[1; 6]] {
             assert_eq!(of(machines), alone, "{machines:?}");
         }
@@ -53,6 +55,34 @@ user: [connect, {{send: 'user ${{user.id}} asks?'}}, {{expect: {{until: '?'}}}},
 "
         ));
     }
+}
+
+#[test]
+fn rows_of_data_and_what_users_draw_are_those_of_one_machine() {
+    // Rows and numbers have many lengths, so the bytes show which of them were sent.
+    let path = std::env::temp_dir().join(format!("throng-rows-{}.csv", std::process::id()));
+    let rows = (0..97).map(|row| format!("{}\n", "x".repeat(1 + row * row % 89)));
+    std::fs::write(&path, format!("text\n{}", rows.collect::<String>())).unwrap();
+    for order in ["in_turn", "random"] {
+        check_scenario(&format!(
+            "
+data: {{file: {}, order: {order}}}
+load: [{{arrivals: {{rate: 60/s, for: 3s}}}}]
+user:
+  - connect
+  - repeat:
+      times: 2
+      do:
+        - choose:
+            - {{weight: 2, do: [{{send: '${{row.text}} ${{random(1,1000000)}}?'}}]}}
+            - {{do: [{{send: \"${{choice('a', 'bb', 'ccc')}}?\"}}]}}
+        - expect: {{until: '?'}}
+  - close
+",
+            path.display()
+        ));
+    }
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

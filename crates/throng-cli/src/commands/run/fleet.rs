@@ -58,16 +58,23 @@ impl Run {
         let orders = self.orders(plan, &chosen)?;
         let shares: Vec<_> = orders.iter().map(|(_, order)| order.share).collect();
         fleet.prepare(orders);
-        let ready = fleet.await_ready(|| interrupt.requested().is_some());
-        let ready = ready.map_err(|not| match not {
-            NotReady::Refused(agents) => refused(&agents),
-            NotReady::Interrupted => Failure::new("interrupted: the run was not started"),
-        })?;
+        let ready = match fleet.await_ready(|| interrupt.requested().is_some()) {
+            Ok(ready) => ready,
+            Err(not) => {
+                // The others are free at once for another run.
+                fleet.abandon();
+                return Err(match not {
+                    NotReady::Refused(agents) => refused(&agents),
+                    NotReady::Interrupted => Failure::new("interrupted: the run was not started"),
+                });
+            }
+        };
         let short: Vec<_> = ready
             .iter()
             .filter_map(|(name, it)| Some((name.clone(), it.refusal.clone()?)))
             .collect();
         if !short.is_empty() {
+            fleet.abandon();
             return Err(refused(&short));
         }
         let notes = notes(&ready);
@@ -111,8 +118,9 @@ impl Run {
         let bus = self.fleet.bus.connect("throng run")?;
         let coordinator = format!("{}-{}", host_name(), random_id());
         let key = RunKey { run: random_id(), coordinator };
-        let fleet =
-            CoordinatorProcess::join(bus, self.fleet.bus.subjects(), key.clone()).map_err(lost)?;
+        let fleet = CoordinatorProcess::join(bus, self.fleet.bus.subjects(), key.clone())
+            .map_err(lost)?
+            .with_lost_wait(self.fleet.lost_wait);
         let known = fleet.gather(
             GATHER_TIME,
             |known| matches!(choice, AgentChoice::Count(count) if free(known).len() >= *count),
@@ -159,17 +167,19 @@ impl Run {
         let bus = self.fleet.bus.connect("throng run --resume")?;
         let coordinator = format!("{}-{}", host_name(), random_id());
         let key = RunKey { run: id.to_owned(), coordinator };
-        let fleet = CoordinatorProcess::join(bus, self.fleet.bus.subjects(), key).map_err(lost)?;
+        let fleet = CoordinatorProcess::join(bus, self.fleet.bus.subjects(), key)
+            .map_err(lost)?
+            .with_lost_wait(self.fleet.lost_wait);
         // An agent that is away is not waited for longer than this.
         fleet.gather(GATHER_TIME, |_| false);
         let cores: Vec<_> = header.machines.iter().map(|machine| machine.cores as usize).collect();
         let names = header.machines.iter().map(|machine| machine.name.clone());
         let machines: Vec<_> = names.zip(MachineShare::deal(&cores)).collect();
-        let last = resumed.intervals.iter().rev().find_map(|interval| interval.load.as_ref());
-        fleet.resume(&plan.load, &machines, last).ok_or_else(|| {
+        let recorded = resumed.intervals.iter().filter_map(|interval| interval.load.as_ref());
+        fleet.resume(&plan.load, &machines, recorded).ok_or_else(|| {
             Failure::new(format!(
-                "--resume {id}: no agent has anything of this run any more; they keep it for an \
-                 hour\n  throng report {path} shows what was recorded"
+                "--resume {id}: no agent has anything of this run any more\n  they keep it for an \
+                 hour; `throng report {path}` shows what was recorded"
             ))
         })
     }
@@ -200,6 +210,7 @@ impl Run {
             interval_ms: self.interval.as_millis().try_into().unwrap_or(u64::MAX),
             calibrate_ms,
             force: self.force,
+            is_allowed: self.i_am_allowed,
         };
         let name = |agent: &&KnownAgent| agent.hello.facts.name.clone();
         Ok(chosen.iter().map(name).zip(shares.into_iter().map(order)).collect())
@@ -242,6 +253,13 @@ fn why_not_free(agent: &KnownAgent) -> Option<String> {
     }
     if let Some(run) = &agent.hello.busy {
         return Some(format!("it makes run {} of {}", run.run, run.coordinator));
+    }
+    if agent.has_stepped {
+        return Some(
+            "its clock, or this one, stepped while it was asked: begin again when both are \
+             steady"
+                .to_owned(),
+        );
     }
     agent.offset.is_none().then(|| "it does not answer".to_owned())
 }

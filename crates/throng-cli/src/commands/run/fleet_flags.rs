@@ -1,12 +1,14 @@
 //! The flags of a run that agents make.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::Args;
 use throng_base::units::plural;
 use throng_fleet::KnownAgent;
 
 use crate::bus::BusFlags;
+use crate::quantity;
 
 /// The flags of a run of several machines.
 #[derive(Debug, Args)]
@@ -25,6 +27,9 @@ pub(crate) struct FleetFlags {
     /// agents have measured since, into the run file of --record
     #[arg(long, value_name = "ID", conflicts_with = "agents", requires = "bus")]
     pub(super) resume: Option<String>,
+    /// Time to wait for lost agents once all others are over
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::duration)]
+    pub(super) lost_wait: Duration,
 }
 
 /// The agents that make a run.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use throng_doctor::preflight::Preflight;
 use throng_import::FidelityReport;
 use throng_lab::header::run_header;
-use throng_lab::run_preflight;
+use throng_lab::{permission, run_preflight};
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{LoadPeak, Reach, Scenario, Target};
 use throng_report::export::annotation;
@@ -14,7 +14,7 @@ use throng_report::runfile::{RunHeader, ScenarioSource};
 use super::flags::Run;
 use super::{outputs, preflight, sources};
 use crate::scenario_file::{ScenarioFile, ScenarioFileError};
-use crate::{Failure, output, permission};
+use crate::{Failure, output};
 
 /// Everything that is decided before the first connect.
 #[derive(Debug)]

@@ -101,6 +101,13 @@ pub(super) fn stats(before: &ServerSnapshot, now: &ServerSnapshot, span: Duratio
     if dropped > 0 {
         line += &format!("  {dropped} dropped (slow readers or full mailboxes)");
     }
+    if now.counters.nodes > 0 {
+        line += &format!("  {} more nodes", now.counters.nodes);
+    }
+    let lost = grown.bus_dropped + grown.bus_lost;
+    if lost > 0 {
+        line += &format!("  {lost} lost on the bus");
+    }
     if grown.slow_closed > 0 {
         line += &format!("  {} slow readers closed", grown.slow_closed);
     }
@@ -154,6 +161,7 @@ pub(super) fn not_started(error: &StartError) -> Failure {
                 .to_owned(),
             _ => String::new(),
         },
+        StartError::Bus(_) => String::new(),
         StartError::Cores(_) => "\n  fewer --cores need fewer fds and threads".to_owned(),
     };
     Failure::new(format!("{error}{hint}"))

@@ -106,6 +106,11 @@ async def pool(server, number):
         await asyncio.sleep(0.1)
 
 
+async def two_seconds(server, number):
+    """Takes 2 s for each answer."""
+    await asyncio.sleep(2)
+
+
 async def slow_instance(server, number):
     """Is slow itself, whatever is asked."""
     await asyncio.sleep(0.4)
@@ -119,7 +124,8 @@ def compute(seconds):
 
 
 DISEASES = [
-    nothing, steady, stall, pauses, blocks, slower, searches, leak, lock, pool, slow_instance,
+    nothing, steady, stall, pauses, blocks, slower, searches, leak, lock, pool, two_seconds,
+    slow_instance,
 ]
 
 

@@ -7,6 +7,7 @@ import asyncio
 import base64
 import hashlib
 import json
+import random
 import socket
 import struct
 import sys
@@ -77,6 +78,10 @@ ANSWERS = {
 }
 
 
+# The age in seconds at which a connection is closed.
+AGES = {"age": 3.0, "young": 1.5}
+
+
 class Limit:
     """So many things a second; a tenth of a second's worth may come at once."""
 
@@ -102,6 +107,7 @@ class Server:
         self.messages = 0
         self.members = set()
         self.held = None
+        self.random = random.Random(7)
         self.limit = Limit(20 if DISEASE == "429" else 60)
 
     async def serve(self, reader, writer):
@@ -129,7 +135,8 @@ class Server:
             return
         writer.write(consent(key))
         self.members.add(writer)
-        ends = time.monotonic() + 3.0 if DISEASE == "age" else None
+        age = AGES.get(DISEASE)
+        ends = time.monotonic() + age if age else None
         held = []
         while True:
             left = max(0.0, ends - time.monotonic()) if ends else None
@@ -137,7 +144,7 @@ class Server:
             try:
                 opcode, data = await asyncio.wait_for(read_frame(reader), left)
             except asyncio.TimeoutError:
-                if DISEASE == "age":
+                if age:
                     writer.write(close(1001))
                 return
             if opcode == 8:
@@ -153,6 +160,8 @@ class Server:
         if DISEASE == "drops" and not self.limit.takes():
             return
         if DISEASE == "loses" and n % 10 == 0:
+            return
+        if DISEASE == "loses some" and self.random.random() < 0.05:
             return
         if DISEASE == "wrong" and n % 20 == 0:
             writer.write(frame('{"type":"error","reason":"no such room"}'))

@@ -55,10 +55,9 @@ impl ServerActivity {
         let is_silent = spoke
             && inside(run, gap).count() > 0
             && inside(run, gap).all(|sample| sample.interval.server.is_none());
-        let shown = if what == ActivityKind::Stopped {
-            ProcessMetric::STOPPED
-        } else {
-            ProcessMetric::GAP_CPU_US
+        let shown = match what {
+            ActivityKind::Stopped => peak(run, gap, ProcessMetric::STOPPED),
+            _ => cpu_evidence(run, gap),
         };
         Self {
             what,
@@ -67,7 +66,7 @@ impl ServerActivity {
             queued: queue.as_ref().map(|queue| queue.to as i64),
             cpus,
             is_whole: queue.is_some() || is_silent,
-            evidence: queue.into_iter().chain(peak(run, gap, shown)).collect(),
+            evidence: queue.into_iter().chain(shown).collect(),
             pid: run.server_pid().map_or_else(|| "PID".to_owned(), |pid| pid.to_string()),
         }
     }
@@ -144,9 +143,22 @@ fn waited(run: &RunView<'_>, gap: &Gap<'_>) -> bool {
 
 /// Returns the CPUs that the server used in a gap.
 fn share_in(run: &RunView<'_>, gap: &Gap<'_>) -> Option<f64> {
-    let used_us = of_server(run, gap.sample, ProcessMetric::GAP_CPU_US).filter(|_| !gap.is_open);
+    let used_us = cpu_us(run, gap);
     let exact = used_us.map(|us| us as f64 / 1000.0 / gap.gap.length_ms().max(1) as f64);
     exact.or_else(|| cpus(run, gap))
+}
+
+/// Returns the CPU time that the server used in this gap, if it was measured. The gauge of any
+/// other interval belongs to another gap, and that of an open gap to the one before it.
+fn cpu_us(run: &RunView<'_>, gap: &Gap<'_>) -> Option<i64> {
+    of_server(run, gap.sample, ProcessMetric::GAP_CPU_US).filter(|_| !gap.is_open)
+}
+
+/// Returns that CPU time as evidence: nothing was used of it when the gap began.
+fn cpu_evidence(run: &RunView<'_>, gap: &Gap<'_>) -> Option<Evidence> {
+    let counter = ProcessMetric::GAP_CPU_US.server.to_string();
+    let to = cpu_us(run, gap)? as f64;
+    Some(Evidence { counter, from: 0.0, to, at_ms: gap.sample.interval.at_ms })
 }
 
 /// Returns the CPUs that the server used in the intervals that lie wholly in the gap.

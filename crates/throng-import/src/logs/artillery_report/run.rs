@@ -21,6 +21,13 @@ pub(super) struct ArtilleryRun {
 }
 
 impl ArtilleryRun {
+    /// Returns the statistics of the whole run.
+    pub(super) fn whole(aggregate: &Period) -> BTreeMap<String, LatencyStats> {
+        let mut run = Self::default();
+        run.add(aggregate);
+        run.stats
+    }
+
     pub(super) fn add(&mut self, period: &Period) {
         for (name, value) in &period.counters {
             self.count(CounterUse::of(name), value.unwrap_or(0.0) as u64);

@@ -70,12 +70,17 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
+    /// Skips line breaks before a pipe, which goes on with the line above.
+    fn skip_lines_before_pipe(&mut self) {
+        let lines = self.tokens[self.at..].iter();
+        let lines = lines.take_while(|token| token.kind == TokenKind::Line).count();
+        if let Some(Token { kind: TokenKind::Sign(PIPE), .. }) = self.tokens.get(self.at + lines) {
+            self.at += lines;
+        }
+    }
+
     fn unexpected(&self, expected: &str) -> Diagnostic {
         let token = self.peek();
-        if self.is_sign("|>") {
-            let label = "write a call: `f(a)` in place of `a |> f()`";
-            return Diagnostic::new(token.span.clone(), "pipes are not read", label);
-        }
         let title = "the script cannot be read here";
         Diagnostic::new(token.span.clone(), title, format!("expected {expected}"))
     }
@@ -129,6 +134,7 @@ impl<'t> Parser<'_, 't> {
         let Some(operators) = OPERATORS.get(rank) else { return self.postfix() };
         let mut left = self.operation(rank + 1)?;
         loop {
+            self.skip_lines_before_pipe();
             let found = match &self.peek().kind {
                 TokenKind::Sign(sign) => operators.iter().find(|operator| *operator == sign),
                 TokenKind::Word(word) => operators.iter().find(|operator| *operator == word),
@@ -139,7 +145,10 @@ impl<'t> Parser<'_, 't> {
             self.skip_lines();
             let right = self.operation(rank + 1)?;
             let span = left.span.start..right.span.end;
-            let kind = ExprKind::Operation(operator, Box::new(left), Box::new(right));
+            let kind = match *operator {
+                PIPE => piped(left, right)?,
+                _ => ExprKind::Operation(operator, Box::new(left), Box::new(right)),
+            };
             left = Expr { span, kind };
         }
     }
@@ -211,6 +220,19 @@ impl<'t> Parser<'_, 't> {
             TokenKind::Sign("%{") => ExprKind::Map(self.entries()?),
             TokenKind::Sign("<<") => ExprKind::Bytes(self.items(">>")?),
             TokenKind::Word(word) => return self.word(word, token),
+            TokenKind::Sign("^") => {
+                self.open()?;
+                let name = self.primary()?;
+                self.depth -= 1;
+                ExprKind::Pinned(Box::new(name))
+            }
+            TokenKind::Sign("&") => {
+                self.open()?;
+                // `&(&1 != nil)`, `&fetch/0`, `&1`.
+                self.operation(0)?;
+                self.depth -= 1;
+                ExprKind::Other("&".to_owned())
+            }
             _ => {
                 self.at -= 1;
                 return Err(self.unexpected("a call, a value or a name"));
@@ -253,7 +275,7 @@ impl<'t> Parser<'_, 't> {
                 Ok(Expr { span: token.span.clone(), kind: ExprKind::Atom(word.to_owned()) })
             }
             "fn" => self.function(begin),
-            "case" | "cond" | "try" | "receive" | "with" => self.other(word, begin),
+            "case" | "cond" | "try" | "receive" | "with" => self.other(word, begin, 0),
             "def" | "defp" | "defmodule" | "import" | "alias" | "require" | "use" => {
                 let label = "expected the body of a script alone";
                 let title = format!("a script of Stressgrid has no `{word}`");
@@ -313,6 +335,8 @@ impl<'t> Parser<'_, 't> {
     /// Reads `fn _ -> ... end`.
     fn function(&mut self, begin: usize) -> Parsed<Expr> {
         self.open()?;
+        self.skip_lines();
+        let first = self.at;
         let mut call = Call { name: "fn".to_owned(), ..Call::default() };
         while !self.takes("->") {
             call.arguments.push(self.operation(0)?);
@@ -320,7 +344,14 @@ impl<'t> Parser<'_, 't> {
                 return Err(self.unexpected("`->`"));
             }
         }
-        call.block = self.statements(&["end"])?;
+        call.block = match self.statements(&["end"]) {
+            Err(_) if self.is_sign("->") => {
+                self.at = first;
+                self.depth -= 1;
+                return self.other("fn with several clauses", begin, 1);
+            }
+            block => block?,
+        };
         if !self.takes_word("end") {
             return Err(self.unexpected("`end`"));
         }
@@ -329,9 +360,8 @@ impl<'t> Parser<'_, 't> {
         Ok(Expr { span, kind: ExprKind::Call(Box::new(call)) })
     }
 
-    /// Skips a block up to its `end`.
-    fn other(&mut self, word: &str, begin: usize) -> Parsed<Expr> {
-        let mut open = 0;
+    /// Skips a block up to its `end`. `open` blocks have begun.
+    fn other(&mut self, word: &str, begin: usize, mut open: i32) -> Parsed<Expr> {
         loop {
             let token = self.next();
             match &token.kind {
@@ -413,13 +443,31 @@ impl<'t> Parser<'_, 't> {
     }
 }
 
+/// Returns `f(value, a)` for `value |> f(a)`.
+fn piped(value: Expr, function: Expr) -> Parsed<ExprKind> {
+    let mut call = match function.kind {
+        ExprKind::Call(call) => call,
+        ExprKind::Name(name) => Box::new(Call { name, ..Call::default() }),
+        _ => {
+            let label = "expected a function such as `Enum.each(fn _ -> ... end)`";
+            return Err(Diagnostic::new(function.span, "this takes no value from a pipe", label));
+        }
+    };
+    call.arguments.insert(0, value);
+    Ok(ExprKind::Call(call))
+}
+
+const PIPE: &str = "|>";
+
 /// Operators between two operands, from the loosest.
-const OPERATORS: [&[&str]; 8] = [
+const OPERATORS: [&[&str]; 10] = [
     &["<-"],
     &["||", "or"],
     &["&&", "and"],
     &["==", "!=", "===", "!=="],
     &["<", ">", "<=", ">="],
+    &[PIPE],
+    &["in"],
     &["<>", "++", ".."],
     &["+", "-"],
     &["*", "/"],

@@ -2,7 +2,8 @@
 
 use throng_import::Fidelity;
 
-use super::{check, check_step, file, imported, web_socket};
+use super::{GET, check, check_step, file, imported, web_socket};
+use crate::import_text;
 
 #[test]
 fn each_step_has_its_place() {
@@ -82,7 +83,10 @@ fn each_step_has_its_place() {
     );
     check_step("get: {url: '/{{ $uuid }}'}", &["- get: \"/${uuid()}\""]);
     check_step("get: {url: '/{{ $randomNumber(5, 9) }}'}", &["- get: \"/${random(5,9)}\""]);
-    check_step("get: {url: '/{{ $randomString(8) }}'}", &["- get: \"/${uuid()}\""]);
+    check_step(
+        "get: {url: '/{{ $randomString(8) }}'}",
+        &["- get: \"/${random(10000000,99999999)}\""],
+    );
     check_step(
         "post: {url: /, body: '{{ $env.PATH }}'}",
         &["- post: {path: /, body: ${env.PATH}}"],
@@ -160,4 +164,28 @@ fn a_file_in_flow_style_is_recognised() {
     ] {
         check(&(config.to_owned() + scenarios), &["- get: /a"]);
     }
+}
+
+#[test]
+fn binary_messages_and_random_think_times() {
+    let ws = "config: {target: 'ws://127.0.0.1:9000'}\nscenarios:\n  - engine: ws\n    flow:\n";
+    check(&format!("{ws}      - sendBytes: AB\n"), &["- send: {binary: 41 42, reply: false}"]);
+    check_step("think: '{{ $randomNumber(1, 3) }}'", &["- wait: uniform(1s, 3s)"]);
+    let import = imported(&format!("{ws}      - sendBytes: '{{{{ data }}}}'\n"));
+    assert_eq!(import.fidelity.of(Fidelity::NotSupported).count(), 1, "{}", import.fidelity);
+}
+
+#[test]
+fn settings_of_a_plugin_may_stand_beside_the_plugins() {
+    let plugins = "  plugins: {apdex: {}}\n  apdex: {threshold: 100}\n";
+    let import = imported(&file(plugins, GET));
+    assert_eq!(import.fidelity.of(Fidelity::NotNeeded).count(), 2, "{}", import.fidelity);
+}
+
+#[test]
+fn a_target_that_only_an_environment_has_is_named() {
+    let text = "config: {target: '{{ $env.T }}', environments: {a: {target: 'http://h:1'}}}\n\
+                scenarios:\n  - flow: [get: {url: /}]\n";
+    let mistakes = import_text(text, "artillery/load.yml").unwrap_err().to_string();
+    assert!(mistakes.contains("pass `--target http://h:1`"), "{mistakes}");
 }

@@ -29,6 +29,10 @@ fn what_a_scenario_lacks_has_a_remedy() {
         options("noConnectionReuse: true"),
         options("hosts: {a: 'b'}"),
         script(USERS, GET) + "export function setup() { return f(1); }\n",
+        script(USERS, GET) + "export function setup() { if (a) { f(); } }\n",
+        script(USERS, GET) + "export function teardown(d) { for (const x of d) { f(x); } }\n",
+        session("s.on('message', (m) => { if (m === 'a') { s.send('b'); } });"),
+        session("s.on('message', (m) => { const a = JSON.parse(m); f(a); });"),
         script(USERS, GET)
             + "export function teardown() { ws.connect('ws://127.0.0.1/', function (s) {}); }\n",
         script("scenarios: { a: { executor: 'constant-vus', duration: '1s' }, b: {} }", GET),
@@ -124,4 +128,60 @@ fn what_does_not_concern_the_traffic_is_not_needed() {
         }
         assert_eq!(import.scenario.contains("repeat"), !option.starts_with("noVU"));
     }
+}
+
+/// What stands where a function is left out is named there.
+#[test]
+fn a_function_that_is_left_out_is_named_at_its_place() {
+    let setup = "export function setup() {\n  http.get('http://127.0.0.1:80/');\n  if (a) {}\n}\n";
+    let text = script(USERS, GET) + setup;
+    let import = imported(&text);
+    let entry = import.fidelity.of(Fidelity::NotSupported).next().unwrap();
+    let line = 1 + text.lines().position(|line| line == "  if (a) {}").unwrap();
+    assert_eq!((entry.line, &*entry.construct), (line, "setup()"), "{}", import.fidelity);
+    assert!(!import.scenario.contains("setup:"), "{}", import.scenario);
+}
+
+#[test]
+fn a_function_that_no_user_calls_may_be_a_program() {
+    let report = "export function handleSummary(data) { for (const a of data) { if (a) {} } }\n";
+    let import = imported(&(script(USERS, GET) + report));
+    assert!(!import.fidelity.is_partial(), "{}", import.fidelity);
+}
+
+#[test]
+fn goals_of_what_the_script_does_not_do_are_named() {
+    let goal = |goal: &str| format!("{USERS}, thresholds: {{ {goal} }}");
+    let session = "ws.connect('ws://127.0.0.1:9000/', function (s) {});";
+    for (text, note) in [
+        (script(&goal("http_req_duration: ['p(95)<500']"), session), "sends no requests"),
+        (script(&goal("http_req_failed: ['rate<0.1']"), session), "sends no requests"),
+        (script(&goal("ws_connecting: ['p(95)<500']"), GET), "opens no sessions"),
+    ] {
+        let import = imported(&text);
+        let entry = import.fidelity.of(Fidelity::NotChecked).next().unwrap();
+        assert!(entry.note.contains(note), "{}", import.fidelity);
+        assert!(!import.scenario.contains("thresholds"), "{}", import.scenario);
+    }
+    let both = script(&goal("http_req_duration: ['p(95)<500']"), &format!("{GET}\n{session}"));
+    let target = "http://127.0.0.1:80/";
+    let both = both.replace(target, "http://127.0.0.1:9000/");
+    assert!(imported(&both).scenario.contains("http.p95 < 500ms"), "{}", imported(&both).scenario);
+}
+
+#[test]
+fn values_that_scripts_often_have() {
+    let import = imported(&script(
+        USERS,
+        "const base = __ENV.BASE || 'http://127.0.0.1:80';\nconst t = new Trend('a');\n\
+         const res = http.get(`${base}/a/`);\nt.add(res.timings.duration);\n\
+         http.get(`${base}/b?c=${randomString(4)}`);",
+    ));
+    assert!(import.scenario.contains("get: /a/"), "{}", import.scenario);
+    assert!(import.scenario.contains("/b?c=${random(1000,9999)}"), "{}", import.scenario);
+    let notes: Vec<_> = import.fidelity.of(Fidelity::Approximated).collect();
+    for construct in ["__ENV.BASE", "randomString"] {
+        assert!(notes.iter().any(|entry| entry.construct == construct), "{}", import.fidelity);
+    }
+    assert!(!import.fidelity.is_partial(), "{}", import.fidelity);
 }

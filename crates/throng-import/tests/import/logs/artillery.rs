@@ -35,8 +35,8 @@ fn the_counters_of_the_whole_run_are_those_of_the_report() {
 }
 
 #[test]
-fn a_period_has_its_percentiles_and_the_whole_run_has_means() {
-    let (report, (run, _)) = (report(), import(HTTP));
+fn a_period_has_its_percentiles_and_the_whole_run_those_of_the_report() {
+    let (report, (mut run, _)) = (report(), import(HTTP));
     let periods = report["intermediate"].as_array().unwrap();
     for (interval, period) in run.intervals[1..].iter().zip(periods) {
         let load = interval.load.as_ref().unwrap();
@@ -52,9 +52,17 @@ fn a_period_has_its_percentiles_and_the_whole_run_has_means() {
     assert_eq!(spans, [0, 7_900, 10_000, 1_400]);
     let summary = Summary::of(&run);
     let (known, given) = (&summary.latency_stats["http"], &report["aggregate"]["summaries"]);
-    let given = given["http.response_time"]["mean"].as_f64().unwrap();
-    assert!((known.mean_us / 1_000.0 - given).abs() < 0.1, "{known:?}");
-    assert!(!known.has_percentiles(), "{known:?}");
+    let given = &given["http.response_time"];
+    let mean = given["mean"].as_f64().unwrap();
+    assert!((known.mean_us / 1_000.0 - mean).abs() < 0.1, "{known:?}");
+    for name in ["p50", "p90", "p95", "p99", "p999"] {
+        let ms = known.named(name).unwrap() / 1_000.0;
+        let given = given[name].as_f64().unwrap();
+        assert!((ms - given).abs() < 1e-6, "{name}");
+    }
+    // Those of the periods cannot be joined to them.
+    run.header.imported.as_mut().unwrap().latency_stats.clear();
+    assert!(!Summary::of(&run).latency_stats["http"].has_percentiles());
 }
 
 #[test]

@@ -153,3 +153,17 @@ fn protocols() {
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
     insta::assert_snapshot!(steps(&scripts));
 }
+
+#[test]
+fn pipes_and_patterns() {
+    insta::assert_snapshot!(steps(&[
+        "0..2 |> Enum.each(fn _ ->\n  get(\"/a\")\n  delay(10)\nend)",
+        "1..3\n|> Enum.each(fn i -> get(\"/a/#{i * 10}\")\nend)",
+        "{status, _, _} = get(\"/a\")\ntrue = status in [200, 201]",
+        "{200, _, {:json, json}} = get(\"/a\")\n%{\"id\" => id} = json\nget(\"/b/#{id}\")",
+        "room = \"a\"\nws_upgrade(\"/\")\n{:ok, %{\"room\" => ^room}} = ws_receive_json()",
+        "get(\"/a?k=#{Base.url_encode64(random_bits(24), padding: false)}\")",
+        "get(\"/\")\nStream.repeatedly(&f/0) |> Enum.each(fn\n  {:ok, _} -> :ok\n  nil ->\n    \
+         :ok\nend)",
+    ]));
+}

@@ -95,6 +95,18 @@ fn variables_and_answers() {
             Approximated,
         ),
         (
+            "match continue",
+            "<match do=\"continue\" when=\"match\">200 OK</match><http url=\"/a\"/>",
+            "expect: 200",
+            Approximated,
+        ),
+        (
+            "match continue",
+            "<match do=\"continue\" when=\"match\">^HTTP/1.1 302</match><http url=\"/a\"/>",
+            "expect: 302",
+            Approximated,
+        ),
+        (
             "match abort",
             "<match do=\"abort\" when=\"nomatch\">ok</match><http url=\"/a\"/>",
             "on_error: stop",

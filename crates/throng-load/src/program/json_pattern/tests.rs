@@ -68,7 +68,7 @@ fn variables_have_the_values_of_the_user() {
     }
     let body = text("from ${user.id}");
     assert!(holds(&body, "\"from 7\"") && !holds(&body, "\"from 77\""));
-    let name = Variable::Stored { slot: 0, name: "sent.body".into() };
+    let name = Variable::Stored { slot: 0, name: "sent.body".into(), is_number: false };
     let segment = crate::scenario::Segment::Variable(name, crate::scenario::Escape::None);
     let stored = JsonPattern::Text(Template::from_segments([segment]));
     assert!(holds(&stored, "\"from \\u0037\"") && !holds(&stored, "\"from\""));

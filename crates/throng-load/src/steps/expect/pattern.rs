@@ -276,7 +276,7 @@ pub(crate) fn read_captures_with(
         .map(|(key, value)| {
             let name = read_value_name(reader, key)?;
             // A mistake in the place is no mistake of those that use the value.
-            let slot = reader.names.define(&name);
+            let slot = reader.define(key, &name, false);
             read(reader, slot, name, value)
         })
         .collect();

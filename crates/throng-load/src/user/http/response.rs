@@ -49,7 +49,7 @@ pub(crate) fn answered(cx: &mut UserContext<'_>, response: &HttpResponse<'_>) ->
             HttpDifference::Status => ErrorKind::HttpStatus,
             HttpDifference::Body | HttpDifference::Field(_) => ErrorKind::HttpMismatch,
         };
-        cx.record(Record::Sample(Sample::HttpResponse(kind, difference, *response)));
+        cx.sample(Sample::HttpResponse(kind, difference, *response));
         return fail(cx, kind, keeps);
     }
     request.expected.store_captures(response, |slot, value| cx.user.memory.store(slot, value));
@@ -109,7 +109,7 @@ fn answered_before(cx: &mut UserContext<'_>, response: &HttpResponse<'_>) -> Ste
         return StepOutcome::Wait;
     }
     let bytes = [response.head.head().as_bytes(), response.body].concat();
-    cx.record(Record::Sample(Sample::HttpUnasked(&bytes)));
+    cx.sample(Sample::HttpUnasked(&bytes));
     fail(cx, ErrorKind::HttpUnasked, false)
 }
 
@@ -138,7 +138,7 @@ fn note_surplus(cx: &mut UserContext<'_>, bytes: &[u8]) -> bool {
         cx.trace(TraceEvent::IdleEnded);
         return false;
     }
-    cx.record(Record::Sample(Sample::HttpUnasked(bytes)));
+    cx.sample(Sample::HttpUnasked(bytes));
     true
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn violated(cx: &mut UserContext<'_>, error: ResponseError, head: &[u
     let Some(UserWait::Response { .. }) = cx.user.wait() else { return StepOutcome::Wait };
     let is_limit = error.is_limit();
     let kind = if is_limit { ErrorKind::HttpTooLarge } else { ErrorKind::HttpViolation };
-    cx.record(Record::Sample(Sample::HttpViolation(kind, error, head)));
+    cx.sample(Sample::HttpViolation(kind, error, head));
     fail(cx, kind, false)
 }
 
@@ -172,7 +172,8 @@ pub(crate) fn note_part(cx: &mut UserContext<'_>, kind: ErrorKind) {
     if part.has_begun() {
         (cx.actions)(UserAction::Count(|c| c.http_incomplete += 1));
     }
-    let record = Record::Sample(Sample::HttpPart(kind, part));
+    let scope = cx.user.scope_of_answer(cx.rules.program, cx.rules.seed);
+    let record = Record::Sample(Sample::HttpPart(kind, part), scope);
     (cx.actions)(UserAction::Record(cx.user.step_pc(), record));
 }
 

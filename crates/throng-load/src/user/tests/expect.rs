@@ -125,6 +125,48 @@ fn a_greeting_before_the_first_send_makes_no_answer_doubtful() {
 }
 
 #[test]
+fn a_greeting_that_is_taken_for_the_first_answer_makes_that_one_doubtful_and_no_other() {
+    let sends =
+        |at| format!("late 0, time-out {at}, sent hi, messages_expected +1, messages_sent +1");
+    let turn = "send: hi, expect: {until: ';'}, wait: 10ms";
+    check(
+        TCP,
+        &format!("[connect, {turn}, {turn}, {turn}, stay]"),
+        &[
+            (
+                "0 begin; 1 opened",
+                "connected 1, no deadline, time-out 5001, sent hi, connected +1, \
+                 messages_expected +1, messages_sent +1",
+            ),
+            ("2 bytes 220;", "answered 1, no deadline, until 12"),
+            ("5 bytes ho;", "answers_after_greeting +1, answers_doubtful +1, messages_unasked +1"),
+            ("12 deadline", &sends(5_012)),
+            ("14 bytes ho;", "answered 2, no deadline, until 24"),
+            // A second one is no greeting.
+            ("15 bytes ho;", "messages_unasked +1"),
+            ("24 deadline", &sends(5_024)),
+            ("25 bytes ho;", "answered 1, no deadline, until 35, answers_doubtful +1"),
+        ],
+    );
+}
+
+#[test]
+fn a_greeting_that_a_receive_takes_makes_no_answer_doubtful() {
+    check(
+        TCP,
+        "[connect, receive: {until: ';'}, send: hi, expect: {until: ';'}, stay]",
+        &[
+            ("0 begin; 1 opened", "connected 1, no deadline, time-out 5001, connected +1"),
+            (
+                "2 bytes 220;",
+                "no deadline, time-out 5002, sent hi, messages_expected +1, messages_sent +1",
+            ),
+            ("5 bytes ho;", "answered 3, no deadline"),
+        ],
+    );
+}
+
+#[test]
 fn what_follows_an_answer_belongs_to_the_next_one() {
     check(
         TCP,

@@ -52,7 +52,7 @@ pub(super) fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::Skipped(_) => "skipped".to_owned(),
             Record::SkippedKept(_) => "skipped kept".to_owned(),
             Record::Error(kind) => format!("error {}", kind.name()),
-            Record::Sample(_) => "sample".to_owned(),
+            Record::Sample(..) => "sample".to_owned(),
             Record::Unanswered { from, .. } => format!("unanswered {}", since(*from)),
             Record::StepDone { step, from: Some(from), timing } => {
                 format!("step {} {}", step.get(), timing.seen_at.since(*from).as_millis())

@@ -19,6 +19,7 @@ pub(super) struct LoadFold {
     pub(super) connect: Histogram,
     pub(super) tcp: Histogram,
     pub(super) message: Histogram,
+    pub(super) from_send: Histogram,
     pub(super) join: Histogram,
     pub(super) push: Histogram,
     pub(super) http: Histogram,
@@ -63,6 +64,7 @@ impl LoadFold {
         self.connect.merge(&load.connect);
         self.tcp.merge(&load.tcp);
         self.message.merge(&load.message);
+        self.from_send.merge(&load.from_send);
         self.join.merge(&load.join);
         self.push.merge(&load.push);
         self.http.merge(&load.http);

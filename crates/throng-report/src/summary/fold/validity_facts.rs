@@ -28,6 +28,7 @@ impl SummaryFold {
             arrivals_are_known: self.load.arrivals_are_known(),
             answers: counters.messages_answered,
             answers_doubtful: counters.answers_doubtful + counters.answers_out_of_step,
+            answers_after_greeting: counters.answers_after_greeting,
             http_answers: counters.http_answers(),
             http_unasked: last.errors.get("http_unasked"),
             arrivals_intended: arrivals.intended,

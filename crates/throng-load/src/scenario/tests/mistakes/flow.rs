@@ -295,3 +295,27 @@ error: its lists of steps end differently
   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ after each the user must have the same connection and the same topics
 "#);
 }
+
+#[test]
+fn arithmetic_with_values_that_may_be_texts() {
+    let shown = user(
+        "  - connect
+  - foreach: {name: i, in: [1, 2], do: [send: \"${i * 2}\"]}
+  - foreach: {name: room, in: [1, b], do: [send: \"${room * 2}\"]}
+  - set: {i: \"${uuid()}\"}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: arithmetic needs whole numbers
+ --> test.yaml:6:53
+  |
+6 |   - foreach: {name: room, in: [1, b], do: [send: "${room * 2}"]}
+  |                                                     ^^^^ this may be a text; values of `foreach` and `set` that are whole numbers can be computed with
+
+error: `i` may be a text here
+ --> test.yaml:7:11
+  |
+7 |   - set: {i: "${uuid()}"}
+  |           ^ a step above computes with it: store a whole number, or take another name
+"#);
+}

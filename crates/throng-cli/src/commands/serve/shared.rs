@@ -1,0 +1,66 @@
+//! Flags of the servers that share their topics.
+
+use clap::Args;
+use throng_server::SharedTopics;
+use throng_server::kinds::ServerProtocol;
+
+use crate::Failure;
+use crate::bus::{self, BusFlags};
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct SharedFlags {
+    #[command(flatten)]
+    bus: BusFlags,
+    /// Name of this server among those that share topics; no two have the same [default: that of
+    /// the machine, and a number]
+    #[arg(long, value_name = "NAME", value_parser = bus::group, requires = "bus")]
+    node: Option<String>,
+    /// Address that clients of a server that ends are told to go to, as they reach this one
+    /// [default: --listen, unless that is 0.0.0.0 or \[::\]]
+    #[arg(long, value_name = "ADDR", value_parser = address, requires = "bus")]
+    advertise: Option<String>,
+}
+
+impl SharedFlags {
+    /// Returns the flags on the command line, each with the first protocol that reads it.
+    pub(super) fn given(&self) -> Vec<(&'static str, ServerProtocol)> {
+        let is_given = self.bus.bus.is_some();
+        is_given.then_some(("--bus", ServerProtocol::WebSocket)).into_iter().collect()
+    }
+
+    /// Connects to the bus. `None` if the topics are not shared.
+    pub(super) fn topics(&self) -> Result<Option<SharedTopics>, Failure> {
+        if self.bus.bus.is_none() {
+            return Ok(None);
+        }
+        let name = match &self.node {
+            Some(name) => name.clone(),
+            None => format!("{}-{}", throng_fleet::host_name(), throng_fleet::random_id()),
+        };
+        let bus = self.bus.connect(&format!("throng serve {name}"))?;
+        let group = self.bus.bus_group.clone();
+        let advertise = self.advertise.clone();
+        Ok(Some(SharedTopics { group, advertise, ..SharedTopics::new(bus, &name) }))
+    }
+
+    /// Describes the node.
+    pub(super) fn describe(&self, node: &str) -> String {
+        format!("  node {node} of group {}: topics are shared over the bus", self.bus.bus_group)
+    }
+}
+
+/// Reads an address for clients, as it goes into a close frame.
+fn address(text: &str) -> Result<String, String> {
+    let is_good = |byte: u8| byte.is_ascii_graphic() && byte != b'"';
+    if (1..=ADDRESS_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_good) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "expected 1 to {ADDRESS_BYTES_MAX} characters without spaces, such as \
+             chat2.example.com:4000"
+        ))
+    }
+}
+
+/// The longest address: one of this length still fits into a close frame.
+const ADDRESS_BYTES_MAX: usize = 100;

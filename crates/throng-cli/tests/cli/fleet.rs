@@ -1,0 +1,262 @@
+//! Agents of a fleet over a real NATS server, and their start on hosts that a script in place of
+//! ssh plays: each has a home of its own.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::nats_server::NatsServer;
+use crate::process::{Finished, Running, TestDir, eventually};
+
+/// A bus, and the folder of a test.
+struct Fleet {
+    server: NatsServer,
+    place: TestDir,
+}
+
+impl Fleet {
+    fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    fn start_with(options: &[&str]) -> Option<Self> {
+        Some(Self { server: NatsServer::start_with(options)?, place: TestDir::new() })
+    }
+
+    fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.server.port())
+    }
+
+    /// Starts an agent of a group and waits until it has joined.
+    fn agent(&self, group: &str, name: &str) -> Running {
+        let bus = self.url();
+        let mut agent =
+            self.place.start(&["agent", "--bus", &bus, "--bus-group", group, "--name", name]);
+        agent.line_with("waiting for a run");
+        agent
+    }
+
+    /// Runs a command of `throng fleet`, which finds the bus in its environment.
+    fn run(&self, args: &[&str]) -> Finished {
+        self.run_with(&self.url(), args)
+    }
+
+    fn run_with(&self, bus: &str, args: &[&str]) -> Finished {
+        let mut command = self.place.command(&[&["fleet"], args].concat());
+        Finished::from(command.env("THRONG_BUS", bus).output().unwrap())
+    }
+
+    fn names(&self, group: &str) -> Vec<String> {
+        let listed = self.run(&["ls", "--json", "--group", group]).json();
+        let agents = listed.as_array().unwrap().iter();
+        agents.map(|agent| agent["facts"]["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Writes a script in place of ssh: it runs the command on this machine, in the home directory
+    /// of the host that it got.
+    fn ssh(&self) -> String {
+        let path = self.place.path("ssh");
+        let homes = self.place.path("homes");
+        let script = format!(
+            "#!/bin/sh
+while [ \"$1\" != -- ]; do echo \"$1\" >>{homes}.options; shift; done
+if [ \"$2\" = away ]; then echo 'ssh: connect to host away port 22: No route' >&2; exit 255; fi
+export HOME={homes}/$2
+mkdir -p \"$HOME\" && cd && echo Welcome! && exec sh -c \"$3\"
+",
+            homes = homes.display()
+        );
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    }
+
+    fn home(&self, host: &str) -> std::path::PathBuf {
+        self.place.path("homes").join(host).join(".throng")
+    }
+}
+
+/// Ends agents that no test process is the parent of, however the test ends.
+struct Apart<'a>(&'a Fleet);
+
+impl Drop for Apart<'_> {
+    fn drop(&mut self) {
+        let homes = self.0.place.path("homes");
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        for entry in processes {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            let program = fs::read_link(entry.path().join("exe")).unwrap_or_default();
+            if let Some(pid) = Pid::from_raw(pid).filter(|_| program.starts_with(&homes)) {
+                _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_agent_tells_its_lines_and_ends_when_it_is_asked() {
+    let Some(fleet) = Fleet::start() else { return };
+    let one = fleet.agent("default", "one");
+    let two = fleet.agent("default", "two");
+    let log = fleet.run(&["logs", "one", "-n", "5"]).exits_with(0);
+    assert_eq!(log.stdout.lines().count(), 1, "{log:?}");
+    let log = log.stdout_contains(&["Z  agent one of group default: "]);
+    assert!(log.stdout.starts_with("20"), "{log:?}");
+    fleet
+        .run(&["down", "one", "three"])
+        .exits_with(1)
+        .stdout_contains(&["one: ended\n", "three: no agent of this name answered\n"]);
+    one.finish().exits_with(0).stdout_contains(&["asks it to end"]);
+    fleet.run(&["down", "all"]).exits_with(0).stdout_contains(&["two: ended\n"]);
+    two.finish().exits_with(0);
+    fleet.run(&["down", "all"]).exits_with(2).stderr_contains(&["no agent of the group"]);
+    fleet.run(&["logs", "one"]).exits_with(2).stderr_contains(&["no agent of the group"]);
+}
+
+#[test]
+fn an_agent_that_makes_a_run_ends_only_by_force() {
+    let Some(fleet) = Fleet::start() else { return };
+    let agent = fleet.agent("default", "busy");
+    let server = fleet.place.serve(&["hold"]);
+    let scenario =
+        server.scenario("[{ramp: {to: 2, over: 100ms}}, {hold: {for: 10m}}]", "[connect, stay]");
+    fleet.place.write("long.yaml", &scenario);
+    let bus = fleet.url();
+    let run = fleet.place.start(&["run", "long.yaml", "--bus", &bus, "--agents", "1", "--no-tui"]);
+    let pid = server.process.pid();
+    eventually("the load has begun", || fleet.place.count(pid)["open"] == 2);
+    fleet.run(&["down", "busy"]).exits_with(1).stdout_contains(&["busy: makes run ", "--force"]);
+    assert_eq!(fleet.names("default"), ["busy"]);
+    fleet.run(&["down", "busy", "--force"]).exits_with(0).stdout_contains(&["busy: ended\n"]);
+    agent.finish().exits_with(0).stdout_contains(&["the load has ended"]);
+    drop(run);
+}
+
+#[test]
+fn two_teams_share_a_bus_and_do_not_see_each_other() {
+    let Some(fleet) = Fleet::start() else { return };
+    // Both have the same name.
+    let (ours, theirs) = (fleet.agent("team-a", "one"), fleet.agent("team-b", "one"));
+    assert_eq!(fleet.names("team-a"), ["one"]);
+    fleet.run(&["ls"]).exits_with(2).stderr_contains(&["no agent of the group `default`"]);
+    fleet.run(&["down", "all", "--group", "team-a"]).exits_with(0);
+    ours.finish().exits_with(0);
+    assert_eq!(fleet.names("team-b"), ["one"]);
+    let log = fleet.run(&["logs", "one", "--group", "team-b"]).exits_with(0);
+    assert!(!log.stdout.contains("asks it to end"), "{log:?}");
+    fleet.run(&["down", "one", "--bus-group", "team-b"]).exits_with(0);
+    theirs.finish().exits_with(0);
+}
+
+#[test]
+fn agents_are_started_over_ssh_and_one_host_that_fails_stops_no_other() {
+    let Some(fleet) = Fleet::start() else { return };
+    let ssh = fleet.ssh();
+    let _apart = Apart(&fleet);
+    let with_port = format!("{ssh} -p 2222");
+    let up = |hosts: &[&str]| {
+        let flags = ["--ssh", &with_port, "--group", "g", "--label", "eu"];
+        fleet.run(&[&["up"], hosts, &flags].concat())
+    };
+    let first = up(&["web1", "away", "ada@web2"]).exits_with(1).stdout_contains(&[
+        "web1: its agent runs: web1, ",
+        "ada@web2: its agent runs: web2, ",
+        "throng 0.1.0 copied (",
+        "away: failed: ssh: connect to host away port 22: No route\n",
+        "2 of 3 hosts have an agent of group g\n",
+    ]);
+    assert_eq!(first.stdout.lines().count(), 4, "{first:?}");
+    assert_eq!(fleet.names("g"), ["web1", "web2"]);
+    let labels = fleet.run(&["ls", "--json", "--group", "g"]).json();
+    assert_eq!(labels[0]["facts"]["labels"][0], "eu");
+    let options = fs::read_to_string(fleet.place.path("homes.options")).unwrap();
+    assert!(options.starts_with("-p\n2222\n-a\n"), "{options}");
+    let log = fs::read_to_string(fleet.home("web1").join("web1.log")).unwrap();
+    assert!(log.contains("agent web1 of group g"), "{log}");
+    assert_eq!(count(&fleet.home("web1").join("bin")), 1);
+
+    up(&["web1"]).exits_with(0).stdout_contains(&["web1: its agent runs already: web1, "]);
+    fleet.run(&["down", "web1", "--group", "g"]).exits_with(0);
+    // The copy is there already.
+    let again = up(&["web1"]).exits_with(0).stdout_contains(&["web1: its agent runs: web1, "]);
+    assert!(!again.stdout.contains("copied"), "{again:?}");
+    assert_eq!(count(&fleet.home("web1").join("bin")), 1);
+    fleet
+        .run(&["down", "all", "--group", "g"])
+        .exits_with(0)
+        .stdout_contains(&["web1: ended\n", "web2: ended\n"]);
+}
+
+#[test]
+fn a_started_agent_gets_the_login_and_no_list_of_processes_shows_it() {
+    let Some(fleet) = Fleet::start_with(&["--user", "ada", "--pass", "it's"]) else { return };
+    let ssh = fleet.ssh();
+    let _apart = Apart(&fleet);
+    let bus = format!("nats://ada:it's@127.0.0.1:{}", fleet.server.port());
+    fleet.run(&["ls"]).exits_with(2);
+    let up = fleet.run_with(&bus, &["up", "web1", "--ssh", &ssh]).exits_with(0);
+    let (_, pid) = up.stdout.lines().next().unwrap().rsplit_once("pid ").unwrap();
+    let pid: i32 = pid.split(';').next().unwrap().parse().unwrap();
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    let line = String::from_utf8(line).unwrap();
+    assert!(line.contains("agent\0--name\0web1") && !line.contains("it's"), "{line:?}");
+    fleet.run_with(&bus, &["down", "web1"]).exits_with(0);
+    let pid = Pid::from_raw(pid).unwrap();
+    eventually("the agent has ended", || test_kill_process(pid).is_err());
+}
+
+#[test]
+fn an_agent_that_does_not_reach_the_bus_says_why_and_a_second_host_of_that_name_is_refused() {
+    let Some(fleet) = Fleet::start() else { return };
+    let ssh = fleet.ssh();
+    let _apart = Apart(&fleet);
+    // On the hosts, it is another `throng` that runs: one that ends at once.
+    let broken =
+        "#!/bin/sh\ncase $1 in --version) echo throng 0.1.0;; *) echo no luck; exit 2;; esac\n";
+    let script = fs::read_to_string(&ssh).unwrap();
+    let bin = fleet.place.path("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("throng"), broken).unwrap();
+    fs::set_permissions(bin.join("throng"), fs::Permissions::from_mode(0o755)).unwrap();
+    let with_path = format!("cd && export PATH={}:$PATH &&", bin.display());
+    fs::write(&ssh, script.replace("cd &&", &with_path)).unwrap();
+    fleet
+        .run(&["up", "web1", "--ssh", &ssh])
+        .exits_with(1)
+        .stdout_contains(&["web1: failed: the agent has ended: no luck\n", "0 of 1 hosts"]);
+    fleet
+        .run(&["up", "web1", "ada@web1", "--ssh", &ssh])
+        .exits_with(2)
+        .stderr_contains(&["web1 and ada@web1 give their agents the same name"]);
+    fleet.run(&["up", "--ssh", &ssh]).exits_with(2).stderr_contains(&["HOST"]);
+    let mut no_bus = fleet.place.command(&["fleet", "ls"]);
+    Finished::from(no_bus.env_remove("THRONG_BUS").output().unwrap())
+        .exits_with(2)
+        .stderr_contains(&["--bus is missing", "THRONG_BUS"]);
+}
+
+#[test]
+fn the_example_of_a_server_separates_teams_and_limits_agents() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/nats/nats-server.conf");
+    let Some(fleet) = Fleet::start_with(&["--config", file]) else { return };
+    let port = fleet.server.port();
+    let as_user = |user: &str| format!("nats://{user}:change-me@127.0.0.1:{port}");
+    let mut agent = fleet.place.start(&["agent", "--bus", &as_user("agent-a"), "--name", "one"]);
+    agent.line_with("waiting for a run");
+    fleet.run_with(&as_user("team-a"), &["ls"]).exits_with(0).stdout_contains(&["one"]);
+    fleet.run_with(&as_user("team-a"), &["logs", "one"]).exits_with(0);
+    fleet.run_with(&as_user("team-b"), &["ls"]).exits_with(2);
+    // An agent's login gives no orders.
+    fleet.run_with(&as_user("agent-a"), &["down", "one"]).exits_with(2);
+    fleet.run(&["ls"]).exits_with(2).stderr_contains(&["authorization"]);
+    fleet.run_with(&as_user("team-a"), &["down", "one"]).exits_with(0);
+    agent.finish().exits_with(0);
+}
+
+fn count(folder: &Path) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}

@@ -1,0 +1,140 @@
+//! What an agent says about its work, and the last lines of it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use throng_report::render::micros;
+
+use crate::request::LogLine;
+
+/// What an agent says about its work, for its user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentNote {
+    /// It has joined its group.
+    Joined {
+        /// Its name.
+        agent: String,
+        /// The group.
+        group: String,
+        /// CPUs that it may use.
+        cpus: usize,
+    },
+    /// It gets ready for this run.
+    Preparing(String),
+    /// It is ready.
+    Ready,
+    /// It cannot make the run.
+    CannotRun(String),
+    /// The load begins after this time.
+    Starting(Duration),
+    /// The load has ended.
+    Ended,
+    /// The run is over, and everything is delivered or forgotten.
+    Idle,
+    /// The bus was lost.
+    BusLost,
+    /// The bus is back.
+    BusBack,
+    /// This process asked it over the bus to end.
+    AskedToEnd(String),
+}
+
+impl fmt::Display for AgentNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Joined { agent, group, cpus } => write!(
+                f,
+                "agent {agent} of group {group}: {cpus} CPUs; waiting for a run, Ctrl-C ends it"
+            ),
+            Self::Preparing(run) => write!(f, "run {run}: checking limits and capacity"),
+            Self::Ready => f.write_str("ready"),
+            Self::CannotRun(why) => write!(f, "cannot make the run: {why}"),
+            Self::Starting(after) => {
+                write!(f, "the load begins in {}", micros(after.as_micros() as u64))
+            }
+            Self::Ended => f.write_str("the load has ended; delivering what was measured"),
+            Self::Idle => f.write_str("waiting for a run"),
+            Self::BusLost => f.write_str("the bus is lost; dialling again"),
+            Self::BusBack => f.write_str("the bus is back"),
+            Self::AskedToEnd(asker) => write!(f, "{asker} asks it to end"),
+        }
+    }
+}
+
+/// The last lines that an agent has said: [`LOG_LINES_MAX`] of them.
+#[derive(Debug, Default)]
+pub(crate) struct AgentLog {
+    lines: VecDeque<LogLine>,
+}
+
+impl AgentLog {
+    /// Adds each line of a text. `at` is the time as RFC 3339.
+    pub(crate) fn add(&mut self, at: &str, text: &str) {
+        for line in text.lines() {
+            if self.lines.len() == LOG_LINES_MAX {
+                self.lines.pop_front();
+            }
+            self.lines.push_back(LogLine { at: at.to_owned(), text: bounded(line) });
+        }
+    }
+
+    /// Returns the last lines, so many at most, the oldest first.
+    pub(crate) fn last(&self, lines_max: usize) -> Vec<LogLine> {
+        self.lines.iter().skip(self.lines.len().saturating_sub(lines_max)).cloned().collect()
+    }
+}
+
+/// Returns the line without control characters, cut off at [`LOG_LINE_BYTES_MAX`].
+fn bounded(line: &str) -> String {
+    let is_end = |end: &usize| line.is_char_boundary(*end);
+    let end = (0..=LOG_LINE_BYTES_MAX.min(line.len())).rev().find(is_end).unwrap_or(0);
+    let mut text = line[..end].replace(char::is_control, " ");
+    if end < line.len() {
+        text.push('…');
+    }
+    text
+}
+
+/// Lines that an agent keeps. As JSON, all of them are less than a bus carries.
+pub const LOG_LINES_MAX: usize = 1_000;
+/// Bytes of a line that an agent keeps.
+pub const LOG_LINE_BYTES_MAX: usize = 400;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{AgentAnswer, Answer};
+
+    fn texts(lines: &[LogLine]) -> Vec<&str> {
+        lines.iter().map(|line| line.text.as_str()).collect()
+    }
+
+    #[test]
+    fn the_last_lines_are_kept_and_each_is_one() {
+        let mut log = AgentLog::default();
+        log.add("t", "one\n  two\x1b[2J");
+        assert_eq!(texts(&log.last(9)), ["one", "  two [2J"]);
+        assert_eq!(texts(&log.last(1)), ["  two [2J"]);
+        assert!(log.last(0).is_empty());
+        for number in 0..LOG_LINES_MAX {
+            log.add("t", &number.to_string());
+        }
+        assert_eq!(log.last(usize::MAX).len(), LOG_LINES_MAX);
+        assert_eq!(log.last(usize::MAX)[0].text, "0");
+    }
+
+    #[test]
+    fn a_full_log_fits_into_one_message() {
+        let mut log = AgentLog::default();
+        for _ in 0..LOG_LINES_MAX {
+            log.add("2026-11-21T06:06:57Z", &"\"".repeat(2 * LOG_LINE_BYTES_MAX));
+        }
+        let answer = AgentAnswer::Log(log.last(LOG_LINES_MAX));
+        let bytes = serde_json::to_vec(&Answer { incarnation: "12345678".into(), answer }).unwrap();
+        assert!(bytes.len() < throng_bus::PAYLOAD_BYTES_MAX, "{}", bytes.len());
+        log.add("t", &"é".repeat(LOG_LINE_BYTES_MAX));
+        let cut = "é".repeat(LOG_LINE_BYTES_MAX / 2) + "…";
+        assert_eq!(texts(&log.last(1)), [cut]);
+    }
+}

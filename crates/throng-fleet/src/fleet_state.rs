@@ -1,0 +1,118 @@
+//! What a coordinator knows and decides: the protocol and what the machines measure, together.
+//! Pure: time and messages are arguments.
+
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_load::run::LoadPlan;
+use throng_report::{LoadInterval, RunEventKind};
+
+use crate::agent::Publish;
+use crate::coordinator::{Coordinator, MemberNews, MemberState};
+use crate::machines::Machines;
+
+/// The state of a coordinator, which the bus thread and the recorder share.
+pub(crate) struct FleetState {
+    pub(crate) coordinator: Coordinator,
+    /// What the machines measure, once they run.
+    pub(crate) machines: Option<Machines>,
+    /// Time for which lost machines are awaited once all others are over.
+    lost_wait: Duration,
+    is_bus_away: bool,
+}
+
+impl FleetState {
+    pub(crate) fn new(coordinator: Coordinator) -> Self {
+        Self { coordinator, machines: None, lost_wait: LOST_WAIT, is_bus_away: false }
+    }
+
+    /// Sets the time for which lost machines are awaited. Call it before the run begins.
+    pub(crate) fn set_lost_wait(&mut self, lost_wait: Duration) {
+        self.lost_wait = lost_wait;
+    }
+
+    /// Starts the load on all agents at the moment `at` of this machine's clock.
+    pub(crate) fn start(&mut self, plan: &LoadPlan, at: Instant, run: u64, setup: &[Vec<u8>]) {
+        self.coordinator.start(at, run, setup);
+        let members = self.coordinator.members();
+        self.machines = Some(Machines::new(plan, at, members, self.lost_wait));
+    }
+
+    /// Takes the run over that began at `start_at`, from its agents, which the coordinator knows as
+    /// its members; `recorded` is what was recorded of it.
+    pub(crate) fn go_on<'a>(
+        &mut self,
+        plan: &LoadPlan,
+        start_at: Instant,
+        recorded: impl Iterator<Item = &'a LoadInterval>,
+    ) {
+        let members = self.coordinator.members();
+        let mut machines = Machines::new(plan, start_at, members, self.lost_wait);
+        machines.go_on_from(recorded);
+        self.machines = Some(machines);
+    }
+
+    /// Takes a message of the bus.
+    pub(crate) fn take(&mut self, subject: &str, payload: &[u8], now: Instant) {
+        let news = self.coordinator.on_message(subject, payload, now);
+        let Some(machines) = &mut self.machines else { return };
+        for (member, news) in news {
+            match news {
+                MemberNews::Report(report) => machines.add_report(member, *report),
+                MemberNews::Peers(messages) => machines.exchange(messages, now),
+            }
+        }
+    }
+
+    /// Notes whether the bus can be reached.
+    pub(crate) fn set_reachable(&mut self, is_reachable: bool, now: Instant) {
+        if !is_reachable {
+            self.coordinator.excuse_silence(now);
+        }
+        if is_reachable == self.is_bus_away {
+            self.is_bus_away = !is_reachable;
+            self.machines.iter_mut().for_each(|machines| machines.set_bus_away(!is_reachable));
+        }
+    }
+
+    /// Passes what cores of one machine say to those of others, and sends what is due.
+    pub(crate) fn send(&mut self, now: Instant, publish: Publish<'_>) {
+        let orders = self.machines.as_mut().map(Machines::take_peer_orders).unwrap_or_default();
+        for (member, orders) in orders {
+            self.coordinator.tell_peers(member, orders);
+        }
+        self.coordinator.tick(now, publish);
+    }
+
+    /// Ends the interval. The caller has written the one before.
+    pub(crate) fn snapshot(&mut self, now: Instant) -> LoadInterval {
+        self.coordinator.keep();
+        let Some(machines) = &mut self.machines else { return LoadInterval::default() };
+        machines.find_lost(&self.coordinator, now);
+        machines.interval()
+    }
+
+    /// Returns the events that no call has returned yet.
+    pub(crate) fn events(&mut self) -> Vec<RunEventKind> {
+        self.machines.as_mut().map(Machines::events).unwrap_or_default()
+    }
+
+    /// Reports whether every load has ended, and no lost machine is awaited any more.
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
+        self.machines.as_ref().is_some_and(|machines| machines.is_over(now))
+    }
+
+    /// Reports whether every agent that is not lost has delivered totals.
+    pub(crate) fn has_totals(&self, now: Instant) -> bool {
+        let Some(machines) = &self.machines else { return false };
+        let members = self.coordinator.members().iter().enumerate();
+        let mut there = members.filter(|(at, member)| {
+            let has_failed = matches!(member.state, MemberState::Failed(_));
+            !has_failed && self.coordinator.why_lost(*at, now).is_none()
+        });
+        there.all(|(at, _)| machines.has_totals(at))
+    }
+}
+
+/// Time for which lost machines are awaited once all others are over, if no other is set.
+pub const LOST_WAIT: Duration = Duration::from_secs(30);

@@ -1,0 +1,52 @@
+//! Requests to one agent outside a run, and its answers.
+
+use serde::{Deserialize, Serialize};
+
+/// A request to one process of an agent. It may come more than once, and is answered each time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    /// Name of the process that asks.
+    pub(crate) asker: String,
+    /// The process that is asked.
+    pub(crate) incarnation: String,
+    pub(crate) wish: AgentWish,
+}
+
+/// What an agent is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum AgentWish {
+    /// End; with `force`, also while it makes a run.
+    End { force: bool },
+    /// Tell its last lines.
+    Log { lines_max: usize },
+}
+
+/// An answer to the process that asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    /// The process of the agent.
+    pub(crate) incarnation: String,
+    pub(crate) answer: AgentAnswer,
+}
+
+/// What an agent answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum AgentAnswer {
+    /// It makes this run, and goes on.
+    Busy { run: String },
+    /// It ramps its load down and delivers what it measured, and then ends.
+    Ending,
+    /// It has ended.
+    Ended,
+    /// Its last lines, the oldest first.
+    Log(Vec<LogLine>),
+}
+
+/// A line that an agent has said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// The time on the agent's machine, as RFC 3339.
+    pub at: String,
+    /// The line.
+    pub text: String,
+}

@@ -1,0 +1,15 @@
+//! The protocol on virtual time: agents with clocks of their own and a coordinator that records,
+//! over a bus that delays, loses, repeats and reorders.
+//!
+//! Whatever happens, the run file must add up: [`World::check_sums`].
+
+mod faults;
+mod names;
+mod random;
+mod recorder;
+mod site;
+mod world;
+
+use recorder::Recorder;
+use site::Site;
+use world::World;

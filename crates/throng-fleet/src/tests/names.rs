@@ -1,0 +1,33 @@
+//! Versions and facts that agents tell.
+
+use super::{Site, World};
+use crate::message::Hello;
+
+#[test]
+fn an_agent_of_another_version_is_known_as_such() {
+    let mut world = World::new(1);
+    let mut facts = world.sites["b"].agent.facts().clone();
+    facts.version = "0.0.9 (fleet 0)".into();
+    let mut old = Site::new("b", "1", 0, 1);
+    let subjects = crate::GroupSubjects::new("test").unwrap();
+    old.agent = crate::Agent::new(facts, subjects);
+    world.sites.insert("b".into(), old);
+    world.gather(std::time::Duration::from_secs(1));
+    let known = world.recorder.as_ref().unwrap().state.coordinator.known();
+    assert_eq!(known["b"].hello.facts.version, "0.0.9 (fleet 0)");
+    assert_eq!(known["a"].hello.facts.version, crate::version());
+}
+
+#[test]
+fn a_hello_says_which_runs_an_agent_has() {
+    let key = |run: &str| crate::message::RunKey { run: run.into(), coordinator: "c".into() };
+    let hello = Hello {
+        facts: Default::default(),
+        busy: Some(key("now")),
+        keeps: Some(key("before")),
+        started_us: None,
+        answers: None,
+        now_us: 0,
+    };
+    assert_eq!(["now", "before", "other"].map(|run| hello.has_of(run)), [true, true, false]);
+}

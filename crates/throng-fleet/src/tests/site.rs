@@ -1,0 +1,154 @@
+//! A machine with an agent whose load is invented: each second, each core counts and measures.
+
+use std::time::Duration;
+
+use throng_base::{Instant, Prng};
+use throng_load::generator::CoreStats;
+
+use crate::agent::{Agent, AgentAction, Publish};
+use crate::message::{AgentFacts, LoadReport, Readiness};
+use crate::subjects::GroupSubjects;
+
+/// A machine of the fleet.
+pub(super) struct Site {
+    pub(super) agent: Agent,
+    /// Microseconds by which its clock is ahead.
+    pub(super) ahead_us: i64,
+    /// True while its process is stopped.
+    pub(super) is_paused: bool,
+    /// What its reports have measured, the first of them first.
+    pub(super) measured: Vec<AgentMeasurements>,
+    /// Reports of a run.
+    pub(super) reports_planned: usize,
+    /// Actions that its process was asked for.
+    pub(super) prepared: usize,
+    load: Option<Load>,
+    prng: Prng,
+}
+
+/// What one report says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct AgentMeasurements {
+    /// Connects so far.
+    pub(super) connects: u64,
+    /// Latencies that are measured in its interval.
+    pub(super) latencies: u64,
+}
+
+struct Load {
+    cores: Vec<CoreStats>,
+    /// Beginning on the machine's own clock; none before it is ordered.
+    start_at: Option<Instant>,
+    report_at: Instant,
+}
+
+impl Site {
+    pub(super) fn new(name: &str, incarnation: &str, ahead_us: i64, seed: u64) -> Self {
+        let facts = AgentFacts {
+            name: name.into(),
+            incarnation: incarnation.into(),
+            host: format!("host-{name}"),
+            cpus: 2,
+            fds: 20_000,
+            version: crate::version(),
+            ..AgentFacts::default()
+        };
+        let subjects = GroupSubjects::new("test").expect("a name");
+        Self {
+            agent: Agent::new(facts, subjects),
+            ahead_us,
+            is_paused: false,
+            measured: Vec::new(),
+            reports_planned: 20,
+            prepared: 0,
+            load: None,
+            prng: Prng::new(seed),
+        }
+    }
+
+    /// Returns the time of its clock.
+    pub(super) fn clock(&self, now: Instant) -> Instant {
+        Instant::from_nanos(now.as_nanos().saturating_add_signed(self.ahead_us * 1_000))
+    }
+
+    /// Sets its clock.
+    pub(super) fn step_clock(&mut self, by_us: i64) {
+        self.ahead_us += by_us;
+    }
+
+    pub(super) fn take(&mut self, subject: &str, payload: &[u8], now: Instant, out: Publish<'_>) {
+        let now = self.clock(now);
+        self.agent.on_message(subject, payload, now, out);
+    }
+
+    /// Does what is due.
+    pub(super) fn turn(&mut self, now: Instant, out: Publish<'_>) {
+        let now = self.clock(now);
+        while let Some(action) = self.agent.next_action() {
+            match action {
+                AgentAction::Prepare(order) => {
+                    self.prepared += 1;
+                    let cores = (0..order.share.cores()).map(|core| CoreStats::new(core, 1));
+                    let cores = cores.collect();
+                    self.load = Some(Load { cores, start_at: None, report_at: Instant::FAR });
+                    self.agent.ready(Readiness::default());
+                }
+                AgentAction::Start(order) => {
+                    let start_at = Instant::from_nanos(order.at_us * 1_000);
+                    match &mut self.load {
+                        Some(load) if start_at > now => {
+                            load.start_at = Some(start_at);
+                            load.report_at = start_at + INTERVAL;
+                        }
+                        _ => self.agent.failed("its start was ordered too late".into(), now),
+                    }
+                }
+                AgentAction::Abandon => self.load = None,
+                AgentAction::Steer(_) | AgentAction::Hear(_) => {}
+            }
+        }
+        if self.load.as_ref().is_some_and(|load| load.report_at <= now) {
+            self.report(now);
+        }
+        self.agent.tick(now, out);
+    }
+
+    fn report(&mut self, now: Instant) {
+        let Some(Load { cores, start_at: Some(start_at), report_at }) = &mut self.load else {
+            return;
+        };
+        let mut measured = AgentMeasurements::default();
+        for core in cores.iter_mut() {
+            *core = core.totals();
+            core.taken_at = now;
+            let connects = self.prng.below(30);
+            for _ in 0..connects {
+                core.connect.record_us(1 + self.prng.below(5_000));
+            }
+            core.counters.connects_ok += connects;
+            core.counters.users_started += connects;
+            core.counters.users_active = 3;
+            measured.latencies += connects;
+            measured.connects += core.counters.connects_ok;
+        }
+        self.measured.push(measured);
+        while *report_at <= now {
+            *report_at += INTERVAL;
+        }
+        let is_last = self.measured.len() == self.reports_planned;
+        if is_last {
+            cores.iter_mut().for_each(|core| core.counters.users_active = 0);
+            *report_at = Instant::FAR;
+        }
+        let report = LoadReport {
+            at_us: now.micros_since(*start_at),
+            start_nanos: start_at.as_nanos(),
+            cores: cores.clone(),
+            is_last,
+            ..LoadReport::default()
+        };
+        self.agent.report(report, now);
+    }
+}
+
+const INTERVAL: Duration = Duration::from_secs(1);

@@ -1,0 +1,77 @@
+//! The values of the variables in what a step expects, for people.
+
+use std::cell::RefCell;
+
+use super::{Op, Program, Variable, VariableScope};
+use crate::excerpt::Excerpt;
+
+/// The variables of a step, each as it is written and with its value, which is shown.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct KnownValues(Vec<(String, String)>);
+
+impl KnownValues {
+    /// Writes the values in the place of the variables of a text.
+    pub(crate) fn fill_in(&self, text: &str) -> String {
+        let each = self.0.iter();
+        each.fold(text.to_owned(), |text, (written, value)| text.replace(written, value))
+    }
+}
+
+impl Program {
+    /// Returns the values of the variables in what the op at `pc` expects, if they are known.
+    pub(crate) fn known_values(&self, pc: u32, scope: VariableScope<'_>) -> KnownValues {
+        let excerpt = Excerpt::short(self.secrets());
+        let found = RefCell::new(KnownValues::default());
+        let note = |variable: &Variable| {
+            let mut value = Vec::new();
+            if variable.drawn().is_none() {
+                variable.write(&mut { scope }, &mut value);
+            }
+            // What no step has stored is not known.
+            if !value.is_empty() {
+                let shown =
+                    (format!("${{{variable}}}"), excerpt.word(&String::from_utf8_lossy(&value)));
+                found.borrow_mut().0.push(shown);
+            }
+            false
+        };
+        match self.op(pc) {
+            Op::ExpectBytes { pattern, .. } => self.bytes_pattern(pattern).matcher.uses(note),
+            Op::ExpectMessage { pattern, .. } => self.pattern(pattern).pattern.uses(&note),
+            Op::Request { request } => {
+                let rule = &self.request(request).response;
+                rule.as_ref().is_some_and(|rule| rule.pattern.uses(&note))
+            }
+            Op::Http { request } => {
+                let rule = &self.http_request(request).expected.body;
+                rule.as_ref().is_some_and(|rule| rule.pattern.uses(&note))
+            }
+            _ => false,
+        };
+        found.into_inner()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_base::Prng;
+
+    use super::*;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn variables_are_shown_with_their_values_where_these_are_known() {
+        let text = "target: ws://h:1/\nload: [{ramp: {to: 1, over: 1s}}]\nuser:\n  - connect\n  \
+                    - send: {json: {body: x}}\n  - expect: {json: {id: \"${user.id}\", \
+                    body: \"${sent.body}\", of: \"${base64(user.id)}\"}}\n";
+        let scenario = Scenario::parse(text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
+        let program = Program::compile(&scenario);
+        let stored = [b"x\n".to_vec()];
+        let scope = VariableScope::new(7, Prng::new(0));
+        let shown = "${user.id} ${sent.body} ${base64(user.id)} ${other}";
+        let values = program.known_values(2, VariableScope { stored: &stored, ..scope });
+        assert_eq!(values.fill_in(shown), "7 x\\n Nw== ${other}");
+        let values = program.known_values(2, scope);
+        assert_eq!(values.fill_in(shown), "7 ${sent.body} Nw== ${other}");
+    }
+}

@@ -1,0 +1,124 @@
+//! What the two threads of a node share.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use throng_base::Instant;
+use throng_bus::{Bus, SubscriptionId};
+use throng_driver::{Clock, MailboxSender};
+use throng_pubsub::nodes::{
+    NodeAction, NodeProtocol, NodeSubjects, TOPIC_SUBSCRIPTIONS_MAX, TopicInterest,
+};
+use throng_report::{RunEventKind, ServerCounters};
+
+use super::counters::NodeCounters;
+use super::handler::SharedHandler;
+use crate::core_message::{CoreMessage, CoreMessageKind};
+use crate::events::EventSink;
+use crate::node_port::NodePort;
+
+/// The state of a node, for its two threads and for the thread that controls the server. No core
+/// touches it, except for the port.
+pub(super) struct NodeState {
+    pub(super) bus: Arc<dyn Bus>,
+    pub(super) subjects: NodeSubjects,
+    pub(super) port: Arc<NodePort>,
+    pub(super) subscription: SubscriptionId,
+    pub(super) counters: NodeCounters,
+    protocol: Mutex<NodeProtocol>,
+    interest: Mutex<TopicInterest>,
+    events: EventSink,
+    was_reachable: AtomicBool,
+}
+
+impl NodeState {
+    pub(super) fn new(
+        bus: Arc<dyn Bus>,
+        subjects: NodeSubjects,
+        protocol: NodeProtocol,
+        port: Arc<NodePort>,
+        subscription: SubscriptionId,
+        events: EventSink,
+    ) -> Self {
+        Self {
+            bus,
+            subjects,
+            port,
+            subscription,
+            counters: NodeCounters::default(),
+            protocol: Mutex::new(protocol),
+            interest: Mutex::new(TopicInterest::new(TOPIC_SUBSCRIPTIONS_MAX)),
+            events,
+            was_reachable: AtomicBool::new(true),
+        }
+    }
+
+    pub(super) fn protocol(&self) -> MutexGuard<'_, NodeProtocol> {
+        self.protocol.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn interest(&self) -> MutexGuard<'_, TopicInterest> {
+        self.interest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Executes what the protocol requests. The guard proves that no other thread does so
+    /// meanwhile: the order of the actions counts.
+    pub(super) fn act<H: SharedHandler>(
+        &self,
+        mut protocol: MutexGuard<'_, NodeProtocol>,
+        mailboxes: &MailboxSender<CoreMessage<H::Message>>,
+    ) {
+        while let Some(action) = protocol.next_action() {
+            match action {
+                // What is lost here is requested again, or said again with the next heartbeat.
+                NodeAction::Publish { subject, payload } => {
+                    _ = self.bus.publish(&subject, &payload);
+                }
+                NodeAction::Presence(diff) => {
+                    let messages = H::presence_messages(&diff, mailboxes.cores());
+                    for (core, message) in messages.into_iter().enumerate() {
+                        let message = CoreMessage(CoreMessageKind::Handler(message));
+                        mailboxes.send_control(core, message);
+                    }
+                }
+                NodeAction::Found(id) => {
+                    self.emit(RunEventKind::NodeFound { node: id.to_string() })
+                }
+                NodeAction::Ended(id) => {
+                    self.emit(RunEventKind::NodeEnded { node: id.to_string() })
+                }
+                NodeAction::Lost(id) => self.emit(RunEventKind::NodeLost { node: id.to_string() }),
+                NodeAction::NameTaken => {
+                    let node = protocol.id().to_string();
+                    self.emit(RunEventKind::NodeNameTaken { node });
+                }
+            }
+        }
+    }
+
+    /// Emits an event when the bus goes away or comes back.
+    pub(super) fn watch_bus(&self) {
+        let is_reachable = self.bus.is_reachable();
+        if self.was_reachable.swap(is_reachable, Relaxed) != is_reachable {
+            self.emit(if is_reachable {
+                RunEventKind::NodeBusBack
+            } else {
+                RunEventKind::NodeBusLost
+            });
+        }
+    }
+
+    pub(super) fn report(&self, server: &mut ServerCounters) {
+        self.counters.report(server);
+        server.nodes += self.protocol().others().count() as u64;
+        server.bus_subscriptions += self.interest().subscriptions() as u64;
+    }
+
+    fn emit(&self, kind: RunEventKind) {
+        self.events.emit(now(), kind);
+    }
+}
+
+pub(super) fn now() -> Instant {
+    Clock.now()
+}
