@@ -109,7 +109,11 @@ impl KernelProbe for FleetKernel {
         let mut reading = self.own.sample();
         if self.server_is_here {
             reading.server_machine = reading.machine.take();
-            reading.server_counters = std::mem::take(&mut reading.counters);
+            let own = std::mem::take(&mut reading.counters);
+            // A server in a network namespace of its own has other counters already.
+            if reading.server_counters.is_empty() {
+                reading.server_counters = own;
+            }
             reading.server_programs = std::mem::take(&mut reading.programs);
         }
         let state = lock(&self.shared);

@@ -3,8 +3,9 @@
 //!
 //! [`Agent`] and [`Coordinator`] are the two sides of the protocol: pure state machines, which take
 //! time and messages as arguments. [`AgentProcess`] and [`CoordinatorProcess`] connect them with a
-//! bus, a clock and a load. The link between the two loses nothing while the bus is away. A
-//! [`Requester`] asks agents for something outside a run.
+//! bus, a clock and a load. An [`Observer`] beside the server publishes what it samples there;
+//! [`BusWatch`] brings that to the recorder of a run. The link between the two loses nothing while
+//! the bus is away. A [`Requester`] asks agents for something outside a run.
 
 mod agent;
 mod agent_facts;
@@ -19,6 +20,8 @@ mod fleet_state;
 mod link;
 mod machines;
 pub mod message;
+mod observation;
+mod observer;
 mod preparation;
 mod request;
 mod requester;
@@ -37,6 +40,8 @@ pub use coordinator_process::{CoordinatorProcess, NotReady};
 pub use fleet_load::{FleetKernel, FleetLoad};
 pub use fleet_state::LOST_WAIT;
 pub use link::KEEP_ALIVE;
+pub use observation::{BusWatch, Observers};
+pub use observer::{Observer, ObserverFacts, ObserverHello};
 pub use request::LogLine;
 pub use requester::{ANSWER_PATIENCE, AgentEnd, END_PATIENCE, Requester};
 pub use scenario_bundle::ScenarioBundle;

@@ -36,6 +36,16 @@ impl GroupSubjects {
         format!("throng.{}.hellos", self.group)
     }
 
+    /// What observers say about themselves.
+    pub fn observers(&self) -> String {
+        format!("throng.{}.observers", self.group)
+    }
+
+    /// The samples of an observer.
+    pub fn samples(&self, observer: &str) -> String {
+        format!("throng.{}.samples.{observer}", self.group)
+    }
+
     /// Packets to an agent.
     pub fn to_agent(&self, name: &str) -> String {
         format!("throng.{}.agent.{name}", self.group)

@@ -51,7 +51,7 @@ use throng_report::{Interval, RunEventKind};
 
 use command::RecorderCommand;
 pub use control_probe::ControlProbe;
-pub use facts::FactsStream;
+pub use facts::{FactsStream, NextLine, WatchLines, WatchSource};
 pub use kernel::LiveKernel;
 use lock::lock;
 pub use options::RecorderOptions;

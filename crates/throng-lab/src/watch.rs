@@ -114,9 +114,50 @@ impl HostWatch {
         }
     }
 
-    /// Follows the process between two samples; call it about every 20 ms.
-    pub fn step(&mut self) {
+    /// Follows the process between two samples.
+    fn step(&mut self) {
         self.sampler.step(Clock.now());
+    }
+
+    /// Samples the host at once and then once per interval, and gives each sample to `each`. Ends
+    /// when `is_ended` says so, or after `length`.
+    pub fn run(
+        &mut self,
+        interval: Duration,
+        length: Option<Duration>,
+        is_ended: impl Fn() -> bool,
+        mut each: impl FnMut(&Self, WatchLine),
+    ) {
+        let began = Instant::now();
+        let end = length.map(|length| began + length);
+        let mut boundary = began;
+        loop {
+            let line = self.sample();
+            each(self, line);
+            let now = Instant::now();
+            while boundary <= now {
+                boundary += interval;
+            }
+            let is_over = end.is_some_and(|end| now >= end);
+            if is_over || !self.sleep_until(boundary, &is_ended) {
+                return;
+            }
+        }
+    }
+
+    /// Follows the process until `boundary`. Returns false when `is_ended` says so.
+    fn sleep_until(&mut self, boundary: Instant, is_ended: impl Fn() -> bool) -> bool {
+        loop {
+            self.step();
+            if is_ended() {
+                return false;
+            }
+            let now = Instant::now();
+            if now >= boundary {
+                return true;
+            }
+            std::thread::sleep((boundary - now).min(STEP_EVERY));
+        }
     }
 
     /// Samples the host once.
@@ -218,6 +259,9 @@ fn control_socket(options: &WatchOptions, owner: Option<&Owner>) -> Option<PathB
     };
     options.control.clone().or_else(|| Some(of(owner?)?.path))
 }
+
+/// The time between two looks at the process.
+const STEP_EVERY: Duration = Duration::from_millis(20);
 
 /// The time between two searches for a process that does not run.
 const SEARCH_EVERY: Duration = Duration::from_secs(5);

@@ -1,13 +1,17 @@
-//! `throng agent`: a machine of a fleet, which makes its part of the runs that others begin.
+//! `throng agent`: a machine of a fleet, which makes its part of the runs that others begin, or
+//! observes the server that they load.
+
+use std::time::Duration;
 
 use clap::Args;
-use throng_fleet::AgentProcess;
 use throng_fleet::message::AgentFacts;
+use throng_fleet::{AgentNote, AgentProcess, Observer};
+use throng_lab::watch::{HostWatch, WatchOptions};
 
 use crate::bus::{self, BusFlags};
 use crate::commands::run::sources;
 use crate::interrupt::Interrupt;
-use crate::{Exit, Failure, output};
+use crate::{Exit, Failure, output, quantity};
 
 /// Make a part of the runs that `throng run --bus` begins
 ///
@@ -28,6 +32,19 @@ pub(crate) struct Agent {
     /// Connect from this address, or from all addresses of a network; repeatable
     #[arg(long, value_name = "ADDR[/PREFIX]", value_parser = sources::parse)]
     source: Vec<sources::Network>,
+    /// Observe the server on this machine instead of loading one: its kernel and its process, for
+    /// the runs of the group
+    #[arg(long, requires = "port", conflicts_with_all = ["label", "source"])]
+    observe: bool,
+    /// With --observe: port that the server listens on; repeatable
+    #[arg(long, value_name = "PORT", requires = "observe")]
+    port: Vec<u16>,
+    /// With --observe: process id of the server [default: the process that listens on the port]
+    #[arg(long, value_name = "PID", requires = "observe")]
+    pid: Option<u32>,
+    /// With --observe: time between two samples
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::interval)]
+    interval: Duration,
     /// End when standard input ends, as it does when the parent process has ended
     #[arg(long)]
     exit_with_parent: bool,
@@ -39,12 +56,16 @@ Examples:
   throng agent --bus nats://10.0.0.1:4222 --label eu --label large
   throng agent --bus tls://bus.example:4222 --bus-credentials agent.creds
   throng agent --bus nats://10.0.0.1:4222 --bus-group team-a
+  throng agent --bus nats://10.0.0.1:4222 --observe --port 4000
 
 Exit codes:
   0  it was asked to end    2  it could not start";
 
 impl Agent {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        if self.observe {
+            return self.observe();
+        }
         let sources = sources::addresses(&self.source)?;
         let facts = AgentFacts::of_this_process(self.name.clone(), self.label.clone());
         let interrupt = Interrupt::install(self.exit_with_parent)?;
@@ -52,6 +73,34 @@ impl Agent {
         let mut agent = AgentProcess::new(facts, self.bus.subjects(), bus, sources)
             .map_err(|error| Failure::new(format!("--bus: {error}")))?;
         agent.work(|| interrupt.requested().is_some(), |note| output::say(note.to_string()));
+        Ok(Exit::Met)
+    }
+
+    /// Observes the server on this machine.
+    fn observe(&self) -> Result<Exit, Failure> {
+        let interrupt = Interrupt::install(self.exit_with_parent)?;
+        // Before this thread enters the server's network namespace, which may not reach the bus.
+        let bus = self.bus.connect("throng agent --observe")?;
+        let subjects = self.bus.subjects();
+        let mut observer = Observer::new(self.name.clone(), subjects, bus, self.interval);
+        let options = WatchOptions { ports: self.port.clone(), pid: self.pid, control: None };
+        let mut watch = HostWatch::new(options).map_err(Failure::new)?;
+        let ports: Vec<_> = self.port.iter().map(u16::to_string).collect();
+        let process = match watch.owner() {
+            Ok(owner) => format!("{}, pid {}", owner.program, owner.pid),
+            Err(why) => why.to_owned(),
+        };
+        output::say(format!(
+            "observer {} of group {}: port {} ({process}); Ctrl-C ends it",
+            observer.name(),
+            self.bus.bus_group,
+            ports.join(", ")
+        ));
+        let is_ended = || interrupt.requested().is_some();
+        observer.work(&mut watch, is_ended, |is_back| {
+            let note = if is_back { AgentNote::BusBack } else { AgentNote::BusLost };
+            output::say(note.to_string());
+        });
         Ok(Exit::Met)
     }
 }

@@ -11,12 +11,12 @@ mod ssh;
 mod up;
 
 use clap::{Args, Subcommand};
-use throng_fleet::KnownAgent;
+use throng_fleet::{KnownAgent, ObserverHello, Observers};
 use throng_report::render::{Align, Table, bytes, micros};
 
 use crate::bus::BusFlags;
 use crate::{Exit, Failure, output};
-use gathering::join;
+use gathering::join_over;
 pub(crate) use gathering::{GATHER_TIME, no_agents};
 
 /// Start, show and end the agents of a group
@@ -35,7 +35,7 @@ enum FleetVerb {
     Down(down::Down),
 }
 
-/// List the agents of a group, and what they do
+/// List the agents of a group and what they do, and the observers
 #[derive(Debug, Args)]
 #[command(after_help = LS_EXAMPLES)]
 pub(crate) struct Ls {
@@ -61,7 +61,7 @@ Examples:
   throng fleet ls --bus nats://10.0.0.1:4222 --json | jq -r '.[].facts.name'
 
 Exit codes:
-  0  at least one agent answered    2  none answered, or the bus does not answer";
+  0  an agent or an observer answered    2  none answered, or the bus does not answer";
 
 impl FleetCommand {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -76,18 +76,50 @@ impl FleetCommand {
 
 impl Ls {
     fn run(&self) -> Result<Exit, Failure> {
-        let fleet = join(&self.bus, "throng fleet ls")?;
+        let bus = self.bus.connect("throng fleet ls")?;
+        let mut observers = Observers::listen(&*bus, &self.bus.subjects())
+            .map_err(|error| Failure::new(format!("--bus: {error}")))?;
+        let fleet = join_over(bus, &self.bus)?;
         let agents = fleet.gather(GATHER_TIME, |_| false);
+        let observers = observers.known();
+        let is_empty = agents.is_empty() && observers.is_empty();
         if self.json {
-            let hellos: Vec<_> = agents.values().map(|agent| &agent.hello).collect();
-            output::say_json(&hellos);
-        } else if agents.is_empty() {
+            let hellos = agents.values().map(|agent| serde_json::json!(&agent.hello));
+            let observers = observers.values().map(|observer| serde_json::json!(observer));
+            output::say_json(&hellos.chain(observers).collect::<Vec<_>>());
+        } else if is_empty {
             return Err(Failure::new(no_agents(&self.bus)));
         } else {
-            output::say(table(agents.values()).to_string());
+            let mut tables = Vec::new();
+            tables.extend((!agents.is_empty()).then(|| table(agents.values())));
+            tables.extend((!observers.is_empty()).then(|| observer_table(observers.values())));
+            let tables: Vec<_> = tables.iter().map(Table::to_string).collect();
+            output::say(tables.join("\n"));
         }
-        Ok(if agents.is_empty() { Exit::CannotRun } else { Exit::Met })
+        Ok(if is_empty { Exit::CannotRun } else { Exit::Met })
     }
+}
+
+/// Returns a row for each observer.
+fn observer_table<'a>(observers: impl Iterator<Item = &'a ObserverHello>) -> Table {
+    let mut table = Table::new().aligned(&[Align::Left; 5]);
+    table.row(["observer", "host", "ports", "process", "version"]);
+    for observer in observers {
+        let facts = &observer.facts;
+        let ports: Vec<_> = observer.observes.ports.iter().map(u16::to_string).collect();
+        let process = match &observer.program {
+            Some((program, pid)) => format!("{program}, pid {pid}"),
+            None => "unknown".to_owned(),
+        };
+        table.row([
+            facts.name.clone(),
+            facts.host.clone(),
+            ports.join(" "),
+            process,
+            facts.version.clone(),
+        ]);
+    }
+    table
 }
 
 /// Returns a row for each agent.

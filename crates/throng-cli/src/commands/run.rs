@@ -95,10 +95,10 @@ impl Run {
         if let Some(report) = &plan.fidelity {
             self.note(&report.to_string());
         }
-        if self.dry_run {
-            return Ok(self.show(&plan));
-        }
         fleet::check(self)?;
+        if self.dry_run {
+            return self.show(&plan);
+        }
         self.check_outputs()?;
         let written = Cell::new(false);
         let exit = self.run_planned(plan, &written);
@@ -202,10 +202,15 @@ impl Run {
     }
 
     /// Shows what would run.
-    fn show(&self, plan: &RunPlan) -> Exit {
+    fn show(&self, plan: &RunPlan) -> Result<Exit, Failure> {
         output::say(text::plan(plan));
+        if let Some(shares) = self.shares(plan)? {
+            // Each agent checks its own limits before a run begins.
+            output::say(format!("\n{shares}"));
+            return Ok(Exit::Met);
+        }
         let can_run = plan.preflight.fits() || self.force;
-        if can_run { Exit::Met } else { Exit::CannotRun }
+        Ok(if can_run { Exit::Met } else { Exit::CannotRun })
     }
 
     /// Refuses places that cannot be written.
@@ -266,6 +271,9 @@ impl Run {
         self.note(&text::beginning(&plan, observer.server.as_ref()));
         if let Some(address) = &self.server_facts {
             self.note(&format!("server facts: from the watch at {address}"));
+        }
+        if let Some(note) = &observer.note {
+            self.note(note);
         }
         if let Some(why) = uncalibrated {
             self.note(&format!("calibration failed: {why}"));

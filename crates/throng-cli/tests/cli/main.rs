@@ -24,6 +24,7 @@ mod named;
 #[allow(dead_code)]
 #[path = "../../../throng-bus/tests/bus/nats_server.rs"]
 mod nats_server;
+mod observer;
 mod plan;
 mod process;
 mod recipes;

@@ -1,4 +1,5 @@
-//! The server's facts as a watch on its host streams them (`throng doctor --watch --listen`).
+//! The server's facts as a watch on its host streams them: over TCP (`throng doctor --watch
+//! --listen`), or by another way (a [`WatchSource`]).
 //!
 //! A thread of its own reads the stream, and reconnects after the stream has ended. The clocks of
 //! the two hosts need not agree: an interval takes the line that has arrived.
@@ -49,6 +50,38 @@ struct Inbox {
     lost: Option<String>,
 }
 
+/// A way to a watch.
+pub trait WatchSource: Send {
+    /// Returns what the user knows it by: an address, a name.
+    fn name(&self) -> String;
+
+    /// Connects, and returns the first line and those that follow.
+    ///
+    /// # Errors
+    /// The reason why no watch answers, in a sentence.
+    fn connect(&mut self) -> Result<(WatchHeader, Box<dyn WatchLines>), String>;
+}
+
+/// The lines of a watch.
+pub trait WatchLines: Send {
+    /// Waits for the next line, for half a second at most.
+    ///
+    /// # Errors
+    /// The reason why the lines have ended, in a sentence.
+    fn next(&mut self) -> Result<NextLine, String>;
+}
+
+/// What has come from a watch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NextLine {
+    /// A line.
+    Line(Box<WatchLine>),
+    /// A line of another schema: it comes from a newer version, and is skipped.
+    Unknown,
+    /// Nothing yet.
+    Nothing,
+}
+
 type Lines = BufReader<TcpStream>;
 
 impl FactsStream {
@@ -57,17 +90,26 @@ impl FactsStream {
     /// # Errors
     /// A sentence: the address does not answer, or no watch answers there.
     pub fn connect(address: &str) -> Result<Self, String> {
-        let (header, lines) = connect(address)?;
+        Self::of(TcpWatch(address.to_owned()))
+    }
+
+    /// Connects to a watch by another way, and reads the first line.
+    ///
+    /// # Errors
+    /// A sentence: no watch answers.
+    pub fn of(mut source: impl WatchSource + 'static) -> Result<Self, String> {
+        let (header, lines) = source.connect()?;
         let inbox = Arc::<Mutex<Inbox>>::default();
+        let address = source.name();
         let reader = Reader {
-            address: address.to_owned(),
+            address: address.clone(),
+            source: Box::new(source),
             silence_max: silence_max(&header),
             inbox: Arc::downgrade(&inbox),
         };
         let thread = std::thread::Builder::new().name("server-facts".into());
         thread.spawn(move || reader.run(lines)).map_err(|error| error.to_string())?;
         let kin = HostRelation::of(&header);
-        let address = address.to_owned();
         Ok(Self { address, header, relation: kin, inbox, unseen: Vec::new(), server_pid: None })
     }
 
@@ -174,6 +216,7 @@ impl Inbox {
 /// The state of the reading thread.
 struct Reader {
     address: String,
+    source: Box<dyn WatchSource>,
     /// The time without a line after which the stream is lost.
     silence_max: Duration,
     /// The thread ends when the stream is dropped.
@@ -181,9 +224,9 @@ struct Reader {
 }
 
 impl Reader {
-    fn run(mut self, mut lines: Lines) {
+    fn run(mut self, mut lines: Box<dyn WatchLines>) {
         loop {
-            let Some(reason) = self.read(&mut lines) else { return };
+            let Some(reason) = self.read(&mut *lines) else { return };
             if !self.update_inbox(|inbox, address| {
                 inbox.lost = Some(reason.clone());
                 inbox.events.push(RunEventKind::FactsLost { address, reason });
@@ -192,7 +235,7 @@ impl Reader {
             }
             lines = loop {
                 std::thread::sleep(RECONNECT_DELAY);
-                match connect(&self.address) {
+                match self.source.connect() {
                     Ok((header, lines)) => {
                         self.silence_max = silence_max(&header);
                         break lines;
@@ -211,23 +254,22 @@ impl Reader {
     }
 
     /// Reads until the stream ends. Returns the reason; none when the [`FactsStream`] is dropped.
-    fn read(&self, lines: &mut Lines) -> Option<String> {
+    fn read(&self, lines: &mut dyn WatchLines) -> Option<String> {
         let mut received = Instant::now();
-        let mut partial = Vec::new();
         loop {
-            match read_line(lines, &mut partial) {
-                Ok(Some(text)) => {
+            match lines.next() {
+                Ok(NextLine::Line(line)) => {
                     received = Instant::now();
-                    // A line of another schema comes from a newer version; skip it.
-                    if let Ok(line) = serde_json::from_str::<WatchLine>(&text)
-                        && !self.update_inbox(|inbox, _| inbox.add(line))
-                    {
+                    if !self.update_inbox(|inbox, _| inbox.add(*line)) {
                         return None;
                     }
                 }
-                Ok(None) if self.inbox.strong_count() == 0 => return None,
-                Ok(None) if received.elapsed() < self.silence_max => {}
-                Ok(None) => return Some(format!("no line for {:.0?}", self.silence_max)),
+                Ok(NextLine::Unknown) => received = Instant::now(),
+                Ok(NextLine::Nothing) if self.inbox.strong_count() == 0 => return None,
+                Ok(NextLine::Nothing) if received.elapsed() < self.silence_max => {}
+                Ok(NextLine::Nothing) => {
+                    return Some(format!("no line for {:.0?}", self.silence_max));
+                }
                 Err(reason) => return Some(reason),
             }
         }
@@ -238,6 +280,35 @@ impl Reader {
         let Some(inbox) = self.inbox.upgrade() else { return false };
         update(&mut lock(&inbox), self.address.clone());
         true
+    }
+}
+
+/// A watch at an address.
+struct TcpWatch(String);
+
+impl WatchSource for TcpWatch {
+    fn name(&self) -> String {
+        self.0.clone()
+    }
+
+    fn connect(&mut self) -> Result<(WatchHeader, Box<dyn WatchLines>), String> {
+        let (header, lines) = connect(&self.0)?;
+        Ok((header, Box::new(TcpLines { lines, partial: Vec::new() })))
+    }
+}
+
+/// The lines of a connection. `partial` keeps the bytes of an incomplete line.
+struct TcpLines {
+    lines: Lines,
+    partial: Vec<u8>,
+}
+
+impl WatchLines for TcpLines {
+    fn next(&mut self) -> Result<NextLine, String> {
+        let Some(text) = read_line(&mut self.lines, &mut self.partial)? else {
+            return Ok(NextLine::Nothing);
+        };
+        Ok(serde_json::from_str(&text).map_or(NextLine::Unknown, NextLine::Line))
     }
 }
 

@@ -5,12 +5,12 @@ mod text;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use throng_lab::watch::{HostWatch, Publisher, WatchOptions};
 
-use crate::interrupt::{Interrupt, LOOK_EVERY};
+use crate::interrupt::Interrupt;
 use crate::{Exit, Failure, quantity};
 use summary::WatchSummary;
 use text::Lines;
@@ -59,41 +59,17 @@ impl WatchFlags {
         let mut lines = Lines::new(json);
         lines.begin(&header, &watch, publisher.as_ref().map(Publisher::addr));
 
-        let began = Instant::now();
-        let end = self.seconds.map(|seconds| began + Duration::from_secs(seconds));
-        let mut boundary = began;
-        loop {
-            let line = watch.sample();
+        let length = self.seconds.map(Duration::from_secs);
+        let is_ended = || interrupt.requested().is_some();
+        watch.run(self.interval, length, is_ended, |_, line| {
             if let Some(publisher) = &publisher {
                 publisher.publish(&line);
             }
             lines.line(&line, seen.last());
             seen.add(line);
-            let now = Instant::now();
-            while boundary <= now {
-                boundary += self.interval;
-            }
-            if end.is_some_and(|end| now >= end) || !sleep_until(boundary, &mut watch, &interrupt) {
-                break;
-            }
-        }
+        });
         lines.end(&seen);
         Ok(Exit::Met)
-    }
-}
-
-/// Sleeps until `boundary`. Returns false at a request to end.
-fn sleep_until(boundary: Instant, watch: &mut HostWatch, interrupt: &Interrupt) -> bool {
-    loop {
-        watch.step();
-        let now = Instant::now();
-        if interrupt.requested().is_some() {
-            return false;
-        }
-        if now >= boundary {
-            return true;
-        }
-        std::thread::sleep((boundary - now).min(LOOK_EVERY));
     }
 }
 

@@ -1,7 +1,9 @@
 //! How a command finds the agents of a group.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use throng_bus::Bus;
 use throng_fleet::message::RunKey;
 use throng_fleet::{CoordinatorProcess, host_name, random_id};
 
@@ -10,9 +12,17 @@ use crate::bus::BusFlags;
 
 /// Joins a group, to ask its agents who they are. `name` is shown in the lists of the NATS server.
 pub(super) fn join(bus: &BusFlags, name: &str) -> Result<CoordinatorProcess, Failure> {
+    join_over(bus.connect(name)?, bus)
+}
+
+/// Joins a group over a bus that is connected.
+pub(super) fn join_over(
+    connected: Arc<dyn Bus>,
+    bus: &BusFlags,
+) -> Result<CoordinatorProcess, Failure> {
     let key =
         RunKey { run: String::new(), coordinator: format!("{}-{}", host_name(), random_id()) };
-    CoordinatorProcess::join(bus.connect(name)?, bus.subjects(), key)
+    CoordinatorProcess::join(connected, bus.subjects(), key)
         .map_err(|error| Failure::new(format!("--bus: {error}")))
 }
 

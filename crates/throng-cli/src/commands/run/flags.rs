@@ -101,7 +101,8 @@ pub(crate) struct Run {
     /// Print mistakes of the scenario for GitHub Actions, too, which shows them beside their lines
     #[arg(long)]
     pub(super) annotations: bool,
-    /// Show the plan and its requirements, and connect to nothing
+    /// Show the plan and its requirements, and connect to nothing but the bus: with --agents, the
+    /// part of each agent
     #[arg(long)]
     pub(super) dry_run: bool,
     /// End when standard input ends, as it does when the parent process has ended

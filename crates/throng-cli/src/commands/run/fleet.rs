@@ -1,7 +1,6 @@
 //! `throng run --bus`: the agents of a fleet make the run, and this process records it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use throng_base::Instant;
 use throng_base::units::{plural, show_count};
@@ -14,7 +13,7 @@ use throng_fleet::{
 use throng_lab::recorder::ResumedRun;
 use throng_load::schedule::MachineShare;
 use throng_report::RunMachine;
-use throng_report::render::micros;
+use throng_report::render::{Align, Table, count, micros, percent};
 use throng_report::runfile::Ceiling;
 
 use super::flags::Run;
@@ -41,24 +40,10 @@ impl Run {
         interrupt: &Interrupt,
     ) -> Result<Option<ReadyFleet>, Failure> {
         let Some(choice) = &self.fleet.agents else { return Ok(None) };
-        let bus = self.fleet.bus.connect("throng run")?;
-        let run = random_id();
-        let coordinator = format!("{}-{}", host_name(), random_id());
+        let (fleet, key, known) = self.gather(choice)?;
+        let run = key.run;
         let number = u64::from_str_radix(&run, 16).unwrap_or_default();
-        let key = RunKey { run: run.clone(), coordinator };
-        let fleet = CoordinatorProcess::join(Arc::clone(&bus), self.fleet.bus.subjects(), key)
-            .map_err(lost)?
-            .with_lost_wait(self.fleet.lost_wait);
-        let known = fleet.gather(
-            GATHER_TIME,
-            |known| matches!(choice, AgentChoice::Count(count) if free(known).len() >= *count),
-        );
-        if known.is_empty() {
-            return Err(Failure::new(no_agents(&self.fleet.bus)));
-        }
-        let chosen = choice
-            .choose(&free(&known))
-            .map_err(|why| Failure::new(format!("{why}{}", not_free(&known))))?;
+        let chosen = choose(choice, &known)?;
         self.note(&format!(
             "run {run}: {} {}, {} CPUs: {}",
             chosen.len(),
@@ -95,6 +80,63 @@ impl Run {
         let notes = notes(&ready);
         complete(plan, &run, &chosen, &shares, &ready);
         Ok(Some(ReadyFleet { fleet, number, notes }))
+    }
+
+    /// Returns the parts of the agents that would make the run, for `--dry-run`: a row for each.
+    /// `None` if this machine would make it.
+    pub(super) fn shares(&self, plan: &RunPlan) -> Result<Option<Table>, Failure> {
+        let Some(choice) = &self.fleet.agents else { return Ok(None) };
+        let (_fleet, _, known) = self.gather(choice)?;
+        let chosen = choose(choice, &known)?;
+        let cores = self.cores(plan, &chosen);
+        let all: usize = cores.iter().sum();
+        let connections = plan.load.capacity.demand.connections as f64;
+        let mut table =
+            Table::with_head(["agent", "host", "CPUs", "cores", "share", "connections"]).aligned(
+                &[Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right],
+            );
+        for (agent, cores) in chosen.iter().zip(cores) {
+            let facts = &agent.hello.facts;
+            let share = cores as f64 / all.max(1) as f64;
+            table.row([
+                facts.name.clone(),
+                facts.host.clone(),
+                facts.cpus.to_string(),
+                cores.to_string(),
+                percent(share),
+                count(connections * share),
+            ]);
+        }
+        Ok(Some(table))
+    }
+
+    /// Joins the group, and asks its agents who they are.
+    fn gather(
+        &self,
+        choice: &AgentChoice,
+    ) -> Result<(CoordinatorProcess, RunKey, BTreeMap<String, KnownAgent>), Failure> {
+        let bus = self.fleet.bus.connect("throng run")?;
+        let coordinator = format!("{}-{}", host_name(), random_id());
+        let key = RunKey { run: random_id(), coordinator };
+        let fleet = CoordinatorProcess::join(bus, self.fleet.bus.subjects(), key.clone())
+            .map_err(lost)?
+            .with_lost_wait(self.fleet.lost_wait);
+        let known = fleet.gather(
+            GATHER_TIME,
+            |known| matches!(choice, AgentChoice::Count(count) if free(known).len() >= *count),
+        );
+        if known.is_empty() {
+            return Err(Failure::new(no_agents(&self.fleet.bus)));
+        }
+        Ok((fleet, key, known))
+    }
+
+    /// Returns the number of cores of each agent.
+    fn cores(&self, plan: &RunPlan, chosen: &[&KnownAgent]) -> Vec<usize> {
+        match self.cores {
+            Some(cores) => vec![cores; chosen.len()],
+            None => cores_of(plan.load.capacity.demand.connections, chosen),
+        }
     }
 
     /// Takes over the run `id` from its agents, of which `resumed` was recorded so far. Returns its
@@ -157,11 +199,7 @@ impl Run {
         let bundle = bundle.map_err(|error| {
             Failure::new(format!("a file of the scenario cannot be read any more: {error}"))
         })?;
-        let cores = match self.cores {
-            Some(cores) => vec![cores; chosen.len()],
-            None => cores_of(plan.load.capacity.demand.connections, chosen),
-        };
-        let shares = MachineShare::deal(&cores);
+        let shares = MachineShare::deal(&self.cores(plan, chosen));
         let calibrate_ms =
             (!self.no_calibrate).then(|| self.calibrate.as_millis().try_into().unwrap_or(u64::MAX));
         let order = |share| RunOrder {
@@ -177,6 +215,15 @@ impl Run {
         let name = |agent: &&KnownAgent| agent.hello.facts.name.clone();
         Ok(chosen.iter().map(name).zip(shares.into_iter().map(order)).collect())
     }
+}
+
+/// Returns the agents that make the run.
+fn choose<'a>(
+    choice: &AgentChoice,
+    known: &'a BTreeMap<String, KnownAgent>,
+) -> Result<Vec<&'a KnownAgent>, Failure> {
+    let chosen = choice.choose(&free(known));
+    chosen.map_err(|why| Failure::new(format!("{why}{}", not_free(known))))
 }
 
 fn lost(error: BusError) -> Failure {
@@ -340,10 +387,10 @@ impl ReadyFleet {
 pub(super) fn check(typed: &Run) -> Result<(), Failure> {
     if !typed.fleet.is_used() {
         return match typed.fleet.bus.bus {
-            Some(_) => Err(Failure::new(
+            Some(_) if typed.fleet.observer.is_none() => Err(Failure::new(
                 "--bus needs --agents: how many agents make the run? --agents all takes all",
             )),
-            None => Ok(()),
+            _ => Ok(()),
         };
     }
     let has_source = !typed.source.is_empty() || typed.source_ports.is_some();

@@ -19,6 +19,10 @@ pub(crate) struct FleetFlags {
     /// only coordinates them
     #[arg(long, value_name = "N|all|label=NAME")]
     pub(super) agents: Option<AgentChoice>,
+    /// Record the server's side from this observer (`throng agent --observe`) [default: with
+    /// --agents, one that observes the target's port]
+    #[arg(long, value_name = "NAME", requires = "bus", conflicts_with = "server_facts")]
+    pub(super) observer: Option<String>,
     /// Take over the run with this id, whose `throng run` has ended before it: collect what its
     /// agents have measured since, into the run file of --record
     #[arg(long, value_name = "ID", conflicts_with = "agents", requires = "bus")]

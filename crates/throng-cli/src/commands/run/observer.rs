@@ -1,5 +1,7 @@
 //! Observes the loaded server: its counters belong in the report.
 
+mod of_fleet;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,8 @@ pub(super) struct ServerObserver {
     pub(super) server: Option<ObservedServer>,
     /// The stream of a watch on its host.
     facts: Option<FactsStream>,
+    /// What the user should know about an observer of the group.
+    pub(super) note: Option<String>,
 }
 
 type Probes = (Option<Box<dyn ServerProbe>>, Box<dyn FnOnce() -> Box<dyn KernelProbe> + Send>);
@@ -29,11 +33,13 @@ impl ServerObserver {
     /// # Errors
     /// The given control socket or watch does not answer.
     pub(super) fn find(typed: &Run, targets: &[SocketAddr]) -> Result<Self, Failure> {
-        let server = match (&typed.server_control, &typed.server_facts) {
+        let (of_fleet, note) = of_fleet::find(typed, targets)?;
+        let has_watch = typed.server_facts.is_some() || of_fleet.is_some();
+        let server = match &typed.server_control {
             // A watch also sends the server's own counters, and identifies the server better than
             // its address does.
-            (None, Some(_)) => None,
-            (given, _) => find(given.as_deref(), targets)?,
+            None if has_watch => None,
+            given => find(given.as_deref(), targets)?,
         };
         let facts = typed.server_facts.as_deref().map(|address| {
             FactsStream::connect(address).map_err(|error| {
@@ -44,7 +50,7 @@ impl ServerObserver {
                 ))
             })
         });
-        Ok(Self { server, facts: facts.transpose()? })
+        Ok(Self { server, facts: facts.transpose()?.or(of_fleet), note })
     }
 
     /// Reports whether the server is known to be on this machine. A control socket is always local.

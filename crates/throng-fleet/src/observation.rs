@@ -1,0 +1,97 @@
+//! What observers publish, as the recorder of a run gets it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use throng_bus::{Bus, BusError, BusSubscription};
+use throng_lab::recorder::{NextLine, WatchLines, WatchSource};
+use throng_report::watch::WatchHeader;
+
+use crate::observer::{ObserverHello, ObserverSample};
+use crate::subjects::GroupSubjects;
+
+/// The observers of a group, as far as they have been heard since the subscription.
+pub struct Observers {
+    hellos: BusSubscription,
+    known: BTreeMap<String, ObserverHello>,
+}
+
+impl Observers {
+    /// Listens to the observers of a group.
+    ///
+    /// # Errors
+    /// The bus is away.
+    pub fn listen(bus: &dyn Bus, subjects: &GroupSubjects) -> Result<Self, BusError> {
+        let hellos = bus.subscribe(&subjects.observers())?;
+        Ok(Self { hellos, known: BTreeMap::new() })
+    }
+
+    /// Returns those that have been heard so far, by their names.
+    pub fn known(&mut self) -> &BTreeMap<String, ObserverHello> {
+        while let Ok(Some(message)) = self.hellos.try_next() {
+            if let Ok(hello) = serde_json::from_slice::<ObserverHello>(&message.payload) {
+                self.known.insert(hello.facts.name.clone(), hello);
+            }
+        }
+        &self.known
+    }
+}
+
+/// The samples of one observer as those of a watch.
+pub struct BusWatch {
+    bus: Arc<dyn Bus>,
+    subjects: GroupSubjects,
+    observer: String,
+}
+
+impl BusWatch {
+    /// Returns the watch of the observer with this name.
+    pub fn new(bus: Arc<dyn Bus>, subjects: GroupSubjects, observer: String) -> Self {
+        Self { bus, subjects, observer }
+    }
+}
+
+impl WatchSource for BusWatch {
+    fn name(&self) -> String {
+        format!("observer {}", self.observer)
+    }
+
+    fn connect(&mut self) -> Result<(WatchHeader, Box<dyn WatchLines>), String> {
+        let away = |error: BusError| error.to_string();
+        let samples = self.bus.subscribe(&self.subjects.samples(&self.observer)).map_err(away)?;
+        let mut observers = Observers::listen(&*self.bus, &self.subjects).map_err(away)?;
+        let until = Instant::now() + HELLO_WITHIN;
+        while Instant::now() < until {
+            if let Some(hello) = observers.known().get(&self.observer) {
+                let lines = SampleLines { samples };
+                return Ok((hello.observes.clone(), Box::new(lines)));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Err(format!("it said nothing for {HELLO_WITHIN:?}"))
+    }
+}
+
+struct SampleLines {
+    samples: BusSubscription,
+}
+
+impl WatchLines for SampleLines {
+    fn next(&mut self) -> Result<NextLine, String> {
+        match self.samples.next_within(PATIENCE) {
+            Ok(Some(message)) => {
+                let sample = serde_json::from_slice::<ObserverSample>(&message.payload);
+                Ok(sample.map_or(NextLine::Unknown, |sample| NextLine::Line(sample.line.into())))
+            }
+            Ok(None) => Ok(NextLine::Nothing),
+            Err(_) => Err("the bus has ended".to_owned()),
+        }
+    }
+}
+
+/// Time in which an observer says who it is: some of its hellos, in case the bus loses one.
+const HELLO_WITHIN: Duration = Duration::from_secs(3);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Time for which the recorder's thread waits for a line.
+const PATIENCE: Duration = Duration::from_millis(500);
