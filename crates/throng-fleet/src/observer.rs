@@ -87,8 +87,8 @@ impl Observer {
         &self.facts.name
     }
 
-    /// Observes until `is_ended` says so. Calls `note` when the bus is lost (`false`) and when it is
-    /// back.
+    /// Observes until `is_ended` says so. Calls `note` when the bus is lost (`false`) and when it
+    /// is back.
     pub fn work(
         &mut self,
         watch: &mut HostWatch,
