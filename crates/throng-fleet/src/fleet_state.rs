@@ -1,5 +1,5 @@
-//! What a coordinator knows and decides: the protocol and what the machines measure, together. Pure:
-//! time and messages are arguments.
+//! What a coordinator knows and decides: the protocol and what the machines measure, together.
+//! Pure: time and messages are arguments.
 
 use std::time::Duration;
 
