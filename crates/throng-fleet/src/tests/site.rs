@@ -17,7 +17,7 @@ pub(super) struct Site {
     /// True while its process is stopped.
     pub(super) is_paused: bool,
     /// What its reports have measured, the first of them first.
-    pub(super) measured: Vec<AgentMeasurements>,
+    pub(super) measured: Vec<ReportSums>,
     /// Reports of a run.
     pub(super) reports_planned: usize,
     /// Actions that its process was asked for.
@@ -28,7 +28,7 @@ pub(super) struct Site {
 
 /// What one report says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct AgentMeasurements {
+pub(super) struct ReportSums {
     /// Connects so far.
     pub(super) connects: u64,
     /// Latencies that are measured in its interval.
@@ -117,7 +117,7 @@ impl Site {
         let Some(Load { cores, start_at: Some(start_at), report_at }) = &mut self.load else {
             return;
         };
-        let mut measured = AgentMeasurements::default();
+        let mut measured = ReportSums::default();
         for core in cores.iter_mut() {
             *core = core.totals();
             core.taken_at = now;
