@@ -128,8 +128,8 @@ impl Flow<'_, '_, '_> {
     pub(super) fn send_bytes(&mut self, span: &Span, node: &YamlNode, steps: &mut Vec<Yaml>) {
         let Some(text) = text(self.translator, node, "the message") else { return };
         if text.contains("{{") || text.is_empty() {
-            let remedy = "a binary message is known before the run: write `send: {binary: de ad}`, or \
-                          `send: {random: 64}`";
+            let remedy = "a binary message is known before the run: write `send: {binary: de \
+                          ad}`, or `send: {random: 64}`";
             return self.translator.not_supported(span, "sendBytes", remedy);
         }
         let bytes = Yaml::text(hex(text.as_bytes()));

@@ -55,8 +55,8 @@ fn read_text(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Templat
     None
 }
 
-/// Returns the template in which the variables in strings of JSON are escaped. A variable outside of
-/// strings is JSON itself: a number, or what an answer had there.
+/// Returns the template in which the variables in strings of JSON are escaped. A variable outside
+/// of strings is JSON itself: a number, or what an answer had there.
 fn with_escapes(template: &Template) -> Template {
     let (mut is_in_string, mut is_escaped) = (false, false);
     let segments = template.segments().iter().map(|segment| match segment {

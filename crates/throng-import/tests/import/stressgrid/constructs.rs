@@ -163,6 +163,7 @@ fn pipes_and_patterns() {
         "{200, _, {:json, json}} = get(\"/a\")\n%{\"id\" => id} = json\nget(\"/b/#{id}\")",
         "room = \"a\"\nws_upgrade(\"/\")\n{:ok, %{\"room\" => ^room}} = ws_receive_json()",
         "get(\"/a?k=#{Base.url_encode64(random_bits(24), padding: false)}\")",
-        "get(\"/\")\nStream.repeatedly(&f/0) |> Enum.each(fn\n  {:ok, _} -> :ok\n  nil ->\n    :ok\nend)",
+        "get(\"/\")\nStream.repeatedly(&f/0) |> Enum.each(fn\n  {:ok, _} -> :ok\n  nil ->\n    \
+         :ok\nend)",
     ]));
 }
