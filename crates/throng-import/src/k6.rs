@@ -83,9 +83,10 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let (server, items, socket) = (None, Vec::new(), None);
     let mut script = Script { translator: &mut *translator, values, names, server, items, socket };
     let called = |wanted: &str| {
-        statements.iter().find(
-            |statement| matches!(&statement.kind, StatementKind::Function(name, _) if name == wanted),
-        )
+        statements.iter().find(|statement| match &statement.kind {
+            StatementKind::Function(name, _) => name == wanted,
+            _ => false,
+        })
     };
     let (setup, data) = called("setup").map(|setup| script.setup(setup)).unwrap_or_default();
     let values = script.values.clone();
