@@ -62,7 +62,7 @@ impl CoordinatorProcess {
     }
 
     /// Sets the time for which lost machines are awaited once all others are over
-    /// [default: [`LOST_WAIT`]].
+    /// [default: [`crate::LOST_WAIT`]].
     #[must_use]
     pub fn with_lost_wait(self, lost_wait: Duration) -> Self {
         self.state().set_lost_wait(lost_wait);
