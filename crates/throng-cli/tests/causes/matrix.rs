@@ -266,4 +266,4 @@ fn document() -> PathBuf {
 }
 
 /// The share of the CPUs from which other programs may cause the finding.
-const OTHERS_DISTURB: f64 = 0.2;
+const OTHERS_DISTURB: f64 = 0.1;
