@@ -31,6 +31,8 @@ pub struct AgentProcess {
     log: AgentLog,
     /// The process that has asked this one to end.
     end_asker: Option<String>,
+    /// True if the load that runs is ramped down because this process ends.
+    is_cut_short: bool,
     /// Source addresses of this machine's connections; the usual ones if there are none.
     sources: Vec<IpAddr>,
     work: Work,
@@ -85,6 +87,7 @@ impl AgentProcess {
             requests,
             log: AgentLog::default(),
             end_asker: None,
+            is_cut_short: false,
             sources,
             work: Work::Idle,
         })
@@ -105,6 +108,7 @@ impl AgentProcess {
             let now = Clock.now();
             if end_at.is_none() && (is_ended() || self.end_asker.is_some()) {
                 end_at = Some(now + END_TIMEOUT);
+                self.is_cut_short = matches!(self.work, Work::Running(_));
                 self.steer(Steering::RampDown);
                 news.extend(self.end_asker.clone().map(AgentNote::AskedToEnd));
             }
@@ -308,6 +312,10 @@ impl AgentProcess {
                 }
                 let report = part.report(now);
                 let is_last = report.is_last;
+                if is_last && self.is_cut_short {
+                    // Before the last report, which would end the run as if it were complete.
+                    self.agent.failed("it was ended before its load was over".into(), now);
+                }
                 self.agent.report(report, now);
                 let Work::Running(part) = &self.work else { return };
                 if part.load.is_broken() {

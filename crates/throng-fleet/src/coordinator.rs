@@ -329,7 +329,8 @@ impl Member {
             Ok(AgentMessage::CannotRun(why)) => self.state = MemberState::Refused(why),
             Ok(AgentMessage::Failed(why)) => self.state = MemberState::Failed(why),
             Ok(AgentMessage::Report(report)) => {
-                if report.is_last {
+                // The last report of a load that failed is no end of it.
+                if report.is_last && !matches!(self.state, MemberState::Failed(_)) {
                     self.state = MemberState::Ended;
                 }
                 return Some(MemberNews::Report(report));

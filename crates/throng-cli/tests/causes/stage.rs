@@ -339,7 +339,7 @@ pub(crate) struct Machinewide {
 }
 
 impl Machinewide {
-    /// Sets each `(file below /proc/sys, value)`.
+    /// Sets each `(file below /proc/sys, value)`. The shell expands a value while no other cause runs.
     ///
     /// # Errors
     /// One of them cannot be set.
@@ -347,7 +347,7 @@ impl Machinewide {
         let file = |name: &str| format!("/proc/sys/{name}");
         let save =
             |(n, (name, _)): (usize, &(&str, &str))| format!("old{n}=$(cat {})\n", file(name));
-        let set = |(name, value): &(&str, &str)| format!("echo '{value}' > {} &&\n", file(name));
+        let set = |(name, value): &(&str, &str)| format!("echo \"{value}\" > {} &&\n", file(name));
         let restore =
             |(n, (name, _)): (usize, &(&str, &str))| format!("echo \"$old{n}\" > {}\n", file(name));
         let script = format!(

@@ -67,9 +67,10 @@ fn low_epoll_watches(stage: &mut Stage) -> Provoked {
 fn small_tcp_mem(stage: &mut Stage) -> Provoked {
     let addr = stage.serve(&["echo"]);
     // Other programs' sockets hold some of the machine's pages already. With those alone, the
-    // pressure would begin with the first sockets of the stage, before the run counts it.
-    let held = tcp_pages().ok_or("/proc/net/sockstat does not contain the memory of TCP")?;
-    let pages = [128, 192, 256].map(|pages| (held + pages).to_string()).join(" ");
+    // pressure would begin with the first sockets of the stage, before the run counts it. The other
+    // causes have let go of theirs when the shell reads this.
+    let held = "$(awk '/^TCP:/ { print $NF }' /proc/net/sockstat)";
+    let pages = [128, 192, 256].map(|pages| format!("$(({held} + {pages}))")).join(" ");
     let _limited = stage.limit_machine(&[("net/ipv4/tcp_mem", &pages)])?;
     stage.run(&format!(
         "target: tcp://{addr}\n\
@@ -77,11 +78,4 @@ fn small_tcp_mem(stage: &mut Stage) -> Provoked {
          user: [connect, every: {{rate: 2/s, \
          do: [send: {{random: 1MiB}}, expect: {{bytes: 1MiB}}]}}]\n"
     ))
-}
-
-/// Returns the pages that the sockets of the whole machine hold; namespaces share them.
-fn tcp_pages() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/net/sockstat").ok()?;
-    let tcp = text.lines().find_map(|line| line.strip_prefix("TCP: "))?;
-    tcp.rsplit_once("mem ")?.1.trim().parse().ok()
 }
