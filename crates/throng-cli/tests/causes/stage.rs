@@ -339,7 +339,8 @@ pub(crate) struct Machinewide {
 }
 
 impl Machinewide {
-    /// Sets each `(file below /proc/sys, value)`. The shell expands a value while no other cause runs.
+    /// Sets each `(file below /proc/sys, value)`. The shell expands a value while no other cause
+    /// runs.
     ///
     /// # Errors
     /// One of them cannot be set.
