@@ -54,6 +54,20 @@ export async function openFile(browser, complaints, file, options = {}, hash = "
   return page
 }
 
+/** Returns the width of an element as soon as it has one. A live page may draw a chart anew. */
+export async function widthOf(page, selector) {
+  const width = await page.waitForFunction(of => document.querySelector(of)?.getBoundingClientRect().width, selector)
+  return width.jsonValue()
+}
+
+/** Drags over a chart, from one share of its width to another, once it stands still. */
+export async function drag(page, selector, from, to) {
+  const width = await widthOf(page, selector)
+  const at = share => ({ x: width * share, y: 20 })
+  const over = page.locator(selector)
+  await over.dragTo(over, { sourcePosition: at(from), targetPosition: at(to) })
+}
+
 /** Fails if a reader of some kind cannot use the page. */
 export async function accessible(page) {
   await page.evaluate(axe.source)

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { after, afterEach, before, test } from "node:test"
 import { promisify } from "node:util"
-import { Complaints, LOOKS, accessible, fits, launch, openFile } from "./browser.js"
+import { Complaints, LOOKS, accessible, drag, fits, launch, openFile } from "./browser.js"
 import { Server } from "./server.js"
 
 const { THRONG, THRONG_SHOTS } = process.env
@@ -102,12 +102,8 @@ test("a drag zooms all charts, and a link keeps the view", async () => {
   const shown = () => page.locator(".bar .shown").innerText()
   assert.match(await shown(), /all of it/)
   await page.locator("#connects").scrollIntoViewIfNeeded()
-  const over = await page.locator("#connects .u-over").boundingBox()
-  await page.mouse.move(over.x + over.width * 0.25, over.y + 20)
-  await page.mouse.down()
-  await page.mouse.move(over.x + over.width * 0.75, over.y + 20, { steps: 5 })
-  await page.mouse.up()
-  assert.match(await shown(), / to /)
+  await drag(page, "#connects .u-over", 0.25, 0.75)
+  await page.waitForFunction(() => document.querySelector(".bar .shown").textContent.includes(" to "))
   const copy = await open({}, new URL(page.url()).hash)
   assert.equal(await copy.locator(".bar .shown").innerText(), await shown())
   await copy.close()

@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { after, afterEach, before, test } from "node:test"
 import { promisify } from "node:util"
-import { Complaints, accessible, launch } from "./browser.js"
+import { Complaints, accessible, drag, launch, widthOf } from "./browser.js"
 import { Server } from "./server.js"
 import { PATIENCE_MS, within } from "./within.js"
 
@@ -42,11 +42,7 @@ test("the page of a run grows, steers it, and ends as the saved report", async (
   assert.match(await page.locator("h1").innerText(), /so far: /)
 
   const shown = () => page.locator(".bar .shown").innerText()
-  const over = await page.locator("#connects .u-over").boundingBox()
-  await page.mouse.move(over.x + over.width * 0.25, over.y + 20)
-  await page.mouse.down()
-  await page.mouse.move(over.x + over.width * 0.75, over.y + 20, { steps: 5 })
-  await page.mouse.up()
+  await drag(page, "#connects .u-over", 0.25, 0.75)
   await page.waitForFunction(() => document.querySelector(".bar .shown").textContent.includes(" to "))
   const range = await shown()
   const progress = await page.locator(".live .progress").innerText()
@@ -57,7 +53,8 @@ test("the page of a run grows, steers it, and ends as the saved report", async (
 
   // The legend shows the values at the cursor.
   const rate = async () => {
-    await page.mouse.move(over.x + over.width - 2, over.y + 20)
+    const x = await widthOf(page, "#connects .u-over") - 2
+    await page.locator("#connects .u-over").hover({ position: { x, y: 20 } })
     return await page.locator("#connects tr", { hasText: "established" }).locator("td").first().innerText()
   }
   await page.getByRole("button", { name: "pause", exact: true }).click()

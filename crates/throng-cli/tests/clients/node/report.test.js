@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { after, afterEach, before, test } from "node:test"
 import { promisify } from "node:util"
-import { Complaints, LOOKS, accessible, fits, launch, openFile } from "./browser.js"
+import { Complaints, LOOKS, accessible, drag, fits, launch, openFile } from "./browser.js"
 import { sixHours } from "./long_run.js"
 import { outline } from "./outline.js"
 import { Server } from "./server.js"
@@ -109,12 +109,8 @@ test("a drag zooms all charts, a link keeps the view, keys move it", async () =>
   await scrollThrough(page)
   const before = new Set(await ranges())
   assert.equal(before.size, 1, "all charts show the same time")
-  const over = await page.locator("#connects .u-over").boundingBox()
-  await page.mouse.move(over.x + over.width * 0.25, over.y + 20)
-  await page.mouse.down()
-  await page.mouse.move(over.x + over.width * 0.75, over.y + 20, { steps: 5 })
-  await page.mouse.up()
-  assert.match(await shown(), / to /)
+  await drag(page, "#connects .u-over", 0.25, 0.75)
+  await page.waitForFunction(() => document.querySelector(".bar .shown").textContent.includes(" to "))
   await scrollThrough(page)
   const zoomed = await ranges()
   assert.ok(zoomed.length >= 6)

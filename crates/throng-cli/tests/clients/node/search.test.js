@@ -8,7 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { after, afterEach, before, test } from "node:test"
 import { promisify } from "node:util"
-import { Complaints, LOOKS, accessible, fits, launch, openFile } from "./browser.js"
+import { Complaints, LOOKS, accessible, drag, fits, launch, openFile } from "./browser.js"
 
 const { THRONG, THRONG_SHOTS } = process.env
 /** Text that would run if a page took it for markup. */
@@ -89,11 +89,7 @@ test("keys go from run to run, and a drag zooms all charts", async () => {
   await page.keyboard.press(".")
   assert.match(await said.innerText(), /users \d+: 0, met/)
   assert.equal(await page.locator("#runs [aria-current]").count(), 1)
-  // A drag of Playwright waits until the chart stands still.
-  const over = page.locator("#condition-1 .u-over")
-  const { width } = await over.boundingBox()
-  const at = share => ({ x: width * share, y: 20 })
-  await over.dragTo(over, { sourcePosition: at(0.5), targetPosition: at(0.9) })
+  await drag(page, "#condition-1 .u-over", 0.5, 0.9)
   await page.waitForFunction(() => location.hash.includes("t="))
   await page.keyboard.press("0")
   await page.waitForFunction(() => !location.hash.includes("t="))
