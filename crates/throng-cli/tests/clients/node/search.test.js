@@ -76,7 +76,8 @@ test("each condition has a chart with a mark for each run, and marks differ with
     const measured = search.runs.filter(run => run.judgements[at].value !== null).length
     assert.equal(await page.locator(`#condition-${at + 1} .plot`).getAttribute("data-points"), String(measured))
   }
-  assert.ok(await page.locator("#reached-connected_most .plot").isVisible())
+  await page.locator("#reached-connected_most .plot").waitFor()
+  await page.locator(".marks svg").first().waitFor({ state: "attached" })
   const shapes = await page.locator(".marks svg").evaluateAll(marks => marks.map(mark => mark.innerHTML.replace(/(fill|stroke)="[^"]*"/g, "")))
   assert.equal(shapes.length, 2, "met and missed")
   assert.equal(new Set(shapes).size, shapes.length)
