@@ -40,7 +40,7 @@ on_error: stop
   file = join(place, "find.jsonl")
   report = join(place, "knee.html")
   await run(THRONG, ["find", scenario, "--slo", "errors == 0", "--slo", "message.p99 < 100s", "--rest", "100ms",
-    "--record", file, "--report", report, "--", "--no-calibrate"], { cwd: place })
+    "--record", file, "--report", report, "--", "--no-calibrate", "--interval", "100ms"], { cwd: place })
   server.close()
   search = JSON.parse((await run(THRONG, ["report", file, "--format", "json"])).stdout)
   browser = await launch()
