@@ -245,6 +245,7 @@ impl LoadInterval {
             phase: self.phase.clone(),
             paused: self.paused,
             cores: self.cores,
+            cores_silent: self.cores_silent,
             counters: self.counters.clone(),
             core: self.core.clone(),
             errors: self.errors.clone(),
