@@ -64,7 +64,8 @@ impl WatchSource for BusWatch {
         let until = Instant::now() + HELLO_WITHIN;
         while Instant::now() < until {
             if let Some(hello) = observers.known().get(&self.observer) {
-                let lines = SampleLines { samples };
+                let incarnation = hello.facts.incarnation.clone();
+                let lines = SampleLines { samples, incarnation };
                 return Ok((hello.observes.clone(), Box::new(lines)));
             }
             std::thread::sleep(LOOK_EVERY);
@@ -73,8 +74,11 @@ impl WatchSource for BusWatch {
     }
 }
 
+/// The samples of one process. Those of another one with its name are passed over: its counters are
+/// not the same.
 struct SampleLines {
     samples: BusSubscription,
+    incarnation: String,
 }
 
 impl WatchLines for SampleLines {
@@ -82,7 +86,11 @@ impl WatchLines for SampleLines {
         match self.samples.next_within(PATIENCE) {
             Ok(Some(message)) => {
                 let sample = serde_json::from_slice::<ObserverSample>(&message.payload);
-                Ok(sample.map_or(NextLine::Unknown, |sample| NextLine::Line(sample.line.into())))
+                Ok(match sample {
+                    Ok(sample) if sample.incarnation != self.incarnation => NextLine::Nothing,
+                    Ok(sample) => NextLine::Line(sample.line.into()),
+                    Err(_) => NextLine::Unknown,
+                })
             }
             Ok(None) => Ok(NextLine::Nothing),
             Err(_) => Err("the bus has ended".to_owned()),
