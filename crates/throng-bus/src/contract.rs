@@ -21,6 +21,7 @@ pub trait Bus: Send + Sync {
 
     /// Adds patterns to a subscription of this bus, which then gets what is published under them,
     /// too. A message that matches several patterns of a subscription comes once for each of them.
+    /// A pattern that it has already changes nothing.
     ///
     /// # Errors
     /// The bus is away, or a pattern is not one. Nothing was added.

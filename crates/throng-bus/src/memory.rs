@@ -66,8 +66,14 @@ impl Bus for MemoryBus {
         let mut subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         let own = subscribers.iter().find(|(_, subscriber)| subscriber.is_of(subscription));
         if let Some(subscriber) = own.map(|(_, subscriber)| subscriber.clone()) {
-            let further = patterns.iter().map(|pattern| (pattern.clone(), subscriber.clone()));
-            subscribers.extend(further);
+            for pattern in patterns {
+                let has = |(known, own): &(String, Subscriber)| {
+                    known == pattern && own.is_of(subscription)
+                };
+                if !subscribers.iter().any(has) {
+                    subscribers.push((pattern.clone(), subscriber.clone()));
+                }
+            }
         }
         Ok(())
     }

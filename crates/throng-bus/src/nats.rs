@@ -167,10 +167,13 @@ impl Bus for NatsBus {
         patterns.iter().try_for_each(|pattern| subject::check_pattern(pattern))?;
         self.check_reachable()?;
         let is_it = |known: &&mut NatsSubscription| known.subscriber.is_of(subscription);
-        let known = self.subscriptions().iter_mut().find(is_it).map(|it| it.subscriber.clone());
-        let Some(subscriber) = known else { return Ok(()) };
+        let known = self.subscriptions().iter_mut().find(is_it).map(|it| {
+            let new = patterns.iter().filter(|pattern| !it.tasks.contains_key(*pattern));
+            (it.subscriber.clone(), new.cloned().collect::<Vec<_>>())
+        });
+        let Some((subscriber, new)) = known else { return Ok(()) };
         // The round trip takes a while: no lock is held meanwhile.
-        let tasks = self.begin(&subscriber, patterns)?;
+        let tasks = self.begin(&subscriber, &new)?;
         if let Some(known) = self.subscriptions().iter_mut().find(is_it) {
             known.tasks.extend(tasks);
         }
