@@ -19,6 +19,7 @@
 mod contract;
 mod delivery;
 mod memory;
+mod name;
 mod nats;
 mod subject;
 mod subscription;
@@ -26,6 +27,7 @@ mod subscription;
 pub use contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
 pub use delivery::{Inbox, Outbox, RESEND_AFTER};
 pub use memory::MemoryBus;
+pub use name::{NotAName, check_name};
 pub use nats::{ClientCertificate, NatsBus, NatsOptions};
 pub use subject::SUBJECT_BYTES_MAX;
 pub use subscription::{BusMessage, BusSubscription, SubscriptionEnd, SubscriptionId, WAITING_MAX};

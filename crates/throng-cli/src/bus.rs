@@ -83,7 +83,7 @@ impl BusFlags {
 
 /// Checks the name of a group.
 pub(crate) fn group(text: &str) -> Result<String, String> {
-    throng_fleet::check_name(text).map_err(|error| error.to_string())?;
+    throng_bus::check_name(text).map_err(|error| error.to_string())?;
     Ok(text.to_owned())
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_bus::{Bus, BusError, BusSubscription};
+use throng_bus::{Bus, BusError, BusSubscription, check_name};
 use throng_driver::{Clock, utc_now};
 use throng_lab::recorder::{KernelProbe, LiveKernel};
 use throng_load::run::{CommonStart, RunningLoad};
@@ -18,7 +18,7 @@ use crate::agent_note::{AgentLog, AgentNote};
 use crate::message::{AgentFacts, LoadReport, RunOrder, StartOrder, Steering};
 use crate::preparation::{Prepared, prepare};
 use crate::request::{AgentAnswer, AgentWish, Answer, Request};
-use crate::subjects::{GroupSubjects, check_name};
+use crate::subjects::GroupSubjects;
 
 /// The process of an agent.
 pub struct AgentProcess {

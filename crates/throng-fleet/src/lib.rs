@@ -45,4 +45,4 @@ pub use observer::{Observer, ObserverFacts, ObserverHello};
 pub use request::LogLine;
 pub use requester::{ANSWER_PATIENCE, AgentEnd, END_PATIENCE, Requester};
 pub use scenario_bundle::ScenarioBundle;
-pub use subjects::{GroupSubjects, NotAName, check_name};
+pub use subjects::GroupSubjects;

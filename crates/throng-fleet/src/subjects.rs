@@ -1,16 +1,12 @@
 //! The subjects of one group of agents. Groups on one bus do not hear each other.
 
-use std::fmt;
+use throng_bus::{NotAName, check_name};
 
 /// The subjects of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSubjects {
     group: String,
 }
-
-/// A name that cannot be a part of a subject.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotAName(String);
 
 impl GroupSubjects {
     /// Returns the subjects of a group.
@@ -66,30 +62,6 @@ impl GroupSubjects {
         format!("throng.{}.coordinator.{coordinator}", self.group)
     }
 }
-
-/// Checks the name of a group, an agent or a coordinator.
-///
-/// # Errors
-/// It has other characters than letters, digits, `-` and `_`.
-pub fn check_name(name: &str) -> Result<(), NotAName> {
-    let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(is_good) {
-        Ok(())
-    } else {
-        Err(NotAName(name.to_owned()))
-    }
-}
-
-impl fmt::Display for NotAName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(name) = self;
-        write!(f, "`{name}` is no name: it needs 1 to {NAME_BYTES_MAX} letters, digits, `-` or `_`")
-    }
-}
-
-impl std::error::Error for NotAName {}
-
-const NAME_BYTES_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {

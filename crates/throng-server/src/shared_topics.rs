@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use throng_bus::{Bus, BusError, BusSubscription};
+use throng_bus::{Bus, BusError, BusSubscription, check_name};
 use throng_driver::MailboxSender;
 use throng_pubsub::nodes::{NodeId, NodeProtocol, NodeSubjects};
 use throng_report::ServerCounters;
@@ -75,13 +75,7 @@ pub(crate) struct NodeStart {
 impl NodeStart {
     pub(crate) fn new(options: SharedTopics) -> Result<Self, BusError> {
         for name in [&*options.group, &*options.node.name] {
-            let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-            if !(1..=NAME_BYTES_MAX).contains(&name.len()) || !name.chars().all(is_good) {
-                return Err(BusError::Subject(format!(
-                    "`{name}` is no name of a group or a node: \
-                     it needs 1 to {NAME_BYTES_MAX} letters, digits, `-` or `_`"
-                )));
-            }
+            check_name(name).map_err(|error| BusError::Subject(error.to_string()))?;
         }
         let subjects = NodeSubjects::new(&options.group);
         let protocol = NodeProtocol::new(options.node.clone(), subjects.clone(), None);
@@ -167,6 +161,3 @@ impl Drop for RunningNode {
         self.stop();
     }
 }
-
-/// The longest name of a group or a node.
-const NAME_BYTES_MAX: usize = 64;
