@@ -5,6 +5,10 @@
 //! and passes.
 
 mod chromium;
+// The tests of the server use the rest.
+#[allow(dead_code)]
+#[path = "../../../throng-server/tests/support/client.rs"]
+mod client;
 // The tests of the endpoint use the rest.
 #[allow(dead_code)]
 #[path = "../../../throng-view/tests/exposition/mod.rs"]

@@ -2,63 +2,19 @@
 //! restart of one of them.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::client::Client;
 use crate::nats_server::NatsServer;
 use crate::process::{Serving, TestDir, eventually};
-use crate::wire;
 
-/// A client of channels.
-struct Client {
-    stream: TcpStream,
-    received: Vec<u8>,
-}
-
-impl Client {
-    fn join(server: &Serving, topic: &str, payload: Value) -> Self {
-        let mut stream = TcpStream::connect(&server.addr).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let path = "/socket/websocket?vsn=2.0.0";
-        stream.write_all(wire::HANDSHAKE.replace("/any/path", path).as_bytes()).unwrap();
-        let mut client = Self { stream, received: Vec::new() };
-        assert!(client.until(wire::take_head).contains(wire::ACCEPT));
-        client.say(&json!(["1", "1", topic, "phx_join", payload]));
-        assert_eq!(client.event("phx_reply")["status"], "ok");
-        client
-    }
-
-    fn say(&mut self, message: &Value) {
-        self.stream.write_all(&wire::text(message.to_string().as_bytes())).unwrap();
-    }
-
-    /// Returns the payload of the next event of this name. Others before it are skipped.
-    fn event(&mut self, name: &str) -> Value {
-        loop {
-            let (opcode, payload) = self.until(wire::take);
-            assert_eq!(opcode, 1, "{payload:?}");
-            let message: Value = serde_json::from_slice(&payload).unwrap();
-            if message[3] == name {
-                return message[4].clone();
-            }
-        }
-    }
-
-    fn until<T>(&mut self, take: fn(&mut Vec<u8>) -> Option<T>) -> T {
-        loop {
-            if let Some(taken) = take(&mut self.received) {
-                return taken;
-            }
-            let mut buffer = [0; 4_096];
-            let count = self.stream.read(&mut buffer).expect("the server answers");
-            assert!(count > 0, "the server has closed");
-            self.received.extend(&buffer[..count]);
-        }
-    }
+/// Returns a client that has joined a topic.
+fn member(server: &Serving, topic: &str, payload: Value) -> Client {
+    let mut client = Client::of_channels(&server.addr);
+    client.join(topic, payload);
+    client
 }
 
 /// Waits until a server knows so many other nodes and has so many topics of the bus.
@@ -79,7 +35,7 @@ fn assert_all_receive(rooms: &mut [&mut Vec<Client>], round: u32) {
     for number in 0..MESSAGES {
         for (node, clients) in rooms.iter_mut().enumerate() {
             let payload = json!({"round": round, "node": node, "number": number});
-            clients[0].say(&json!(["1", "2", "rooms:a", "new_msg", payload]));
+            clients[0].push("rooms:a", "new_msg", payload);
         }
     }
     for client in rooms.iter_mut().flat_map(|clients| clients.iter_mut()) {
@@ -101,7 +57,7 @@ fn two_nodes_are_one_while_one_of_them_restarts_and_after_it_was_killed() {
     let place = TestDir::new();
     let serve = |name: &str| place.serve(&["channels", "--bus", &bus, "--node", name]);
     let room = |server: &Serving| -> Vec<Client> {
-        (0..CLIENTS).map(|_| Client::join(server, "rooms:a", json!({}))).collect()
+        (0..CLIENTS).map(|_| member(server, "rooms:a", json!({}))).collect()
     };
     let (one, two) = (serve("one"), serve("two"));
     assert_eq!(one.hello["node"], "one");
@@ -111,14 +67,13 @@ fn two_nodes_are_one_while_one_of_them_restarts_and_after_it_was_killed() {
     assert_all_receive(&mut [&mut here, &mut there], 1);
 
     // A restart in order: its clients learn where to go, and the others miss nothing.
-    let mut ann = Client::join(&one, "presence:lobby", json!({"user": "ann"}));
-    let bob = Client::join(&two, "presence:lobby", json!({"user": "bob"}));
+    let mut ann = member(&one, "presence:lobby", json!({"user": "ann"}));
+    let bob = member(&two, "presence:lobby", json!({"user": "bob"}));
     while !ann.event("presence_diff")["joins"].as_object().unwrap().contains_key("bob") {}
     two.process.signal(Signal::TERM);
     for client in &mut there {
         assert_eq!(client.event("drain"), json!({"nodes": [one.addr]}));
-        let (opcode, payload) = client.until(wire::take);
-        assert_eq!((opcode, &payload[..2]), (8, &1012_u16.to_be_bytes()[..]));
+        assert_eq!(client.close().0, 1012);
     }
     drop((there, bob));
     two.process.finish().exits_with(0);
@@ -131,14 +86,14 @@ fn two_nodes_are_one_while_one_of_them_restarts_and_after_it_was_killed() {
     assert_all_receive(&mut [&mut here, &mut there], 3);
 
     // A kill: its members leave within a bounded time, and the rest goes on.
-    let eve = Client::join(&two, "presence:lobby", json!({"user": "eve"}));
+    let eve = member(&two, "presence:lobby", json!({"user": "eve"}));
     while !ann.event("presence_diff")["joins"].as_object().unwrap().contains_key("eve") {}
     two.process.signal(Signal::KILL);
     while !ann.event("presence_diff")["leaves"].as_object().unwrap().contains_key("eve") {}
     drop((there, eve));
     assert_all_receive(&mut [&mut here], 4);
 
-    let mut visitor = Client::join(&one, "presence:lobby", json!({"user": "visitor"}));
+    let mut visitor = member(&one, "presence:lobby", json!({"user": "visitor"}));
     let list = visitor.event("presence_state");
     let present: BTreeSet<&String> = list.as_object().unwrap().keys().collect();
     assert_eq!(present, [&"ann".to_owned(), &"visitor".to_owned()].into());

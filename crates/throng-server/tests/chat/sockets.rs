@@ -8,46 +8,12 @@ use throng_server::pubsub::{Policy, TopicRules};
 use throng_server::{AcceptTopology, RunningServer, ServerOptions};
 use throng_server::{WebSocketOptions, WebSockets};
 
+use crate::client::Client;
 use crate::support::{PATIENCE, connect, eventually, options, snapshot};
-use crate::wire;
 
-/// A client of the chat.
-struct Client {
-    stream: TcpStream,
-    received: Vec<u8>,
-}
-
-impl Client {
-    fn join(server: &RunningServer<WebSockets<Chat>>) -> Self {
-        let mut client = Self { stream: connect(server.addr()), received: Vec::new() };
-        client.stream.set_nodelay(true).unwrap();
-        client.stream.write_all(wire::HANDSHAKE.as_bytes()).unwrap();
-        let head = client.until(wire::take_head);
-        assert!(head.contains(wire::ACCEPT), "{head}");
-        client
-    }
-
-    fn say(&mut self, payload: &[u8]) {
-        self.stream.write_all(&wire::text(payload)).unwrap();
-    }
-
-    fn receive(&mut self) -> Vec<u8> {
-        let (opcode, payload) = self.until(wire::take);
-        assert_eq!(opcode, 1);
-        payload
-    }
-
-    fn until<T>(&mut self, take: fn(&mut Vec<u8>) -> Option<T>) -> T {
-        loop {
-            if let Some(taken) = take(&mut self.received) {
-                return taken;
-            }
-            let mut buffer = [0; 4_096];
-            let count = self.stream.read(&mut buffer).expect("the server answers");
-            assert!(count > 0, "the server has closed");
-            self.received.extend(&buffer[..count]);
-        }
-    }
+/// Returns the bytes of the next message.
+fn receive(client: &mut Client) -> Vec<u8> {
+    client.text().into_bytes()
 }
 
 fn start(options: ServerOptions, chat: WebSocketOptions) -> RunningServer<WebSockets<Chat>> {
@@ -57,14 +23,14 @@ fn start(options: ServerOptions, chat: WebSocketOptions) -> RunningServer<WebSoc
 #[test]
 fn every_client_receives_every_message_over_cores_and_in_order() {
     let server = start(options(AcceptTopology::Reuseport, 3), WebSocketOptions::default());
-    let mut clients: Vec<_> = (0..20).map(|_| Client::join(&server)).collect();
+    let mut clients: Vec<_> = (0..20).map(|_| Client::of_chat(server.addr())).collect();
     eventually("all are members", || snapshot(&server).counters.memberships == 20);
     for number in 0..50u8 {
         clients[3].say(&[b'a', number]);
         clients[11].say(&[b'b', number]);
     }
     for client in &mut clients {
-        let received: Vec<_> = (0..100).map(|_| client.receive()).collect();
+        let received: Vec<_> = (0..100).map(|_| receive(client)).collect();
         for who in [b'a', b'b'] {
             let theirs = received.iter().filter(|said| said[0] == who).map(|said| said[1]);
             assert_eq!(theirs.collect::<Vec<_>>(), (0..50).collect::<Vec<u8>>());
@@ -92,17 +58,17 @@ fn a_request_that_is_no_upgrade_gets_the_reason() {
 #[test]
 fn a_client_that_sends_too_much_gets_the_close_frame_however_much_is_still_in_flight() {
     let server = start(options(AcceptTopology::Reuseport, 1), WebSocketOptions::default());
-    let mut loud = Client::join(&server);
-    let mut others = [Client::join(&server), Client::join(&server)];
+    let mut loud = Client::of_chat(server.addr());
+    let mut others = [Client::of_chat(server.addr()), Client::of_chat(server.addr())];
     // A frame of 16 MiB, all of which is sent before anything is read.
     loud.stream.write_all(&[0x82, 0xff, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]).unwrap();
     (0..256).for_each(|_| loud.stream.write_all(&[0; 65_536]).expect("the server takes it"));
-    let (opcode, payload) = loud.until(wire::take);
+    let (opcode, payload) = loud.next();
     assert_eq!((opcode, &payload[..2]), (8, &1009u16.to_be_bytes()[..]));
     assert_eq!(loud.stream.read(&mut [0; 1]).expect("it is not reset"), 0);
     // It has left the room, although it has not closed.
     others[0].say(b"what was that?");
-    others.iter_mut().for_each(|other| assert_eq!(other.receive(), b"what was that?"));
+    others.iter_mut().for_each(|other| assert_eq!(receive(other), b"what was that?"));
     assert_eq!(snapshot(&server).counters.open, 3);
     drop(loud);
     eventually("it has left", || snapshot(&server).counters.open == 2);
@@ -112,11 +78,11 @@ fn a_client_that_sends_too_much_gets_the_close_frame_however_much_is_still_in_fl
 #[test]
 fn a_server_that_ends_sends_a_close_frame_and_lets_every_client_finish() {
     let server = start(options(AcceptTopology::Reuseport, 2), WebSocketOptions::default());
-    let mut clients: Vec<_> = (0..5).map(|_| Client::join(&server)).collect();
+    let mut clients: Vec<_> = (0..5).map(|_| Client::of_chat(server.addr())).collect();
     std::thread::scope(|scope| {
         let drain = scope.spawn(|| server.drain(PATIENCE));
         for client in &mut clients {
-            let (opcode, payload) = client.until(wire::take);
+            let (opcode, payload) = client.next();
             assert_eq!((opcode, &payload[..2]), (8, &1001u16.to_be_bytes()[..]));
             // The answer, masked with zeros.
             client.stream.write_all(&[0x88, 0x82, 0, 0, 0, 0, 3, 0xe9]).unwrap();
@@ -131,7 +97,7 @@ fn talk(clients: &mut [Client], said: &[u8], times: usize) {
     for _ in 0..times {
         clients[0].say(said);
         for client in clients.iter_mut() {
-            assert_eq!(client.receive(), said);
+            assert_eq!(receive(client), said);
         }
     }
 }
@@ -143,9 +109,9 @@ fn a_client_that_stops_reading_slows_no_other_and_meets_its_policy() {
             ServerOptions { sndbuf_bytes: Some(16 << 10), ..options(AcceptTopology::Reuseport, 2) };
         let rules = TopicRules { policy, queue_bytes_max: 100_000, ..TopicRules::default() };
         let server = start(options, WebSocketOptions { rules, ..WebSocketOptions::default() });
-        let mut clients: Vec<_> = (0..10).map(|_| Client::join(&server)).collect();
+        let mut clients: Vec<_> = (0..10).map(|_| Client::of_chat(server.addr())).collect();
         let said = [b'x'; 20_000];
-        let mut idle = Client::join(&server);
+        let mut idle = Client::of_chat(server.addr());
         eventually("all are members", || snapshot(&server).counters.memberships == 11);
         // More than the socket's buffers hold, which on loopback are several MB. A server that
         // waited for this client would wait forever.
@@ -168,7 +134,7 @@ fn a_client_that_stops_reading_slows_no_other_and_meets_its_policy() {
             assert!(is_cut_off(&mut idle.stream));
         } else {
             // It reads again, and receives whole frames.
-            (0..5).for_each(|_| assert_eq!(idle.receive(), said));
+            (0..5).for_each(|_| assert_eq!(receive(&mut idle), said));
         }
     }
 }

@@ -13,10 +13,16 @@ use crate::support::{eventually, snapshot};
 
 const TOPIC: &str = "presence:lobby";
 
+/// Returns a client in the topic.
+fn member(server: &ChannelServer, payload: Value) -> Client {
+    let mut client = Client::of_channels(server.addr());
+    client.join(TOPIC, payload);
+    client
+}
+
 /// Returns the keys that a new client finds in the list.
 fn present(server: &ChannelServer, key: &str) -> BTreeSet<String> {
-    let mut client = Client::of_channels(server.addr());
-    client.join(TOPIC, json!({"user": key}));
+    let mut client = member(server, json!({"user": key}));
     let list = client.event("presence_state");
     list.as_object().unwrap().keys().filter(|known| *known != key).cloned().collect()
 }
@@ -58,15 +64,13 @@ fn broadcasts_reach_the_members_on_all_nodes() {
 fn presence_is_that_of_all_nodes() {
     let bus = MemoryBus::new();
     let one = channels(bus.clone(), "one");
-    let mut ann = Client::of_channels(one.addr());
-    ann.join(TOPIC, json!({"user": "ann", "age": 7}));
+    let mut ann = member(&one, json!({"user": "ann", "age": 7}));
     ann.event("presence_state");
     // A node that joins later gets the whole state.
     let two = channels(bus.clone(), "two");
     settle(&two, 1, 0);
     eventually("the node has the state", || present(&two, "a visitor").contains("ann"));
-    let mut bob = Client::of_channels(two.addr());
-    bob.join(TOPIC, json!({"user": "bob"}));
+    let mut bob = member(&two, json!({"user": "bob"}));
     let list = bob.event("presence_state");
     assert_eq!(list["ann"]["metas"][0]["age"], 7, "{list}");
     await_diff(&mut ann, "joins", "bob");
@@ -79,16 +83,13 @@ fn a_node_that_ends_takes_its_members_with_it_and_one_that_starts_again_brings_n
     let bus = MemoryBus::new();
     let (one, two) = (channels(bus.clone(), "one"), channels(bus.clone(), "two"));
     settle(&one, 1, 0);
-    let mut ann = Client::of_channels(one.addr());
-    ann.join(TOPIC, json!({"user": "ann"}));
-    let mut bob = Client::of_channels(two.addr());
-    bob.join(TOPIC, json!({"user": "bob"}));
+    let mut ann = member(&one, json!({"user": "ann"}));
+    let _bob = member(&two, json!({"user": "bob"}));
     await_diff(&mut ann, "joins", "bob");
     assert!(two.stop());
     await_diff(&mut ann, "leaves", "bob");
     let two = channels(bus.clone(), "two");
-    let mut eve = Client::of_channels(two.addr());
-    eve.join(TOPIC, json!({"user": "eve"}));
+    let _eve = member(&two, json!({"user": "eve"}));
     await_diff(&mut ann, "joins", "eve");
     eventually("the new node has the state", || present(&two, "a visitor").contains("ann"));
 }
@@ -99,17 +100,14 @@ fn the_members_of_a_silent_node_leave_and_come_back_with_it() {
     let cut = CutBus::new(&bus);
     let (one, two) = (channels(bus.clone(), "one"), channels(cut.clone(), "two"));
     settle(&one, 1, 0);
-    let mut ann = Client::of_channels(one.addr());
-    ann.join(TOPIC, json!({"user": "ann"}));
-    let mut bob = Client::of_channels(two.addr());
-    bob.join(TOPIC, json!({"user": "bob"}));
+    let mut ann = member(&one, json!({"user": "ann"}));
+    let _bob = member(&two, json!({"user": "bob"}));
     await_diff(&mut ann, "joins", "bob");
     cut.is_cut.store(true, SeqCst);
     await_diff(&mut ann, "leaves", "bob");
     assert_eq!(snapshot(&one).counters.nodes, 0);
     // What it changed meanwhile is not lost either.
-    let mut eve = Client::of_channels(two.addr());
-    eve.join(TOPIC, json!({"user": "eve"}));
+    let _eve = member(&two, json!({"user": "eve"}));
     cut.is_cut.store(false, SeqCst);
     await_diff(&mut ann, "joins", "eve");
     let all = ["ann", "bob", "eve"].map(String::from).into();
@@ -125,11 +123,9 @@ fn changes_that_the_bus_has_lost_are_found_out() {
     let cut = CutBus::new(&bus);
     let (one, two) = (channels(bus.clone(), "one"), channels(cut.clone(), "two"));
     settle(&one, 1, 0);
-    let mut ann = Client::of_channels(one.addr());
-    ann.join(TOPIC, json!({"user": "ann"}));
+    let mut ann = member(&one, json!({"user": "ann"}));
     cut.is_cut.store(true, SeqCst);
-    let mut bob = Client::of_channels(two.addr());
-    bob.join(TOPIC, json!({"user": "bob"}));
+    let mut bob = member(&two, json!({"user": "bob"}));
     bob.event("presence_state");
     cut.is_cut.store(false, SeqCst);
     await_diff(&mut ann, "joins", "bob");

@@ -1,5 +1,7 @@
 //! Servers that share topics over the bus within the process, on real sockets.
 
+#[path = "../support/client.rs"]
+#[allow(dead_code)]
 mod client;
 mod nodes;
 #[path = "../support/mod.rs"]

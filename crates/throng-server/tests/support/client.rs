@@ -1,29 +1,30 @@
 //! A client over a WebSocket, of the chat or of channels.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::connect;
 use crate::wire;
 
 pub(crate) struct Client {
-    stream: TcpStream,
+    pub(crate) stream: TcpStream,
     received: Vec<u8>,
 }
 
 impl Client {
-    pub(crate) fn of_chat(server: SocketAddr) -> Self {
+    pub(crate) fn of_chat(server: impl ToSocketAddrs) -> Self {
         Self::open(server, "/")
     }
 
-    pub(crate) fn of_channels(server: SocketAddr) -> Self {
+    pub(crate) fn of_channels(server: impl ToSocketAddrs) -> Self {
         Self::open(server, "/socket/websocket?vsn=2.0.0")
     }
 
-    fn open(server: SocketAddr, path: &str) -> Self {
-        let mut stream = connect(server);
+    fn open(server: impl ToSocketAddrs, path: &str) -> Self {
+        let mut stream = TcpStream::connect(server).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.set_nodelay(true).unwrap();
         let request = wire::HANDSHAKE.replace("/any/path", path);
         stream.write_all(request.as_bytes()).unwrap();
