@@ -99,7 +99,7 @@ impl RunState {
         }
         self.last = Some(Interval {
             at_ms: interval.at_ms,
-            load: interval.load.as_ref().map(|load| LoadInterval { ..load.without_measured() }),
+            load: interval.load.as_ref().map(LoadInterval::without_measured),
             machine: interval.machine.clone(),
             kernel: interval.kernel.clone(),
             server_kernel: interval.server_kernel.clone(),
