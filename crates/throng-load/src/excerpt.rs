@@ -11,17 +11,25 @@ pub(crate) struct Excerpt<'a> {
     secrets: &'a [String],
     /// Bytes that are shown of one message.
     bytes_max: usize,
+    /// The variables of a scenario that are known, each as it is written and with its value, which
+    /// is shown.
+    values: &'a [(String, String)],
 }
 
 impl<'a> Excerpt<'a> {
     /// Returns the rules of a report, which shows the beginning of each message.
     pub(crate) fn short(secrets: &'a [String]) -> Self {
-        Self { secrets, bytes_max: SHORT_BYTES_MAX }
+        Self { secrets, bytes_max: SHORT_BYTES_MAX, values: &[] }
     }
 
     /// Returns the rules of a trace that shows whole messages.
     pub(crate) fn full(secrets: &'a [String]) -> Self {
-        Self { secrets, bytes_max: FULL_BYTES_MAX }
+        Self { secrets, bytes_max: FULL_BYTES_MAX, values: &[] }
+    }
+
+    /// Sets the variables that are known.
+    pub(crate) fn with_values(self, values: &'a [(String, String)]) -> Self {
+        Self { values, ..self }
     }
 
     /// Formats bytes: as text in backticks with control characters escaped, otherwise in
@@ -30,13 +38,20 @@ impl<'a> Excerpt<'a> {
         self.between("`", bytes)
     }
 
+    /// Formats a part of a scenario, with the values of the variables that are known. What a peer
+    /// has sent may look like a variable and is none: [`Excerpt::bytes`] formats it.
+    pub(crate) fn written(&self, part: &[u8]) -> String {
+        let each = self.values.iter();
+        each.fold(self.bytes(part), |shown, (variable, value)| shown.replace(variable, value))
+    }
+
     /// Formats at most `bytes_max` bytes from byte `at` on. A secret that reaches into them is
     /// masked as a whole.
     pub(crate) fn piece(&self, bytes: &[u8], at: usize, bytes_max: usize) -> String {
         let begin = mask::begin_of_secret(bytes, at.min(bytes.len()), self.secrets);
         let rest = &bytes[begin..];
         let (cut, _) = mask::without_secrets(rest, bytes_max, self.secrets);
-        Self { secrets: &[], bytes_max: cut.len() }.bytes(&cut)
+        Self { secrets: &[], bytes_max: cut.len(), values: &[] }.bytes(&cut)
     }
 
     /// Returns a text with `***` in place of each secret, so that it can be cut.

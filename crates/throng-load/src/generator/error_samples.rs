@@ -115,14 +115,16 @@ impl ErrorSamples {
     }
 }
 
-/// Describes an error whose data is known: what was expected and what arrived.
+/// Describes an error whose data is known: what was expected, with the values of these variables,
+/// and what arrived.
 pub(super) fn describe_sample(
     samples: &ErrorSamples,
     place: ErrorPlace<'_>,
     sample: &Sample<'_>,
+    values: &[(String, String)],
 ) -> (String, String) {
     let ErrorPlace { program, pc, .. } = place;
-    let excerpt = Excerpt::short(program.secrets());
+    let excerpt = Excerpt::short(program.secrets()).with_values(values);
     let expected = program.describe_expected(pc, excerpt);
     match sample {
         Sample::Mismatch { got, .. } => {
@@ -382,7 +384,7 @@ mod tests {
             let place = place(&program, pc);
             let sample = Sample::Mismatch { got: IncomingMessage::Text(got), came_first: false };
             let name = ErrorName::Kind(ErrorKind::ExpectMismatch);
-            samples.first(name, place, |samples| describe_sample(samples, place, &sample))
+            samples.first(name, place, |samples| describe_sample(samples, place, &sample, &[]))
         };
         // connect, loop, send, expect
         let shown = first(3, r#"{"type":"helo"}"#).unwrap();
@@ -393,6 +395,19 @@ mod tests {
              (line 9), user 7"
         );
         assert_eq!(first(3, "again"), None);
+    }
+
+    #[test]
+    fn what_the_server_sent_is_shown_as_it_came() {
+        let program = program("  - connect\n  - expect: {json: {id: \"${user.id}\"}}\n");
+        let place = place(&program, 1);
+        let got = IncomingMessage::Text(r#"{"id":"${user.id}"}"#);
+        let sample = Sample::Mismatch { got, came_first: false };
+        let values = program.known_values(1, VariableScope::new(7, Prng::new(0)));
+        let shown = describe_sample(&ErrorSamples::default(), place, &sample, &values);
+        let expected = r#"JSON with `{"id":"7"}`"#;
+        let got = r#"`{"id":"${user.id}"}`: `id` is `"${user.id}"`, expected `"7"`"#;
+        assert_eq!(shown, (expected.to_owned(), got.to_owned()));
     }
 
     #[test]

@@ -193,9 +193,8 @@ impl Recorder<'_> {
         };
         let place = self.place;
         let describe = |samples: &ErrorSamples| {
-            let (expected, got) = describe_sample(samples, place, sample);
             let values = place.program.known_values(place.pc, scope);
-            (values.fill_in(&expected), values.fill_in(&got))
+            describe_sample(samples, place, sample, &values)
         };
         let first = self.samples.first(name, place, describe);
         let first = first.map(|first| with_facts(first, place, sample, self.samples));

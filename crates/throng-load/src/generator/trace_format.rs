@@ -189,13 +189,12 @@ impl TraceFormat<'_> {
             Record::Joined { .. } => one("  ok: joined"),
             Record::Pushed { .. } => one("  ok: pushed"),
             Record::Skipped(message) | Record::SkippedKept(message) => {
-                one(format!("  skipped: {}", self.difference(pc, *message)))
+                one(format!("  skipped: {}", self.difference(pc, *message, self.excerpt())))
             }
             Record::Error(kind) => one(self.error(pc, *kind)),
             Record::Sample(sample, scope) => {
                 let values = self.program.known_values(pc, *scope);
-                let lines = self.sample(pc, sample);
-                lines.iter().map(|line| values.fill_in(line)).collect()
+                self.sample(pc, sample, self.excerpt().with_values(&values))
             }
             Record::RestBegun => one("rests, and begins again"),
             Record::ConnectRefused
@@ -252,34 +251,34 @@ impl TraceFormat<'_> {
         }
     }
 
-    fn difference(&self, pc: u32, message: IncomingMessage<'_>) -> String {
+    fn difference(&self, pc: u32, message: IncomingMessage<'_>, excerpt: Excerpt<'_>) -> String {
         match self.program.op(pc) {
             Op::ExpectMessage { pattern, .. } => {
-                self.program.pattern(pattern).difference(message, self.excerpt())
+                self.program.pattern(pattern).difference(message, excerpt)
             }
             _ => {
                 let missing = self.program.missing_capture(pc, message.bytes());
                 format!(
                     "expected {}, received {}{}",
-                    self.program.describe_expected(pc, self.excerpt()),
-                    self.excerpt().bytes(message.bytes()),
+                    self.program.describe_expected(pc, excerpt),
+                    excerpt.bytes(message.bytes()),
                     missing.map(|missing| format!(": {missing}")).unwrap_or_default()
                 )
             }
         }
     }
 
-    fn sample(&self, pc: u32, sample: &Sample<'_>) -> Vec<String> {
+    fn sample(&self, pc: u32, sample: &Sample<'_>, excerpt: Excerpt<'_>) -> Vec<String> {
         match sample {
             Sample::Mismatch { got, .. } => {
-                one(format!("  no match: {}", self.difference(pc, *got)))
+                one(format!("  no match: {}", self.difference(pc, *got, excerpt)))
             }
             Sample::Timeout { matched } => {
                 let part = match matched {
                     0 => String::new(),
                     bytes => format!(", only its first {bytes} bytes"),
                 };
-                let expected = self.program.describe_awaited(pc, self.excerpt());
+                let expected = self.program.describe_awaited(pc, excerpt);
                 one(format!("  time-out: no match came{part}; expected {expected}"))
             }
             Sample::Violation(violation) => {
@@ -300,16 +299,16 @@ impl TraceFormat<'_> {
             }
             Sample::BadMessage(_) => one("  no match: this is no message of Phoenix Channels"),
             Sample::Refusal(_, reply) => {
-                let status = self.excerpt().word(&reply.status);
+                let status = excerpt.word(&reply.status);
                 one(format!("  no match: the status is {status}, expected ok"))
             }
             Sample::HttpResponse(_, difference, answer) => {
-                let expected = self.program.describe_expected(pc, self.excerpt());
-                let got = describe_http(self.place(pc), *difference, answer, self.excerpt());
+                let expected = self.program.describe_expected(pc, excerpt);
+                let got = describe_http(self.place(pc), *difference, answer, excerpt);
                 one(format!("  no match: expected {expected}, received {got}"))
             }
             Sample::HttpViolation(_, error, head) => {
-                one(format!("  no match: {error}: {}", self.excerpt().head(head)))
+                one(format!("  no match: {error}: {}", excerpt.head(head)))
             }
             Sample::HttpPart(_, part) => {
                 let mut lines = match part.head {
@@ -320,12 +319,12 @@ impl TraceFormat<'_> {
                     let body = Payload::Body(part.bytes, part.body_bytes);
                     lines.extend(self.payload('<', &body));
                 }
-                let got = describe_part(part, self.excerpt());
+                let got = describe_part(part, excerpt);
                 lines.push(format!("  no match: received only {got}"));
                 lines
             }
             Sample::HttpUnasked(bytes) => {
-                let (n, bytes) = (bytes.len() as u64, self.excerpt().head(bytes));
+                let (n, bytes) = (bytes.len() as u64, excerpt.head(bytes));
                 let unit = plural(n, "byte", "bytes");
                 one(format!("  no match: {n} {unit} that no request asked for: {bytes}"))
             }

@@ -311,7 +311,7 @@ impl Generator {
         self.stats.error_log.note(ErrorName::Kind(kind), now);
         let sample = Sample::Refusal(kind, reply);
         let first = self.samples.first(ErrorName::Kind(kind), place, |samples| {
-            let (_, got) = describe_sample(samples, place, &sample);
+            let (_, got) = describe_sample(samples, place, &sample, &[]);
             ("a reply to the probe with status ok".to_owned(), got)
         });
         // The probe is no step of its user.

@@ -10,7 +10,7 @@ use crate::excerpt::Excerpt;
 impl Program {
     /// Describes what a user at `pc` expects of the server.
     pub(crate) fn describe_expected(&self, pc: u32, excerpt: Excerpt<'_>) -> String {
-        let shown = |bytes: &[u8]| excerpt.bytes(bytes);
+        let shown = |part: &[u8]| excerpt.written(part);
         match self.op(pc) {
             Op::ExpectBytes { pattern, .. } => self.bytes_pattern(pattern).matcher.describe(shown),
             Op::ExpectMessage { pattern, .. } => self.pattern(pattern).describe(shown),

@@ -48,7 +48,7 @@ impl Pattern {
                 format!("it has {} bytes, not {count}", message.bytes().len())
             }
             (Self::Contains(part), _) => {
-                format!("it does not contain {}", excerpt.bytes(part.to_string().as_bytes()))
+                format!("it does not contain {}", excerpt.written(part.to_string().as_bytes()))
             }
             (Self::Any, _) => String::new(),
             (Self::Regex(_), _) => "the expression does not match in it".to_owned(),
@@ -139,7 +139,7 @@ impl Differences<'_> {
                         Some(other) => self.compare(&path, value, other),
                         None if value.holds_if_absent() => {}
                         None => {
-                            let value = self.shown(&value.to_string());
+                            let value = self.excerpt.written(value.to_string().as_bytes());
                             self.certain.push(format!("`{path}` is missing, expected {value}"));
                         }
                     }
@@ -164,14 +164,11 @@ impl Differences<'_> {
         if !is_own && expected.is_in(&got.to_string(), scope, &mut Vec::new()) {
             return;
         }
-        let (value, wanted) = (self.shown(&got.to_string()), self.shown(&expected.to_string()));
+        let value = self.excerpt.bytes(got.to_string().as_bytes());
+        let wanted = self.excerpt.written(expected.to_string().as_bytes());
         let difference = format!("{name} is {value}, expected {wanted}");
         let differences = if is_own { &mut self.possible } else { &mut self.certain };
         differences.push(difference);
-    }
-
-    fn shown(&self, value: &str) -> String {
-        self.excerpt.bytes(value.as_bytes())
     }
 }
 

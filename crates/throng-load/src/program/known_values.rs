@@ -5,23 +5,12 @@ use std::cell::RefCell;
 use super::{Op, Program, Variable, VariableScope};
 use crate::excerpt::Excerpt;
 
-/// The variables of a step, each as it is written and with its value, which is shown.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct KnownValues(Vec<(String, String)>);
-
-impl KnownValues {
-    /// Writes the values in the place of the variables of a text.
-    pub(crate) fn fill_in(&self, text: &str) -> String {
-        let each = self.0.iter();
-        each.fold(text.to_owned(), |text, (written, value)| text.replace(written, value))
-    }
-}
-
 impl Program {
-    /// Returns the values of the variables in what the op at `pc` expects, if they are known.
-    pub(crate) fn known_values(&self, pc: u32, scope: VariableScope<'_>) -> KnownValues {
+    /// Returns the variables in what the op at `pc` expects, as far as they are known: each as it
+    /// is written and with its value, as [`Excerpt::with_values`] takes them.
+    pub(crate) fn known_values(&self, pc: u32, scope: VariableScope<'_>) -> Vec<(String, String)> {
         let excerpt = Excerpt::short(self.secrets());
-        let found = RefCell::new(KnownValues::default());
+        let found = RefCell::new(Vec::new());
         let note = |variable: &Variable| {
             let mut value = Vec::new();
             if variable.drawn().is_none() {
@@ -31,7 +20,7 @@ impl Program {
             if !value.is_empty() {
                 let shown =
                     (format!("${{{variable}}}"), excerpt.word(&String::from_utf8_lossy(&value)));
-                found.borrow_mut().0.push(shown);
+                found.borrow_mut().push(shown);
             }
             false
         };
@@ -69,9 +58,14 @@ mod tests {
         let stored = [b"x\n".to_vec()];
         let scope = VariableScope::new(7, Prng::new(0));
         let shown = "${user.id} ${sent.body} ${base64(user.id)} ${other}";
-        let values = program.known_values(2, VariableScope { stored: &stored, ..scope });
-        assert_eq!(values.fill_in(shown), "7 x\\n Nw== ${other}");
-        let values = program.known_values(2, scope);
-        assert_eq!(values.fill_in(shown), "7 ${sent.body} Nw== ${other}");
+        for (scope, expected) in [
+            (VariableScope { stored: &stored, ..scope }, "`7 x\\n Nw== ${other}`"),
+            (scope, "`7 ${sent.body} Nw== ${other}`"),
+        ] {
+            let values = program.known_values(2, scope);
+            let excerpt = Excerpt::short(&[]).with_values(&values);
+            assert_eq!(excerpt.written(shown.as_bytes()), expected);
+            assert_eq!(excerpt.bytes(b"${user.id}"), "`${user.id}`", "a peer has sent it");
+        }
     }
 }
