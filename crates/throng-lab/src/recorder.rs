@@ -34,6 +34,7 @@ mod run_probes;
 mod server_kernel;
 pub(crate) mod server_poller;
 mod server_process;
+mod watch_source;
 pub(crate) mod watched_process;
 
 use std::fs::File;
@@ -51,7 +52,7 @@ use throng_report::{Interval, RunEventKind};
 
 use command::RecorderCommand;
 pub use control_probe::ControlProbe;
-pub use facts::{FactsStream, NextLine, WatchLines, WatchSource};
+pub use facts::FactsStream;
 pub use kernel::LiveKernel;
 use lock::lock;
 pub use options::RecorderOptions;
@@ -60,6 +61,7 @@ pub use probes::{GeneratorProbe, KernelProbe, KernelReading, ServerProbe};
 use recorder_loop::RecorderLoop;
 pub use run_probes::RunProbes;
 pub use server_poller::SERVER_TIMEOUT;
+pub use watch_source::{NextLine, WatchLines, WatchSource};
 
 /// A recorder, whose run file has its first line.
 #[derive(Debug)]
