@@ -16,11 +16,11 @@ mod observer;
 mod outputs;
 mod plan;
 mod preflight;
+mod setup;
 pub(crate) mod sources;
 pub(crate) mod text;
 mod trace;
 
-use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -31,8 +31,7 @@ use throng_lab::RunContent;
 use throng_lab::recorder::{
     Outcome, RecordError, Recorder, RecorderOptions, ResumedRun, RunFileLock, RunProbes,
 };
-use throng_load::run::{LoadOptions, RunningLoad, SetupError, SetupWatch, set_up, tear_down};
-use throng_load::scenario::Scenario;
+use throng_load::run::RunningLoad;
 use throng_report::RunExit;
 use throng_report::runfile::RunEndReason;
 use throng_view::terminal::TerminalModel;
@@ -50,7 +49,7 @@ pub(crate) use flags::Run;
 use fleet::ReadyFleet;
 use live::LoadControl;
 use load::RunLoad;
-use not_started::{NotStarted, TeardownEnd};
+use not_started::NotStarted;
 use observer::ServerObserver;
 use plan::RunPlan;
 
@@ -100,17 +99,16 @@ impl Run {
             return self.show(&plan);
         }
         self.check_outputs()?;
-        let written = Cell::new(false);
-        let exit = self.run_planned(plan, &written);
-        // The check has made the file. Without a run, it says why there is none.
-        if let (Err(failure), false) = (&exit, written.get()) {
+        self.run_planned(plan).unwrap_or_else(|failure| {
+            // The check has made the file. Without a run, it says why there is none.
             self.write_not_started(NotStarted::new(failure.to_string(), None))?;
-        }
-        exit
+            Err(failure)
+        })
     }
 
-    /// Makes the run. Sets `written` once the JSON holds its results, or why there are none.
-    fn run_planned(&self, mut plan: RunPlan, written: &Cell<bool>) -> Result<Exit, Failure> {
+    /// Makes the run. Returns how it ended once the JSON holds its results, or why there are none;
+    /// an error if the JSON has neither.
+    fn run_planned(&self, mut plan: RunPlan) -> Result<Result<Exit, Failure>, Failure> {
         let reports = ReportPlace::files(&self.report, &self.record)?;
         let observer = self.observe(&mut plan)?;
         let metrics = self.metrics.serve_run()?;
@@ -125,17 +123,13 @@ impl Run {
             Err(by) => {
                 let error = format!("{by}: the run was not started");
                 output::print_error(&error);
-                written.set(true);
-                self.write_not_started(NotStarted::new(error, None))?;
-                return Ok(Exit::Incomplete);
+                let written = self.write_not_started(NotStarted::new(error, None));
+                return Ok(written.map(|()| Exit::Incomplete));
             }
         };
         let stored = match self.set_up(&mut plan, &interrupt) {
             Ok(stored) => stored,
-            Err(error) => {
-                written.set(true);
-                return self.end_after_setup(&error, &plan, &interrupt);
-            }
+            Err(error) => return Ok(self.end_after_setup(&error, &plan, &interrupt)),
         };
         let (scenario, options) = (plan.scenario.clone(), plan.options.clone());
         let ready = ReadyRun { plan, observer, place, page, metrics, uncalibrated, fleet, stored };
@@ -145,19 +139,13 @@ impl Run {
             let more_follows = scenario.teardown.is_some();
             (self.tell(&ended, &reports, &interrupt, more_follows), ended)
         });
-        let torn_down = self.tear_down(&scenario, &options, &interrupt);
-        match &torn_down {
-            Err(error) => output::print_error(format!("{error}\nthe run itself is whole")),
-            Ok(()) if scenario.teardown.is_some() => self.note(TORN_DOWN),
-            Ok(()) => {}
-        }
+        let torn_down = self.tear_down_after_run(&scenario, &options, &interrupt);
         let (exit, ended) = told?;
-        written.set(true);
         ended.page.close();
-        if scenario.teardown.is_some() {
-            self.write_teardown(&ended.outcome, torn_down)?;
-        }
-        exit
+        Ok(match scenario.teardown {
+            Some(_) => self.write_teardown(&ended.outcome, torn_down).and(exit),
+            None => exit,
+        })
     }
 
     /// Collects the rest of a run whose own process has ended.
@@ -235,34 +223,6 @@ impl Run {
         Ok(observer)
     }
 
-    /// Tells why `setup` failed, and removes what it has made, as far as that can be.
-    fn end_after_setup(
-        &self,
-        error: &SetupError,
-        plan: &RunPlan,
-        interrupt: &Interrupt,
-    ) -> Result<Exit, Failure> {
-        output::print_error(format!("{error}\nthe run was not started"));
-        let by = interrupt.requested();
-        let mut teardown = None;
-        if let Some(why) = error.teardown_refused(&plan.scenario) {
-            let sentence = format!("`teardown` was not taken: {why}");
-            output::print_error(&sentence);
-            teardown = Some(TeardownEnd::new(Some(sentence)));
-        } else if plan.scenario.teardown.is_some() {
-            self.note("taking the steps of `teardown`");
-            let torn_down = self.tear_down(&plan.scenario, &plan.options, interrupt);
-            let error = torn_down.err().map(|error| error.to_string());
-            match &error {
-                Some(error) => output::print_error(error),
-                None => self.note(TORN_DOWN),
-            }
-            teardown = Some(TeardownEnd::new(error));
-        }
-        self.write_not_started(NotStarted::new(error.to_string(), teardown))?;
-        Ok(by.map_or(Exit::CannotRun, |_| Exit::Incomplete))
-    }
-
     /// Runs the load, and shows it while it goes on.
     fn load(&self, ready: ReadyRun, interrupt: &Interrupt) -> Result<EndedRun, Failure> {
         let ReadyRun { mut plan, observer, place, page, metrics, uncalibrated, fleet, stored } =
@@ -315,52 +275,9 @@ impl Run {
         self.finish(&ended.outcome, reports, interrupt, more_follows)
     }
 
-    /// Writes the JSON again, with how `teardown` ended.
-    fn write_teardown(
-        &self,
-        outcome: &Outcome,
-        torn_down: Result<(), SetupError>,
-    ) -> Result<(), Failure> {
-        let Some(json) = &self.json else { return Ok(()) };
-        let mut value = outcome.result.json();
-        let end = TeardownEnd::new(torn_down.err().map(|error| error.to_string()));
-        value["teardown"] = serde_json::json!(end);
-        json.write(&value)
-    }
-
     /// Writes the JSON of a run that was not started.
     fn write_not_started(&self, not_started: NotStarted) -> Result<(), Failure> {
         self.json.as_ref().map_or(Ok(()), |json| json.write(&not_started))
-    }
-
-    /// Takes the steps of the scenario's `setup`. Returns what they store.
-    fn set_up(
-        &self,
-        plan: &mut RunPlan,
-        interrupt: &Interrupt,
-    ) -> Result<Vec<Vec<u8>>, SetupError> {
-        if plan.scenario.setup.is_none() {
-            return Ok(Vec::new());
-        }
-        self.note("taking the steps of `setup`");
-        let mut is_interrupted = || interrupt.requested().is_some();
-        let watch = SetupWatch::silent(&mut is_interrupted);
-        let stored = set_up(&mut plan.scenario, &plan.options, watch)?;
-        plan.load.take_setup(&plan.scenario);
-        plan.header.started = throng_driver::utc_now();
-        Ok(stored)
-    }
-
-    /// Takes the steps of the scenario's `teardown`, until a further request to end.
-    fn tear_down(
-        &self,
-        scenario: &Scenario,
-        options: &LoadOptions,
-        interrupt: &Interrupt,
-    ) -> Result<(), SetupError> {
-        let before = interrupt.requested();
-        let mut is_interrupted = || interrupt.requested() != before;
-        tear_down(scenario, options, SetupWatch::silent(&mut is_interrupted))
     }
 
     /// Measures this generator's capacity, unless that is disabled. Returns the reason if it is
@@ -532,6 +449,3 @@ fn unwritten(error: RecordError) -> Failure {
          --no-record for none"
     ))
 }
-
-/// Says that all steps of `teardown` were taken, and none failed.
-const TORN_DOWN: &str = "`teardown`: ok, no step failed";
