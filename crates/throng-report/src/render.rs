@@ -11,6 +11,7 @@ mod machines;
 mod markdown;
 mod notes;
 mod outcome;
+mod probes;
 mod progress;
 mod report;
 mod search_text;
@@ -25,8 +26,9 @@ pub(crate) use machines::{MACHINES_NOTE, machines};
 pub(crate) use markdown::{escaped, markdown_cell, markdown_table};
 pub(crate) use notes::{imported_note, retries_note};
 pub(crate) use outcome::outcome;
+pub(crate) use probes::probes;
 pub use progress::{broadcast_progress, paused, progress_line};
-pub(crate) use report::{by_name, costs, probes, statuses};
+pub(crate) use report::{by_name, costs, statuses};
 pub use report::{findings, render_text, statuses_text};
 pub use search_text::{
     bound_verdict, search_markdown, search_sentence, search_text, search_warning, show_value,
