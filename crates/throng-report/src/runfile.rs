@@ -64,6 +64,10 @@ pub struct RunHeader {
     /// Whether the target is an address of the generator's own machine, so that server and
     /// generator share its CPUs and memory. True for files without this field.
     pub target_is_here: bool,
+    /// Whether the server whose counters the run has is one of several that the load reaches: it
+    /// does not listen at each target.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub server_is_part: bool,
     /// The maximum load of the generator on this machine, if it was measured before the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
@@ -128,6 +132,7 @@ impl Default for RunHeader {
             planned_ms: None,
             capacity: None,
             target_is_here: true,
+            server_is_part: false,
             ceiling: None,
             machine: BTreeMap::new(),
             client_facts: None,

@@ -217,6 +217,7 @@ impl Run {
     fn observe(&self, plan: &mut RunPlan) -> Result<ServerObserver, Failure> {
         let observer = ServerObserver::find(self, &plan.load.targets)?;
         plan.header.target_is_here |= observer.is_on_this_machine();
+        plan.header.server_is_part = observer.sees_a_part(&plan.load.targets);
         if let Some(facts) = observer.facts(&plan.load.targets) {
             plan.header.server_facts = Some(facts);
         }

@@ -21,7 +21,7 @@ pub(super) struct ServerObserver {
     pub(super) server: Option<ObservedServer>,
     /// The stream of a watch on its host.
     facts: Option<FactsStream>,
-    /// What the user should know about an observer of the group.
+    /// What the user should know about the choice among several servers or observers.
     pub(super) note: Option<String>,
 }
 
@@ -33,13 +33,20 @@ impl ServerObserver {
     /// # Errors
     /// The given control socket or watch does not answer.
     pub(super) fn find(typed: &Run, targets: &[SocketAddr]) -> Result<Self, Failure> {
-        let (of_fleet, note) = of_fleet::find(typed, targets)?;
+        let (of_fleet, mut note) = of_fleet::find(typed, targets)?;
         let has_watch = typed.server_facts.is_some() || of_fleet.is_some();
         let server = match &typed.server_control {
+            Some(path) => Some(
+                snapshot_of(path)
+                    .map_err(|error| Failure::new(format!("--server-control: {error}")))?,
+            ),
             // A watch also sends the server's own counters, and identifies the server better than
             // its address does.
             None if has_watch => None,
-            given => find(given.as_deref(), targets)?,
+            None => only(listening(targets)).unwrap_or_else(|several| {
+                note = Some(several);
+                None
+            }),
         };
         let facts = typed.server_facts.as_deref().map(|address| {
             FactsStream::connect(address).map_err(|error| {
@@ -56,6 +63,13 @@ impl ServerObserver {
     /// Reports whether the server is known to be on this machine. A control socket is always local.
     pub(super) fn is_on_this_machine(&self) -> bool {
         self.server.is_some() || self.facts.as_ref().is_some_and(FactsStream::is_same_machine)
+    }
+
+    /// Reports whether the server is known not to listen at some of the targets.
+    pub(super) fn sees_a_part(&self, targets: &[SocketAddr]) -> bool {
+        let is_missed =
+            |server: &ObservedServer| !targets.iter().all(|target| server.is_at(*target));
+        self.server.as_ref().is_some_and(is_missed)
     }
 
     /// Returns the limits of the server's end, if it is known better than by its address.
@@ -87,7 +101,7 @@ impl ServerObserver {
             Box::new(kernel) as Box<dyn KernelProbe>
         };
         let server = self.server.map(|server| {
-            let again = move || Some(find(None, &targets).ok()??.control);
+            let again = move || Some(only(listening(&targets)).ok()??.control);
             Box::new(ControlProbe::new(server.control).or_find(again)) as Box<_>
         });
         (server, Box::new(kernel))
@@ -101,26 +115,33 @@ pub(super) struct ObservedServer {
     pub(super) snapshot: ServerSnapshot,
 }
 
-/// Returns the server whose control socket was given, or the server of this machine that listens on
-/// a target.
-///
-/// # Errors
-/// The given control socket does not answer.
-fn find(given: Option<&Path>, targets: &[SocketAddr]) -> Result<Option<ObservedServer>, Failure> {
-    if let Some(path) = given {
-        return match snapshot_of(path) {
-            Ok(server) => Ok(Some(server)),
-            Err(error) => Err(Failure::new(format!("--server-control: {error}"))),
-        };
-    }
+/// Returns the servers of this machine that listen at a target.
+fn listening(targets: &[SocketAddr]) -> Vec<ObservedServer> {
     // An address of this network namespace differs from the same address in another.
     let is_local = targets.iter().any(|target| throng_lab::header::is_local(target.ip()));
     let is_reached = |pid| !is_local || netns::is_current(pid) != Ok(false);
     let servers = processes()
         .into_iter()
         .filter(|process| process.role == ProcessRole::Server && is_reached(process.pid));
-    let mut answering = servers.filter_map(|process| snapshot_of(&process.path).ok());
-    Ok(answering.find(|server| targets.iter().any(|target| server.is_at(*target))))
+    let answering = servers.filter_map(|process| snapshot_of(&process.path).ok());
+    answering.filter(|server| targets.iter().any(|target| server.is_at(*target))).collect()
+}
+
+/// Returns the only server; of several, none, whose counters would be those of a part.
+///
+/// # Errors
+/// There are several: the sentence names them.
+fn only(mut servers: Vec<ObservedServer>) -> Result<Option<ObservedServer>, String> {
+    if servers.len() < 2 {
+        return Ok(servers.pop());
+    }
+    let each: Vec<_> = servers.iter().map(|one| one.control.display().to_string()).collect();
+    Err(format!(
+        "server's side: {} servers of this machine listen at the targets, and the counters of one \
+         are not those of all; --server-control takes one: {}",
+        each.len(),
+        each.join(", ")
+    ))
 }
 
 fn snapshot_of(path: &Path) -> Result<ObservedServer, ControlError> {
@@ -153,12 +174,37 @@ fn accepts(any: IpAddr, address: IpAddr) -> bool {
 mod tests {
     use super::*;
 
+    fn server(listen: &str) -> ObservedServer {
+        let snapshot = ServerSnapshot { listen: listen.to_owned(), ..Default::default() };
+        ObservedServer { control: PathBuf::from(listen), snapshot }
+    }
+
+    #[test]
+    fn one_of_several_servers_is_not_taken_for_all() {
+        let control = |servers: &[&str]| {
+            only(servers.iter().map(|listen| server(listen)).collect())
+                .map(|server| server.map(|server| server.control))
+        };
+        assert_eq!(control(&[]), Ok(None));
+        assert_eq!(control(&["127.0.0.1:1"]), Ok(Some("127.0.0.1:1".into())));
+        let several = control(&["127.0.0.1:1", "127.0.0.1:2"]).unwrap_err();
+        assert!(several.contains("2 servers") && several.ends_with("127.0.0.1:1, 127.0.0.1:2"));
+        let targets = ["127.0.0.1:1", "127.0.0.2:1"].map(|target| target.parse().unwrap());
+        let sees_a_part = |listen| {
+            let server = Some(server(listen));
+            ServerObserver { server, facts: None, note: None }.sees_a_part(&targets)
+        };
+        assert!(sees_a_part("127.0.0.1:1") && !sees_a_part("0.0.0.0:1"));
+    }
+
     #[test]
     fn a_server_is_recognised_by_its_address() {
         let check = |listen: &str, target: &str, expected| {
-            let snapshot = ServerSnapshot { listen: listen.to_owned(), ..Default::default() };
-            let server = ObservedServer { control: PathBuf::new(), snapshot };
-            assert_eq!(server.is_at(target.parse().unwrap()), expected, "{listen} {target}");
+            assert_eq!(
+                server(listen).is_at(target.parse().unwrap()),
+                expected,
+                "{listen} {target}"
+            );
         };
         check("127.0.0.1:5555", "127.0.0.1:5555", true);
         check("127.0.0.1:5555", "127.0.0.1:5556", false);
