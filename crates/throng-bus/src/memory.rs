@@ -1,5 +1,6 @@
 //! The bus within one process.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -66,14 +67,10 @@ impl Bus for MemoryBus {
         let mut subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         let own = subscribers.iter().find(|(_, subscriber)| subscriber.is_of(subscription));
         if let Some(subscriber) = own.map(|(_, subscriber)| subscriber.clone()) {
-            for pattern in patterns {
-                let has = |(known, own): &(String, Subscriber)| {
-                    known == pattern && own.is_of(subscription)
-                };
-                if !subscribers.iter().any(has) {
-                    subscribers.push((pattern.clone(), subscriber.clone()));
-                }
-            }
+            let own = subscribers.iter().filter(|(_, own)| own.is_of(subscription));
+            let mut known: HashSet<String> = own.map(|(pattern, _)| pattern.clone()).collect();
+            let new = patterns.iter().filter(|pattern| known.insert((*pattern).clone()));
+            subscribers.extend(new.map(|pattern| (pattern.clone(), subscriber.clone())));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The bus between machines: core NATS, without its persistence.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -169,11 +169,11 @@ impl Bus for NatsBus {
         let is_it = |known: &&mut NatsSubscription| known.subscriber.is_of(subscription);
         let known = self.subscriptions().iter_mut().find(is_it).map(|it| {
             let new = patterns.iter().filter(|pattern| !it.tasks.contains_key(*pattern));
-            (it.subscriber.clone(), new.cloned().collect::<Vec<_>>())
+            (it.subscriber.clone(), new.cloned().collect::<BTreeSet<_>>())
         });
         let Some((subscriber, new)) = known else { return Ok(()) };
         // The round trip takes a while: no lock is held meanwhile.
-        let tasks = self.begin(&subscriber, &new)?;
+        let tasks = self.begin(&subscriber, &Vec::from_iter(new))?;
         if let Some(known) = self.subscriptions().iter_mut().find(is_it) {
             known.tasks.extend(tasks);
         }

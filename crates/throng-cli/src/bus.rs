@@ -56,9 +56,10 @@ impl BusFlags {
         };
         match NatsBus::connect(&options) {
             Ok(bus) => Ok(Arc::new(bus)),
-            Err(error) => Err(Failure::new(format!(
-                "--bus: {error}\n  is a NATS server there? `nats-server` starts one on port 4222"
-            ))),
+            Err(error) => {
+                let error = error.to_string();
+                Err(Failure::new(format!("--bus: {error}\n  {}", remedy(&error))))
+            }
         }
     }
 
@@ -81,6 +82,22 @@ impl BusFlags {
     }
 }
 
+/// Returns what to do about a bus that cannot be reached, by the error of the NATS client.
+fn remedy(error: &str) -> &'static str {
+    if error.contains("authorization") {
+        "the server knows its users: write one into the address, nats://user:password@host:4222, \
+         or give --bus-credentials FILE"
+    } else if error.contains("fatal alert") {
+        "the server asks its clients for a certificate that its authority has signed: --bus-cert \
+         FILE and --bus-key FILE"
+    } else if error.contains("certificate") {
+        "the server's certificate is not one that this machine trusts: --bus-ca FILE names its \
+         authority"
+    } else {
+        "is a NATS server there? `nats-server` starts one on port 4222"
+    }
+}
+
 /// Checks the name of a group.
 pub(crate) fn group(text: &str) -> Result<String, String> {
     throng_bus::check_name(text).map_err(|error| error.to_string())?;
@@ -89,3 +106,21 @@ pub(crate) fn group(text: &str) -> Result<String, String> {
 
 /// The environment's variable for `--bus`.
 pub(crate) const BUS_VARIABLE: &str = "THRONG_BUS";
+
+#[cfg(test)]
+mod tests {
+    use super::remedy;
+
+    #[test]
+    fn the_remedy_fits_the_error() {
+        for (error, flag) in [
+            ("tls://h:1: IO error: received fatal alert: BadCertificate", "--bus-cert"),
+            ("tls://h:1: IO error: received fatal alert: CertificateRequired", "--bus-cert"),
+            ("IO error: invalid peer certificate: UnknownIssuer", "--bus-ca"),
+            ("nats: authorization violation", "--bus-credentials"),
+            ("no answer from nats://h:1 within 5s", "nats-server"),
+        ] {
+            assert!(remedy(error).contains(flag), "{error}: {}", remedy(error));
+        }
+    }
+}

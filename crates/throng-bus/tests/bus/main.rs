@@ -1,6 +1,7 @@
 //! What each bus promises, tried on both: within the process, and over a real NATS server.
 
 mod nats_server;
+mod tls;
 
 use std::time::{Duration, Instant};
 
@@ -86,7 +87,10 @@ fn a_subscription_gets_further_patterns_and_loses_them_again() {
         let patterns: Vec<String> = (0..200).map(|number| format!("more.{number}")).collect();
         there.extend(&subscription.id(), &patterns).unwrap();
         // A pattern that it has already brings nothing twice.
-        there.extend(&subscription.id(), &patterns[..100]).unwrap();
+        let twice = [&patterns[..100], &["more.new".into(), "more.new".into()]].concat();
+        there.extend(&subscription.id(), &twice).unwrap();
+        here.publish("more.new", b"once").unwrap();
+        assert_eq!(text(&take(&subscription, 1)[0]), "once");
         for number in [199, 0, 77] {
             here.publish(&format!("more.{number}"), number.to_string().as_bytes()).unwrap();
         }
