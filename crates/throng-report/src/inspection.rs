@@ -19,6 +19,9 @@ pub struct ServerInspection {
     pub accept: String,
     /// The limit of connections over all cores.
     pub connections_max: u64,
+    /// The node, if the server shares its topics with others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeInspection>,
     /// The cores, by number.
     pub cores: Vec<CoreInspection>,
     /// The topics with the most members, most first.
@@ -34,6 +37,26 @@ pub struct ServerInspection {
     /// The most bytes of work that the counts of a busy connection lack. 0 if they are exact: then
     /// at most some thousand connections of each core were active.
     pub busy_missed_bytes_max: u64,
+}
+
+/// A server among those that share topics, in a look. Counts are since it started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeInspection {
+    /// The name of this node.
+    pub name: String,
+    /// The names of the other nodes, in order.
+    pub others: Vec<String>,
+    /// Whether the bus is away: other nodes receive nothing.
+    pub is_bus_away: bool,
+    /// Publications given to the bus for other nodes.
+    pub published: u64,
+    /// Publications that arrived from other nodes.
+    pub received: u64,
+    /// Publications that other nodes do not receive.
+    pub dropped: u64,
+    /// Messages of the bus that were lost on arrival, because too many waited.
+    pub lost: u64,
 }
 
 /// One core in a look.

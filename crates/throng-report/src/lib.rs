@@ -78,7 +78,8 @@ pub use followed::{EarlyClose, FollowedAnswers};
 pub use histogram::{Histogram, LatencySummary};
 pub use incident::{AnswerGap, Outage};
 pub use inspection::{
-    BusyConnection, CoreInspection, ServerInspection, SlowConnection, TopicInspection,
+    BusyConnection, CoreInspection, NodeInspection, ServerInspection, SlowConnection,
+    TopicInspection,
 };
 pub use interval::{Interval, LEAVING, LoadInterval, server_side};
 pub use interval_work::IntervalWork;

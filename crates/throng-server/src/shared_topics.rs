@@ -18,7 +18,7 @@ use std::time::SystemTime;
 use throng_bus::{Bus, BusError, BusSubscription, check_name};
 use throng_driver::MailboxSender;
 use throng_pubsub::nodes::{NodeId, NodeProtocol, NodeSubjects};
-use throng_report::ServerCounters;
+use throng_report::{NodeInspection, ServerCounters};
 
 use crate::SharedHandler;
 use crate::core_message::CoreMessage;
@@ -143,6 +143,11 @@ impl RunningNode {
     /// Adds the node's counters to the server's.
     pub(crate) fn report(&self, server: &mut ServerCounters) {
         self.state.report(server);
+    }
+
+    /// Looks at the node for people.
+    pub(crate) fn inspect(&self) -> NodeInspection {
+        self.state.inspect()
     }
 
     /// Ends the node: the others learn it at once.

@@ -101,6 +101,9 @@ impl TopView {
     pub fn text(&self) -> String {
         let Some(look) = &self.look else { return String::new() };
         let mut text = format!("{}\n", escape(&lists::summary(look)));
+        if let Some(node) = lists::node(look) {
+            let _ = writeln!(text, "{}", escape(&node));
+        }
         for list in lists::all(look, &self.publications_per_s, self.order) {
             let _ = write!(text, "\n{}", list.text());
         }

@@ -14,6 +14,7 @@ use super::{RunningServer, answers_until, lock};
 use crate::Handler;
 use crate::core_message::{CoreMessage, TopicReport};
 use crate::inspection::{CoreLook, INSPECTION_ROWS_MAX, SPAN, WALK_MAX};
+use crate::shared_topics::RunningNode;
 
 /// The looks into a server: one at a time, which all callers share that ask meanwhile.
 pub(super) struct Inspector {
@@ -132,6 +133,7 @@ impl<H: Handler> RunningServer<H> {
             handler: H::NAME.to_owned(),
             accept: self.accept.name().to_owned(),
             connections_max: self.size.connections_max as u64,
+            node: self.node.as_ref().map(RunningNode::inspect),
             topics,
             topics_are_largest,
             ..ServerInspection::default()

@@ -9,7 +9,7 @@ use throng_driver::{Clock, MailboxSender};
 use throng_pubsub::nodes::{
     NodeAction, NodeProtocol, NodeSubjects, TOPIC_SUBSCRIPTIONS_MAX, TopicInterest,
 };
-use throng_report::{RunEventKind, ServerCounters};
+use throng_report::{NodeInspection, RunEventKind, ServerCounters};
 
 use super::counters::NodeCounters;
 use crate::SharedHandler;
@@ -112,6 +112,24 @@ impl NodeState {
         self.counters.report(server);
         server.nodes += self.protocol().others().count() as u64;
         server.bus_subscriptions += self.interest().subscriptions() as u64;
+    }
+
+    /// Looks at the node for people.
+    pub(super) fn inspect(&self) -> NodeInspection {
+        let mut counters = ServerCounters::default();
+        self.counters.report(&mut counters);
+        let protocol = self.protocol();
+        let mut others: Vec<_> = protocol.others().map(|id| id.to_string()).collect();
+        others.sort();
+        NodeInspection {
+            name: protocol.id().to_string(),
+            others,
+            is_bus_away: !self.bus.is_reachable(),
+            published: counters.bus_published,
+            received: counters.bus_received,
+            dropped: counters.bus_dropped,
+            lost: counters.bus_lost,
+        }
     }
 
     fn emit(&self, kind: RunEventKind) {

@@ -83,6 +83,8 @@ fn a_node_that_ends_takes_its_members_with_it_and_one_that_starts_again_brings_n
     let bus = MemoryBus::new();
     let (one, two) = (channels(bus.clone(), "one"), channels(bus.clone(), "two"));
     settle(&one, 1, 0);
+    let node = one.inspect(1).node.unwrap();
+    assert_eq!((&*node.name, &node.others[..]), ("one", &["two".to_owned()][..]));
     let mut ann = member(&one, json!({"user": "ann"}));
     let _bob = member(&two, json!({"user": "bob"}));
     await_diff(&mut ann, "joins", "bob");

@@ -12,12 +12,16 @@ use super::{TopView, help, lists};
 use crate::clip::cut;
 
 pub(super) fn draw(view: &TopView, frame: &mut Frame<'_>) {
-    let parts = [Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)];
+    let summary = view.look.as_ref().map(lists::summary).unwrap_or_default();
+    let node = view.look.as_ref().and_then(lists::node);
+    let heads: Vec<String> = [summary].into_iter().chain(node).collect();
+    let rows = Constraint::Length(heads.len() as u16);
+    let parts = [rows, Constraint::Min(0), Constraint::Length(1)];
     let [head, body, foot] = Layout::vertical(parts).areas(frame.area());
     let width = usize::from(frame.area().width);
-    let summary = view.look.as_ref().map(lists::summary).unwrap_or_default();
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    frame.render_widget(Line::styled(cut(&escape(&summary), width), bold), head);
+    let heads = heads.iter().map(|line| Line::styled(cut(&escape(line), width), bold));
+    frame.render_widget(Paragraph::new(heads.collect::<Vec<_>>()), head);
     frame.render_widget(foot_line(view, width), foot);
     if view.shows_help {
         let lines: Vec<Line<'_>> = help::LINES.iter().map(|line| Line::raw(*line)).collect();

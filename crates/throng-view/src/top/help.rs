@@ -6,6 +6,8 @@ pub(super) const LINES: &[&str] = &[
     "",
     "A look lasts half a second. Rates are of that time, all else is as of its end.",
     "",
+    "node   a server that shares its topics with others over a bus. dropped: what the",
+    "       others do not receive; lost: what came too fast. Both since it started.",
     "CORE   one event loop. open: its connections; in, out: messages; busy: the",
     "       share of the time in which it worked; max turn: the longest turn of its",
     "       loop, for which all other connections waited; mailbox: the most messages",

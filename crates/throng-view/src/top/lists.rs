@@ -33,6 +33,24 @@ pub(super) fn summary(look: &ServerInspection) -> String {
     )
 }
 
+/// Describes the node in one line, if the server shares its topics with others.
+pub(super) fn node(look: &ServerInspection) -> Option<String> {
+    let node = look.node.as_ref()?;
+    let others = match node.others.is_empty() {
+        true => "no other node is there".to_owned(),
+        false => format!("shares topics with {}", node.others.join(", ")),
+    };
+    let bus = if node.is_bus_away { "THE BUS IS AWAY; " } else { "" };
+    Some(format!(
+        "node {}: {bus}{others}; {} publications to the bus, {} from others, {} dropped, {} lost",
+        node.name,
+        count(node.published),
+        count(node.received),
+        count(node.dropped),
+        count(node.lost),
+    ))
+}
+
 /// Returns all lists, in the order in which they are shown.
 pub(super) fn all(
     look: &ServerInspection,

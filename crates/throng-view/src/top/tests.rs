@@ -2,7 +2,9 @@
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use throng_report::{BusyConnection, CoreInspection, SlowConnection, TopicInspection};
+use throng_report::{
+    BusyConnection, CoreInspection, NodeInspection, SlowConnection, TopicInspection,
+};
 
 use super::*;
 
@@ -69,6 +71,7 @@ fn look() -> ServerInspection {
         handler: "channels".to_owned(),
         accept: "reuseport".to_owned(),
         connections_max: 1_048_576,
+        node: None,
         cores: vec![core(0), core(1)],
         topics: vec![
             topic("rooms:lobby", 50_000, 9_310),
@@ -134,6 +137,34 @@ fn a_silent_core_and_an_incomplete_look_say_so() {
     let mut view = TopView::default();
     view.add(look, Instant::now());
     insta::assert_snapshot!("silent", shown(&view, 100, 30));
+}
+
+#[test]
+fn a_node_says_with_which_it_shares_topics() {
+    let mut look = look();
+    look.node = Some(NodeInspection {
+        name: "one".to_owned(),
+        others: vec!["three".to_owned(), "two".to_owned()],
+        published: 12_000,
+        received: 31,
+        ..NodeInspection::default()
+    });
+    let shown_of = |look: &ServerInspection| {
+        let mut view = TopView::default();
+        view.add(look.clone(), Instant::now());
+        let second = shown(&view, 120, 30).lines().nth(1).unwrap().trim().to_owned();
+        assert_eq!(second.trim_matches('"').trim(), view.text().lines().nth(1).unwrap());
+        view.text().lines().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(
+        shown_of(&look),
+        "node one: shares topics with three, two; 12k publications to the bus, 31 from others, 0 \
+         dropped, 0 lost"
+    );
+    let node = look.node.as_mut().unwrap();
+    (node.is_bus_away, node.others, node.dropped) = (true, Vec::new(), 5);
+    let shown = shown_of(&look);
+    assert!(shown.starts_with("node one: THE BUS IS AWAY; no other node is there"), "{shown}");
 }
 
 #[test]
