@@ -151,7 +151,7 @@ impl<'n> ScenarioFields<'n> {
     fn read(translator: &mut Translator<'_>, node: &'n YamlNode) -> Option<Self> {
         let fields = Fields::read(translator, node, "a scenario", &SCENARIO_KEYS)?;
         let name = fields.get("name").and_then(YamlNode::scalar).unwrap_or("scenario").to_owned();
-        let span = node.span.start..node.span.start + 1;
+        let span = translator.source.char_at(node.span.start);
         let engine_name = fields.get("engine").and_then(YamlNode::scalar).unwrap_or("http");
         let engine = Engine::named(engine_name);
         if engine.is_none() {

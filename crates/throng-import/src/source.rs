@@ -26,6 +26,16 @@ impl Source<'_> {
         self.text.get(span.clone()).unwrap_or_default()
     }
 
+    /// Returns the place of the whole character that has the byte at `offset`, or the last one.
+    pub(crate) fn char_at(&self, offset: usize) -> Span {
+        let mut start = offset.min(self.text.len().saturating_sub(1));
+        while !self.text.is_char_boundary(start) {
+            start -= 1;
+        }
+        let length = self.text[start..].chars().next().map_or(0, char::len_utf8);
+        start..start + length
+    }
+
     /// Returns the ending of the file's name, without the dot: `xml`.
     pub(crate) fn extension(&self) -> &str {
         std::path::Path::new(self.name).extension().and_then(|end| end.to_str()).unwrap_or_default()

@@ -195,6 +195,7 @@ impl<'d> File<'_, 'd> {
             comments,
             captured: Vec::new(),
             on_error: None,
+            stops_after_errors: session.stops_after_errors(),
             captures: false,
             loops: 0,
             copies: 1,

@@ -75,9 +75,8 @@ impl Phase {
             }
             Some(count as u64)
         });
-        let start = node.span.start;
         let phase = Self {
-            span: start..start + 1,
+            span: translator.source.char_at(node.span.start),
             name: fields.get("name").and_then(YamlNode::scalar).map(str::to_owned),
             duration: length,
             rate: arrival_rate.map(|(_, rate)| rate),

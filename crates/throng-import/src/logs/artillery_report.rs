@@ -16,7 +16,7 @@ use throng_report::runfile::RunEnd;
 use super::counted_lines::{CountedLines, not_needed, not_supported};
 use super::json_place::{key_place, place, problem};
 use super::log_importer::LogImporter;
-use super::run_draft::{RunDraft, header};
+use super::run_draft::{RunDraft, header, mistake_of_length};
 use super::utc::UtcTime;
 use crate::fidelity::Fidelity;
 use crate::source::Source;
@@ -194,8 +194,13 @@ impl ArtilleryReport {
             let end = if at == last_at { ended.max(at + 1) } else { at + length };
             (u64::try_from(end - began).unwrap_or(0), period)
         });
-        let began = UtcTime(began * 1_000);
-        Some(Timeline { began, ends: ends.collect() })
+        let ends: Vec<_> = ends.collect();
+        let longest = ends.iter().map(|(end, _)| *end).max().unwrap_or(0);
+        if let Some((title, label)) = mistake_of_length(longest) {
+            translator.mistake(&key_place(text, "aggregate"), title, label);
+            return None;
+        }
+        Some(Timeline { began: UtcTime(began * 1_000), ends })
     }
 
     /// Reports what becomes of each metric, and mistakes of counters.

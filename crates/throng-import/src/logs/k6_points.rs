@@ -12,7 +12,8 @@ use throng_report::runfile::RunEnd;
 use super::counted_lines::{CountedLines, approximated};
 use super::known_latency::is_longer_than_histogram;
 use super::log_importer::LogImporter;
-use super::run_draft::{RunDraft, header};
+use super::run_draft::{RunDraft, header, mistake_of_length};
+use super::utc::UtcTime;
 use crate::source::{Source, Span};
 use crate::translator::Translator;
 use interval::K6Run;
@@ -32,7 +33,7 @@ fn recognises(source: &Source<'_>) -> bool {
 
 fn read(translator: &mut Translator<'_>) -> Option<Vec<u8>> {
     let mut points = Points::parse(translator)?;
-    let first = points.all.iter().map(|point| point.at).min()?;
+    let (first, _) = points.times?;
     points.all.sort_by_key(|point| point.at);
     let mut header = header(&translator.source, "k6", FORMAT, Some(first));
     header.target = points.target.take().unwrap_or_default();
@@ -69,6 +70,8 @@ struct Points {
     has_targets: bool,
     /// The most users that were set up.
     users_planned: u64,
+    /// The first and the last moment of `all`.
+    times: Option<(UtcTime, UtcTime)>,
     /// Whether the last line ends in the middle.
     is_cut: bool,
 }
@@ -149,6 +152,14 @@ impl Points {
                 )
             });
         }
+        let (first, last) = self.times.unwrap_or((at, at));
+        let (first, last) = (first.min(at), last.max(at));
+        let ms = (last.0 - first.0).cast_unsigned() / 1_000;
+        if let Some((title, label)) = mistake_of_length(ms) {
+            translator.mistake(span, title, label);
+            return;
+        }
+        self.times = Some((first, last));
         self.all.push(Point { at, metric, value });
     }
 

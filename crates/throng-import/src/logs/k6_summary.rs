@@ -13,7 +13,7 @@ use throng_report::{LatencyStats, LoadInterval, StepInterval};
 use super::counted_lines::{CountedLines, approximated, not_needed, not_supported, translated};
 use super::json_place::{key_place, place, problem};
 use super::log_importer::LogImporter;
-use super::run_draft::{RunDraft, header};
+use super::run_draft::{RUN_MS_MAX, RunDraft, header};
 use crate::fidelity::Fidelity;
 use crate::source::Source;
 use crate::translator::Translator;
@@ -132,7 +132,7 @@ impl K6Summary {
             })
         };
         let ms = said.or_else(counted)?;
-        ((1.0..MS_MAX).contains(&ms)).then(|| ms.round() as u64)
+        ((1.0..RUN_MS_MAX as f64).contains(&ms)).then(|| ms.round() as u64)
     }
 
     /// Returns the interval of the whole run.
@@ -235,8 +235,6 @@ impl K6Summary {
 const FORMAT: &str = "k6 summary";
 /// What the run file calls the load.
 const PHASE: &str = "load of k6";
-/// The longest run, a year, in milliseconds.
-const MS_MAX: f64 = 31_536_000_000.0;
 /// Metrics of which the run file has the number.
 const COUNTED: [&str; 6] =
     ["http_reqs", "data_sent", "data_received", "ws_msgs_sent", "ws_msgs_received", "vus_max"];

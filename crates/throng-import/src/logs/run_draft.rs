@@ -49,6 +49,18 @@ impl RunDraft {
     }
 }
 
+/// Returns what is wrong with moments that are `ms` apart, as a title and a label: no run takes so
+/// long, and no reader of run files believes it.
+pub(crate) fn mistake_of_length(ms: u64) -> Option<(&'static str, &'static str)> {
+    (ms > RUN_MS_MAX).then_some((
+        "this log has moments that are more than a year apart",
+        "expected those of one run: two logs in one file? Import each by itself",
+    ))
+}
+
+/// The longest run: a year.
+pub(crate) const RUN_MS_MAX: u64 = 365 * 86_400_000;
+
 /// Returns the first line of the run of a log. `format` is the kind of the log: `tsung.log`.
 pub(crate) fn header(
     source: &Source<'_>,

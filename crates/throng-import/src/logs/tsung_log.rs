@@ -13,7 +13,7 @@ use throng_report::runfile::{RunEnd, RunEndReason};
 
 use super::counted_lines::CountedLines;
 use super::log_importer::LogImporter;
-use super::run_draft::{RunDraft, header};
+use super::run_draft::{RunDraft, header, mistake_of_length};
 use super::utc::UtcTime;
 use crate::source::{Source, Span};
 use crate::translator::Translator;
@@ -116,6 +116,11 @@ impl<'a> TsungLog<'a> {
                         "this dump is older than the one before it",
                         "two logs in one file? Import each by itself",
                     ));
+                }
+                let began = self.dumps.first().map_or(at, |first| first.at);
+                let ms = (at.0 - began.0).cast_unsigned() / 1_000;
+                if let Some((title, label)) = mistake_of_length(ms) {
+                    return Err(LineMistake::new(0..line.len(), title, label));
                 }
                 self.dumps.push(Dump { span: span.clone(), at, lines: Vec::new() });
             }

@@ -35,11 +35,11 @@ pub(super) fn read(translator: &mut Translator<'_>) -> Option<RunPlan> {
     let root: Value = match serde_json::from_str(source.text) {
         Ok(root) => root,
         Err(error) => {
-            let at = offset(&source, error.line(), error.column());
+            let span = source.char_at(offset(&source, error.line(), error.column()));
             let what = error.to_string();
             let label = what.split(" at line").next().unwrap_or_default().to_owned();
             let title = "the plan is not JSON";
-            translator.mistakes.push(Diagnostic::new(at..at + 1, title, label));
+            translator.mistakes.push(Diagnostic::new(span, title, label));
             return None;
         }
     };
@@ -208,11 +208,7 @@ fn find(source: &Source<'_>, name: &str, from: usize) -> Span {
 fn offset(source: &Source<'_>, line: usize, column: usize) -> usize {
     let before: usize =
         source.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    let mut at = (before + column.saturating_sub(1)).min(source.text.len().saturating_sub(1));
-    while !source.text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
+    before + column.saturating_sub(1)
 }
 
 /// Messages of a plan.

@@ -113,8 +113,13 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
             _ => {
                 self.captures = true;
-                "an answer that does not match is an error, after which the user goes on; tsung \
-                 only counts it"
+                if self.stops_after_errors {
+                    "an answer that does not match is an error, after which the user stops or \
+                     begins again, because of another match; tsung only counts it"
+                } else {
+                    "an answer that does not match is an error, after which the user goes on; \
+                     tsung only counts it"
+                }
             }
         };
         self.approximated_once(&span, &construct, how);
@@ -184,6 +189,10 @@ impl<'d> StepsReader<'_, '_, 'd> {
             "" if self.wire == Wire::Tcp => {
                 "the scenario looks for it in the first line of the answer; tsung does in the \
                  first packet"
+            }
+            "" if self.stops_after_errors => {
+                "an answer without it is an error like one that does not match: the user stops \
+                 or begins again; tsung goes on with an empty text"
             }
             "" => {
                 "an answer without it is an error, after which the user goes on with an empty \

@@ -102,6 +102,14 @@ impl<'d> Sessions<'d> {
 }
 
 impl Session<'_> {
+    /// Reports whether a user does not go on after an answer that some request does not want.
+    pub(super) fn stops_after_errors(&self) -> bool {
+        self.element.all("match").any(|element| {
+            let is_end = matches!(element.value("do"), Some("abort" | "restart"));
+            is_end && element.value("when") == Some("nomatch")
+        })
+    }
+
     /// Reports whether a request of the session waits for an answer.
     pub(super) fn expects(&self) -> bool {
         let waits =

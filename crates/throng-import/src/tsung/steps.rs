@@ -80,6 +80,8 @@ pub(super) struct StepsReader<'w, 't, 'd> {
     pub(super) captured: Vec<(String, String)>,
     /// What a user does after an error, if a request says so.
     pub(super) on_error: Option<&'static str>,
+    /// True if a request of the session says that an error ends a user, or its turn.
+    pub(super) stops_after_errors: bool,
     /// True if a step keeps a part of an answer.
     pub(super) captures: bool,
     /// Loops around the present action.

@@ -90,6 +90,9 @@ fn reports_that_cannot_be_true_are_refused_or_suspicious() {
     assert!(requests("\"81\"").contains("this report of Artillery cannot be read"));
     let no_moment = mistake(&text.replace("\"period\": \"1795470810000\"", "\"period\": null"));
     assert!(no_moment.contains("a period does not say when it began"), "{no_moment}");
+    let year_2096 = text.replace("\"period\": \"1795470810000\"", "\"period\": \"3995470810000\"");
+    let years = mistake(&year_2096);
+    assert!(years.contains("moments that are more than a year apart"), "{years}");
     let no_length = mistake(&text.replace("MetricAt", "Metric"));
     assert!(no_length.contains("does not say how long the run took"), "{no_length}");
     let old = mistake("{\"aggregate\": {\"scenariosCreated\": 1}, \"intermediate\": []}");

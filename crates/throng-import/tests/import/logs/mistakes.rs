@@ -34,6 +34,7 @@ fn broken_logs_of_tsung() {
             &format!("{dump}stats: \n"),
             &format!("{dump}Segmentation fault\n"),
             "# stats: dump at 1795470816\n# stats: dump at 1795470806\n",
+            "# stats: dump at 1795470816\n# stats: dump at 1895470816\n",
             &two("users_count 9 9", "users_count 1 1"),
             &two("request 9 1 1 1 1 0 0", "request 1 1 1 1 1 0 0"),
         ]
@@ -55,6 +56,7 @@ fn broken_logs_of_k6() {
     };
     let time = "\"time\":\"2017-05-09T14:34:45Z\"";
     let good = point(&format!("{time},\"value\":1,\"tags\":null"));
+    let years_later = good.replace("2017", "2071");
     insta::assert_snapshot!(all(
         "k6.json",
         &[
@@ -64,6 +66,7 @@ fn broken_logs_of_k6() {
             &point(&format!("{time},\"value\":-1,\"tags\":{{\"status\":\"200\"}}")),
             &point(&format!("{time},\"value\":1,\"tags\":{{\"status\":200}}")),
             &format!("{good}{{\"type\":\"Point\",\"metric\n{good}"),
+            &format!("{years_later}{good}"),
             "{\"type\":\"Metric\",\"metric\":\"vus\",\"data\":{\"type\":\"gauge\"}}\n",
             "{\"metrics\":{\"iterations\":{\"count\":5}}}",
             "{\"metrics\":{\"iterations\":[5]}}",

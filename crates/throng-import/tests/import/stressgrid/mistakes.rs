@@ -67,6 +67,7 @@ fn of_plans() {
     let block = r#""blocks": [{"script": "delay(1)", "size": 1000}]"#;
     let files = [
         "[{\"start_run\": {]".to_owned(),
+        "[{\"start_run\": \u{7a5}}]".to_owned(),
         "[{\"start_run\": 5}]".to_owned(),
         "[{\"stop_run\": {\"x\": \"start_run\"}}, 5]".to_owned(),
         run(block),

@@ -1,6 +1,7 @@
 //! The constructs of answers and of variables.
 
 use throng_import::Fidelity::{Approximated, NotNeeded, NotSupported, Suspicious, Translated};
+use throng_import::{ImportOptions, import};
 
 use super::constructs::{Row, check};
 use super::file::File;
@@ -154,6 +155,24 @@ fn variables_and_answers() {
     check(rows, |xml| {
         File::with_session("ts_http", &format!("<request subst=\"true\">{xml}</request>"))
     });
+}
+
+/// An error does one thing to a user, whichever request it is of.
+#[test]
+fn a_match_that_aborts_ends_a_user_after_all_errors() {
+    let file = File::with_session(
+        "ts_http",
+        "<request><match>ok</match><dyn_variable name=\"id\" jsonpath=\"$.id\"/>\
+         <http url=\"/a\"/></request>\
+         <request><match do=\"abort\" when=\"nomatch\">ok</match><http url=\"/b\"/></request>",
+    );
+    let import = import(&file.text(), "test.xml", &ImportOptions::default()).unwrap();
+    assert!(import.scenario.contains("on_error: stop"), "{}", import.scenario);
+    let fidelity = import.fidelity.to_string();
+    let has = |note: &str| fidelity.replace("\n    ", " ").contains(note);
+    assert!(!has("the user goes on"), "{fidelity}");
+    assert!(has("the user stops or begins again; tsung goes on with an empty text"), "{fidelity}");
+    assert!(has("stops or begins again, because of another match"), "{fidelity}");
 }
 
 #[test]
