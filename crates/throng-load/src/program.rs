@@ -23,6 +23,7 @@ mod known_values;
 mod limit;
 mod matcher;
 mod message;
+mod message_sum;
 mod op;
 mod step_index;
 mod step_origin;
@@ -386,6 +387,16 @@ impl Program {
     /// Returns the classes in the order of the scenario.
     pub fn classes(&self) -> &[ProgramClass] {
         &self.classes
+    }
+
+    /// Returns the mean of a number that a user of each class has.
+    pub(crate) fn mean_of_users(&self, of: impl Fn(OpSum) -> f64) -> f64 {
+        let mut before = 0;
+        let weighted = self.classes.iter().map(|class| {
+            let weight = class.weight_end - std::mem::replace(&mut before, class.weight_end);
+            weight as f64 * of(class.sum)
+        });
+        weighted.sum::<f64>() / self.weight_total as f64
     }
 
     /// Returns the messages of the class that has most of them.

@@ -91,7 +91,9 @@ impl<'a> Compiler<'a> {
         self.depth -= 1;
         self.push(Op::LoopEnd { index }, OpFacts::of_role(OpRole::LoopEnds { index }));
         self.program.loops[at].after = self.next_pc();
-        self.sum = before.then(OpSum { time_min: time_min(self.sum.time_min), ..self.sum });
+        let messages = self.sum.messages.repeated(&turns, self.sum.time_min);
+        let time_min = time_min(self.sum.time_min);
+        self.sum = before.then(OpSum { time_min, messages, ..self.sum });
     }
 
     /// Appends a transaction around the ops that `body` appends.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::message_sum::MessageSum;
 use super::step_index::StepIndex;
 
 /// One operation of a user. Spans are in nanoseconds.
@@ -205,7 +206,7 @@ impl OpFacts {
 }
 
 /// What capacity and calibration must know of ops that follow one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct OpSum {
     /// Shortest time that they take; `None` if they have no end.
     pub(crate) time_min: Option<Duration>,
@@ -213,6 +214,8 @@ pub(crate) struct OpSum {
     pub(crate) closes: bool,
     /// Messages that they send and wait for.
     pub(crate) traffic: Traffic,
+    /// Number of the messages that they send.
+    pub(crate) messages: MessageSum,
     /// True if one of them opens a connection that a connect replaces.
     pub(crate) replaces: bool,
 }
@@ -223,6 +226,7 @@ impl OpSum {
         time_min: Some(Duration::ZERO),
         closes: false,
         traffic: Traffic::Silent,
+        messages: MessageSum::NONE,
         replaces: false,
     };
 
@@ -232,6 +236,7 @@ impl OpSum {
             time_min: self.time_min.zip(next.time_min).map(|(a, b)| a.saturating_add(b)),
             closes: self.closes || next.closes,
             traffic: self.traffic.max(next.traffic),
+            messages: self.messages.then(next.messages),
             replaces: self.replaces || next.replaces,
         }
     }
@@ -242,6 +247,7 @@ impl OpSum {
             time_min: self.time_min.into_iter().chain(other.time_min).min(),
             closes: self.closes || other.closes,
             traffic: self.traffic.max(other.traffic),
+            messages: self.messages.or(other.messages),
             replaces: self.replaces || other.replaces,
         }
     }
@@ -278,7 +284,11 @@ impl From<OpFacts> for OpSum {
         };
         let closes = matches!(facts.role, OpRole::Closes(_));
         let replaces = facts.role == OpRole::Asks { is_replaced: true };
-        Self { time_min: facts.time_min, closes, traffic, replaces }
+        // What a connect and a join send is a part of the arrival.
+        let arrives = matches!(facts.latency, Some(LatencyKind::Connect | LatencyKind::Join));
+        let sends = facts.bytes_max > 0 && !arrives;
+        let messages = if sends { MessageSum::ONE } else { MessageSum::NONE };
+        Self { time_min: facts.time_min, closes, traffic, messages, replaces }
     }
 }
 

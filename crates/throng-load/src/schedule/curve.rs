@@ -27,6 +27,11 @@ impl RateCurve {
         Self { from, to, over, growth, count_at_bend }
     }
 
+    /// Returns the highest rate, per second.
+    pub(super) fn peak_per_s(&self) -> f64 {
+        if self.over > 0.0 { self.from.max(self.to) } else { self.to }
+    }
+
     /// Returns the number of turns that are due in the first `seconds`.
     pub(super) fn count_by(&self, seconds: f64) -> f64 {
         if seconds >= self.over {

@@ -86,6 +86,16 @@ impl PacedTurns {
         }
     }
 
+    /// Returns the highest rate of the turns, per second.
+    pub fn peak_per_s(&self) -> f64 {
+        match self.0 {
+            Kind::Period(period_ns) | Kind::Jittered { period_ns, .. } => {
+                1e9 / period_ns.max(1) as f64
+            }
+            Kind::Curve(curve) => curve.peak_per_s(),
+        }
+    }
+
     /// Returns the due moment of turn `k`; turn 0 is due at once.
     pub fn due(&self, k: u64) -> Duration {
         match self.0 {
