@@ -9,8 +9,8 @@ use throng_load::peers::{PeerMessage, PeerOrder};
 use crate::envelope::{decode, encode};
 use crate::link::{KEEP_ALIVE, Link};
 use crate::message::{
-    AgentFacts, AgentMessage, Envelope, Hello, LoadReport, Order, Question, Readiness, RunKey,
-    RunOrder, StartOrder, Steering,
+    AgentCalibration, AgentFacts, AgentMessage, Envelope, Hello, LoadReport, Order, Question,
+    Readiness, RunKey, RunOrder, StartOrder, Steering,
 };
 use crate::subjects::GroupSubjects;
 
@@ -27,6 +27,7 @@ pub type Publish<'a> = &'a mut dyn FnMut(&str, Vec<u8>) -> bool;
 #[derive(Debug)]
 pub struct Agent {
     facts: AgentFacts,
+    calibration: Option<AgentCalibration>,
     subjects: GroupSubjects,
     run: Option<AgentRun>,
     /// The last run, of which everything is delivered.
@@ -91,6 +92,7 @@ impl Agent {
     pub fn new(facts: AgentFacts, subjects: GroupSubjects) -> Self {
         Self {
             facts,
+            calibration: None,
             subjects,
             run: None,
             kept: None,
@@ -103,6 +105,12 @@ impl Agent {
     /// Returns the facts about the agent.
     pub fn facts(&self) -> &AgentFacts {
         &self.facts
+    }
+
+    /// Tells from now on what the agent can do at most.
+    pub fn set_calibration(&mut self, calibration: AgentCalibration) {
+        self.calibration = Some(calibration);
+        self.hello_due = Instant::ZERO;
     }
 
     /// Returns the run that the agent makes.
@@ -263,6 +271,7 @@ impl Agent {
         let latest = self.run.as_ref().or(self.kept.as_ref());
         let hello = Hello {
             facts: self.facts.clone(),
+            calibration: self.calibration.clone(),
             busy: self.run().cloned(),
             keeps: self.kept.as_ref().map(|run| run.key.clone()),
             started_us: latest.and_then(|run| run.started_us),

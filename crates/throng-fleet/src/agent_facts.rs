@@ -1,10 +1,11 @@
 //! What this process says about itself as an agent.
 
+use throng_doctor::preflight::{MachineLimits, MachineRole, Requirements, preflight};
 use throng_doctor::{MachineFacts, ProcRoot};
 use throng_driver::fdtable;
 use throng_lab::{boot_id, net_namespace};
 
-use crate::message::AgentFacts;
+use crate::message::{AgentCapacity, AgentFacts};
 
 impl AgentFacts {
     /// Returns the facts of this process. Without a name, it gets that of its machine and a number.
@@ -13,6 +14,10 @@ impl AgentFacts {
         let root = ProcRoot::default();
         let facts = MachineFacts::read(&root, std::process::id());
         let limit = fdtable::raise_limit();
+        let machine = MachineLimits::read(&root, std::process::id());
+        let limits = preflight(&Requirements::new(1, MachineRole::Client), &machine);
+        let nearest = limits.nearest().map(|check| check.limit.clone());
+        let capacity = limits.holds().zip(nearest);
         Self {
             name: name.unwrap_or_else(|| format!("{host}-{}", &incarnation[..4])),
             incarnation,
@@ -22,6 +27,7 @@ impl AgentFacts {
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: facts.memory.known().map(|memory| memory.total_bytes),
             fds: fdtable::usable(limit, 1) as u64,
+            capacity: capacity.map(|(connections, limit)| AgentCapacity { connections, limit }),
             boot_id: boot_id(),
             net_namespace: net_namespace(),
             pid: std::process::id(),
@@ -54,6 +60,6 @@ pub fn random_id() -> String {
 }
 
 /// Number of the messages' form: a change of any of them is another number.
-const PROTOCOL: u32 = 2;
+const PROTOCOL: u32 = 3;
 /// Leaves room for the number behind the name.
 const HOST_NAME_MAX: usize = 48;

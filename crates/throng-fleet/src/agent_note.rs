@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use throng_report::render::micros;
 
+use crate::message::AgentCalibration;
 use crate::request::LogLine;
 
 /// What an agent says about its work, for its user.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum AgentNote {
     /// It has joined its group.
     Joined {
@@ -20,6 +21,10 @@ pub enum AgentNote {
         /// CPUs that it may use.
         cpus: usize,
     },
+    /// It has measured what its machine can do.
+    Calibrated(AgentCalibration),
+    /// It could not measure that, for this reason.
+    NotCalibrated(String),
     /// It gets ready for this run.
     Preparing(String),
     /// It is ready.
@@ -47,6 +52,8 @@ impl fmt::Display for AgentNote {
                 f,
                 "agent {agent} of group {group}: {cpus} CPUs; waiting for a run, Ctrl-C ends it"
             ),
+            Self::Calibrated(calibration) => write!(f, "calibrated: {calibration}"),
+            Self::NotCalibrated(why) => write!(f, "calibration failed: {why}"),
             Self::Preparing(run) => write!(f, "run {run}: checking limits and capacity"),
             Self::Ready => f.write_str("ready"),
             Self::CannotRun(why) => write!(f, "cannot make the run: {why}"),

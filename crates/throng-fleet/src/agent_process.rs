@@ -14,6 +14,7 @@ use throng_load::run::{CommonStart, RunningLoad};
 use throng_report::RunEventKind;
 
 use crate::agent::{Agent, AgentAction};
+use crate::agent_calibration::FirstCalibration;
 use crate::agent_note::{AgentLog, AgentNote};
 use crate::message::{AgentFacts, LoadReport, RunOrder, StartOrder, Steering};
 use crate::preparation::{Prepared, prepare};
@@ -35,6 +36,8 @@ pub struct AgentProcess {
     is_cut_short: bool,
     /// Source addresses of this machine's connections; the usual ones if there are none.
     sources: Vec<IpAddr>,
+    /// What goes on until the first run.
+    calibration: Option<FirstCalibration>,
     work: Work,
 }
 
@@ -89,8 +92,17 @@ impl AgentProcess {
             end_asker: None,
             is_cut_short: false,
             sources,
+            calibration: None,
             work: Work::Idle,
         })
+    }
+
+    /// Begins to measure what the machine can do at most, for about `length`. The agent tells it
+    /// once it is known. A run that comes before that ends the measuring.
+    #[must_use]
+    pub fn calibrating(mut self, length: Duration) -> Self {
+        self.calibration = FirstCalibration::start(self.agent.facts(), length);
+        self
     }
 
     /// Works until `is_ended` says so, or another process asks it to end; gives `note` what
@@ -128,6 +140,9 @@ impl AgentProcess {
             }
             self.agent
                 .tick(Clock.now(), &mut |subject, bytes| bus.publish(subject, &bytes).is_ok());
+        }
+        if let Some(calibration) = self.calibration.take() {
+            _ = calibration.end();
         }
         news.into_iter().for_each(note);
         if let Some(asker) = &self.end_asker {
@@ -219,11 +234,18 @@ impl AgentProcess {
         }
     }
 
-    fn prepare(&self, order: RunOrder) -> Work {
+    fn prepare(&mut self, order: RunOrder) -> Work {
         let (done, prepared) = mpsc::channel();
         let (stop, sources) = (Arc::<AtomicBool>::default(), self.sources.clone());
         let is_stopped = Arc::clone(&stop);
-        let run = move || _ = done.send(prepare(&order, sources, is_stopped));
+        let first = self.calibration.take();
+        let run = move || {
+            // Two at a time would disturb each other.
+            if let Some(first) = first {
+                _ = first.end();
+            }
+            _ = done.send(prepare(&order, sources, is_stopped));
+        };
         // Without a thread, the channel ends, which is an error of its own.
         _ = std::thread::Builder::new().name("prepare".into()).spawn(run);
         Work::Preparing { prepared, stop }
@@ -281,6 +303,15 @@ impl AgentProcess {
     /// Goes on with the work: takes what is prepared, and reports what is measured.
     fn proceed(&mut self, note: &mut impl FnMut(AgentNote)) {
         let now = Clock.now();
+        if let Some(first) = self.calibration.take_if(|first| first.is_over()) {
+            match first.end() {
+                Ok(calibration) => {
+                    note(AgentNote::Calibrated(calibration.clone()));
+                    self.agent.set_calibration(calibration);
+                }
+                Err(why) => note(AgentNote::NotCalibrated(why)),
+            }
+        }
         match &mut self.work {
             Work::Idle | Work::Ready(_) => {}
             Work::Preparing { prepared, .. } => {
@@ -292,6 +323,9 @@ impl AgentProcess {
                 match done {
                     Ok(prepared) => {
                         note(AgentNote::Ready);
+                        if let Some(calibration) = prepared.calibration.clone() {
+                            self.agent.set_calibration(calibration);
+                        }
                         self.agent.ready(prepared.readiness.clone());
                         self.work = Work::Ready(prepared.into());
                     }

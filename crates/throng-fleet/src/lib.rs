@@ -8,6 +8,7 @@
 //! the bus is away. A [`Requester`] asks agents for something outside a run.
 
 mod agent;
+mod agent_calibration;
 mod agent_facts;
 mod agent_note;
 mod agent_process;
@@ -18,6 +19,7 @@ mod envelope;
 mod fleet_load;
 mod fleet_state;
 mod link;
+mod machine_plan;
 mod machines;
 pub mod message;
 mod observation;
@@ -40,8 +42,10 @@ pub use coordinator_process::{CoordinatorProcess, NotReady};
 pub use fleet_load::{FleetKernel, FleetLoad};
 pub use fleet_state::LOST_WAIT;
 pub use link::KEEP_ALIVE;
+pub use machine_plan::{CEILING_SHARE, MachineCapacity, MachinePart, MachinePlan, PlanLimit};
 pub use observation::{BusWatch, Observers};
 pub use observer::{Observer, ObserverFacts, ObserverHello};
+pub use preparation::assess;
 pub use request::LogLine;
 pub use requester::{ANSWER_PATIENCE, AgentEnd, END_PATIENCE, Requester};
 pub use scenario_bundle::ScenarioBundle;

@@ -1,12 +1,14 @@
 //! The messages between the coordinator of a run and its agents.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use throng_load::generator::CoreStats;
 use throng_load::peers::{PeerMessage, PeerOrder};
 use throng_load::schedule::MachineShare;
+use throng_report::render::rate;
 use throng_report::runfile::Ceiling;
 use throng_report::{
     EndpointFacts, KernelCounters, MachineUse, ProcessUse, ProgramUse, RunEventKind,
@@ -33,6 +35,8 @@ pub struct AgentFacts {
     pub memory_bytes: Option<u64>,
     /// Open files that one of its threads may have.
     pub fds: u64,
+    /// Connections over TCP that the limits of its machine allow, if they are known.
+    pub capacity: Option<AgentCapacity>,
     /// Id of the machine's running kernel: agents with the same one share its CPUs.
     pub boot_id: Option<String>,
     /// Its network namespace: agents with the same one share its counters.
@@ -41,11 +45,45 @@ pub struct AgentFacts {
     pub pid: u32,
 }
 
-/// What an agent says about itself, once a second and to each coordinator that asks.
+/// The connections that the limits of an agent's machine allow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCapacity {
+    /// Number of connections.
+    pub connections: u64,
+    /// The limit that allows no more.
+    pub limit: String,
+}
+
+/// What an agent's machine can do at most, as it measured last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentCalibration {
+    /// Protocol and kind of messages that it measured: `tcp, answered`.
+    pub traffic: String,
+    /// The maximum.
+    pub ceiling: Ceiling,
+}
+
+/// Shows it for people: `21k/s connects, 95k/s messages (tcp, answered)`.
+impl fmt::Display for AgentCalibration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ceiling { connects_per_s, messages_per_s, .. } = &self.ceiling;
+        let rates = [(connects_per_s, "connects"), (messages_per_s, "messages")];
+        let rates = rates.into_iter().filter_map(|(n, what)| Some((n.as_ref()?, what)));
+        for (index, (n, what)) in rates.enumerate() {
+            let comma = if index > 0 { ", " } else { "" };
+            write!(f, "{comma}{} {what}", rate(*n))?;
+        }
+        write!(f, " ({})", self.traffic)
+    }
+}
+
+/// What an agent says about itself, once a second and to each coordinator that asks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// The agent.
     pub facts: AgentFacts,
+    /// What it can do at most, once it is measured.
+    pub calibration: Option<AgentCalibration>,
     /// The run that it makes, and who began it.
     pub busy: Option<RunKey>,
     /// A run of which everything is delivered, and of which it still keeps the totals.
@@ -186,6 +224,8 @@ pub struct Readiness {
     pub connections: u64,
     /// Connections that it can hold.
     pub capacity: Option<u64>,
+    /// The limit that allows no more.
+    pub capacity_limit: Option<String>,
     /// The maximum of its load, if it was measured.
     pub ceiling: Option<Ceiling>,
     /// The reason why that was not measured.
@@ -233,5 +273,43 @@ impl LoadReport {
     pub fn totals(&self) -> Self {
         let cores = self.cores.iter().map(CoreStats::totals).collect();
         Self { cores, programs: Vec::new(), events: Vec::new(), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello() -> Hello {
+        Hello {
+            facts: AgentFacts { name: "a".into(), ..AgentFacts::default() },
+            calibration: None,
+            busy: None,
+            keeps: None,
+            started_us: None,
+            answers: None,
+            now_us: 1,
+        }
+    }
+
+    #[test]
+    fn a_hello_tells_the_capacity_and_the_calibration() {
+        let mut hello = hello();
+        let limit = "ports".to_owned();
+        hello.facts.capacity = Some(AgentCapacity { connections: 28_232, limit });
+        let ceiling = Ceiling { connects_per_s: Some(21_000.0), ..Ceiling::default() };
+        hello.calibration = Some(AgentCalibration { traffic: "tcp, answered".into(), ceiling });
+        let bytes = serde_json::to_vec(&hello).unwrap();
+        assert_eq!(serde_json::from_slice::<Hello>(&bytes).unwrap(), hello);
+        let calibration = hello.calibration.unwrap();
+        assert_eq!(calibration.to_string(), "21k/s connects (tcp, answered)");
+    }
+
+    #[test]
+    fn a_hello_of_an_agent_that_tells_neither_is_one() {
+        let mut value = serde_json::to_value(hello()).unwrap();
+        value.as_object_mut().unwrap().remove("calibration");
+        value["facts"].as_object_mut().unwrap().remove("capacity");
+        assert_eq!(serde_json::from_value::<Hello>(value).unwrap(), hello());
     }
 }

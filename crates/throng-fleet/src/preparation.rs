@@ -6,15 +6,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use throng_doctor::preflight::CheckState;
-use throng_lab::ceiling::{self, CeilingOptions};
+use throng_lab::ceiling::CeilingOptions;
 use throng_lab::header::run_header;
 use throng_lab::recorder::LiveKernel;
 use throng_lab::{permission, run_preflight};
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Scenario, Target};
-use throng_report::runfile::{Ceiling, ScenarioSource};
+use throng_report::runfile::ScenarioSource;
 
-use crate::message::{Readiness, RunOrder};
+use crate::agent_calibration::measure;
+use crate::message::{AgentCalibration, Readiness, RunOrder};
 
 /// A run that can begin.
 pub(crate) struct Prepared {
@@ -23,6 +24,8 @@ pub(crate) struct Prepared {
     pub(crate) interval: Duration,
     pub(crate) kernel: KernelPlace,
     pub(crate) readiness: Readiness,
+    /// What was measured.
+    pub(crate) calibration: Option<AgentCalibration>,
 }
 
 /// Where the kernel's counters are read. They are read on the thread that reports.
@@ -40,6 +43,15 @@ impl KernelPlace {
             kernel.with_remote_server()
         }
     }
+}
+
+/// Returns what an agent on this machine would find about itself for this part of a run. Sends
+/// nothing to the target. `stop` ends the measuring.
+///
+/// # Errors
+/// The scenario is none, or its target cannot be resolved here, or needs permission.
+pub fn assess(order: &RunOrder, stop: Arc<AtomicBool>) -> Result<Readiness, String> {
+    prepare(order, Vec::new(), stop).map(|prepared| prepared.readiness)
 }
 
 /// Prepares an agent's part of a run. `stop` ends the measuring.
@@ -74,12 +86,12 @@ pub(crate) fn prepare(
     let header = run_header(&plan, ScenarioSource::default());
     let held = preflight.holds();
     let capacity = header.capacity.map(|most| held.map_or(most, |held| held.min(most)));
-    let (ceiling, uncalibrated) = match order.calibrate_ms {
+    let (calibration, uncalibrated) = match order.calibrate_ms {
         None => (None, None),
         Some(ms) => {
             let length = Duration::from_millis(ms);
             match calibrate(&plan, length, header.target_is_here, stop) {
-                Ok(ceiling) => (Some(ceiling), None),
+                Ok(calibration) => (Some(calibration), None),
                 Err(why) => (None, Some(why)),
             }
         }
@@ -90,7 +102,8 @@ pub(crate) fn prepare(
         warnings,
         connections: plan.capacity.demand.connections,
         capacity,
-        ceiling,
+        capacity_limit: preflight.nearest().map(|check| check.limit.clone()),
+        ceiling: calibration.as_ref().map(|it| it.ceiling.clone()),
         uncalibrated,
         target_is_here: header.target_is_here,
         machine: header.machine,
@@ -99,7 +112,7 @@ pub(crate) fn prepare(
     let kernel =
         KernelPlace { targets: plan.targets.clone(), target_is_here: header.target_is_here };
     let interval = Duration::from_millis(order.interval_ms.max(1));
-    Ok(Prepared { scenario, plan, interval, kernel, readiness })
+    Ok(Prepared { scenario, plan, interval, kernel, readiness, calibration })
 }
 
 /// Measures the most that this machine can do for the plan's kind of traffic.
@@ -108,7 +121,7 @@ fn calibrate(
     length: Duration,
     target_is_here: bool,
     stop: Arc<AtomicBool>,
-) -> Result<Ceiling, String> {
+) -> Result<AgentCalibration, String> {
     let options = CeilingOptions {
         length,
         protocol: plan.program().protocol(),
@@ -119,10 +132,5 @@ fn calibrate(
         stop,
         ..CeilingOptions::default()
     };
-    let measured = ceiling::measure(&options).map_err(|error| error.to_string())?;
-    let ceiling = measured.ceiling;
-    if ceiling.connects_per_s.or(ceiling.messages_per_s).is_none() {
-        return Err("nothing could be measured: other programs keep the CPUs busy".into());
-    }
-    Ok(ceiling)
+    measure(&options)
 }

@@ -32,9 +32,16 @@ pub(crate) struct Agent {
     /// Connect from this address, or from all addresses of a network; repeatable
     #[arg(long, value_name = "ADDR[/PREFIX]", value_parser = sources::parse)]
     source: Vec<sources::Network>,
+    /// Time for measuring what this machine can do, once the agent waits for a run
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = quantity::calibration)]
+    calibrate: Duration,
+    /// Do not measure what this machine can do before a run
+    #[arg(long, conflicts_with = "calibrate")]
+    no_calibrate: bool,
     /// Observe the server on this machine instead of loading one: its kernel and its process, for
     /// the runs of the group
-    #[arg(long, requires = "port", conflicts_with_all = ["label", "source"])]
+    #[arg(long, requires = "port", conflicts_with_all = ["label", "source", "calibrate",
+        "no_calibrate"])]
     observe: bool,
     /// With --observe: port that the server listens on; repeatable
     #[arg(long, value_name = "PORT", requires = "observe")]
@@ -72,6 +79,9 @@ impl Agent {
         let bus = self.bus.connect(&format!("throng agent {}", facts.name))?;
         let mut agent = AgentProcess::new(facts, self.bus.subjects(), bus, sources)
             .map_err(|error| Failure::new(format!("--bus: {error}")))?;
+        if !self.no_calibrate {
+            agent = agent.calibrating(self.calibrate);
+        }
         agent.work(|| interrupt.requested().is_some(), |note| output::say(note.to_string()));
         Ok(Exit::Met)
     }

@@ -11,6 +11,7 @@ mod ssh;
 mod up;
 
 use clap::{Args, Subcommand};
+use throng_base::units::show_count;
 use throng_fleet::{KnownAgent, ObserverHello, Observers};
 use throng_report::render::{Align, Table, bytes, micros};
 
@@ -130,11 +131,25 @@ fn table<'a>(agents: impl Iterator<Item = &'a KnownAgent>) -> Table {
         Align::Right,
         Align::Right,
         Align::Right,
+        Align::Right,
+        Align::Left,
         Align::Left,
         Align::Left,
         Align::Left,
     ]);
-    table.row(["agent", "host", "CPUs", "memory", "clock", "version", "labels", "state"]);
+    let head = [
+        "agent",
+        "host",
+        "CPUs",
+        "memory",
+        "holds",
+        "clock",
+        "calibration",
+        "version",
+        "labels",
+        "state",
+    ];
+    table.row(head);
     for agent in agents {
         let facts = &agent.hello.facts;
         let state = match (&agent.hello.busy, &agent.rival) {
@@ -147,7 +162,13 @@ fn table<'a>(agents: impl Iterator<Item = &'a KnownAgent>) -> Table {
             facts.host.clone(),
             facts.cpus.to_string(),
             facts.memory_bytes.map_or_else(String::new, |all| bytes(all as f64)),
+            facts.capacity.as_ref().map_or_else(String::new, |it| show_count(it.connections)),
             agent.offset.map_or_else(String::new, |offset| format!("±{}", micros(offset.error_us))),
+            agent
+                .hello
+                .calibration
+                .as_ref()
+                .map_or_else(|| "not calibrated".to_owned(), ToString::to_string),
             facts.version.clone(),
             facts.labels.join(" "),
             state,

@@ -1,5 +1,7 @@
-//! `throng plan`: sizes a fleet from the measured costs of connections and messages.
+//! `throng plan`: sizes a fleet from the measured costs of connections and messages, or counts the
+//! agents that a scenario takes.
 
+mod agents;
 mod limits;
 
 use std::fs::File;
@@ -20,6 +22,7 @@ use throng_report::runfile;
 
 use crate::interrupt::Interrupt;
 use crate::{Exit, Failure, output, quantity};
+use agents::AgentsPlan;
 use limits::ThisMachine;
 
 /// Work out the size of a fleet: machines, cores, memory, addresses, ports, packets
@@ -28,7 +31,7 @@ use limits::ThisMachine;
 pub(crate) struct Plan {
     /// Concurrent connections, such as 100M
     #[arg(long, value_name = "N", value_parser = quantity::count,
-        required_unless_present = "connections_per_node")]
+        required_unless_present_any = ["connections_per_node", "agents"])]
     connections: Option<usize>,
     /// Messages per second in total, each sent by a client and answered
     #[arg(long, value_name = "N", value_parser = quantity::per_s)]
@@ -72,6 +75,8 @@ pub(crate) struct Plan {
     /// Number of nodes that share a machine, or `all`
     #[arg(long, value_name = "N", default_value = "1", value_parser = nodes_per_machine)]
     nodes_per_machine: NodesPerMachine,
+    #[command(flatten)]
+    agents: AgentsPlan,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -90,10 +95,16 @@ Examples:
   throng plan --connections 2M --messages-per-s 500k --broadcast-every 10s --measure
   throng plan --connections 10M --from run.jsonl --target-addresses 2
   throng plan --connections-per-node 'f(x) = 3x + 15'
-  throng plan --connections-per-node '3x + 15' --nodes 1000 --nodes-per-machine 4";
+  throng plan --connections-per-node '3x + 15' --nodes 1000 --nodes-per-machine 4
+  throng plan scenario.yaml --agents --users 1M
+  throng plan scenario.yaml --agents label=eu --bus nats://10.0.0.1:4222";
 
 impl Plan {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        if self.agents.is_used() {
+            self.agents.run(self.json)?;
+            return Ok(Exit::Met);
+        }
         let here = ThisMachine::read();
         match (self.connections_per_node, self.connections) {
             (Some(formula), _) => self.mesh(formula, &here),

@@ -22,6 +22,7 @@ fn an_agent_of_another_version_is_known_as_such() {
 fn a_hello_says_which_runs_an_agent_has() {
     let key = |run: &str| crate::message::RunKey { run: run.into(), coordinator: "c".into() };
     let hello = Hello {
+        calibration: None,
         facts: Default::default(),
         busy: Some(key("now")),
         keeps: Some(key("before")),

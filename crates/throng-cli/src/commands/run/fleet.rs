@@ -218,7 +218,7 @@ impl Run {
 }
 
 /// Returns the agents that make the run.
-fn choose<'a>(
+pub(crate) fn choose<'a>(
     choice: &AgentChoice,
     known: &'a BTreeMap<String, KnownAgent>,
 ) -> Result<Vec<&'a KnownAgent>, Failure> {
@@ -265,7 +265,7 @@ fn why_not_free(agent: &KnownAgent) -> Option<String> {
 }
 
 /// Lists the agents that are not free, a line each.
-fn not_free(known: &BTreeMap<String, KnownAgent>) -> String {
+pub(crate) fn not_free(known: &BTreeMap<String, KnownAgent>) -> String {
     let line = |agent: &KnownAgent| {
         Some(format!("\n  {}: {}", agent.hello.facts.name, why_not_free(agent)?))
     };

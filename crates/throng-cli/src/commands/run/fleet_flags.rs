@@ -34,7 +34,7 @@ pub(crate) struct FleetFlags {
 
 /// The agents that make a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AgentChoice {
+pub(crate) enum AgentChoice {
     /// As many as there are.
     All,
     /// So many.
