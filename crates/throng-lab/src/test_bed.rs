@@ -219,10 +219,18 @@ impl TestBed {
         create_file(path)?.write_all(text.as_bytes())
     }
 
+    /// Returns the command of this program. The bus of this process's environment is not the test
+    /// bed's: a server or a load on one machine would refuse it.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env_remove("THRONG_BUS");
+        command
+    }
+
     /// Starts a throng server and waits until it listens.
     pub(crate) fn serve(&self, spec: ServerSpec<'_>) -> Result<RunningServer, LabError> {
         let control = self.work_path(&format!("{}.server.sock", spec.row));
-        let mut command = Command::new(&self.program);
+        let mut command = self.command();
         command.args(["serve", spec.handler, "--accept", spec.accept, "--backlog", BACKLOG]);
         command.args(["--listen", &self.listen_at(spec.port).to_string()]);
         command.args(["--cores", &spec.cores.to_string(), "--exit-with-parent"]);
@@ -368,7 +376,7 @@ impl TestBed {
         record: &Path,
         control: &Path,
     ) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = self.command();
         let target = spec.target.replace('@', &server.addr.to_string());
         command.arg("run").arg(scenario).args(["--target", &target]);
         command.args(["--interval", &show_duration(spec.interval)]);

@@ -11,9 +11,8 @@ mod ssh;
 mod up;
 
 use clap::{Args, Subcommand};
-use throng_base::units::show_count;
 use throng_fleet::{KnownAgent, ObserverHello, Observers};
-use throng_report::render::{Align, Table, bytes, micros};
+use throng_report::render::{Align, Table, bytes, count, micros};
 
 use crate::bus::BusFlags;
 use crate::{Exit, Failure, output};
@@ -162,7 +161,7 @@ fn table<'a>(agents: impl Iterator<Item = &'a KnownAgent>) -> Table {
             facts.host.clone(),
             facts.cpus.to_string(),
             facts.memory_bytes.map_or_else(String::new, |all| bytes(all as f64)),
-            facts.capacity.as_ref().map_or_else(String::new, |it| show_count(it.connections)),
+            facts.capacity.as_ref().map_or_else(String::new, |it| count(it.connections as f64)),
             agent.offset.map_or_else(String::new, |offset| format!("±{}", micros(offset.error_us))),
             agent
                 .hello

@@ -32,8 +32,16 @@ impl Fleet {
     /// Starts an agent of a group and waits until it has joined.
     fn agent(&self, group: &str, name: &str) -> Running {
         let bus = self.url();
-        let mut agent =
-            self.place.start(&["agent", "--bus", &bus, "--bus-group", group, "--name", name]);
+        let mut agent = self.place.start(&[
+            "agent",
+            "--bus",
+            &bus,
+            "--bus-group",
+            group,
+            "--name",
+            name,
+            "--no-calibrate",
+        ]);
         agent.line_with("waiting for a run");
         agent
     }
@@ -116,6 +124,31 @@ fn an_agent_tells_its_lines_and_ends_when_it_is_asked() {
     two.finish().exits_with(0);
     fleet.run(&["down", "all"]).exits_with(2).stderr_contains(&["no agent of the group"]);
     fleet.run(&["logs", "one"]).exits_with(2).stderr_contains(&["no agent of the group"]);
+}
+
+#[test]
+fn a_plan_counts_the_agents_that_a_scenario_takes() {
+    let Some(fleet) = Fleet::start() else { return };
+    let _one = fleet.agent("default", "one");
+    let _two = fleet.agent("default", "two");
+    let listed = fleet.run(&["ls"]).exits_with(0);
+    listed.stdout_contains(&["not calibrated", "holds"]);
+    let load = "[{ramp: {to: 10, over: 10s}}]";
+    let user = "[connect, {every: {period: 1s, do: [send: a]}}]";
+    let target = "target: tcp://127.0.0.1:1";
+    fleet.place.write("s.yaml", &format!("{target}\nload: {load}\nuser: {user}\n"));
+    let plan = |args: &[&str]| {
+        let mut command = fleet.place.command(&[&["plan", "s.yaml", "--agents"], args].concat());
+        Finished::from(command.env("THRONG_BUS", fleet.url()).output().unwrap())
+    };
+    let json = plan(&["--calibrate", "1s", "--json"]).exits_with(0).json();
+    let demand = &json["plan"]["demand"];
+    assert_eq!(demand["connections"], 10, "{json:#}");
+    assert_eq!(demand["messages_per_s"], 10.0, "{json:#}");
+    assert_eq!((json["plan"]["known"].as_u64(), &json["is_enough"]), (Some(2), &true.into()));
+    plan(&["label=none"]).exits_with(2).stderr_contains(&["no free agent has this label"]);
+    // They are free again.
+    assert_eq!(fleet.names("default"), ["one", "two"]);
 }
 
 #[test]

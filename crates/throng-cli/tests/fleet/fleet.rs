@@ -76,7 +76,7 @@ impl Fleet {
         let own = [env!("CARGO_BIN_EXE_throng")];
         let mut words = prefix.iter().chain(&own);
         let mut command = self.hosts.agents[host].command(words.next().expect("a program"));
-        command.args(words).args(["agent", "--bus", &bus_url(), "--name", name]);
+        command.args(words).args(["agent", "--bus", &bus_url(), "--name", name, "--no-calibrate"]);
         command.arg("--exit-with-parent").env("XDG_RUNTIME_DIR", self.folder.path());
         let file = format!("{name}-{}", self.agents.len());
         let mut agent = Process::start(command, self.folder.path(), &file);
