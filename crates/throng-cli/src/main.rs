@@ -55,7 +55,7 @@ enum Command {
     Report(report::Report),
     Compare(compare::Compare),
     Doctor(doctor::Doctor),
-    Plan(plan::Plan),
+    Plan(Box<plan::Plan>),
     Schema(schema::Schema),
     Completions(completions::Completions),
     Man(man::Man),
