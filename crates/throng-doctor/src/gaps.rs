@@ -88,7 +88,7 @@ fn answers_per_second(run: &RunView<'_>) -> f64 {
 /// Returns the usual time of an answer: the median over all intervals of the most frequent kind.
 fn usual_us(run: &RunView<'_>) -> u64 {
     let of = |sample: &Sample| {
-        let kinds = [sample.message, sample.push, sample.join];
+        let kinds = [sample.message, sample.push, sample.http, sample.join];
         kinds
             .into_iter()
             .max_by_key(|quantiles| quantiles.count)
@@ -137,6 +137,22 @@ mod tests {
         let found = gaps(&RunView::new(&history, &summary), 100);
         let spans: Vec<_> = found.iter().map(|gap| (gap.gap.from_ms, gap.gap.to_ms)).collect();
         assert_eq!(spans, [(3_000, 4_990), (7_100, 7_600)]);
+    }
+
+    #[test]
+    fn the_first_answers_of_a_server_that_always_takes_so_long_end_no_gap() {
+        let first = |usual_us: u64| {
+            Run::quiet().loaded(move |load, second| {
+                load.message.clear();
+                load.http.record_n(usual_us, 500);
+                load.answer_gap = (second == 2).then_some(AnswerGap { from_ms: 0, to_ms: 1_746 });
+            })
+        };
+        let count = |run: Run| {
+            let (history, summary) = run.whole();
+            gaps(&RunView::new(&history, &summary), 100).len()
+        };
+        assert_eq!((count(first(2_000_000)), count(first(200))), (0, 1));
     }
 
     #[test]
