@@ -20,6 +20,7 @@ pub(crate) mod inputs;
 pub(crate) mod json;
 mod limits;
 mod load;
+mod meant;
 mod measured;
 pub(crate) mod node;
 mod on_error;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use throng_base::units::{Problem, UnitError, nearest};
+use throng_base::units::{Problem, UnitError};
 
 use super::cue_use::CueUses;
 use super::inputs::ScenarioInputs;
@@ -17,7 +17,7 @@ use super::step_name::{self, StepNames};
 use super::template::Template;
 use super::template_error::TemplateError;
 use super::variable_names::VariableNames;
-use super::{Diagnostic, Protocol};
+use super::{Diagnostic, Protocol, meant};
 use crate::program::LimitedAction;
 
 /// The source and the mistakes found so far.
@@ -149,7 +149,7 @@ impl<'s> Reader<'s> {
             self.wrong_kind(node, what, &format!("a mapping with {}", list_of(known)));
             return None;
         };
-        let (mut entries, mut meant) = (Vec::new(), Vec::new());
+        let (mut entries, mut suggested) = (Vec::new(), Vec::new());
         let of_step = self.named.as_ref().map(|(kind, _)| *kind);
         let of_step = of_step.filter(|kind| what == format!("`{kind}`"));
         let known: Vec<&str> = known.iter().copied().chain(of_step.map(|_| NAME)).collect();
@@ -168,7 +168,7 @@ impl<'s> Reader<'s> {
                 Some(name) if known.contains(&name) => entries.push((name, key, value)),
                 Some(name) => {
                     self.unknown(key.span.clone(), &format!("key `{name}` in {what}"), name, known);
-                    meant.extend(nearest(name, known.iter().copied()).map(str::to_owned));
+                    suggested.extend(meant::key(name, known).map(str::to_owned));
                 }
                 None => {
                     self.error(
@@ -179,12 +179,12 @@ impl<'s> Reader<'s> {
                 }
             }
         }
-        Some(Fields { span: node.span.clone(), entries, suggested: meant })
+        Some(Fields { span: node.span.clone(), entries, suggested })
     }
 
     /// Reports a name that is not among `known`.
     pub(crate) fn unknown(&mut self, span: Range<usize>, thing: &str, name: &str, known: &[&str]) {
-        let label = match nearest(name, known.iter().copied()) {
+        let label = match meant::key(name, known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "not known here".to_owned(),
         };

@@ -33,6 +33,8 @@ pub(super) fn describe(source: &str, error: &Error) -> Diagnostic {
             let known = too_large(&span, &message)
                 .or_else(|| tab(source, &span))
                 .or_else(|| open_quote(source, &span, &message))
+                .or_else(|| variable_without_quotes(source, &span, &message))
+                .or_else(|| indentation(source, &span, &message))
                 .or_else(|| colon_in_text(source, &span, &message))
                 .or_else(|| open_bracket(source, &span, &message));
             known.unwrap_or_else(|| Diagnostic::new(span, "this is not YAML", message))
@@ -70,6 +72,74 @@ fn open_quote(source: &str, span: &Range<usize>, message: &str) -> Option<Diagno
     Some(Diagnostic::new(at..at + 1, "a quote is not closed", label))
 }
 
+/// Describes a variable in braces that stands in no quotes: its `{` begins a mapping.
+fn variable_without_quotes(source: &str, span: &Range<usize>, message: &str) -> Option<Diagnostic> {
+    if !is_of_flow(message) {
+        return None;
+    }
+    let line = line_at(source, span.start);
+    let places = source[line.clone()].match_indices("${").map(|(at, _)| line.start + at);
+    let at = places.take_while(|at| *at <= span.start).find(|at| {
+        let signs = OpenSigns::before(source, *at);
+        signs.quote.is_none() && signs.bracket.is_some()
+    })?;
+    let end = source[at..line.end].find('}').map_or(line.end, |length| at + length + 1);
+    // What stands before the variable, back to the sign that begins the value.
+    let value = &source[line.start..at];
+    let begins = [": ", ", ", "{", "["];
+    let begin = begins.iter().filter_map(|sign| Some(value.rfind(sign)? + sign.len())).max();
+    let begin = line.start + begin.unwrap_or(0);
+    let title = "a variable without quotes between braces or brackets";
+    let help = format!("put the whole text in quotes: \"{}\"", &source[begin..end]);
+    Some(Diagnostic::new(at..end, title, "its `{` begins a mapping").help(help))
+}
+
+/// Describes a line that is indented otherwise than those around it.
+fn indentation(source: &str, span: &Range<usize>, message: &str) -> Option<Diagnostic> {
+    let messages = ["mapping values are not allowed", "did not find expected key"];
+    if !messages.iter().any(|of_indentation| message.contains(of_indentation)) {
+        return None;
+    }
+    let line = line_at(source, span.start);
+    let before = source[..line.start].lines().rev().find(|line| !is_empty(line))?;
+    let (of_line, of_before) = (indent_of(&source[line.clone()]), indent_of(before));
+    let is_item = |line: &str| line.trim_start().starts_with("- ");
+    if !is_item(&source[line.clone()])
+        || !is_item(before)
+        || of_line == of_before
+        || before.trim_end().ends_with(':')
+    {
+        return None;
+    }
+    let begin = line.start + of_line;
+    let title = "the indentation differs from that of the item above";
+    let label =
+        format!("{} before this `-`, {} before the other", blanks(of_line), blanks(of_before));
+    Some(
+        Diagnostic::new(begin..begin + 1, title, label)
+            .help("items of one list begin in one column"),
+    )
+}
+
+/// Reports whether a line has nothing but blanks and a comment.
+fn is_empty(line: &str) -> bool {
+    line.trim_start().is_empty() || line.trim_start().starts_with('#')
+}
+
+/// Returns how many blanks a line begins with.
+fn indent_of(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
+}
+
+/// Returns a number of blanks in words.
+fn blanks(count: usize) -> String {
+    match count {
+        0 => "no blank".to_owned(),
+        1 => "1 blank".to_owned(),
+        count => format!("{count} blanks"),
+    }
+}
+
 /// Describes a colon in a text without quotes.
 fn colon_in_text(source: &str, span: &Range<usize>, message: &str) -> Option<Diagnostic> {
     if !message.contains("mapping values are not allowed") {
@@ -90,12 +160,17 @@ fn colon_in_text(source: &str, span: &Range<usize>, message: &str) -> Option<Dia
 
 /// Describes a bracket or a brace that is not closed, and shows where it is opened.
 fn open_bracket(source: &str, span: &Range<usize>, message: &str) -> Option<Diagnostic> {
-    if !message.contains("flow") && !message.contains("',' or") {
+    if !is_of_flow(message) {
         return None;
     }
     let (at, closing) = OpenSigns::before(source, span.start).bracket?;
     let title = format!("`{}` is not closed", &source[at..at + 1]);
     Some(Diagnostic::new(at..at + 1, title, format!("a `{closing}` is missing")))
+}
+
+/// Reports whether the parser could not go on between brackets or braces.
+fn is_of_flow(message: &str) -> bool {
+    message.contains("flow") || message.contains("',' or")
 }
 
 /// The signs that are open at some place of a file: a quote, and the innermost bracket.

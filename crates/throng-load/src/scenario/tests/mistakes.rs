@@ -50,6 +50,76 @@ error: the scenario is empty
 }
 
 #[test]
+fn a_variable_without_quotes_between_braces() {
+    let shown = user("  - connect\n  - send: {text: hi ${user.id}}\n  - close\n");
+    insta::assert_snapshot!(shown, @r#"
+error: a variable without quotes between braces or brackets
+ --> test.yaml:5:21
+  |
+5 |   - send: {text: hi ${user.id}}
+  |                     ^^^^^^^^^^ its `{` begins a mapping
+  |
+  = help: put the whole text in quotes: "hi ${user.id}"
+"#);
+    let shown = user_of("ws", "  - connect\n  - send: {json: {type: hi, id: ${user.id}}}\n");
+    insta::assert_snapshot!(shown, @r#"
+error: a variable without quotes between braces or brackets
+ --> test.yaml:6:33
+  |
+6 |   - send: {json: {type: hi, id: ${user.id}}}
+  |                                 ^^^^^^^^^^ its `{` begins a mapping
+  |
+  = help: put the whole text in quotes: "${user.id}"
+"#);
+}
+
+#[test]
+fn an_item_that_is_indented_otherwise() {
+    let shown = user("  - connect\n - send: hi\n");
+    insta::assert_snapshot!(shown, @r#"
+error: the indentation differs from that of the item above
+ --> test.yaml:5:2
+  |
+5 |  - send: hi
+  |  ^ 1 blank before this `-`, 2 blanks before the other
+  |
+  = help: items of one list begin in one column
+"#);
+}
+
+#[test]
+fn a_key_of_another_tool() {
+    let shown = user("  - connect\n  - sleep: 1s\n");
+    insta::assert_snapshot!(shown, @r#"
+error: unknown step `sleep`
+ --> test.yaml:5:5
+  |
+5 |   - sleep: 1s
+  |     ^^^^^ did you mean `wait`?
+  |
+  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `wait`, `barrier`, `signal`, `wait_for`, `every`, `repeat`, `transaction`, `foreach`, `if`, `choose`, `stay`, `close`
+"#);
+    let shown = load("  - ramp: {users: 10, duration: 1s}\n");
+    insta::assert_snapshot!(shown, @r#"
+error: unknown key `users` in `ramp`
+ --> test.yaml:4:12
+  |
+4 |   - ramp: {users: 10, duration: 1s}
+  |            ^^^^^ did you mean `to`?
+  |
+  = help: expected one of: `to`, `over`, `curve`
+
+error: unknown key `duration` in `ramp`
+ --> test.yaml:4:23
+  |
+4 |   - ramp: {users: 10, duration: 1s}
+  |                       ^^^^^^^^ did you mean `over`?
+  |
+  = help: expected one of: `to`, `over`, `curve`
+"#);
+}
+
+#[test]
 fn text_that_is_not_yaml() {
     let shown = whole(
         "target: tcp://h:1

@@ -139,17 +139,11 @@ error: `do` has no steps
 7 |   - transaction: {name: shop, do: []}
   |                                   ^^ add at least one
 
-error: `transaction` has no `do`
- --> test.yaml:8:18
-  |
-8 |   - transaction: {name: shop, steps: [send: a]}
-  |                  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ `do` is missing, for example `do: [send: ping]`
-
 error: unknown key `steps` in `transaction`
  --> test.yaml:8:31
   |
 8 |   - transaction: {name: shop, steps: [send: a]}
-  |                               ^^^^^ not known here
+  |                               ^^^^^ did you mean `do`?
   |
   = help: expected one of: `name`, `do`
 
