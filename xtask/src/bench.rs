@@ -10,6 +10,7 @@ mod child_process;
 mod client;
 mod cpu;
 mod erlang;
+pub(crate) mod fleet;
 mod gate;
 mod generator;
 mod install;

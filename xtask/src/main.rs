@@ -18,6 +18,8 @@ struct Arguments {
 enum Task {
     /// Compare throng with a bare epoll loop and its peers, side by side in one run
     Bench(bench::Options),
+    /// Measure what the bus costs in a run of many agents
+    BenchFleet(bench::fleet::Options),
     /// Compare the CPU time of a broadcast over two nodes with one node's
     BenchNodes(bench::nodes::Options),
     /// Run Autobahn's WebSocket cases against the server and the client
@@ -29,6 +31,7 @@ enum Task {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
         Task::Bench(options) => bench::run(&options),
+        Task::BenchFleet(options) => bench::fleet::run(&options),
         Task::BenchNodes(options) => bench::nodes::run(&options),
         Task::Conformance(options) => conformance::run(&options),
         Task::Test(options) => suite::run(&options),
