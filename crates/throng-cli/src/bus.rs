@@ -1,13 +1,17 @@
 //! The flags of a bus, and the connection to it.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use throng_bus::{Bus, ClientCertificate, NatsBus, NatsOptions};
 use throng_fleet::GroupSubjects;
+pub(crate) use throng_lab::BUS_VARIABLE;
+use throng_lab::LabBus;
 
 use crate::Failure;
+use crate::commands::run::AgentChoice;
 
 /// The bus between machines.
 #[derive(Clone, Debug, Args)]
@@ -40,6 +44,21 @@ pub(crate) struct BusFlags {
 }
 
 impl BusFlags {
+    /// Returns the bus for the processes of a lab; `None` if no bus was named.
+    pub(crate) fn of_lab(&self) -> Option<LabBus> {
+        let mut flags: Vec<OsString> = vec!["--bus-group".into(), (&self.bus_group).into()];
+        let files = [
+            ("--bus-credentials", &self.bus_credentials),
+            ("--bus-ca", &self.bus_ca),
+            ("--bus-cert", &self.bus_cert),
+            ("--bus-key", &self.bus_key),
+        ];
+        for (flag, file) in files {
+            flags.extend(file.iter().flat_map(|file| [flag.into(), file.into()]));
+        }
+        Some(LabBus { address: self.bus.clone()?, flags })
+    }
+
     /// Connects to the bus. `name` is shown in the lists of the NATS server.
     ///
     /// # Errors
@@ -104,8 +123,11 @@ pub(crate) fn group(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The environment's variable for `--bus`.
-pub(crate) const BUS_VARIABLE: &str = "THRONG_BUS";
+/// Returns a flag of `--agents`, for the command that gets it.
+pub(crate) fn agents(text: &str) -> Result<String, String> {
+    text.parse::<AgentChoice>()?;
+    Ok(text.to_owned())
+}
 
 #[cfg(test)]
 mod tests {

@@ -42,6 +42,7 @@ const FILES: &[((&str, &str), RunLab)] = &[
     (file!("many-rooms"), experiment::run),
     (file!("simulated-chat"), experiment::run),
     (file!("reconnect-storm"), experiment::run),
+    (file!("two-nodes"), experiment::run),
 ];
 
 /// Every lab, in the same order. A lab that is like another one comes after it.
@@ -88,7 +89,14 @@ pub fn run(
         let takes_rate = labs().filter(|lab| lab.takes_rate).map(|lab| lab.name).collect();
         return Err(LabError::NoRate { name: experiment.info.name, takes_rate });
     }
-    let machine = LabMachine::read(options.isolate);
+    if options.agents.is_some() && !experiment.info.takes_agents {
+        let takes_agents = labs().filter(|lab| lab.takes_agents).map(|lab| lab.name).collect();
+        return Err(LabError::NoAgents { name: experiment.info.name, takes_agents });
+    }
+    if experiment.info.nodes > 1 && options.bus.is_none() {
+        return Err(LabError::NoBus(experiment.info.name));
+    }
+    let machine = LabMachine::read(options.isolate, options.agents.is_some());
     let test_bed = TestBed::new(name, options)?;
     let lab = Lab { options, machine, test_bed: &test_bed, is_calibrated: Cell::new(false) };
     let report = run(&lab, experiment, progress)?;
@@ -114,6 +122,15 @@ mod tests {
         assert_eq!(error.to_string(), "there is no lab `conscale`; did you mean `connscale`?");
         let error = run("x", &LabOptions::default(), &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains("stressgrid-100k, fast-connect"), "{error}");
+    }
+
+    #[test]
+    fn agents_and_a_bus_are_for_some_labs() {
+        let options = LabOptions { agents: Some("all".into()), ..LabOptions::default() };
+        let error = run("stressgrid-100k", &options, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("--agents is for fast-connect, connscale, "), "{error}");
+        let error = run("two-nodes", &options, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("pass --bus nats://"), "{error}");
     }
 
     #[test]

@@ -27,6 +27,15 @@ pub enum LabError {
         /// The labs that have one.
         takes_rate: Vec<&'static str>,
     },
+    /// Agents cannot load the lab's servers.
+    NoAgents {
+        /// The lab's name.
+        name: &'static str,
+        /// The labs whose server they can load.
+        takes_agents: Vec<&'static str>,
+    },
+    /// The lab's servers share topics, and no bus is named.
+    NoBus(&'static str),
     /// The machine is too small for the users that the options name.
     TooBig(Box<Preflight>),
     /// The kernel or `ip` refused the network namespaces.
@@ -69,6 +78,16 @@ impl fmt::Display for LabError {
                 f,
                 "the lab {name} has no arrival rate to set; --rate is for {}",
                 takes_rate.join(", ")
+            ),
+            Self::NoAgents { name, takes_agents } => write!(
+                f,
+                "no agents can load the servers of the lab {name}; --agents is for {}",
+                takes_agents.join(", ")
+            ),
+            Self::NoBus(name) => write!(
+                f,
+                "the servers of the lab {name} share topics over a bus: start `nats-server`, and \
+                 pass --bus nats://127.0.0.1:4222"
             ),
             Self::TooBig(preflight) => {
                 write!(f, "{}", preflight.refusal())?;

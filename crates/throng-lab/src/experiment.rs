@@ -11,10 +11,12 @@ mod spec;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use throng_base::units::brief_micros;
 use throng_load::scenario::{
     ExpressionError, Params, Quantity, Scenario, evaluate, read_params, with_params,
 };
 use throng_report::Summary;
+use throng_report::summary::RunMachineSummary;
 
 use crate::error::LabError;
 use crate::lab::Lab;
@@ -48,6 +50,9 @@ impl Experiment {
             article: spec.article.clone(),
             summary: spec.summary.clone(),
             takes_rate: spec.params.0.iter().any(|(_, text)| text.contains("asked.rate")),
+            // The others compare several servers, in Rust.
+            takes_agents: !spec.server.is_empty(),
+            nodes: spec.nodes,
         };
         Self { info, yaml, spec }
     }
@@ -60,6 +65,8 @@ impl Experiment {
     /// Takes from `other` what a run is and what it shows.
     pub(crate) fn like(mut self, other: &Self) -> Self {
         self.spec = self.spec.like(&other.spec);
+        self.info.takes_agents = other.info.takes_agents;
+        self.info.nodes = other.info.nodes;
         self
     }
 
@@ -210,7 +217,8 @@ pub(crate) fn run(
     let text = || {
         let find = |name: &str| found.find(name);
         let setup = sentence(&spec.setup, &find)?.unwrap_or_default();
-        let tables = experiment.tables(&found)?;
+        let mut tables = experiment.tables(&found)?;
+        tables.extend(agents(&summary));
         let verdict = Experiment::sentences(&spec.verdict, &found)?;
         Ok((setup, tables, verdict, Experiment::sentences(&spec.notes, &found)?))
     };
@@ -241,13 +249,13 @@ fn load(
     let expected = spec.seconds.as_deref().map_or(Ok(seconds as f64), number)?;
     lab.begin_row(row, expected as u64, progress);
     let places = number(spec.places.as_ref().unwrap_or(&spec.users))? as u64;
-    let cores = lab.machine.cores_for(places);
+    let cores = lab.machine.cores_for(places).div_ceil(spec.nodes.into());
     let idle = number(&spec.idle_timeout).map(duration)?;
     let server = ServerSpec {
         idle_timeout: (!idle.is_zero()).then_some(idle),
         ..ServerSpec::new(row, &spec.server, cores)
     };
-    let mut server = LabServer::start(lab.test_bed, server)?;
+    let mut server = LabServer::start(lab.test_bed, server, spec.nodes)?;
     let endpoint = server.endpoint();
     let target = sized.target();
     let interval = number(&spec.interval).map(duration)?;
@@ -258,6 +266,31 @@ fn load(
         .test_bed
         .load(&load, &endpoint, progress, |interval| watch.add(interval, &mut server))?;
     Ok((run, server.stop()?))
+}
+
+/// Returns a row for each agent; none without agents.
+fn agents(summary: &Summary) -> Option<LabTable> {
+    let head = ["agent", "users", "connects", "failed", "answers", "errors", "lag p99"];
+    let row = |machine: &RunMachineSummary| {
+        let counts = [
+            machine.users_most,
+            machine.connects_ok,
+            machine.connects_failed,
+            machine.answered,
+            machine.errors,
+        ];
+        let lag = machine.lag_us_p99_most;
+        let mut cells = vec![machine.name.clone()];
+        cells.extend(counts.map(|n| n.to_string()));
+        cells.push(lag.map_or_else(|| "-".to_owned(), brief_micros));
+        cells
+    };
+    let rows: Vec<_> = summary.machines.iter().map(row).collect();
+    (!rows.is_empty()).then(|| LabTable {
+        title: "Each agent's share".to_owned(),
+        head: head.map(str::to_owned).to_vec(),
+        rows,
+    })
 }
 
 /// The values of a run.

@@ -58,9 +58,12 @@ impl Lab<'_> {
         if !preflight.fits() && !self.options.force {
             return Err(LabError::TooBig(Box::new(preflight)));
         }
-        let sockets = connections.saturating_mul(2);
+        let ends = if self.options.agents.is_some() { 1 } else { 2 };
+        let sockets = connections.saturating_mul(ends);
         let buckets = self.machine.hash_buckets();
-        self.test_bed.use_larger_table(sockets, buckets, !self.options.no_namespace);
+        // Agents and the bus do not reach a namespace.
+        let may_move = !self.options.no_namespace && self.options.bus.is_none();
+        self.test_bed.use_larger_table(sockets, buckets, may_move);
         Ok(())
     }
 }

@@ -30,6 +30,7 @@ mod reconcile;
 pub mod recorder;
 mod recovery;
 mod report;
+mod restart_deliveries;
 mod run_content;
 mod run_facts;
 mod run_preflight;
@@ -43,7 +44,7 @@ pub mod watch;
 
 pub use catalogue::{labs, run};
 pub use error::LabError;
-pub use options::{LabInfo, LabOptions};
+pub use options::{BUS_VARIABLE, LabBus, LabInfo, LabOptions};
 pub use progress::LabProgress;
 pub use recorder::facts::{boot_id, net_namespace};
 pub use report::{LabReport, LabTable, NextCommand, RowDiagnosis};

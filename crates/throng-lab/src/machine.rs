@@ -16,15 +16,18 @@ pub(crate) struct LabMachine {
     limits: MachineLimits,
     /// True when server and generator have a namespace each.
     isolated: bool,
+    /// The ends of the connections that are on this machine.
+    role: MachineRole,
 }
 
 impl LabMachine {
-    /// Reads the machine's limits.
-    pub(crate) fn read(isolated: bool) -> Self {
+    /// Reads the machine's limits. If `others_load`, only the server is here.
+    pub(crate) fn read(isolated: bool, others_load: bool) -> Self {
+        let role = if others_load { MachineRole::Server } else { MachineRole::Both };
         let limits = MachineLimits::read(&ProcRoot::default(), std::process::id());
         let cpus = limits.cpus;
         let fds_per_table = fdtable::usable(fdtable::raise_limit(), cpus as usize) as u64;
-        Self { cpus, fds_per_table, limits, isolated }
+        Self { cpus, fds_per_table, limits, isolated, role }
     }
 
     /// Compares `pairs` of connections with every limit.
@@ -51,7 +54,7 @@ impl LabMachine {
 
     /// Returns the requirements without ports: a lab takes as many addresses as it needs.
     fn requirements(&self, pairs: u64) -> Requirements {
-        Requirements { isolated: self.isolated, ..Requirements::new(pairs, MachineRole::Both) }
+        Requirements { isolated: self.isolated, ..Requirements::new(pairs, self.role) }
     }
 }
 
@@ -70,7 +73,8 @@ mod tests {
             epoll_watches_max: Fact::Known(1_001_024),
             ..nowhere
         };
-        LabMachine { cpus: 2, fds_per_table: 19_900, limits, isolated: false }
+        let role = MachineRole::Both;
+        LabMachine { cpus: 2, fds_per_table: 19_900, limits, isolated: false, role }
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! A lab's description, and the options of its run.
 
+use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -17,6 +20,10 @@ pub struct LabInfo {
     pub summary: String,
     /// True when users arrive at a steady rate, which [`LabOptions::rate`] sets.
     pub takes_rate: bool,
+    /// True when agents of a bus can load the lab's server, which [`LabOptions::agents`] says.
+    pub takes_agents: bool,
+    /// The servers that share topics over a bus; 1 of a lab that needs no bus.
+    pub nodes: u8,
 }
 
 /// The options of a lab's run.
@@ -35,6 +42,13 @@ pub struct LabOptions {
     /// Users that arrive each second, in a lab with a steady arrival rate. Default: a rate that
     /// this machine handles easily.
     pub rate: Option<u64>,
+    /// The bus of [`Self::agents`], and of servers that share topics.
+    pub bus: Option<LabBus>,
+    /// The agents that load the server, as `throng run --agents` takes them. Default: this machine
+    /// loads it.
+    pub agents: Option<String>,
+    /// The address on which the server listens for agents. Default: 127.0.0.1.
+    pub listen: Option<IpAddr>,
     /// The folder that keeps scenarios, run files and the output of server and generator. Default:
     /// none.
     pub keep_files: Option<PathBuf>,
@@ -47,3 +61,23 @@ pub struct LabOptions {
     /// Set to end the lab early: the load ramps down, and the report covers the part that ran.
     pub stop: Arc<AtomicBool>,
 }
+
+/// The bus between machines, as the lab's processes get it.
+#[derive(Clone, Debug, Default)]
+pub struct LabBus {
+    /// The address of the NATS server. It may hold a password, so it goes to a process as the
+    /// variable [`BUS_VARIABLE`], and not into its command line.
+    pub address: String,
+    /// The other flags of the bus, such as `--bus-group` and its value.
+    pub flags: Vec<OsString>,
+}
+
+impl LabBus {
+    /// Gives a command the bus.
+    pub(crate) fn add_to(&self, command: &mut Command) {
+        command.env(BUS_VARIABLE, &self.address).args(&self.flags);
+    }
+}
+
+/// The environment's variable for `--bus`.
+pub const BUS_VARIABLE: &str = "THRONG_BUS";

@@ -30,7 +30,7 @@ use throng_report::{Interval, LoadInterval, ServerSnapshot, Summary};
 
 use crate::error::LabError;
 use crate::isolate::{self, Isolation};
-use crate::options::LabOptions;
+use crate::options::{BUS_VARIABLE, LabBus, LabOptions};
 use crate::progress::LabProgress;
 use crate::report::RowDiagnosis;
 use folder::WorkFolder;
@@ -48,6 +48,10 @@ pub(crate) struct TestBed {
     /// bytes, so it cannot be in a folder of the user's choice.
     work: WorkFolder,
     network: Network,
+    /// The bus of agents and of servers that share topics.
+    bus: Option<LabBus>,
+    /// The agents that load the server in place of this machine.
+    agents: Option<String>,
     /// True when the generator runs a size that should not fit.
     force: bool,
     stop: Arc<AtomicBool>,
@@ -70,12 +74,14 @@ pub(crate) struct ServerSpec<'a> {
     pub(crate) port: u16,
     /// The time after which the server closes an idle connection; none for the handler's default.
     pub(crate) idle_timeout: Option<Duration>,
+    /// The number, from 1, of a server that shares its topics with others over the bus.
+    pub(crate) node: Option<u8>,
 }
 
 impl<'a> ServerSpec<'a> {
     /// Returns a server with a listener per core, on any free port.
     pub(crate) fn new(row: &'a str, handler: &'a str, cores: u64) -> Self {
-        Self { row, handler, accept: "reuseport", cores, port: 0, idle_timeout: None }
+        Self { row, handler, accept: "reuseport", cores, port: 0, idle_timeout: None, node: None }
     }
 }
 
@@ -120,6 +126,8 @@ pub(crate) struct RunningServer {
 pub(crate) struct ServerEndpoint {
     /// The address on which the server listens.
     pub(crate) addr: SocketAddr,
+    /// The address for a target; of several nodes, all of them.
+    authority: String,
     /// The server's control socket; none when it is not a throng server.
     control: Option<PathBuf>,
 }
@@ -165,11 +173,22 @@ impl TestBed {
             program,
             folder,
             work,
-            network: Network::new(isolation),
+            network: Network::new(isolation, options.listen),
+            bus: options.bus.clone(),
+            agents: options.agents.clone(),
             force: options.force,
             stop: Arc::clone(&options.stop),
             diagnoses: RefCell::default(),
         })
+    }
+
+    /// Returns the addresses of a server and of its further nodes, on one port. The run observes
+    /// none of them: the counters of one say nothing about the connections to all.
+    pub(crate) fn address_of_nodes(&self, endpoint: ServerEndpoint, nodes: u8) -> ServerEndpoint {
+        let host = |node| self.network.listen_at(Some(node), 0).ip().to_string();
+        let hosts: Vec<_> = (1..=nodes).map(host).collect();
+        let authority = format!("{}:{}", hosts.join(","), endpoint.addr.port());
+        ServerEndpoint { authority, control: None, ..endpoint }
     }
 
     /// Returns the diagnosis of each load so far.
@@ -223,24 +242,34 @@ impl TestBed {
     /// bed's: a server or a load on one machine would refuse it.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.env_remove("THRONG_BUS");
+        command.env_remove(BUS_VARIABLE);
         command
     }
 
     /// Starts a throng server and waits until it listens.
     pub(crate) fn serve(&self, spec: ServerSpec<'_>) -> Result<RunningServer, LabError> {
-        let control = self.work_path(&format!("{}.server.sock", spec.row));
+        let name = match spec.node {
+            Some(node) => format!("{}.node-{node}", spec.row),
+            None => format!("{}.server", spec.row),
+        };
+        let control = self.work_path(&format!("{name}.sock"));
         let mut command = self.command();
         command.args(["serve", spec.handler, "--accept", spec.accept, "--backlog", BACKLOG]);
-        command.args(["--listen", &self.listen_at(spec.port).to_string()]);
+        let listen = self.network.listen_at(spec.node, spec.port);
+        command.args(["--listen", &listen.to_string()]);
+        if let Some((node, bus)) = spec.node.zip(self.bus.as_ref()) {
+            bus.add_to(&mut command);
+            command.args(["--node", &format!("lab-{}-{node}", std::process::id())]);
+        }
         command.args(["--cores", &spec.cores.to_string(), "--exit-with-parent"]);
         command.arg("--control").arg(&control);
         if let Some(idle) = spec.idle_timeout {
             command.args(["--idle-timeout", &show_duration(idle)]);
         }
-        let mut process = self.start_server(spec.row, command)?;
+        let mut process = self.start_server(&name, command)?;
         let addr = self.wait_for(&mut process, || listens_at(&control))?;
-        Ok(RunningServer { process, endpoint: ServerEndpoint { addr, control: Some(control) } })
+        let endpoint = ServerEndpoint { addr, authority: addr.to_string(), control: Some(control) };
+        Ok(RunningServer { process, endpoint })
     }
 
     /// Starts another program as the server, and waits until it accepts connections at `addr`.
@@ -250,20 +279,21 @@ impl TestBed {
         command: Command,
         addr: SocketAddr,
     ) -> Result<RunningServer, LabError> {
-        let mut process = self.start_server(row, command)?;
+        let mut process = self.start_server(&format!("{row}.server"), command)?;
         let ready = || self.network.accepts(addr, WAIT_STEP).then_some(addr);
         let addr = self.wait_for(&mut process, ready)?;
-        Ok(RunningServer { process, endpoint: ServerEndpoint { addr, control: None } })
+        let endpoint = ServerEndpoint { addr, authority: addr.to_string(), control: None };
+        Ok(RunningServer { process, endpoint })
     }
 
     /// Returns the address for a server to listen on.
     pub(crate) fn listen_at(&self, port: u16) -> SocketAddr {
-        self.network.listen_at(port)
+        self.network.listen_at(None, port)
     }
 
-    fn start_server(&self, row: &str, command: Command) -> Result<Process, LabError> {
+    fn start_server(&self, name: &str, command: Command) -> Result<Process, LabError> {
         let spawn = |command| self.network.spawn_server(command);
-        Process::start("server", command, self.path(&format!("{row}.server.log")), spawn)
+        Process::start("server", command, self.path(&format!("{name}.log")), spawn)
     }
 
     fn wait_for<T>(
@@ -377,11 +407,15 @@ impl TestBed {
         control: &Path,
     ) -> Command {
         let mut command = self.command();
-        let target = spec.target.replace('@', &server.addr.to_string());
+        let target = spec.target.replace('@', &server.authority);
         command.arg("run").arg(scenario).args(["--target", &target]);
         command.args(["--interval", &show_duration(spec.interval)]);
         command.arg("--record").arg(record).arg("--control").arg(control);
-        command.args(["--exit-with-parent", "--no-calibrate"]);
+        command.args(["--exit-with-parent", "--no-calibrate"]).env_remove(BUS_VARIABLE);
+        if let Some((agents, bus)) = self.agents.as_ref().zip(self.bus.as_ref()) {
+            bus.add_to(&mut command);
+            command.args(["--agents", agents]);
+        }
         if self.force {
             command.arg("--force");
         }

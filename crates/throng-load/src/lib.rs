@@ -4,8 +4,8 @@
 //! [`Program`](program::Program). A [`LoadPlan`](run::LoadPlan) checks it against the [`capacity`]
 //! of this machine and chooses [`source`] addresses. A [`RunningLoad`](run::RunningLoad) runs the
 //! plan: each core runs a [`Generator`](generator::Generator), which starts users by its share of
-//! the [`schedule`] and takes them through the program. [`fleet_demand`] says what all machines of a
-//! run must do together.
+//! the [`schedule`] and takes them through the program. [`fleet_demand`] says what all machines of
+//! a run must do together.
 
 pub mod capacity;
 pub mod cues;

@@ -3,6 +3,7 @@
 mod control;
 mod displays;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,6 +13,7 @@ use throng_lab::{LabOptions, LabReport, labs};
 use throng_report::render::{Align, Table};
 use throng_view::terminal::TerminalModel;
 
+use crate::bus::{self, BusFlags};
 use crate::dashboard::UiFlags;
 use crate::interrupt::Interrupt;
 use crate::metrics::MetricsFlag;
@@ -43,6 +45,16 @@ pub(crate) struct Lab {
     /// a namespace with a larger one]
     #[arg(long, requires = "name", conflicts_with = "isolate")]
     no_namespace: bool,
+    #[command(flatten)]
+    bus: BusFlags,
+    /// Load the server from agents on the bus: a number of them, `all`, or those with a label,
+    /// `label=eu`
+    #[arg(long, value_name = "N|all|label=NAME", value_parser = bus::agents,
+        requires_all = ["name", "bus"], conflicts_with = "isolate")]
+    agents: Option<String>,
+    /// With --agents: address of this machine on which the server listens, as the agents reach it
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1", requires = "agents")]
+    listen: IpAddr,
     /// Run a size that does not fit this machine
     #[arg(long, requires = "name")]
     force: bool,
@@ -71,6 +83,8 @@ Examples:
   throng lab connscale --users 200k --seconds 60 --open
   throng lab phoenix-2m --users 200k --rate 5k --keep results
   sudo throng lab fast-connect --isolate --json result.json
+  throng lab connscale --bus nats://10.0.0.1:4222 --agents 4 --listen 10.0.0.2
+  throng lab two-nodes --bus nats://127.0.0.1:4222
 
 On a terminal it shows a live view; ? lists its keys.
 Ctrl-C ends the load early and reports what was measured.
@@ -94,6 +108,9 @@ impl Lab {
             rate: self.rate.map(|rate| rate.round().max(1.0) as u64),
             isolate: self.isolate,
             no_namespace: self.no_namespace,
+            bus: self.bus.of_lab(),
+            agents: self.agents.clone(),
+            listen: Some(self.listen),
             keep_files: self.keep.clone(),
             force: self.force,
             ..LabOptions::default()

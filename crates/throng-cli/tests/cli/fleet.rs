@@ -177,6 +177,44 @@ fn an_agent_that_makes_a_run_ends_only_by_force() {
 }
 
 #[test]
+fn agents_load_the_server_of_a_lab_and_each_has_a_row() {
+    let Some(fleet) = Fleet::start() else { return };
+    let names = ["one", "two", "three", "four"];
+    let _agents = names.map(|name| fleet.agent("default", name));
+    let bus = fleet.url();
+    for (lab, joined) in [("connscale", "connected_most"), ("phoenix-2m", "joined_most")] {
+        let flags = ["--users", "80", "--seconds", "3", "--force", "--json", "-"];
+        let run = ["lab", lab, "--bus", &bus, "--agents", "4"];
+        let result = fleet.place.throng(&[&run[..], &flags].concat());
+        assert!(matches!(result.code, Some(0 | 3)), "{result:?}");
+        assert_eq!(result.json()["rows"][0][joined], 80, "{result:?}");
+        // Each of the four has the same share.
+        for name in names {
+            let row = |line: &str| line.split_whitespace().take(3).eq([name, "20", "20"]);
+            assert!(result.stderr.lines().any(row), "{name}: {result:?}");
+        }
+    }
+}
+
+#[test]
+fn the_users_of_two_nodes_receive_all_once_while_one_of_them_restarts() {
+    let Some(fleet) = Fleet::start() else { return };
+    let bus = fleet.url();
+    let flags = ["--users", "60", "--seconds", "60", "--force", "--json", "-"];
+    let result = fleet.place.throng(&[&["lab", "two-nodes", "--bus", &bus], &flags[..]].concat());
+    assert!(matches!(result.code, Some(0 | 3)), "{result:?}");
+    let row = &result.json()["rows"][0];
+    assert!(row["all_back_ms"].as_u64().is_some(), "{row}");
+    assert_eq!(row["joined_least"].as_u64().map(|users| users >= 30), Some(true), "{row}");
+    let settled = &row["settled"];
+    assert!(settled["broadcasts"].as_u64().is_some_and(|n| n > 0), "{row}");
+    for fault in ["missing", "unread", "twice"] {
+        assert_eq!(settled[fault], 0, "{fault}: {row}");
+    }
+    assert_eq!(row["restart"]["twice"], 0, "{row}");
+}
+
+#[test]
 fn two_teams_share_a_bus_and_do_not_see_each_other() {
     let Some(fleet) = Fleet::start() else { return };
     // Both have the same name.

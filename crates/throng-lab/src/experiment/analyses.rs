@@ -11,6 +11,7 @@ use crate::lateness::{LatenessWatch, lateness};
 use crate::message_window::MessageWindow;
 use crate::reconcile::reconcile;
 use crate::recovery::{RestartWatch, recovery};
+use crate::restart_deliveries::restart_deliveries;
 use crate::run_facts::RunFacts;
 use crate::run_watch::{LabServer, RunWatch};
 use crate::sized_scenario::SizedScenario;
@@ -41,6 +42,10 @@ const ANALYSES: &[(&str, AnalysisOf)] = &[
     ("plateaus", |facts| json(plateaus(facts))),
     ("reconciled", |facts| json(reconcile(facts.intervals()))),
     ("recovery", |facts| json(recovery(facts.sized.param("users") as u64, facts.intervals()))),
+    ("restart_deliveries", |facts| {
+        let users = facts.sized.param("users") as u64;
+        json(restart_deliveries(users, facts.intervals(), &facts.probes()))
+    }),
     ("steered", |facts| {
         let mut events = facts.intervals().iter().flat_map(|interval| &interval.events);
         json(events.any(|event| matches!(event.kind, RunEventKind::Steered { .. })))

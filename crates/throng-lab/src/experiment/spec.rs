@@ -28,6 +28,9 @@ pub(crate) struct LabSpec {
     /// The kind of server for `throng serve`.
     #[serde(default)]
     pub(crate) server: String,
+    /// The servers that share topics over the bus.
+    #[serde(default = "one")]
+    pub(crate) nodes: u8,
     /// The time after which the server closes an idle connection; 0 s for the kind's default.
     #[serde(default = "zero")]
     pub(crate) idle_timeout: String,
@@ -154,6 +157,10 @@ impl<'de> Visitor<'de> for TextsVisitor {
 
 fn zero() -> String {
     "0".to_owned()
+}
+
+fn one() -> u8 {
+    1
 }
 
 fn second() -> String {

@@ -3,7 +3,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -16,13 +16,15 @@ use crate::isolate::{self, Isolation, RoomyNamespace};
 pub(super) struct Network {
     isolation: Option<Isolation>,
     roomy: OnceCell<RoomyNamespace>,
+    /// The address on which the server listens, if it was chosen.
+    listen: Option<IpAddr>,
     /// A note on the network for the report.
     note: RefCell<Option<String>>,
 }
 
 impl Network {
-    pub(super) fn new(isolation: Option<Isolation>) -> Self {
-        Self { isolation, ..Self::default() }
+    pub(super) fn new(isolation: Option<Isolation>, listen: Option<IpAddr>) -> Self {
+        Self { isolation, listen, ..Self::default() }
     }
 
     pub(super) fn is_isolated(&self) -> bool {
@@ -89,12 +91,15 @@ impl Network {
         self.roomy.get().map_or_else(connect, |roomy| roomy.run(connect))
     }
 
-    /// Returns the address for a server to listen on.
-    pub(super) fn listen_at(&self, port: u16) -> SocketAddr {
-        match self.isolation {
-            Some(_) => SocketAddr::from((isolate::SERVER_ADDRESS, port)),
-            None => SocketAddr::from(([127, 0, 0, 1], port)),
-        }
+    /// Returns the address for a server to listen on. Each of several nodes has one of its own.
+    pub(super) fn listen_at(&self, node: Option<u8>, port: u16) -> SocketAddr {
+        let address = match (node, &self.isolation, self.listen) {
+            (Some(node), _, _) => Ipv4Addr::new(127, 0, 0, node).into(),
+            (None, Some(_), _) => IpAddr::from(isolate::SERVER_ADDRESS),
+            (None, None, Some(listen)) => listen,
+            (None, None, None) => Ipv4Addr::LOCALHOST.into(),
+        };
+        SocketAddr::new(address, port)
     }
 }
 

@@ -245,10 +245,11 @@ fn with_target(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario,
 
 fn resolve(target: &Target) -> Result<Vec<SocketAddr>, LoadError> {
     let wrong = |error: String| LoadError::Resolve { target: target.clone(), error };
-    let found = (target.host.as_str(), target.port)
-        .to_socket_addrs()
-        .map_err(|error| wrong(error.to_string()))?;
-    let mut addresses: Vec<SocketAddr> = found.collect();
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for host in target.hosts() {
+        let found = (host, target.port).to_socket_addrs();
+        addresses.extend(found.map_err(|error| wrong(error.to_string()))?);
+    }
     addresses.dedup();
     // All sources are of one family, so all targets are too. Prefer IPv4: `localhost` is both, and
     // many servers listen on 127.0.0.1 alone.

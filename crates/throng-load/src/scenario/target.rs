@@ -12,7 +12,8 @@ use throng_driver::netlink::Subnet;
 pub struct Target {
     /// Scheme of the URL.
     pub scheme: Scheme,
-    /// A name, an IPv4 address, or an IPv6 address without its brackets.
+    /// A name, an IPv4 address, or an IPv6 address without its brackets; several names and IPv4
+    /// addresses stand between commas.
     pub host: String,
     /// Port, 1 to 65535.
     pub port: u16,
@@ -59,7 +60,8 @@ pub struct TargetError {
 
 impl Target {
     /// Parses `tcp://host:port`, `ws://host:port/path?query` or `http://host:port`. The host is a
-    /// name, an IPv4 address or an IPv6 address in brackets.
+    /// name, an IPv4 address or an IPv6 address in brackets, or several names and IPv4 addresses
+    /// between commas.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(wrong(0..text.len(), "the scheme is missing: tcp://host:port"));
@@ -80,8 +82,9 @@ impl Target {
             Scheme::Tcp | Scheme::Ws => check_path(path, end)?,
         };
         let (host, port, host_at) = split_authority(authority, begin, scheme)?;
-        let name_is_plain = host.chars().all(|c| c.is_alphanumeric() || "-._:".contains(c));
-        if host.is_empty() || !name_is_plain {
+        let name_is_plain = host.chars().all(|c| c.is_alphanumeric() || "-._:,".contains(c));
+        let has_all = host.split(',').all(|name| !name.is_empty());
+        if !has_all || !name_is_plain {
             let at = host_at..host_at + host.len();
             return Err(wrong(at, "expected a host name or an address"));
         }
@@ -95,10 +98,16 @@ impl Target {
         Ok(Self { scheme, host: host.to_owned(), port, path })
     }
 
-    /// Returns the value of the `host` header of an upgrade (RFC 9110 section 7.2).
+    /// Returns the names and addresses of the host.
+    pub fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.host.split(',')
+    }
+
+    /// Returns the value of the `host` header of an upgrade (RFC 9110 section 7.2): of several
+    /// hosts, the first one stands for all.
     pub fn host_header(&self) -> String {
-        let host =
-            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let first = self.hosts().next().unwrap_or_default();
+        let host = if first.contains(':') { format!("[{first}]") } else { first.to_owned() };
         if self.port == HTTP_PORT { host } else { format!("{host}:{}", self.port) }
     }
 }
@@ -273,6 +282,7 @@ mod tests {
             ("tcp://[::1]:5555", "::1", 5555),
             ("tcp://host:4444", "host", 4444),
             ("tcp://a-b.example.com:1", "a-b.example.com", 1),
+            ("tcp://10.0.0.2,b.example.com:4000", "10.0.0.2,b.example.com", 4000),
         ] {
             let target = Target::parse(text).unwrap();
             assert_eq!((target.host.as_str(), target.port), (host, port), "{text}");
@@ -293,6 +303,7 @@ mod tests {
                 "h",
             ),
             ("ws://[::1]:9000", "::1", 9000, "", "", "[::1]:9000"),
+            ("ws://one,two:9000", "one,two", 9000, "", "", "one:9000"),
             ("ws://h:1?a=b", "h", 1, "/?a=b", "ws://h:1/?a=b", "h:1"),
         ] {
             let target = Target::parse(text).unwrap();
@@ -328,6 +339,7 @@ mod tests {
             ("tcp://[::1]", "[::1]", "port is missing"),
             ("tcp://:5555", "", "expected a host"),
             ("tcp://a b:5555", "a b", "expected a host"),
+            ("tcp://a,:5555", "a,", "expected a host"),
         ] {
             let error = Target::parse(text).expect_err(text);
             assert_eq!(&text[error.span.clone()], at, "{text}: {error}");

@@ -132,11 +132,13 @@ impl Flags {
     fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
         let mut all: Vec<SocketAddr> = Vec::new();
         for target in &self.target {
-            let found = (target.host.as_str(), target.port).to_socket_addrs();
-            let found = found.map_err(|error| {
-                Failure::new(format!("the name {} has no address: {error}", target.host))
-            })?;
-            all.extend(found);
+            for host in target.hosts() {
+                let found = (host, target.port).to_socket_addrs();
+                let found = found.map_err(|error| {
+                    Failure::new(format!("the name {host} has no address: {error}"))
+                })?;
+                all.extend(found);
+            }
         }
         all.sort();
         all.dedup();
