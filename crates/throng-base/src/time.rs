@@ -79,7 +79,7 @@ impl fmt::Debug for Instant {
 }
 
 /// Returns the nanoseconds of `span`, at most those of 584 years.
-const fn nanos(span: Duration) -> u64 {
+pub const fn nanos(span: Duration) -> u64 {
     let nanos = span.as_nanos();
     if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
 }

@@ -54,7 +54,8 @@ impl<'a> LabServer<'a> {
         }
     }
 
-    /// Stops the server, of several the last one, and starts it again. Returns false if it did not start.
+    /// Stops the server, of several the last one, and starts it again. Returns false if it did not
+    /// start.
     pub(crate) fn restart(&mut self) -> bool {
         let began = Instant::now();
         if let Ok(server) = &mut self.running {

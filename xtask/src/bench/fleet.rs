@@ -3,8 +3,8 @@
 //! All agents are processes here, and each runs a few users that say little: what is left is the
 //! work for the fleet. The same share runs as one `throng run` without a bus before and after, for
 //! comparison. An agent's main thread speaks the protocol and samples the machine; the thread `bus`
-//! reads and writes the connection to NATS. At the coordinator, the thread `fleet` takes the reports
-//! and `recorder` merges them, samples the machine and writes the run file.
+//! reads and writes the connection to NATS. At the coordinator, the thread `fleet` takes the
+//! reports and `recorder` merges them, samples the machine and writes the run file.
 
 use std::collections::BTreeMap;
 use std::fs;

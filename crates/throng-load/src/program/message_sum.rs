@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Turns;
+use super::loops::Turns;
 
 /// Messages that a user sends in ops that follow one another. Where the program has a choice, this
 /// is an upper bound.
