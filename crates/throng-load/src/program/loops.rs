@@ -9,8 +9,8 @@ use crate::schedule::PacedTurns;
 /// A loop of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loop {
-    /// Index of the loop's counter among the user's [`LOOPS_MAX`](super::LOOPS_MAX): its depth, from
-    /// 0.
+    /// Index of the loop's counter among the user's [`LOOPS_MAX`](super::LOOPS_MAX): its depth,
+    /// from 0.
     pub slot: u8,
     /// Index of the first op of its body.
     pub body: u32,
