@@ -133,24 +133,27 @@ mod tests {
     #[test]
     fn the_verdict_tells_what_may_be_missing_from_what_may_not() {
         let row = |settled_missing: u64, twice: u64| {
-            let part = |missing: u64| {
+            let part = |missing: u64, unread: u64| {
                 serde_json::json!({
-                    "broadcasts": 10, "unread": 1, "expected": 1000, "delivered": 990, "left": 5,
-                    "missing": missing, "twice": twice, "out_of_order": 0
+                    "broadcasts": 10, "unread": unread, "expected": 1000, "delivered": 990, "left": 5,
+                    "missing": missing, "twice": twice / 2, "out_of_order": 0
                 })
             };
             serde_json::json!({
                 "users": 100, "down_ms": 1_500, "all_back_ms": 2_000,
-                "settled": part(settled_missing), "restart": part(4)
+                "settled": part(settled_missing, 0), "restart": part(4, 1)
             })
         };
         let sentences = verdict("two-nodes", &row(0, 0));
         assert!(sentences.contains("reached every user of both nodes once"), "{sentences}");
         assert!(sentences.contains("4 of 1k deliveries were missing"), "{sentences}");
-        let sentences = verdict("two-nodes", &row(3, 2));
-        assert!(sentences.contains("3 deliveries were missing and 2 came twice"), "{sentences}");
+        let sentences = verdict("two-nodes", &row(3, 4));
+        assert!(
+            sentences.contains("3 deliveries were missing, 0 messages reached nobody, and 4"),
+            "{sentences}"
+        );
         assert!(!sentences.contains("reached every user"), "{sentences}");
         let sentences = verdict("two-nodes", &serde_json::json!({"users": 100}));
-        assert!(sentences.contains("was not restarted"), "{sentences}");
+        assert!(sentences.contains("No server was restarted"), "{sentences}");
     }
 }
