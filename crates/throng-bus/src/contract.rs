@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::denial::BusDenial;
 use crate::subscription::{BusSubscription, SubscriptionId};
 
 /// A way to other machines, or to other parts of this process.
@@ -16,7 +17,7 @@ pub trait Bus: Send + Sync {
     /// more: `throng.*.hello`, `throng.reports.>`.
     ///
     /// # Errors
-    /// The bus is away, or the pattern is not one.
+    /// The bus is away, the pattern is not one, or the user of the bus may not subscribe to it.
     fn subscribe(&self, pattern: &str) -> Result<BusSubscription, BusError>;
 
     /// Adds patterns to a subscription of this bus, which then gets what is published under them,
@@ -24,7 +25,8 @@ pub trait Bus: Send + Sync {
     /// A pattern that it has already changes nothing.
     ///
     /// # Errors
-    /// The bus is away, or a pattern is not one. Nothing was added.
+    /// The bus is away, a pattern is not one, or the user of the bus may not subscribe to it.
+    /// Nothing was added.
     fn extend(&self, subscription: &SubscriptionId, patterns: &[String]) -> Result<(), BusError>;
 
     /// Ends patterns of a subscription. Messages on their way may still come.
@@ -36,6 +38,10 @@ pub trait Bus: Send + Sync {
     /// Reports whether the bus can be reached now. One that is away comes back by itself, and with
     /// it all subscriptions.
     fn is_reachable(&self) -> bool;
+
+    /// Returns what the bus has not let its user do so far, each needed permission once: in
+    /// particular what was published without one, which [`Self::publish`] does not learn.
+    fn denials(&self) -> Vec<BusDenial>;
 }
 
 /// The reason why a bus does not do what it was asked.
@@ -52,6 +58,8 @@ pub enum BusError {
         /// Bytes that the bus carries.
         bytes_max: usize,
     },
+    /// The user of the bus may not do this.
+    Denied(BusDenial),
 }
 
 impl fmt::Display for BusError {
@@ -59,6 +67,7 @@ impl fmt::Display for BusError {
         match self {
             Self::Away(why) => write!(f, "the bus cannot be reached: {why}"),
             Self::Subject(why) => f.write_str(why),
+            Self::Denied(denial) => denial.fmt(f),
             Self::TooLarge { bytes, bytes_max } => write!(
                 f,
                 "a message of {bytes} bytes is larger than the bus carries: {bytes_max} bytes"

@@ -11,6 +11,8 @@
 //!   gets what it publishes itself, too.
 //! - **No queue for a bus that is away.** [`Bus::publish`] refuses a message while the bus is away,
 //!   so that its caller knows what it has to say again.
+//! - **Permissions are told.** A subscription without permission is refused. A message without it
+//!   is lost, and [`Bus::denials`] names its subject.
 //!
 //! Who needs more numbers its messages and keeps them until they are acknowledged: an [`Outbox`]
 //! does, and an [`Inbox`] at the other end. Nothing but the buses does input or output, and nothing
@@ -18,6 +20,7 @@
 
 mod contract;
 mod delivery;
+mod denial;
 mod memory;
 mod name;
 mod nats;
@@ -26,6 +29,7 @@ mod subscription;
 
 pub use contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
 pub use delivery::{Inbox, Outbox, RESEND_AFTER};
+pub use denial::{BusAction, BusDenial};
 pub use memory::MemoryBus;
 pub use name::{NotAName, check_name};
 pub use nats::{ClientCertificate, NatsBus, NatsOptions};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
+use crate::denial::BusDenial;
 use crate::subject;
 use crate::subscription::{BusMessage, BusSubscription, Subscriber, SubscriptionId, subscription};
 
@@ -16,6 +17,7 @@ pub struct MemoryBus(Arc<Shared>);
 struct Shared {
     subscribers: Mutex<Vec<(String, Subscriber)>>,
     is_away: AtomicBool,
+    denials: Mutex<Vec<BusDenial>>,
 }
 
 impl MemoryBus {
@@ -27,6 +29,11 @@ impl MemoryBus {
     /// Makes the bus go away or come back, as a network does. Subscriptions stay.
     pub fn set_reachable(&self, is_reachable: bool) {
         self.0.is_away.store(!is_reachable, SeqCst);
+    }
+
+    /// Adds what this bus has not let its user do, as if a server had said so.
+    pub fn deny(&self, denial: BusDenial) {
+        self.0.denials.lock().unwrap_or_else(PoisonError::into_inner).push(denial);
     }
 
     fn check_reachable(&self) -> Result<(), BusError> {
@@ -67,9 +74,11 @@ impl Bus for MemoryBus {
         let mut subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         let own = subscribers.iter().find(|(_, subscriber)| subscriber.is_of(subscription));
         if let Some(subscriber) = own.map(|(_, subscriber)| subscriber.clone()) {
-            let own = subscribers.iter().filter(|(_, own)| own.is_of(subscription));
-            let mut known: HashSet<String> = own.map(|(pattern, _)| pattern.clone()).collect();
-            let new = patterns.iter().filter(|pattern| known.insert((*pattern).clone()));
+            let mut new: HashSet<&str> = patterns.iter().map(String::as_str).collect();
+            for (pattern, _) in subscribers.iter().filter(|(_, own)| own.is_of(subscription)) {
+                new.remove(pattern.as_str());
+            }
+            let new = patterns.iter().filter(|pattern| new.remove(pattern.as_str()));
             subscribers.extend(new.map(|pattern| (pattern.clone(), subscriber.clone())));
         }
         Ok(())
@@ -86,5 +95,9 @@ impl Bus for MemoryBus {
 
     fn is_reachable(&self) -> bool {
         !self.0.is_away.load(SeqCst)
+    }
+
+    fn denials(&self) -> Vec<BusDenial> {
+        self.0.denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -9,7 +9,7 @@ pub struct NotAName(String);
 /// Checks the name of a group, or of a process in it.
 ///
 /// # Errors
-/// It has other characters than letters, digits, `-` and `_`.
+/// It has other characters than letters, digits, `-` and `_`, none, or more than 64.
 pub fn check_name(name: &str) -> Result<(), NotAName> {
     let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(is_good) {

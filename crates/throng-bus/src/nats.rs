@@ -1,20 +1,23 @@
 //! The bus between machines: core NATS, without its persistence.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::collections::hash_map::{Entry, HashMap};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::{Client, ConnectOptions, ServerAddr};
+use async_nats::{Client, ConnectOptions, Event, ServerAddr, ServerError};
 use futures_util::{FutureExt, StreamExt};
 use percent_encoding::percent_decode_str;
 use tokio::runtime::{Builder, Handle};
+use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::contract::{Bus, BusError};
+use crate::denial::BusDenial;
 use crate::subject;
 use crate::subscription::{BusMessage, BusSubscription, Subscriber, SubscriptionId, subscription};
 
@@ -27,9 +30,19 @@ pub struct NatsBus {
     client: Client,
     runtime: Handle,
     subscriptions: Mutex<Vec<NatsSubscription>>,
+    denials: Arc<Denials>,
     /// Ends the thread when it is dropped.
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What the server has refused for want of a permission.
+#[derive(Debug)]
+struct Denials {
+    /// The first of each needed permission, [`DENIALS_MAX`] at most.
+    first: Mutex<Vec<BusDenial>>,
+    /// All of them, for those who wait for an answer.
+    each: broadcast::Sender<BusDenial>,
 }
 
 /// A subscription, and the tasks that hand it the messages of each of its patterns.
@@ -74,6 +87,8 @@ impl NatsBus {
         let (connected, outcome) = mpsc::channel();
         let (end, ended) = oneshot::channel::<()>();
         let options = options.clone();
+        let denials = Arc::new(Denials::new());
+        let refused = Arc::clone(&denials);
         let run = move || {
             let runtime = Builder::new_current_thread().enable_all().build();
             let runtime = match runtime {
@@ -82,7 +97,7 @@ impl NatsBus {
             };
             let handle = runtime.handle().clone();
             runtime.block_on(async {
-                let client = match connect(options).await {
+                let client = match connect(options, refused).await {
                     Ok(client) => client,
                     Err(why) => return drop(connected.send(Err(why))),
                 };
@@ -98,7 +113,8 @@ impl NatsBus {
         let (client, runtime) =
             outcome.recv().unwrap_or_else(|_| Err("its thread ended".into())).map_err(away)?;
         let subscriptions = Mutex::default();
-        Ok(Self { client, runtime, subscriptions, end: Some(end), thread: Some(thread) })
+        let (end, thread) = (Some(end), Some(thread));
+        Ok(Self { client, runtime, subscriptions, denials, end, thread })
     }
 
     fn check_reachable(&self) -> Result<(), BusError> {
@@ -109,17 +125,14 @@ impl NatsBus {
         }
     }
 
-    /// Begins to hand a subscriber the messages of `patterns`, and waits until the server knows
-    /// them.
-    fn begin(&self, subscriber: &Subscriber, patterns: &[String]) -> Result<Tasks, BusError> {
-        self.runtime.block_on(async {
-            let mut tasks = Vec::with_capacity(patterns.len());
-            for messages in subscribe(&self.client, patterns).await? {
-                let task = self.runtime.spawn(forward(messages, subscriber.clone()));
-                tasks.push(task.abort_handle());
-            }
-            Ok(patterns.iter().cloned().zip(tasks).collect())
-        })
+    /// Subscribes to patterns, and waits until the server knows them.
+    fn begin(&self, patterns: &[String]) -> Result<Vec<async_nats::Subscriber>, BusError> {
+        let (client, denials) = (self.client.clone(), self.denials.each.subscribe());
+        // A task of the runtime's thread runs in turn with the one that hands over denials, so
+        // these come before what the server sent after them.
+        let task = self.runtime.spawn(subscribe(client, denials, patterns.to_owned()));
+        let subscribed = self.runtime.block_on(task);
+        subscribed.map_err(|error| BusError::Away(error.to_string()))?
     }
 
     /// Returns the subscriptions that have not ended.
@@ -128,6 +141,39 @@ impl NatsBus {
         let mut subscriptions = lock.unwrap_or_else(PoisonError::into_inner);
         subscriptions.retain(|subscription| !subscription.subscriber.has_ended());
         subscriptions
+    }
+}
+
+impl Denials {
+    fn new() -> Self {
+        Self { first: Mutex::default(), each: broadcast::Sender::new(DENIALS_MAX) }
+    }
+
+    fn add(&self, denial: BusDenial) {
+        let mut first = self.first();
+        let needed = (denial.action, denial.needed());
+        let is_new = first.iter().all(|known| (known.action, known.needed()) != needed);
+        if is_new && first.len() < DENIALS_MAX {
+            first.push(denial.clone());
+        }
+        drop(first);
+        // No one may wait for one.
+        _ = self.each.send(denial);
+    }
+
+    fn first(&self) -> MutexGuard<'_, Vec<BusDenial>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NatsSubscription {
+    /// Begins to hand over the messages of a pattern. Of two callers that have subscribed to one
+    /// pattern at the same time, the first does so: each message comes once.
+    fn add(&mut self, runtime: &Handle, pattern: String, messages: async_nats::Subscriber) {
+        if let Entry::Vacant(entry) = self.tasks.entry(pattern) {
+            let task = runtime.spawn(forward(messages, self.subscriber.clone()));
+            entry.insert(task.abort_handle());
+        }
     }
 }
 
@@ -158,8 +204,11 @@ impl Bus for NatsBus {
         subject::check_pattern(pattern)?;
         self.check_reachable()?;
         let (subscriber, subscription) = subscription();
-        let tasks = self.begin(&subscriber, &[pattern.to_owned()])?;
-        self.subscriptions().push(NatsSubscription { subscriber, tasks });
+        let mut new = NatsSubscription { subscriber, tasks: Tasks::new() };
+        for messages in self.begin(&[pattern.to_owned()])? {
+            new.add(&self.runtime, pattern.to_owned(), messages);
+        }
+        self.subscriptions().push(new);
         Ok(subscription)
     }
 
@@ -169,13 +218,15 @@ impl Bus for NatsBus {
         let is_it = |known: &&mut NatsSubscription| known.subscriber.is_of(subscription);
         let known = self.subscriptions().iter_mut().find(is_it).map(|it| {
             let new = patterns.iter().filter(|pattern| !it.tasks.contains_key(*pattern));
-            (it.subscriber.clone(), new.cloned().collect::<BTreeSet<_>>())
+            new.cloned().collect::<BTreeSet<_>>()
         });
-        let Some((subscriber, new)) = known else { return Ok(()) };
+        let Some(new) = known.map(Vec::from_iter) else { return Ok(()) };
         // The round trip takes a while: no lock is held meanwhile.
-        let tasks = self.begin(&subscriber, &Vec::from_iter(new))?;
+        let messages = self.begin(&new)?;
         if let Some(known) = self.subscriptions().iter_mut().find(is_it) {
-            known.tasks.extend(tasks);
+            for (pattern, messages) in new.into_iter().zip(messages) {
+                known.add(&self.runtime, pattern, messages);
+            }
         }
         Ok(())
     }
@@ -196,6 +247,10 @@ impl Bus for NatsBus {
     fn is_reachable(&self) -> bool {
         self.client.connection_state() == State::Connected
     }
+
+    fn denials(&self) -> Vec<BusDenial> {
+        self.denials.first().clone()
+    }
 }
 
 impl Drop for NatsBus {
@@ -207,7 +262,7 @@ impl Drop for NatsBus {
     }
 }
 
-async fn connect(options: NatsOptions) -> Result<Client, String> {
+async fn connect(options: NatsOptions, denials: Arc<Denials>) -> Result<Client, String> {
     let NatsOptions { address, name, credentials, root_certificates, client_certificate } = options;
     let mut connect = ConnectOptions::new()
         .name(name)
@@ -216,7 +271,15 @@ async fn connect(options: NatsOptions) -> Result<Client, String> {
         .reconnect_delay_callback(|attempts| {
             RECONNECT_DELAY_MAX.min(RECONNECT_DELAY * attempts as u32)
         })
-        .subscription_capacity(CLIENT_WAITING_MAX);
+        .subscription_capacity(CLIENT_WAITING_MAX)
+        .event_callback(move |event| {
+            if let Event::ServerError(ServerError::Other(error)) = event
+                && let Some(denial) = BusDenial::parse(&error)
+            {
+                denials.add(denial);
+            }
+            std::future::ready(())
+        });
     if let Some(path) = root_certificates {
         connect = connect.add_root_certificates(path);
     }
@@ -241,27 +304,50 @@ async fn connect(options: NatsOptions) -> Result<Client, String> {
 }
 
 /// Subscribes, and waits until the server knows it: a server handles what one client says in order,
-/// so the client's own message to itself comes after the subscriptions.
+/// so the client's own message to itself comes after the subscriptions, and after their refusal.
 async fn subscribe(
-    client: &Client,
-    patterns: &[String],
+    client: Client,
+    mut denials: broadcast::Receiver<BusDenial>,
+    patterns: Vec<String>,
 ) -> Result<Vec<async_nats::Subscriber>, BusError> {
     let away = |error: String| BusError::Away(error);
     let mut messages = Vec::with_capacity(patterns.len());
-    for pattern in patterns {
+    for pattern in &patterns {
         let one = client.subscribe(pattern.clone()).await;
         messages.push(one.map_err(|error| away(error.to_string()))?);
     }
     let inbox = client.new_inbox();
+    let own = [&patterns[..], &[inbox.clone()]].concat();
     let round_trip = async {
         let mut echo =
             client.subscribe(inbox.clone()).await.map_err(|error| away(error.to_string()))?;
         client.publish(inbox, "".into()).await.map_err(|error| away(error.to_string()))?;
-        echo.next().await.ok_or_else(|| away("it has ended".into()))
+        echo.next().await.ok_or_else(|| away("it has ended".into()))?;
+        // Lets the task run that hands over what the server refused before it sent the message.
+        tokio::task::yield_now().await;
+        Ok(())
     };
-    let seen = tokio::time::timeout(CONNECT_TIMEOUT, round_trip).await;
+    let seen = tokio::select! {
+        biased;
+        denial = denial_of(&own, &mut denials) => return Err(BusError::Denied(denial)),
+        seen = tokio::time::timeout(CONNECT_TIMEOUT, round_trip) => seen,
+    };
     seen.map_err(|_| away(format!("no answer within {CONNECT_TIMEOUT:?}")))??;
-    Ok(messages)
+    match denial_of(&own, &mut denials).now_or_never() {
+        Some(denial) => Err(BusError::Denied(denial)),
+        None => Ok(messages),
+    }
+}
+
+/// Waits for a denial of one of these subjects.
+async fn denial_of(subjects: &[String], denials: &mut broadcast::Receiver<BusDenial>) -> BusDenial {
+    loop {
+        match denials.recv().await {
+            Ok(denial) if subjects.contains(&denial.subject) => return denial,
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
 }
 
 /// The task of each pattern.
@@ -315,6 +401,9 @@ const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(2);
 /// socket before `forward` has its turn, and what does not fit here is lost without a count. So
 /// this is far more than it reads in one turn: the queue of the subscriber is the one that fills.
 const CLIENT_WAITING_MAX: usize = 1 << 20;
+
+/// Needed permissions that are kept, and denials that may wait for a reader.
+const DENIALS_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {

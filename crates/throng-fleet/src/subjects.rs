@@ -12,7 +12,7 @@ impl GroupSubjects {
     /// Returns the subjects of a group.
     ///
     /// # Errors
-    /// Its name has other characters than letters, digits, `-` and `_`.
+    /// Its name has other characters than letters, digits, `-` and `_`, none, or more than 64.
     pub fn new(group: &str) -> Result<Self, NotAName> {
         check_name(group).map(|()| Self { group: group.to_owned() })
     }

@@ -6,8 +6,8 @@ mod tls;
 use std::time::{Duration, Instant};
 
 use throng_bus::{
-    Bus, BusError, BusMessage, BusSubscription, MemoryBus, NatsBus, NatsOptions, PAYLOAD_BYTES_MAX,
-    WAITING_MAX,
+    Bus, BusAction, BusError, BusMessage, BusSubscription, MemoryBus, NatsBus, NatsOptions,
+    PAYLOAD_BYTES_MAX, WAITING_MAX,
 };
 
 use nats_server::NatsServer;
@@ -107,6 +107,25 @@ fn a_subscription_gets_further_patterns_and_loses_them_again() {
         let rest: Vec<_> = take(&subscription, 2).iter().map(text).collect();
         assert_eq!(rest, ["still there", "still there"]);
         assert!(there.extend(&subscription.id(), &["a..b".to_owned()]).is_err());
+    });
+}
+
+#[test]
+fn a_pattern_that_two_callers_add_at_the_same_time_brings_each_message_once() {
+    on_each_bus(|here, there| {
+        let subscription = there.subscribe("first").unwrap();
+        let id = subscription.id();
+        for round in 0..100 {
+            let pattern = [format!("same.{round}")];
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| there.extend(&id, &pattern).unwrap());
+                }
+            });
+            here.publish(&pattern[0], b"once").unwrap();
+            assert_eq!(text(&take(&subscription, 1)[0]), "once");
+            assert_nothing_more(here, &subscription, "first");
+        }
     });
 }
 
@@ -211,6 +230,48 @@ fn a_server_with_a_password_wants_it() {
     let bus = connect(format!("nats://ada:s%2Fe%40c@127.0.0.1:{port}")).unwrap();
     assert!(bus.is_reachable());
 }
+
+#[test]
+fn a_bus_tells_what_its_user_may_not_do() {
+    let folder = std::env::temp_dir().join(format!("throng-bus-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("nats-server.conf");
+    std::fs::write(&file, LIMITED_USER).unwrap();
+    let server = NatsServer::start_with(&["--config", file.to_str().unwrap()]);
+    let Some(server) = server else { return };
+    let bus = server.connect();
+    let known = bus.subscribe("t.g.may").unwrap();
+    for _ in 0..20 {
+        let BusError::Denied(denial) = bus.subscribe("t.g.no.one").unwrap_err() else { panic!() };
+        assert_eq!((denial.action, &*denial.subject), (BusAction::Subscribe, "t.g.no.one"));
+    }
+    // A permission that lacks is told with the subscription that lacks it, and with no other.
+    bus.extend(&known.id(), &["t.g.may.too".to_owned()]).unwrap();
+    let both = ["t.g.may.more".to_owned(), "t.g.no.two".to_owned()];
+    assert!(matches!(bus.extend(&known.id(), &both), Err(BusError::Denied(_))));
+    bus.publish("t.g.secret", b"lost").unwrap();
+    bus.publish("t.g.secret", b"lost").unwrap();
+    wait_until(|| bus.denials().len() > 1);
+    bus.publish("t.g.may", b"heard").unwrap();
+    bus.publish("t.g.may.too", b"heard").unwrap();
+    take(&known, 2);
+    let told: Vec<_> = bus.denials().iter().map(|it| (it.action, it.needed())).collect();
+    let expected = [(BusAction::Subscribe, "t.g.no.>"), (BusAction::Publish, "t.g.secret")];
+    assert_eq!(told, expected.map(|(action, needed)| (action, needed.to_owned())));
+    _ = std::fs::remove_dir_all(folder);
+}
+
+/// The configuration of a server that permits its users some subjects.
+const LIMITED_USER: &str = r#"
+authorization {
+  default_permissions: {
+    publish: { allow: ["t.g.may.>", "t.g.may", "_INBOX.>"] }
+    subscribe: { allow: ["t.g.may.>", "t.g.may", "_INBOX.>"] }
+  }
+  users: [ { user: "one", password: "pass" } ]
+}
+no_auth_user: "one"
+"#;
 
 fn wait_until(mut is_true: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use throng_bus::{Bus, BusError, BusSubscription, MemoryBus, SubscriptionId};
+use throng_bus::{Bus, BusDenial, BusError, BusSubscription, MemoryBus, SubscriptionId};
 use throng_server::channels::{ChannelHandler, demo};
 use throng_server::kinds::Chat;
 use throng_server::{
@@ -48,6 +48,10 @@ impl Bus for CutBus {
 
     fn is_reachable(&self) -> bool {
         self.bus.is_reachable()
+    }
+
+    fn denials(&self) -> Vec<BusDenial> {
+        self.bus.denials()
     }
 }
 
