@@ -15,6 +15,8 @@ pub(super) struct NodeCounters {
     pub(super) kept_out: AtomicU64,
     /// Messages that the subscription has lost.
     pub(super) lost: AtomicU64,
+    /// Subscriptions that the bus knows.
+    pub(super) subscriptions: AtomicU64,
 }
 
 impl NodeCounters {
@@ -28,6 +30,7 @@ impl NodeCounters {
         server.bus_dropped += self.dropped.load(Relaxed);
         server.bus_refused += self.refused.load(Relaxed);
         server.bus_lost += self.lost.load(Relaxed);
+        server.bus_subscriptions += self.subscriptions.load(Relaxed);
         server.publishes_dropped += self.kept_out.load(Relaxed);
     }
 }

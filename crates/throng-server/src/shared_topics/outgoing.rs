@@ -1,6 +1,7 @@
 //! The thread that gives the bus what this node says.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use throng_base::Instant;
@@ -89,10 +90,16 @@ impl<H: SharedHandler> Outgoing<H> {
             return;
         }
         let changes = self.state.interest().changes(now);
-        if !changes.is_empty() && self.try_change(&changes).is_err() {
+        if changes.is_empty() {
+            return;
+        }
+        if self.try_change(&changes).is_err() {
             self.state.interest().failed(&changes);
             self.subscriptions_at = now + RETRY_AFTER;
+            return;
         }
+        let known = self.state.interest().subscriptions();
+        self.state.counters.subscriptions.store(known as u64, Relaxed);
     }
 
     /// Begins subscriptions, then ends others. What was done when it fails is done again later,

@@ -1,6 +1,6 @@
 //! What the two threads of a node share.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use throng_base::Instant;
@@ -29,6 +29,7 @@ pub(super) struct NodeState {
     interest: Mutex<TopicInterest>,
     events: EventSink,
     was_reachable: AtomicBool,
+    denials_told: AtomicUsize,
 }
 
 impl NodeState {
@@ -50,6 +51,7 @@ impl NodeState {
             interest: Mutex::new(TopicInterest::new(TOPIC_SUBSCRIPTIONS_MAX)),
             events,
             was_reachable: AtomicBool::new(true),
+            denials_told: AtomicUsize::new(0),
         }
     }
 
@@ -96,7 +98,7 @@ impl NodeState {
         }
     }
 
-    /// Emits an event when the bus goes away or comes back.
+    /// Emits an event when the bus goes away or comes back, and when it denies something.
     pub(super) fn watch_bus(&self) {
         let is_reachable = self.bus.is_reachable();
         if self.was_reachable.swap(is_reachable, Relaxed) != is_reachable {
@@ -106,12 +108,16 @@ impl NodeState {
                 RunEventKind::NodeBusLost
             });
         }
+        let denials = self.bus.denials();
+        let told = self.denials_told.swap(denials.len(), Relaxed);
+        for denial in &denials[told..] {
+            self.emit(RunEventKind::NodeBusDenied { reason: denial.to_string() });
+        }
     }
 
     pub(super) fn report(&self, server: &mut ServerCounters) {
         self.counters.report(server);
         server.nodes += self.protocol().others().count() as u64;
-        server.bus_subscriptions += self.interest().subscriptions() as u64;
     }
 
     /// Looks at the node for people.
