@@ -8,8 +8,6 @@ mod analyses;
 mod sentence;
 mod spec;
 
-use std::time::Duration;
-
 use serde_json::{Map, Value};
 use throng_base::units::brief_micros;
 use throng_load::scenario::{
@@ -25,7 +23,7 @@ use crate::options::LabInfo;
 use crate::progress::LabProgress;
 use crate::report::{LabReport, LabTable};
 use crate::run_facts::RunFacts;
-use crate::run_watch::LabServer;
+use crate::run_watch::{LabServer, ServerHistory};
 use crate::sized_scenario::{SizedScenario, find};
 use crate::test_bed::{FinishedRun, LoadSpec, ServerSpec};
 use crate::throughput::Throughput;
@@ -203,9 +201,9 @@ pub(crate) fn run(
         let control = lab.test_bed.load_control(experiment.info.name);
         progress(LabProgress::Note(&note.replace("{control}", &control.display().to_string())));
     }
-    let (run, down) = load(lab, experiment, &sized, progress)?;
+    let (run, server) = load(lab, experiment, &sized, progress)?;
     let summary = Summary::of(&run.file);
-    let facts = RunFacts { run: &run.file, summary: &summary, sized: &sized, down };
+    let facts = RunFacts { run: &run.file, summary: &summary, sized: &sized, server: &server };
     let found = experiment.measure(&facts)?;
     let validity = match &spec.judged_until {
         None => summary.validity.clone(),
@@ -236,13 +234,13 @@ pub(crate) fn run(
     })
 }
 
-/// Runs server and generator. Returns the time without a server, too, if it was restarted.
+/// Runs server and generator. Returns what happened to the server, too.
 fn load(
     lab: &Lab<'_>,
     experiment: &Experiment,
     sized: &SizedScenario,
     progress: &mut dyn FnMut(LabProgress<'_>),
-) -> Result<(FinishedRun, Option<Duration>), LabError> {
+) -> Result<(FinishedRun, ServerHistory), LabError> {
     let (spec, row) = (&experiment.spec, experiment.info.name);
     let number = |text: &str| experiment.number(text, sized);
     let seconds = sized.seconds();

@@ -70,6 +70,12 @@ pub(crate) fn valid_until(run: &RunFile) -> Option<u64> {
     (!is_valid).then_some(until_ms)
 }
 
+/// Returns the load of an interval; none if a core, or an agent's core, did not answer in time:
+/// its counters are older than the interval's end.
+pub(crate) fn whole_load(interval: &Interval) -> Option<&LoadInterval> {
+    interval.load.as_ref().filter(|load| load.cores_silent == 0)
+}
+
 /// Returns the latency over all `intervals`, from the histogram that `histogram` selects.
 pub(crate) fn latency<'a>(
     intervals: impl IntoIterator<Item = &'a Interval>,

@@ -3,12 +3,15 @@
 use serde::Serialize;
 use throng_report::{Interval, Metric, server_side};
 
+use crate::measure::whole_load;
+
 /// The comparison of both counts over the quiet seconds of a run.
 ///
 /// A connection is half-open if the client has established it, but it is neither open at the server
 /// nor in its accept queue: the handshake's last packet was dropped at a full queue, so the server
 /// does not know the connection. The recorder does not read both counts at the same moment, so only
-/// seconds count in which the number of connections hardly changed.
+/// seconds count in which the number of connections hardly changed, and in which all cores of both
+/// ends, and all agents, told what they hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Reconciliation {
     /// Seconds in which the counts could be compared.
@@ -27,7 +30,8 @@ pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciliation> {
     let mut found = Reconciliation::default();
     let kernel = server_side(intervals);
     let both = |interval: &Interval| {
-        let server = interval.server.as_ref()?.counters.open;
+        let server = interval.server.as_ref().filter(|server| server.cores_silent == 0)?;
+        let server = server.counters.open;
         let waiting = kernel(interval).get(ACCEPT_QUEUE)?;
         Some((connected(interval)?, server + u64::try_from(waiting).unwrap_or(0)))
     };
@@ -36,7 +40,10 @@ pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciliation> {
             continue;
         };
         // A connection that closes between the two readings is missing from the server's count.
-        let after = intervals.get(at + 2).and_then(connected).unwrap_or(client);
+        let after = match intervals.get(at + 2).map(connected) {
+            Some(None) => continue,
+            after => after.flatten().unwrap_or(client),
+        };
         let moved = client.abs_diff(before);
         if client == 0 || moved.max(client.abs_diff(after)) * 100 > client {
             continue;
@@ -54,7 +61,7 @@ pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciliation> {
 }
 
 fn connected(interval: &Interval) -> Option<u64> {
-    interval.load.as_ref().map(|load| load.counters.connected)
+    whole_load(interval).map(|load| load.counters.connected)
 }
 
 /// The gauge's name in the doctor's sampler.
@@ -114,6 +121,30 @@ mod tests {
     #[test]
     fn a_connection_that_only_the_server_has_is_counted_apart() {
         check(&[(500, 510, 0), (500, 510, 0)], 1, 0, 10);
+    }
+
+    #[test]
+    fn seconds_in_which_a_core_was_silent_are_left_out() {
+        // An agent is late: its users are missing from the counts of two seconds.
+        let late = |interval: Interval| {
+            let mut interval = interval;
+            interval.load.as_mut().unwrap().cores_silent = 1;
+            interval
+        };
+        let slow = |interval: Interval| {
+            let mut interval = interval;
+            interval.server.as_mut().unwrap().cores_silent = 1;
+            interval
+        };
+        let all = || interval((500, 500, 0));
+        let few = || interval((500, 250, 0));
+        let seconds = |intervals: &[Interval]| {
+            reconcile(intervals).map(|found| (found.seconds, found.half_open_most))
+        };
+        assert_eq!(seconds(&[all(), few(), all()]), Some((2, 250)));
+        assert_eq!(seconds(&[all(), slow(few()), all()]), Some((1, 0)));
+        assert_eq!(seconds(&[all(), late(few()), all()]), None, "its neighbours do not count");
+        assert_eq!(seconds(&[all(), all(), late(few()), all(), all()]), Some((1, 0)));
     }
 
     #[test]

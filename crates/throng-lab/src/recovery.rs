@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use throng_report::{Interval, LoadInterval, Metric, Tally, server_side};
 
-use crate::measure::latency;
+use crate::measure::{latency, whole_load};
 use crate::run_watch::{LabServer, RunWatch};
 use crate::sized_scenario::SizedScenario;
 use crate::test_bed::NextStep;
@@ -41,7 +41,8 @@ pub(crate) struct Recovery {
 pub(crate) struct RestartWatch {
     users: u64,
     is_restarted: bool,
-    /// The moment since which all users have been joined, in milliseconds.
+    /// The moment since which all users have been joined to servers that share the topics, in
+    /// milliseconds.
     full_since: Option<u64>,
 }
 
@@ -53,15 +54,16 @@ impl RestartWatch {
 
 impl RunWatch for RestartWatch {
     fn add(&mut self, interval: &Interval, server: &mut LabServer<'_>) -> NextStep {
-        let Some(load) = &interval.load else { return NextStep::Continue };
-        let is_full = load.counters.joined >= self.users;
+        server.saw(interval.at_ms);
+        let Some(load) = whole_load(interval) else { return NextStep::Continue };
+        let is_full = load.counters.joined >= self.users && server.shares_topics();
         self.full_since = is_full.then(|| self.full_since.unwrap_or(interval.at_ms));
         let calm_ms = self.full_since.map_or(0, |since| interval.at_ms - since);
         if calm_ms < CALM.as_millis() as u64 {
             return NextStep::Continue;
         }
         self.full_since = None;
-        if !std::mem::replace(&mut self.is_restarted, true) && server.restart() {
+        if !std::mem::replace(&mut self.is_restarted, true) && server.restart(interval.at_ms) {
             return NextStep::Continue;
         }
         NextStep::Stop
@@ -73,7 +75,7 @@ pub(crate) fn recovery(users: u64, intervals: &[Interval]) -> Recovery {
     let mut found = Recovery::default();
     let all: Vec<(&Interval, &LoadInterval)> = intervals
         .iter()
-        .filter_map(|interval| interval.load.as_ref().map(|load| (interval, load)))
+        .filter_map(|interval| Some((interval, whole_load(interval)?)))
         .filter(|(_, load)| !load.is_leaving())
         .collect();
     let joined = |at: usize| all[at].1.counters.joined;
@@ -172,6 +174,26 @@ mod tests {
         assert_eq!((storm.connects_begun, storm.connects_failed.total()), (190, 90));
         assert_eq!(storm.connects_most_per_second, 89.0);
         assert_eq!(storm.overflows, Some(90));
+    }
+
+    #[test]
+    fn an_interval_in_which_a_core_was_silent_says_nothing_about_users() {
+        let late = |at_ms, joined| {
+            let mut interval = interval(at_ms, joined, 100, 0);
+            interval.load.as_mut().unwrap().cores_silent = 1;
+            interval
+        };
+        let run = [
+            interval(0, 100, 100, 0),
+            late(500, 50),
+            interval(1000, 100, 100, 0),
+            interval(1500, 20, 100, 0),
+            late(2000, 0),
+            late(2500, 100),
+            interval(3000, 100, 200, 0),
+        ];
+        let storm = recovery(100, &run);
+        assert_eq!((storm.joined_least, storm.all_back_ms), (20, Some(2000)));
     }
 
     #[test]

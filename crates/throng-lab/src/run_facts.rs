@@ -1,12 +1,11 @@
 //! A run that is over, and its measurements by name.
 
-use std::time::Duration;
-
 use throng_load::scenario::Quantity;
 use throng_report::runfile::RunFile;
 use throng_report::{Interval, Metric, ProbeReport, Summary, threshold};
 
 use crate::measure::{MemoryEach, counter_growth, gauge_max};
+use crate::run_watch::ServerHistory;
 use crate::sized_scenario::SizedScenario;
 
 /// A run that is over, and all that an analysis may look at.
@@ -14,8 +13,8 @@ pub(crate) struct RunFacts<'a> {
     pub(crate) run: &'a RunFile,
     pub(crate) summary: &'a Summary,
     pub(crate) sized: &'a SizedScenario,
-    /// The time without a server, if it was restarted.
-    pub(crate) down: Option<Duration>,
+    /// What happened to the servers.
+    pub(crate) server: &'a ServerHistory,
 }
 
 impl RunFacts<'_> {

@@ -267,7 +267,7 @@ impl TestBed {
             command.args(["--idle-timeout", &show_duration(idle)]);
         }
         let mut process = self.start_server(&name, command)?;
-        let addr = self.wait_for(&mut process, || listens_at(&control))?;
+        let addr = self.wait_for(&mut process, || snapshot(&control)?.listen.parse().ok())?;
         let endpoint = ServerEndpoint { addr, authority: addr.to_string(), control: Some(control) };
         Ok(RunningServer { process, endpoint })
     }
@@ -451,11 +451,17 @@ impl RunningServer {
     }
 }
 
-fn listens_at(control: &Path) -> Option<SocketAddr> {
+impl ServerEndpoint {
+    /// Returns the server's counters; none if it does not answer, or is not a throng server.
+    pub(crate) fn snapshot(&self) -> Option<ServerSnapshot> {
+        snapshot(self.control.as_deref()?)
+    }
+}
+
+fn snapshot(control: &Path) -> Option<ServerSnapshot> {
     let mut client = ControlClient::connect(control).ok()?.with_timeout(Duration::from_secs(1));
     let reply = client.request(&ControlRequest::new(Verb::Snapshot)).ok()?;
-    let snapshot: ServerSnapshot = serde_json::from_value(reply.data).ok()?;
-    snapshot.listen.parse().ok()
+    serde_json::from_value(reply.data).ok()
 }
 
 /// Asks the generator to shut down. If it does not answer, the time-out of the load kills it.

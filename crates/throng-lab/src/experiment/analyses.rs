@@ -34,7 +34,7 @@ const ANALYSES: &[(&str, AnalysisOf)] = &[
     }),
     ("connect_limit", |facts| json(connect_limit(facts))),
     ("cost", |facts| json(UserCost::of(facts.intervals(), facts.summary, facts.sized))),
-    ("down_ms", |facts| json(facts.down.map(|down| down.as_millis() as u64))),
+    ("down_ms", |facts| json(facts.server.down.map(|down| down.as_millis() as u64))),
     ("errors_by_kind", |facts| json(errors_by_kind(facts.intervals()))),
     ("errors_sentence", |facts| json(errors_sentence(facts.summary))),
     ("handshakes", |facts| json(handshake::finding(facts.intervals()))),
@@ -44,8 +44,9 @@ const ANALYSES: &[(&str, AnalysisOf)] = &[
     ("recovery", |facts| json(recovery(facts.sized.param("users") as u64, facts.intervals()))),
     ("restart_deliveries", |facts| {
         let users = facts.sized.param("users") as u64;
-        json(restart_deliveries(users, facts.intervals(), &facts.probes()))
+        json(restart_deliveries(users, facts.intervals(), &facts.probes(), facts.server))
     }),
+    ("shared_after_ms", |facts| json(facts.server.shared_after_ms())),
     ("steered", |facts| {
         let mut events = facts.intervals().iter().flat_map(|interval| &interval.events);
         json(events.any(|event| matches!(event.kind, RunEventKind::Steered { .. })))

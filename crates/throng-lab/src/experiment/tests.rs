@@ -10,6 +10,7 @@ use throng_report::runfile::{RunFile, RunHeader};
 
 use super::*;
 use crate::catalogue::{find, labs};
+use crate::run_watch::ServerHistory;
 
 /// A machine with two CPUs, with this throughput and these options.
 fn known(does: (f64, f64), users: Option<u64>, seconds: Option<u64>, rate: Option<u64>) -> Params {
@@ -49,8 +50,8 @@ fn nothing(lab: &str) -> (&'static Experiment, Measurements) {
         lines_torn: 0,
         warnings: Vec::new(),
     };
-    let summary = Summary::default();
-    let facts = RunFacts { run: &run, summary: &summary, sized: &sized, down: None };
+    let (summary, server) = (Summary::default(), ServerHistory::default());
+    let facts = RunFacts { run: &run, summary: &summary, sized: &sized, server: &server };
     let found = experiment.measure(&facts).unwrap_or_else(|error| panic!("{error}"));
     (experiment, found)
 }
