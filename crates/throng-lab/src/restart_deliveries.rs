@@ -202,7 +202,10 @@ mod tests {
         assert_eq!((broadcasts, unread, missing, left), (3, 1, 3, 50));
         let Deliveries { broadcasts, unread, missing, .. } = found.settled;
         assert_eq!((broadcasts, unread, missing), (2, 0, 1), "the first one came too early");
-        assert_eq!(restart_deliveries(101, &intervals, &probes, &shared), RestartDeliveries::default());
+        assert_eq!(
+            restart_deliveries(101, &intervals, &probes, &shared),
+            RestartDeliveries::default()
+        );
     }
 
     #[test]

@@ -89,8 +89,7 @@ impl<'a> LabServer<'a> {
                 counters.nodes + 1 == u64::from(nodes) && counters.bus_subscriptions > 0
             })
         };
-        let is_sharing =
-            self.running.as_ref().is_ok_and(shares) && self.others.iter().all(shares);
+        let is_sharing = self.running.as_ref().is_ok_and(shares) && self.others.iter().all(shares);
         if let Some(began) = self.run_began.filter(|_| is_sharing) {
             self.history.sharing.push((began.elapsed().as_millis() as u64, true));
         }
