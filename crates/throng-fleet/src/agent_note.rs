@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
+use throng_bus::BusDenial;
 use throng_report::render::micros;
 
 use crate::message::AgentCalibration;
@@ -52,6 +53,8 @@ impl fmt::Display for AgentNote {
                 f,
                 "agent {agent} of group {group}: {cpus} CPUs; waiting for a run, Ctrl-C ends it"
             ),
+    /// The bus does not let its user do this.
+    Denied(BusDenial),
             Self::Calibrated(calibration) => write!(f, "calibrated: {calibration}"),
             Self::NotCalibrated(why) => write!(f, "calibration failed: {why}"),
             Self::Preparing(run) => write!(f, "run {run}: checking limits and capacity"),
@@ -84,6 +87,7 @@ impl AgentLog {
             }
             self.lines.push_back(LogLine { at: at.to_owned(), text: bounded(line) });
         }
+            Self::Denied(denial) => denial.fmt(f),
     }
 
     /// Returns the last lines, so many at most, the oldest first.

@@ -110,7 +110,7 @@ impl AgentProcess {
     /// longer than [`END_TIMEOUT`].
     pub fn work(&mut self, is_ended: impl Fn() -> bool, mut note: impl FnMut(AgentNote)) {
         let mut end_at: Option<Instant> = None;
-        let mut was_reachable = true;
+        let (mut was_reachable, mut denials_told) = (true, 0);
         let mut news = vec![self.joined()];
         loop {
             for it in news.drain(..) {
@@ -139,6 +139,9 @@ impl AgentProcess {
                 was_reachable = is_reachable;
             }
             self.agent
+            let denials = bus.denials();
+            news.extend(denials[denials_told..].iter().cloned().map(AgentNote::Denied));
+            denials_told = denials.len();
                 .tick(Clock.now(), &mut |subject, bytes| bus.publish(subject, &bytes).is_ok());
         }
         if let Some(calibration) = self.calibration.take() {

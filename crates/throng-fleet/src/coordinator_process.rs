@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_bus::{Bus, BusError, BusSubscription};
+use throng_bus::{Bus, BusDenial, BusError, BusSubscription};
 use throng_driver::Clock;
 use throng_load::run::LoadPlan;
 use throng_load::schedule::MachineShare;
@@ -33,6 +33,8 @@ pub enum NotReady {
     /// These agents cannot, each with its reason.
     Refused(Vec<(String, String)>),
     /// The caller gave up.
+    /// The bus does not let this process give orders to them.
+    Denied(BusDenial),
     Interrupted,
 }
 
@@ -92,6 +94,12 @@ impl CoordinatorProcess {
     }
 
     fn ask(&self) {
+    /// Returns what the bus does not let this process do, if it has refused anything: then agents
+    /// may be silent because they hear nothing.
+    pub fn denial(&self) -> Option<BusDenial> {
+        self.bus.denials().into_iter().next()
+    }
+
         let mut publish = |subject: &str, bytes: Vec<u8>| self.bus.publish(subject, &bytes).is_ok();
         self.state().coordinator.ask(Clock.now(), &mut publish);
     }
@@ -108,7 +116,8 @@ impl CoordinatorProcess {
     /// Waits until all agents are ready. Asks `is_interrupted` many times a second.
     ///
     /// # Errors
-    /// An agent cannot make the run or is silent, or the caller gave up.
+    /// An agent cannot make the run or is silent, the bus refuses the orders, or the caller gave
+    /// up.
     pub fn await_ready(
         &self,
         mut is_interrupted: impl FnMut() -> bool,
@@ -119,6 +128,9 @@ impl CoordinatorProcess {
                 return Err(NotReady::Interrupted);
             }
             // Their clocks may drift while they measure themselves.
+            if let Some(denial) = self.denial() {
+                return Err(NotReady::Denied(denial));
+            }
             if ask_at <= Clock.now() {
                 ask_at = Clock.now() + ASK_EVERY;
                 self.ask();

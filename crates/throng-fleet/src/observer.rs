@@ -9,6 +9,7 @@ use throng_lab::watch::HostWatch;
 use throng_report::watch::{WatchHeader, WatchLine};
 
 use crate::agent_facts::{host_name, random_id, version};
+use crate::agent_note::AgentNote;
 use crate::link::KEEP_ALIVE;
 use crate::subjects::GroupSubjects;
 
@@ -87,22 +88,25 @@ impl Observer {
         &self.facts.name
     }
 
-    /// Observes until `is_ended` says so. Calls `note` when the bus is lost (`false`) and when it
-    /// is back.
+    /// Observes until `is_ended` says so. Calls `note` when the bus is lost, when it is back, and
+    /// when it does not let this process publish.
     pub fn work(
         &mut self,
         watch: &mut HostWatch,
         is_ended: impl Fn() -> bool,
-        mut note: impl FnMut(bool),
+        mut note: impl FnMut(AgentNote),
     ) {
-        let mut was_reachable = true;
+        let (mut was_reachable, mut denials_told) = (true, 0);
         watch.run(self.interval, None, is_ended, |watch, line| {
             self.publish(watch, line);
             let is_reachable = self.bus.is_reachable();
             if is_reachable != was_reachable {
-                note(is_reachable);
+                note(if is_reachable { AgentNote::BusBack } else { AgentNote::BusLost });
                 was_reachable = is_reachable;
             }
+            let denials = self.bus.denials();
+            denials[denials_told..].iter().cloned().map(AgentNote::Denied).for_each(&mut note);
+            denials_told = denials.len();
         });
     }
 

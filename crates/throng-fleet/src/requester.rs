@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_bus::{Bus, BusError, BusSubscription};
+use throng_bus::{Bus, BusDenial, BusError, BusSubscription};
 use throng_driver::Clock;
 
 use crate::agent_facts::{host_name, random_id};
@@ -62,6 +62,12 @@ impl Requester {
     }
 
     /// Asks agents to end. An agent that makes a run refuses, unless `force` is true: then it ramps
+    /// Returns what the bus does not let this process do, if it has refused anything: then agents
+    /// may be silent because they hear nothing.
+    pub fn denial(&self) -> Option<BusDenial> {
+        self.bus.denials().into_iter().next()
+    }
+
     /// its load down and delivers what it measured first. Gives `heard` the end of each agent, as
     /// soon as it is known.
     pub fn end(

@@ -189,6 +189,12 @@ pub enum RunEventKind {
     NodeBusLost,
     /// The bus of a server can be reached again. No action is needed.
     NodeBusBack,
+    /// The bus does not let a server publish or subscribe: topics are not shared, or in part. Give
+    /// its user the permission.
+    NodeBusDenied {
+        /// What the user may not do, and the permission that it needs.
+        reason: String,
+    },
     /// The bus of the fleet cannot be reached from the machine that records the run. The agents go
     /// on, and deliver afterwards what they measure. Look at the NATS server.
     BusLost,
@@ -312,6 +318,7 @@ impl fmt::Display for RunEventKind {
                 "the bus is lost: publications do not cross to other nodes until it is back",
             ),
             Self::NodeBusBack => f.write_str("the bus between nodes is back"),
+            Self::NodeBusDenied { reason } => write!(f, "topics are not shared in full: {reason}"),
             Self::BusLost => f.write_str("the bus is lost; the agents go on without it"),
             Self::BusBack => f.write_str("the bus is back"),
             Self::UserLimit { users_max } => {

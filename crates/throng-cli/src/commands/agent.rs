@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use throng_fleet::message::AgentFacts;
-use throng_fleet::{AgentNote, AgentProcess, Observer};
+use throng_fleet::{AgentProcess, Observer};
 use throng_lab::watch::{HostWatch, WatchOptions};
 
 use crate::bus::{self, BusFlags};
@@ -107,10 +107,7 @@ impl Agent {
             ports.join(", ")
         ));
         let is_ended = || interrupt.requested().is_some();
-        observer.work(&mut watch, is_ended, |is_back| {
-            let note = if is_back { AgentNote::BusBack } else { AgentNote::BusLost };
-            output::say(note.to_string());
-        });
+        observer.work(&mut watch, is_ended, |note| output::say(note.to_string()));
         Ok(Exit::Met)
     }
 }

@@ -88,7 +88,7 @@ impl Ls {
             let observers = observers.values().map(|observer| serde_json::json!(observer));
             output::say_json(&hellos.chain(observers).collect::<Vec<_>>());
         } else if is_empty {
-            return Err(Failure::new(no_agents(&self.bus)));
+            return Err(Failure::new(no_agents(&self.bus, &fleet)));
         } else {
             let mut tables = Vec::new();
             tables.extend((!agents.is_empty()).then(|| table(agents.values())));

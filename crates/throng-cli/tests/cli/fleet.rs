@@ -6,9 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
 
 use crate::nats_server::NatsServer;
-use crate::process::{Finished, Running, TestDir, eventually};
+use crate::process::{Finished, Running, TestDir, eventually, run_file};
 
 /// A bus, and the folder of a test.
 struct Fleet {
@@ -145,10 +146,58 @@ fn a_plan_counts_the_agents_that_a_scenario_takes() {
     let demand = &json["plan"]["demand"];
     assert_eq!(demand["connections"], 10, "{json:#}");
     assert_eq!(demand["messages_per_s"], 10.0, "{json:#}");
-    assert_eq!((json["plan"]["known"].as_u64(), &json["is_enough"]), (Some(2), &true.into()));
+    assert_eq!(json["plan"]["known"], 2, "{json:#}");
+    // On a busy machine, an agent may be unable to measure itself.
+    let is_known = json["plan"]["uncounted"].as_array().unwrap().is_empty();
+    let is_enough = if is_known { true.into() } else { Value::Null };
+    assert_eq!(json["is_enough"], is_enough, "{json:#}");
     plan(&["label=none"]).exits_with(2).stderr_contains(&["no free agent has this label"]);
-    // They are free again.
-    assert_eq!(fleet.names("default"), ["one", "two"]);
+    eventually("they are free again", || {
+        let listed = fleet.run(&["ls", "--json"]).json();
+        let is_free = |agent: &Value| agent["busy"].is_null();
+        listed.as_array().unwrap().iter().filter(|agent| is_free(agent)).count() == 2
+    });
+}
+
+#[test]
+fn an_agent_measures_itself_after_its_start_and_the_list_shows_its_rates() {
+    let Some(fleet) = Fleet::start() else { return };
+    let bus = fleet.url();
+    let mut agent = fleet.place.start(&["agent", "--bus", &bus, "--name", "one"]);
+    let said = agent.line_with("calibrat");
+    let listed = fleet.run(&["ls"]).exits_with(0);
+    let json = fleet.run(&["ls", "--json"]).json();
+    match said.strip_prefix("calibrated: ") {
+        Some(rates) => {
+            assert!(rates.contains("/s connects"), "{rates}");
+            let listed = listed.stdout_contains(&[rates.trim_end()]);
+            assert!(!listed.stdout.contains("not calibrated"), "{listed:?}");
+            let rate = &json[0]["calibration"]["ceiling"]["connects_per_s"];
+            assert!(rate.as_f64().is_some_and(|rate| rate > 0.0), "{json:#}");
+        }
+        // Other programs kept the CPUs busy all the time.
+        None => _ = listed.stdout_contains(&["not calibrated"]),
+    }
+}
+
+#[test]
+fn an_agent_that_measures_itself_serves_an_order_meanwhile() {
+    let Some(fleet) = Fleet::start() else { return };
+    let bus = fleet.url();
+    let server = fleet.place.serve(&["ok"]);
+    let user = "[connect, {send: a}, {expect: ok}]";
+    fleet.place.write("s.yaml", &server.scenario("[{ramp: {to: 4, over: 100ms}}]", user));
+    let flags = ["agent", "--name", "one", "--calibrate", "1m", "--bus", &bus];
+    let mut agent = fleet.place.start(&flags);
+    agent.line_with("waiting for a run");
+    let run = ["run", "s.yaml", "--agents", "1", "--bus", &bus, "--force", "--json", "-"];
+    let run = fleet.place.throng(&run);
+    assert!(matches!(run.code, Some(0 | 3)), "{run:?}");
+    assert_eq!(run.json()["connects"]["ok"], 4, "{run:?}");
+    fleet.run(&["down", "one"]).exits_with(0);
+    // The measuring ended without a result.
+    let said = agent.finish().exits_with(0).stdout;
+    assert!(said.contains("checking limits") && !said.contains("calibrated: "), "{said}");
 }
 
 #[test]
@@ -182,12 +231,18 @@ fn agents_load_the_server_of_a_lab_and_each_has_a_row() {
     let names = ["one", "two", "three", "four"];
     let _agents = names.map(|name| fleet.agent("default", name));
     let bus = fleet.url();
-    for (lab, joined) in [("connscale", "connected_most"), ("phoenix-2m", "joined_most")] {
-        let flags = ["--users", "80", "--seconds", "3", "--force", "--json", "-"];
-        let run = ["lab", lab, "--bus", &bus, "--agents", "4"];
-        let result = fleet.place.throng(&[&run[..], &flags].concat());
-        assert!(matches!(result.code, Some(0 | 3)), "{result:?}");
-        assert_eq!(result.json()["rows"][0][joined], 80, "{result:?}");
+    for (lab, joined) in [("connscale", "connected"), ("phoenix-2m", "joined")] {
+        let flags = ["--users", "80", "--rate", "40", "--seconds", "600", "--keep", lab];
+        let run = ["lab", lab, "--bus", &bus, "--agents", "4", "--force", "--json", "-"];
+        let process = fleet.place.start(&[&run[..], &flags].concat());
+        let record = fleet.place.path(lab).join(format!("{lab}.jsonl"));
+        eventually("all users are there", || {
+            let lines = if record.exists() { run_file(&record) } else { Vec::new() };
+            lines.iter().any(|line| line["load"]["counters"][joined] == 80)
+        });
+        process.signal(Signal::INT);
+        let result = process.finish().exits_with(4);
+        assert_eq!(result.json()["rows"][0][format!("{joined}_most")], 80, "{result:?}");
         // Each of the four has the same share.
         for name in names {
             let row = |line: &str| line.split_whitespace().take(3).eq([name, "20", "20"]);
@@ -200,7 +255,8 @@ fn agents_load_the_server_of_a_lab_and_each_has_a_row() {
 fn the_users_of_two_nodes_receive_all_once_while_one_of_them_restarts() {
     let Some(fleet) = Fleet::start() else { return };
     let bus = fleet.url();
-    let flags = ["--users", "60", "--seconds", "60", "--force", "--json", "-"];
+    // It ends when all users are back and both servers share the room again.
+    let flags = ["--users", "60", "--seconds", "600", "--force", "--json", "-"];
     let result = fleet.place.throng(&[&["lab", "two-nodes", "--bus", &bus], &flags[..]].concat());
     assert!(matches!(result.code, Some(0 | 3)), "{result:?}");
     let row = &result.json()["rows"][0];
@@ -208,7 +264,8 @@ fn the_users_of_two_nodes_receive_all_once_while_one_of_them_restarts() {
     assert_eq!(row["joined_least"].as_u64().map(|users| users >= 30), Some(true), "{row}");
     let settled = &row["settled"];
     assert!(settled["broadcasts"].as_u64().is_some_and(|n| n > 0), "{row}");
-    for fault in ["missing", "unread", "twice"] {
+    assert!(row["shared_after_ms"].as_u64().is_some(), "{row}");
+    for fault in ["missing", "unread", "twice", "out_of_order"] {
         assert_eq!(settled[fault], 0, "{fault}: {row}");
     }
     assert_eq!(row["restart"]["twice"], 0, "{row}");
@@ -318,7 +375,7 @@ fn an_agent_that_does_not_reach_the_bus_says_why_and_a_second_host_of_that_name_
 }
 
 #[test]
-fn the_example_of_a_server_separates_teams_and_limits_agents() {
+fn the_example_of_a_server_separates_teams_and_limits_each_kind_of_process() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/nats/nats-server.conf");
     let Some(fleet) = Fleet::start_with(&["--config", file]) else { return };
     let port = fleet.server.port();
@@ -328,8 +385,30 @@ fn the_example_of_a_server_separates_teams_and_limits_agents() {
     fleet.run_with(&as_user("team-a"), &["ls"]).exits_with(0).stdout_contains(&["one"]);
     fleet.run_with(&as_user("team-a"), &["logs", "one"]).exits_with(0);
     fleet.run_with(&as_user("team-b"), &["ls"]).exits_with(2);
-    // An agent's login gives no orders.
-    fleet.run_with(&as_user("agent-a"), &["down", "one"]).exits_with(2);
+    // An agent's login gives no orders, and the command says which permission that needs.
+    for login in ["agent-a", "observer-a", "node-a"] {
+        let no_orders = fleet.run_with(&as_user(login), &["down", "one"]).exits_with(2);
+        no_orders.stderr_contains(&["subscribe to `throng.default.coordinator.", "allow:"]);
+    }
+    let mut nodes: Vec<_> = ["two", "three"]
+        .map(|node| {
+            let flags = ["serve", "chat", "--listen", "127.0.0.1:0", "--node", node, "--bus"];
+            fleet.place.start(&[&flags[..], &[&as_user("node-a")]].concat())
+        })
+        .into();
+    nodes.iter_mut().for_each(|node| _ = node.line_with("shares topics with this one"));
+    let observe = ["agent", "--observe", "--port", "1", "--name", "web", "--bus"];
+    let mut observer = fleet.place.start(&[&observe[..], &[&as_user("observer-a")]].concat());
+    observer.line_with("observer web");
+    eventually(|| {
+        let listed = fleet.run_with(&as_user("team-a"), &["ls"]).exits_with(0);
+        listed.stdout.contains("web ").then_some(())
+    });
+    // With the login of another kind of process, each says what it may not do.
+    let mut mute = fleet.place.start(&[&observe[..], &[&as_user("agent-a")]].concat());
+    mute.line_with("publish under `throng.default.observers`");
+    let mut deaf = fleet.place.start(&["agent", "--bus", &as_user("node-a"), "--name", "deaf"]);
+    deaf.finish().exits_with(2).stderr_contains(&["subscribe to `throng.default.questions`"]);
     fleet.run(&["ls"]).exits_with(2).stderr_contains(&["authorization"]);
     fleet.run_with(&as_user("team-a"), &["down", "one"]).exits_with(0);
     agent.finish().exits_with(0);

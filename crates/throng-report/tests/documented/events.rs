@@ -31,6 +31,7 @@ pub(crate) fn events() -> Vec<RunEventKind> {
         RunEventKind::NodeNameTaken { node: text() },
         RunEventKind::NodeBusLost,
         RunEventKind::NodeBusBack,
+        RunEventKind::NodeBusDenied { reason: text() },
         RunEventKind::BusLost,
         RunEventKind::BusBack,
         RunEventKind::UserLimit { users_max: 0 },
@@ -68,6 +69,7 @@ pub(crate) fn events() -> Vec<RunEventKind> {
             | RunEventKind::NodeNameTaken { .. }
             | RunEventKind::NodeBusLost
             | RunEventKind::NodeBusBack
+            | RunEventKind::NodeBusDenied { .. }
             | RunEventKind::BusLost
             | RunEventKind::BusBack
             | RunEventKind::UserLimit { .. }

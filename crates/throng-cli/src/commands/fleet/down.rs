@@ -41,7 +41,7 @@ impl Down {
             !is_all && self.names.iter().all(|name| known.contains_key(name))
         });
         if known.is_empty() {
-            return Err(Failure::new(no_agents(&self.bus)));
+            return Err(Failure::new(no_agents(&self.bus, &fleet)));
         }
         let mut remain = 0;
         let unknown = self.names.iter().filter(|name| *name != "all" && !known.contains_key(*name));
@@ -61,6 +61,9 @@ impl Down {
             remain += usize::from(end != AgentEnd::Ended);
             output::say(format!("{}: {}", agent.name, show(&end)));
         });
+        if let Some(denial) = requester.denial().filter(|_| remain > 0) {
+            return Err(Failure::new(format!("--bus: {denial}")));
+        }
         Ok(if remain == 0 { Exit::Met } else { Exit::Missed })
     }
 }

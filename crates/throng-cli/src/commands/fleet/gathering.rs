@@ -26,8 +26,11 @@ pub(super) fn join_over(
         .map_err(|error| Failure::new(format!("--bus: {error}")))
 }
 
-/// Says that no agent answered, and what to do.
-pub(crate) fn no_agents(bus: &BusFlags) -> String {
+/// Says that no agent answered, why, and what to do.
+pub(crate) fn no_agents(bus: &BusFlags, fleet: &CoordinatorProcess) -> String {
+    if let Some(denial) = fleet.denial() {
+        return format!("--bus: {denial}");
+    }
     let group = &bus.bus_group;
     format!(
         "no agent of the group `{group}` answered on the bus\n  start one on each machine: throng \

@@ -38,7 +38,7 @@ impl Logs {
         let known = fleet.gather(GATHER_TIME, |known| known.contains_key(&self.name));
         let Some(agent) = known.get(&self.name) else {
             return Err(Failure::new(match known.is_empty() {
-                true => no_agents(&self.bus),
+                true => no_agents(&self.bus, &fleet),
                 false => format!("no agent {} answered; `throng fleet ls` lists them", self.name),
             }));
         };
@@ -46,7 +46,10 @@ impl Logs {
             Requester::join(self.bus.connect("throng fleet logs")?, self.bus.subjects())
                 .map_err(|error| Failure::new(format!("--bus: {error}")))?;
         let log = requester.log(&agent.hello.facts, self.lines).ok_or_else(|| {
-            Failure::new(format!("agent {} did not answer within {ANSWER_PATIENCE:?}", self.name))
+            Failure::new(match requester.denial() {
+                Some(denial) => format!("--bus: {denial}"),
+                None => format!("agent {} did not answer within {ANSWER_PATIENCE:?}", self.name),
+            })
         })?;
         log.iter().for_each(|line| output::say(format!("{}  {}", line.at, line.text)));
         Ok(Exit::Met)

@@ -153,7 +153,7 @@ impl AgentsPlan {
             .map_err(|error| Failure::new(format!("--bus: {error}")))?;
         let known = fleet.gather(GATHER_TIME, |_| false);
         if known.is_empty() {
-            return Err(Failure::new(no_agents(&self.bus)));
+            return Err(Failure::new(no_agents(&self.bus, &fleet)));
         }
         let chosen = choose(choice, &known)?;
         let name = |agent: &KnownAgent| agent.hello.facts.name.clone();
@@ -214,6 +214,25 @@ impl AgentsPlan {
         let order = self.order(planned, &facts)?;
         let readiness = assess(&order, stop).map_err(Failure::new)?;
         if interrupt.requested().is_some() {
+/// Says why the agents did not tell what they can do.
+fn unplanned(not: NotReady) -> Failure {
+    match not {
+        NotReady::Denied(denial) => Failure::new(format!("--bus: {denial}")),
+        NotReady::Interrupted => Failure::new("interrupted: nothing was planned"),
+        NotReady::Refused(agents) => {
+            let lines = agents.iter().map(|(name, why)| {
+                format!("\n  agent {name}: {}", why.trim_end().replace('\n', "\n    "))
+            });
+            Failure::new(format!(
+                "{} {} cannot tell what this scenario takes{}",
+                agents.len(),
+                plural(agents.len() as u64, "agent", "agents"),
+                lines.collect::<String>()
+            ))
+        }
+    }
+}
+
             return Err(Failure::new("interrupted: nothing was planned"));
         }
         let notes = uncalibrated(&facts.name, &readiness).into_iter().collect();

@@ -64,6 +64,7 @@ impl Run {
                 // The others are free at once for another run.
                 fleet.abandon();
                 return Err(match not {
+                    NotReady::Denied(denial) => Failure::new(format!("--bus: {denial}")),
                     NotReady::Refused(agents) => refused(&agents),
                     NotReady::Interrupted => Failure::new("interrupted: the run was not started"),
                 });
@@ -126,7 +127,7 @@ impl Run {
             |known| matches!(choice, AgentChoice::Count(count) if free(known).len() >= *count),
         );
         if known.is_empty() {
-            return Err(Failure::new(no_agents(&self.fleet.bus)));
+            return Err(Failure::new(no_agents(&self.fleet.bus, &fleet)));
         }
         Ok((fleet, key, known))
     }
