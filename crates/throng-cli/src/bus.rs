@@ -11,7 +11,6 @@ pub(crate) use throng_lab::BUS_VARIABLE;
 use throng_lab::LabBus;
 
 use crate::Failure;
-use crate::commands::run::AgentChoice;
 
 /// The bus between machines.
 #[derive(Clone, Debug, Args)]
@@ -101,15 +100,24 @@ impl BusFlags {
     }
 }
 
-/// Returns what to do about a bus that cannot be reached, by the error of the NATS client.
+/// Returns what to do about a bus that cannot be reached, by the error of the NATS client. An
+/// address or the name of a file may stand in it, so only the client's own words count.
 fn remedy(error: &str) -> &'static str {
-    if error.contains("authorization") {
+    let asks_for_certificate = ["BadCertificate", "CertificateRequired", "UnknownCA"]
+        .iter()
+        .any(|alert| error.contains(&format!("received fatal alert: {alert}")));
+    if error.contains("authorization violation") {
         "the server knows its users: write one into the address, nats://user:password@host:4222, \
          or give --bus-credentials FILE"
-    } else if error.contains("fatal alert") {
+    } else if asks_for_certificate {
         "the server asks its clients for a certificate that its authority has signed: --bus-cert \
          FILE and --bus-key FILE"
-    } else if error.contains("certificate") {
+    } else if error.contains("received fatal alert: ") {
+        "the server and this client agree on no way to encrypt: look at the block `tls` of its \
+         configuration, and at its version"
+    } else if error.contains("cannot read the credentials ") {
+        "--bus-credentials FILE names the file of a user, as `nsc` writes it"
+    } else if error.contains("invalid peer certificate: ") {
         "the server's certificate is not one that this machine trusts: --bus-ca FILE names its \
          authority"
     } else {
@@ -120,12 +128,6 @@ fn remedy(error: &str) -> &'static str {
 /// Checks the name of a group.
 pub(crate) fn group(text: &str) -> Result<String, String> {
     throng_bus::check_name(text).map_err(|error| error.to_string())?;
-    Ok(text.to_owned())
-}
-
-/// Returns a flag of `--agents`, for the command that gets it.
-pub(crate) fn agents(text: &str) -> Result<String, String> {
-    text.parse::<AgentChoice>()?;
     Ok(text.to_owned())
 }
 
@@ -141,6 +143,11 @@ mod tests {
             ("IO error: invalid peer certificate: UnknownIssuer", "--bus-ca"),
             ("nats: authorization violation", "--bus-credentials"),
             ("no answer from nats://h:1 within 5s", "nats-server"),
+            ("no answer from nats://authorization.certificate.example:1", "nats-server"),
+            ("nats://certificate:1: IO error: No such file or directory", "nats-server"),
+            ("cannot read the credentials certificate.creds: no file", "--bus-credentials"),
+            ("tls://h:1: IO error: received fatal alert: ProtocolVersion", "`tls`"),
+            ("tls://h:1: IO error: received fatal alert: HandshakeFailure", "`tls`"),
         ] {
             assert!(remedy(error).contains(flag), "{error}: {}", remedy(error));
         }
